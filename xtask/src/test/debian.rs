@@ -33,9 +33,6 @@ const CRATES: [&str; 13] = [
 /// takes longer to compile than all of ours, and most of their code makes no call of the system.
 pub const LINTED: &[&str] = &CRATES;
 
-/// What programs link that use the log or page files.
-pub const LIBRARY: &[&str] = CRATES.split_at(7).0;
-
 /// The crate whose code is another on each system: with its tests.
 pub const BACKENDS: &[&str] = &["logforce-device-os"];
 

@@ -33,7 +33,7 @@ pub enum Stage {
     Exhaustive,
     /// Random runs of a log on a simulated disk: 300 and the listed ones; deep 10,000
     Simulation,
-    /// Clippy on the Windows code, and the conformance suite under Wine; deep all its tests
+    /// The conformance suite under Wine; deep clippy on the Windows code and all its tests
     Windows,
     /// Clippy on the macOS code; deep its tests linked
     Macos,
@@ -45,7 +45,7 @@ pub enum Stage {
     Fuzz,
     /// The benchmarks for developers, a workspace of their own: lints and tests (deep)
     Benches,
-    /// The log under shuttle and loom, and that they catch known bugs: six of 64 by turns; deep all
+    /// The log under shuttle and loom, and that they catch known bugs: four of 64 by turns; deep all
     Interleavings,
     /// Real power cuts on real filesystems, and process faults
     Powercut,

@@ -250,9 +250,9 @@ fn lengths(fixture: &Fixture, second: bool) -> Vec<(&str, Length, bool)> {
             "control" if void.iter().any(|v| v.contains(&len)) => 16,
             "control" if thorough() => 1,
             "control" => 8,
-            _ if second => 8,
             // Every change: the edges, and these.
             _ if !thorough() => 64,
+            _ if second => 8,
             _ => 1,
         };
         cuts.push((file.as_str(), Length::Missing, true));
