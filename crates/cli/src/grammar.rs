@@ -4,7 +4,8 @@
 use crate::exit::End;
 use crate::output::{Sink, cannot_write};
 use anyhow::Context;
-use clap::Command;
+use clap::error::{Error, ErrorKind};
+use clap::{Command, CommandFactory, FromArgMatches};
 use clap_complete::Shell;
 use clap_mangen::Man as Page;
 use std::path::PathBuf;
@@ -15,6 +16,41 @@ To install:
   zsh         logforce completions zsh > ~/.zfunc/_logforce      (with ~/.zfunc in fpath, before compinit)
   fish        logforce completions fish > ~/.config/fish/completions/logforce.fish
   PowerShell  logforce completions powershell >> $PROFILE";
+
+/// The arguments of this process. Unusable ones end it, with status 2.
+pub fn parsed<P: CommandFactory + FromArgMatches>() -> P {
+    P::command()
+        .try_get_matches()
+        .and_then(|matches| P::from_arg_matches(&matches))
+        .unwrap_or_else(|e| refused(e, P::command()))
+}
+
+/// Says what is wrong, and of an unknown command which ones there are.
+fn refused(e: Error, grammar: Command) -> ! {
+    let there_are = (e.kind() == ErrorKind::InvalidSubcommand).then(|| {
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        listed(&words, &grammar)
+    });
+    let _ = e.print();
+    if let Some(there_are) = there_are {
+        eprintln!("{there_are}");
+    }
+    std::process::exit(e.exit_code());
+}
+
+/// The commands at the place that the words lead to.
+fn listed(words: &[String], grammar: &Command) -> String {
+    let mut place = grammar;
+    for word in words.iter().filter(|w| !w.starts_with('-')) {
+        let Some(deeper) = place.find_subcommand(word) else {
+            break;
+        };
+        place = deeper;
+    }
+    let shown = place.get_subcommands().filter(|c| !c.is_hide_set());
+    let names: Vec<&str> = shown.map(Command::get_name).collect();
+    format!("\nThere are: {}.", names.join(", "))
+}
 
 /// Which shell.
 #[derive(Debug, clap::Args)]
@@ -56,4 +92,23 @@ pub fn man(args: Man, grammar: Command) -> anyhow::Result<End> {
         .map_err(|e| cannot_write::with_advice(&dir, e))
         .with_context(failed)?;
     Ok(End::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_is_at_a_place_is_listed() {
+        let grammar = Command::new("a")
+            .subcommand(Command::new("b").subcommand(Command::new("c")))
+            .subcommand(Command::new("secret").hide(true))
+            .subcommand(Command::new("d"));
+        let listed = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+            listed(&words, &grammar)
+        };
+        assert_eq!(listed(&["x"]), "\nThere are: b, d.");
+        assert_eq!(listed(&["--quiet", "b", "x"]), "\nThere are: c.");
+    }
 }

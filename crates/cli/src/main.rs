@@ -89,8 +89,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // Unusable arguments end the process here, with status 2.
-    let cli = Cli::parse();
+    let cli: Cli = grammar::parsed();
     if cli.quiet {
         output::be_quiet();
     }

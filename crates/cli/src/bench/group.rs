@@ -32,9 +32,9 @@ pub struct Args {
     /// Slices of each number of threads and size
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = arguments::within::<u32>(1, u32::MAX))]
     rounds: u32,
-    /// How long a slice takes
+    /// How long each slice takes, seconds
     #[arg(long, value_name = "S", default_value = "0.25", value_parser = arguments::seconds)]
-    seconds: Duration,
+    slice: Duration,
     /// The log's method [default: the library's]
     #[arg(long, value_name = "METHOD", value_parser = arguments::method)]
     method: Option<Method>,
@@ -58,7 +58,7 @@ impl Args {
             threads: self.threads.clone(),
             records: self.records.clone(),
             rounds: self.rounds,
-            slice: self.seconds,
+            slice: self.slice,
             method: self.method,
         })
     }

@@ -8,7 +8,7 @@ use crate::exit::End;
 use logforce_measure::arguments;
 use logforce_measure::inserts::report::{Report, Row, SCHEMA, VERSION, notes, text};
 use logforce_measure::inserts::{
-    MOST, Options, PAIRS, conclude, facts, ledgers, run as measure, space_needed,
+    MOST, Options, PAIRS, Room, conclude, facts, ledgers, run as measure,
 };
 use logforce_measure::survives::warned;
 use std::time::Duration;
@@ -63,6 +63,7 @@ impl Args {
             rounds: self.rounds,
             clients: self.clients.clone(),
             time: self.seconds,
+            most: MOST,
         })
     }
 }
@@ -73,10 +74,15 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let run = Run::begin(&args.files)?;
     let measured = run.measure(args.place.dir(), |setup| {
         let facts = facts(&setup)?;
-        let need = space_needed(&facts, others::THERE);
-        setup.space.check(need, "another --dir")?;
-        let mut ledgers = ledgers(&setup, &facts)?;
-        let said = args.others.add(&mut ledgers, &setup, &facts, &options)?;
+        let (others, remedies) = args.others.room();
+        let room = Room::on(setup.space, &facts, options.pairs, others, remedies)?;
+        let options = Options {
+            most: room.rows,
+            ..options
+        };
+        let mut ledgers = ledgers(&setup, &facts, room.segment_size)?;
+        let mut said = args.others.add(&mut ledgers, &setup, &facts, &options)?;
+        said.extend(room.note());
         let mut outcome = measure(&options, &setup, facts, &ledgers)?;
         outcome.notes = said;
         Ok(outcome)
@@ -96,7 +102,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         head: run.head(SCHEMA, VERSION, outcome.interrupted, machine),
         rows: outcome.rows,
     };
-    let text = text(&report, options.pairs, run.width());
+    let text = text(&report, args.pairs, run.width());
     let has_failed = |row: &Row| row.error.is_some();
     run.end(text, &report, &report.head, &report.rows, has_failed)
 }

@@ -30,11 +30,11 @@ pub struct Args {
     /// Slices of each method and size
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = arguments::within::<u32>(1, u32::MAX))]
     rounds: u32,
-    /// How long a slice takes
+    /// How long each slice takes, seconds
     #[arg(long, value_name = "S", default_value = "0.3", value_parser = arguments::seconds)]
-    seconds: Duration,
+    slice: Duration,
     /// Files of 256MiB and less, 3 slices of 0.1 s
-    #[arg(long, conflicts_with_all = ["size", "rounds", "seconds"])]
+    #[arg(long, conflicts_with_all = ["size", "rounds", "slice"])]
     quick: bool,
     #[command(flatten)]
     files: Files,
@@ -54,7 +54,7 @@ impl Args {
         self.place.check()?;
         let (size, rounds, slice) = match self.quick {
             true => (256 << 20, 3, Duration::from_millis(100)),
-            false => (self.size, self.rounds, self.seconds),
+            false => (self.size, self.rounds, self.slice),
         };
         Ok(Options {
             sizes: SIZES.map(|part| size / part / PAGE * PAGE).to_vec(),

@@ -26,9 +26,9 @@ pub struct Args {
     /// Slices of each case; with the 42 cases of the defaults they take half a minute
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = arguments::within::<u32>(1, u32::MAX))]
     rounds: u32,
-    /// How long a slice takes
+    /// How long each slice takes, seconds
     #[arg(long, value_name = "S", default_value = "0.07", value_parser = arguments::seconds)]
-    seconds: Duration,
+    slice: Duration,
     /// Through the system's cache, as was published [default: past it, as page files write]
     #[arg(long)]
     cached: bool,
@@ -57,7 +57,7 @@ impl Args {
             pages,
             size: self.size,
             rounds: self.rounds,
-            slice: self.seconds,
+            slice: self.slice,
             cached: self.cached,
         })
     }

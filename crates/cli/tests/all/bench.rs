@@ -181,7 +181,10 @@ fn unusable_arguments_are_refused() {
             (&["--dir", "file"], "is not a directory"),
             (&["--json", "-", "--csv", "-"], "can have standard output"),
             (&["--full", "--seconds", "3"], "cannot be used with"),
-            (&["nosuch"], "unrecognized subcommand"),
+            (
+                &["nosuch"],
+                "There are: journal, group, pages, map, inserts.",
+            ),
         ],
     );
 }

@@ -1,9 +1,7 @@
 //! `logforce bench inserts` of a build with databases. Servers that are not installed are left out.
 
 use crate::common::{place, text};
-#[cfg(target_os = "linux")]
-use crate::runs::command;
-use crate::runs::{Measured, assert_unusable, measured_in};
+use crate::runs::{Measured, assert_empty, assert_unusable, command, measured_in};
 use std::collections::BTreeSet;
 #[cfg(target_os = "linux")]
 use std::path::Path;
@@ -82,32 +80,35 @@ fn every_system_that_is_there_has_rows_and_the_others_are_named() {
     }
 }
 
-/// A server that does not answer is no reason to measure nothing, and no password gets into a report.
+/// Before anything is measured, with what to look at and without the password.
 #[test]
-fn a_url_that_leads_nowhere_is_told_and_the_rest_is_measured() {
-    let dir = place();
-    let document = include_str!("../../../../docs/bench-json.md");
-    let urls = ["--postgres", "postgres://till:secret@%2Fnosuch/x"];
-    let found = measured_in(
-        &dir,
-        &[&TINY[..], &urls].concat(),
-        document,
-        "## `logforce bench inserts`",
-    );
-    let Some(Measured { report, rows, .. }) = found else {
-        return;
-    };
-    assert!(rows.iter().any(|r| r["system"] == "SQLite"));
-    let notes = report["notes"].to_string();
-    assert!(
-        notes.contains("That PostgreSQL is not measured: PostgreSQL: connecting"),
-        "{notes}"
-    );
-    let all = report.to_string();
-    assert!(
-        all.contains("till:***@") && !all.contains("secret"),
-        "{all}"
-    );
+fn a_url_that_leads_nowhere_is_refused() {
+    for (flag, url, why) in [
+        (
+            "--postgres",
+            "postgres://till:secret@%2Fnosuch/x",
+            "PostgreSQL: connecting: error connecting to server: No such file or directory",
+        ),
+        (
+            "--mysql",
+            "mysql://till:secret@127.0.0.1:1/x",
+            "MariaDB: connecting: Could not connect to address",
+        ),
+    ] {
+        let dir = place();
+        let arguments = [&TINY[..], &[flag, url]].concat();
+        let out = command(dir.path(), &arguments).output().unwrap();
+        let words = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(4), "{words}");
+        assert!(words.contains(flag) && words.contains(why), "{words}");
+        assert!(words.contains("see that the server runs"), "{words}");
+        assert!(
+            !words.contains("secret") && !words.contains("Error {"),
+            "{words}"
+        );
+        assert!(out.stdout.is_empty(), "{}", text(&out.stdout));
+        assert_empty(dir.path());
+    }
 }
 
 /// Before anything is measured, and without the password.
@@ -147,6 +148,8 @@ mod ended {
     use super::*;
     use logforce_testkit::process::Start;
     use rustix::process::{Pid, Signal, kill_process};
+    use std::collections::BTreeSet;
+    use std::ffi::OsString;
     use std::process::{Child, Stdio};
     use std::time::{Duration, Instant};
 
@@ -205,7 +208,21 @@ mod ended {
         std::fs::read_dir(dir).unwrap().next().is_none()
     }
 
+    /// Shared memory of all PostgreSQLs of this machine. That of another test's server goes when it ends.
+    fn shared_memory() -> BTreeSet<OsString> {
+        let names = std::fs::read_dir("/dev/shm")
+            .into_iter()
+            .flatten()
+            .flatten();
+        let names = names.map(|e| e.file_name());
+        names
+            .filter(|n| n.to_string_lossy().starts_with("PostgreSQL."))
+            .collect()
+    }
+
     // Made by servers that run, and not by the programs that make their files.
+    /// A table that `initdb` makes by a server of its own, which has shared memory.
+    const BOOTSTRAP: &str = "postgres/data/base/1/1247";
     const POSTGRES: &str = "postgres/data/postmaster.opts";
     const MARIADB: &str = "mariadb/pid";
 
@@ -214,12 +231,14 @@ mod ended {
         for (file, signal) in [
             // While its files are made, and when it runs.
             ("postgres/data", Signal::INT),
+            (BOOTSTRAP, Signal::INT),
             ("mariadb/data", Signal::INT),
             (POSTGRES, Signal::TERM),
             (MARIADB, Signal::INT),
             (MARIADB, Signal::HUP),
         ] {
             let dir = open_place();
+            let before = shared_memory();
             let Some(child) = under_way(dir.path(), file) else {
                 return;
             };
@@ -229,6 +248,9 @@ mod ended {
             assert_eq!(out.status.code(), Some(130), "{file}: {words}");
             assert!(is_empty(dir.path()), "{file}");
             assert_eq!(processes_of(dir.path()), Vec::<String>::new(), "{file}");
+            until("shared memory is left", || {
+                shared_memory().is_subset(&before)
+            });
         }
     }
 
@@ -238,10 +260,12 @@ mod ended {
         for (file, twice) in [
             (POSTGRES, true),
             (POSTGRES, false),
+            (BOOTSTRAP, false),
             (MARIADB, false),
             ("mariadb/data", false),
         ] {
             let dir = open_place();
+            let before = shared_memory();
             let Some(mut child) = under_way(dir.path(), file) else {
                 return;
             };
@@ -255,6 +279,9 @@ mod ended {
             child.wait().unwrap();
             until("a server or a file is left", || {
                 is_empty(dir.path()) && processes_of(dir.path()).is_empty()
+            });
+            until("shared memory is left", || {
+                shared_memory().is_subset(&before)
             });
         }
     }

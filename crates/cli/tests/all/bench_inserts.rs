@@ -54,7 +54,11 @@ fn every_policy_has_a_row_and_policy_1_is_one_force_for_each_commit() {
         // The second round is left out where the first took long enough.
         let rounds = row["rounds"].as_u64();
         let slow = row["pairs_s"].as_f64().is_some_and(|s| s > 4.0);
-        let wanted = if slow { [Some(1), Some(2)] } else { [Some(2); 2] };
+        let wanted = if slow {
+            [Some(1), Some(2)]
+        } else {
+            [Some(2); 2]
+        };
         assert!(!one || wanted.contains(&rounds), "{row}");
         // 5 of each client's before the clock starts.
         let before = rounds.map_or(4 * 5, |rounds| rounds * (500 + 5) + 5);
@@ -102,7 +106,7 @@ fn every_policy_has_a_row_and_policy_1_is_one_force_for_each_commit() {
 #[cfg(unix)]
 #[test]
 fn two_logs_are_in_step_after_a_run_that_was_cut_short() {
-    for _ in 0..3 {
+    for _ in 0..6 {
         let Some(report) = cut_short() else {
             return;
         };
@@ -110,8 +114,10 @@ fn two_logs_are_in_step_after_a_run_that_was_cut_short() {
         let rows = report["rows"].as_array().unwrap();
         let (cut, whole): (Vec<_>, Vec<_>) = rows.iter().partition(|r| r["error"] == "interrupted");
         assert!(whole.iter().all(|r| r["error"].is_null()), "{report}");
+        // Not in a round, whose one pair may be what was slow.
         if let [cut] = &cut[..]
             && cut["second_log"] == true
+            && cut["clients"] == 4
         {
             // Read back as in a run that ends by itself: an error would say what is missing.
             assert!(cut["rows_checked"].as_u64() >= Some(1), "{cut}");

@@ -8,13 +8,7 @@ use crate::runs::{Measured, assert_empty, assert_unusable, command, measured};
 use logforce_testkit::process::Start;
 
 const TINY: [&str; 7] = [
-    "map",
-    "--size",
-    "16MiB",
-    "--rounds",
-    "1",
-    "--seconds",
-    "0.001",
+    "map", "--size", "16MiB", "--rounds", "1", "--slice", "0.001",
 ];
 
 #[test]
@@ -71,13 +65,7 @@ fn unusable_arguments_are_refused() {
 #[test]
 fn ctrl_c_leaves_nothing() {
     let arguments = [
-        "map",
-        "--size",
-        "64MiB",
-        "--rounds",
-        "1000000",
-        "--seconds",
-        "0.01",
+        "map", "--size", "64MiB", "--rounds", "1000000", "--slice", "0.01",
     ];
     // While files are filled.
     assert_ends_by_ctrl_c(&arguments, std::time::Duration::ZERO);

@@ -5,15 +5,7 @@ use crate::common::place;
 use crate::runs::{Measured, assert_unusable, measured};
 
 const TINY: [&str; 9] = [
-    "pages",
-    "--pages",
-    "1,3",
-    "--size",
-    "256KiB",
-    "--rounds",
-    "2",
-    "--seconds",
-    "0.001",
+    "pages", "--pages", "1,3", "--size", "256KiB", "--rounds", "2", "--slice", "0.001",
 ];
 
 #[test]

@@ -26,7 +26,7 @@ const TINY: [&str; 9] = [
     "128,5000",
     "--rounds",
     "2",
-    "--seconds",
+    "--slice",
     "0.005",
 ];
 
@@ -128,7 +128,7 @@ fn ctrl_c_leaves_nothing() {
         "group",
         "--threads",
         "2",
-        "--seconds",
+        "--slice",
         "0.01",
         "--rounds",
         "1000000",
@@ -150,7 +150,7 @@ fn unusable_arguments_are_refused() {
                 "'5000' is no number from 1 to 1024",
             ),
             (&["group", "--records", "2MiB"], "at most 1 MiB"),
-            (&["group", "--seconds", "-1"], "unexpected argument"),
+            (&["group", "--slice", "-1"], "unexpected argument"),
             (&["group", "--dir", "nosuch"], "does not exist"),
         ],
     );

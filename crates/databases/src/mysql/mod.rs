@@ -114,7 +114,16 @@ pub fn of_url(url: &str, _: &Place) -> Result<Listed, MeasureError> {
 }
 
 fn connect(opts: Opts) -> Result<Conn, MeasureError> {
-    Conn::new(opts).map_err(said(SYSTEM, "connecting"))
+    Conn::new(opts).map_err(|e| {
+        let doing = "connecting";
+        match e {
+            // Of these the client shows the names of its own types as well.
+            mysql::Error::DriverError(e) => said(SYSTEM, doing)(e),
+            mysql::Error::MySqlError(e) => said(SYSTEM, doing)(e),
+            mysql::Error::IoError(e) => said(SYSTEM, doing)(e),
+            e => said(SYSTEM, doing)(e),
+        }
+    })
 }
 
 fn name_and_version(conn: &mut Conn) -> Result<(String, String), MeasureError> {

@@ -2,7 +2,7 @@
 
 use super::SYSTEM;
 use crate::Place;
-use crate::server::{Home, Programs, Running, run};
+use crate::server::{Ending, Home, Programs, Running, run};
 use logforce_measure::MeasureError;
 use mysql::{Conn, Opts, OptsBuilder};
 use rustix::process::Signal;
@@ -46,6 +46,7 @@ impl Server {
             &install,
             &arguments.map(str::to_owned),
             &home,
+            Ending::Kill,
             &place.interrupt,
         )?;
         Ok(Some(Server {
@@ -96,7 +97,7 @@ impl Server {
             &arguments,
             &self.home,
             // Nothing of it is outside its directory.
-            Signal::KILL,
+            Ending::Kill,
             &self.place.interrupt,
             || Conn::new(opts.clone()).is_ok(),
         )?;

@@ -2,7 +2,7 @@
 
 use super::SYSTEM;
 use crate::Place;
-use crate::server::{Home, Programs, Running, beside_each_other, run};
+use crate::server::{Ending, Home, Programs, Running, beside_each_other, run};
 use logforce_measure::MeasureError;
 use postgres::{Config, NoTls};
 use rustix::process::Signal;
@@ -56,6 +56,8 @@ impl Server {
             &programs.join("initdb"),
             &arguments,
             &home,
+            // It cleans up, and what it has started ends with its input.
+            Ending::Ask(Signal::TERM),
             &place.interrupt,
         )?;
         Ok(Some(Server {
@@ -112,8 +114,9 @@ impl Server {
             &self.programs.join("postgres"),
             &arguments,
             &self.home,
-            // The immediate shutdown: its processes and its shared memory go with it.
-            Signal::QUIT,
+            // The fast shutdown. The immediate one may leave shared memory that a process was just about
+            // to make.
+            Ending::Ask(Signal::INT),
             &self.place.interrupt,
             answers,
         )?;

@@ -1,8 +1,8 @@
 //! Ends a server and removes its files when this process has no chance to: after a second Ctrl-C, a
 //! crash, or `kill -9`.
 
+use super::Ending;
 use logforce_measure::MeasureError;
-use rustix::process::Signal;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -13,18 +13,21 @@ use std::sync::{Mutex, PoisonError};
 /// that all is in order.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
-pid= signal=
-while read -r word number name; do
+pid= signal= whom=
+while read -r word number name target; do
     case $word in
-        watch) pid=$number signal=$name ;;
+        watch) pid=$number signal=$name whom=$target ;;
         forget) pid= ;;
         done) exit 0 ;;
     esac
 done
 if [ -n "$pid" ]; then
-    kill -s "$signal" -- "-$pid" 2>/dev/null
     n=0
-    while kill -s 0 -- "-$pid" 2>/dev/null && [ $n -lt 100 ]; do sleep 0.1; n=$((n + 1)); done
+    while kill -s 0 -- "-$pid" 2>/dev/null && [ $n -lt 100 ]; do
+        [ $((n % 5)) -ne 0 ] || kill -s "$signal" -- "$whom" 2>/dev/null
+        sleep 0.1
+        n=$((n + 1))
+    done
     kill -s KILL -- "-$pid" 2>/dev/null
 fi
 rm -rf "$@"
@@ -56,14 +59,9 @@ impl Guard {
         })
     }
 
-    /// From now on the group that a process of that number leads is to be ended by that signal.
-    pub fn watch(&self, pid: u32, signal: Signal) {
-        let name = if signal == Signal::QUIT {
-            "QUIT"
-        } else {
-            "KILL"
-        };
-        self.say(&format!("watch {pid} {name}\n"));
+    /// From now on the group that a process of that number leads is to be ended so.
+    pub fn watch(&self, pid: u32, ending: Ending) {
+        self.say(&format!("watch {pid} {}\n", ending.order(pid)));
     }
 
     /// It has ended: its number may be another's.

@@ -1,37 +1,37 @@
 //! Throw-away servers: in a directory of their own, by unix sockets only, as an unprivileged user, and
 //! gone afterwards, however this process ends.
 
+mod ending;
 mod guard;
 mod home;
 mod programs;
 mod user;
 
+pub use ending::Ending;
 pub use home::Home;
 pub use programs::{Programs, beside_each_other};
 pub use user::User;
 
+use ending::{LOOK, end, ended};
 use guard::Guard;
 use logforce_measure::{Interrupt, MeasureError};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a server may take to accept connections, or to make its files.
 const TO_START: Duration = Duration::from_secs(120);
-/// How long it may take to end before it is killed.
+/// How long it may take to end in the orderly way.
 const TO_STOP: Duration = Duration::from_secs(30);
-/// Between two looks whether it is so far.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// A server that runs. Dropped, it is ended without ceremony: its files are not needed any more.
 pub struct Running {
     name: &'static str,
     child: Child,
-    /// The signal that ends it at once.
-    at_once: Signal,
+    at_once: Ending,
 }
 
 /// `program` as the home's user, with nothing of this process's surroundings.
@@ -61,12 +61,13 @@ fn command(program: &Path, home: &Home) -> Result<Command, MeasureError> {
     Ok(command)
 }
 
-/// Runs a program that ends by itself.
+/// Runs a program that ends by itself, or `at_once` if the user interrupts.
 pub fn run(
     name: &'static str,
     program: &Path,
     arguments: &[String],
     home: &Home,
+    at_once: Ending,
     interrupt: &Interrupt,
 ) -> Result<(), MeasureError> {
     let mut command = command(program, home)?;
@@ -76,8 +77,8 @@ pub fn run(
         .spawn()
         .map_err(MeasureError::io(starting))?;
     // It is one of a group that it leads, so that what it starts goes with it.
-    let mut group = Group(child);
-    home.guard().watch(group.0.id(), Signal::KILL);
+    let mut group = Group(child, at_once);
+    home.guard().watch(group.0.id(), at_once);
     let start = Instant::now();
     loop {
         if let Some(status) = ended(&mut group.0)? {
@@ -100,13 +101,12 @@ pub fn run(
     }
 }
 
-struct Group(Child);
+struct Group(Child, Ending);
 
 impl Drop for Group {
     fn drop(&mut self) {
         if let Ok(None) = self.0.try_wait() {
-            let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
-            let _ = self.0.wait();
+            end(&mut self.0, self.1);
         }
     }
 }
@@ -118,7 +118,7 @@ impl Running {
         program: &Path,
         arguments: &[String],
         home: &Home,
-        at_once: Signal,
+        at_once: Ending,
         interrupt: &Interrupt,
         answers: impl Fn() -> bool,
     ) -> Result<Running, MeasureError> {
@@ -166,29 +166,10 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let pid = Pid::from_child(&self.child);
-        let start = Instant::now();
-        let mut asked = false;
-        while let Ok(None) = self.child.try_wait() {
-            if !asked {
-                let _ = kill_process(pid, self.at_once);
-                asked = true;
-            }
-            if start.elapsed() > TO_STOP {
-                // Those that it started are of its group.
-                let _ = kill_process_group(pid, Signal::KILL);
-                let _ = self.child.wait();
-                return;
-            }
-            std::thread::sleep(LOOK);
+        if let Ok(None) = self.child.try_wait() {
+            end(&mut self.child, self.at_once);
         }
     }
-}
-
-fn ended(child: &mut Child) -> Result<Option<ExitStatus>, MeasureError> {
-    child
-        .try_wait()
-        .map_err(MeasureError::io("waiting for a server"))
 }
 
 /// What went wrong, with the end of what the program said.

@@ -5,7 +5,7 @@ use logforce_measure::Interrupt;
 use logforce_measure::counters::NoCounters;
 use logforce_measure::group::Setup;
 use logforce_measure::inserts::report::Row;
-use logforce_measure::inserts::{Ledger, Options, facts, run};
+use logforce_measure::inserts::{Ledger, MOST, Options, facts, run};
 use logforce_measure::progress::Silent;
 use logforce_measure::space::Space;
 use std::path::Path;
@@ -52,6 +52,7 @@ pub fn measured(dir: &Path, ledgers: &[Box<dyn Ledger>]) -> Vec<Row> {
         rounds: 2,
         clients: vec![1, 4],
         time: Duration::from_millis(30),
+        most: MOST,
     };
     let setup = setup(dir);
     let facts = facts(&setup).unwrap();

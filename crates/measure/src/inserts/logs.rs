@@ -3,7 +3,7 @@
 use super::in_step::bring_into_step;
 use super::{Found, Ledger, Policy, Sale, Session, Setting, Table};
 use crate::group::Setup;
-use crate::library::{self, LONGEST_SEGMENT, LogSetup, SharedLog};
+use crate::library::{self, LogSetup, SharedLog};
 use crate::{Interrupt, MeasureError};
 use logforce::{Facts, Log, Lsn, Method};
 use logforce_device::{Assessment, FileState, ForceBy, Guarantee, Plan, Verdict};
@@ -15,8 +15,12 @@ use std::time::Duration;
 /// How soon what a commit does not wait for is done, as in the published policies.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// The log under all policies, with a second log and without.
-pub fn ledgers(setup: &Setup, facts: &Facts) -> Result<Vec<Box<dyn Ledger>>, MeasureError> {
+/// The log under all policies, with a second log and without; with segments of `segment_size` bytes.
+pub fn ledgers(
+    setup: &Setup,
+    facts: &Facts,
+    segment_size: u64,
+) -> Result<Vec<Box<dyn Ledger>>, MeasureError> {
     let method = library::default_method(facts);
     let Some(forced) = library::assess(facts, method) else {
         return Err(MeasureError::NotOffered(facts.why_not_offered(method)));
@@ -33,7 +37,7 @@ pub fn ledgers(setup: &Setup, facts: &Facts) -> Result<Vec<Box<dyn Ledger>>, Mea
             path: setup.path.join(name),
             method,
             guarantee: forced.guarantee,
-            segment_size: LONGEST_SEGMENT,
+            segment_size,
         };
         let shared = SharedLog::new(place, setup.interrupt.clone(), Rc::clone(&setup.progress));
         Rc::new(RefCell::new(shared.through(Arc::clone(&setup.system))))

@@ -13,6 +13,7 @@ mod logs;
 mod phase;
 mod published;
 pub mod report;
+mod room;
 mod sale;
 #[cfg(test)]
 mod tests;
@@ -23,11 +24,11 @@ pub use in_step::bring_into_step;
 pub use ledger::{Ledger, Policy, Session, Setting, Table};
 pub use logs::ledgers;
 pub use published::{P5, PAIRS};
+pub use room::Room;
 pub use sale::Sale;
 
 use crate::MeasureError;
 use crate::group::Setup;
-use crate::library::LONGEST_SEGMENT;
 use crate::plausible::Claim;
 use crate::subject::Limit;
 use logforce::Facts;
@@ -41,8 +42,6 @@ use std::time::Duration;
 pub const MOST: u64 = 100_000;
 /// Pairs that have taken so long together are not made again, seconds: what takes long is noisy least.
 const ENOUGH_S: f64 = 4.0;
-/// What a database may need beside our logs, bytes.
-const ROOM_FOR_DATABASES: u64 = 1 << 30;
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -55,6 +54,8 @@ pub struct Options {
     pub clients: Vec<u32>,
     /// How long each number of clients inserts.
     pub time: Duration,
+    /// How many rows it inserts in that time, at most.
+    pub most: u64,
 }
 
 /// What came out.
@@ -76,12 +77,6 @@ pub fn facts(setup: &Setup) -> Result<Facts, MeasureError> {
     let asking = || MeasureError::io("asking about the filesystem");
     let directory = setup.system.directory(&setup.path).map_err(asking())?;
     crate::library::facts(&*directory).map_err(asking())
-}
-
-/// Bytes that may be needed, `others` being measured beside the log.
-pub fn space_needed(facts: &Facts, others: bool) -> u64 {
-    let log = MOST * u64::from(facts.write_unit()) + 3 * LONGEST_SEGMENT;
-    2 * log + if others { ROOM_FOR_DATABASES } else { 0 }
 }
 
 /// Measures all `ledgers`: the pairs of all of them in each round, so that noise hits all alike, then
@@ -106,7 +101,7 @@ pub fn run(
         time: None,
     };
     let timed = Limit {
-        commits: MOST,
+        commits: options.most,
         time: Some(options.time),
     };
     let mut taken: Vec<Vec<Taken>> = ledgers.iter().map(|_| Vec::new()).collect();

@@ -96,6 +96,7 @@ fn options() -> Options {
         rounds: 3,
         clients: vec![4, 1],
         time: Duration::from_micros(1),
+        most: MOST,
     }
 }
 

@@ -5,8 +5,14 @@ use logforce_measure::MeasureError;
 use logforce_measure::group::Setup;
 use logforce_measure::inserts::{Ledger, Options};
 
-/// Whether this build has databases.
-pub const THERE: bool = cfg!(feature = "databases");
+/// What SQLite needs beside the log, bytes: its table, and its WAL until the next checkpoint.
+const SQLITE: u64 = if cfg!(feature = "databases") {
+    64 << 20
+} else {
+    0
+};
+/// What throw-away servers need, bytes: they take 0.4 GiB before the first row.
+const SERVERS: u64 = 1 << 30;
 
 /// Flags of the databases.
 #[derive(Debug, clap::Args)]
@@ -23,6 +29,16 @@ pub struct Args {
     /// with --features databases)
     #[arg(long, value_name = "URL")]
     mysql: Option<String>,
+}
+
+impl Args {
+    /// What the databases need on the disk, bytes, and which flags would help where it is not there.
+    pub fn room(&self) -> (u64, &'static str) {
+        match self.servers {
+            true => (SQLITE + SERVERS, "another --dir, or leave out --servers"),
+            false => (SQLITE, "another --dir"),
+        }
+    }
 }
 
 #[cfg(not(feature = "databases"))]
@@ -62,6 +78,16 @@ mod there {
     use super::*;
     use crate::exit::Usage;
     use logforce_databases::{Listed, Place, mysql, postgres, sqlite};
+
+    /// The server of a flag's URL, or what to look at where it does not answer.
+    fn reached(flag: &str, listed: Result<Listed, MeasureError>) -> Result<Listed, MeasureError> {
+        listed.map_err(|e| match e {
+            MeasureError::NotOffered(why) => MeasureError::NotOffered(format!(
+                "{flag}: {why}. Nothing was measured: see that the server runs, and that its URL is right"
+            )),
+            e => e,
+        })
+    }
 
     impl Args {
         /// Refuses what is no URL: a server that does not answer is another matter.
@@ -114,11 +140,18 @@ mod there {
                 }
                 Ok(())
             };
+            // Whoever names a server wants its figures: without them nothing is measured.
             if let Some(url) = &self.postgres {
-                add("That PostgreSQL", postgres::of_url(url, &place))?;
+                add(
+                    "PostgreSQL",
+                    Ok(reached("--postgres", postgres::of_url(url, &place))?),
+                )?;
             }
             if let Some(url) = &self.mysql {
-                add("That MariaDB or MySQL", mysql::of_url(url, &place))?;
+                add(
+                    "MariaDB",
+                    Ok(reached("--mysql", mysql::of_url(url, &place))?),
+                )?;
             }
             if self.servers {
                 #[cfg(unix)]
