@@ -54,7 +54,11 @@ fn every_policy_has_a_row_and_policy_1_is_one_force_for_each_commit() {
         // The second round is left out where the first took long enough.
         let rounds = row["rounds"].as_u64();
         let slow = row["pairs_s"].as_f64().is_some_and(|s| s > 4.0);
-        let wanted = if slow { [Some(1), Some(2)] } else { [Some(2); 2] };
+        let wanted = if slow {
+            [Some(1), Some(2)]
+        } else {
+            [Some(2); 2]
+        };
         assert!(!one || wanted.contains(&rounds), "{row}");
         // 5 of each client's before the clock starts.
         let before = rounds.map_or(4 * 5, |rounds| rounds * (500 + 5) + 5);

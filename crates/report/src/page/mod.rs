@@ -123,12 +123,18 @@ fn warnings(document: &Document) -> Markup {
         .iter()
         .filter(|r| r.error().is_some())
         .count();
+    let field = document.kind().metric().field;
+    let empty = document.rows().iter();
+    let empty = empty.filter(|r| document.made_nothing(r)).count();
     html! {
         @if document.is_interrupted() {
             p.warning role="note" { strong { "Interrupted. " } "The run was stopped by its user: figures hold what was measured until then." }
         }
         @if failed > 0 {
             p.warning role="note" { (failed) " of " (document.rows().len()) " rows could not be measured; the table at the end says why." }
+        }
+        @if empty > 0 {
+            p.warning role="note" { (empty) " of " (document.rows().len()) " rows made nothing (their " code { (field) } " is 0 or less); they are in the table at the end alone." }
         }
     }
 }
