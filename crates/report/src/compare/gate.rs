@@ -2,6 +2,7 @@
 //! compared.
 
 use super::{Comparison, Pair, Verdict};
+use logforce_measure::numbers::count;
 
 /// What stops it.
 #[derive(Debug)]
@@ -48,39 +49,36 @@ impl Comparison {
             noisy.iter().partition(|pair| pair.is_known_noise);
         let mut parts = Vec::new();
         if let Some(noise) = unknown.first().and_then(|pair| pair.noise) {
-            let from = part_in_percent(noise);
-            parts.push(format!(
-                "{} without slices (~) from {from} on",
-                unknown.len()
-            ));
+            let (from, rows) = (part_in_percent(noise), rows_of(unknown.len()));
+            parts.push(format!("{from} in {rows} without slices (~)"));
         }
         let of = |pair: &&Pair| pair.noise.unwrap_or(0.0);
         let noisiest = known.iter().max_by(|a, b| of(a).total_cmp(&of(b)));
         if let Some(worst) = noisiest {
             let from = |noise: f64| format!("{:.1} %", noise * 100.0);
             let least = known.iter().map(of).fold(f64::INFINITY, f64::min);
+            let (least, most) = (from(least), from(of(worst)));
             parts.push(match known.len() {
-                1 => format!(
-                    "1 by its slices from {} on ({})",
-                    from(of(worst)),
-                    worst.row
-                ),
+                1 => format!("{most} in {}", worst.row),
                 n => format!(
-                    "{n} by their slices from {} to {} on (most: {})",
-                    from(least),
-                    from(of(worst)),
+                    "{least} to {most} in {} by their slices (most: {})",
+                    rows_of(n),
                     worst.row
                 ),
             });
         }
         (!noisy.is_empty()).then(|| {
             format!(
-                "In {} of {} rows a loss of {} is within the noise and cannot fail. What can: {}.",
+                "In {} of {} the noise is larger than {}, and no loss within it can fail. The smallest that can: {}.",
                 noisy.len(),
-                self.rows.len(),
+                rows_of(self.rows.len()),
                 part_in_percent(part),
                 parts.join("; ")
             )
         })
     }
+}
+
+fn rows_of(n: usize) -> String {
+    count(n as u64, "row")
 }
