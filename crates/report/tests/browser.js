@@ -1,6 +1,6 @@
 // Looks at each page in a frame of each width, and tells what a reader would trip over.
 const wrong = [];
-const seen = { sheets: 0, frames: 0, words: 0, charts: 0, scheme: '' };
+const seen = { sheets: 0, frames: 0, words: 0, charts: 0, scrolled: 0, scheme: '' };
 
 const rgb = (text) => (text.match(/[\d.]+/g) || []).map(Number);
 const luminance = ([r, g, b]) => {
@@ -22,6 +22,7 @@ function ground(view, element) {
 
 function look(name, width, frame) {
   const view = frame.contentWindow, page = frame.contentDocument, root = page.documentElement;
+  const style = (e) => view.getComputedStyle(e);
   const say = (what, element) => {
     const text = element ? ` <${element.tagName.toLowerCase()}> ${(element.textContent || '').trim().slice(0, 50)}` : '';
     wrong.push(`${name} at ${width}: ${what}${text}`);
@@ -47,6 +48,16 @@ function look(name, width, frame) {
       if (parseFloat(style.fontSize) < 12) say('too small to read', e);
     }
   }
+  for (const e of page.querySelectorAll('body *')) {
+    const isHidden = ['hidden', 'clip'].includes(style(e).overflowX);
+    if (!e.closest('svg') && isHidden && e.scrollWidth > e.clientWidth + 1) say('words cut off', e);
+  }
+  for (const e of page.querySelectorAll('.scroll')) {
+    if (e.scrollWidth <= e.clientWidth + 1 || style(e).overflowX === 'visible') continue;
+    seen.scrolled += 1;
+    if (e.tabIndex !== 0 || e.getAttribute('role') !== 'region' || !e.getAttribute('aria-label')) say('no keyboard scrolls', e);
+    if (!style(e).backgroundImage.includes('gradient')) say('nothing shows that it scrolls', e);
+  }
   for (const figure of page.querySelectorAll('figure')) {
     const charts = [...figure.querySelectorAll('svg')];
     const shown = charts.filter((c) => c.getBoundingClientRect().width > 0);
@@ -64,6 +75,7 @@ function look(name, width, frame) {
       seen.words += 1;
       const out = [frameOf.left - box.left, box.right - frameOf.right, frameOf.top - box.top, box.bottom - frameOf.bottom];
       if (Math.max(...out) > 1) say('outside its chart', e);
+      if (e.textContent.includes('…')) say('words cut off', e);
       if (parseFloat(view.getComputedStyle(e).fontSize) * frameOf.width / chart.viewBox.baseVal.width < 10) say('too small to read', e);
       const cell = e.classList.contains('in-cell') ? e.previousElementSibling : null;
       const below = cell && !cell.classList.contains('h-none') ? rgb(view.getComputedStyle(cell).fill) : ground(view, chart);
