@@ -62,6 +62,23 @@ fn pages() -> Vec<(String, String)> {
         ("new.json", &slower),
     );
     pages.push(("comparison".to_owned(), compare_html(&comparison.unwrap())));
+    let longer = changed("inserts", |value| {
+        let rows = value["rows"].as_array_mut().unwrap();
+        for row in rows.iter_mut() {
+            for field in ["pairs_s", "pairs_s_p10", "pairs_s_p90"] {
+                row[field] = row[field].as_f64().map(|s| s * 30.0).into();
+            }
+        }
+        rows.truncate(60);
+    });
+    let comparison = logforce_report::compare::compare(
+        ("accepted.json", &sample("inserts")),
+        ("new.json", &longer),
+    );
+    pages.push((
+        "inserts compared".to_owned(),
+        compare_html(&comparison.unwrap()),
+    ));
     pages
 }
 
@@ -158,6 +175,7 @@ fn nothing_is_cut_off_or_overlaps_or_is_asked_for() {
         assert!(seen["sheets"].as_u64() > Some(30), "{seen}");
         assert!(seen["words"].as_u64() > Some(2500), "{seen}");
         assert!(seen["charts"].as_u64() > Some(50), "{seen}");
+        assert!(seen["shades"].as_u64() > Some(500), "{seen}");
         assert!(seen["scrolled"].as_u64() > Some(10), "{seen}");
     }
 }
@@ -197,6 +215,16 @@ fn what_is_wrong_is_seen() {
             "no keyboard scrolls",
             "<div class=\"scroll\" tabindex=\"0\"",
             "<div class=\"scroll\"",
+        ),
+        (
+            "more has the weaker colour",
+            "</style>",
+            ".chart .h7 { fill: #f8f8f8 }</style>",
+        ),
+        (
+            "no words say that it scrolls",
+            "</style>",
+            ".sideways { display: none }</style>",
         ),
         (
             "nothing shows that it scrolls",

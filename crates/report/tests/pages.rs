@@ -282,6 +282,15 @@ fn a_field_of_a_wrong_type_is_named_with_its_row() {
             }
         }
     }
+    let mut newer = value("journal");
+    newer["version"] = "99".into();
+    let said = Document::from_value(newer, "x.json")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        said.contains("'version' is \"99\", and has to be a number"),
+        "{said}"
+    );
     let mut interrupted = value("journal");
     interrupted["interrupted"] = "yes".into();
     let said = Document::from_value(interrupted, "x.json")

@@ -223,6 +223,8 @@ fn two_runs_are_compared_and_a_loss_stops_a_pipeline() {
     write("b.json", &b);
     let same = compare(&["--fail-above", "0%", "--json", "-", "--report", "c.html"]);
     assert_eq!(same.status.code(), Some(0), "{}", text(&same.stderr));
+    let told = text(&same.stderr);
+    assert!(told.contains("the noise is larger than 0 %"), "{told}");
     let json: Value = serde_json::from_slice(&same.stdout).unwrap();
     let rows = a["rows"].as_array().unwrap().len();
     assert_eq!(

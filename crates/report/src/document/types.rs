@@ -98,6 +98,7 @@ fn of_row(field: &str) -> Option<Type> {
 fn of_head(field: &str) -> Option<Type> {
     match field {
         "command" | "started" | "conclusion" => Some(Type::Text),
+        "version" => Some(Type::Number),
         "interrupted" => Some(Type::Flag),
         "machine" => Some(Type::Object),
         _ => None,
