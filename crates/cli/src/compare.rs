@@ -3,20 +3,28 @@
 use crate::bench::common::{one_place_each, terminal_width};
 use crate::exit::End;
 use crate::output::{Sink, Target, complain_always, print};
-use logforce_report::compare::{compare, text};
+use logforce_measure::layout::wrap;
+use logforce_measure::numbers::count;
+use logforce_report::compare::{Gate, compare, part_in_percent, text};
 use logforce_report::{Document, compare_html};
 use std::path::PathBuf;
 
 const MORE: &str = "\
 A and B are what the same `logforce bench` wrote with --json: two disks, kernels, versions, or the same
 one on two days. Rows are matched by what they measure. A difference counts where it is beyond the
-noise: 8 of 10 slices of one run on one side of 8 of 10 of the other.
+noise: 8 of 10 slices of one run on one side of 8 of 10 of the other; where a row has no slices (~),
+from 25 % on. Rows of `bench inserts` are held beside each other by rate and by seconds of the pairs.
+
+--fail-above stops at what is beyond the noise and, by the percentage that is printed, above PERCENT.
+SLOWER with status 0 is a loss below PERCENT. Where the noise is larger than PERCENT, no smaller loss
+can be told from it: the output says in how many rows, and from what loss on those can fail. It stops
+as well where A has a figure and B has none.
 
 In a pipeline: keep the JSON of the accepted state, and let the step fail on a loss:
   logforce bench --quiet --json new.json && logforce compare accepted.json new.json --fail-above 10%
 
-Exit status: 0 compared, 1 a row of B is slower by more than --fail-above or failed, 2 unusable
-arguments, 4 failed, as where the two cannot be compared.";
+Exit status: 0 compared, 1 with --fail-above: a row of B is slower by more than that, or a row of A has
+no figure in B; 2 unusable arguments, 4 failed, as where the two have no row in common.";
 
 /// What to compare.
 #[derive(Debug, clap::Args)]
@@ -28,8 +36,8 @@ pub struct Args {
     /// The result that is compared
     #[arg(value_name = "B.json")]
     b: PathBuf,
-    /// End with status 1 if a row of B takes longer by more than this when the noise of both is taken
-    /// off (the slow edge of 8 of 10 slices of A, the fast one of B), or if it failed
+    /// End with status 1 if a row of B is slower beyond the noise and by more than this, or if a row
+    /// that A measured has no figure in B
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_above: Option<f64>,
     /// Write the comparison as JSON to FILE; - is standard output, and all else goes to standard error
@@ -42,7 +50,8 @@ pub struct Args {
 
 /// `10%` or `10` as 0.1.
 fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim().trim_end_matches('%').trim_end();
+    let text = text.trim();
+    let number = text.strip_suffix('%').unwrap_or(text).trim_end();
     let value: Option<f64> = number.parse().ok();
     value
         .filter(|v| (0.0..=1e6).contains(v))
@@ -60,7 +69,12 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let comparison = compare((&a_name, &a), (&b_name, &b))?;
     let json = args.json.as_ref().map(Sink::open).transpose()?;
     let report = args.report.as_ref().map(Sink::open).transpose()?;
-    print(&text(&comparison, terminal_width(on_stdout)), on_stdout)?;
+    let width = terminal_width(on_stdout);
+    print(&text(&comparison, width), on_stdout)?;
+    let noisy = args.fail_above.and_then(|p| comparison.least_effective(p));
+    if let Some(noisy) = noisy {
+        print(&wrap(&noisy, width, 2), on_stdout)?;
+    }
     if let Some(sink) = json {
         sink.fill(|out| {
             serde_json::to_writer_pretty(&mut *out, &comparison).map_err(std::io::Error::from)?;
@@ -73,23 +87,52 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let Some(part) = args.fail_above else {
         return Ok(End::Done);
     };
-    let worse: Vec<String> = comparison
-        .worse_by(part)
-        .map(|pair| match &pair.error {
-            Some(error) => format!("{}: failed: {error}", pair.row),
-            None => format!("{}: {}", pair.row, pair.change()),
-        })
-        .collect();
-    if worse.is_empty() {
+    let gate = comparison.gate(part);
+    if gate.is_open() {
         return Ok(End::Done);
     }
     // Also with --quiet: it says why the pipeline stops.
-    complain_always(&format!(
-        "slower than accepted (above {} %):\n  {}",
-        part * 100.0,
-        worse.join("\n  ")
-    ));
+    complain_always(&reasons(&gate, part));
     Ok(End::Slower)
+}
+
+/// Why a pipeline stops.
+fn reasons(gate: &Gate<'_>, part: f64) -> String {
+    let mut reasons = Vec::new();
+    if !gate.slower.is_empty() {
+        let rows = gate
+            .slower
+            .iter()
+            .map(|p| format!("{}: {}", p.row, p.change()));
+        let rows: Vec<String> = rows.collect();
+        let above = part_in_percent(part);
+        reasons.push(format!(
+            "slower than accepted (above {above}):\n  {}",
+            rows.join("\n  ")
+        ));
+    }
+    if !gate.failed.is_empty() {
+        let rows = gate.failed.iter().map(|pair| match &pair.error {
+            Some(error) => format!("{}: {error}", pair.row),
+            None => pair.row.clone(),
+        });
+        let (n, rows) = (gate.failed.len(), rows.collect::<Vec<_>>());
+        reasons.push(format!(
+            "not comparable: {} that A measured {} no figure in B:\n  {}",
+            count(n as u64, "row"),
+            if n == 1 { "has" } else { "have" },
+            rows.join("\n  ")
+        ));
+    }
+    if !gate.not_comparable.is_empty() {
+        let (n, rows) = (gate.not_comparable.len(), gate.not_comparable.join("\n  "));
+        reasons.push(format!(
+            "not comparable: {} of A {} not in B: measure B with the flags of A, to its end, or accept a new A:\n  {rows}",
+            count(n as u64, "row"),
+            if n == 1 { "is" } else { "are" },
+        ));
+    }
+    reasons.join("\n")
 }
 
 #[cfg(test)]
@@ -101,7 +144,7 @@ mod tests {
         for (text, part) in [("10%", 0.1), ("10", 0.1), ("0", 0.0), ("2.5 %", 0.025)] {
             assert_eq!(percent(text), Ok(part), "{text}");
         }
-        for text in ["", "%", "x", "-1", "nan", "inf"] {
+        for text in ["", "%", "x", "-1", "nan", "inf", "10%%", "10 % %"] {
             assert!(percent(text).is_err(), "{text}");
         }
     }

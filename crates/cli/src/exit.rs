@@ -14,7 +14,7 @@ pub enum End {
     Done,
     /// The log or page file is damaged; that has been printed.
     Damaged,
-    /// What was compared is slower than is accepted; that has been printed.
+    /// What was compared is slower than is accepted, or has no figure to compare; that has been printed.
     Slower,
     /// The result is inconclusive; that has been printed.
     Inconclusive,

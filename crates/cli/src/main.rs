@@ -54,7 +54,7 @@ Examples:
 `stat`, `verify`, `dump`, `salvage` and `backup` of a log neither lock nor change what they read: a
 program may have it open meanwhile. `backup` of a page file needs it closed. `facts` writes nothing;
 `calibrate` stores its result; `bench` and `powercut` write to the directory that they are given.
-Exit status: 0 done, 1 damage found (compare: slower than accepted), 2 unusable arguments,
+Exit status: 0 done, 1 damage found (compare: slower than accepted, or not comparable), 2 unusable arguments,
 3 inconclusive (powercut), 4 failed, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]

@@ -15,7 +15,7 @@ pub struct Args {
     #[arg(value_name = "RESULT.json")]
     result: PathBuf,
     /// Write the report as one HTML file to FILE; - is standard output
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, visible_alias = "report", value_name = "FILE")]
     html: Option<Target>,
     /// Write its charts into the directory DIR, each as an SVG file
     #[arg(long, value_name = "DIR")]
@@ -26,12 +26,18 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<End> {
     if args.html.is_none() && args.svg.is_none() {
         bail!(Usage(
-            "say where to: --html FILE, --svg DIR or both".to_owned()
+            "say where to: --report FILE (or --html FILE), --svg DIR or both".to_owned()
         ));
     }
     let svg = args.svg.clone().map(Target::File);
     one_place_each(&[("--html", &args.html), ("--svg", &svg)])?;
     let document = Document::read(&args.result)?;
+    if document.rows().is_empty() {
+        bail!(
+            "{} has no rows, so there is nothing to draw: the run was stopped before it measured anything",
+            args.result.display()
+        );
+    }
     let page = args.html.as_ref().map(Sink::open).transpose()?;
     let charts = args.svg.as_deref().map(Charts::open).transpose()?;
     draw(&document, page, charts)?;

@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod amount;
 mod chart;
 pub mod compare;
 pub mod document;

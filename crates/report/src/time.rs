@@ -4,6 +4,10 @@ use logforce_measure::numbers::short;
 
 /// A time in microseconds, with the unit that suits it: `61.2 µs`, `3 ms`.
 pub fn time(us: f64) -> String {
+    // What a file says in milliseconds may be none in microseconds.
+    if !us.is_finite() {
+        return "-".to_owned();
+    }
     let (value, decimals, unit) = match us {
         us if us >= 1e6 => (us / 1e6, 2, "s"),
         us if us >= 1e3 => (us / 1e3, 2, "ms"),

@@ -1,6 +1,6 @@
 // Looks at each page in a frame of each width, and tells what a reader would trip over.
 const wrong = [];
-const seen = { sheets: 0, frames: 0, words: 0, charts: 0, scheme: '' };
+const seen = { sheets: 0, frames: 0, words: 0, charts: 0, scrolled: 0, shades: 0, scheme: '' };
 
 const rgb = (text) => (text.match(/[\d.]+/g) || []).map(Number);
 const luminance = ([r, g, b]) => {
@@ -22,6 +22,7 @@ function ground(view, element) {
 
 function look(name, width, frame) {
   const view = frame.contentWindow, page = frame.contentDocument, root = page.documentElement;
+  const style = (e) => view.getComputedStyle(e);
   const say = (what, element) => {
     const text = element ? ` <${element.tagName.toLowerCase()}> ${(element.textContent || '').trim().slice(0, 50)}` : '';
     wrong.push(`${name} at ${width}: ${what}${text}`);
@@ -47,6 +48,20 @@ function look(name, width, frame) {
       if (parseFloat(style.fontSize) < 12) say('too small to read', e);
     }
   }
+  for (const e of page.querySelectorAll('body *')) {
+    const isHidden = ['hidden', 'clip'].includes(style(e).overflowX);
+    if (!e.closest('svg') && isHidden && e.scrollWidth > e.clientWidth + 1) say('words cut off', e);
+  }
+  for (const e of page.querySelectorAll('.scroll')) {
+    if (e.scrollWidth <= e.clientWidth + 1 || style(e).overflowX === 'visible') continue;
+    seen.scrolled += 1;
+    if (e.tabIndex !== 0 || e.getAttribute('role') !== 'region' || !e.getAttribute('aria-label')) say('no keyboard scrolls', e);
+    if (!style(e).backgroundImage.includes('gradient')) say('nothing shows that it scrolls', e);
+    const words = e.querySelector('.sideways');
+    // Whether it runs shows when a frame is drawn, which here none is.
+    const runs = words && style(words).display !== 'none' && style(words).animationTimeline.includes('scroll');
+    if (!runs) say('no words say that it scrolls', e);
+  }
   for (const figure of page.querySelectorAll('figure')) {
     const charts = [...figure.querySelectorAll('svg')];
     const shown = charts.filter((c) => c.getBoundingClientRect().width > 0);
@@ -59,11 +74,21 @@ function look(name, width, frame) {
     if (frameOf.width === 0) continue;
     seen.charts += 1;
     if (chart.getAttribute('role') !== 'img' || !chart.getAttribute('aria-label')) say('no words for a chart', chart);
+    // The stronger the colour, the more: each shade is further from the ground than the one before.
+    const shades = [...chart.querySelectorAll('.cell')].flatMap((e) => {
+      const nth = [...e.classList].find((name) => /^h\d$/.test(name));
+      return nth ? [[Number(nth[1]), contrast(rgb(style(e).fill), ground(view, chart)), e]] : [];
+    });
+    shades.sort(([a], [b]) => a - b);
+    seen.shades += shades.length;
+    const weaker = shades.find(([nth, of], n) => n > 0 && nth > shades[n - 1][0] && of <= shades[n - 1][1]);
+    if (weaker) say('more has the weaker colour', weaker[2]);
     const texts = [...chart.querySelectorAll('text')].map((e) => [e, e.getBoundingClientRect()]);
     for (const [e, box] of texts) {
       seen.words += 1;
       const out = [frameOf.left - box.left, box.right - frameOf.right, frameOf.top - box.top, box.bottom - frameOf.bottom];
       if (Math.max(...out) > 1) say('outside its chart', e);
+      if (e.textContent.includes('…')) say('words cut off', e);
       if (parseFloat(view.getComputedStyle(e).fontSize) * frameOf.width / chart.viewBox.baseVal.width < 10) say('too small to read', e);
       const cell = e.classList.contains('in-cell') ? e.previousElementSibling : null;
       const below = cell && !cell.classList.contains('h-none') ? rgb(view.getComputedStyle(cell).fill) : ground(view, chart);
@@ -103,7 +128,7 @@ function lookAtPaper(name, [width, height], frame) {
   if (page.defaultView.getComputedStyle(page.body).backgroundColor !== 'rgb(255, 255, 255)') say('no white paper', page.body);
 }
 
-(async () => {
+const all = async () => {
   for (const [name, html] of PRINTED) {
     const frame = document.createElement('iframe');
     frame.style = `border:0;width:${SHEET[0]}px;height:900px`;
@@ -127,6 +152,10 @@ function lookAtPaper(name, [width, height], frame) {
       frame.remove();
     }
   }
+};
+
+const tell = () => {
   const text = `RESULT[${JSON.stringify({ wrong: wrong.slice(0, 60), seen })}]RESULT`;
   document.body.replaceChildren(document.createTextNode(text));
-})();
+};
+all().catch((e) => wrong.push(`the check itself failed: ${e}`)).then(tell);

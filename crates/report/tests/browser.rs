@@ -42,6 +42,14 @@ fn pages() -> Vec<(String, String)> {
         value["command"] = format!("logforce bench --dir /{}", "long/".repeat(60)).into();
     });
     pages.push(("in trouble".to_owned(), html(&trouble)));
+    let named = changed("inserts", |value| {
+        for row in value["rows"].as_array_mut().into_iter().flatten() {
+            let settings = row["settings"].as_str().unwrap_or("").to_owned();
+            row["settings"] =
+                format!("{settings}, with_a_setting_that_has_a_name=of_some_length").into();
+        }
+    });
+    pages.push(("long names".to_owned(), html(&named)));
     let slower = changed("journal", |value| {
         for row in value["rows"].as_array_mut().into_iter().flatten() {
             for field in ["ms_per_commit", "ms_per_commit_p10", "ms_per_commit_p90"] {
@@ -54,6 +62,23 @@ fn pages() -> Vec<(String, String)> {
         ("new.json", &slower),
     );
     pages.push(("comparison".to_owned(), compare_html(&comparison.unwrap())));
+    let longer = changed("inserts", |value| {
+        let rows = value["rows"].as_array_mut().unwrap();
+        for row in rows.iter_mut() {
+            for field in ["pairs_s", "pairs_s_p10", "pairs_s_p90"] {
+                row[field] = row[field].as_f64().map(|s| s * 30.0).into();
+            }
+        }
+        rows.truncate(60);
+    });
+    let comparison = logforce_report::compare::compare(
+        ("accepted.json", &sample("inserts")),
+        ("new.json", &longer),
+    );
+    pages.push((
+        "inserts compared".to_owned(),
+        compare_html(&comparison.unwrap()),
+    ));
     pages
 }
 
@@ -150,6 +175,8 @@ fn nothing_is_cut_off_or_overlaps_or_is_asked_for() {
         assert!(seen["sheets"].as_u64() > Some(30), "{seen}");
         assert!(seen["words"].as_u64() > Some(2500), "{seen}");
         assert!(seen["charts"].as_u64() > Some(50), "{seen}");
+        assert!(seen["shades"].as_u64() > Some(500), "{seen}");
+        assert!(seen["scrolled"].as_u64() > Some(10), "{seen}");
     }
 }
 
@@ -173,6 +200,36 @@ fn what_is_wrong_is_seen() {
             "outside its chart",
             "</svg>",
             "<text x=\"1\" y=\"-60\">lost</text></svg>",
+        ),
+        (
+            "words cut off",
+            "</svg>",
+            "<text x=\"60\" y=\"90\">synchronous_commit=on, op…</text></svg>",
+        ),
+        (
+            "words cut off",
+            "</main>",
+            "<p style=\"width:9rem;overflow:hidden;white-space:nowrap\">synchronous_commit=on, open_sync</p></main>",
+        ),
+        (
+            "no keyboard scrolls",
+            "<div class=\"scroll\" tabindex=\"0\"",
+            "<div class=\"scroll\"",
+        ),
+        (
+            "more has the weaker colour",
+            "</style>",
+            ".chart .h7 { fill: #f8f8f8 }</style>",
+        ),
+        (
+            "no words say that it scrolls",
+            "</style>",
+            ".sideways { display: none }</style>",
+        ),
+        (
+            "nothing shows that it scrolls",
+            "</style>",
+            ".scroll { background: none !important }</style>",
         ),
         (
             "asks for",

@@ -223,6 +223,8 @@ fn two_runs_are_compared_and_a_loss_stops_a_pipeline() {
     write("b.json", &b);
     let same = compare(&["--fail-above", "0%", "--json", "-", "--report", "c.html"]);
     assert_eq!(same.status.code(), Some(0), "{}", text(&same.stderr));
+    let told = text(&same.stderr);
+    assert!(told.contains("the noise is larger than 0 %"), "{told}");
     let json: Value = serde_json::from_slice(&same.stdout).unwrap();
     let rows = a["rows"].as_array().unwrap().len();
     assert_eq!(
@@ -270,6 +272,54 @@ fn two_runs_are_compared_and_a_loss_stops_a_pipeline() {
     );
 }
 
+/// What a pipeline relies on: no row is gone in silence.
+#[test]
+fn what_is_gone_stops_a_pipeline() {
+    let dir = place();
+    let a = measured(dir.path());
+    let compare = |b: &Value, more: &[&str]| {
+        fs::write(dir.path().join("b.json"), b.to_string()).unwrap();
+        run(
+            dir.path(),
+            &[&["compare", "a.json", "b.json"], more].concat(),
+        )
+    };
+    let of = |row: &Value| row["error"].is_null();
+    let measured = a["rows"].as_array().unwrap().iter().position(of).unwrap();
+    let mut gone = a.clone();
+    gone["rows"].as_array_mut().unwrap().remove(measured);
+    gone["interrupted"] = true.into();
+    let mut zero = a.clone();
+    zero["rows"][measured]["ms_per_commit"] = 0.into();
+    for (b, why) in [
+        (&gone, "not comparable: 1 row of A is not in B"),
+        (
+            &zero,
+            "not comparable: 1 row that A measured has no figure in B",
+        ),
+    ] {
+        let told = compare(b, &[]);
+        assert_eq!(told.status.code(), Some(0), "nothing was asked to fail");
+        let stopped = compare(b, &["--fail-above", "1000%", "--quiet"]);
+        let said = text(&stopped.stderr);
+        assert_eq!(stopped.status.code(), Some(1), "{said}");
+        assert!(said.contains(why), "{said}");
+    }
+    let mut word = a.clone();
+    word["rows"][measured]["p50_us"] = "abc".into();
+    let refused = compare(&word, &["--fail-above", "10%"]);
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(4), "{said}");
+    let row = format!("row {}", measured + 1);
+    for part in [
+        "b.json",
+        &row,
+        "'p50_us' is \"abc\", and has to be a number",
+    ] {
+        assert!(said.contains(part), "no {part} in {said}");
+    }
+}
+
 #[test]
 fn what_cannot_be_compared_or_drawn_is_told() {
     let dir = place();
@@ -312,6 +362,7 @@ fn what_cannot_be_compared_or_drawn_is_told() {
         &["report", "a.json"][..],
         &["compare", "a.json"],
         &["compare", "a.json", "a.json", "--fail-above", "much"],
+        &["compare", "a.json", "a.json", "--fail-above", "10%%"],
     ] {
         let out = run(dir.path(), arguments);
         assert_eq!(
@@ -323,5 +374,12 @@ fn what_cannot_be_compared_or_drawn_is_told() {
     }
     let out = run(dir.path(), &["report", "no.json", "--html", "x.html"]);
     assert_eq!(out.status.code(), Some(4));
+    let out = run(dir.path(), &["report", "empty.json", "--report", "x.html"]);
+    assert_eq!(out.status.code(), Some(4));
+    let said = text(&out.stderr);
+    assert!(said.contains("empty.json has no rows"), "{said}");
     assert!(!dir.path().join("x.html").exists());
+    let out = run(dir.path(), &["report", "a.json", "--report", "x.html"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(dir.path().join("x.html").exists());
 }

@@ -1,6 +1,6 @@
 //! Amounts side by side, as lengths from zero.
 
-use super::canvas::{Anchor, Canvas, Key, LINE, Width, cut, legend, width_of};
+use super::canvas::{Anchor, Canvas, Key, LINE, Width, legend, width_of, wrapped};
 use super::scale::{Scale, axis};
 
 /// Rows of some bars each.
@@ -35,23 +35,28 @@ impl Bars {
         let keys = if keys.len() > 1 { keys } else { Vec::new() };
         let top = legend(canvas, &keys, w) + 6.0;
         let names = self.rows.iter().map(|r| width_of(&r.0)).fold(0.0, f64::max);
-        let (left, head) = match width {
-            Width::Narrow => (12.0, LINE),
-            Width::Wide => ((names + 16.0).min(340.0), 0.0),
+        let left = match width {
+            // Names have lines of their own.
+            Width::Narrow => 12.0,
+            Width::Wide => (names + 16.0).min(340.0),
         };
         let right = w - 62.0;
         let values = self.rows.iter().flat_map(|r| r.1.iter().flatten().copied());
         let scale = Scale::from_zero(values, left, right);
-        let bars = |row: &(String, Vec<Option<f64>>)| row.1.len() as f64 * (BAR + 2.0);
-        let height: f64 = self.rows.iter().map(|r| head + bars(r) + 8.0).sum();
+        let rows: Vec<Placed<'_>> = self
+            .rows
+            .iter()
+            .map(|r| Placed::of(r, left, width))
+            .collect();
+        let height: f64 = rows.iter().map(|r| r.head + r.body + 8.0).sum();
         let bottom = top + height;
         for tick in scale.ticks(((right - left) / 70.0) as usize) {
             if let Some(x) = scale.at(tick) {
                 let mut y = top;
-                for row in &self.rows {
+                for row in &rows {
                     // Not through names.
-                    let below = y + head + bars(row) + 8.0;
-                    canvas.line("grid", (x, y + head), (x, below));
+                    let below = y + row.head + row.body + 8.0;
+                    canvas.line("grid", (x, y + row.head), (x, below));
                     y = below;
                 }
                 canvas.text("tick", (x, bottom + 16.0), Anchor::Middle, &axis(tick));
@@ -64,38 +69,70 @@ impl Bars {
             &self.unit,
         );
         let mut y = top;
-        for row in &self.rows {
+        for row in &rows {
+            let (name, values) = row.of;
             match width {
-                Width::Narrow => canvas.text(
-                    "label",
-                    (12.0, y + 13.0),
-                    Anchor::Start,
-                    &cut(&row.0, w - 20.0),
-                ),
+                Width::Narrow => canvas.lines("label", (12.0, y + 13.0), Anchor::Start, &row.name),
                 Width::Wide => {
-                    let middle = y + bars(row) / 2.0 + 4.0;
-                    canvas.text(
-                        "label",
-                        (left - 8.0, middle),
-                        Anchor::End,
-                        &cut(&row.0, left - 12.0),
-                    );
+                    let more = LINE * (row.name.len() - 1) as f64;
+                    let middle = y + (row.body - more) / 2.0 + 4.0;
+                    canvas.lines("label", (left - 8.0, middle), Anchor::End, &row.name);
                 }
             }
-            y += head;
-            for (n, value) in row.1.iter().enumerate() {
+            y += row.head;
+            let mut at = y + (row.body - Placed::bars(values)) / 2.0;
+            for (n, value) in values.iter().enumerate() {
                 let (text, end) = match value {
                     Some(value) => (axis(*value), scale.at(*value).unwrap_or(left)),
                     None => ("n/a".to_owned(), left),
                 };
-                let name = self.series.get(n).map_or("", String::as_str);
-                let title = format!("{}, {name}: {text}", row.0);
-                canvas.rect(&format!("bar s{n}"), (left, y), (end - left, BAR), &title);
-                canvas.text("value", (end + 6.0, y + BAR - 3.0), Anchor::Start, &text);
-                y += BAR + 2.0;
+                let series = self.series.get(n).map_or("", String::as_str);
+                let title = format!("{name}, {series}: {text}");
+                canvas.rect(&format!("bar s{n}"), (left, at), (end - left, BAR), &title);
+                canvas.text("value", (end + 6.0, at + BAR - 3.0), Anchor::Start, &text);
+                at += BAR + 2.0;
             }
-            y += 8.0;
+            y += row.body + 8.0;
         }
         bottom + 44.0
+    }
+}
+
+type Row = (String, Vec<Option<f64>>);
+
+/// A row with the lines of its name, and how much room they and its bars need.
+struct Placed<'a> {
+    of: &'a Row,
+    name: Vec<String>,
+    /// Above the bars.
+    head: f64,
+    body: f64,
+}
+
+impl Placed<'_> {
+    fn of(of: &Row, left: f64, width: Width) -> Placed<'_> {
+        let bars = Placed::bars(&of.1);
+        let (name, head, body) = match width {
+            Width::Narrow => {
+                let name = wrapped(&of.0, width.units() - 20.0);
+                let head = LINE * name.len() as f64;
+                (name, head, bars)
+            }
+            Width::Wide => {
+                let name = wrapped(&of.0, left - 12.0);
+                let body = bars.max(LINE * name.len() as f64);
+                (name, 0.0, body)
+            }
+        };
+        Placed {
+            of,
+            name,
+            head,
+            body,
+        }
+    }
+
+    fn bars(values: &[Option<f64>]) -> f64 {
+        values.len() as f64 * (BAR + 2.0)
     }
 }

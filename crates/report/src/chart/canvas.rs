@@ -31,13 +31,29 @@ pub fn width_of(text: &str) -> f64 {
     text.chars().count() as f64 * CHARACTER
 }
 
-/// Words cut to a width, with a sign that they were.
-pub fn cut(text: &str, width: f64) -> String {
-    let most = (width / CHARACTER).max(2.0) as usize;
-    if text.chars().count() <= most {
-        return text.to_owned();
+/// About how wide the widest line is.
+pub fn longest(lines: &[String]) -> f64 {
+    lines.iter().map(|l| width_of(l)).fold(0.0, f64::max)
+}
+
+/// Words in lines of at most a width: what is cut off nobody can read. A line ends at a space, else behind
+/// a sign, else anywhere.
+pub fn wrapped(text: &str, width: f64) -> Vec<String> {
+    let most = (width / CHARACTER).max(4.0) as usize;
+    let mut lines = Vec::new();
+    let mut rest: Vec<char> = text.trim().chars().collect();
+    while rest.len() > most {
+        let space = rest[..=most].iter().rposition(|c| *c == ' ');
+        let sign = rest[..most].iter().rposition(|c| ",=/;:_-.".contains(*c));
+        // Not after two letters.
+        let end = space.filter(|at| *at > most / 3);
+        let end = end.or(sign.map(|at| at + 1).filter(|at| *at > most / 3));
+        let behind = rest.split_off(end.unwrap_or(most));
+        lines.push(rest.iter().collect::<String>().trim_end().to_owned());
+        rest = behind.into_iter().skip_while(|c| *c == ' ').collect();
     }
-    text.chars().take(most - 1).chain(['…']).collect()
+    lines.push(rest.into_iter().collect());
+    lines
 }
 
 /// Where words are held.
@@ -82,6 +98,13 @@ impl Canvas {
         self.push(html! {
             text class=(class) x=(short(x)) y=(short(y)) text-anchor=(anchor.name()) { (text) }
         });
+    }
+
+    /// Lines of words, the foot of the first at `y`.
+    pub fn lines(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, lines: &[String]) {
+        for (n, line) in lines.iter().enumerate() {
+            self.text(class, (x, y + LINE * n as f64), anchor, line);
+        }
     }
 
     /// A line.
@@ -167,8 +190,8 @@ pub struct Key {
 pub fn legend(canvas: &mut Canvas, keys: &[Key], width: f64) -> f64 {
     let (mut x, mut y) = (10.0, LINE);
     for key in keys {
-        let label = cut(&key.label, width - 40.0);
-        let need = 28.0 + width_of(&label) + 18.0;
+        let label = wrapped(&key.label, width - 40.0);
+        let need = 28.0 + longest(&label) + 18.0;
         if x > 10.0 && x + need > width {
             (x, y) = (10.0, y + LINE + 2.0);
         }
@@ -177,8 +200,12 @@ pub fn legend(canvas: &mut Canvas, keys: &[Key], width: f64) -> f64 {
             canvas.line(&class, (x - 8.0, y - 4.0), (x + 16.0, y - 4.0));
         }
         canvas.mark(&key.class, key.shape, (x + 4.0, y - 4.0), &key.label);
-        canvas.text("label", (x + 22.0, y), Anchor::Start, &label);
+        canvas.lines("label", (x + 22.0, y), Anchor::Start, &label);
         x += need;
+        if label.len() > 1 {
+            // The next one begins below it.
+            (x, y) = (width, y + LINE * (label.len() - 1) as f64);
+        }
     }
     y + if keys.is_empty() { -LINE } else { 14.0 }
 }
@@ -188,9 +215,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_cut() {
-        assert_eq!(cut("abcdefgh", 32.0), "abc…");
-        assert_eq!(cut("abc", 28.0), "abc");
+    fn words_are_wrapped_and_none_is_lost() {
+        let at = |text: &str, most: f64| wrapped(text, most * CHARACTER);
+        assert_eq!(at("abcdefgh", 20.0), ["abcdefgh"]);
+        assert_eq!(at("abc def", 7.0), ["abc def"]);
+        assert_eq!(at("abc defg", 7.0), ["abc", "defg"]);
+        assert_eq!(at("abcdefgh", 5.0), ["abcde", "fgh"]);
+        assert_eq!(at("", 5.0), [""]);
+        let name = "PostgreSQL synchronous_commit=on, open_datasync";
+        let lines = at(name, 20.0);
+        assert_eq!(
+            lines,
+            ["PostgreSQL", "synchronous_commit=", "on, open_datasync"]
+        );
+        for most in 4..60 {
+            let lines = at(name, f64::from(most));
+            assert!(lines.iter().all(|l| l.chars().count() <= most as usize));
+            let letters = |text: &str| text.replace(' ', "");
+            assert_eq!(letters(&lines.concat()), letters(name));
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Values of many rows on one scale of orders of magnitude, each with how far it spreads.
 
-use super::canvas::{Anchor, Canvas, Key, LINE, Width, cut, legend, width_of};
+use super::canvas::{Anchor, Canvas, Key, LINE, Width, legend, width_of, wrapped};
 use super::scale::{Scale, axis};
 use crate::sign::Sign;
 
@@ -47,11 +47,16 @@ impl Dots {
             .iter()
             .map(|r| width_of(&r.text))
             .fold(0.0, f64::max);
-        let (left, step) = match width {
+        let left = match width {
             // Names have lines of their own.
-            Width::Narrow => (12.0, 2.0 * LINE + 4.0),
-            Width::Wide => ((names + 16.0).min(390.0), LINE + 8.0),
+            Width::Narrow => 12.0,
+            Width::Wide => (names + 16.0).min(390.0),
         };
+        let rows: Vec<Placed<'_>> = self
+            .rows
+            .iter()
+            .map(|r| Placed::of(r, left, width))
+            .collect();
         let right = w - texts - 14.0;
         let mut used: Vec<Sign> = Vec::new();
         for row in &self.rows {
@@ -77,39 +82,43 @@ impl Dots {
             .flatten();
         let values = values.chain(self.base);
         let scale = Scale::log(values, left + 6.0, right - 6.0);
-        let bottom = top + step * self.rows.len() as f64;
+        let bottom = top + rows.iter().map(|r| r.head + r.body).sum::<f64>();
         let most = ((right - left) / 70.0) as usize;
         for tick in scale.ticks(most) {
             if let Some(x) = scale.at(tick) {
-                self.upright(canvas, "grid", x, (top, step, width));
+                upright(canvas, "grid", x, top, &rows);
                 canvas.text("tick", (x, bottom + 16.0), Anchor::Middle, &axis(tick));
             }
         }
         if let Some(x) = self.base.and_then(|b| scale.at(b)) {
-            self.upright(canvas, "base", x, (top, step, width));
+            upright(canvas, "base", x, top, &rows);
         }
         let middle = match width {
             Width::Narrow => w / 2.0,
             Width::Wide => (left + right) / 2.0,
         };
         canvas.text("axis", (middle, bottom + 36.0), Anchor::Middle, &self.unit);
-        for (n, row) in self.rows.iter().enumerate() {
-            let above = top + step * n as f64;
-            let y = above + step - LINE / 2.0 - 2.0;
+        let mut above = top;
+        for Placed {
+            of: row,
+            name,
+            head,
+            body,
+        } in &rows
+        {
+            let y = above + head + body / 2.0 - 1.0;
             match width {
-                Width::Narrow => canvas.text(
-                    "label",
-                    (12.0, above + LINE - 3.0),
-                    Anchor::Start,
-                    &cut(&row.label, w - 20.0),
-                ),
-                Width::Wide => canvas.text(
-                    "label",
-                    (left - 8.0, y + 4.0),
-                    Anchor::End,
-                    &cut(&row.label, left - 12.0),
-                ),
+                Width::Narrow => {
+                    let at = (12.0, above + LINE - 3.0);
+                    canvas.lines("label", at, Anchor::Start, name);
+                }
+                Width::Wide => {
+                    let more = LINE * (name.len() - 1) as f64;
+                    let at = (left - 8.0, y + 4.0 - more / 2.0);
+                    canvas.lines("label", at, Anchor::End, name);
+                }
             }
+            above += head + body;
             let title = format!("{}: {}, {}", row.label, row.text, row.sign.words);
             let at = scale.at(row.value);
             let class = row.sign.class;
@@ -124,23 +133,46 @@ impl Dots {
         }
         bottom + AXIS
     }
+}
 
-    /// A line from top to bottom, which does not go through names.
-    fn upright(
-        &self,
-        canvas: &mut Canvas,
-        class: &str,
-        x: f64,
-        (top, step, width): (f64, f64, Width),
-    ) {
-        let end = |n: usize| top + step * n as f64;
-        match width {
-            Width::Wide => canvas.line(class, (x, top), (x, end(self.rows.len()))),
+/// A row with the lines of its name, and how much room it needs.
+struct Placed<'a> {
+    of: &'a Dot,
+    name: Vec<String>,
+    /// Above the sign.
+    head: f64,
+    body: f64,
+}
+
+impl Placed<'_> {
+    fn of(of: &Dot, left: f64, width: Width) -> Placed<'_> {
+        let (name, head, body) = match width {
             Width::Narrow => {
-                for n in 0..self.rows.len() {
-                    canvas.line(class, (x, end(n) + LINE), (x, end(n + 1)));
-                }
+                let name = wrapped(&of.label, width.units() - 20.0);
+                let head = LINE * name.len() as f64;
+                (name, head, LINE + 4.0)
             }
+            Width::Wide => {
+                let name = wrapped(&of.label, left - 12.0);
+                let body = LINE * name.len() as f64 + 8.0;
+                (name, 0.0, body)
+            }
+        };
+        Placed {
+            of,
+            name,
+            head,
+            body,
         }
+    }
+}
+
+/// A line from top to bottom, which does not go through names.
+fn upright(canvas: &mut Canvas, class: &str, x: f64, top: f64, rows: &[Placed<'_>]) {
+    let mut above = top;
+    for row in rows {
+        let end = above + row.head + row.body;
+        canvas.line(class, (x, above + row.head), (x, end));
+        above = end;
     }
 }

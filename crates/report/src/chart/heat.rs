@@ -1,4 +1,4 @@
-//! A grid of values, the higher the darker.
+//! A grid of values, the higher the further from the ground: darker on white, brighter on black.
 
 use super::canvas::{Anchor, Canvas, Width, width_of};
 use super::scale::axis;

@@ -13,7 +13,7 @@ use crate::figure::Figure;
 use crate::page::STYLE_OF_CHARTS;
 pub use bars::Bars;
 pub use canvas::Width;
-use canvas::{Anchor, Canvas};
+use canvas::{Anchor, Canvas, LINE, wrapped};
 pub use curves::{Curve, Curves, percent};
 pub use dots::{Dot, Dots};
 pub use heat::Heat;
@@ -67,16 +67,13 @@ pub fn element(figure: &Figure, width: Width) -> Markup {
 
 /// The chart as a file of its own.
 pub fn file(figure: &Figure) -> String {
-    const TITLE: f64 = 30.0;
     let (drawn, height) = figure.chart.draw(Width::Wide);
-    let (w, h) = (Width::Wide.units(), height + TITLE);
+    let w = Width::Wide.units();
+    let lines = wrapped(&figure.title, w - 12.0);
+    let room = 12.0 + LINE * lines.len() as f64;
+    let h = height + room;
     let mut title = Canvas::default();
-    title.text(
-        "title",
-        (6.0, 20.0),
-        Anchor::Start,
-        &canvas::cut(&figure.title, w),
-    );
+    title.lines("title", (6.0, 20.0), Anchor::Start, &lines);
     let svg = html! {
         svg xmlns="http://www.w3.org/2000/svg" class="chart" width=(w) height=(format!("{h:.0}"))
             viewBox=(format!("0 0 {w} {h:.0}")) {
@@ -84,7 +81,7 @@ pub fn file(figure: &Figure) -> String {
             desc { (figure.caption) }
             style { (PreEscaped(STYLE_OF_CHARTS)) }
             (title.finish())
-            g transform=(format!("translate(0 {TITLE})")) { (drawn) }
+            g transform=(format!("translate(0 {room})")) { (drawn) }
         }
     };
     svg.into_string()

@@ -1,5 +1,7 @@
 //! From values to places in a drawing.
 
+use crate::amount::significant;
+
 /// Values from `low` to `high`, drawn from `from` to `to`.
 #[derive(Debug, Clone, Copy)]
 pub struct Scale {
@@ -107,7 +109,8 @@ pub fn axis(value: f64) -> String {
         v if v >= 100.0 => format!("{value:.0}"),
         v if v >= 10.0 => format!("{value:.1}"),
         v if v >= 0.1 => format!("{value:.2}"),
-        _ => format!("{value:.4}"),
+        v if v >= 0.001 => format!("{value:.4}"),
+        _ => significant(value, 2),
     };
     let text = match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.'),
@@ -157,10 +160,15 @@ mod tests {
 
     #[test]
     fn numbers_on_an_axis_are_short() {
-        let texts = [0.0, 0.005, 0.5, 1.0, 12.5, 250.0, 1500.0, 20_000.0, 3e6].map(axis);
+        let texts = [
+            0.0, 0.000_03, 0.005, 0.5, 1.0, 12.5, 250.0, 1500.0, 20_000.0, 3e6,
+        ]
+        .map(axis);
         assert_eq!(
             texts,
-            ["0", "0.005", "0.5", "1", "12.5", "250", "1.5k", "20k", "3M"]
+            [
+                "0", "0.00003", "0.005", "0.5", "1", "12.5", "250", "1.5k", "20k", "3M"
+            ]
         );
     }
 }

@@ -1,7 +1,7 @@
 //! What else both runs have of a row, beside the figure by which they are judged: latencies, and what the
 //! device did.
 
-use super::{UNKNOWN_NOISE, times};
+use super::judge::{UNKNOWN_NOISE, times};
 use crate::document::{Kind, Row};
 use serde::Serialize;
 
@@ -119,7 +119,9 @@ pub(super) fn details(kind: Kind, rows: &[(String, Row, Row)]) -> Vec<Detail> {
 /// These figures are of all slices together. As noise counts how far the slices of either run lie apart
 /// in the figure that is known of each, and at least what counts where nothing is known.
 fn noise(kind: Kind, a: &Row, b: &Row) -> f64 {
-    let spreads = [a, b].into_iter().filter_map(|row| times(kind, row)?.1);
+    let spreads = [a, b]
+        .into_iter()
+        .filter_map(|row| times(kind.metric(), row)?.1);
     let apart = spreads
         .filter(|(low, _)| *low > 0.0)
         .map(|(low, high)| high / low - 1.0);

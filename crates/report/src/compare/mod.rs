@@ -3,20 +3,22 @@
 //! A difference counts only where it is beyond the noise: where 8 of 10 slices of one run lie on one
 //! side of 8 of 10 slices of the other. A row without slices has no noise that is known; there a
 //! difference counts from [`UNKNOWN_NOISE`] on.
+//!
+//! - `judge` says what became of a row, `detail` what else differs in it.
+//! - `gate` says what stops a pipeline.
 
 mod detail;
+mod gate;
+mod judge;
 mod text;
 
-use crate::document::{Document, Kind, Row};
+use crate::document::{Document, Kind, Row, clean};
 pub use detail::{Change, Detail, DetailRow};
-use logforce_measure::numbers::bytes;
+pub use gate::{Gate, part_in_percent};
+pub use judge::UNKNOWN_NOISE;
+use judge::{has_figure, key, pair};
 use serde::Serialize;
 pub use text::{NOTE, NOTE_ON_DETAILS, mark, summary, text};
-
-/// Below this a difference of rows whose slices are not known is called noise.
-pub const UNKNOWN_NOISE: f64 = 0.25;
-/// Below this nothing is called a difference.
-const LEAST: f64 = 0.02;
 
 /// Value of `schema` in its JSON.
 pub const SCHEMA: &str = "logforce-compare";
@@ -33,9 +35,9 @@ pub enum Verdict {
     Slower,
     /// No difference that can be told from noise.
     Same,
-    /// A has figures and B an error.
+    /// A has a figure, and B an error or none.
     Failed,
-    /// A has an error and B figures.
+    /// A has an error or no figure, and B has one.
     Recovered,
     /// Neither has figures.
     Unmeasured,
@@ -46,6 +48,10 @@ pub enum Verdict {
 pub struct Pair {
     /// Which row it is, in words.
     pub row: String,
+    /// The field that is compared.
+    pub field: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
     /// A's figure.
     pub a: Option<f64>,
     /// B's figure.
@@ -55,6 +61,9 @@ pub struct Pair {
     /// The same from the slow edge of A's slices to the fast edge of B's: what is left of a loss when the
     /// noise of both is taken off. Of rows without slices [`UNKNOWN_NOISE`] is taken off.
     pub time_ratio_at_least: Option<f64>,
+    /// The smallest part by which B can take longer and be called slower, by how far the slices of both
+    /// lie apart: [`UNKNOWN_NOISE`] without slices.
+    pub noise: Option<f64>,
     /// What it comes to.
     pub verdict: Verdict,
     /// B's error, if it has one.
@@ -72,7 +81,7 @@ pub struct Comparison {
     pub version: u32,
     /// The scenario.
     pub scenario: &'static str,
-    /// The unit of the figures.
+    /// The unit of the figures, but for rows that have another.
     pub unit: &'static str,
     /// Names of A and B.
     pub names: [String; 2],
@@ -90,6 +99,8 @@ pub struct Comparison {
     pub only_b: Vec<String>,
     /// Latencies, and what the device did, as far as both have them.
     pub details: Vec<Detail>,
+    /// What A measured and B has no counterpart for, in words.
+    pub not_comparable: Vec<String>,
     #[serde(skip)]
     pub(crate) kind: Kind,
 }
@@ -141,18 +152,42 @@ pub fn compare(a: (&str, &Document), b: (&str, &Document)) -> Result<Comparison,
     let key = |row: &Row| key(kind, row);
     let find = |in_rows: &[Row], wanted: &str| in_rows.iter().find(|r| key(r) == wanted).cloned();
     let mut both = Vec::new();
-    let mut only_a = Vec::new();
+    let (mut only_a, mut not_comparable) = (Vec::new(), Vec::new());
     for row in a.rows() {
         let name = key(row);
         match find(b.rows(), &name) {
             Some(other) => both.push((name, row.clone(), other)),
-            None => only_a.push(name),
+            None => {
+                if kind.metrics().iter().any(|m| has_figure(m, row)) {
+                    not_comparable.push(name.clone());
+                }
+                only_a.push(name);
+            }
         }
     }
-    let rows: Vec<Pair> = both
-        .iter()
-        .map(|(name, a, b)| pair(kind, name.clone(), a, b))
-        .collect();
+    let mut notes = notes(a, b);
+    let mut rows: Vec<Pair> = Vec::new();
+    for (name, a_row, b_row) in &both {
+        let with_figures = kind.metrics().iter().enumerate();
+        // What a row need not have, it is not asked for where neither has it.
+        let with_figures =
+            with_figures.filter(|(n, m)| *n == 0 || has_figure(m, a_row) || has_figure(m, b_row));
+        for (_, metric) in with_figures {
+            let name = match metric.of {
+                "" => name.clone(),
+                of => format!("{name}, {of}"),
+            };
+            match metric.amount.and_then(|flag| differs(flag, a, b)) {
+                None => rows.push(pair(metric, name, a_row, b_row)),
+                Some(why) => {
+                    not_comparable.push(name);
+                    if !notes.contains(&why) {
+                        notes.push(why);
+                    }
+                }
+            }
+        }
+    }
     let lacks = |row: &&Row| find(a.rows(), &key(row)).is_none();
     let only_b = b.rows().iter().filter(lacks).map(key).collect();
     if rows.is_empty() {
@@ -166,118 +201,52 @@ pub fn compare(a: (&str, &Document), b: (&str, &Document)) -> Result<Comparison,
         version: VERSION,
         scenario: kind.name(),
         unit: kind.metric().unit,
-        names: [a_name.to_owned(), b_name.to_owned()],
+        names: [clean(a_name), clean(b_name)],
         started: [a, b].map(|d| d.text("started").to_owned()),
         commands: [a, b].map(|d| d.text("command").to_owned()),
-        notes: notes(a, b),
+        notes,
         rows,
         only_a,
         only_b,
         details: detail::details(kind, &both),
+        not_comparable,
         kind,
     })
 }
 
 impl Comparison {
-    /// The rows in which B takes longer than A by more than this part even when the noise of both is
-    /// taken off, or has an error where A has figures: a pipeline must not stop for noise.
-    pub fn worse_by(&self, part: f64) -> impl Iterator<Item = &Pair> {
-        self.rows.iter().filter(move |pair| match pair.verdict {
-            Verdict::Failed => true,
-            Verdict::Slower => pair.time_ratio_at_least.is_some_and(|r| r > 1.0 + part),
-            _ => false,
-        })
-    }
-
     /// How many rows came to this.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.rows.iter().filter(|p| p.verdict == verdict).count()
     }
 }
 
-/// Which row it is, in words.
-fn key(kind: Kind, row: &Row) -> String {
-    let parts = kind.key().iter().filter_map(|field| match *field {
-        "bytes" | "record_bytes" | "chunk_bytes" => Some(bytes(row.count(field))),
-        "file_bytes" => Some(format!("file of {}", bytes(row.count(field)))),
-        "threads" => Some(format!("{} thr.", row.count(field))),
-        "depth" => Some(format!("{} in flight", row.count(field))),
-        "clients" => Some(format!("{} clients", row.count(field))),
-        "pages" => Some(format!("{} pages", row.count(field))),
-        _ => Some(row.text(field).to_owned()).filter(|t| !t.is_empty()),
-    });
-    parts.collect::<Vec<_>>().join(", ")
+/// A sentence where the command lines set a flag to different numbers: how much the figure is of.
+fn differs((flag, usual): (&str, u64), a: &Document, b: &Document) -> Option<String> {
+    let of = |d: &Document| amount(d.text("command"), flag).unwrap_or(usual);
+    let (of_a, of_b) = (of(a), of(b));
+    (of_a != of_b).then(|| {
+        format!(
+            "A was run with {flag} {of_a} and B with {flag} {of_b}: their times are not compared."
+        )
+    })
 }
 
-/// A figure as a time, whatever it is: rates are turned over. With its spread, from low to high.
-fn times(kind: Kind, row: &Row) -> Option<(f64, Option<(f64, f64)>)> {
-    let metric = kind.metric();
-    let of = |suffix: &str| {
-        let value = row
-            .number(&format!("{}{suffix}", metric.field))
-            .filter(|v| *v > 0.0)?;
-        Some(if metric.more_is_better {
-            1.0 / value
-        } else {
-            value
-        })
-    };
-    let spread = of("_p10")
-        .zip(of("_p90"))
-        .map(|(a, b)| (a.min(b), a.max(b)));
-    Some((of("")?, spread))
-}
-
-fn pair(kind: Kind, row: String, a: &Row, b: &Row) -> Pair {
-    let figure = |r: &Row| {
-        r.number(kind.metric().field)
-            .filter(|_| r.error().is_none())
-    };
-    let (of_a, of_b) = (figure(a), figure(b));
-    let both = times(kind, a)
-        .zip(times(kind, b))
-        .filter(|_| of_a.is_some() && of_b.is_some());
-    let time_ratio = both.map(|((a, _), (b, _))| b / a);
-    let least = |((a, of_a), (b, of_b)): Both| match of_a.zip(of_b) {
-        Some(((_, a_high), (b_low, _))) => b_low / a_high,
-        None => b / a / (1.0 + UNKNOWN_NOISE),
-    };
-    let is_known_noise = both.is_some_and(|((_, a), (_, b))| a.is_some() && b.is_some());
-    let verdict = match (of_a, of_b, both) {
-        (Some(_), None, _) => Verdict::Failed,
-        (None, Some(_), _) => Verdict::Recovered,
-        (_, _, None) => Verdict::Unmeasured,
-        (_, _, Some(((a, of_a), (b, of_b)))) => judge((a, of_a), (b, of_b)),
-    };
-    Pair {
-        row,
-        a: of_a,
-        b: of_b,
-        time_ratio,
-        time_ratio_at_least: both.map(least),
-        verdict,
-        error: b.error().map(str::to_owned),
-        is_known_noise,
+/// The number behind a flag of a command line.
+fn amount(command: &str, flag: &str) -> Option<u64> {
+    let mut words = command.split_whitespace();
+    while let Some(word) = words.next() {
+        let value = match word.strip_prefix(flag) {
+            Some("") => words.next()?,
+            Some(rest) => match rest.strip_prefix('=') {
+                Some(value) => value,
+                None => continue,
+            },
+            None => continue,
+        };
+        return value.parse().ok();
     }
-}
-
-type Spread = Option<(f64, f64)>;
-type Both = ((f64, Spread), (f64, Spread));
-
-fn judge((a, of_a): (f64, Spread), (b, of_b): (f64, Spread)) -> Verdict {
-    let ratio = b / a;
-    let (slower, faster) = match of_a.zip(of_b) {
-        Some(((a_low, a_high), (b_low, b_high))) => (b_low > a_high, b_high < a_low),
-        None => (
-            ratio > 1.0 + UNKNOWN_NOISE,
-            ratio < 1.0 / (1.0 + UNKNOWN_NOISE),
-        ),
-    };
-    match () {
-        () if slower && ratio > 1.0 + LEAST => Verdict::Slower,
-        () if faster && ratio < 1.0 / (1.0 + LEAST) => Verdict::Faster,
-        () => Verdict::Same,
-    }
+    None
 }
 
 fn notes(a: &Document, b: &Document) -> Vec<String> {
@@ -321,24 +290,18 @@ fn notes(a: &Document, b: &Document) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::amount;
 
     #[test]
-    fn what_overlaps_is_noise() {
-        let of = |a: (f64, f64, f64), b: (f64, f64, f64)| {
-            judge((a.1, Some((a.0, a.2))), (b.1, Some((b.0, b.2))))
-        };
-        assert_eq!(of((0.9, 1.0, 1.1), (1.05, 1.2, 1.3)), Verdict::Same);
-        assert_eq!(of((0.9, 1.0, 1.1), (1.15, 1.2, 1.3)), Verdict::Slower);
-        assert_eq!(of((1.15, 1.2, 1.3), (0.9, 1.0, 1.1)), Verdict::Faster);
-        // Beyond the noise, and too little to speak of.
-        assert_eq!(of((1.0, 1.0, 1.0), (1.01, 1.01, 1.01)), Verdict::Same);
-    }
-
-    #[test]
-    fn without_slices_a_quarter_counts() {
-        assert_eq!(judge((1.0, None), (1.2, None)), Verdict::Same);
-        assert_eq!(judge((1.0, None), (1.3, Some((1.2, 1.4)))), Verdict::Slower);
-        assert_eq!(judge((1.3, None), (1.0, None)), Verdict::Faster);
+    fn an_amount_is_read_from_a_command() {
+        for (command, found) in [
+            ("logforce bench inserts --pairs 100 --dir x", Some(100)),
+            ("logforce bench inserts --dir x --pairs=7", Some(7)),
+            ("logforce bench inserts --pairs-of 7", None),
+            ("logforce bench inserts --pairs", None),
+            ("", None),
+        ] {
+            assert_eq!(amount(command, "--pairs"), found, "{command}");
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! A comparison for a terminal.
 
 use super::{Comparison, Pair, Verdict};
+use crate::amount::amount;
 use logforce_measure::layout::{Column, fitted, sections, wrap};
-use logforce_measure::numbers::number;
+use logforce_measure::numbers::count;
 
 impl Verdict {
     /// In a word or two.
@@ -11,8 +12,8 @@ impl Verdict {
             Verdict::Faster => "faster",
             Verdict::Slower => "SLOWER",
             Verdict::Same => "same",
-            Verdict::Failed => "FAILED in B",
-            Verdict::Recovered => "failed in A",
+            Verdict::Failed => "NONE in B",
+            Verdict::Recovered => "none in A",
             Verdict::Unmeasured => "n/a",
         }
     }
@@ -30,7 +31,7 @@ impl Pair {
 
 /// How it was judged.
 pub const NOTE: &str = "Time: B's time of a commit beside A's. Faster and slower: 8 of 10 slices of one run lie beyond 8 of 10 of the \
-    other, and the medians differ by 2 % at least; where a row has no slices, from a quarter on (~).";
+    other, and the medians differ by 2 % at least; where a row has no slices, or less than three rounds, from a quarter on (~).";
 
 /// How the rest was judged.
 pub const NOTE_ON_DETAILS: &str = "Less is better in all of these. They have no slices of their own: a difference counts from a quarter on, \
@@ -46,17 +47,21 @@ pub fn summary(comparison: &Comparison) -> String {
         format!("{same} within the noise"),
     ];
     for (n, words) in [
-        (of(Verdict::Failed), "failed in B"),
-        (of(Verdict::Recovered), "failed in A"),
+        (of(Verdict::Failed), "without a figure in B"),
+        (of(Verdict::Recovered), "without a figure in A"),
         (of(Verdict::Unmeasured), "measured in neither"),
     ] {
         if n > 0 {
             parts.push(format!("{n} {words}"));
         }
     }
+    let missing = match comparison.not_comparable.len() {
+        0 => String::new(),
+        n => format!(" {n} more of A cannot be compared."),
+    };
     format!(
-        "Of {} rows in B: {}.",
-        comparison.rows.len(),
+        "Of {} in both: {}.{missing}",
+        count(comparison.rows.len() as u64, "row"),
         parts.join(", ")
     )
 }
@@ -78,8 +83,8 @@ pub fn text(comparison: &Comparison, width: usize) -> String {
     text.push('\n');
     let columns = vec![
         Column::text("", 0, |p: &Pair| p.row.clone()),
-        Column::number("A", 0, |p: &Pair| number(p.a, 4)),
-        Column::number("B", 0, |p: &Pair| number(p.b, 4)),
+        Column::number("A", 0, |p: &Pair| amount(p.a)),
+        Column::number("B", 0, |p: &Pair| amount(p.b)),
         Column::number("time", 0, Pair::change),
         Column::text("", 0, |p: &Pair| {
             format!("{}{}", p.verdict.words(), mark(p))

@@ -1,11 +1,12 @@
 //! The page of a comparison.
 
 use super::{figure_of, foot, frame};
+use crate::amount::amount;
 use crate::chart::{Chart, Dot, Dots};
 use crate::compare::{Change, Comparison, Detail, NOTE, NOTE_ON_DETAILS, Verdict, mark, summary};
 use crate::figure::{Figure, Table};
 use crate::sign::Sign;
-use logforce_measure::numbers::{number, short};
+use logforce_measure::numbers::short;
 use maud::{Markup, html};
 
 /// So many rows are drawn of what the runs are judged by.
@@ -177,8 +178,8 @@ fn rows(comparison: &Comparison) -> Table {
     for pair in &comparison.rows {
         of.push([
             pair.row.clone(),
-            number(pair.a, 4),
-            number(pair.b, 4),
+            amount(pair.a),
+            amount(pair.b),
             pair.change(),
             format!("{}{}", pair.verdict.words(), mark(pair)),
         ]);

@@ -2,12 +2,13 @@
 
 use super::latency::latencies;
 use super::parts::{Against, device, signed, steps, value, words};
-use crate::chart::{Bars, Chart, Dot, Dots, MOST, Point};
+use super::published::published;
+use crate::amount::significant;
+use crate::chart::{Chart, Dot, Dots, MOST, Point};
 use crate::document::{Document, Row};
 use crate::figure::{Figure, Section, Table};
 use crate::sign::{DOUBT, Guarantee, doubt};
 use crate::time;
-use logforce_measure::inserts::{P5, Policy};
 use logforce_measure::numbers::count;
 
 pub fn sections(document: &Document) -> Vec<Section> {
@@ -49,8 +50,8 @@ pub fn sections(document: &Document) -> Vec<Section> {
         Section {
             id: "published",
             title: "Beside what was published".to_owned(),
-            lead: "Each as a multiple of the same table's policy 1 without a binary log.".to_owned(),
-            figures: published(&rows).into_iter().collect(),
+            lead: "Policy 1 forces at each commit, 2 writes at each and forces once a second, 0 does neither.".to_owned(),
+            figures: published(document),
         },
     ]
 }
@@ -72,7 +73,7 @@ fn pairs(rows: &[(String, &Row)]) -> Option<Figure> {
         let seconds = row.number("pairs_s")?;
         table.push([
             signed(name, row),
-            value(Some(seconds), 3),
+            significant(seconds, 3),
             value(row.number("commits_per_s"), 0),
             row.number("p99_us").map_or_else(|| "-".to_owned(), time),
             Guarantee::of(row).words().to_owned(),
@@ -174,71 +175,4 @@ fn clients(durable: &[&Row]) -> Option<Figure> {
         series: series.collect(),
     }
     .figure()
-}
-
-fn published(rows: &[&Row]) -> Option<Figure> {
-    let ours = |system: &str, policy: u8, second_log: bool| {
-        let is_it = |r: &&&Row| {
-            let log = r.flag("second_log").unwrap_or(false);
-            r.text("system").starts_with(system)
-                && r.number("policy") == Some(policy.into())
-                && log == second_log
-        };
-        let seconds = rows
-            .iter()
-            .filter(is_it)
-            .filter_map(|r| r.number("pairs_s"));
-        seconds.min_by(f64::total_cmp)
-    };
-    let systems = ["Logforce", "MariaDB"].map(|s| (s, ours(s, 1, false)));
-    let systems: Vec<(&str, f64)> = systems
-        .into_iter()
-        .filter_map(|(s, base)| Some((s, base?)))
-        .collect();
-    if systems.is_empty() {
-        return None;
-    }
-    let base = P5
-        .iter()
-        .find(|p| p.policy == Policy::Force && !p.second_log)?;
-    let mut series: Vec<String> = systems.iter().map(|(s, _)| format!("{s} here")).collect();
-    series.extend(["published, Windows", "published, Linux"].map(str::to_owned));
-    let mut table = Table::new(["policy"]);
-    table.heads.extend(series.iter().cloned());
-    let bars = P5.iter().map(|p| {
-        let log = if p.second_log {
-            "with a second log"
-        } else {
-            "one log"
-        };
-        let label = format!("policy {}, {log}", p.policy.number());
-        let of = |(system, base): &(&str, f64)| {
-            ours(system, p.policy.number(), p.second_log).map(|s| s / base)
-        };
-        let mut values: Vec<Option<f64>> = systems.iter().map(of).collect();
-        values.extend([
-            Some(p.windows_s / base.windows_s),
-            Some(p.linux_s / base.linux_s),
-        ]);
-        table.push(
-            [label.clone()]
-                .into_iter()
-                .chain(values.iter().map(|v| value(*v, 2))),
-        );
-        (label, values)
-    });
-    let bars = bars.collect();
-    Some(Figure {
-        id: "published".to_owned(),
-        title: "Time as a multiple of policy 1 with one log".to_owned(),
-        caption: "Policy 1 forces at each commit, 2 writes at each and forces once a second, 0 does neither. Published: MySQL bug \
-                  #31876, InnoDB at tills, write caches off."
-            .to_owned(),
-        chart: Chart::Bars(Bars {
-            series,
-            rows: bars,
-            unit: "× policy 1, one log".to_owned(),
-        }),
-        table,
-    })
 }

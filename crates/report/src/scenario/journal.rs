@@ -200,7 +200,7 @@ fn states(raw: &[&Row]) -> Option<Figure> {
     Some(Figure {
         id: "state".to_owned(),
         title: "Time of a commit by method and file state".to_owned(),
-        caption: "As a multiple of the method's fastest state; the darker, the longer a commit takes. The table has milliseconds.".to_owned(),
+        caption: "As a multiple of the method's fastest state; the stronger the colour, the longer a commit takes. The table has milliseconds.".to_owned(),
         chart: Chart::Heat(Heat {
             columns: states.iter().map(|s| (*s).to_owned()).collect(),
             across: "file state".to_owned(),

@@ -7,6 +7,7 @@ mod latency;
 mod map;
 mod pages;
 mod parts;
+mod published;
 mod sweep;
 
 use crate::document::{Document, Kind};

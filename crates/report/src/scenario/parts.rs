@@ -7,7 +7,7 @@ use crate::sign::{Guarantee, doubt};
 
 /// A value; a dash for what was not measured.
 pub fn value(value: Option<f64>, decimals: usize) -> String {
-    logforce_measure::numbers::number(value, decimals)
+    logforce_measure::numbers::number(value.filter(|v| v.is_finite()), decimals)
 }
 
 /// A name with its sign in front, and its doubt behind.

@@ -72,7 +72,7 @@ pub fn sections(document: &Document) -> Vec<Section> {
         Section {
             id: "maps",
             title: "Writes in flight by size".to_owned(),
-            lead: "The darker, the more chunks a second are durable (or written, where a method promises less). The outlined cell of a \
+            lead: "The stronger the colour, the more chunks a second are durable (or written, where a method promises less). The outlined cell of a \
                    row is its knee: the least depth that is as good as the best; beyond it writes only wait longer."
                 .to_owned(),
             figures: maps,

@@ -1,5 +1,10 @@
 //! What a scenario wrote as JSON.
 
+mod clean;
+mod types;
+
+pub use clean::clean;
+use clean::clean_all;
 use logforce_measure::distribution::FIELD;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -66,24 +71,29 @@ pub struct Metric {
     pub unit: &'static str,
     /// More is better.
     pub more_is_better: bool,
+    /// Behind the row's name, where it is not what the row is mainly judged by.
+    pub of: &'static str,
+    /// The flag that says how much this is the time of, and its usual number.
+    pub amount: Option<(&'static str, u64)>,
 }
 
-const RATE: Metric = Metric {
-    field: "commits_per_s",
-    unit: "commits/s",
-    more_is_better: true,
-};
+const fn metric(field: &'static str, unit: &'static str, more_is_better: bool) -> Metric {
+    Metric {
+        field,
+        unit,
+        more_is_better,
+        of: "",
+        amount: None,
+    }
+}
 
-const CHUNKS: Metric = Metric {
-    field: "chunks_per_s",
-    unit: "chunks/s",
-    more_is_better: true,
-};
-
-const TIME: Metric = Metric {
-    field: "ms_per_commit",
-    unit: "ms a commit",
-    more_is_better: false,
+const RATE: Metric = metric("commits_per_s", "commits/s", true);
+const CHUNKS: Metric = metric("chunks_per_s", "chunks/s", true);
+const TIME: Metric = metric("ms_per_commit", "ms a commit", false);
+const PAIRS: Metric = Metric {
+    of: "pairs in s",
+    amount: Some(("--pairs", logforce_measure::inserts::PAIRS)),
+    ..metric("pairs_s", "s", false)
 };
 
 impl Kind {
@@ -157,13 +167,19 @@ impl Kind {
         }
     }
 
-    /// What rows are compared by.
-    pub fn metric(self) -> Metric {
+    /// What rows are compared by, the main one first.
+    pub fn metrics(self) -> &'static [Metric] {
         match self {
-            Kind::Journal | Kind::Map => TIME,
-            Kind::Group | Kind::Pages | Kind::Inserts => RATE,
-            Kind::Sweep => CHUNKS,
+            Kind::Journal | Kind::Map => &[TIME],
+            Kind::Group | Kind::Pages => &[RATE],
+            Kind::Inserts => &[RATE, PAIRS],
+            Kind::Sweep => &[CHUNKS],
         }
+    }
+
+    /// The main one.
+    pub fn metric(self) -> &'static Metric {
+        &self.metrics()[0]
     }
 }
 
@@ -270,6 +286,8 @@ impl Document {
             name: name.to_owned(),
             why: why.to_owned(),
         };
+        let mut value = value;
+        clean_all(&mut value);
         let Value::Object(mut head) = value else {
             return Err(no_result("it is no JSON object"));
         };
@@ -292,11 +310,12 @@ impl Document {
         let Some(Value::Array(rows)) = head.remove("rows") else {
             return Err(no_result("it has no 'rows'"));
         };
-        let rows = rows.into_iter().map(|row| match row {
+        let rows = rows.into_iter().enumerate().map(|(n, row)| match row {
             Value::Object(row) => Ok(Row(row)),
-            _ => Err(no_result("one of its rows is no object")),
+            _ => Err(no_result(&format!("row {} is no object", n + 1))),
         });
-        let rows = rows.collect::<Result<_, _>>()?;
+        let rows = rows.collect::<Result<Vec<Row>, _>>()?;
+        types::check(kind, &head, &rows).map_err(|why| no_result(&why))?;
         Ok(Document { kind, head, rows })
     }
 
@@ -312,7 +331,14 @@ impl Document {
 
     /// Those with numbers.
     pub fn measured(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().filter(|r| r.error().is_none())
+        let is_measured = |r: &&Row| r.error().is_none() && !self.made_nothing(r);
+        self.rows.iter().filter(is_measured)
+    }
+
+    /// It ended without an error and without a commit: ratios to a figure of 0 say nothing.
+    pub fn made_nothing(&self, row: &Row) -> bool {
+        let figure = row.number(self.kind.metric().field);
+        row.error().is_none() && figure.is_some_and(|v| v <= 0.0)
     }
 
     /// A sentence or a word of the head; empty if there is none.

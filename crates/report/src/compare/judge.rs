@@ -1,0 +1,145 @@
+//! What became of a row: its figure in both runs, as a time, against the noise.
+
+use super::{Pair, Verdict};
+use crate::document::{Kind, Metric, Row};
+use logforce_measure::numbers::{bytes, count};
+
+/// Below this a difference of rows whose slices are not known is called noise.
+pub const UNKNOWN_NOISE: f64 = 0.25;
+/// Below this nothing is called a difference.
+const LEAST: f64 = 0.02;
+/// Of fewer rounds nobody knows how far they lie apart.
+const FEWEST_ROUNDS: u64 = 3;
+
+/// Which row it is, in words.
+pub(super) fn key(kind: Kind, row: &Row) -> String {
+    let parts = kind.key().iter().filter_map(|field| match *field {
+        "bytes" | "record_bytes" | "chunk_bytes" => Some(bytes(row.count(field))),
+        "file_bytes" => Some(format!("file of {}", bytes(row.count(field)))),
+        "threads" => Some(format!("{} thr.", row.count(field))),
+        "depth" => Some(format!("{} in flight", row.count(field))),
+        "clients" => Some(count(row.count(field), "client")),
+        "pages" => Some(count(row.count(field), "page")),
+        _ => Some(row.text(field).to_owned()).filter(|t| !t.is_empty()),
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// The row measured this: a figure of 0 tells of no commit.
+pub(super) fn has_figure(metric: &Metric, row: &Row) -> bool {
+    times(metric, row).is_some()
+}
+
+type Spread = Option<(f64, f64)>;
+
+/// A figure as a time, whatever it is: rates are turned over. With its spread, from low to high.
+pub(super) fn times(metric: &Metric, row: &Row) -> Option<(f64, Spread)> {
+    let of = |suffix: &str| {
+        let value = row
+            .number(&format!("{}{suffix}", metric.field))
+            .filter(|v| *v > 0.0 && v.is_finite())?;
+        Some(if metric.more_is_better {
+            1.0 / value
+        } else {
+            value
+        })
+    };
+    if row.error().is_some() {
+        return None;
+    }
+    let is_known = row.number("rounds").is_none() || row.count("rounds") >= FEWEST_ROUNDS;
+    let spread = of("_p10").zip(of("_p90")).filter(|_| is_known);
+    Some((of("")?, spread.map(|(a, b)| (a.min(b), a.max(b)))))
+}
+
+/// The row of both, by one figure.
+pub(super) fn pair(metric: &Metric, row: String, a: &Row, b: &Row) -> Pair {
+    let (of_a, of_b) = (times(metric, a), times(metric, b));
+    let figure = |r: &Row| r.number(metric.field).filter(|_| r.error().is_none());
+    let both = of_a.zip(of_b);
+    let least = |((a, of_a), (b, of_b)): Both| match of_a.zip(of_b) {
+        Some(((_, a_high), (b_low, _))) => b_low / a_high,
+        None => b / a / (1.0 + UNKNOWN_NOISE),
+    };
+    Pair {
+        row,
+        field: metric.field,
+        unit: metric.unit,
+        a: figure(a),
+        b: figure(b),
+        time_ratio: both.map(|((a, _), (b, _))| b / a),
+        time_ratio_at_least: both.map(least),
+        noise: both.map(|(a, b)| noise(a, b)),
+        verdict: match (of_a, of_b) {
+            (Some(a), Some(b)) => judge(a, b),
+            (Some(_), None) => Verdict::Failed,
+            (None, Some(_)) => Verdict::Recovered,
+            (None, None) => Verdict::Unmeasured,
+        },
+        error: b.error().map(str::to_owned),
+        is_known_noise: both.is_some_and(|((_, a), (_, b))| a.is_some() && b.is_some()),
+    }
+}
+
+type Both = ((f64, Spread), (f64, Spread));
+
+fn judge((a, of_a): (f64, Spread), (b, of_b): (f64, Spread)) -> Verdict {
+    let ratio = b / a;
+    let (slower, faster) = match of_a.zip(of_b) {
+        Some(((a_low, a_high), (b_low, b_high))) => (b_low > a_high, b_high < a_low),
+        None => (
+            ratio > 1.0 + UNKNOWN_NOISE,
+            ratio < 1.0 / (1.0 + UNKNOWN_NOISE),
+        ),
+    };
+    match () {
+        () if slower && ratio > 1.0 + LEAST => Verdict::Slower,
+        () if faster && ratio < 1.0 / (1.0 + LEAST) => Verdict::Faster,
+        () => Verdict::Same,
+    }
+}
+
+/// The part by which the median of B has to lie above A's for B's slices, as far apart as they are, to
+/// lie beyond A's.
+fn noise((a, of_a): (f64, Spread), (b, of_b): (f64, Spread)) -> f64 {
+    match of_a.zip(of_b) {
+        Some(((_, a_high), (b_low, _))) => (a_high / a * b / b_low - 1.0).max(LEAST),
+        None => UNKNOWN_NOISE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_overlaps_is_noise() {
+        let of = |a: (f64, f64, f64), b: (f64, f64, f64)| {
+            judge((a.1, Some((a.0, a.2))), (b.1, Some((b.0, b.2))))
+        };
+        assert_eq!(of((0.9, 1.0, 1.1), (1.05, 1.2, 1.3)), Verdict::Same);
+        assert_eq!(of((0.9, 1.0, 1.1), (1.15, 1.2, 1.3)), Verdict::Slower);
+        assert_eq!(of((1.15, 1.2, 1.3), (0.9, 1.0, 1.1)), Verdict::Faster);
+        // Beyond the noise, and too little to speak of.
+        assert_eq!(of((1.0, 1.0, 1.0), (1.01, 1.01, 1.01)), Verdict::Same);
+    }
+
+    #[test]
+    fn noise_is_the_smallest_loss_that_counts() {
+        let of = |a, b| noise((1.0, a), (1.3, b));
+        assert!((of(None, None) - 0.25).abs() < 1e-9);
+        assert!((of(Some((0.9, 1.1)), None) - 0.25).abs() < 1e-9);
+        // A's slow edge is a tenth above its median, B's fast one 0.8 of it.
+        let both = of(Some((0.9, 1.1)), Some((1.04, 1.6)));
+        assert!((both - (1.1 / 0.8 - 1.0)).abs() < 1e-9, "{both}");
+        let none = of(Some((0.999, 1.001)), Some((1.299, 1.301)));
+        assert!((none - LEAST).abs() < 1e-9, "{none}");
+    }
+
+    #[test]
+    fn without_slices_a_quarter_counts() {
+        assert_eq!(judge((1.0, None), (1.2, None)), Verdict::Same);
+        assert_eq!(judge((1.0, None), (1.3, Some((1.2, 1.4)))), Verdict::Slower);
+        assert_eq!(judge((1.3, None), (1.0, None)), Verdict::Faster);
+    }
+}

@@ -1,0 +1,152 @@
+//! What stops a pipeline, and what does not.
+
+mod common;
+
+use common::{changed, sample};
+use logforce_report::Document;
+use logforce_report::compare::{Verdict, compare, text};
+use serde_json::{Value, json};
+
+/// `inserts` with these fields of each row that has them by this much.
+fn inserts(fields: &[&str], factor: f64) -> Document {
+    changed("inserts", |v| {
+        for row in v["rows"].as_array_mut().into_iter().flatten() {
+            for field in fields {
+                if let Some(value) = row[*field].as_f64() {
+                    row[*field] = (value * factor).into();
+                }
+            }
+        }
+    })
+}
+
+#[test]
+fn what_is_called_slower_and_is_more_than_accepted_stops_a_pipeline() {
+    let with = |low: f64, mid: f64, high: f64| {
+        changed("journal", |v| {
+            let mut row = v["rows"][0].clone();
+            row["ms_per_commit_p10"] = low.into();
+            row["ms_per_commit"] = mid.into();
+            row["ms_per_commit_p90"] = high.into();
+            v["rows"] = json!([row]);
+        })
+    };
+    let slower = |b: &Document, part| {
+        let found = compare(("a", &with(0.9, 1.0, 1.1)), ("b", b)).unwrap();
+        found.gate(part).slower.len()
+    };
+    assert_eq!(slower(&with(1.0, 1.3, 1.6), 0.1), 0, "they overlap");
+    assert_eq!(slower(&with(1.15, 1.3, 1.6), 0.1), 1, "30 % are printed");
+    assert_eq!(slower(&with(1.15, 1.3, 1.6), 0.29), 1);
+    assert_eq!(slower(&with(1.15, 1.3, 1.6), 0.31), 0);
+}
+
+/// Whatever the noise: no row is called slower by more than the threshold and let through.
+#[test]
+fn each_threshold_takes_effect_where_the_noise_ends() {
+    let a = sample("inserts");
+    for (factor, rows) in [(1.2, 0), (1.3, 75), (1.36, 75)] {
+        let b = inserts(&["commits_per_s"], 1.0 / factor);
+        let found = compare(("a", &a), ("b", &b)).unwrap();
+        assert_eq!(found.count(Verdict::Slower), rows, "{factor}");
+        assert_eq!(found.gate(0.1).slower.len(), rows, "{factor}");
+        assert!(found.gate(0.4).is_open());
+        let told = found.least_effective(0.1).unwrap();
+        for part in [
+            "In 100 of 100 rows the noise is larger than 10 %",
+            "25 % in 83 rows without slices (~)",
+        ] {
+            assert!(told.contains(part), "{told}");
+        }
+    }
+    let own = compare(("a", &a), ("b", &a)).unwrap();
+    assert_eq!(own.least_effective(1000.0), None);
+}
+
+/// The seconds of the pairs are what `inserts` is about.
+#[test]
+fn the_pairs_of_inserts_are_compared() {
+    let fields = ["pairs_s", "pairs_s_p10", "pairs_s_p90"];
+    let a = sample("inserts");
+    let found = compare(("a", &a), ("b", &inserts(&fields, 3.0))).unwrap();
+    let slower: Vec<_> = found.gate(1.9).slower;
+    assert!(slower.len() > 10, "{slower:?}");
+    assert!(
+        slower
+            .iter()
+            .all(|p| p.field == "pairs_s" && p.row.ends_with("pairs in s"))
+    );
+    let one_round =
+        |p: &&&logforce_report::compare::Pair| p.row.contains("SQLite, DELETE, synchronous=EXTRA");
+    let one_round = slower.iter().find(one_round).unwrap();
+    assert_eq!(one_round.noise, Some(0.25), "one round has no slices");
+    assert_eq!(found.count(Verdict::Same) + slower.len(), found.rows.len());
+    assert!(text(&found, 200).contains("pairs in s"));
+    // As many pairs, or it is no comparison.
+    let fewer = changed("inserts", |v| {
+        v["command"] = "logforce bench inserts --pairs 50".into()
+    });
+    let found = compare(("a", &a), ("b", &fewer)).unwrap();
+    assert!(found.rows.iter().all(|p| p.field == "commits_per_s"));
+    assert_eq!(found.gate(9.0).not_comparable.len(), 25);
+    assert!(text(&found, 200).contains("--pairs 500 and B with --pairs 50"));
+}
+
+#[test]
+fn rows_that_failed_or_are_missing_are_told() {
+    let a = sample("journal");
+    let b = changed("journal", |v| {
+        v["rows"][0]["error"] = "no space".into();
+        v["rows"][0]["ms_per_commit"] = Value::Null;
+        v["rows"].as_array_mut().unwrap().remove(5);
+        v["machine"]["kernel"] = "7.0".into();
+        v["interrupted"] = true.into();
+    });
+    let found = compare(("a", &a), ("b", &b)).unwrap();
+    assert_eq!(
+        (found.rows.len(), found.only_a.len(), found.only_b.len()),
+        (32, 1, 0)
+    );
+    let gate = found.gate(10.0);
+    assert_eq!((gate.slower.len(), gate.not_comparable.len()), (0, 1));
+    assert_eq!(gate.failed.len(), 1);
+    assert_eq!(
+        (gate.failed[0].verdict, gate.failed[0].error.as_deref()),
+        (Verdict::Failed, Some("no space"))
+    );
+    let printed = text(&found, 120);
+    for part in [
+        "kernel (6.12.9 and 7.0)",
+        "B was interrupted",
+        "Only in A",
+        "1 without a figure in B",
+        "1 more of A cannot be compared",
+    ] {
+        assert!(printed.contains(part), "no '{part}' in {printed}");
+    }
+    let back = compare(("b", &b), ("a", &a)).unwrap();
+    assert_eq!((back.count(Verdict::Recovered), back.only_b.len()), (1, 1));
+    assert!(back.gate(10.0).is_open(), "more than before is no loss");
+}
+
+/// A figure of 0 tells of no commit: B did not do what A did.
+#[test]
+fn a_figure_that_is_gone_stops_a_pipeline() {
+    let a = sample("inserts");
+    for value in [json!(0), json!(0.0), json!(-1.0), Value::Null] {
+        let b = changed("inserts", |v| v["rows"][0]["commits_per_s"] = value.clone());
+        let found = compare(("a", &a), ("b", &b)).unwrap();
+        assert_eq!(found.gate(1e6).failed.len(), 1, "{value}");
+        assert_eq!(found.count(Verdict::Unmeasured), 0, "{value}");
+    }
+    // What A did not measure either is no loss.
+    let none = changed("inserts", |v| v["rows"][0]["commits_per_s"] = Value::Null);
+    let gone = changed("inserts", |v| {
+        v["rows"][0]["pairs_s"] = Value::Null;
+        v["rows"][0]["commits_per_s"] = Value::Null;
+    });
+    let found = compare(("a", &none), ("b", &gone)).unwrap();
+    assert_eq!(found.gate(1e6).failed.len(), 1, "its pairs");
+    let found = compare(("a", &gone), ("b", &gone)).unwrap();
+    assert!(found.gate(1e6).is_open());
+}
