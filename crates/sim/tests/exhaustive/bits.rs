@@ -248,7 +248,7 @@ fn pieces(fixture: &Fixture) -> Vec<Part> {
 /// Whether a change looks at it; see `ways`.
 fn has_its_turn(piece: &Part) -> bool {
     let is_one_of_many = together(piece.region) && piece.bytes.len() == PIECE;
-    !is_one_of_many || piece.bytes.start / PIECE % 4 == 0
+    !is_one_of_many || (piece.bytes.start / PIECE).is_multiple_of(4)
 }
 
 fn flip_everything(fixture: &Fixture, turn: usize, files: fn(&str) -> bool) -> Count {
