@@ -30,6 +30,8 @@ pub struct Row {
     pub p50_us: Option<f64>,
     /// Median of the rounds, in microseconds.
     pub p99_us: Option<f64>,
+    /// Median of the rounds, in microseconds.
+    pub p999_us: Option<f64>,
     /// The device's flushes for one commit.
     pub flushes_per_commit: Option<f64>,
     /// The device's writes for one commit.
@@ -72,6 +74,7 @@ fn row(line: &Line<'_>, lines: &[Line<'_>]) -> Row {
         ratio: median(ratios(line, lines)),
         p50_us: of(&|s| Some(s.p50_us)),
         p99_us: of(&|s| Some(s.p99_us)),
+        p999_us: of(&|s| Some(s.p999_us)),
         flushes_per_commit: of(&|s| per_commit(s.flushes, s)),
         writes_per_commit: of(&|s| per_commit(s.writes, s)),
         kept: kept(&seen),

@@ -25,6 +25,8 @@ pub struct Seen {
     pub p50_us: f64,
     /// Of a commit's duration, microseconds.
     pub p99_us: f64,
+    /// Of a commit's duration, microseconds.
+    pub p999_us: f64,
     /// Flushes of the device in the timed part.
     pub flushes: Option<u64>,
     /// Writes of the device in the timed part.
@@ -101,6 +103,7 @@ fn in_directory(
         took: recorder.time(),
         p50_us: recorder.latencies().quantile_us(0.5),
         p99_us: recorder.latencies().quantile_us(0.99),
+        p999_us: recorder.latencies().quantile_us(0.999),
         flushes: device.and_then(|d| d.flushes),
         writes: device.map(|d| d.writes),
         kept: keeps.then(|| Kept {
