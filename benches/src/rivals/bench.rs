@@ -1,7 +1,7 @@
 //! The command.
 
+use super::filesystem::{self, Filesystem};
 use super::flags::Flags;
-use super::place::Ground;
 use super::report::{self, Row};
 use super::rival::Rival;
 use super::subjects::{self, Entry, LOGFORCE, RAW};
@@ -30,26 +30,26 @@ fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
             Entry::Absent { .. } => None,
         })
         .collect();
-    let own_device = flags.own_device.as_deref();
-    let ground = Ground::new(
-        &flags.common.dir,
-        own_device.map(|kind| (kind, flags.loop_size)),
-    )?;
+    let filesystems = filesystem::all(flags)?;
     println!(
-        "{} of {:?} each, {}",
+        "{} of {:?} each",
         count(flags.rounds, "round"),
-        flags.seconds,
-        ground.in_words()
+        flags.seconds
     );
-    let lines = rounds::all(&rivals, flags, &ground, interrupt, &Line);
+    for filesystem in &filesystems {
+        println!("- {}", filesystem.ground.in_words());
+    }
+    let lines = rounds::all(&rivals, flags, &filesystems, interrupt, &Line);
     Line.clear();
     if interrupt.is_raised() {
         println!("interrupted: only complete rounds count");
     }
     let rows = report::rows(&lines);
-    print!("{}", table::tables(&rows));
+    for filesystem in &filesystems {
+        print!("{}", table::tables(filesystem, &rows));
+    }
     print!("{}", table::below(&rivals, &entries, &rows));
-    let all = as_json(flags, &ground, &rivals, &entries, &rows);
+    let all = as_json(flags, &filesystems, &rivals, &entries, &rows);
     flags.common.write(&all)?;
     Ok(rows.iter().all(is_well))
 }
@@ -82,7 +82,7 @@ fn chosen(flags: &Flags) -> Result<Vec<Entry>> {
 
 fn as_json(
     flags: &Flags,
-    ground: &Ground,
+    filesystems: &[Filesystem],
     rivals: &[&dyn Rival],
     entries: &[Entry],
     rows: &[Row],
@@ -105,11 +105,21 @@ fn as_json(
             Entry::Here(_) => None,
         })
         .collect();
+    let filesystems: Vec<_> = filesystems
+        .iter()
+        .map(|filesystem| {
+            let ground = &filesystem.ground;
+            json!({
+                "filesystem": filesystem.name,
+                "place": ground.in_words(),
+                "counts_include_others": !ground.is_own_device(),
+            })
+        })
+        .collect();
     json!({
         "rounds": flags.rounds,
         "seconds": flags.seconds.as_secs_f64(),
-        "place": ground.in_words(),
-        "counts_include_others": !ground.is_own_device(),
+        "filesystems": filesystems,
         "settings": settings,
         "not_run": absent,
         "rows": rows,

@@ -6,6 +6,9 @@ use clap::Parser;
 use logforce_measure::arguments;
 use std::time::Duration;
 
+/// In the list of filesystems: the directory itself.
+pub const NO_LOOP: &str = "none";
+
 /// Logforce side by side with other logs and stores: the same records in the same run, each
 /// commit durable, all of them in turns.
 #[derive(Debug, Clone, Parser)]
@@ -35,12 +38,13 @@ pub struct Flags {
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
 
-    /// Make a filesystem (ext4, ext4-nojournal, xfs, btrfs) in an image in --dir, on a loop device
-    /// of its own, so that the device's counts are this run's alone; needs root
-    #[arg(long = "loop", value_name = "KIND")]
-    pub own_device: Option<String>,
+    /// Make filesystems (ext4, ext4-nojournal, xfs, btrfs) in images in --dir, each on a loop
+    /// device of its own, so that the device's counts are this run's alone; needs root. `none` in
+    /// the list is --dir itself: with none,ext4,xfs one run compares all three
+    #[arg(long = "loop", value_name = "KINDS", value_delimiter = ',', default_value = NO_LOOP)]
+    pub filesystems: Vec<String>,
 
-    /// MiB of that filesystem; the image takes only what is written
+    /// MiB of each such filesystem; the image takes only what is written
     #[arg(long, default_value_t = 8192, value_name = "MIB")]
     pub loop_size: u64,
 }
@@ -63,6 +67,7 @@ mod tests {
         assert_eq!(flags.records, [128, 16 << 10]);
         assert_eq!(flags.threads, [1, 16, 64]);
         assert_eq!((flags.seconds, flags.rounds), (Duration::from_secs(1), 5));
+        assert_eq!(flags.filesystems, [NO_LOOP]);
         let line = [
             "rivals",
             "--records",
@@ -71,9 +76,12 @@ mod tests {
             "0.5",
             "--only",
             "a,b",
+            "--loop",
+            "none,xfs",
         ];
         let flags = Flags::try_parse_from(line).unwrap();
         assert_eq!((flags.records, flags.only.len()), (vec![4096], 2));
+        assert_eq!(flags.filesystems, [NO_LOOP, "xfs"]);
         for bad in ["8", "2MiB", "1GiB", "x"] {
             assert!(Flags::try_parse_from(["rivals", "--records", bad]).is_err());
         }

@@ -6,9 +6,11 @@
 //! - `subjects/` has one file per rival: how it is opened with its best durable settings, what a
 //!   commit is, and how its records are read back.
 //! - `slice` runs one of them once; `rounds` runs all of them in turns; `report` prints.
-//! - `place` is where the files are: in a directory, or on a filesystem of their own.
+//! - `place` is where the files are: in a directory, or on a filesystem of their own; `filesystem`
+//!   are all those of a run.
 
 mod bench;
+mod filesystem;
 mod flags;
 pub(crate) mod place;
 mod records;

@@ -9,6 +9,8 @@ use serde::Serialize;
 /// A line of a table.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
+    /// Name of the filesystem on the command line.
+    pub filesystem: String,
     /// Name of the rival.
     pub rival: &'static str,
     /// Its version.
@@ -64,6 +66,7 @@ fn row(line: &Line<'_>, lines: &[Line<'_>]) -> Row {
     let rates = || seen.iter().map(|s| s.rate());
     let range = rates().reduce(f64::min).zip(rates().reduce(f64::max));
     Row {
+        filesystem: line.filesystem.name.clone(),
         rival: line.rival.name(),
         version: line.rival.version(),
         record: line.shape.record,
@@ -103,6 +106,7 @@ fn ratios(line: &Line<'_>, lines: &[Line<'_>]) -> Vec<f64> {
     let wanted = yardstick(line.shape.threads);
     let Some(beside) = lines
         .iter()
+        .filter(|l| l.filesystem.name == line.filesystem.name)
         .find(|l| l.shape == line.shape && l.rival.name() == wanted)
     else {
         return Vec::new();
