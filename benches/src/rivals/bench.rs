@@ -5,7 +5,7 @@ use super::flags::Flags;
 use super::report::{self, Row};
 use super::rival::Rival;
 use super::subjects::{self, Entry, LOGFORCE, RAW};
-use super::{rounds, table};
+use super::{bulk, rounds, table};
 use crate::place::{self, Line};
 use anyhow::{Result, bail};
 use clap::Parser;
@@ -16,6 +16,9 @@ use std::process::ExitCode;
 
 /// Reads the flags, runs everybody, prints.
 pub fn main() -> ExitCode {
+    if let Some(task) = bulk::child::task() {
+        return bulk::child::main(&task);
+    }
     let flags = Flags::parse();
     place::run("rivals", |interrupt| compare(&flags, &interrupt))
 }
@@ -40,6 +43,12 @@ fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
         println!("- {}", filesystem.ground.in_words());
     }
     let lines = rounds::all(&rivals, flags, &filesystems, interrupt, &Line);
+    let subjects = if flags.bulk > 0 {
+        bulk::of(&rivals, &std::env::current_exe()?)
+    } else {
+        Vec::new()
+    };
+    let bulk_lines = bulk::all(&subjects, flags, &filesystems, interrupt, &Line);
     Line.clear();
     if interrupt.is_raised() {
         println!("interrupted: only complete rounds count");
@@ -48,10 +57,20 @@ fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
     for filesystem in &filesystems {
         print!("{}", table::tables(filesystem, &rows));
     }
+    let bulk_rows = bulk::rows(&bulk_lines, flags.bulk);
+    if flags.bulk > 0 {
+        for filesystem in &filesystems {
+            print!("{}", bulk::tables(filesystem, &bulk_rows, flags.bulk));
+        }
+    }
     print!("{}", table::below(&rivals, &entries, &rows));
-    let all = as_json(flags, &filesystems, &rivals, &entries, &rows);
+    if flags.bulk > 0 {
+        print!("{}", bulk::below(&subjects, &bulk_rows));
+    }
+    let mut all = as_json(flags, &filesystems, &rivals, &entries, &rows);
+    all["bulk"] = json!(bulk_rows);
     flags.common.write(&all)?;
-    Ok(rows.iter().all(is_well))
+    Ok(rows.iter().all(is_well) && bulk_rows.iter().all(bulk::Row::is_well))
 }
 
 fn is_well(row: &Row) -> bool {

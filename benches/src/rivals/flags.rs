@@ -1,6 +1,7 @@
 //! The flags.
 
 use crate::place::Common;
+use crate::rivals::bulk::RECORD;
 use crate::rivals::records::SHORTEST;
 use clap::Parser;
 use logforce_measure::arguments;
@@ -33,6 +34,11 @@ pub struct Flags {
     #[arg(long, default_value_t = 5, value_parser = arguments::within::<u32>(1, u32::MAX))]
     pub rounds: u32,
 
+    /// Bytes that are appended in bulk, with one force at the end, and read back, in every round; 0
+    /// leaves that out
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = bulk)]
+    pub bulk: u64,
+
     /// Only these, such as logforce,sqlite; the raw loop and logforce are run all the same where
     /// something is compared with them
     #[arg(long, value_delimiter = ',')]
@@ -57,6 +63,19 @@ fn size(text: &str) -> Result<usize, String> {
     Ok(size)
 }
 
+fn bulk(text: &str) -> Result<u64, String> {
+    if text == "0" {
+        return Ok(0);
+    }
+    let size = arguments::size(text)?;
+    if size < RECORD as u64 {
+        return Err(format!(
+            "bulk is 0 or at least one record of {RECORD} bytes"
+        ));
+    }
+    Ok(size)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,7 +86,10 @@ mod tests {
         assert_eq!(flags.records, [128, 16 << 10]);
         assert_eq!(flags.threads, [1, 16, 64]);
         assert_eq!((flags.seconds, flags.rounds), (Duration::from_secs(1), 5));
-        assert_eq!(flags.filesystems, [NO_LOOP]);
+        assert_eq!(
+            (flags.filesystems, flags.bulk),
+            (vec![NO_LOOP.to_owned()], 1 << 30)
+        );
         let line = [
             "rivals",
             "--records",
@@ -84,6 +106,10 @@ mod tests {
         assert_eq!(flags.filesystems, [NO_LOOP, "xfs"]);
         for bad in ["8", "2MiB", "1GiB", "x"] {
             assert!(Flags::try_parse_from(["rivals", "--records", bad]).is_err());
+        }
+        for (bulk, good) in [("0", true), ("1023", false), ("1KiB", true)] {
+            let parsed = Flags::try_parse_from(["rivals", "--bulk", bulk]);
+            assert_eq!(parsed.is_ok(), good, "{bulk}");
         }
     }
 }

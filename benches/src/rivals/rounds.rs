@@ -98,7 +98,7 @@ fn shapes(flags: &Flags) -> impl Iterator<Item = Shape> {
 
 /// Another order each time, in which those of a group stay together: the ratios within it are of
 /// turns that lie close to each other.
-fn order<T>(all: &[T], group: impl Fn(&T) -> &str) -> Vec<usize> {
+pub(super) fn order<T>(all: &[T], group: impl Fn(&T) -> &str) -> Vec<usize> {
     // The standard library's hasher is seeded by the system.
     let random = RandomState::new();
     let mut order: Vec<usize> = (0..all.len()).collect();
