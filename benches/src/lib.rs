@@ -5,7 +5,7 @@
 //! cargo bench --bench many                        many logs in one process, with and without an environment
 //! cargo bench --bench pages --features rivals     page files beside plain writes and other stores
 //! cargo bench --bench pairs                       one thread beside a raw loop; recovery, memory
-//! cargo bench --bench rivals --features rivals    beside other logs and stores
+//! cargo bench --bench rivals --features rivals    beside other logs and stores; `rivals,go` has etcd's and HashiCorp's
 //! cargo bench --bench tree --features trees       the example tree beside LMDB, redb and SQLite
 //! ```
 //!

@@ -1,11 +1,23 @@
 //! Each rival takes records by one thread and by several, and shows them after it is opened again.
 
-use logforce_benches::rivals::{Entry, Ground, Shape, Until, Writers, all, run};
+#[cfg(feature = "go")]
+use logforce_benches::rivals::Way;
+use logforce_benches::rivals::{
+    Entry, Ground, RECORD, Shape, Task, Until, Work, Writers, all, here, part, run,
+};
 use logforce_measure::Interrupt;
 use std::path::Path;
+#[cfg(feature = "go")]
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 /// Records, by the number of threads.
 const RECORDS: u64 = 50;
+/// What an interrupt may take.
+#[cfg(feature = "go")]
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn check(threads: usize) {
     // Not the temporary directory: that is often in memory, where nothing is durable.
@@ -14,8 +26,11 @@ fn check(threads: usize) {
     for entry in all() {
         let rival = match entry {
             Entry::Here(rival) => rival,
-            // Not asked for in this build.
-            Entry::Absent { .. } => continue,
+            // Not asked for in this build, or its program cannot be built here.
+            Entry::Absent { name, why } => {
+                println!("skipped: {name}: {why}");
+                continue;
+            }
         };
         if threads > 1 && rival.writers() == Writers::Single {
             continue;
@@ -45,6 +60,81 @@ fn one_thread() {
 #[test]
 fn four_threads() {
     check(4);
+}
+
+/// A turn of a minute in a process of its own ends when the interrupt comes, and leaves no process.
+#[cfg(feature = "go")]
+#[test]
+fn an_interrupt_ends_a_process_of_its_own() {
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let ground = Ground::new(home.path(), None).unwrap();
+    let shape = Shape {
+        record: 128,
+        threads: 4,
+    };
+    for entry in all() {
+        let rival = match entry {
+            Entry::Here(rival) if matches!(rival.way(), Way::Apart(_)) => rival,
+            _ => continue,
+        };
+        let interrupt = Interrupt::new();
+        let began = Instant::now();
+        let result = thread::scope(|scope| {
+            scope.spawn(|| {
+                while processes(home.path()) == 0 && began.elapsed() < PATIENCE {
+                    thread::sleep(Duration::from_millis(10));
+                }
+                interrupt.raise();
+            });
+            let minute = Until::Time(Duration::from_secs(60));
+            run(&*rival, &ground, shape, minute, &interrupt)
+        });
+        let name = rival.name();
+        assert!(
+            format!("{:#}", result.unwrap_err()).contains("interrupted"),
+            "{name}"
+        );
+        assert!(began.elapsed() < PATIENCE, "{name}");
+        assert_eq!(processes(home.path()), 0, "{name}");
+    }
+}
+
+/// How many processes have the directory in their command line.
+#[cfg(feature = "go")]
+fn processes(dir: &Path) -> usize {
+    let dir = dir.to_str().unwrap();
+    let all = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    all.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok())
+        .filter(|line| String::from_utf8_lossy(line).contains(dir))
+        .count()
+}
+
+/// All who take bulk in a process of this program show every record again; the Go program's part
+/// is the same code as its turn.
+#[test]
+fn bulk_comes_back() {
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    // More than a batch of anybody, and no multiple of one.
+    let count = 3_000;
+    for bulk in here() {
+        let name = bulk.name();
+        let dir = home.path().join(name);
+        std::fs::create_dir(&dir).unwrap();
+        let task = |work, commits| Task {
+            work,
+            log: name.to_owned(),
+            dir: dir.clone(),
+            record: RECORD,
+            threads: 1,
+            warm_up: 0,
+            seconds: 0.0,
+            commits,
+        };
+        let appended = part(&task(Work::Append, count)).unwrap_or_else(|e| panic!("{name}: {e:#}"));
+        assert!(appended.seconds > 0.0, "{name}");
+        let read = part(&task(Work::Read, count)).unwrap_or_else(|e| panic!("{name}: {e:#}"));
+        assert_eq!((read.missing, read.foreign), (0, 0), "{name}");
+    }
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn append(task: &Task, log: &Log, records: u64) -> Result<(), MeasureError> {
 }
 
 /// The most memory of this process that was resident.
-fn peak_kib() -> Option<u64> {
+pub(crate) fn peak_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
     line.split_whitespace().nth(1)?.parse().ok()

@@ -1,11 +1,11 @@
 //! The command.
 
+use super::filesystem::{self, Filesystem};
 use super::flags::Flags;
-use super::place::Ground;
 use super::report::{self, Row};
 use super::rival::Rival;
 use super::subjects::{self, Entry, LOGFORCE, RAW};
-use super::{rounds, table};
+use super::{bulk, rounds, table};
 use crate::place::{self, Line};
 use anyhow::{Result, bail};
 use clap::Parser;
@@ -16,6 +16,9 @@ use std::process::ExitCode;
 
 /// Reads the flags, runs everybody, prints.
 pub fn main() -> ExitCode {
+    if let Some(task) = bulk::child::task() {
+        return bulk::child::main(&task);
+    }
     let flags = Flags::parse();
     place::run("rivals", |interrupt| compare(&flags, &interrupt))
 }
@@ -30,28 +33,44 @@ fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
             Entry::Absent { .. } => None,
         })
         .collect();
-    let own_device = flags.own_device.as_deref();
-    let ground = Ground::new(
-        &flags.common.dir,
-        own_device.map(|kind| (kind, flags.loop_size)),
-    )?;
+    let filesystems = filesystem::all(flags)?;
     println!(
-        "{} of {:?} each, {}",
+        "{} of {:?} each",
         count(flags.rounds, "round"),
-        flags.seconds,
-        ground.in_words()
+        flags.seconds
     );
-    let lines = rounds::all(&rivals, flags, &ground, interrupt, &Line);
+    for filesystem in &filesystems {
+        println!("- {}", filesystem.ground.in_words());
+    }
+    let lines = rounds::all(&rivals, flags, &filesystems, interrupt, &Line);
+    let subjects = if flags.bulk > 0 {
+        bulk::of(&rivals, &std::env::current_exe()?)
+    } else {
+        Vec::new()
+    };
+    let bulk_lines = bulk::all(&subjects, flags, &filesystems, interrupt, &Line);
     Line.clear();
     if interrupt.is_raised() {
         println!("interrupted: only complete rounds count");
     }
     let rows = report::rows(&lines);
-    print!("{}", table::tables(&rows));
+    for filesystem in &filesystems {
+        print!("{}", table::tables(filesystem, &rows));
+    }
+    let bulk_rows = bulk::rows(&bulk_lines, flags.bulk);
+    if flags.bulk > 0 {
+        for filesystem in &filesystems {
+            print!("{}", bulk::tables(filesystem, &bulk_rows, flags.bulk));
+        }
+    }
     print!("{}", table::below(&rivals, &entries, &rows));
-    let all = as_json(flags, &ground, &rivals, &entries, &rows);
+    if flags.bulk > 0 {
+        print!("{}", bulk::below(&subjects, &bulk_rows));
+    }
+    let mut all = as_json(flags, &filesystems, &rivals, &entries, &rows);
+    all["bulk"] = json!(bulk_rows);
     flags.common.write(&all)?;
-    Ok(rows.iter().all(is_well))
+    Ok(rows.iter().all(is_well) && bulk_rows.iter().all(bulk::Row::is_well))
 }
 
 fn is_well(row: &Row) -> bool {
@@ -82,7 +101,7 @@ fn chosen(flags: &Flags) -> Result<Vec<Entry>> {
 
 fn as_json(
     flags: &Flags,
-    ground: &Ground,
+    filesystems: &[Filesystem],
     rivals: &[&dyn Rival],
     entries: &[Entry],
     rows: &[Row],
@@ -105,11 +124,21 @@ fn as_json(
             Entry::Here(_) => None,
         })
         .collect();
+    let filesystems: Vec<_> = filesystems
+        .iter()
+        .map(|filesystem| {
+            let ground = &filesystem.ground;
+            json!({
+                "filesystem": filesystem.name,
+                "place": ground.in_words(),
+                "counts_include_others": !ground.is_own_device(),
+            })
+        })
+        .collect();
     json!({
         "rounds": flags.rounds,
         "seconds": flags.seconds.as_secs_f64(),
-        "place": ground.in_words(),
-        "counts_include_others": !ground.is_own_device(),
+        "filesystems": filesystems,
         "settings": settings,
         "not_run": absent,
         "rows": rows,

@@ -5,10 +5,16 @@
 //!
 //! - `subjects/` has one file per rival: how it is opened with its best durable settings, what a
 //!   commit is, and how its records are read back.
+//! - `apart/` is what runs in a process of its own: the Go programs of `go/`, and bulk.
+//! - `bulk/` appends many records with one force and reads them back.
 //! - `slice` runs one of them once; `rounds` runs all of them in turns; `report` prints.
-//! - `place` is where the files are: in a directory, or on a filesystem of their own.
+//! - `place` is where the files are: in a directory, or on a filesystem of their own; `filesystem`
+//!   are all those of a run.
 
+mod apart;
 mod bench;
+mod bulk;
+mod filesystem;
 mod flags;
 pub(crate) mod place;
 mod records;
@@ -21,10 +27,13 @@ mod table;
 pub(crate) mod turn;
 pub(crate) mod versions;
 
+pub use apart::{Task, Work};
 pub use bench::main;
+pub use bulk::child::part;
+pub use bulk::{Bulk, RECORD, here};
 pub use place::Ground;
 pub use records::{FoundRecords, Records};
-pub use rival::{Opened, Rival, Shape, Writers};
+pub use rival::{InProcess, Opened, OwnProcess, Rival, Shape, Turn, Way, Writers};
 pub use slice::{Kept, Seen, Until, run};
 pub use subjects::{Entry, LOGFORCE, RAW, all};
 #[cfg_attr(not(feature = "sqlite"), allow(unused_imports))]

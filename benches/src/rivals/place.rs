@@ -5,6 +5,8 @@ use anyhow::Result;
 use logforce_measure::counters::CounterSource;
 use logforce_measure::workplace;
 use logforce_testkit::loopfs::LoopFs;
+use rustix::fs::{Advice, fadvise};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -53,6 +55,22 @@ impl Ground {
         Ok(Fresh(path))
     }
 
+    /// Takes the files of a directory out of the system's cache, and so the image that they are in.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn forget(&self, dir: &Path) -> Result<()> {
+        // What is not written yet stays in the cache.
+        rustix::fs::syncfs(File::open(dir)?)?;
+        forget_files(dir)?;
+        if let Some(filesystem) = &self.filesystem {
+            let image = File::open(filesystem.image())?;
+            image.sync_all()?;
+            fadvise(&image, 0, None, Advice::DontNeed)?;
+        }
+        Ok(())
+    }
+
     /// What counts what the device below does.
     pub fn counters(&self) -> Rc<dyn CounterSource> {
         Rc::clone(&self.place.counters)
@@ -67,6 +85,19 @@ impl Ground {
     pub fn is_own_device(&self) -> bool {
         self.filesystem.is_some()
     }
+}
+
+fn forget_files(dir: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            forget_files(&entry.path())?;
+        } else if kind.is_file() {
+            fadvise(File::open(entry.path())?, 0, None, Advice::DontNeed)?;
+        }
+    }
+    Ok(())
 }
 
 /// A directory of one turn, gone when this is dropped.

@@ -46,6 +46,13 @@ impl Records {
         (number, self.at(number))
     }
 
+    /// Makes records of this thread, one behind the other, those from `first` on.
+    pub fn renumber(&self, piece: &mut [u8], first: u64) {
+        for (record, number) in piece.chunks_exact_mut(self.bytes.len()).zip(first..) {
+            record[4..STAMP].copy_from_slice(&number.to_le_bytes());
+        }
+    }
+
     fn at(&mut self, number: u64) -> &[u8] {
         self.bytes[4..STAMP].copy_from_slice(&number.to_le_bytes());
         &self.bytes

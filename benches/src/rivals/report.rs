@@ -9,6 +9,8 @@ use serde::Serialize;
 /// A line of a table.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
+    /// Name of the filesystem on the command line.
+    pub filesystem: String,
     /// Name of the rival.
     pub rival: &'static str,
     /// Its version.
@@ -30,6 +32,8 @@ pub struct Row {
     pub p50_us: Option<f64>,
     /// Median of the rounds, in microseconds.
     pub p99_us: Option<f64>,
+    /// Median of the rounds, in microseconds.
+    pub p999_us: Option<f64>,
     /// The device's flushes for one commit.
     pub flushes_per_commit: Option<f64>,
     /// The device's writes for one commit.
@@ -62,6 +66,7 @@ fn row(line: &Line<'_>, lines: &[Line<'_>]) -> Row {
     let rates = || seen.iter().map(|s| s.rate());
     let range = rates().reduce(f64::min).zip(rates().reduce(f64::max));
     Row {
+        filesystem: line.filesystem.name.clone(),
         rival: line.rival.name(),
         version: line.rival.version(),
         record: line.shape.record,
@@ -72,6 +77,7 @@ fn row(line: &Line<'_>, lines: &[Line<'_>]) -> Row {
         ratio: median(ratios(line, lines)),
         p50_us: of(&|s| Some(s.p50_us)),
         p99_us: of(&|s| Some(s.p99_us)),
+        p999_us: of(&|s| Some(s.p999_us)),
         flushes_per_commit: of(&|s| per_commit(s.flushes, s)),
         writes_per_commit: of(&|s| per_commit(s.writes, s)),
         kept: kept(&seen),
@@ -100,6 +106,7 @@ fn ratios(line: &Line<'_>, lines: &[Line<'_>]) -> Vec<f64> {
     let wanted = yardstick(line.shape.threads);
     let Some(beside) = lines
         .iter()
+        .filter(|l| l.filesystem.name == line.filesystem.name)
         .find(|l| l.shape == line.shape && l.rival.name() == wanted)
     else {
         return Vec::new();

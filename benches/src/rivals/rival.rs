@@ -1,7 +1,10 @@
 //! What a rival has to be able to do.
 
 use crate::rivals::records::FoundRecords;
+use crate::rivals::slice::{Seen, Until};
 use anyhow::Result;
+use logforce_measure::Interrupt;
+use logforce_measure::counters::CounterSource;
 use std::path::Path;
 
 /// What will be asked of a rival: it may choose its settings by it.
@@ -22,6 +25,8 @@ pub enum Writers {
     Each,
     /// One transaction at a time: the others wait for their turn.
     OneByOne,
+    /// It has none, and one thread of the benchmark takes what the others wait for.
+    Caller,
     /// One thread only.
     Single,
 }
@@ -33,6 +38,7 @@ impl Writers {
             Writers::Group => "group commit of its own",
             Writers::Each => "no group commit: each thread syncs for itself",
             Writers::OneByOne => "one writer: threads take turns, one transaction per record",
+            Writers::Caller => "batching written by the caller: what waits is written at once",
             Writers::Single => "one thread only",
         }
     }
@@ -52,6 +58,21 @@ pub trait Rival: Sync {
     /// What several threads get.
     fn writers(&self) -> Writers;
 
+    /// Where it runs.
+    fn way(&self) -> Way<'_>;
+}
+
+/// Where a rival runs.
+pub enum Way<'r> {
+    /// In this process.
+    Here(&'r dyn InProcess),
+    /// In one of its own, a whole turn at a time: a commit that is asked for from here would
+    /// measure the way to that process as well.
+    Apart(&'r dyn OwnProcess),
+}
+
+/// One that runs in this process.
+pub trait InProcess: Sync {
     /// Opens it in an empty directory. What can be prepared ahead of the first commit (files
     /// filled with zeroes, say) is prepared here, and not timed.
     ///
@@ -65,6 +86,29 @@ pub trait Rival: Sync {
     /// # Errors
     /// What the rival says.
     fn read_back(&self, dir: &Path, shape: Shape, found: &mut FoundRecords) -> Result<bool>;
+}
+
+/// One that runs in a process of its own.
+pub trait OwnProcess: Sync {
+    /// A whole turn: open, warm up, commit, close, read everything back.
+    ///
+    /// # Errors
+    /// What the rival says, what is wrong with its process, or that the turn was interrupted.
+    fn turn(&self, turn: &Turn<'_>) -> Result<Seen>;
+}
+
+/// What is asked of a process of its own.
+pub struct Turn<'a> {
+    /// An empty directory.
+    pub dir: &'a Path,
+    /// What is committed.
+    pub shape: Shape,
+    /// How long.
+    pub until: Until,
+    /// What counts the device's writes and flushes; read where the timed part begins and ends.
+    pub counters: &'a dyn CounterSource,
+    /// Ends the turn, and the process.
+    pub interrupt: &'a Interrupt,
 }
 
 /// One that is open. Threads call [`commit`](Self::commit) at the same time.

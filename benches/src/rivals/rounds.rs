@@ -1,7 +1,8 @@
-//! Everybody in turns: in every round all of them, in another order.
+//! Everybody in turns: in every round all of them, in another order, on one filesystem after the
+//! other, in another order as well.
 
+use crate::rivals::filesystem::Filesystem;
 use crate::rivals::flags::Flags;
-use crate::rivals::place::Ground;
 use crate::rivals::rival::{Rival, Shape, Writers};
 use crate::rivals::slice::{Seen, Until, run};
 use logforce_measure::Interrupt;
@@ -13,6 +14,8 @@ use std::hash::BuildHasher;
 pub struct Line<'r> {
     /// Who.
     pub rival: &'r dyn Rival,
+    /// On which filesystem.
+    pub filesystem: &'r Filesystem,
     /// With what.
     pub shape: Shape,
     /// By round; what went wrong where a round has no result.
@@ -24,18 +27,17 @@ pub struct Line<'r> {
 pub fn all<'r>(
     rivals: &[&'r dyn Rival],
     flags: &Flags,
-    ground: &Ground,
+    filesystems: &'r [Filesystem],
     interrupt: &Interrupt,
     progress: &dyn Progress,
 ) -> Vec<Line<'r>> {
-    let mut lines = lines(rivals, flags);
+    let mut lines = lines(rivals, flags, filesystems);
     for round in 0..flags.rounds {
-        let mut order: Vec<usize> = (0..lines.len()).collect();
-        shuffle(&mut order);
+        let order = order(&lines, |line| &line.filesystem.name);
         for (turn, &at) in order.iter().enumerate() {
             let line = &mut lines[at];
             progress.doing(&format!(
-                "round {} of {}, {} of {}: {}, {} B, {} threads",
+                "round {} of {}, {} of {}: {}, {} B, {} threads, {}",
                 round + 1,
                 flags.rounds,
                 turn + 1,
@@ -43,8 +45,10 @@ pub fn all<'r>(
                 line.rival.name(),
                 line.shape.record,
                 line.shape.threads,
+                line.filesystem.title,
             ));
             let until = Until::Time(flags.seconds);
+            let ground = &line.filesystem.ground;
             let seen = run(line.rival, ground, line.shape, until, interrupt);
             if interrupt.is_raised() {
                 for line in &mut lines {
@@ -58,15 +62,20 @@ pub fn all<'r>(
     lines
 }
 
-fn lines<'r>(rivals: &[&'r dyn Rival], flags: &Flags) -> Vec<Line<'r>> {
+fn lines<'r>(
+    rivals: &[&'r dyn Rival],
+    flags: &Flags,
+    filesystems: &'r [Filesystem],
+) -> Vec<Line<'r>> {
     let mut lines = Vec::new();
-    for &record in &flags.records {
-        for threads in flags.threads.iter().map(|&t| t as usize) {
+    for filesystem in filesystems {
+        for shape in shapes(flags) {
             for &rival in rivals {
-                if threads == 1 || rival.writers() != Writers::Single {
+                if shape.threads == 1 || rival.writers() != Writers::Single {
                     lines.push(Line {
                         rival,
-                        shape: Shape { record, threads },
+                        filesystem,
+                        shape,
                         rounds: Vec::new(),
                     });
                 }
@@ -76,10 +85,25 @@ fn lines<'r>(rivals: &[&'r dyn Rival], flags: &Flags) -> Vec<Line<'r>> {
     lines
 }
 
-/// Another order each time; the standard library's hasher is seeded by the system.
-fn shuffle(order: &mut [usize]) {
+/// In the order of the tables.
+fn shapes(flags: &Flags) -> impl Iterator<Item = Shape> {
+    flags.records.iter().flat_map(move |&record| {
+        let of = move |&threads: &u32| Shape {
+            record,
+            threads: threads as usize,
+        };
+        flags.threads.iter().map(of)
+    })
+}
+
+/// Another order each time, in which those of a group stay together: the ratios within it are of
+/// turns that lie close to each other.
+pub(super) fn order<T>(all: &[T], group: impl Fn(&T) -> &str) -> Vec<usize> {
+    // The standard library's hasher is seeded by the system.
     let random = RandomState::new();
-    order.sort_by_cached_key(|at| random.hash_one(at));
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_cached_key(|&at| (random.hash_one(group(&all[at])), random.hash_one(at)));
+    order
 }
 
 #[cfg(test)]
@@ -87,12 +111,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_differ_and_hold_everybody() {
+    fn orders_differ_and_hold_everybody_in_groups() {
+        let all: Vec<&str> = ["a", "b"].into_iter().cycle().take(20).collect();
         let mut orders: Vec<Vec<usize>> = Vec::new();
         for _ in 0..5 {
-            let mut order: Vec<usize> = (0..20).collect();
-            shuffle(&mut order);
+            let mut order = order(&all, |group| group);
             orders.push(order.clone());
+            let (front, back) = order.split_at(10);
+            for half in [front, back] {
+                assert!(half.iter().all(|at| all[*at] == all[half[0]]));
+            }
             order.sort_unstable();
             assert!(order.into_iter().eq(0..20));
         }

@@ -2,7 +2,7 @@
 
 use super::place::Ground;
 use super::records::{FoundRecords, Records};
-use super::rival::{Opened, Rival, Shape};
+use super::rival::{InProcess, Opened, Rival, Shape, Turn, Way};
 use anyhow::{Context, Result, anyhow};
 use logforce_measure::workers::{Step, Work, together};
 use logforce_measure::{Interrupt, Limit, MeasureError, Recorder};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Commits of each thread before the clock starts: the first ones make files and caches.
-const WARM_UP: u64 = 10;
+pub(super) const WARM_UP: u64 = 10;
 
 /// What was seen.
 #[derive(Debug, Clone)]
@@ -25,6 +25,8 @@ pub struct Seen {
     pub p50_us: f64,
     /// Of a commit's duration, microseconds.
     pub p99_us: f64,
+    /// Of a commit's duration, microseconds.
+    pub p999_us: f64,
     /// Flushes of the device in the timed part.
     pub flushes: Option<u64>,
     /// Writes of the device in the timed part.
@@ -73,13 +75,25 @@ pub fn run(
     interrupt: &Interrupt,
 ) -> Result<Seen> {
     let dir = ground.fresh(rival.name())?;
+    let here = match rival.way() {
+        Way::Here(here) => here,
+        Way::Apart(apart) => {
+            return apart.turn(&Turn {
+                dir: dir.path(),
+                shape,
+                until,
+                counters: &*ground.counters(),
+                interrupt,
+            });
+        }
+    };
     let mut recorder = Recorder::new(ground.counters(), interrupt.clone());
-    let run = AssertUnwindSafe(|| in_directory(rival, dir.path(), shape, until, &mut recorder));
+    let run = AssertUnwindSafe(|| in_directory(here, dir.path(), shape, until, &mut recorder));
     catch_unwind(run).unwrap_or_else(|_| Err(anyhow!("it panicked")))
 }
 
 fn in_directory(
-    rival: &dyn Rival,
+    rival: &dyn InProcess,
     dir: &Path,
     shape: Shape,
     until: Until,
@@ -101,6 +115,7 @@ fn in_directory(
         took: recorder.time(),
         p50_us: recorder.latencies().quantile_us(0.5),
         p99_us: recorder.latencies().quantile_us(0.99),
+        p999_us: recorder.latencies().quantile_us(0.999),
         flushes: device.and_then(|d| d.flushes),
         writes: device.map(|d| d.writes),
         kept: keeps.then(|| Kept {

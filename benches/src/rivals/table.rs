@@ -1,19 +1,25 @@
 //! The tables, and what is said below them.
 
+use crate::rivals::filesystem::Filesystem;
 use crate::rivals::report::{Row, yardstick};
 use crate::rivals::rival::Rival;
 use crate::rivals::subjects::Entry;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
-/// All tables as text: one for each size of a record.
-pub fn tables(rows: &[Row]) -> String {
+/// The tables of a filesystem as text: one for each size of a record.
+pub fn tables(filesystem: &Filesystem, rows: &[Row]) -> String {
+    let rows: Vec<&Row> = rows
+        .iter()
+        .filter(|r| r.filesystem == filesystem.name)
+        .collect();
     let mut sizes: Vec<usize> = rows.iter().map(|r| r.record).collect();
     sizes.dedup();
-    sizes.iter().map(|&size| one(size, rows)).collect()
+    let of = |&size: &usize| one(&filesystem.title, size, &rows);
+    sizes.iter().map(of).collect()
 }
 
-fn one(record: usize, rows: &[Row]) -> String {
+fn one(title: &str, record: usize, rows: &[&Row]) -> String {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
     table.set_header([
@@ -24,6 +30,7 @@ fn one(record: usize, rows: &[Row]) -> String {
         "ratio",
         "p50 µs",
         "p99 µs",
+        "p99.9 µs",
         "flushes/commit",
         "writes/commit",
         "read back",
@@ -34,7 +41,7 @@ fn one(record: usize, rows: &[Row]) -> String {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    format!("\nRecords of {record} bytes\n\n{table}\n")
+    format!("\nRecords of {record} bytes, {title}\n\n{table}\n")
 }
 
 fn cells(row: &Row) -> Vec<String> {
@@ -55,6 +62,7 @@ fn cells(row: &Row) -> Vec<String> {
         ratio,
         shown(row.p50_us, 0),
         shown(row.p99_us, 0),
+        shown(row.p999_us, 0),
         shown(row.flushes_per_commit, 3),
         shown(row.writes_per_commit, 3),
         read_back(row),
@@ -92,8 +100,8 @@ pub fn below(rivals: &[&dyn Rival], entries: &[Entry], rows: &[Row]) -> String {
         if let Some(error) = &row.error {
             let _ = writeln!(
                 text,
-                "FAILED: {} with {} B and {} threads: {error}",
-                row.rival, row.record, row.threads
+                "FAILED: {} with {} B and {} threads, filesystem {}: {error}",
+                row.rival, row.record, row.threads, row.filesystem
             );
         }
     }

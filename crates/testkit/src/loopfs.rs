@@ -110,7 +110,7 @@ impl LoopFs {
             filesystem,
             options,
         };
-        let image = made.home.join("image");
+        let image = made.image();
         let prepared = fs::create_dir(&made.mount_point)
             .and_then(|()| fs::File::create(&image))
             .and_then(|f| f.set_len(size_mib << 20));
@@ -136,13 +136,18 @@ impl LoopFs {
         &self.mount_point
     }
 
+    /// The file that it is in.
+    pub fn image(&self) -> PathBuf {
+        self.home.join("image")
+    }
+
     /// The kernel's name of its loop device, such as `loop3`.
     pub fn device(&self) -> &str {
         &self.device
     }
 
     fn mount(&mut self) -> Result<(), Skip> {
-        let image = self.home.join("image");
+        let image = self.image();
         run(Command::new("mount")
             .args(["-t", self.filesystem, "-o", self.options])
             .arg(&image)
@@ -177,7 +182,7 @@ impl LoopFs {
         unmount(&self.mount_point)?;
         run(Command::new(program)
             .args(args)
-            .arg(self.home.join("image")))?;
+            .arg(self.image()))?;
         self.mount()
     }
 
@@ -207,7 +212,7 @@ impl Drop for LoopFs {
         }
         // Not `remove_dir_all` of the mount point: if it were still mounted, that would empty it.
         let _ = fs::remove_dir(&self.mount_point);
-        let _ = fs::remove_file(self.home.join("image"));
+        let _ = fs::remove_file(self.image());
         let _ = fs::remove_dir(&self.home);
     }
 }

@@ -1,7 +1,7 @@
 //! fjall: an LSM store with a journal.
 
 use crate::rivals::records::FoundRecords;
-use crate::rivals::rival::{Opened, Rival, Shape, Writers};
+use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
 use crate::rivals::versions::locked;
 use anyhow::Result;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
@@ -38,6 +38,12 @@ impl Rival for Fjall {
         Writers::Each
     }
 
+    fn way(&self) -> Way<'_> {
+        Way::Here(self)
+    }
+}
+
+impl InProcess for Fjall {
     fn open(&self, dir: &Path, _: Shape) -> Result<Box<dyn Opened>> {
         let (database, keyspace) = database(dir)?;
         Ok(Box::new(Open {

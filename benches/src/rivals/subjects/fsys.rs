@@ -1,7 +1,7 @@
 //! fsys: its journal.
 
 use crate::rivals::records::FoundRecords;
-use crate::rivals::rival::{Opened, Rival, Shape, Writers};
+use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
 use crate::rivals::versions::locked;
 use anyhow::Result;
 use fsys::{JournalHandle, JournalOptions, JournalReader};
@@ -33,6 +33,12 @@ impl Rival for Fsys {
         Writers::Group
     }
 
+    fn way(&self) -> Way<'_> {
+        Way::Here(self)
+    }
+}
+
+impl InProcess for Fsys {
     fn open(&self, dir: &Path, _: Shape) -> Result<Box<dyn Opened>> {
         let options = JournalOptions::new().group_commit_window(None);
         let journal = fsys::builder().build()?.journal_with(path(dir), options)?;

@@ -1,7 +1,7 @@
 //! LMDB: a memory-mapped copy-on-write B-tree.
 
 use crate::rivals::records::FoundRecords;
-use crate::rivals::rival::{Opened, Rival, Shape, Writers};
+use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
 use crate::rivals::turn::take;
 use crate::rivals::versions::locked;
 use anyhow::Result;
@@ -39,6 +39,12 @@ impl Rival for Lmdb {
         Writers::OneByOne
     }
 
+    fn way(&self) -> Way<'_> {
+        Way::Here(self)
+    }
+}
+
+impl InProcess for Lmdb {
     fn open(&self, dir: &Path, _: Shape) -> Result<Box<dyn Opened>> {
         let environment = environment(dir)?;
         let database = environment.create_db(None, DatabaseFlags::empty())?;

@@ -1,7 +1,7 @@
 //! The library itself, as users get it.
 
 use crate::rivals::records::FoundRecords;
-use crate::rivals::rival::{Opened, Rival, Shape, Writers};
+use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
 use crate::rivals::versions::locked;
 use anyhow::Result;
 use logforce::{Log, Options};
@@ -33,6 +33,12 @@ impl Rival for Logforce {
         Writers::Group
     }
 
+    fn way(&self) -> Way<'_> {
+        Way::Here(self)
+    }
+}
+
+impl InProcess for Logforce {
     fn open(&self, dir: &Path, _: Shape) -> Result<Box<dyn Opened>> {
         Ok(Box::new(Open(logforce::create_new(
             path(dir),

@@ -12,7 +12,7 @@ mod okaywal;
 #[cfg(feature = "open-wal")]
 mod open_wal;
 #[cfg(feature = "raft-engine")]
-mod raft_engine;
+pub(super) mod raft_engine;
 mod raw;
 #[cfg(feature = "redb")]
 mod redb;
@@ -21,12 +21,19 @@ mod rocksdb;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+#[cfg(feature = "go")]
+use crate::rivals::apart;
 use crate::rivals::rival::Rival;
 
 /// The name of the raw loop.
 pub const RAW: &str = "raw";
 /// The name of the library itself.
 pub const LOGFORCE: &str = "logforce";
+
+/// The name of etcd's log.
+pub const ETCD_WAL: &str = "etcd-wal";
+/// The name of HashiCorp's log.
+pub const RAFT_WAL: &str = "raft-wal";
 
 /// Someone on the list.
 pub enum Entry {
@@ -67,7 +74,7 @@ macro_rules! behind {
 
 /// All of them.
 pub fn all() -> Vec<Entry> {
-    vec![
+    let mut all = vec![
         Entry::Here(Box::new(raw::Raw)),
         Entry::Here(Box::new(logforce::Logforce)),
         behind!("okaywal", okaywal::Okaywal),
@@ -79,5 +86,23 @@ pub fn all() -> Vec<Entry> {
         behind!("sqlite", sqlite::Sqlite),
         behind!("redb", redb::Redb),
         behind!("lmdb", lmdb::Lmdb),
-    ]
+    ];
+    all.extend(in_go());
+    all
+}
+
+/// Those that are written in Go.
+#[cfg(feature = "go")]
+fn in_go() -> Vec<Entry> {
+    apart::entries()
+}
+
+/// Those that are written in Go.
+#[cfg(not(feature = "go"))]
+fn in_go() -> Vec<Entry> {
+    let absent = |name| Entry::Absent {
+        name,
+        why: "built without the feature `go`".to_owned(),
+    };
+    [ETCD_WAL, RAFT_WAL].map(absent).into()
 }

@@ -1,7 +1,7 @@
 //! okaywal: a write-ahead log in front of a store that takes its entries over.
 
 use crate::rivals::records::FoundRecords;
-use crate::rivals::rival::{Opened, Rival, Shape, Writers};
+use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
 use crate::rivals::versions::locked;
 use anyhow::{Result, anyhow};
 use okaywal::{Configuration, Entry, EntryId, LogManager, LogVoid, SegmentReader, WriteAheadLog};
@@ -44,6 +44,12 @@ impl Rival for Okaywal {
         Writers::Group
     }
 
+    fn way(&self) -> Way<'_> {
+        Way::Here(self)
+    }
+}
+
+impl InProcess for Okaywal {
     fn open(&self, dir: &Path, _: Shape) -> Result<Box<dyn Opened>> {
         Ok(Box::new(Open(configuration(dir).open(LogVoid)?)))
     }

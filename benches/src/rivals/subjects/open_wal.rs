@@ -1,7 +1,7 @@
 //! open-wal: a log for one writer.
 
 use crate::rivals::records::FoundRecords;
-use crate::rivals::rival::{Opened, Rival, Shape, Writers};
+use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
 use crate::rivals::turn::take;
 use crate::rivals::versions::locked;
 use anyhow::Result;
@@ -31,6 +31,12 @@ impl Rival for OpenWal {
         Writers::OneByOne
     }
 
+    fn way(&self) -> Way<'_> {
+        Way::Here(self)
+    }
+}
+
+impl InProcess for OpenWal {
     fn open(&self, dir: &Path, _: Shape) -> Result<Box<dyn Opened>> {
         let (wal, _) = Wal::open(dir, WalConfig::default())?;
         Ok(Box::new(Open(Mutex::new(wal))))

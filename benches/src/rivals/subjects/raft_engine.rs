@@ -1,7 +1,7 @@
 //! raft-engine: the log of TiKV.
 
 use crate::rivals::records::{FoundRecords, Records, stamp};
-use crate::rivals::rival::{Opened, Rival, Shape, Writers};
+use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
 use crate::rivals::versions::locked;
 use anyhow::Result;
 use protobuf::well_known_types::BytesValue;
@@ -18,7 +18,7 @@ const FILLER: usize = 1 << 20;
 /// A region that no thread has.
 const FILLER_REGION: u64 = 1 << 32;
 
-fn config(dir: &Path) -> Config {
+pub fn config(dir: &Path) -> Config {
     Config {
         dir: dir.display().to_string(),
         // Everybody writes the same bytes; the records cannot be compressed anyway.
@@ -52,6 +52,12 @@ impl Rival for RaftEngine {
         Writers::Group
     }
 
+    fn way(&self) -> Way<'_> {
+        Way::Here(self)
+    }
+}
+
+impl InProcess for RaftEngine {
     fn open(&self, dir: &Path, _: Shape) -> Result<Box<dyn Opened>> {
         let engine = Engine::open(config(dir))?;
         leave_first_file(&engine)?;
@@ -59,25 +65,30 @@ impl Rival for RaftEngine {
     }
 
     fn read_back(&self, dir: &Path, _: Shape, found: &mut FoundRecords) -> Result<bool> {
-        let engine = Engine::open(config(dir))?;
-        for region in engine.raft_groups() {
-            let (Some(first), Some(last)) = (engine.first_index(region), engine.last_index(region))
-            else {
-                continue;
-            };
-            for index in first..=last {
-                if let Some(entry) = engine.get_entry::<Record>(region, index)? {
-                    found.see(&entry.value);
-                }
-            }
-        }
+        show(&Engine::open(config(dir))?, &mut |record| found.see(record))?;
         Ok(true)
     }
 }
 
+/// Shows every record of every region.
+pub fn show(engine: &Engine, see: &mut dyn FnMut(&[u8])) -> Result<()> {
+    for region in engine.raft_groups() {
+        let (Some(first), Some(last)) = (engine.first_index(region), engine.last_index(region))
+        else {
+            continue;
+        };
+        for index in first..=last {
+            if let Some(entry) = engine.get_entry::<Record>(region, index)? {
+                see(&entry.value);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A record as an entry of a region: its number is the index.
 #[derive(Clone)]
-struct Record;
+pub struct Record;
 
 impl MessageExt for Record {
     type Entry = BytesValue;
@@ -89,7 +100,7 @@ impl MessageExt for Record {
 }
 
 /// Fills the first log file: that one is never a prepared one, all that follow are.
-fn leave_first_file(engine: &Engine) -> Result<()> {
+pub fn leave_first_file(engine: &Engine) -> Result<()> {
     let mut filler = Records::new(0, FILLER)?;
     for _ in 0..=FILE_MIB {
         let mut batch = LogBatch::with_capacity(1);

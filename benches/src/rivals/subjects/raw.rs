@@ -1,7 +1,7 @@
 //! The floor: the cheapest durable write, without a log.
 
 use crate::rivals::records::FoundRecords;
-use crate::rivals::rival::{Opened, Rival, Shape, Writers};
+use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
 use crate::rivals::turn::take;
 use anyhow::{Context, Result};
 use logforce_device::{AlignedBuf, File, FileState, System};
@@ -40,6 +40,12 @@ impl Rival for Raw {
         Writers::Single
     }
 
+    fn way(&self) -> Way<'_> {
+        Way::Here(self)
+    }
+}
+
+impl InProcess for Raw {
     fn open(&self, dir: &Path, shape: Shape) -> Result<Box<dyn Opened>> {
         let mut file = PreparedFile::new(
             OsSystem::new().directory(dir)?,

@@ -1,7 +1,7 @@
 //! redb: a copy-on-write B-tree.
 
 use crate::rivals::records::FoundRecords;
-use crate::rivals::rival::{Opened, Rival, Shape, Writers};
+use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
 use crate::rivals::versions::locked;
 use anyhow::Result;
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
@@ -36,6 +36,12 @@ impl Rival for Redb {
         Writers::OneByOne
     }
 
+    fn way(&self) -> Way<'_> {
+        Way::Here(self)
+    }
+}
+
+impl InProcess for Redb {
     fn open(&self, dir: &Path, _: Shape) -> Result<Box<dyn Opened>> {
         let database = Database::create(path(dir))?;
         let write = database.begin_write()?;

@@ -1,7 +1,7 @@
 //! RocksDB: the log in front of its memory table.
 
 use crate::rivals::records::{FoundRecords, Records};
-use crate::rivals::rival::{Opened, Rival, Shape, Writers};
+use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
 use crate::rivals::versions::locked;
 use anyhow::Result;
 use rocksdb::{DB, IteratorMode, Options, WriteOptions};
@@ -50,6 +50,12 @@ impl Rival for RocksDb {
         Writers::Group
     }
 
+    fn way(&self) -> Way<'_> {
+        Way::Here(self)
+    }
+}
+
+impl InProcess for RocksDb {
     fn open(&self, dir: &Path, shape: Shape) -> Result<Box<dyn Opened>> {
         let database = DB::open(&options(shape), dir)?;
         recycle(&database)?;

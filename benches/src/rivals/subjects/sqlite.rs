@@ -1,7 +1,7 @@
 //! SQLite with a write-ahead log.
 
 use crate::rivals::records::FoundRecords;
-use crate::rivals::rival::{Opened, Rival, Shape, Writers};
+use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
 use crate::rivals::turn::take;
 use crate::rivals::versions::locked;
 use anyhow::{Result, bail};
@@ -48,6 +48,12 @@ impl Rival for Sqlite {
         Writers::OneByOne
     }
 
+    fn way(&self) -> Way<'_> {
+        Way::Here(self)
+    }
+}
+
+impl InProcess for Sqlite {
     fn open(&self, dir: &Path, _: Shape) -> Result<Box<dyn Opened>> {
         let connection = connection(dir)?;
         connection.execute_batch("CREATE TABLE records (id INTEGER PRIMARY KEY, data BLOB)")?;

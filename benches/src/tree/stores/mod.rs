@@ -15,14 +15,16 @@ pub const LOGFORCE: &str = "logforce-btree";
 
 /// Those of this build, and the names of those that are not in it.
 pub fn all() -> (Vec<Box<dyn Store>>, Vec<&'static str>) {
-    let mut stores: Vec<Box<dyn Store>> = vec![Box::new(logforce::Logforce)];
+    let stores: Vec<Box<dyn Store>> = vec![
+        Box::new(logforce::Logforce),
+        #[cfg(feature = "lmdb")]
+        Box::new(lmdb::Lmdb),
+        #[cfg(feature = "redb")]
+        Box::new(redb::Redb),
+        #[cfg(feature = "sqlite")]
+        Box::new(sqlite::Sqlite),
+    ];
     let mut absent = Vec::new();
-    #[cfg(feature = "lmdb")]
-    stores.push(Box::new(lmdb::Lmdb));
-    #[cfg(feature = "redb")]
-    stores.push(Box::new(redb::Redb));
-    #[cfg(feature = "sqlite")]
-    stores.push(Box::new(sqlite::Sqlite));
     for name in ["lmdb", "redb", "sqlite"] {
         if stores.iter().all(|s| s.name() != name) {
             absent.push(name);

@@ -1,0 +1,116 @@
+//! okaywal: all records in one entry.
+
+use super::Bulk;
+use crate::rivals::bulk::RECORD;
+use crate::rivals::records::Records;
+use anyhow::{Result, anyhow};
+use okaywal::{
+    Configuration, Entry, EntryId, LogManager, LogVoid, ReadChunkResult, SegmentReader,
+    WriteAheadLog,
+};
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A chunk for each record and one commit.
+pub struct Okaywal;
+
+/// Records that were read and not seen yet: so many blocks of so many bytes wait at most.
+const BLOCKS: usize = 4;
+const BLOCK: usize = 1 << 20;
+
+/// One segment for all of it: a checkpoint would drop the records that are to be read back.
+fn configuration(dir: &Path, count: u64) -> Configuration {
+    let bytes = count * RECORD as u64;
+    let segment = (bytes + bytes / 16 + (4 << 20)).next_multiple_of(1 << 20);
+    Configuration::default_for(dir)
+        .preallocate_bytes(u32::try_from(segment).unwrap_or(u32::MAX))
+        .checkpoint_after_bytes(u64::MAX)
+        .buffer_bytes(64 << 10)
+}
+
+impl Bulk for Okaywal {
+    fn rival(&self) -> &'static str {
+        "okaywal"
+    }
+
+    fn settings(&self) -> String {
+        "one entry with a chunk for each record, one commit() (fdatasync); one segment for all of \
+         it, filled with zeroes beforehand; no checkpoint; buffer of 64 KiB"
+            .to_owned()
+    }
+
+    fn append(&self, dir: &Path, records: &mut Records, count: u64) -> Result<Duration> {
+        let log = configuration(dir, count).open(LogVoid)?;
+        let began = Instant::now();
+        let mut entry = log.begin_entry()?;
+        for _ in 0..count {
+            entry.write_chunk(records.following().1)?;
+        }
+        entry.commit()?;
+        let took = began.elapsed();
+        log.shutdown()?;
+        Ok(took)
+    }
+
+    fn read(&self, dir: &Path, count: u64, see: &mut dyn FnMut(&[u8])) -> Result<()> {
+        // The manager has to own what it gives the records to: they go through a channel.
+        let (sender, blocks) = sync_channel(BLOCKS);
+        let configuration = configuration(dir, count);
+        let opening = thread::spawn(move || {
+            let log = configuration.open(Reader(sender))?;
+            log.shutdown()
+        });
+        for block in blocks {
+            block.chunks(RECORD).for_each(&mut *see);
+        }
+        opening
+            .join()
+            .map_err(|_| anyhow!("it panicked while it was opened"))??;
+        Ok(())
+    }
+}
+
+/// Hands on what is recovered.
+#[derive(Debug)]
+struct Reader(SyncSender<Vec<u8>>);
+
+impl LogManager for Reader {
+    fn recover(&mut self, entry: &mut Entry<'_>) -> io::Result<()> {
+        let mut block = Vec::with_capacity(BLOCK);
+        loop {
+            let mut chunk = match entry.read_chunk()? {
+                ReadChunkResult::Chunk(chunk) => chunk,
+                // Written in part, and never acknowledged: what is missing is counted.
+                ReadChunkResult::EndOfEntry | ReadChunkResult::AbortedEntry => break,
+            };
+            block.extend(chunk.read_all()?);
+            if !chunk.check_crc()? {
+                return Err(io::Error::other("a chunk's checksum is wrong"));
+            }
+            if block.len() >= BLOCK {
+                let full = std::mem::replace(&mut block, Vec::with_capacity(BLOCK));
+                self.send(full)?;
+            }
+        }
+        self.send(block)
+    }
+
+    fn checkpoint_to(
+        &mut self,
+        _: EntryId,
+        _: &mut SegmentReader,
+        _: &WriteAheadLog,
+    ) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Reader {
+    fn send(&self, block: Vec<u8>) -> io::Result<()> {
+        let gone = |_| io::Error::other("nobody looks at the records any more");
+        self.0.send(block).map_err(gone)
+    }
+}

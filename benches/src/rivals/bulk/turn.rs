@@ -1,0 +1,85 @@
+//! One subject, once: append, read from a cold cache, read from a warm one.
+
+use super::RECORD;
+use super::subjects::Subject;
+use crate::rivals::apart::{PartDone, Process, Task, Work};
+use crate::rivals::place::Ground;
+use anyhow::{Context, Result};
+use logforce_measure::Interrupt;
+
+/// What was seen.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen {
+    /// Appending.
+    pub append: PartDone,
+    /// Reading what no cache of the system holds.
+    pub cold: PartDone,
+    /// Reading it again.
+    pub warm: PartDone,
+}
+
+/// Runs a subject in a directory of its own, which is gone afterwards.
+///
+/// # Errors
+/// What the rival says, or that it was interrupted.
+pub fn run(subject: &Subject, ground: &Ground, count: u64, interrupt: &Interrupt) -> Result<Seen> {
+    let dir = ground.fresh("bulk")?;
+    let part = |work| {
+        let task = Task {
+            work,
+            log: subject.name.to_owned(),
+            dir: dir.path().to_owned(),
+            record: RECORD,
+            threads: 1,
+            warm_up: 0,
+            seconds: 0.0,
+            commits: count,
+        };
+        Process::start(subject.command(), &task)?.done::<PartDone>(interrupt)
+    };
+    let append = part(Work::Append).context("append")?;
+    ground
+        .forget(dir.path())
+        .context("emptying the system's cache")?;
+    let cold = part(Work::Read).context("read back, cold")?;
+    let warm = part(Work::Read).context("read back, warm")?;
+    Ok(Seen { append, cold, warm })
+}
+
+#[cfg(all(test, feature = "go"))]
+mod tests {
+    use super::*;
+    use crate::rivals::bulk::of;
+    use crate::rivals::subjects::{ETCD_WAL, Entry, RAFT_WAL, all};
+    use std::path::Path;
+
+    #[test]
+    fn the_go_programs_show_all_that_they_appended() {
+        let mut rivals = Vec::new();
+        for entry in all() {
+            match entry {
+                Entry::Here(rival) if [ETCD_WAL, RAFT_WAL].contains(&rival.name()) => {
+                    rivals.push(rival);
+                }
+                Entry::Absent { name, why } => println!("skipped: {name}: {why}"),
+                Entry::Here(_) => {}
+            }
+        }
+        let rivals: Vec<_> = rivals.iter().map(|r| &**r).collect();
+        let program = std::env::current_exe().unwrap();
+        // Beside this program: the temporary directory is often in memory.
+        let home = tempfile::tempdir_in(program.parent().unwrap()).unwrap();
+        let ground = Ground::new(home.path(), None).unwrap();
+        let subjects = of(&rivals, Path::new("no program"));
+        assert_eq!(subjects.len(), rivals.len());
+        for subject in subjects {
+            // More than one StoreLogs, and no multiple of one.
+            let seen = run(&subject, &ground, 10_000, &Interrupt::new())
+                .unwrap_or_else(|e| panic!("{}: {e:#}", subject.name));
+            for read in [seen.cold, seen.warm] {
+                assert_eq!((read.missing, read.foreign), (0, 0), "{}", subject.name);
+            }
+            assert!(seen.append.peak_kib > Some(0), "{}", subject.name);
+        }
+    }
+}
