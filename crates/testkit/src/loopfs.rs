@@ -180,9 +180,7 @@ impl LoopFs {
     /// [`Skip`] with what `umount`, the program or `mount` said.
     pub fn change_image(&mut self, program: &str, args: &[&str]) -> Result<(), Skip> {
         unmount(&self.mount_point)?;
-        run(Command::new(program)
-            .args(args)
-            .arg(self.image()))?;
+        run(Command::new(program).args(args).arg(self.image()))?;
         self.mount()
     }
 
