@@ -20,5 +20,5 @@ type kind struct {
 
 var kinds = map[string]kind{
 	"etcd-wal": {create: createEtcd, read: readEtcd, bulk: 64 << 20},
-	"raft-wal": {create: createRaft, read: readRaft, bulk: 8 << 20},
+	"raft-wal": {create: createRaft, read: readRaft, bulk: 1 << 20},
 }

@@ -51,7 +51,7 @@ pub const BULK: [(&str, &str); 2] = [
         "64 MiB of records in a Save, which syncs: that is a sync for each segment; all records \
          are in memory when it has opened",
     ),
-    (RAFT_WAL, "8 MiB of records in a StoreLogs, which syncs"),
+    (RAFT_WAL, "1 MiB of records in a StoreLogs, which syncs"),
 ];
 
 /// Both, or what they need.
