@@ -32,34 +32,66 @@ pub fn all<'r>(
     progress: &dyn Progress,
 ) -> Vec<Line<'r>> {
     let mut lines = lines(rivals, flags, filesystems);
-    for round in 0..flags.rounds {
-        let order = order(&lines, |line| &line.filesystem.name);
-        for (turn, &at) in order.iter().enumerate() {
-            let line = &mut lines[at];
-            progress.doing(&format!(
-                "round {} of {}, {} of {}: {}, {} B, {} threads, {}",
-                round + 1,
-                flags.rounds,
-                turn + 1,
-                order.len(),
-                line.rival.name(),
-                line.shape.record,
-                line.shape.threads,
-                line.filesystem.title,
-            ));
-            let until = Until::Time(flags.seconds);
-            let ground = &line.filesystem.ground;
-            let seen = run(line.rival, ground, line.shape, until, interrupt);
+    let until = Until::Time(flags.seconds);
+    in_turns(&mut lines, flags.rounds, interrupt, |line, turn| {
+        progress.doing(&format!(
+            "{turn}: {}, {} B, {} threads, {}",
+            line.rival.name(),
+            line.shape.record,
+            line.shape.threads,
+            line.filesystem.title,
+        ));
+        let ground = &line.filesystem.ground;
+        run(line.rival, ground, line.shape, until, interrupt)
+    });
+    lines
+}
+
+/// A line of a table, whose turns take place on a filesystem.
+pub(super) trait HasTurns {
+    /// What a turn comes to.
+    type Seen;
+    /// Where.
+    fn filesystem(&self) -> &Filesystem;
+    /// By round.
+    fn rounds(&mut self) -> &mut Vec<Result<Self::Seen, String>>;
+}
+
+impl HasTurns for Line<'_> {
+    type Seen = Seen;
+
+    fn filesystem(&self) -> &Filesystem {
+        self.filesystem
+    }
+
+    fn rounds(&mut self) -> &mut Vec<Result<Seen, String>> {
+        &mut self.rounds
+    }
+}
+
+/// Gives each line its turn in every round; `turn` gets told which one it is, for a progress bar. After
+/// an interrupt only complete rounds are left.
+pub(super) fn in_turns<L: HasTurns>(
+    lines: &mut [L],
+    rounds: u32,
+    interrupt: &Interrupt,
+    mut turn: impl FnMut(&L, &str) -> anyhow::Result<L::Seen>,
+) {
+    for round in 0..rounds {
+        let order = order(lines, |line| &line.filesystem().name);
+        for (nth, &at) in order.iter().enumerate() {
+            let (round_in_words, of) = (round + 1, order.len());
+            let which = format!("round {round_in_words} of {rounds}, {} of {of}", nth + 1);
+            let seen = turn(&lines[at], &which);
             if interrupt.is_raised() {
-                for line in &mut lines {
-                    line.rounds.truncate(round as usize);
+                for line in lines {
+                    line.rounds().truncate(round as usize);
                 }
-                return lines;
+                return;
             }
-            line.rounds.push(seen.map_err(|e| format!("{e:#}")));
+            lines[at].rounds().push(seen.map_err(|e| format!("{e:#}")));
         }
     }
-    lines
 }
 
 fn lines<'r>(
@@ -98,7 +130,7 @@ fn shapes(flags: &Flags) -> impl Iterator<Item = Shape> {
 
 /// Another order each time, in which those of a group stay together: the ratios within it are of
 /// turns that lie close to each other.
-pub(super) fn order<T>(all: &[T], group: impl Fn(&T) -> &str) -> Vec<usize> {
+fn order<T>(all: &[T], group: impl Fn(&T) -> &str) -> Vec<usize> {
     // The standard library's hasher is seeded by the system.
     let random = RandomState::new();
     let mut order: Vec<usize> = (0..all.len()).collect();

@@ -45,7 +45,7 @@ pub enum Stage {
     Fuzz,
     /// The benchmarks for developers, a workspace of their own: lints and tests (deep)
     Benches,
-    /// The log under shuttle and loom, and that they catch known bugs: four of 64 by turns; deep all
+    /// The log under shuttle and loom, and that they catch known bugs: six of 64 by turns; deep all
     Interleavings,
     /// Real power cuts on real filesystems, and process faults
     Powercut,

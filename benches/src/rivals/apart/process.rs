@@ -69,7 +69,7 @@ impl Process {
             .context("its process is gone before its work was done")
     }
 
-    /// Waits for what the task came to, and for the end of the process.
+    /// Waits for what the task came to, and ends the process, which has nothing left to do.
     ///
     /// # Errors
     /// As [`wait_for`](Self::wait_for).

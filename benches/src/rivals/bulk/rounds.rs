@@ -5,7 +5,7 @@ use super::subjects::Subject;
 use super::turn::{Seen, run};
 use crate::rivals::filesystem::Filesystem;
 use crate::rivals::flags::Flags;
-use crate::rivals::rounds::order;
+use crate::rivals::rounds::{HasTurns, in_turns};
 use logforce_measure::Interrupt;
 use logforce_measure::progress::Progress;
 
@@ -36,28 +36,24 @@ pub fn all<'r>(
         }));
     }
     let count = flags.bulk / RECORD as u64;
-    for round in 0..flags.rounds {
-        let order = order(&lines, |line| &line.filesystem.name);
-        for (turn, &at) in order.iter().enumerate() {
-            let line = &mut lines[at];
-            progress.doing(&format!(
-                "bulk, round {} of {}, {} of {}: {}, {}",
-                round + 1,
-                flags.rounds,
-                turn + 1,
-                order.len(),
-                line.subject.name,
-                line.filesystem.title,
-            ));
-            let seen = run(line.subject, &line.filesystem.ground, count, interrupt);
-            if interrupt.is_raised() {
-                for line in &mut lines {
-                    line.rounds.truncate(round as usize);
-                }
-                return lines;
-            }
-            line.rounds.push(seen.map_err(|e| format!("{e:#}")));
-        }
-    }
+    in_turns(&mut lines, flags.rounds, interrupt, |line, turn| {
+        progress.doing(&format!(
+            "bulk, {turn}: {}, {}",
+            line.subject.name, line.filesystem.title
+        ));
+        run(line.subject, &line.filesystem.ground, count, interrupt)
+    });
     lines
+}
+
+impl HasTurns for Line<'_> {
+    type Seen = Seen;
+
+    fn filesystem(&self) -> &Filesystem {
+        self.filesystem
+    }
+
+    fn rounds(&mut self) -> &mut Vec<Result<Seen, String>> {
+        &mut self.rounds
+    }
 }

@@ -8,7 +8,7 @@ mod fsys;
 mod lmdb;
 mod logforce;
 #[cfg(feature = "okaywal")]
-mod okaywal;
+pub(in crate::rivals) mod okaywal;
 #[cfg(feature = "open-wal")]
 mod open_wal;
 #[cfg(feature = "raft-engine")]

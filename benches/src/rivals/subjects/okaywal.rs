@@ -18,8 +18,13 @@ pub struct Okaywal;
 const SEGMENT: u32 = 512 << 20;
 
 fn configuration(dir: &Path) -> Configuration {
+    one_segment(dir, SEGMENT)
+}
+
+/// One segment of so many bytes, and no checkpoint, which would drop the records that are to be read back.
+pub(in crate::rivals) fn one_segment(dir: &Path, bytes: u32) -> Configuration {
     Configuration::default_for(dir)
-        .preallocate_bytes(SEGMENT)
+        .preallocate_bytes(bytes)
         .checkpoint_after_bytes(u64::MAX)
         .buffer_bytes(64 << 10)
 }

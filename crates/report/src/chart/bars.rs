@@ -1,6 +1,6 @@
 //! Amounts side by side, as lengths from zero.
 
-use super::canvas::{Anchor, Canvas, Key, LINE, Width, legend, width_of, wrapped};
+use super::canvas::{Anchor, Canvas, Key, LINE, Width, legend, name_of_row, width_of};
 use super::scale::{Scale, axis};
 
 /// Rows of some bars each.
@@ -112,18 +112,8 @@ struct Placed<'a> {
 impl Placed<'_> {
     fn of(of: &Row, left: f64, width: Width) -> Placed<'_> {
         let bars = Placed::bars(&of.1);
-        let (name, head, body) = match width {
-            Width::Narrow => {
-                let name = wrapped(&of.0, width.units() - 20.0);
-                let head = LINE * name.len() as f64;
-                (name, head, bars)
-            }
-            Width::Wide => {
-                let name = wrapped(&of.0, left - 12.0);
-                let body = bars.max(LINE * name.len() as f64);
-                (name, 0.0, body)
-            }
-        };
+        let (name, head, beside) = name_of_row(&of.0, width, left);
+        let body = bars.max(beside);
         Placed {
             of,
             name,

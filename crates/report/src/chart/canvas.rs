@@ -36,6 +36,21 @@ pub fn longest(lines: &[String]) -> f64 {
     lines.iter().map(|l| width_of(l)).fold(0.0, f64::max)
 }
 
+/// The name of a row in lines: where it is narrow they stand above the row, else left of it in the room
+/// up to `left`. With it the height that they take above and the height beside; one of the two is 0.
+pub fn name_of_row(name: &str, width: Width, left: f64) -> (Vec<String>, f64, f64) {
+    let room = match width {
+        Width::Narrow => width.units() - 20.0,
+        Width::Wide => left - 12.0,
+    };
+    let lines = wrapped(name, room);
+    let height = LINE * lines.len() as f64;
+    match width {
+        Width::Narrow => (lines, height, 0.0),
+        Width::Wide => (lines, 0.0, height),
+    }
+}
+
 /// Words in lines of at most a width: what is cut off nobody can read. A line ends at a space, else behind
 /// a sign, else anywhere.
 pub fn wrapped(text: &str, width: f64) -> Vec<String> {

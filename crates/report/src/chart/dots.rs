@@ -1,6 +1,6 @@
 //! Values of many rows on one scale of orders of magnitude, each with how far it spreads.
 
-use super::canvas::{Anchor, Canvas, Key, LINE, Width, legend, width_of, wrapped};
+use super::canvas::{Anchor, Canvas, Key, LINE, Width, legend, name_of_row, width_of};
 use super::scale::{Scale, axis};
 use crate::sign::Sign;
 
@@ -146,18 +146,8 @@ struct Placed<'a> {
 
 impl Placed<'_> {
     fn of(of: &Dot, left: f64, width: Width) -> Placed<'_> {
-        let (name, head, body) = match width {
-            Width::Narrow => {
-                let name = wrapped(&of.label, width.units() - 20.0);
-                let head = LINE * name.len() as f64;
-                (name, head, LINE + 4.0)
-            }
-            Width::Wide => {
-                let name = wrapped(&of.label, left - 12.0);
-                let body = LINE * name.len() as f64 + 8.0;
-                (name, 0.0, body)
-            }
-        };
+        let (name, head, beside) = name_of_row(&of.label, width, left);
+        let body = (LINE + 4.0).max(beside + 8.0);
         Placed {
             of,
             name,

@@ -1,6 +1,6 @@
 //! Runs a test in many schedules, and prints how to repeat a failing one.
 
-use logforce_sim::{from_env, is_deep};
+use logforce_sim::from_env;
 use logforce_testkit::CLOCK;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
@@ -10,7 +10,7 @@ use std::panic::PanicHookInfo;
 use std::sync::Once;
 use std::time::Instant;
 
-/// Schedules of a test in a deep run; a change has half as many.
+/// Schedules of a test by default.
 const SCHEDULES: u64 = 600;
 /// Schedules that follow from one seed. PCT learns from the first how long they are.
 const BLOCK: usize = 20;
@@ -34,15 +34,14 @@ pub fn explore(test: &'static str, body: fn()) {
     explore_by(test, SCHEDULES, body);
 }
 
-/// The same of a test with long schedules, of which fewer are run: `usual` in a deep run, if nobody says
-/// how many.
+/// The same of a test with long schedules, of which a change runs fewer: `usual` if nobody says how
+/// many.
 pub fn explore_by(test: &'static str, usual: u64, body: fn()) {
     install_hook();
     let blocks = match from_env("LOGFORCE_SEED") {
         Some(seed) => seed..seed + 1,
         None => {
-            let by_tier = if is_deep() { usual } else { usual / 2 };
-            let wanted = from_env("LOGFORCE_SCHEDULES").unwrap_or(by_tier);
+            let wanted = from_env("LOGFORCE_SCHEDULES").unwrap_or(usual);
             let from = from_env("LOGFORCE_FROM").unwrap_or(0);
             from..from + wanted.div_ceil(BLOCK as u64)
         }

@@ -62,7 +62,7 @@ fn search(bug: &KnownBug, schedules: &str) -> Result<String, String> {
 }
 
 /// How many are tried where they take turns.
-const A_TURN: usize = 4;
+const A_TURN: usize = 6;
 
 /// The list's bugs, tried two at a time; with `LOGFORCE_TURN=K` some of them, others for another K.
 #[test]

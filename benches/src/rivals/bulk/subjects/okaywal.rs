@@ -3,6 +3,7 @@
 use super::Bulk;
 use crate::rivals::bulk::RECORD;
 use crate::rivals::records::Records;
+use crate::rivals::subjects::okaywal::one_segment;
 use anyhow::{Result, anyhow};
 use okaywal::{
     Configuration, Entry, EntryId, LogManager, LogVoid, ReadChunkResult, SegmentReader,
@@ -21,14 +22,11 @@ pub struct Okaywal;
 const BLOCKS: usize = 4;
 const BLOCK: usize = 1 << 20;
 
-/// One segment for all of it: a checkpoint would drop the records that are to be read back.
+/// One segment for all of it.
 fn configuration(dir: &Path, count: u64) -> Configuration {
     let bytes = count * RECORD as u64;
     let segment = (bytes + bytes / 16 + (4 << 20)).next_multiple_of(1 << 20);
-    Configuration::default_for(dir)
-        .preallocate_bytes(u32::try_from(segment).unwrap_or(u32::MAX))
-        .checkpoint_after_bytes(u64::MAX)
-        .buffer_bytes(64 << 10)
+    one_segment(dir, u32::try_from(segment).unwrap_or(u32::MAX))
 }
 
 impl Bulk for Okaywal {

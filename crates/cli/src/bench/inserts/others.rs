@@ -131,27 +131,16 @@ mod there {
                  again after a pause."
                     .to_owned(),
             ];
-            let mut add = |name: &str, listed: Result<Listed, MeasureError>| {
-                match listed {
-                    Ok(Listed::Ledgers(more)) => ledgers.extend(more),
-                    Ok(Listed::Missing(why)) => notes.push(why),
-                    Err(MeasureError::Interrupted) => return Err(MeasureError::Interrupted),
-                    Err(e) => notes.push(format!("{name} is not measured: {e}.")),
-                }
-                Ok(())
+            let mut add = |listed: Listed| match listed {
+                Listed::Ledgers(more) => ledgers.extend(more),
+                Listed::Missing(why) => notes.push(why),
             };
             // Whoever names a server wants its figures: without them nothing is measured.
             if let Some(url) = &self.postgres {
-                add(
-                    "PostgreSQL",
-                    Ok(reached("--postgres", postgres::of_url(url, &place))?),
-                )?;
+                add(reached("--postgres", postgres::of_url(url, &place))?);
             }
             if let Some(url) = &self.mysql {
-                add(
-                    "MariaDB",
-                    Ok(reached("--mysql", mysql::of_url(url, &place))?),
-                )?;
+                add(reached("--mysql", mysql::of_url(url, &place))?);
             }
             if self.servers {
                 #[cfg(unix)]
@@ -160,7 +149,11 @@ mod there {
                     ("MariaDB", mysql::of_server),
                 ] {
                     setup.progress.doing(&format!("making a {name} server"));
-                    add(name, of_server(&place))?;
+                    add(match of_server(&place) {
+                        Ok(listed) => listed,
+                        Err(e @ MeasureError::Interrupted) => return Err(e),
+                        Err(e) => Listed::Missing(format!("{name} is not measured: {e}.")),
+                    });
                 }
                 #[cfg(not(unix))]
                 notes.push(
