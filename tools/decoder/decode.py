@@ -127,7 +127,7 @@ def segment_of(name, data):
     if u16(data, 6) > VERSION:
         raise Refused("newer")
     start, length, unit = u64(data, 32), u64(data, 40), u32(data, 12)
-    if u16(data, 6) != VERSION or not is_zero(data[64:128]):
+    if u16(data, 6) != VERSION or data[64] > 1 or not is_zero(data[65:128]):
         return None
     if not geometry_is_valid(start, length, unit):
         return None

@@ -90,6 +90,10 @@ pub struct Facts {
     /// The filesystem passes barriers on to the device (`false` with `nobarrier`, and where Windows was
     /// configured to send none).
     pub barriers: bool,
+    /// Whether the filesystem comes back from a power cut with the places of a forced file's blocks
+    /// as the force left them: by a journal, or since it never overwrites. Not an ext4 without a
+    /// journal, which has to be repaired first. `None` if unknown.
+    pub journalled: Option<bool>,
     /// The device, if there is one and it can be named.
     pub device: Option<BlockDevice>,
     /// What else a guarantee depends on: the layers below, and what cannot be seen of the stack.
@@ -162,6 +166,16 @@ impl Facts {
         } else {
             format!("{method} is no method of {}", self.platform)
         }
+    }
+
+    /// Whether a force makes what was written to blocks that were never written before
+    /// ([`FileState::Fallocated`]) as durable as what overwrites: it has to record that those blocks
+    /// hold data now. Asked of Linux alone, where that is known of ext4 and xfs.
+    #[doc(hidden)]
+    pub fn forces_first_writes(&self) -> bool {
+        self.platform == Platform::Linux
+            && self.kind == FilesystemKind::InPlace
+            && self.journalled == Some(true)
     }
 
     /// What the system says of `method` on a file in `state`: [`assess`](Self::assess) without what

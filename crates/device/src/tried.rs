@@ -204,6 +204,7 @@ mod tests {
             notes: Vec::new(),
             unread: Vec::new(),
             layers: Vec::new(),
+            journalled: None,
             direct_unknown: None,
             read_only: false,
             tried: tried

@@ -29,6 +29,9 @@ pub struct SegmentHeader {
     pub write_unit: u32,
     /// The opening that prepared it.
     pub epoch: Epoch,
+    /// The file's blocks were only reserved when it was prepared: its batches are the first that is
+    /// written to them. What a write without a barrier survives depends on it.
+    pub unwritten: bool,
 }
 
 /// Why bytes are no segment header.
@@ -98,6 +101,7 @@ impl SegmentHeader {
         put(&mut b, 32, &self.start.0.to_le_bytes());
         put(&mut b, 40, &self.len.to_le_bytes());
         put_epoch(&mut b, 48, self.epoch);
+        b[64] = self.unwritten.into();
         let crc = crc_with_hole(&b, 8);
         put(&mut b, 8, &crc.to_le_bytes());
         b
@@ -128,7 +132,7 @@ impl SegmentHeader {
         if version != FORMAT_VERSION {
             return Err(SegmentReject::Version(version));
         }
-        if !are_zero(&b[64..]) {
+        if b[64] > 1 || !are_zero(&b[65..]) {
             return Err(SegmentReject::Reserved);
         }
         let h = SegmentHeader {
@@ -137,6 +141,7 @@ impl SegmentHeader {
             len: get_u64(b, 40),
             write_unit: get_u32(b, 12),
             epoch: get_epoch(b, 48),
+            unwritten: b[64] == 1,
         };
         if !Self::geometry_is_valid(h.start, h.len, h.write_unit) {
             return Err(SegmentReject::Geometry);

@@ -177,7 +177,7 @@
 //! | a record | up to 64 MiB ([`MAX_RECORD_LEN`]), and so is all of a [`Batch`], where each record counts rounded up to 8 bytes and each but the first 8 bytes more; it may be empty |
 //! | metadata | up to 4,000 bytes ([`MAX_META_LEN`]) |
 //! | a commit by itself | writes 4 KiB, or the device's larger unit ([`Options::write_unit`]); commits at the same time share that |
-//! | disk | two segments at least, the one in use and the one prepared ahead ([`Options::segment_size`], 64 MiB each by default; [`Options::first_segment_size`] lets a log begin small); up to two more are kept for reuse ([`Options::max_spare_segments`]) |
+//! | disk | the segment in use and, when half of it is used, the one prepared ahead ([`Options::segment_size`], 64 MiB each by default; [`Options::first_segment_size`] lets a log begin small), in bulk up to four; up to two more are kept for reuse ([`Options::max_spare_segments`]) |
 //! | memory | [`Options::buffer_size`] (4 MiB) for records that are appended and not written |
 //! | threads | two for each open log, and one while `on_checkpoint_due` runs; an [`Environment`] shares six among any number of logs |
 //! | descriptors | 8 for each open log, up to 30 while barriers are due; in an [`Environment`] one for an idle log |

@@ -186,17 +186,16 @@ impl SharedLog {
         Ok(least)
     }
 
-    /// Truncates what was committed, and waits until the next segment is prepared.
+    /// Truncates what was committed, and waits until the next segment is prepared if it is to be: from
+    /// the second half of one on.
     pub fn ready(&mut self) -> Result<Log, MeasureError> {
         let log = self.log()?;
         if let Some(last) = self.last.take() {
             log.truncate_front(last)?;
         }
-        let len = self.setup.segment_size;
-        // At a segment's very end the log is still in it.
-        let ahead = (log.tail_lsn().0.saturating_sub(1) / len + 2) * len;
+        let ahead = log.tail_lsn().plus(self.setup.segment_size / 2);
         let (start, mut asked) = (Instant::now(), None);
-        while self.inspect()?.summary().prepared_end < Lsn(ahead) {
+        while self.inspect()?.summary().prepared_end < ahead {
             self.interrupt.check()?;
             if start.elapsed() > IMPATIENCE && asked.is_none() {
                 // A log that cannot go on says why when it is asked to.

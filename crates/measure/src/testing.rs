@@ -96,6 +96,7 @@ pub fn facts() -> Facts {
         tried: Vec::new(),
         unread: Vec::new(),
         layers: Vec::new(),
+        journalled: None,
         direct_unknown: None,
         read_only: false,
     }

@@ -47,50 +47,60 @@ pub const SIMULATION: &[KnownBug] = &[
         "4: a failed barrier counts as done",
     )
     .found_by(5),
-    bug("failed-write-forgotten", "4: a failed write counts as done").found_by(7),
-    bug("poison-forgotten", "4: the log goes on after a failure").found_by(0),
+    bug("failed-write-forgotten", "4: a failed write counts as done").found_by(15),
+    bug("poison-forgotten", "4: the log goes on after a failure").found_by(1),
     bug(
         "unforced-neighbour",
         "1: a write through after an unforced one counts as a force",
     )
-    .found_by(1),
+    .found_by(3),
     bug(
         "barrier-covers-what-came-later",
         "1: a barrier covers what was written while it ran",
     )
-    .found_by(1123),
+    .found_by(1089),
     bug(
         "hole-under-watermark",
         "1: the watermark passes a write that has not completed",
     )
-    .found_by(371),
+    .found_by(165),
     bug(
         "guarantee-overstated",
         "1, 6: what is only written is said to survive loss of power",
     )
-    .found_by(1),
+    .found_by(45),
+    bug(
+        "first-write-overstated",
+        "1, 6: what is written to blocks that were never written is said to survive a crash of the system",
+    )
+    .found_by(314),
+    bug(
+        "unwritten-by-any-method",
+        "1: a method without a force goes on in a segment that was only reserved",
+    )
+    .found_by(38),
     bug(
         "stamp-of-a-weak-method",
         "3: a stamp says more than is durable",
     )
-    .found_by(50),
+    .found_by(118),
     bug(
         "anchor-above-durable",
         "9, 11: the scan at opening starts above what is durable",
     )
-    .found_by(45),
-    bug("stamps-not-searched", "3: damage passes for a torn tail").found_by(672),
+    .found_by(13),
+    bug("stamps-not-searched", "3: damage passes for a torn tail").found_by(535),
     bug("payload-checksum-ignored", "2: a torn payload is accepted").found_by(0),
     bug(
         "chain-unchecked",
         "2: a batch with another predecessor is accepted",
     )
-    .found_by(120),
+    .found_by(141),
     bug(
         "stale-epoch-accepted",
         "2: a batch of an opening that was given up is accepted",
     )
-    .found_by(50),
+    .found_by(95),
     bug(
         "torn-append-kept",
         "2: parts of an append that was never finished stay in the log",
@@ -100,17 +110,17 @@ pub const SIMULATION: &[KnownBug] = &[
         "resumption-ignored",
         "2, 10: what an opening gave up comes back",
     )
-    .found_by(538),
+    .found_by(31),
     bug(
         "cache-believed",
         "4: what a failed barrier left in the cache only is believed",
     )
-    .found_by(6),
+    .found_by(45),
     bug(
         "tail-not-forced",
         "10: what was recovered is lost by the next crash",
     )
-    .found_by(166),
+    .found_by(346),
     bug("void-not-forced", "10: what was voided is there again").found_by(0),
     bug(
         "void-not-listed",
@@ -140,7 +150,7 @@ pub const SIMULATION: &[KnownBug] = &[
     )
     .found_by(0),
     bug("metadata-unforced", "the metadata is not forced").found_by(52),
-    bug("metadata-in-one-slot", "torn metadata leaves none").found_by(984),
+    bug("metadata-in-one-slot", "torn metadata leaves none").found_by(633),
     bug(
         "any-error-is-damage",
         "3: a read that fails for lack of memory is evidence of damage",
@@ -155,7 +165,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "short-read-is-the-end",
         "3: a read that answers too little is the log's end",
     )
-    .found_by(2),
+    .found_by(0),
     bug(
         "control-slot-error-is-damage",
         "9: a slot of the control file that cannot be read just now is a broken slot",
@@ -175,7 +185,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "marker-ignored",
         "10: what was given up comes back where the segment in which the log went on is lost",
     )
-    .found_by(383),
+    .found_by(909),
     bug(
         "given-up-is-reused",
         "3: what was given up at damage is written over",
@@ -437,15 +447,18 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
     bug(
         "barrier-covers-what-came-later",
         "invariant 1: a barrier counts for what was written while it was under way",
-    ),
+    )
+    .found_by(1089),
     bug(
         "unforced-neighbour",
         "invariant 1: a write through counts for unforced batches before it",
-    ),
+    )
+    .found_by(3),
     bug(
         "hole-under-watermark",
         "invariant 1: a completed write counts for those before it that are in flight",
-    ),
+    )
+    .found_by(165),
     bug(
         "failed-write-lands",
         "invariant 4: a write that failed counts",
@@ -510,7 +523,8 @@ pub const EXHAUSTIVE: &[KnownBug] = &[
     bug(
         "tail-not-forced",
         "10: what was recovered is lost by the next crash",
-    ),
+    )
+    .found_by(346),
     bug(
         "control-not-settled",
         "9: an opening builds on a control slot that the next crash takes away",
@@ -530,24 +544,29 @@ pub const EXHAUSTIVE: &[KnownBug] = &[
     bug(
         "any-error-is-damage",
         "a read that fails for lack of memory is evidence of damage",
-    ),
-    bug("one-look-at-the-medium", "what a second look reads is lost"),
+    )
+    .found_by(0),
+    bug("one-look-at-the-medium", "what a second look reads is lost").found_by(1),
     bug(
         "short-read-is-the-end",
         "a read that answers too little is the log's end",
-    ),
+    )
+    .found_by(0),
     bug(
         "control-slot-error-is-damage",
         "a slot of the control file that cannot be read just now is a broken slot",
-    ),
+    )
+    .found_by(4),
     bug(
         "header-error-is-damage",
         "a segment whose header cannot be read just now is a lost segment",
-    ),
+    )
+    .found_by(0),
     bug(
         "listing-believed",
         "a listing that is short is all there is",
-    ),
+    )
+    .found_by(0),
     bug(
         "write-limit-unannounced",
         "3: batches lie above the limit, where nobody looks for the stamps in them",
@@ -599,11 +618,13 @@ pub const FUZZING: &[KnownBug] = &[
     bug(
         "payload-checksum-ignored",
         "damaged records are shown (invariant 2)",
-    ),
+    )
+    .found_by(0),
     bug(
         "stamps-not-searched",
         "acknowledged data is silently cut (invariant 3)",
-    ),
+    )
+    .found_by(535),
     bug(
         "void-list-endless",
         "a void batch may name itself as the one before it: recovery never ends",

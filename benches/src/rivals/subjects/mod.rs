@@ -14,6 +14,7 @@ mod open_wal;
 #[cfg(feature = "raft-engine")]
 pub(super) mod raft_engine;
 mod raw;
+mod recycling;
 #[cfg(feature = "redb")]
 mod redb;
 #[cfg(feature = "rocksdb")]
@@ -29,6 +30,9 @@ use crate::rivals::rival::Rival;
 pub const RAW: &str = "raw";
 /// The name of the library itself.
 pub const LOGFORCE: &str = "logforce";
+
+/// The name of the library with small segments that are truncated and used again.
+pub const RECYCLING: &str = "logforce-recycling";
 
 /// The name of etcd's log.
 pub const ETCD_WAL: &str = "etcd-wal";
@@ -77,6 +81,7 @@ pub fn all() -> Vec<Entry> {
     let mut all = vec![
         Entry::Here(Box::new(raw::Raw)),
         Entry::Here(Box::new(logforce::Logforce)),
+        Entry::Here(Box::new(recycling::Recycling)),
         behind!("okaywal", okaywal::Okaywal),
         behind!("raft-engine", raft_engine::RaftEngine),
         behind!("rocksdb", rocksdb::RocksDb),

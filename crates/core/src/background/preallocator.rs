@@ -6,7 +6,9 @@ use crate::background::writer::AfterTurn;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::policy::WaitLevel;
-use crate::storage::builder::{FILL_PAUSE, OPEN_AHEAD, SegmentBuilder, Spare};
+use crate::state::segment_queue::PREPARES_AT;
+use crate::storage::builder::{FILL_PAUSE, Fill, Filled, Made, OPEN_AHEAD, SegmentBuilder, Spare};
+use crate::storage::load::Load;
 use crate::storage::segment::Segment;
 use crate::sync::wake::{WaitFor, Wake};
 use crate::trace;
@@ -45,7 +47,7 @@ impl Engine {
             }
             let segments = &state.segments;
             // After a failure, tries again only when an append requests space, or space was freed.
-            let ahead = segments.upcoming() == 0 && !segments.has_failed();
+            let ahead = segments.is_next_due(state.tail()) && !segments.has_failed();
             let demanded = segments.is_requested();
             (
                 segments.prepared_end(),
@@ -61,7 +63,7 @@ impl Engine {
         let result = match self.decide_space(end, demanded) {
             SpaceDecision::Ready => {
                 let _span = trace::preparing(end);
-                self.prepare_one(end, demanded)
+                self.prepare(end, demanded)
             }
             SpaceDecision::Later => return AfterTurn::Sleep(None),
             SpaceDecision::Full(full) => Err(full),
@@ -69,9 +71,11 @@ impl Engine {
         if let Err(error) = &result {
             trace::not_prepared(end, error);
         }
-        if let Ok(segment) = &result
-            && (ahead >= OPEN_AHEAD || self.membership.is_some())
-        {
+        let open_ahead = match self.membership {
+            Some(_) => 0,
+            None => OPEN_AHEAD.saturating_sub(ahead),
+        };
+        for segment in result.iter().flatten().skip(open_ahead) {
             // Closed before the first write to it: a barrier must use the handle that wrote.
             segment.writer_done();
             segment.close_reader();
@@ -111,24 +115,32 @@ impl Engine {
     }
 
     /// Pauses between the pieces of a fill while the fill is ahead of the appends. At full speed it
-    /// would compete with every commit, and each commit's flush would include its bytes.
-    fn pace(&self, done: u64, len: u64, took: Duration) {
+    /// would compete with every commit, and each commit's flush would include its bytes. Ends the
+    /// fill if filling does not pay after what was done since `before`.
+    fn pace(&self, filled: Filled, before: Load) -> Fill {
         // A fill takes long, and appends must not wait for its end.
         let _ = self.raise_write_limit();
         let seen = self.events.preallocator.observe();
         let early = {
             let state = self.state();
+            if !self
+                .config
+                .filling
+                .pays(state.load().since(before), filled.of)
+            {
+                return Fill::Ends;
+            }
             let (used, of) = state.used_of_segment();
             let others = self.events.preallocator.task();
             let wanted = state.segments.is_requested()
                 || others.is_some_and(|task| task.keeps_others_waiting());
-            // Fills twice as fast as appends need it.
-            !wanted && u128::from(done) * u128::from(of) > 2 * u128::from(used) * u128::from(len)
+            !wanted && is_early(filled, used, of)
         };
         if early && !self.stop.load(Relaxed) {
-            let pause = took.max(FILL_PAUSE);
+            let pause = filled.took.max(FILL_PAUSE);
             self.wait_for_work(seen, Some(pause), WaitFor::FillPause);
         }
+        Fill::GoesOn
     }
 
     /// Requests another attempt after a failed one, without waiting for it.
@@ -138,7 +150,9 @@ impl Engine {
         preallocator.notify(self.runtime(), Wake::PreallocatorForSpace);
     }
 
-    fn prepare_one(&self, start: Lsn, demanded: bool) -> Result<Arc<Segment>> {
+    /// Prepares a segment that begins at `start`, or several, with one sync of their names and one
+    /// update of the control file: each of these is a flush for which commits wait.
+    fn prepare(&self, start: Lsn, demanded: bool) -> Result<Vec<Arc<Segment>>> {
         // A segment in a directory that was moved away would be lost to the next opening.
         self.check_location()?;
         let many = self.state().pipeline.has_many_unforced();
@@ -149,34 +163,50 @@ impl Engine {
             let written = self.state().tail();
             self.wait_until(written, WaitLevel::Barrier)?;
         }
-        // More than the cap allows is never prepared.
-        let requested = match self.config.options.max_log_size {
-            None if demanded => self.state().segments.requested_end().since(start),
-            _ => 0,
-        };
-        let wanted = self.next_segment_len(requested);
-        let spare = self.take_spare(wanted);
-        let recycled = spare.is_some();
-        let len = spare.as_ref().map_or(wanted, |s| s.len);
-        let builder = SegmentBuilder {
+        let (load, lately) = self.state().begin_preparing();
+        let pace = |filled| self.pace(filled, load);
+        let mut builder = SegmentBuilder {
             dir: &self.view.dir,
             log_id: self.view.log_id,
             epoch: self.config.epoch,
             direct: self.config.force.plan.direct,
-            fill: self.config.fill,
+            fill: false,
             stop: Some(&self.stop),
-            pace: &|done, len, took| self.pace(done, len, took),
+            pace: &pace,
             runtime: self.runtime(),
         };
-        let segment = builder
-            .make(start, len, self.config.unit, spare.as_ref())
-            .map_err(|e| if e.is_full() { self.no_space(e) } else { e })?;
-        self.view.segments().insert(segment.clone());
-        self.location.add(&self.view.dir, &segment);
-        let end = segment.header.end();
-        let limit = {
-            let state = self.state();
-            state.segments.write_limit_below(state.tail(), end)
+        let mut made = Vec::new();
+        let mut end = start;
+        while let Some((len, spare)) = self.next_file(end, demanded, lately, &made) {
+            builder.fill = self.config.filling.pays(lately, len);
+            let segment = match builder.make_file(end, len, self.config.unit, spare.as_ref()) {
+                Ok(segment) => segment,
+                Err(e) if made.is_empty() => {
+                    return Err(if e.is_full() { self.no_space(e) } else { e });
+                }
+                // The next turn meets it again, if it lasts.
+                Err(_) => break,
+            };
+            end = segment.header.end();
+            made.push(Made {
+                segment,
+                recycled: spare.is_some(),
+            });
+        }
+        let segments: Vec<Arc<Segment>> = made.iter().map(|m| m.segment.clone()).collect();
+        builder.sync_names(&segments)?;
+        for segment in &segments {
+            self.view.segments().insert(segment.clone());
+            self.location.add(&self.view.dir, segment);
+        }
+        // Reading what was never written costs no device a read, and one update less is one flush
+        // less, for which bulk appends wait.
+        let limit = match segments.iter().all(|s| s.header.unwritten) {
+            true => end,
+            false => {
+                let state = self.state();
+                state.segments.write_limit_below(state.tail(), end)
+            }
         };
         if !planted!("segment-unannounced") {
             self.update_control(|c| {
@@ -185,10 +215,50 @@ impl Engine {
             })?;
         }
         self.state().segments.raise_write_limit(limit);
-        self.config.sizes.prepared(len, self.runtime().now());
-        self.metrics.prepared(recycled);
-        trace::prepared(start, recycled);
-        Ok(segment)
+        for Made { segment, recycled } in made {
+            let header = &segment.header;
+            self.config.sizes.prepared(header.len, self.runtime().now());
+            self.metrics.prepared(recycled, header.unwritten);
+            trace::prepared(header.start, recycled);
+        }
+        Ok(segments)
+    }
+
+    /// The size of the segment that is prepared at `end`, behind those that were `made` at this time, and
+    /// the file to use again for it. `None` if those are enough.
+    fn next_file(
+        &self,
+        end: Lsn,
+        demanded: bool,
+        lately: Load,
+        made: &[Made],
+    ) -> Option<(u64, Option<Spare>)> {
+        // More than the cap allows is never prepared.
+        let requested = match self.config.options.max_log_size {
+            None if demanded => {
+                let requested = self.state().segments.requested_end();
+                requested.0.saturating_sub(end.0)
+            }
+            _ => 0,
+        };
+        let wanted = self.next_segment_len(requested);
+        let is_first = made.is_empty();
+        let alone = self.membership.is_some() || self.stop.load(Relaxed);
+        if !is_first && (alone || made.len() >= AT_ONCE || !self.has_room_beside(made)) {
+            return None;
+        }
+        let spare = self.take_spare(wanted);
+        let len = spare.as_ref().map_or(wanted, |s| s.len);
+        // Each filled one would be filled in the time of one.
+        let costs_little = match &spare {
+            Some(spare) => !spare.unwritten,
+            None => !self.config.filling.pays(lately, len),
+        };
+        if is_first || costs_little {
+            return Some((len, spare));
+        }
+        self.files.spares().extend(spare);
+        None
     }
 
     pub(crate) fn no_space(&self, e: Error) -> Error {
@@ -222,4 +292,16 @@ impl Engine {
         let preallocator = &self.events.preallocator;
         preallocator.wait(self.runtime(), seen, timeout, what);
     }
+}
+
+/// How many segments are prepared at a time at most, where that costs little.
+const AT_ONCE: usize = 4;
+
+/// Whether a fill is ahead of the appends, which have used `used` bytes `of` those of the current segment.
+/// It begins when a part of that is used, and is to be done when half of the rest is.
+fn is_early(filled: Filled, used: u64, of: u64) -> bool {
+    let begun_at = of / PREPARES_AT;
+    let since = u128::from(used.saturating_sub(begun_at));
+    let until = u128::from((of - begun_at) / 2);
+    u128::from(filled.done) * until > since * u128::from(filled.of)
 }

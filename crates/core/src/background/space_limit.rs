@@ -6,6 +6,7 @@
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::read::boundary::boundary_at_or_after_segment;
+use crate::storage::builder::Made;
 use crate::sync::wake::Wake;
 use crate::types::CheckpointDue;
 use logforce_format::Lsn;
@@ -60,6 +61,15 @@ impl Engine {
             used: segments + retired + spares.iter().map(|s| s.len).sum::<u64>(),
             need: if reused { 0 } else { wanted },
             limit,
+        })
+    }
+
+    /// Whether the cap allows one more segment beside those that were `made` and do not count yet.
+    pub(crate) fn has_room_beside(&self, made: &[Made]) -> bool {
+        let made: u64 = made.iter().map(|m| m.segment.header.len).sum();
+        self.usage().is_none_or(|usage| {
+            let used = usage.used.saturating_add(made);
+            Usage { used, ..usage }.fits()
         })
     }
 

@@ -10,10 +10,10 @@ use crate::names;
 use crate::options::Modes;
 use crate::read::inspect::Inspector;
 use crate::read::inspect::info::Visit;
-use crate::storage::builder::zeroes_help;
 use crate::storage::control_file;
 use crate::storage::directory::unusable_directory;
 use crate::storage::durability::{Why, barrier, sync_names};
+use crate::storage::filling::zeroes_help;
 use crate::storage::writes::write;
 use logforce_device::{
     AlignedBuf, Barrier, Directory, File, FileState, ForceBy, Guarantee, OpenFile, Plan,

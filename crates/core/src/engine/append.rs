@@ -144,7 +144,7 @@ impl Engine {
         let filled = state.buffer.full_batches() > batches;
         let wakeups = Wakeups {
             writer: Wake::WriterForSpace.if_needed(filled),
-            preallocator: segments > state.segments.upcoming() || state.wants_write_limit(),
+            preallocator: segments > state.segments.upcoming() || state.wants_preallocator(),
             ..Wakeups::default()
         };
         (state, wakeups)

@@ -1,6 +1,7 @@
 //! What an opening decides: constant until the log is closed.
 
 use crate::options::Options;
+use crate::storage::filling::Filling;
 use crate::storage::segment_sizes::SegmentSizes;
 use crate::types::RecoveryReport;
 use logforce_device::{Guarantee, Method, Plan, Verdict};
@@ -16,8 +17,8 @@ pub(crate) struct Config {
     pub(crate) unit: u32,
     /// Sizes of new segments.
     pub(crate) sizes: SegmentSizes,
-    /// New segments are filled with zeroes.
-    pub(crate) fill: bool,
+    /// When new segments are filled with zeroes.
+    pub(crate) filling: Filling,
     /// What the opening found.
     pub(crate) report: RecoveryReport,
 }
@@ -34,4 +35,6 @@ pub(crate) struct ForceConfig {
     pub(crate) evidence: String,
     /// What a written record survives that was not forced.
     pub(crate) written: Guarantee,
+    /// The same where it was the first to be written to its blocks.
+    pub(crate) first_written: Guarantee,
 }

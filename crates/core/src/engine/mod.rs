@@ -125,9 +125,26 @@ impl Engine {
         if self.durable() >= end {
             self.config.force.guarantee
         } else if self.written() >= end {
-            planted!("guarantee-overstated", Guarantee::PowerLoss, else self.config.force.written)
+            planted!("guarantee-overstated", Guarantee::PowerLoss, else self.guarantee_written(end))
         } else {
             Guarantee::Nothing
+        }
+    }
+
+    /// What the written records below `end` survive without a force: the weakest of those that are not
+    /// durable counts, since recovery ends the log before the first that is lost.
+    fn guarantee_written(&self, end: Lsn) -> Guarantee {
+        let force = &self.config.force;
+        if force.first_written == force.written {
+            return force.written;
+        }
+        let unforced = self.durable()..end;
+        if planted!("first-write-overstated") {
+            return force.written;
+        }
+        match self.view.segments().has_unwritten(unforced) {
+            true => force.first_written,
+            false => force.written,
         }
     }
 

@@ -19,6 +19,7 @@ use crate::state::pipeline::{Durability, Identity, WritePipeline};
 use crate::state::segment_queue::SegmentQueue;
 use crate::storage::builder::Spare;
 use crate::storage::control_file::ControlFile;
+use crate::storage::filling::Filling;
 use crate::storage::ranges::GivenUpRanges;
 use crate::storage::retired_files::RetiredFiles;
 use crate::storage::segment::Segment;
@@ -58,8 +59,8 @@ pub(crate) struct OpenSettings {
     /// Write unit of new segments, bytes.
     pub(crate) unit: u32,
     pub(crate) sizes: SegmentSizes,
-    /// Fill new segments with zeroes.
-    pub(crate) fill: bool,
+    /// When new segments are filled with zeroes.
+    pub(crate) filling: Filling,
 }
 
 /// Where appends continue: behind this opening's first batch, which is durable.
@@ -104,7 +105,7 @@ impl Engine {
             barrier_is_durable,
             unit,
             sizes,
-            fill,
+            filling,
         } = decided;
         let written = end.anchor.lsn;
         poison.durable.store(written.0, Ordering::Release);
@@ -173,7 +174,7 @@ impl Engine {
                 force,
                 unit,
                 sizes,
-                fill,
+                filling,
                 report,
             },
             state: Mutex::new(state),

@@ -64,7 +64,7 @@ impl Handle {
             .preallocator
             .notify(runtime, Wake::ClosingPreallocator);
         if engine.membership.is_some() {
-            finish_tasks(engine);
+            run(&mut || finish_tasks(engine));
         }
         let threads = std::mem::take(&mut *engine.threads());
         for (thread, is_writer) in threads.into_iter().zip([true, false]) {

@@ -114,4 +114,7 @@ counters! {
     device_barriers,
     /// How often the directory was synced.
     directory_syncs,
+    /// Segments that were prepared without filling them with zeroes: everywhere where the filesystem
+    /// does not overwrite in place, else while appends come in bulk.
+    segments_unfilled,
 }

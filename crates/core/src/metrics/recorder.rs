@@ -97,9 +97,10 @@ impl Metrics {
     }
 
     /// A segment was prepared.
-    pub(crate) fn prepared(&self, recycled: bool) {
+    pub(crate) fn prepared(&self, recycled: bool, unwritten: bool) {
         self.counted.segments_prepared.add(1);
         self.counted.segments_recycled.add(u64::from(recycled));
+        self.counted.segments_unfilled.add(u64::from(unwritten));
     }
 
     /// A job that forces is done.

@@ -164,11 +164,12 @@ impl fmt::Display for Stats {
         }
         write!(
             f,
-            "appends waited {} for buffer space, {} for a segment; {} prepared, {} of them recycled",
+            "appends waited {} for buffer space, {} for a segment; {} prepared, {} of them recycled, {} not filled",
             Count(c.buffer_waits, "time"),
             Count(c.segment_waits, "time"),
             Count(c.segments_prepared, "segment"),
-            c.segments_recycled
+            c.segments_recycled,
+            c.segments_unfilled
         )?;
         if self.oldest_io_age > Duration::ZERO {
             let age = self.oldest_io_age.as_secs_f64();

@@ -26,11 +26,12 @@ use crate::scan::coverage::{check_counters, gaps, lost_segment, name_lost};
 use crate::scan::end_of_log::{End, anchor_state, earliest_void_beyond, find_end, first_state};
 use crate::scan::walk::types::WalkInput;
 use crate::scan::walk::void_ranges::void_ranges;
-use crate::storage::builder::{OPEN_AHEAD, Spare, zeroes_help};
+use crate::storage::builder::{OPEN_AHEAD, Spare};
 use crate::storage::control_file::meta::LoadedMeta;
 use crate::storage::control_file::{ControlFile, Loaded, check_counter};
 use crate::storage::directory::{check_path, directory_to_write, unusable_directory};
 use crate::storage::durability::{Why, barrier};
+use crate::storage::filling::Filling;
 use crate::storage::given_up;
 use crate::storage::segment::Segment;
 use crate::storage::segment_sizes::SegmentSizes;
@@ -135,6 +136,7 @@ fn open_or_create(
     // After the lock: a calibration must not load the disk if the lock is not available.
     let chosen = advise(chosen, &options, &facts, unit, &dir, &*runtime);
     let sizes = SegmentSizes::new(options.smallest_segment(), options.segment_size, unit);
+    let filling = Filling::here(&facts, chosen.force.plan, options.force_of_bulk);
     let opening = Opening {
         dir,
         runtime,
@@ -142,7 +144,7 @@ fn open_or_create(
         unit,
         sizes,
         chosen,
-        fill: zeroes_help(facts.kind),
+        filling,
         metrics,
     };
     opening.recover(loaded, created, lock)
@@ -378,13 +380,17 @@ impl Opening {
         let sequence = &end.state.sequence;
         let open_from = planted!("torn-append-kept", None, else sequence.open_from());
         let last_void = end.state.last_void.unwrap_or(Lsn::ORIGIN);
+        // A device with larger blocks: no write may share a physical block with acknowledged records.
         let is_finer = |s: &Arc<Segment>| s.header.write_unit < self.unit;
-        let has_finer_segments = segments.containing(tail).as_ref().is_some_and(is_finer)
-            || segments.above(tail).iter().any(is_finer);
+        // An opening with another method reserved it: by this one, the first write to a block is lost
+        // in a crash that an overwrite survives.
+        let fills = self.filling == Filling::Always && !planted!("unwritten-by-any-method");
+        let is_unfit = |s: &Arc<Segment>| is_finer(s) || fills && s.header.unwritten;
+        let has_unfit_segments = segments.containing(tail).as_ref().is_some_and(is_unfit)
+            || segments.above(tail).iter().any(is_unfit);
         let at_end = tail >= control.prepared_end;
-        // A new segment after damage, and on a device with larger blocks: no LSN that may have been
-        // read is used again, and no write shares a physical block with acknowledged records.
-        let fresh = end.lost.is_some() || has_finer_segments || at_end;
+        // A new segment after damage, too: no LSN that may have been read is used again.
+        let fresh = end.lost.is_some() || has_unfit_segments || at_end;
         let segment = if fresh {
             let wanted = self.sizes.next(segments.bytes(), 0, self.runtime.now());
             let spare = self.sizes.take_spare(&mut spares, wanted);
@@ -489,7 +495,7 @@ impl Opening {
                 barrier_is_durable: durable,
                 unit: self.unit,
                 sizes: self.sizes,
-                fill: self.fill,
+                filling: self.filling,
             },
             end: LogEnd {
                 epoch,

@@ -4,7 +4,8 @@ use crate::error::{Damage, Error};
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::recovery::preflight::Chosen;
-use crate::storage::builder::SegmentBuilder;
+use crate::storage::builder::{Fill, SegmentBuilder};
+use crate::storage::filling::Filling;
 use crate::storage::segment_sizes::SegmentSizes;
 use logforce_device::{Directory, Runtime};
 use logforce_format::{Epoch, LogId, Lsn, RecoveryCase};
@@ -18,7 +19,7 @@ pub(super) struct Opening {
     pub(super) unit: u32,
     pub(super) sizes: SegmentSizes,
     pub(super) chosen: Chosen,
-    pub(super) fill: bool,
+    pub(super) filling: Filling,
     pub(super) metrics: Arc<Metrics>,
 }
 
@@ -29,9 +30,9 @@ impl Opening {
             log_id,
             epoch,
             direct: self.chosen.force.plan.direct,
-            fill: self.fill,
+            fill: self.filling.begins(),
             stop: None,
-            pace: &|_, _, _| {},
+            pace: &|_| Fill::GoesOn,
             runtime: &*self.runtime,
         }
     }

@@ -179,9 +179,11 @@ fn assess(method: Method, require: Guarantee, facts: &Facts, path: &Path) -> Res
         direct: plan.direct,
         force: ForceBy::None,
     };
-    let written = facts
-        .assess_plan(unforced, state)
-        .map_or(Guarantee::ProcessCrash, |a| a.guarantee);
+    let written = |state| {
+        let assessed = facts.assess_plan(unforced, state);
+        let written = assessed.map_or(Guarantee::ProcessCrash, |a| a.guarantee);
+        written.min(guarantee)
+    };
     // The log's own barriers use this, whatever the method is.
     let barrier = Plan {
         direct: false,
@@ -197,7 +199,8 @@ fn assess(method: Method, require: Guarantee, facts: &Facts, path: &Path) -> Res
             guarantee,
             verdict,
             evidence,
-            written: written.min(guarantee),
+            written: written(state),
+            first_written: written(FileState::Fallocated),
         },
         barrier_is_durable,
     })

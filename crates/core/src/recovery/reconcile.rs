@@ -115,7 +115,13 @@ impl Opening {
                 continue;
             }
             seen.extend(header);
-            spares.push(Spare { name, len });
+            // An unfinished or broken header says nothing.
+            let unwritten = header.is_none_or(|h| h.unwritten);
+            spares.push(Spare {
+                name,
+                len,
+                unwritten,
+            });
         }
         Ok(spares)
     }

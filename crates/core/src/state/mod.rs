@@ -16,6 +16,7 @@ pub(crate) mod schedule;
 pub(crate) mod segment_queue;
 
 use crate::error::{Error, Result};
+use crate::storage::load::Load;
 use batch::BatchBuilder;
 use completions::Completions;
 use deadlines::Deadlines;
@@ -44,6 +45,8 @@ pub(crate) struct State {
     pub(crate) deadlines: Deadlines,
     pub(crate) completions: Completions,
     pub(crate) lifecycle: Lifecycle,
+    /// What the log had been used for when the last segment was prepared.
+    load_before: Load,
 }
 
 /// Checks the size of an atomic append and returns the bytes that its frames take.
@@ -67,7 +70,7 @@ impl State {
         durability: Durability,
         limits: InFlightLimits,
     ) -> Self {
-        State {
+        let mut state = State {
             buffer,
             segments,
             reservations: Reservations::default(),
@@ -77,7 +80,10 @@ impl State {
             deadlines: Deadlines::new(),
             completions: Completions::default(),
             lifecycle: Lifecycle::default(),
-        }
+            load_before: Load::default(),
+        };
+        state.load_before = state.load();
+        state
     }
 
     /// Exclusive end of everything accepted.
@@ -85,6 +91,24 @@ impl State {
         self.buffer
             .open_position()
             .unwrap_or(self.segments.next_batch())
+    }
+
+    /// What the log was used for since it was opened.
+    pub(crate) fn load(&self) -> Load {
+        Load {
+            bytes: self.tail().0,
+            ..self.pipeline.load()
+        }
+    }
+
+    /// A segment is prepared now: what the log was used for since it was opened, and since the last
+    /// one.
+    pub(crate) fn begin_preparing(&mut self) -> (Load, Load) {
+        let load = self.load();
+        (
+            load,
+            load.since(std::mem::replace(&mut self.load_before, load)),
+        )
     }
 
     /// Used bytes and size of the current segment.
@@ -116,10 +140,11 @@ impl State {
         self.buffer.stage(&mut self.segments, records, each);
     }
 
-    /// Whether the preallocator is to be woken to raise the limit of what may be written.
-    pub(crate) fn wants_write_limit(&mut self) -> bool {
+    /// Whether the preallocator is to be woken: to raise the limit of what may be written, or to
+    /// prepare the next segment.
+    pub(crate) fn wants_preallocator(&mut self) -> bool {
         let tail = self.tail();
-        self.segments.wants_write_limit(tail)
+        self.segments.wants_write_limit(tail) | self.segments.wants_next(tail)
     }
 
     /// Whether there is prepared space for a batch without records.

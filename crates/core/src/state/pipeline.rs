@@ -2,6 +2,7 @@
 
 use crate::policy::WaitLevel;
 use crate::state::batch::BatchBuilder;
+use crate::storage::load::Load;
 use crate::storage::segment::Segment;
 use logforce_device::{Barrier, ForceBy, Guarantee, Plan};
 use logforce_format::{Anchor, BatchHeader, Epoch, LogId, Lsn, planted, seal};
@@ -134,6 +135,8 @@ struct Requests {
     write: Lsn,
     force: Lsn,
     barrier: Lsn,
+    /// How many were requests to write.
+    writes: u64,
 }
 
 /// Jobs, and whether a thread waits to lead the next.
@@ -269,11 +272,23 @@ impl WritePipeline {
     /// Requests that everything below `end` reach `level`.
     pub(crate) fn request(&mut self, level: WaitLevel, end: Lsn) {
         let requested = match level {
-            WaitLevel::Write => &mut self.requests.write,
+            WaitLevel::Write => {
+                self.requests.writes += 1;
+                &mut self.requests.write
+            }
             WaitLevel::Force => &mut self.requests.force,
             WaitLevel::Barrier => &mut self.requests.barrier,
         };
         *requested = (*requested).max(end);
+    }
+
+    /// How often something was forced, and requested to be written.
+    pub(crate) fn load(&self) -> Load {
+        Load {
+            bytes: 0,
+            forces: self.stamps.forces,
+            writes: self.requests.writes,
+        }
     }
 
     /// Whether a caller has requested `level` for something that is still staged.

@@ -221,6 +221,7 @@ mod tests {
             len: 1 << 20,
             write_unit: UNIT,
             epoch: Epoch::default(),
+            unwritten: false,
         };
         let segment = Arc::new(Segment::new(dir.unwrap(), "segment".to_owned(), header));
         let first = header.first_batch();

@@ -8,6 +8,9 @@ use logforce_format::{BATCH_HEADER_LEN, Lsn, SegmentHeader};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// The next segment is prepared from the first part of so many of the current one on.
+pub(crate) const PREPARES_AT: u64 = 2;
+
 /// A failed attempt to prepare a segment.
 #[derive(Clone)]
 pub(crate) struct PrepareFailure {
@@ -27,6 +30,8 @@ pub(crate) struct SegmentQueue {
     limit_step: u64,
     /// The preallocator was woken to raise the limit.
     limit_due: bool,
+    /// The preallocator was woken to prepare the segment behind the current one.
+    next_due: bool,
     /// Appends have requested prepared space up to here.
     requested_end: Lsn,
     /// Number of attempts to prepare a segment that have ended.
@@ -54,6 +59,7 @@ impl SegmentQueue {
             write_limit,
             limit_step,
             limit_due: false,
+            next_due: false,
             requested_end: Lsn::ORIGIN,
             round: 0,
             failure: None,
@@ -84,6 +90,7 @@ impl SegmentQueue {
             && let Some(next) = self.upcoming.pop_front()
         {
             self.current = next;
+            self.next_due = false;
             self.next_batch = self.current.header.first_batch();
         }
         let left = self.current.header.end().since(self.next_batch) as usize;
@@ -130,6 +137,22 @@ impl SegmentQueue {
             })
     }
 
+    /// Whether so much of the current segment is used that the next one is to be prepared, of which
+    /// there is none. Not from the segment's first byte on: a log that is short-lived never needs
+    /// another, and until then nothing competes with its commits.
+    pub(crate) fn is_next_due(&self, tail: Lsn) -> bool {
+        let (used, of) = self.used_of_current(tail);
+        self.upcoming.is_empty() && used >= of / PREPARES_AT
+    }
+
+    /// Whether the preallocator is to be woken to prepare the next segment.
+    pub(super) fn wants_next(&mut self, tail: Lsn) -> bool {
+        !self.next_due && self.is_next_due(tail) && {
+            self.next_due = true;
+            true
+        }
+    }
+
     /// The control file has this limit, durably.
     pub(crate) fn raise_write_limit(&mut self, limit: Lsn) {
         self.write_limit = self.write_limit.max(limit);
@@ -147,7 +170,7 @@ impl SegmentQueue {
     }
 
     /// Used bytes and size of the current segment.
-    pub(super) fn used_of_current(&self, tail: Lsn) -> (u64, u64) {
+    pub(crate) fn used_of_current(&self, tail: Lsn) -> (u64, u64) {
         let header = &self.current.header;
         (tail.since(header.start).min(header.len), header.len)
     }
@@ -217,11 +240,11 @@ impl SegmentQueue {
     }
 
     /// Registers the end of an attempt to prepare a segment.
-    pub(crate) fn prepared(&mut self, result: Result<Arc<Segment>>) {
+    pub(crate) fn prepared(&mut self, result: Result<Vec<Arc<Segment>>>) {
         self.round += 1;
         match result {
-            Ok(segment) => {
-                self.upcoming.push_back(segment);
+            Ok(segments) => {
+                self.upcoming.extend(segments);
                 self.failure = None;
             }
             Err(error) => {

@@ -7,10 +7,9 @@ use crate::storage::given_up::set_aside;
 use crate::storage::segment::Segment;
 use crate::storage::writes::write_part;
 use logforce_device::sync::AtomicBool;
-use logforce_device::{
-    Access, AlignedBuf, Barrier, Directory, File, FilesystemKind, OpenFile, Runtime,
-};
+use logforce_device::{Access, AlignedBuf, Barrier, Directory, File, OpenFile, Runtime};
 use logforce_format::{Epoch, LogId, Lsn, SegmentHeader};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
@@ -30,13 +29,46 @@ pub(crate) struct SegmentBuilder<'a> {
     pub(crate) log_id: LogId,
     pub(crate) epoch: Epoch,
     pub(crate) direct: bool,
-    /// Fill with zeroes: the filesystem overwrites in place.
+    /// Fill with zeroes what was never written.
     pub(crate) fill: bool,
     /// Stops it early.
     pub(crate) stop: Option<&'a AtomicBool>,
-    /// Called after each write with the filled bytes, the total and the duration; may pause.
-    pub(crate) pace: &'a dyn Fn(u64, u64, Duration),
+    /// Called after each write of a fill; may pause.
+    pub(crate) pace: &'a dyn Fn(Filled) -> Fill,
     pub(crate) runtime: &'a dyn Runtime,
+}
+
+/// How far a fill has come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Filled {
+    /// Bytes that are filled.
+    pub(crate) done: u64,
+    /// Bytes of the file.
+    pub(crate) of: u64,
+    /// How long the last write took.
+    pub(crate) took: Duration,
+}
+
+/// Whether a fill goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fill {
+    GoesOn,
+    /// The rest stays reserved.
+    Ends,
+}
+
+/// A segment that was prepared now.
+pub(crate) struct Made {
+    pub(crate) segment: Arc<Segment>,
+    /// Its file was used before.
+    pub(crate) recycled: bool,
+}
+
+/// A file without a header.
+struct Blank {
+    file: Arc<dyn File>,
+    /// Blocks of it may never have been written.
+    unwritten: bool,
 }
 
 /// A spare file, ready for reuse.
@@ -44,6 +76,8 @@ pub(crate) struct SegmentBuilder<'a> {
 pub(crate) struct Spare {
     pub(crate) name: String,
     pub(crate) len: u64,
+    /// Blocks of it may never have been written.
+    pub(crate) unwritten: bool,
 }
 
 /// What to do with the file of a truncated segment.
@@ -78,6 +112,9 @@ pub(crate) fn retire(
                 return Ok((action == RetireAction::Reuse).then_some(Spare {
                     name: to,
                     len: segment.header.len,
+                    // Although the log went on behind it: one that ends at damage goes on in another
+                    // segment, and leaves the rest of this one as it was.
+                    unwritten: segment.header.unwritten,
                 }));
             }
             // A full disk may lack space even for another name: removes the file then.
@@ -94,8 +131,8 @@ pub(crate) fn retire(
 }
 
 impl SegmentBuilder<'_> {
-    /// Prepares the file of a segment: allocates and fills it, writes the header, syncs it, renames
-    /// it to its final name, and syncs the directory. The control file does not list it yet.
+    /// Prepares the file of a segment, and makes its name durable. The control file does not list it
+    /// yet.
     pub(crate) fn make(
         &self,
         start: Lsn,
@@ -103,38 +140,50 @@ impl SegmentBuilder<'_> {
         unit: u32,
         spare: Option<&Spare>,
     ) -> Result<Arc<Segment>> {
+        let segment = self.make_file(start, len, unit, spare)?;
+        self.sync_names(std::slice::from_ref(&segment))?;
+        Ok(segment)
+    }
+
+    /// Makes the names of prepared segments durable: nothing may depend on them before. Removes their
+    /// files if that fails.
+    pub(crate) fn sync_names(&self, made: &[Arc<Segment>]) -> Result<()> {
+        sync_names(&**self.dir, Why::NewSegmentName).map_err(|e| {
+            for segment in made {
+                drop(segment.take_handle());
+                let _ = self.dir.remove(&segment.name());
+            }
+            Error::io("sync directory", self.dir.path())(e)
+        })
+    }
+
+    /// Prepares the file of a segment: allocates and fills it, writes the header, syncs it, and renames
+    /// it to its final name.
+    pub(crate) fn make_file(
+        &self,
+        start: Lsn,
+        len: u64,
+        unit: u32,
+        spare: Option<&Spare>,
+    ) -> Result<Arc<Segment>> {
+        let from = match spare {
+            Some(spare) => spare.name.clone(),
+            None => names::preparing(start),
+        };
+        let blank = match spare {
+            Some(spare) => self.take(spare, unit),
+            None => self.create(&from, len, unit),
+        };
+        let Blank { file, unwritten } = blank.inspect_err(|_| {
+            let _ = self.dir.remove(&from);
+        })?;
         let header = SegmentHeader {
             log_id: self.log_id,
             start,
             len,
             write_unit: unit,
             epoch: self.epoch,
-        };
-        let (file, from) = match spare {
-            // Old batches stay in it: their LSNs are below `start`, so a scan rejects them.
-            Some(spare) => {
-                let path = self.dir.path().join(&spare.name);
-                let how = OpenFile {
-                    access: Access::Write,
-                    direct: self.direct,
-                };
-                (
-                    self.dir
-                        .open(&spare.name, how)
-                        .map_err(Error::io("open for writing", path))?,
-                    spare.name.clone(),
-                )
-            }
-            None => {
-                let name = names::preparing(start);
-                match self.create(&name, len, unit) {
-                    Ok(file) => (file, name),
-                    Err(e) => {
-                        let _ = self.dir.remove(&name);
-                        return Err(e);
-                    }
-                }
-            }
+            unwritten,
         };
         let path = self.dir.path().join(&from);
         let mut buf = AlignedBuf::zeroed(SegmentHeader::data_offset(unit) as usize, 65536);
@@ -142,10 +191,13 @@ impl SegmentBuilder<'_> {
         let range = 0..buf.len();
         let made = write_part(&*file, 0, buf, range)
             .map_err(Error::io("write", &path))
-            // One barrier for extents, size and header. The control file lists the segment only
-            // after it, so a crash before leaves a file on which nothing depends.
+            // One barrier for extents, size and header; of a file that is used again only the header
+            // changes. The control file lists the segment only after it, so a crash before leaves a
+            // file on which nothing depends.
             .and_then(|_| {
-                let synced = barrier(&*file, Barrier::Full, Why::NewSegment);
+                let is_new = spare.is_none_or(|spare| spare.unwritten);
+                let changed = if is_new { Barrier::Full } else { Barrier::Data };
+                let synced = barrier(&*file, changed, Why::NewSegment);
                 synced.map_err(Error::io("sync", &path))
             });
         if let Err(e) = made {
@@ -161,17 +213,26 @@ impl SegmentBuilder<'_> {
             let _ = self.dir.remove(&from);
             return Err(Error::io("rename", &path)(e));
         }
-        if let Err(e) = sync_names(&**self.dir, Why::NewSegmentName) {
-            drop(file);
-            let _ = self.dir.remove(&name);
-            return Err(Error::io("sync directory", self.dir.path())(e));
-        }
         let segment = Segment::new(self.dir.clone(), name, header);
         segment.set_writer(file);
         Ok(Arc::new(segment))
     }
 
-    fn create(&self, name: &str, len: u64, unit: u32) -> Result<Arc<dyn File>> {
+    /// Opens a spare. Old batches stay in it: their LSNs are below the segment's start, so a scan
+    /// rejects them.
+    fn take(&self, spare: &Spare, unit: u32) -> Result<Blank> {
+        let path = self.dir.path().join(&spare.name);
+        let how = OpenFile {
+            access: Access::Write,
+            direct: self.direct,
+        };
+        let opened = self.dir.open(&spare.name, how);
+        let file = opened.map_err(Error::io("open for writing", &path))?;
+        let unwritten = spare.unwritten && !self.fill(&*file, &path, spare.len, unit)?;
+        Ok(Blank { file, unwritten })
+    }
+
+    fn create(&self, name: &str, len: u64, unit: u32) -> Result<Blank> {
         let path = self.dir.path().join(name);
         let how = OpenFile {
             access: Access::CreateNew,
@@ -187,29 +248,38 @@ impl SegmentBuilder<'_> {
         .map_err(Error::io("create", &path))?;
         file.reserve(len)
             .map_err(Error::io("reserve space in", &path))?;
-        if self.fill {
-            // No write-through: one barrier at the end costs a fraction of many.
-            let mut at = 0;
-            let mut buf = AlignedBuf::zeroed(
-                (FILL_CHUNK as u64).min(len) as usize,
-                (unit as usize).max(4096),
-            );
-            while at < len {
-                if self.stop.is_some_and(|stop| stop.load(Relaxed)) {
-                    return Err(Error::Closed);
-                }
-                let n = (buf.len() as u64).min(len - at) as usize;
-                let began = self.runtime.now();
-                buf = write_part(&*file, at, buf, 0..n).map_err(Error::io("fill", &path))?;
-                at += n as u64;
-                (self.pace)(at, len, self.runtime.now().saturating_sub(began));
+        let unwritten = !self.fill(&*file, &path, len, unit)?;
+        Ok(Blank { file, unwritten })
+    }
+
+    /// Fills the file with zeroes, if that is wanted, and to its end. Returns whether it did.
+    fn fill(&self, file: &dyn File, path: &Path, len: u64, unit: u32) -> Result<bool> {
+        if !self.fill {
+            return Ok(false);
+        }
+        // No write-through: one barrier at the end costs a fraction of many.
+        let mut at = 0;
+        let mut buf = AlignedBuf::zeroed(
+            (FILL_CHUNK as u64).min(len) as usize,
+            (unit as usize).max(4096),
+        );
+        while at < len {
+            if self.stop.is_some_and(|stop| stop.load(Relaxed)) {
+                return Err(Error::Closed);
+            }
+            let n = (buf.len() as u64).min(len - at) as usize;
+            let began = self.runtime.now();
+            buf = write_part(file, at, buf, 0..n).map_err(Error::io("fill", path))?;
+            at += n as u64;
+            let filled = Filled {
+                done: at,
+                of: len,
+                took: self.runtime.now().saturating_sub(began),
+            };
+            if at < len && (self.pace)(filled) == Fill::Ends {
+                return Ok(false);
             }
         }
-        Ok(file)
+        Ok(true)
     }
-}
-
-/// Whether filling with zeroes makes later writes cheaper on this filesystem.
-pub(crate) fn zeroes_help(kind: FilesystemKind) -> bool {
-    kind != FilesystemKind::Relocating
 }

@@ -117,6 +117,8 @@ pub(crate) fn segment_from_batches(
             len: room / u64::from(write_unit) * u64::from(write_unit),
             write_unit,
             epoch: Epoch::default(),
+            // Unknown: what is read of it does not depend on that.
+            unwritten: true,
         };
         if !SegmentHeader::geometry_is_valid(start, header.len, write_unit) {
             continue;

@@ -118,6 +118,7 @@ mod tests {
         let spare = |len: u64| Spare {
             name: len.to_string(),
             len,
+            unwritten: false,
         };
         let mut spares: Vec<Spare> = [2 << 20, 512 * KIB, 64 * KIB, 132 * KIB, 128 * KIB]
             .map(spare)

@@ -9,6 +9,7 @@ use crate::storage::segment_header::{Found, read_header};
 use logforce_device::Directory;
 use logforce_format::{LogId, Lsn, SegmentHeader};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The segments of a log, by start.
@@ -66,6 +67,15 @@ impl Segments {
     pub(crate) fn overlapping(&self, header: &SegmentHeader) -> Option<Arc<Segment>> {
         let (_, last) = self.by_start.range(..header.end()).next_back()?;
         (last.header.end() > header.start).then(|| last.clone())
+    }
+
+    /// Whether a segment in this range was only reserved when it was prepared.
+    pub(crate) fn has_unwritten(&self, range: Range<Lsn>) -> bool {
+        let below = self.by_start.range(..range.end);
+        below
+            .rev()
+            .take_while(|(_, s)| s.header.end() > range.start)
+            .any(|(_, s)| s.header.unwritten)
     }
 
     /// All segments, in order.

@@ -28,6 +28,15 @@ pub fn kind(name: &str, options: &str) -> FilesystemKind {
     }
 }
 
+/// Whether it comes back from a power cut as its last sync left it, without a repair, by its name
+/// alone; an ext4 has to be asked.
+pub fn journalled(name: &str) -> Option<bool> {
+    match name {
+        "xfs" | "btrfs" | "zfs" | "bcachefs" => Some(true),
+        _ => None,
+    }
+}
+
 /// The name that goes with a `statfs` magic number, where no mount can be seen.
 pub fn name_of_magic(magic: u64) -> String {
     match magic {

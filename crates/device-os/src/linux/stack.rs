@@ -54,8 +54,9 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
         layers.push(unseen_mount(&name, unflushed(&name, &below, roots, depth)?));
     }
     let mut barriers = filesystem::barriers(&name, &options);
+    let mut journalled = filesystem::journalled(&name);
     if let Some(located) = located.as_ref().filter(|_| name.starts_with("ext")) {
-        ext(
+        journalled = ext(
             &name,
             &mut options,
             &mut barriers,
@@ -107,6 +108,7 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
         mount_options: options,
         mount_point: mount.map_or_else(String::new, |m| m.mount_point.display().to_string()),
         barriers,
+        journalled,
         device,
         layers: walk.layers,
         direct: None,
@@ -123,7 +125,7 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
 }
 
 /// What only `/proc/fs` says of an ext4: the superblock's default options are not among the mount
-/// options.
+/// options. Returns whether it has a journal, if that is to be seen.
 fn ext(
     name: &str,
     options: &mut String,
@@ -132,7 +134,7 @@ fn ext(
     (notes, layers): (&mut Vec<String>, &mut Vec<Layer>),
     roots: &Roots,
     depth: u32,
-) -> io::Result<()> {
+) -> io::Result<Option<bool>> {
     let answer = filesystem::ext4(&located.name, roots)?;
     let Some(answer) = answer.filter(|t| t.barriers.is_some()) else {
         // The kernel's old driver of ext2 has no such options.
@@ -148,7 +150,7 @@ fn ext(
                 ),
             ));
         }
-        return Ok(());
+        return Ok(None);
     };
     let off = answer.barriers == Some(false);
     for (is, option) in [(answer.data_journal, "data=journal"), (off, "nobarrier")] {
@@ -158,22 +160,27 @@ fn ext(
         }
     }
     *barriers &= !off;
-    match answer.journal {
-        Journal::Own => {}
-        Journal::None => notes.push(format!(
-            "This {name} has no journal: after a power cut it must be checked (e2fsck) before it is mounted."
-        )),
-        Journal::Elsewhere => layers.push(Layer {
-            name: format!("the journal of the {name} on {}", located.name),
-            synced: Assessment {
-                guarantee: Guarantee::PowerLoss,
-                verdict: Verdict::Unknown,
-                evidence: "it is on another device, which the system does not name".to_owned(),
-            },
-            written: Guarantee::PowerLoss,
-        }),
-    }
-    Ok(())
+    Ok(match answer.journal {
+        Journal::Own => Some(true),
+        Journal::None => {
+            notes.push(format!(
+                "This {name} has no journal: after a power cut it must be checked (e2fsck) before it is mounted."
+            ));
+            Some(false)
+        }
+        Journal::Elsewhere => {
+            layers.push(Layer {
+                name: format!("the journal of the {name} on {}", located.name),
+                synced: Assessment {
+                    guarantee: Guarantee::PowerLoss,
+                    verdict: Verdict::Unknown,
+                    evidence: "it is on another device, which the system does not name".to_owned(),
+                },
+                written: Guarantee::PowerLoss,
+            });
+            None
+        }
+    })
 }
 
 /// The paths of the other devices that the filesystem is spread over.

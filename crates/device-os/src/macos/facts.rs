@@ -67,6 +67,7 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Facts> {
         tried: Vec::new(),
         unread: Vec::new(),
         layers: Vec::new(),
+        journalled: None,
         direct_unknown: None,
         read_only: false,
     })

@@ -74,6 +74,7 @@ fn facts(platform: Platform, write_cache: WriteCache) -> Facts {
         tried: Vec::new(),
         unread: Vec::new(),
         layers: Vec::new(),
+        journalled: None,
         direct_unknown: None,
         read_only: false,
     }

@@ -67,6 +67,7 @@ fn over<D: Ask>(
         tried: Vec::new(),
         unread: Vec::new(),
         layers: Vec::new(),
+        journalled: None,
         direct_unknown: None,
         read_only: false,
     })

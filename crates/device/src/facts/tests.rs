@@ -29,6 +29,7 @@ fn facts(platform: Platform, write_cache: WriteCache, fua: Option<bool>) -> Fact
         tried: Vec::new(),
         unread: Vec::new(),
         layers: Vec::new(),
+        journalled: None,
         direct_unknown: None,
         read_only: false,
     }

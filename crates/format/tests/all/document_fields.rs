@@ -135,6 +135,7 @@ fn segment_header() {
         len: u64_of(0x28),
         write_unit: u32_of(0x30),
         epoch: epoch_of(0x38, 0x40),
+        unwritten: true,
     };
     let fields = [
         ("magic", b"LFSEGM".to_vec()),
@@ -145,6 +146,7 @@ fn segment_header() {
         ("len", pattern(0x28, 8)),
         ("epoch.counter", pattern(0x38, 8)),
         ("epoch.nonce", pattern(0x40, 8)),
+        ("unwritten", vec![1]),
     ];
     check_fields("segment-header", &header.encode(), &fields, true);
     each_reserved_byte(

@@ -262,6 +262,7 @@ fn segments() {
     check("torn", &torn, SegmentReject::Checksum);
     check("newer", &forged(6, &[9, 0]), SegmentReject::Version(9));
     check("reserved", &forged(100, &[1]), SegmentReject::Reserved);
+    check("unwritten", &forged(64, &[2]), SegmentReject::Reserved);
     for (what, start, len, unit) in [
         ("unit 0", 0, 1 << 20, 0),
         ("unit 768", 0, 768 << 10, 768),

@@ -226,6 +226,7 @@ impl Making {
                     len: pages(*n).0,
                     write_unit: 512 << (unit % 8),
                     epoch: epoch(*counter),
+                    unwritten: counter % 2 == 1,
                 };
                 self.start = Lsn(header.start.0.saturating_sub(self.bytes.len() as u64));
                 self.bytes.extend_from_slice(&header.encode());

@@ -38,7 +38,7 @@ const SEGMENT: &[Field] = &[
     (32, 8), // start
     (40, 8), // length
     (48, 8), // epoch
-    (64, 8), // reserved
+    (64, 8), // never written before, reserved
 ];
 
 const CONTROL: &[Field] = &[

@@ -7,7 +7,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "page-before-log",
         "a page is written before its commit is durable in the log",
-    ).found_by(21),
+    ).found_by(23),
     bug(
         "data-file-unsynced",
         "the log is truncated before the data file is synced",
@@ -15,7 +15,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "failed-flush-forgotten",
         "a sync between two parts of a checkpoint fails, and counts as done",
-    ).found_by(1533),
+    ).found_by(4420),
     bug(
         "log-truncated-early",
         "the log is truncated before the header says where redo begins",
@@ -116,11 +116,11 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "map-name-unsynced",
         "the data file has its name before the map beside it has its own",
-    ).found_by(2884),
+    ).found_by(14872),
     bug(
         "redo-looked-up-late",
         "a version is to be rebuilt from ranges alone",
-    ).found_by(1261),
+    ).found_by(457),
     bug(
         "torn-page-not-repaired",
         "what recovery redid is not written before the log is truncated",

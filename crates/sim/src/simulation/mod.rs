@@ -67,6 +67,11 @@ fn share(world: &mut World, segment_size: u64, rng: &mut Rng) {
         let step = rng.pick(&[1, 8 * unit, 30 * unit]);
         world.options = world.options.clone().write_limit_step(step);
     }
+    // What counts as bulk: some segments are only reserved.
+    if rng.one_in(2) {
+        let bulk = rng.pick(&[1, unit, 4 * unit]);
+        world.options = world.options.clone().force_of_bulk(bulk);
+    }
 }
 
 fn random_threads(rng: &mut Rng) -> Vec<Vec<Step>> {

@@ -5,7 +5,8 @@ use logforce_core::{
 };
 use logforce_device::Runtime;
 use logforce_sim::model::small;
-use logforce_testkit::{Failure, Rng, SimDisk, SimOptions, SimRuntime};
+use logforce_testkit::{Failure, Fault, Rng, SimDisk, SimOptions, SimRuntime};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -119,7 +120,7 @@ fn a_log_that_fails_fails_alone() {
             let logs: Vec<Log> = (0..LOGS)
                 .map(|n| open(&disk, rt, n, small().environment(&shared)).expect("opened"))
                 .collect();
-            disk.fail_at(0, logforce_testkit::Fault::Io);
+            disk.fail_at(0, Fault::Io);
             let results: Vec<_> = logs.iter().map(|log| log.commit(b"x").is_err()).collect();
             // Whichever call came first: the fault takes effect once.
             assert!(
@@ -136,4 +137,33 @@ fn a_log_that_fails_fails_alone() {
             assert_eq!(shared.stats().logs, 0);
         });
     }
+}
+
+/// A device that panics somewhere in a close keeps no lock, and no thread waiting: not even where the
+/// closing thread does the last step of the writer's task, the page of statistics.
+#[test]
+fn a_device_that_panics_in_a_close() {
+    let mut panics = 0;
+    // A close makes ten calls; the last two are made by this thread in some schedules.
+    for (n, schedule) in (0..12).flat_map(|n| (0..5).map(move |s| (n, s))) {
+        let disk = SimDisk::new(SimOptions::default(), n);
+        SimRuntime::run(schedule, |rt| {
+            let environment = environment(rt, &mut Rng::new(n));
+            let options = small().environment(&environment).live_stats(true);
+            let log = open(&disk, rt, 0, options.clone()).expect("nothing fails yet");
+            log.commit(b"a record").expect("nothing fails yet");
+            disk.fail_at(disk.ops() + n, Fault::Panic);
+            let closed = catch_unwind(AssertUnwindSafe(|| log.close()));
+            panics += u32::from(closed.is_err());
+            if matches!(closed, Ok(Ok(()))) {
+                // It did not come so far.
+                return;
+            }
+            let log = open(&disk, rt, 0, options).expect("the lock was released");
+            assert_eq!(log.read_from(log.front_lsn()).unwrap().count(), 1);
+            log.close().expect("nothing fails any more");
+            drop(environment);
+        });
+    }
+    assert!(panics > 5, "{panics}");
 }

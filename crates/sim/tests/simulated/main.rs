@@ -3,6 +3,7 @@
 //! By subject; what they have in common is in the crate itself.
 
 mod backups;
+mod bulk;
 mod cap;
 mod command;
 mod committers;

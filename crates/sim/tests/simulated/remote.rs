@@ -322,7 +322,7 @@ fn run(seed: u64) -> [u64; 4] {
 
 #[test]
 fn what_a_follower_shows_stays() {
-    let seeds = seeds(100, 600);
+    let seeds = seeds(120, 600);
     let alone = seeds.end - seeds.start == 1;
     let mut sums = [0; 4];
     for seed in seeds {

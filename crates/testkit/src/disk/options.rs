@@ -114,6 +114,7 @@ impl SimOptions {
             tried: Vec::new(),
             unread: Vec::new(),
             layers: Vec::new(),
+            journalled: Some(!self.torn_renames),
             direct_unknown: None,
             read_only: false,
         }

@@ -33,6 +33,7 @@ fn facts(platform: Platform, fua: Option<bool>) -> Facts {
         tried: Vec::new(),
         unread: Vec::new(),
         layers: Vec::new(),
+        journalled: None,
         direct_unknown: None,
         read_only: false,
     }

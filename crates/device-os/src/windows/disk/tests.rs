@@ -121,6 +121,7 @@ fn facts(below: Below) -> Facts {
         tried: Vec::new(),
         unread: Vec::new(),
         layers: Vec::new(),
+        journalled: None,
         direct_unknown: None,
         read_only: false,
     }

@@ -143,6 +143,7 @@ pub fn segment() -> SegmentHeader {
         len: 1 << 20,
         write_unit: 512,
         epoch: SECOND,
+        unwritten: false,
     }
 }
 

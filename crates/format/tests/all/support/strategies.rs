@@ -138,18 +138,25 @@ pub fn segments() -> impl Strategy<Value = SegmentHeader> {
         any::<u64>(),
         units(),
         epochs(),
+        any::<bool>(),
     )
-        .prop_filter_map("geometry", |(log_id, start, len, write_unit, epoch)| {
-            let units = MAX_SEGMENT_LEN / u64::from(write_unit);
-            let (start, len) = (start * 512, (len % units + 1) * u64::from(write_unit));
-            SegmentHeader::geometry_is_valid(Lsn(start), len, write_unit).then_some(SegmentHeader {
-                log_id,
-                start: Lsn(start),
-                len,
-                write_unit,
-                epoch,
-            })
-        })
+        .prop_filter_map(
+            "geometry",
+            |(log_id, start, len, write_unit, epoch, unwritten)| {
+                let units = MAX_SEGMENT_LEN / u64::from(write_unit);
+                let (start, len) = (start * 512, (len % units + 1) * u64::from(write_unit));
+                SegmentHeader::geometry_is_valid(Lsn(start), len, write_unit).then_some(
+                    SegmentHeader {
+                        log_id,
+                        start: Lsn(start),
+                        len,
+                        write_unit,
+                        epoch,
+                        unwritten,
+                    },
+                )
+            },
+        )
 }
 
 /// Frames whose flags may be anything.

@@ -268,17 +268,6 @@ impl Drop for Killed {
     }
 }
 
-/// Waits until the running log in `dir` has prepared its space up to `end`: until it takes some, no
-/// segment of it is made or renamed, and the control file stays as it is.
-pub fn wait_until_prepared(dir: &Path, end: u64) {
-    let began = std::time::Instant::now();
-    let seen = || logforce::inspect(dir).unwrap().summary().prepared_end.0;
-    while seen() < end {
-        assert!(began.elapsed().as_secs() < 120, "prepared up to {}", seen());
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-}
-
 /// The segment files of a log, by their names, in order.
 pub fn segments(dir: &Path) -> Vec<PathBuf> {
     with_suffix(dir, ".seg")

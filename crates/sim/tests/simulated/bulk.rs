@@ -1,0 +1,208 @@
+//! Bulk appends: segments that are only reserved, several prepared at a time, and what a write to one is
+//! worth.
+
+use crate::common::opened;
+use logforce_core::{Guarantee, Log, Method, Options, Policy};
+use logforce_device::System;
+use logforce_sim::model::PATH;
+use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
+use std::path::Path;
+use std::time::Duration;
+
+const SEGMENT: u64 = 512 << 10;
+const RECORD: usize = 16 << 10;
+const WRITE: Policy = Policy::Write {
+    force_within: Duration::from_secs(60),
+};
+
+fn options() -> Options {
+    Options::new()
+        .segment_size(SEGMENT)
+        .max_batch(64 << 10)
+        .buffer_size(128 << 10)
+        .force_of_bulk(128 << 10)
+        .require(Guarantee::Nothing)
+        .idle_stamp(Duration::MAX)
+        .live_stats(false)
+}
+
+/// Appends so many bytes, and forces them.
+fn bulk(log: &Log, bytes: u64) {
+    for _ in 0..bytes / RECORD as u64 {
+        log.append(&vec![7; RECORD]).expect("nothing fails");
+    }
+    log.force(log.tail_lsn()).expect("nothing fails");
+}
+
+/// Bytes of the segments and spares.
+fn on_disk(disk: &SimDisk, rt: &SimRuntime) -> u64 {
+    let system = disk.system(rt);
+    let dir = (&*system as &dyn System)
+        .directory(Path::new(PATH))
+        .unwrap();
+    let entries = dir.entries().unwrap();
+    let data = entries.iter().filter(|e| e.len >= SEGMENT);
+    data.map(|e| e.len).sum()
+}
+
+fn unfilled(log: &Log) -> u64 {
+    log.stats().counters.segments_unfilled
+}
+
+/// Commits one by one until another segment is in use.
+fn commit_over_a_segment(log: &Log) {
+    let end = log.tail_lsn().0 / SEGMENT * SEGMENT + SEGMENT;
+    while log.tail_lsn().0 <= end {
+        log.commit(&[7; 3000]).expect("nothing fails");
+    }
+}
+
+#[test]
+fn segments_are_reserved_in_bulk_and_filled_for_commits() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let log = opened(&disk, rt, options());
+        for _ in 0..3 {
+            commit_over_a_segment(&log);
+        }
+        assert_eq!(unfilled(&log), 0);
+        let before = log.stats().counters;
+        bulk(&log, 16 * SEGMENT);
+        let after = log.stats().counters;
+        let prepared = after.segments_prepared - before.segments_prepared;
+        // Of the first the log did not know yet what it would be used for.
+        assert!(after.segments_unfilled + 2 >= prepared, "{after:?}");
+        assert!(prepared >= 14, "{after:?}");
+        // Several have one sync of their names.
+        let syncs = after.directory_syncs - before.directory_syncs;
+        assert!(syncs * 3 <= prepared, "{syncs} for {prepared}");
+        let written = after.device_write_bytes - before.device_write_bytes;
+        assert!(
+            written < 18 * SEGMENT,
+            "filled all the same: {written} bytes"
+        );
+        // Those that are there are used up; then they are filled again.
+        for _ in 0..6 {
+            commit_over_a_segment(&log);
+        }
+        let left = unfilled(&log);
+        for _ in 0..6 {
+            commit_over_a_segment(&log);
+        }
+        assert_eq!(unfilled(&log), left);
+        log.close().expect("nothing fails");
+    });
+}
+
+#[test]
+fn a_write_that_is_the_first_to_its_blocks_is_worth_less() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let log = opened(&disk, rt, options().method(Method::DirectDsync));
+        let worth = |policy| log.commit_with(b"a record", policy).unwrap().guarantee;
+        assert_eq!(worth(WRITE), Guarantee::OsCrash);
+        log.force(log.tail_lsn()).unwrap();
+        // What is written and not forced counts as relied on: nothing is bulk before the next segment.
+        commit_over_a_segment(&log);
+        commit_over_a_segment(&log);
+        bulk(&log, 8 * SEGMENT);
+        assert!(unfilled(&log) > 4);
+        assert_eq!(worth(WRITE), Guarantee::ProcessCrash);
+        assert_eq!(worth(Policy::Force), Guarantee::PowerLoss);
+        log.close().unwrap();
+        // The next opening knows it, too.
+        let log = opened(&disk, rt, options().method(Method::DirectDsync));
+        let worth = |policy| log.commit_with(b"a record", policy).unwrap().guarantee;
+        assert_eq!(worth(WRITE), Guarantee::ProcessCrash);
+        // Back in filled segments.
+        for _ in 0..8 {
+            commit_over_a_segment(&log);
+        }
+        assert_eq!(worth(WRITE), Guarantee::OsCrash);
+        log.close().unwrap();
+    });
+}
+
+/// As long as callers rely on what is written, filled segments keep that worth what it was.
+#[test]
+fn nothing_is_only_reserved_while_writes_are_relied_on() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let log = opened(&disk, rt, options().method(Method::DirectDsync));
+        for _ in 0..10 * SEGMENT / (2 * RECORD as u64) {
+            log.append(&vec![7; RECORD]).unwrap();
+            let done = log.commit_with(vec![7; RECORD], WRITE).unwrap();
+            assert!(done.guarantee >= Guarantee::OsCrash, "{done:?}");
+        }
+        assert_eq!(unfilled(&log), 0);
+        log.close().unwrap();
+    });
+}
+
+#[test]
+fn nothing_is_only_reserved_where_a_force_does_not_cover_it() {
+    let no_journal = SimOptions {
+        torn_renames: true,
+        ..SimOptions::default()
+    };
+    for (disk, method) in [
+        (no_journal, Method::DirectDsync),
+        (SimOptions::default(), Method::Direct),
+        (SimOptions::default(), Method::Buffered),
+    ] {
+        let disk = SimDisk::new(disk, 1);
+        SimRuntime::run(1, |rt| {
+            let log = opened(&disk, rt, options().method(method));
+            bulk(&log, 8 * SEGMENT);
+            assert_eq!(unfilled(&log), 0, "{method}");
+            assert!(log.stats().counters.segments_prepared >= 7);
+            log.close().unwrap();
+        });
+    }
+}
+
+/// The cap holds for segments that are prepared together, too.
+#[test]
+fn those_prepared_at_once_stay_below_the_cap() {
+    for segments in 3..8 {
+        let cap = segments * SEGMENT;
+        let disk = SimDisk::new(SimOptions::default(), 1);
+        SimRuntime::run(1, |rt| {
+            let log = opened(&disk, rt, options().max_log_size(cap));
+            while log.append(&vec![7; RECORD]).is_ok() {
+                assert!(on_disk(&disk, rt) <= cap, "{} of {cap}", on_disk(&disk, rt));
+            }
+            assert!(log.tail_lsn().0 + SEGMENT > cap, "{} used", log.tail_lsn());
+            // What is truncated is used again.
+            log.force(log.tail_lsn()).unwrap();
+            log.truncate_front_at_most(log.tail_lsn()).unwrap();
+            rt.sleep(Duration::from_secs(1));
+            bulk(&log, cap - 2 * SEGMENT);
+            assert!(on_disk(&disk, rt) <= cap, "{} of {cap}", on_disk(&disk, rt));
+            log.close().unwrap();
+        });
+    }
+}
+
+/// The files of truncated segments are used again several at a time.
+#[test]
+fn spares_are_used_together() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let log = opened(&disk, rt, options().max_spare_segments(4));
+        for _ in 0..4 {
+            commit_over_a_segment(&log);
+        }
+        log.truncate_front_at_most(log.tail_lsn()).unwrap();
+        let before = log.stats().counters;
+        for _ in 0..2 {
+            commit_over_a_segment(&log);
+            rt.sleep(Duration::from_secs(1));
+        }
+        let after = log.stats().counters;
+        let recycled = after.segments_recycled - before.segments_recycled;
+        assert!(recycled >= 3, "{after:?}");
+        assert!(after.directory_syncs - before.directory_syncs < recycled);
+        log.close().unwrap();
+    });
+}
