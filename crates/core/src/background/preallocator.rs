@@ -6,7 +6,6 @@ use crate::background::writer::AfterTurn;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::policy::WaitLevel;
-use crate::state::segment_queue::PREPARES_AT;
 use crate::storage::builder::{FILL_PAUSE, Fill, Filled, Made, OPEN_AHEAD, SegmentBuilder, Spare};
 use crate::storage::load::Load;
 use crate::storage::segment::Segment;
@@ -121,7 +120,7 @@ impl Engine {
         // A fill takes long, and appends must not wait for its end.
         let _ = self.raise_write_limit();
         let seen = self.events.preallocator.observe();
-        let early = {
+        let (early, requested) = {
             let state = self.state();
             if !self
                 .config
@@ -132,15 +131,19 @@ impl Engine {
             }
             let (used, of) = state.used_of_segment();
             let others = self.events.preallocator.task();
-            let wanted = state.segments.is_requested()
-                || others.is_some_and(|task| task.keeps_others_waiting());
-            !wanted && is_early(filled, used, of)
+            let requested = state.segments.is_requested();
+            let wanted = requested || others.is_some_and(|task| task.keeps_others_waiting());
+            let begun_at = state.segments.prepares_at(of);
+            (!wanted && is_early(filled, used, of, begun_at), requested)
         };
         if early && !self.stop.load(Relaxed) {
             let pause = filled.took.max(FILL_PAUSE);
             self.wait_for_work(seen, Some(pause), WaitFor::FillPause);
         }
-        Fill::GoesOn
+        match requested {
+            true => Fill::InHaste,
+            false => Fill::GoesOn,
+        }
     }
 
     /// Requests another attempt after a failed one, without waiting for it.
@@ -298,9 +301,8 @@ impl Engine {
 const AT_ONCE: usize = 4;
 
 /// Whether a fill is ahead of the appends, which have used `used` bytes `of` those of the current segment.
-/// It begins when a part of that is used, and is to be done when half of the rest is.
-fn is_early(filled: Filled, used: u64, of: u64) -> bool {
-    let begun_at = of / PREPARES_AT;
+/// It begins when `begun_at` bytes are used, and is to be done when half of the rest is.
+fn is_early(filled: Filled, used: u64, of: u64, begun_at: u64) -> bool {
     let since = u128::from(used.saturating_sub(begun_at));
     let until = u128::from((of - begun_at) / 2);
     u128::from(filled.done) * until > since * u128::from(filled.of)

@@ -8,9 +8,6 @@ use logforce_format::{BATCH_HEADER_LEN, Lsn, SegmentHeader};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The next segment is prepared from the first part of so many of the current one on.
-pub(crate) const PREPARES_AT: u64 = 2;
-
 /// A failed attempt to prepare a segment.
 #[derive(Clone)]
 pub(crate) struct PrepareFailure {
@@ -32,6 +29,8 @@ pub(crate) struct SegmentQueue {
     limit_due: bool,
     /// The preallocator was woken to prepare the segment behind the current one.
     next_due: bool,
+    /// Appends had to wait for the last segment that was prepared.
+    was_late: bool,
     /// Appends have requested prepared space up to here.
     requested_end: Lsn,
     /// Number of attempts to prepare a segment that have ended.
@@ -60,6 +59,7 @@ impl SegmentQueue {
             limit_step,
             limit_due: false,
             next_due: false,
+            was_late: false,
             requested_end: Lsn::ORIGIN,
             round: 0,
             failure: None,
@@ -139,10 +139,15 @@ impl SegmentQueue {
 
     /// Whether so much of the current segment is used that the next one is to be prepared, of which
     /// there is none. Not from the segment's first byte on: a log that is short-lived never needs
-    /// another, and until then nothing competes with its commits.
+    /// another, and until then nothing competes with its commits. At once if the last one came late.
     pub(crate) fn is_next_due(&self, tail: Lsn) -> bool {
         let (used, of) = self.used_of_current(tail);
-        self.upcoming.is_empty() && used >= of / PREPARES_AT
+        self.upcoming.is_empty() && used >= self.prepares_at(of)
+    }
+
+    /// How many bytes of a current segment `of` so many are used when the next one is to be prepared.
+    pub(crate) fn prepares_at(&self, of: u64) -> u64 {
+        if self.was_late { 0 } else { of / 2 }
     }
 
     /// Whether the preallocator is to be woken to prepare the next segment.
@@ -244,6 +249,7 @@ impl SegmentQueue {
         self.round += 1;
         match result {
             Ok(segments) => {
+                self.was_late = self.is_requested();
                 self.upcoming.extend(segments);
                 self.failure = None;
             }

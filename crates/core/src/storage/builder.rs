@@ -17,6 +17,8 @@ use std::time::Duration;
 /// Bytes per write of a fill. A commit may queue behind one such write, and, where a force flushes
 /// the whole device, must wait until it is on the medium as well.
 const FILL_CHUNK: usize = 256 << 10;
+/// The same while appends wait for the fill: then throughput is what counts.
+const FILL_CHUNK_IN_HASTE: usize = 1 << 20;
 /// Minimum pause between two of them while no append waits.
 pub(crate) const FILL_PAUSE: Duration = Duration::from_millis(1);
 
@@ -53,6 +55,8 @@ pub(crate) struct Filled {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fill {
     GoesOn,
+    /// Appends wait for it.
+    InHaste,
     /// The rest stays reserved.
     Ends,
 }
@@ -258,16 +262,16 @@ impl SegmentBuilder<'_> {
             return Ok(false);
         }
         // No write-through: one barrier at the end costs a fraction of many.
-        let mut at = 0;
+        let (mut at, mut chunk) = (0, FILL_CHUNK);
         let mut buf = AlignedBuf::zeroed(
-            (FILL_CHUNK as u64).min(len) as usize,
+            (FILL_CHUNK_IN_HASTE as u64).min(len) as usize,
             (unit as usize).max(4096),
         );
         while at < len {
             if self.stop.is_some_and(|stop| stop.load(Relaxed)) {
                 return Err(Error::Closed);
             }
-            let n = (buf.len() as u64).min(len - at) as usize;
+            let n = (chunk as u64).min(len - at) as usize;
             let began = self.runtime.now();
             buf = write_part(file, at, buf, 0..n).map_err(Error::io("fill", path))?;
             at += n as u64;
@@ -276,8 +280,12 @@ impl SegmentBuilder<'_> {
                 of: len,
                 took: self.runtime.now().saturating_sub(began),
             };
-            if at < len && (self.pace)(filled) == Fill::Ends {
-                return Ok(false);
+            if at < len {
+                chunk = match (self.pace)(filled) {
+                    Fill::GoesOn => FILL_CHUNK,
+                    Fill::InHaste => FILL_CHUNK_IN_HASTE,
+                    Fill::Ends => return Ok(false),
+                };
             }
         }
         Ok(true)
