@@ -330,7 +330,8 @@ impl Options {
     /// How many device writes may be in flight at once, 1 to 1024. Default 4. The log starts more
     /// than one only where many bytes wait. Methods that need a barrier have one write in flight,
     /// and so has `dsync` through the page cache: of several there, one may get another's error,
-    /// and the failed one report success.
+    /// and the failed one report success. So has every method on a filesystem that never overwrites in
+    /// place (btrfs): several writes wait for each other there.
     pub fn max_in_flight_writes(mut self, count: usize) -> Self {
         self.max_in_flight_writes = count.max(1);
         self

@@ -129,7 +129,8 @@ impl Engine {
             end.anchor,
             end.stamp,
         );
-        let limits = InFlightLimits::of(force.plan, &options);
+        let relocates = filling == Filling::Never;
+        let limits = InFlightLimits::of(force.plan, relocates, &options);
         let membership = options.shared().map(|shared| {
             let files = OpenFiles::new(&shared.open_logs);
             found.segments.report_to(files.clone());

@@ -21,8 +21,12 @@ impl InFlightLimits {
     /// write-back once per file description, to the first caller that asks: of two write-through
     /// writes in flight, one would get the other's error, and the failed one would report success
     /// and be acknowledged. Real disk errors have shown this: an acknowledged record was lost.
-    pub(crate) fn of(plan: Plan, options: &Options) -> InFlightLimits {
-        let max_writes = match plan.direct {
+    ///
+    /// Where the filesystem `relocates` what is written, each durable write commits a tree of the
+    /// filesystem, and one waits for the other: on btrfs 16 threads with records of 16 KiB made 1,100
+    /// commits a second by up to four writes in flight, and 7,900 by other logs' one.
+    pub(crate) fn of(plan: Plan, relocates: bool, options: &Options) -> InFlightLimits {
+        let max_writes = match plan.direct && !relocates {
             true => options.max_in_flight_writes,
             false => 1,
         };
@@ -41,8 +45,11 @@ mod tests {
     #[test]
     fn through_the_cache_one_write_is_in_flight() {
         let options = Options::new().max_in_flight_writes(4);
-        let max_writes = |method: Method| InFlightLimits::of(method.plan(), &options).max_writes;
-        assert_eq!(max_writes(Method::DirectDsync), 4);
-        assert_eq!(max_writes(Method::Dsync), 1);
+        let max_writes = |method: Method, relocates| {
+            InFlightLimits::of(method.plan(), relocates, &options).max_writes
+        };
+        assert_eq!(max_writes(Method::DirectDsync, false), 4);
+        assert_eq!(max_writes(Method::DirectDsync, true), 1);
+        assert_eq!(max_writes(Method::Dsync, false), 1);
     }
 }
