@@ -25,7 +25,7 @@ impl Rival for Logforce {
 
     fn settings(&self) -> String {
         "default options: survives a loss of power, direct+dsync where direct I/O is offered, \
-         segments of 64 MiB filled with zeroes in the background while it runs"
+         segments of 64 MiB, filled with zeroes while it runs"
             .to_owned()
     }
 
