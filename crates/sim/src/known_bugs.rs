@@ -47,7 +47,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "4: a failed barrier counts as done",
     )
     .found_by(5),
-    bug("failed-write-forgotten", "4: a failed write counts as done").found_by(15),
+    bug("failed-write-forgotten", "4: a failed write counts as done").found_by(3),
     bug("poison-forgotten", "4: the log goes on after a failure").found_by(1),
     bug(
         "unforced-neighbour",
@@ -58,7 +58,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "barrier-covers-what-came-later",
         "1: a barrier covers what was written while it ran",
     )
-    .found_by(1089),
+    .found_by(1928),
     bug(
         "hole-under-watermark",
         "1: the watermark passes a write that has not completed",
@@ -73,17 +73,17 @@ pub const SIMULATION: &[KnownBug] = &[
         "first-write-overstated",
         "1, 6: what is written to blocks that were never written is said to survive a crash of the system",
     )
-    .found_by(314),
+    .found_by(4759),
     bug(
         "unwritten-by-any-method",
         "1: a method without a force goes on in a segment that was only reserved",
     )
-    .found_by(38),
+    .found_by(112),
     bug(
         "stamp-of-a-weak-method",
         "3: a stamp says more than is durable",
     )
-    .found_by(118),
+    .found_by(6),
     bug(
         "anchor-above-durable",
         "9, 11: the scan at opening starts above what is durable",
@@ -95,12 +95,12 @@ pub const SIMULATION: &[KnownBug] = &[
         "chain-unchecked",
         "2: a batch with another predecessor is accepted",
     )
-    .found_by(141),
+    .found_by(165),
     bug(
         "stale-epoch-accepted",
         "2: a batch of an opening that was given up is accepted",
     )
-    .found_by(95),
+    .found_by(45),
     bug(
         "torn-append-kept",
         "2: parts of an append that was never finished stay in the log",
@@ -115,7 +115,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "cache-believed",
         "4: what a failed barrier left in the cache only is believed",
     )
-    .found_by(45),
+    .found_by(138),
     bug(
         "tail-not-forced",
         "10: what was recovered is lost by the next crash",
@@ -447,18 +447,15 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
     bug(
         "barrier-covers-what-came-later",
         "invariant 1: a barrier counts for what was written while it was under way",
-    )
-    .found_by(1089),
+    ),
     bug(
         "unforced-neighbour",
         "invariant 1: a write through counts for unforced batches before it",
-    )
-    .found_by(3),
+    ),
     bug(
         "hole-under-watermark",
         "invariant 1: a completed write counts for those before it that are in flight",
-    )
-    .found_by(165),
+    ),
     bug(
         "failed-write-lands",
         "invariant 4: a write that failed counts",
@@ -523,8 +520,7 @@ pub const EXHAUSTIVE: &[KnownBug] = &[
     bug(
         "tail-not-forced",
         "10: what was recovered is lost by the next crash",
-    )
-    .found_by(346),
+    ),
     bug(
         "control-not-settled",
         "9: an opening builds on a control slot that the next crash takes away",
@@ -544,29 +540,24 @@ pub const EXHAUSTIVE: &[KnownBug] = &[
     bug(
         "any-error-is-damage",
         "a read that fails for lack of memory is evidence of damage",
-    )
-    .found_by(0),
-    bug("one-look-at-the-medium", "what a second look reads is lost").found_by(1),
+    ),
+    bug("one-look-at-the-medium", "what a second look reads is lost"),
     bug(
         "short-read-is-the-end",
         "a read that answers too little is the log's end",
-    )
-    .found_by(0),
+    ),
     bug(
         "control-slot-error-is-damage",
         "a slot of the control file that cannot be read just now is a broken slot",
-    )
-    .found_by(4),
+    ),
     bug(
         "header-error-is-damage",
         "a segment whose header cannot be read just now is a lost segment",
-    )
-    .found_by(0),
+    ),
     bug(
         "listing-believed",
         "a listing that is short is all there is",
-    )
-    .found_by(0),
+    ),
     bug(
         "write-limit-unannounced",
         "3: batches lie above the limit, where nobody looks for the stamps in them",
@@ -618,13 +609,11 @@ pub const FUZZING: &[KnownBug] = &[
     bug(
         "payload-checksum-ignored",
         "damaged records are shown (invariant 2)",
-    )
-    .found_by(0),
+    ),
     bug(
         "stamps-not-searched",
         "acknowledged data is silently cut (invariant 3)",
-    )
-    .found_by(535),
+    ),
     bug(
         "void-list-endless",
         "a void batch may name itself as the one before it: recovery never ends",

@@ -174,6 +174,7 @@ impl Engine {
             epoch: self.config.epoch,
             direct: self.config.force.plan.direct,
             fill: false,
+            needs_blocks: self.config.filling.begins(),
             stop: Some(&self.stop),
             pace: &pace,
             runtime: self.runtime(),
@@ -202,14 +203,9 @@ impl Engine {
             self.view.segments().insert(segment.clone());
             self.location.add(&self.view.dir, segment);
         }
-        // Reading what was never written costs no device a read, and one update less is one flush
-        // less, for which bulk appends wait.
-        let limit = match segments.iter().all(|s| s.header.unwritten) {
-            true => end,
-            false => {
-                let state = self.state();
-                state.segments.write_limit_below(state.tail(), end)
-            }
+        let limit = {
+            let state = self.state();
+            state.segments.write_limit_below(state.tail(), end)
         };
         if !planted!("segment-unannounced") {
             self.update_control(|c| {

@@ -31,6 +31,7 @@ impl Opening {
             epoch,
             direct: self.chosen.force.plan.direct,
             fill: self.filling.begins(),
+            needs_blocks: self.filling.begins(),
             stop: None,
             pace: &|_| Fill::GoesOn,
             runtime: &*self.runtime,

@@ -33,6 +33,9 @@ pub(crate) struct SegmentBuilder<'a> {
     pub(crate) direct: bool,
     /// Fill with zeroes what was never written.
     pub(crate) fill: bool,
+    /// Fill in any case where the filesystem does not reserve blocks (an ext4 without extents): a commit
+    /// that finds the disk full fails the log.
+    pub(crate) needs_blocks: bool,
     /// Stops it early.
     pub(crate) stop: Option<&'a AtomicBool>,
     /// Called after each write of a fill; may pause.
@@ -232,7 +235,7 @@ impl SegmentBuilder<'_> {
         };
         let opened = self.dir.open(&spare.name, how);
         let file = opened.map_err(Error::io("open for writing", &path))?;
-        let unwritten = spare.unwritten && !self.fill(&*file, &path, spare.len, unit)?;
+        let unwritten = spare.unwritten && !self.fill(&*file, &path, spare.len, unit, false)?;
         Ok(Blank { file, unwritten })
     }
 
@@ -250,15 +253,17 @@ impl SegmentBuilder<'_> {
             other => other,
         }
         .map_err(Error::io("create", &path))?;
-        file.reserve(len)
+        let is_reserved = file
+            .reserve(len)
             .map_err(Error::io("reserve space in", &path))?;
-        let unwritten = !self.fill(&*file, &path, len, unit)?;
+        let must = self.needs_blocks && !is_reserved;
+        let unwritten = !self.fill(&*file, &path, len, unit, must)?;
         Ok(Blank { file, unwritten })
     }
 
-    /// Fills the file with zeroes, if that is wanted, and to its end. Returns whether it did.
-    fn fill(&self, file: &dyn File, path: &Path, len: u64, unit: u32) -> Result<bool> {
-        if !self.fill {
+    /// Fills the file with zeroes to its end, if that is wanted or a `must`. Returns whether it did.
+    fn fill(&self, file: &dyn File, path: &Path, len: u64, unit: u32, must: bool) -> Result<bool> {
+        if !self.fill && !must {
             return Ok(false);
         }
         // No write-through: one barrier at the end costs a fraction of many.
@@ -283,8 +288,8 @@ impl SegmentBuilder<'_> {
             if at < len {
                 chunk = match (self.pace)(filled) {
                     Fill::GoesOn => FILL_CHUNK,
-                    Fill::InHaste => FILL_CHUNK_IN_HASTE,
-                    Fill::Ends => return Ok(false),
+                    Fill::Ends if !must => return Ok(false),
+                    Fill::InHaste | Fill::Ends => FILL_CHUNK_IN_HASTE,
                 };
             }
         }

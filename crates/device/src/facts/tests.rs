@@ -43,6 +43,31 @@ fn of(facts: &Facts, method: Method) -> (Guarantee, Verdict) {
 
 const THROUGH: [Method; 2] = [Method::WriteThrough, Method::NoBufferingWriteThrough];
 
+/// Where a force may leave out that a block holds data now, or nobody knows, each segment is filled.
+#[test]
+fn first_writes_are_forced_on_linux_by_a_journal() {
+    let on = |platform, kind, journalled| {
+        let known = facts(platform, WriteCache::Back, None);
+        let known = Facts {
+            kind,
+            journalled,
+            ..known
+        };
+        known.forces_first_writes()
+    };
+    use FilesystemKind::*;
+    assert!(on(Platform::Linux, InPlace, Some(true)));
+    for journalled in [Some(false), None] {
+        assert!(!on(Platform::Linux, InPlace, journalled));
+    }
+    for kind in [Relocating, Volatile, Remote, Other] {
+        assert!(!on(Platform::Linux, kind, Some(true)));
+    }
+    for platform in [Platform::Windows, Platform::Macos] {
+        assert!(!on(platform, InPlace, Some(true)));
+    }
+}
+
 #[test]
 fn methods_of_another_system_are_not_offered() {
     for platform in Platform::ALL {

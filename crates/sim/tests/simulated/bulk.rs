@@ -145,7 +145,13 @@ fn nothing_is_only_reserved_where_a_force_does_not_cover_it() {
         torn_renames: true,
         ..SimOptions::default()
     };
+    let no_blocks = SimOptions {
+        reserves: false,
+        ..SimOptions::default()
+    };
     for (disk, method) in [
+        // A commit must not be the first to ask for blocks: the disk may be full by then.
+        (no_blocks, Method::DirectDsync),
         (no_journal, Method::DirectDsync),
         (SimOptions::default(), Method::Direct),
         (SimOptions::default(), Method::Buffered),
@@ -205,4 +211,49 @@ fn spares_are_used_together() {
         assert!(after.directory_syncs - before.directory_syncs < recycled);
         log.close().unwrap();
     });
+}
+
+/// A file that was only reserved, and perhaps never written to its end, is filled before it is used again
+/// for commits: in the same opening, and in one by a method that forces nothing.
+#[test]
+fn spares_that_were_only_reserved_are_filled() {
+    for reopens in [false, true] {
+        let disk = SimDisk::new(SimOptions::default(), 1);
+        SimRuntime::run(1, |rt| {
+            let mut log = opened(&disk, rt, options().max_spare_segments(8));
+            bulk(&log, 8 * SEGMENT);
+            assert!(unfilled(&log) > 4);
+            if reopens {
+                // The next opening learns from their headers what these spares are.
+                log.truncate_front_at_most(log.tail_lsn()).unwrap();
+                log.close().unwrap();
+                log = opened(
+                    &disk,
+                    rt,
+                    options().max_spare_segments(8).method(Method::Direct),
+                );
+            } else {
+                for _ in 0..6 {
+                    commit_over_a_segment(&log);
+                }
+                log.truncate_front_at_most(log.tail_lsn()).unwrap();
+            }
+            let before = log.stats().counters;
+            for _ in 0..10 {
+                commit_over_a_segment(&log);
+            }
+            let after = log.stats().counters;
+            let recycled = after.segments_recycled - before.segments_recycled;
+            assert!(recycled >= 6, "{after:?}");
+            let all = after.device_write_bytes - before.device_write_bytes;
+            let filling = all - (after.batch_bytes - before.batch_bytes);
+            // New ones are filled, too; two spares were, before the log knew what it was used for.
+            let prepared = after.segments_prepared - before.segments_prepared;
+            assert!(
+                filling >= (prepared - 2) * SEGMENT,
+                "{filling} for {prepared}"
+            );
+            log.close().unwrap();
+        });
+    }
 }

@@ -282,7 +282,7 @@ impl File for SimFile {
         let fault = s.step(|| format!("reserve {} for {}", len, self.name))?;
         check(&s, fault)?;
         s.counters.reserves += 1;
-        let offered = s.options.in_place;
+        let offered = s.options.in_place && s.options.reserves;
         let free = s.free_sectors();
         let number = s.next_number();
         let inode = s.inode(self.inode);

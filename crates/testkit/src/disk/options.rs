@@ -17,6 +17,8 @@ pub struct SimOptions {
     /// Overwrites in place, or copy-on-write. On the latter nothing is durable without a barrier,
     /// overwriting needs free space, and `reserve` is not offered.
     pub in_place: bool,
+    /// Whether blocks can be reserved, where it overwrites in place.
+    pub reserves: bool,
     /// Whether the device's cache is volatile. [`WriteCache::Unknown`] behaves like `Back`.
     pub write_cache: WriteCache,
     /// Room for file data in bytes; `None` is as much as is wanted.
@@ -47,6 +49,7 @@ impl Default for SimOptions {
             direct: true,
             medium_reads: true,
             in_place: true,
+            reserves: true,
             write_cache: WriteCache::Back,
             capacity: None,
             isolate_flush: true,

@@ -119,12 +119,32 @@ impl World {
 use Guarantee::{OsCrash, PowerLoss, ProcessCrash};
 use Verdict::{Contradicted, Declared, Unknown};
 
+/// What is known of the journal decides whether segments may be only reserved.
+#[test]
+fn a_journal_is_seen_or_unknown() {
+    let world = World::honest();
+    let journalled = || world.facts().unwrap().journalled;
+    assert_eq!(journalled(), Some(true));
+    world.remove("proc/fs/jbd2/vda-8");
+    assert_eq!(journalled(), None, "on another device");
+    world.ext4("vda", "rw\nbarrier\n");
+    world.remove("proc/fs/jbd2/vda-8");
+    assert_eq!(journalled(), Some(false));
+    world.remove("proc/fs/ext4/vda/options");
+    assert_eq!(journalled(), None);
+    for (filesystem, known) in [("xfs", Some(true)), ("ntfs3", None)] {
+        world.mounted(filesystem, "/dev/vda", "rw");
+        assert_eq!(journalled(), known, "{filesystem}");
+    }
+}
+
 #[test]
 fn what_is_seen_is_declared() {
     let world = World::honest();
     world.is(PowerLoss, Declared, &["the system flushes it"]);
     let facts = world.facts().unwrap();
     assert_eq!((&*facts.filesystem, &*facts.mount_point), ("ext4", "/"));
+    assert_eq!(facts.journalled, Some(true));
     assert!(!facts.read_only && facts.direct_unknown.is_none());
 }
 
