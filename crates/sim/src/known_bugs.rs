@@ -73,7 +73,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "first-write-overstated",
         "1, 6: what is written to blocks that were never written is said to survive a crash of the system",
     )
-    .found_by(4759),
+    .found_by(10963),
     bug(
         "unwritten-by-any-method",
         "1: a method without a force goes on in a segment that was only reserved",

@@ -4,6 +4,7 @@ mod pages;
 mod planted;
 mod print;
 mod process;
+mod slow;
 mod suite;
 
 use anyhow::Result;
@@ -35,9 +36,15 @@ enum Command {
     Own(suite::Args),
     /// Turns known bugs of the log on, one by one, each of which the cuts have to find.
     Planted(planted::Args),
+    /// Runs a command on a filesystem whose disk takes its time, one request after another or many at
+    /// once.
+    Slow(slow::Args),
     /// The disk's process.
     #[command(hide = true)]
     Disk { setup: String },
+    /// A slow disk's process.
+    #[command(hide = true)]
+    SlowDisk { setup: String },
     /// The subject's process.
     #[command(hide = true)]
     Work { job: String },
@@ -88,6 +95,10 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Planted(args) => planted::run(&args),
         Command::Disk { setup } => {
             disk::run(&serde_json::from_str(&setup)?).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Slow(args) => enclosed(&args.filesystems(), |home| slow::run(&args, home)),
+        Command::SlowDisk { setup } => {
+            disk::run_slow(&serde_json::from_str(&setup)?).map(|()| ExitCode::SUCCESS)
         }
         Command::Work { job } => Ok(ended(subject::run(
             &serde_json::from_str(&job)?,

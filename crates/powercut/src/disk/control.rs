@@ -6,6 +6,7 @@ use super::record::Recorder;
 use super::serve;
 use crate::ledger::Counters;
 use anyhow::{Context, Result};
+use fuser::{Errno, ReplyEmpty, ReplyWrite};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, Write};
@@ -111,21 +112,30 @@ pub(super) fn lock(power: &Shared) -> MutexGuard<'_, Power> {
     power.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl serve::Disk for Shared {
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Errno> {
+        lock(self).read(offset, buffer)
+    }
+
+    fn write(&self, offset: u64, data: &[u8], reply: ReplyWrite) {
+        lock(self).write(offset, data, reply);
+    }
+
+    fn flush(&self, reply: ReplyEmpty) {
+        let flushed = lock(self).flush();
+        match flushed {
+            Ok(()) => reply.ok(),
+            Err(e) => reply.error(e),
+        }
+    }
+}
+
 /// Is the disk until its input ends.
 ///
 /// # Errors
 /// If it cannot be mounted.
 pub fn run(setup: &Setup) -> Result<()> {
-    // Where there is no right to, it works all the same while memory is plenty.
-    let _ = rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT);
-    let _ = rustix::process::configure_io_flusher_behavior(true);
-    let open = |path: &Path| -> Result<File> {
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(path)
-            .with_context(|| path.display().to_string())
-    };
+    frees_memory();
     let recorder = setup.record.as_deref().map(open).transpose()?;
     let current = open(&setup.current)?;
     let len = current.metadata()?.len();
@@ -146,6 +156,21 @@ pub fn run(setup: &Setup) -> Result<()> {
     run_commands(&power)?;
     // The process ends, and with it the connection: a caller that still waits gets an error.
     Ok(())
+}
+
+/// Tells the kernel that this process does the I/O that frees memory. Where there is no right to, it
+/// works all the same while memory is plenty.
+pub(super) fn frees_memory() {
+    let _ = rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT);
+    let _ = rustix::process::configure_io_flusher_behavior(true);
+}
+
+pub(super) fn open(path: &Path) -> Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .with_context(|| path.display().to_string())
 }
 
 fn release(power: &Shared) {
@@ -209,7 +234,7 @@ fn wait(power: &Shared, at_most: Duration) {
     }
 }
 
-fn send<T: Serialize>(what: &T) -> Result<()> {
+pub(super) fn send<T: Serialize>(what: &T) -> Result<()> {
     let mut out = std::io::stdout().lock();
     serde_json::to_writer(&mut out, what)?;
     out.write_all(b"\n")?;

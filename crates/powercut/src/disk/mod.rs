@@ -5,6 +5,8 @@
 //! Everything is answered by an error from then on. The suite commands it by lines of JSON
 //! ([`Command`], [`Report`]).
 //!
+//! Another one, [`run_slow`], is only slow: what it is given is there, and answered after a while.
+//!
 //! The process must never wait for the filesystem that it carries: it locks its memory, and reports
 //! the kernel that it does the I/O that frees memory.
 
@@ -13,8 +15,10 @@ mod control;
 mod power;
 mod record;
 mod serve;
+mod slow;
 
 pub use cache::{Cache, Met, SECTOR, Survival};
 pub use control::{Command, Cut, Fail, FailKind, Report, Setup, run};
 pub use power::{Flushes, Settings};
 pub use record::{Event, EventKind, Recording};
+pub use slow::{Delays, SlowSetup, run_slow};

@@ -1,6 +1,5 @@
 //! One regular file, by FUSE.
 
-use super::control::{Shared, lock};
 use anyhow::{Context, Result};
 use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, INodeNo, InitFlags,
@@ -17,14 +16,26 @@ use std::time::{Duration, UNIX_EPOCH};
 /// Requests that the kernel may have under way: as many as a loop device sends.
 const QUEUE: u16 = 128;
 
+/// What answers the requests.
+pub trait Disk: Send + Sync + 'static {
+    /// Reads what was written last.
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Errno>;
+
+    /// Takes a write in, and answers it now or later.
+    fn write(&self, offset: u64, data: &[u8], reply: ReplyWrite);
+
+    /// Makes stable what was completed, and answers now or later.
+    fn flush(&self, reply: ReplyEmpty);
+}
+
 /// The file.
-pub struct Served {
+pub struct Served<D> {
     len: u64,
-    power: Shared,
+    disk: D,
 }
 
 /// Mounts the disk over the regular file `at`.
-pub fn mount(at: &Path, len: u64, power: Shared) -> Result<Session<Served>> {
+pub fn mount<D: Disk>(at: &Path, len: u64, disk: D) -> Result<Session<Served<D>>> {
     let fuse = OpenOptions::new()
         .read(true)
         .write(true)
@@ -44,12 +55,12 @@ pub fn mount(at: &Path, len: u64, power: Shared) -> Result<Session<Served>> {
         options.as_c_str(),
     )
     .with_context(|| format!("mounting a FUSE file at {}", at.display()))?;
-    let served = Served { len, power };
+    let served = Served { len, disk };
     let session = Session::from_fd(served, fuse.into(), SessionACL::All, Config::default());
     session.context("talking to /dev/fuse")
 }
 
-impl Served {
+impl<D> Served<D> {
     fn attributes(&self) -> FileAttr {
         FileAttr {
             ino: INodeNo(1),
@@ -71,7 +82,7 @@ impl Served {
     }
 }
 
-impl Filesystem for Served {
+impl<D: Disk> Filesystem for Served<D> {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // Without it each write of a loop device would wait for the one before, and holding one
         // back would hold back all.
@@ -108,7 +119,7 @@ impl Filesystem for Served {
     ) {
         let len = u64::from(size).min(self.len.saturating_sub(offset));
         let mut buffer = vec![0; len as usize];
-        match lock(&self.power).read(offset, &mut buffer) {
+        match self.disk.read(offset, &mut buffer) {
             Ok(()) => reply.data(&buffer),
             Err(e) => reply.error(e),
         }
@@ -129,14 +140,10 @@ impl Filesystem for Served {
         if offset.saturating_add(data.len() as u64) > self.len {
             return reply.error(Errno::ENOSPC);
         }
-        lock(&self.power).write(offset, data, reply);
+        self.disk.write(offset, data, reply);
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        let flushed = lock(&self.power).flush();
-        match flushed {
-            Ok(()) => reply.ok(),
-            Err(e) => reply.error(e),
-        }
+        self.disk.flush(reply);
     }
 }

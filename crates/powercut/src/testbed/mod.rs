@@ -7,6 +7,8 @@ mod filesystem;
 mod image;
 mod mounted;
 pub mod needs;
+mod process;
+mod slow;
 mod stuck;
 
 pub use disk::{Powered, Switched};
@@ -14,3 +16,4 @@ pub use filesystem::Filesystem;
 pub use image::Image;
 pub(crate) use mounted::fresh;
 pub use mounted::{Mounted, Unmountable};
+pub use slow::SlowDisk;

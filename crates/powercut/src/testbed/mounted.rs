@@ -29,6 +29,26 @@ pub(crate) fn fresh(home: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// How a file is mounted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct How {
+    /// Past the cache of the file.
+    pub(super) direct: bool,
+    /// Without flushes, as where no cache is volatile.
+    pub(super) no_flushes: bool,
+}
+
+impl How {
+    pub(super) const CACHED: How = How {
+        direct: false,
+        no_flushes: false,
+    };
+    pub(super) const DIRECT: How = How {
+        direct: true,
+        no_flushes: false,
+    };
+}
+
 /// A mounted filesystem; unmounted when dropped.
 #[derive(Debug)]
 pub struct Mounted {
@@ -43,7 +63,7 @@ impl Mounted {
     /// # Errors
     /// With what `mount` says: a filesystem that a cut destroyed, or no loop device.
     pub fn image(filesystem: Filesystem, image: &Image, home: &Path) -> Result<Mounted> {
-        Self::file(filesystem, &image.path(), false, home)
+        Self::file(filesystem, &image.path(), How::CACHED, home)
     }
 
     /// Mounts what a cut left, as the next boot would. The inner error is a filesystem that did not
@@ -64,19 +84,18 @@ impl Mounted {
         }
     }
 
-    /// Mounts the filesystem in a file, over a loop device that goes with it: past the cache of
-    /// the file if `direct`.
+    /// Mounts the filesystem in a file, over a loop device that goes with it.
     ///
     /// # Errors
     /// With what `losetup` or `mount` says.
     pub(super) fn file(
         filesystem: Filesystem,
         file: &Path,
-        direct: bool,
+        how: How,
         home: &Path,
     ) -> Result<Mounted> {
         let mut losetup = Command::new("losetup");
-        if direct {
+        if how.direct {
             losetup.arg("--direct-io=on");
         }
         // Not `mount -o loop`: that takes a device which still has this file, and with it what it
@@ -92,17 +111,22 @@ impl Mounted {
         // mount, or now if there will be none. Done first, since a kill may come at any time.
         let open = fs::File::open(&device).with_context(|| device.clone())?;
         let _ = Command::new("losetup").args(["--detach", &device]).output();
-        let mounted = Self::device(filesystem, Path::new(&device), home);
+        let mounted = Self::device(filesystem, Path::new(&device), how, home);
         drop(open);
         mounted
     }
 
-    fn device(filesystem: Filesystem, device: &Path, home: &Path) -> Result<Mounted> {
+    fn device(filesystem: Filesystem, device: &Path, how: How, home: &Path) -> Result<Mounted> {
         let at = fresh(home)?;
         // `-n`: nothing is written below /run, which is not ours.
         let mut mount = Command::new("mount");
         mount
             .args(["-n", "-t", filesystem.kind(), "-o", filesystem.options()])
+            .args(if how.no_flushes {
+                &["-o", "nobarrier"][..]
+            } else {
+                &[]
+            })
             .arg(device)
             .arg(&at);
         let out = stuck::freed(filesystem, device, || mount.output()).context("mount")?;

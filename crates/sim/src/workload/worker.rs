@@ -5,8 +5,8 @@ use super::{Step, World, amounts_to};
 use crate::model::{Shared, lock, open, read};
 use logforce_core::Options;
 use logforce_core::{
-    Acknowledged, Batch, CommitHandle, EnvironmentOptions, Error, ErrorKind, Log, Lsn, Policy,
-    RecordRange,
+    Acknowledged, Batch, CommitHandle, EnvironmentOptions, Error, ErrorKind, Guarantee, Log, Lsn,
+    Policy, RecordRange,
 };
 use logforce_device::System;
 use logforce_testkit::{Failure, Rng, SimDisk, SimRuntime};
@@ -21,7 +21,7 @@ pub(super) fn close(model: &Shared, log: Log) -> Result<(), Error> {
     let clone = log.clone();
     log.close()?;
     // Closing ends with full barriers, whatever the method.
-    lock(model).acked(clone.durable_lsn(), logforce_core::Guarantee::PowerLoss);
+    lock(model).acked(clone.durable_lsn(), Guarantee::PowerLoss);
     Ok(())
 }
 
@@ -130,8 +130,11 @@ impl Worker {
                 // in another.
                 self.force()?;
                 let model = lock(&self.model).clone();
-                unless_cut(&self.disk, || model.check_readable(self.log()))?;
-                or_cut(&self.disk, || self.read_amid_failing_calls())
+                self.unless_lost(|| {
+                    let check = || model.check_readable(self.log());
+                    self.disk.without_failing_calls(check);
+                })?;
+                self.unless_lost(|| self.read_amid_failing_calls())
             }
             Step::Reopen => self.reopen(),
             Step::Switch(method) => {
@@ -163,7 +166,10 @@ impl Worker {
             Step::Follow => {
                 self.force()?;
                 let model = lock(&self.model).clone();
-                unless_cut(&self.disk, || model.check_followed(self.log()))
+                self.unless_lost(|| {
+                    let check = || model.check_followed(self.log());
+                    self.disk.without_failing_calls(check);
+                })
             }
             Step::Cut => {
                 self.disk.cut();
@@ -173,6 +179,17 @@ impl Worker {
                 self.log = None;
                 self.open()
             }
+        }
+    }
+
+    /// Makes a check of what can be read. A disk whose barrier fails may lose what a method that
+    /// guarantees less has forced: another thread's barrier may fail at any time.
+    fn unless_lost(&self, check: impl FnOnce()) -> Result<(), Error> {
+        let forces_less = self.log().guarantee() < Guarantee::PowerLoss;
+        match catch_unwind(AssertUnwindSafe(|| or_cut(&self.disk, check))) {
+            Ok(checked) => checked,
+            Err(_) if forces_less && self.disk.barrier_failed() => Err(Error::Closed),
+            Err(panic) => resume_unwind(panic),
         }
     }
 

@@ -1,0 +1,67 @@
+//! `slow`: runs a command on a disk that takes its time.
+
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use logforce_powercut::disk::Delays;
+use logforce_powercut::testbed::{Filesystem, SlowDisk};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// What a write takes, in microseconds.
+    #[arg(long, value_name = "US", default_value_t = 1000)]
+    write: u64,
+    /// What a flush takes, in microseconds. With 0 the filesystem is mounted so that it asks for none, as
+    /// for the many networked volumes that have no volatile cache; ext4 alone can be.
+    #[arg(long, value_name = "US", default_value_t = 0)]
+    flush: u64,
+    /// How many requests the disk serves at once: 1 is one after another.
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    depth: usize,
+    /// What is on it.
+    #[arg(long, value_name = "NAME", default_value_t = Filesystem::Ext4)]
+    filesystem: Filesystem,
+    /// Its size, in memory.
+    #[arg(long, value_name = "MIB", default_value_t = 512)]
+    size: u64,
+    /// What to run. `{}` in it is a directory on that disk.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<String>,
+}
+
+impl Args {
+    /// The filesystems that it takes.
+    pub fn filesystems(&self) -> Vec<Filesystem> {
+        vec![self.filesystem]
+    }
+}
+
+/// Runs it. Ends as the command did.
+///
+/// # Errors
+/// Of the machine, or if the command cannot be started.
+pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
+    let contents = args.filesystem.make_of(args.size << 20)?;
+    let delays = Delays {
+        write: Duration::from_micros(args.write),
+        flush: Duration::from_micros(args.flush),
+        depth: args.depth,
+    };
+    let disk = SlowDisk::on(args.filesystem, &contents, delays, home)?;
+    let dir = disk.path().to_string_lossy().into_owned();
+    let mut words = args.command.iter().map(|word| word.replace("{}", &dir));
+    let program = words.next().context("no command")?;
+    let status = std::process::Command::new(&program)
+        .args(words)
+        .status()
+        .with_context(|| program.clone())?;
+    disk.off()?;
+    Ok(ExitCode::from(
+        status
+            .code()
+            .and_then(|c| u8::try_from(c).ok())
+            .unwrap_or(1),
+    ))
+}

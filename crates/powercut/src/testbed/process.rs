@@ -1,0 +1,91 @@
+//! The process that is a disk, from its start to its end.
+
+use super::mounted::{How, fresh, unmount};
+use super::{Filesystem, Mounted};
+use anyhow::{Context, Result, bail};
+use rustix::mount::UnmountFlags;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// A process that serves one file, and the directory that holds it. Both go when this is dropped; what
+/// is mounted from the file must be dropped before.
+#[derive(Debug)]
+pub(super) struct DiskProcess {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    home: PathBuf,
+    file: PathBuf,
+}
+
+impl DiskProcess {
+    /// Starts this program as the disk `role`, with a setup for the file that it gets.
+    pub(super) fn start<S: Serialize>(
+        home: &Path,
+        role: &str,
+        setup: impl FnOnce(&Path) -> S,
+    ) -> Result<DiskProcess> {
+        let home = fresh(home)?;
+        let file = home.join("disk");
+        File::create(&file)?;
+        let mut process = Command::new(std::env::current_exe()?)
+            .arg(role)
+            .arg(serde_json::to_string(&setup(&file))?)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("the disk's process")?;
+        let pipes = process.stdin.take().zip(process.stdout.take());
+        let (input, output) = pipes.context("no pipes")?;
+        let mut disk = DiskProcess {
+            process,
+            input,
+            output: BufReader::new(output),
+            home,
+            file,
+        };
+        let ready: String = disk.receive().context("the disk does not come up")?;
+        if ready != "ready" {
+            bail!("the disk says {ready}");
+        }
+        Ok(disk)
+    }
+
+    /// Mounts the filesystem on it.
+    pub(super) fn mount(&self, filesystem: Filesystem, how: How) -> Result<Mounted> {
+        Mounted::file(filesystem, &self.file, how, &self.home)
+    }
+
+    /// Sends it a line.
+    pub(super) fn send<T: Serialize>(&mut self, what: &T) -> Result<()> {
+        let mut line = serde_json::to_string(what)?;
+        line.push('\n');
+        self.input
+            .write_all(line.as_bytes())
+            .context("the disk's process ended")
+    }
+
+    /// Waits for a line.
+    pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<T> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        serde_json::from_str(&line).with_context(|| format!("the disk says {line:?}"))
+    }
+}
+
+impl Drop for DiskProcess {
+    fn drop(&mut self) {
+        // The loop device lets go of the file soon after it was unmounted.
+        if unmount(&self.file).is_err() {
+            let _ = rustix::mount::unmount(&self.file, UnmountFlags::DETACH);
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = fs::remove_file(&self.file);
+        let _ = fs::remove_dir(&self.home);
+    }
+}
