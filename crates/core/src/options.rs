@@ -89,6 +89,7 @@ pub struct Options {
     pub(crate) max_spare_segments: usize,
     pub(crate) max_in_flight_writes: usize,
     pub(crate) pipeline_threshold: usize,
+    pub(crate) in_flight_at_first: Option<usize>,
     pub(crate) calibrate: bool,
     pub(crate) calibration_cache: Option<PathBuf>,
     advisor: Option<Arc<dyn Advisor>>,
@@ -151,8 +152,9 @@ impl Default for Options {
             on_damage: OnDamage::Refuse,
             idle_stamp: None,
             max_spare_segments: 2,
-            max_in_flight_writes: 4,
+            max_in_flight_writes: 16,
             pipeline_threshold: 64 << 10,
+            in_flight_at_first: None,
             calibrate: true,
             calibration_cache: None,
             advisor: None,
@@ -299,6 +301,13 @@ impl Options {
         self
     }
 
+    /// How many writes may be in flight before anything is measured.
+    #[doc(hidden)]
+    pub fn in_flight_at_first(mut self, writes: usize) -> Self {
+        self.in_flight_at_first = Some(writes);
+        self
+    }
+
     /// How many bytes forces take along where segments are no longer filled with zeroes.
     #[doc(hidden)]
     pub fn force_of_bulk(mut self, bytes: u64) -> Self {
@@ -319,19 +328,19 @@ impl Options {
         self
     }
 
-    /// Staged bytes from which the log starts a further write while others are in flight. Default
-    /// 64 KiB: below that size a write costs about as much as the smallest one, so that it is
-    /// cheaper to wait and write all at once.
+    /// Bytes from which a write is a large one. Default 64 KiB: below that size a write costs about as
+    /// much as the smallest one. Of large writes several are in flight from the beginning, of small ones
+    /// only where that was measured to pay.
     pub fn pipeline_threshold(mut self, bytes: usize) -> Self {
         self.pipeline_threshold = bytes;
         self
     }
 
-    /// How many device writes may be in flight at once, 1 to 1024. Default 4. The log starts more
-    /// than one only where many bytes wait. Methods that need a barrier have one write in flight,
-    /// and so has `dsync` through the page cache: of several there, one may get another's error,
-    /// and the failed one report success. So has every method on a filesystem that never overwrites in
-    /// place (btrfs): several writes wait for each other there.
+    /// How many device writes may be in flight at once at most, 1 to 1024. Default 16. While commits wait
+    /// for each other, the log tries whether they wait less with more writes in flight or with fewer, and
+    /// goes by that: on a networked volume it finds many, on a disk that does one after another one.
+    /// Methods that need a barrier have one write in flight, and so has `dsync` through the page cache:
+    /// of several there, one may get another's error, and the failed one report success.
     pub fn max_in_flight_writes(mut self, count: usize) -> Self {
         self.max_in_flight_writes = count.max(1);
         self

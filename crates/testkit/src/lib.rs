@@ -40,8 +40,8 @@ mod runtime;
 pub mod skip;
 
 pub use disk::{
-    Call, Counters, FailingCalls, Failure, Fault, FaultCounts, FaultKind, Left, Misread, Refusal,
-    SectorFault, SimDisk, SimOptions, Snapshot, Survival,
+    Call, Counters, Delays, FailingCalls, Failure, Fault, FaultCounts, FaultKind, Left, Misread,
+    Refusal, SectorFault, SimDisk, SimOptions, Snapshot, Survival,
 };
 pub use rng::Rng;
 #[cfg(shuttle)]

@@ -228,6 +228,9 @@ impl Engine {
         wakeups.writer |= set_deadline(&mut state, at.end, policy, now);
         match policy.level() {
             Some(level) => {
+                if level == WaitLevel::Force {
+                    state.pipeline.commit_came(at.end, now);
+                }
                 self.wait_until_locked(state, wakeups, at.end, level)?;
                 let took = self.runtime().now().saturating_sub(now);
                 self.metrics.committed(policy, took);
@@ -243,7 +246,12 @@ impl Engine {
     pub(crate) fn force(&self, end: Lsn) -> Result<Guarantee> {
         if self.durable() < end {
             self.check()?;
-            self.wait_until_timed(end, WaitLevel::Force)?;
+            let now = self.runtime().now();
+            let mut state = self.state();
+            state.pipeline.commit_came(end, now);
+            self.wait_until_locked(state, Wakeups::default(), end, WaitLevel::Force)?;
+            let took = self.runtime().now().saturating_sub(now);
+            self.metrics.waited(took);
         }
         Ok(self.config.force.guarantee)
     }

@@ -224,7 +224,7 @@ impl Engine {
             if forces && numbers.sync.is_none() {
                 self.metrics.counted.forces.add_locked(1);
             }
-            let outcome = state.pipeline.write_done(job);
+            let outcome = state.pipeline.write_done(job, at);
             if numbers.sync.is_none() {
                 running.end(&mut state);
             }

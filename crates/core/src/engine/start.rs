@@ -13,8 +13,8 @@ use crate::options::Options;
 use crate::read::view::View;
 use crate::state::State;
 use crate::state::buffers::Buffers;
-use crate::state::limits::InFlightLimits;
 use crate::state::log_buffer::LogBuffer;
+use crate::state::overlap::Overlap;
 use crate::state::pipeline::{Durability, Identity, WritePipeline};
 use crate::state::segment_queue::SegmentQueue;
 use crate::storage::builder::Spare;
@@ -128,9 +128,8 @@ impl Engine {
             barrier_is_durable,
             end.anchor,
             end.stamp,
+            Overlap::here(force.plan, filling == Filling::Never, &options),
         );
-        let relocates = filling == Filling::Never;
-        let limits = InFlightLimits::of(force.plan, relocates, &options);
         let membership = options.shared().map(|shared| {
             let files = OpenFiles::new(&shared.open_logs);
             found.segments.report_to(files.clone());
@@ -140,7 +139,7 @@ impl Engine {
         let buffers = Buffers::new(
             max_batch,
             longest_unit as usize,
-            options.buffer_size / max_batch + limits.max_writes,
+            options.buffer_size / max_batch + options.max_in_flight_writes.min(4),
             membership.as_ref().map(|m| m.shared.memory.clone()),
         );
         let state = State::new(
@@ -154,7 +153,6 @@ impl Engine {
             ),
             pipeline,
             Durability::new(force.plan, guarantee),
-            limits,
         );
         // Moved out of the options, so that a close can drop it and what it owns.
         let owner = OwnerCallback::new(options.on_checkpoint_due.take());

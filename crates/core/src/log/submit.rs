@@ -215,6 +215,9 @@ impl Engine {
         if policy == Policy::Force {
             state.deadlines.oldest_submission.get_or_insert(now);
         }
+        if policy == Policy::Force {
+            state.pipeline.commit_came(at.end, now);
+        }
         if let Some(level) = policy.level() {
             state.pipeline.request(level, at.end);
             wakeups.writer |= Wake::WriterForSubmission.if_needed(state.lacks_leader());

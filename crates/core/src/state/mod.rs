@@ -8,8 +8,8 @@ pub(crate) mod buffers;
 pub(crate) mod completions;
 pub(crate) mod deadlines;
 pub(crate) mod lifecycle;
-pub(crate) mod limits;
 pub(crate) mod log_buffer;
+pub(crate) mod overlap;
 pub(crate) mod pipeline;
 pub(crate) mod reservations;
 pub(crate) mod schedule;
@@ -21,7 +21,6 @@ use batch::BatchBuilder;
 use completions::Completions;
 use deadlines::Deadlines;
 use lifecycle::Lifecycle;
-use limits::InFlightLimits;
 use log_buffer::LogBuffer;
 use logforce_format::frame::{FRAME_HEADER_LEN, frame_len};
 use logforce_format::{BatchKind, Lsn, MAX_RECORD_LEN};
@@ -41,7 +40,6 @@ pub(crate) struct State {
     pub(crate) pipeline: WritePipeline,
     /// What makes a write durable with this method.
     pub(crate) durability: Durability,
-    pub(crate) limits: InFlightLimits,
     pub(crate) deadlines: Deadlines,
     pub(crate) completions: Completions,
     pub(crate) lifecycle: Lifecycle,
@@ -68,7 +66,6 @@ impl State {
         segments: SegmentQueue,
         pipeline: WritePipeline,
         durability: Durability,
-        limits: InFlightLimits,
     ) -> Self {
         let mut state = State {
             buffer,
@@ -76,7 +73,6 @@ impl State {
             reservations: Reservations::default(),
             pipeline,
             durability,
-            limits,
             deadlines: Deadlines::new(),
             completions: Completions::default(),
             lifecycle: Lifecycle::default(),

@@ -2,12 +2,14 @@
 
 use crate::policy::WaitLevel;
 use crate::state::batch::BatchBuilder;
+use crate::state::overlap::{Overlap, Share};
 use crate::storage::load::Load;
 use crate::storage::segment::Segment;
 use logforce_device::{Barrier, ForceBy, Guarantee, Plan};
 use logforce_format::{Anchor, BatchHeader, Epoch, LogId, Lsn, planted, seal};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What makes a write durable with this method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +85,7 @@ struct InFlightWrite {
     /// LSN moves only as far as it was requested meanwhile.
     quiet: bool,
     done: bool,
+    share: Share,
 }
 
 /// The barrier in flight.
@@ -181,6 +184,8 @@ pub(crate) struct WritePipeline {
     requests: Requests,
     pub(crate) jobs: Jobs,
     pub(crate) stamps: Stamps,
+    /// How many writes may be in flight.
+    pub(crate) overlap: Overlap,
 }
 
 impl WritePipeline {
@@ -191,6 +196,7 @@ impl WritePipeline {
         barrier_is_durable: bool,
         anchor: Anchor,
         stamp: Lsn,
+        overlap: Overlap,
     ) -> Self {
         let boundary = BatchBoundary {
             anchor,
@@ -215,6 +221,7 @@ impl WritePipeline {
             requests: Requests::default(),
             jobs: Jobs::default(),
             stamps: Stamps::default(),
+            overlap,
         }
     }
 
@@ -267,6 +274,14 @@ impl WritePipeline {
             && self.in_flight.is_empty()
             && self.pending_sync.is_none()
             && self.unforced.is_empty()
+    }
+
+    /// A commit of everything below `end` came at `now` by the log's clock, and waits for a write
+    /// unless one in flight takes it along.
+    pub(crate) fn commit_came(&mut self, end: Lsn, now: Duration) {
+        if end > self.sealed() {
+            self.overlap.came(now);
+        }
     }
 
     /// Requests that everything below `end` reach `level`.
@@ -366,6 +381,13 @@ impl WritePipeline {
             for batch in &*batches {
                 add(&mut segments, &batch.segment);
             }
+            let share = match kind {
+                WriteKind::Barrier(_) => self.overlap.begin_barrier(),
+                _ => {
+                    let bytes = batches.iter().map(BatchBuilder::extent).sum();
+                    self.overlap.begin(bytes)
+                }
+            };
             self.next_job(|pipeline, job| {
                 pipeline.in_flight.push_back(InFlightWrite {
                     job,
@@ -376,6 +398,7 @@ impl WritePipeline {
                     after: pipeline.watermarks.sealed,
                     quiet,
                     done: false,
+                    share,
                 });
             })
         });
@@ -430,8 +453,8 @@ impl WritePipeline {
         self.watermarks.sealed.open = batch.open_from.is_some();
     }
 
-    /// Registers that the writes of the job `job` are done.
-    pub(crate) fn write_done(&mut self, job: u32) -> JobOutcome {
+    /// Registers that the writes of the job `job` are done, at `now` by the log's clock.
+    pub(crate) fn write_done(&mut self, job: u32, now: Duration) -> JobOutcome {
         let mut outcome = JobOutcome::default();
         let write = self.in_flight.iter_mut().find(|f| f.job == job);
         if let Some(write) = write {
@@ -441,6 +464,7 @@ impl WritePipeline {
             self.watermarks.written = write.after;
             self.stamps.batches += write.batches;
             outcome.jobs.push(write.job);
+            self.overlap.acknowledged(write.share, now);
             match write.kind {
                 WriteKind::Each { .. } => {
                     self.watermarks.safe = write.end;

@@ -75,10 +75,8 @@ impl State {
     }
 
     fn may_be_in_flight(&self) -> bool {
-        match self.pipeline.in_flight_writes() {
-            0 => true,
-            n => n < self.limits.max_writes && self.buffer.staged() >= self.limits.threshold,
-        }
+        let (writes, staged) = (self.pipeline.in_flight_writes(), self.buffer.staged());
+        self.pipeline.overlap.allows(writes, staged)
     }
 
     fn barrier(&self) -> Barrier {
@@ -189,8 +187,8 @@ mod tests {
     use super::*;
     use crate::state::buffers::Buffers;
     use crate::state::completions::Completion;
-    use crate::state::limits::InFlightLimits;
     use crate::state::log_buffer::LogBuffer;
+    use crate::state::overlap::Overlap;
     use crate::state::pipeline::{Identity, WritePipeline};
     use crate::state::segment_queue::SegmentQueue;
     use crate::storage::segment::Segment;
@@ -242,12 +240,15 @@ mod tests {
                 Buffers::new(MAX_BATCH, UNIT as usize, 1, None),
             ),
             SegmentQueue::new(segment, VecDeque::new(), first, Lsn(u64::MAX / 2), 1 << 20),
-            WritePipeline::new(identity, Guarantee::PowerLoss, true, anchor, first),
+            WritePipeline::new(
+                identity,
+                Guarantee::PowerLoss,
+                true,
+                anchor,
+                first,
+                Overlap::new((2, 2), 2, 0),
+            ),
             Durability::Each { through: true },
-            InFlightLimits {
-                max_writes: 1,
-                threshold: 0,
-            },
         )
     }
 
@@ -303,14 +304,15 @@ mod tests {
         state.pipeline.request(WaitLevel::Force, state.tail());
         let job = state.take().unwrap();
         assert!(!needs_writer(&state), "in flight");
-        let outcome = state.pipeline.write_done(job.numbers.write.unwrap());
+        let outcome = state
+            .pipeline
+            .write_done(job.numbers.write.unwrap(), Duration::ZERO);
         assert!(state.needs_writer(&outcome, AWAKE));
     }
 
     #[test]
     fn readers_learn_of_a_void_range_when_its_batch_is_durable() {
         let mut state = empty();
-        state.limits.max_writes = 2;
         let voided = state.tail();
         stage(&mut state, 100);
         state.pipeline.request(WaitLevel::Force, state.tail());
@@ -320,10 +322,10 @@ mod tests {
         state.pipeline.request(WaitLevel::Force, end);
         let second = state.take().unwrap().numbers.write.unwrap();
         // What is voided is durable, what voids it is not: a crash would show the records again.
-        let outcome = state.pipeline.write_done(first);
+        let outcome = state.pipeline.write_done(first, Duration::ZERO);
         assert_eq!(outcome.durable, Some(voids));
         assert_eq!(state.pipeline.take_durable_voids(), []);
-        state.pipeline.write_done(second);
+        state.pipeline.write_done(second, Duration::ZERO);
         assert_eq!(state.pipeline.take_durable_voids(), [(voided, voids)]);
         assert_eq!(state.pipeline.take_durable_voids(), []);
     }
@@ -356,7 +358,9 @@ mod tests {
         assert!(!needs_writer(&state), "not forced yet");
         state.pipeline.request(WaitLevel::Force, end);
         let job = state.take().unwrap();
-        let outcome = state.pipeline.write_done(job.numbers.write.unwrap());
+        let outcome = state
+            .pipeline
+            .write_done(job.numbers.write.unwrap(), Duration::ZERO);
         assert!(state.needs_writer(&outcome, AWAKE));
     }
 

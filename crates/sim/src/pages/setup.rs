@@ -81,6 +81,7 @@ fn log_options(rng: &mut Rng, disk: &SimOptions, page: u64) -> LogOptions {
         .idle_stamp(Duration::from_micros(rng.pick(&[100, 2_000, 50_000])))
         .max_spare_segments(rng.below(3) as usize)
         .max_in_flight_writes(1 + rng.below(4) as usize)
+        .in_flight_at_first(4)
         .pipeline_threshold(rng.pick(&[1, 4096, 65_536]))
         .live_stats(false)
 }

@@ -42,6 +42,7 @@ fn random_options(rng: &mut Rng, disk: &SimOptions) -> (Options, u64) {
         .idle_stamp(Duration::from_micros(rng.pick(&[100, 2_000, 50_000])))
         .max_spare_segments(rng.below(3) as usize)
         .max_in_flight_writes(1 + rng.below(4) as usize)
+        .in_flight_at_first(4)
         .pipeline_threshold(rng.pick(&[1, 4096, 65_536]))
         .live_stats(rng.one_in(2));
     (options, segment_size)

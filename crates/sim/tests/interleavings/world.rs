@@ -57,6 +57,7 @@ pub fn options() -> Options {
         .buffer_size(16 << 10)
         .pipeline_threshold(1)
         .max_in_flight_writes(3)
+        .in_flight_at_first(3)
         .idle_stamp(Duration::MAX)
         .live_stats(false)
         .method(Method::DirectDsync)

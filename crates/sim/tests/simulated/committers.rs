@@ -219,6 +219,7 @@ fn run(seed: u64) {
         .max_batch(128 << 10)
         .buffer_size(256 << 10)
         .max_in_flight_writes(1 + rng.below(4) as usize)
+        .in_flight_at_first(4)
         // Mostly far too little, so that writes are in flight together and complete in any order.
         .pipeline_threshold(rng.pick(&[1, 1, 4096, 65_536]))
         .method(rng.pick(&methods))

@@ -20,6 +20,7 @@ mod live;
 mod lost_behind;
 mod meta;
 mod outside;
+mod overlap;
 mod pins;
 mod policies;
 mod recovery;

@@ -198,7 +198,9 @@ fn options(rng: &mut Rng, disk: &SimOptions) -> Options {
     }
     let options = small().method(method).require(Guarantee::Nothing);
     let options = options.max_batch(16 << 10);
-    options.max_in_flight_writes(1 + rng.below(4) as usize)
+    options
+        .in_flight_at_first(4)
+        .max_in_flight_writes(1 + rng.below(4) as usize)
 }
 
 /// One boot: the log is opened a few times, written, closed or failed; replicas look on. Answers

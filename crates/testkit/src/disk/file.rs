@@ -8,6 +8,7 @@ use super::plan::{Fault, Misread};
 use super::queue::SimQueue;
 use super::sector_faults::SectorFault;
 use super::state::InFlight;
+use logforce_device::sync::AtomicU32;
 use logforce_device::{Barrier, Completion, File, ReadSource, Ticket, Write, WriteQueue, failure};
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -56,6 +57,24 @@ impl SimFile {
             )));
         }
         Ok(())
+    }
+
+    /// Waits for as long as a slow disk takes for a write.
+    fn take_time(&self) {
+        let now = self.at.runtime.now();
+        let ends = match self.at.disk.lock().serve(now) {
+            Some(ends) => ends,
+            None => return,
+        };
+        let word = AtomicU32::new(0);
+        loop {
+            let now = self.at.runtime.now();
+            if now >= ends {
+                break;
+            }
+            self.at.runtime.wait(&word, 0, Some(ends - now));
+        }
+        self.at.disk.lock().serving -= 1;
     }
 
     fn try_submit(&self, write: &Write) -> io::Result<u64> {
@@ -230,6 +249,7 @@ impl File for SimFile {
         match self.try_submit(&write) {
             Err(e) => Ticket::ready(write.buf, Err(e)),
             Ok(id) => {
+                self.take_time();
                 let result = self.try_complete(id);
                 Ticket::ready(write.buf, result)
             }

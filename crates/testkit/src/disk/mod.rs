@@ -16,7 +16,7 @@ mod survive;
 pub use counts::{FaultCounts, FaultKind};
 pub use failing_calls::{Call, FailingCalls, Refusal};
 pub use names::Left;
-pub use options::SimOptions;
+pub use options::{Delays, SimOptions};
 pub use plan::{Counters, Failure, Fault, Misread, Survival};
 pub use sector_faults::SectorFault;
 
@@ -208,6 +208,11 @@ impl SimDisk {
     /// Writes that were submitted and not completed, in this boot.
     pub fn max_in_flight_writes(&self) -> usize {
         self.lock().in_flight.len()
+    }
+
+    /// How many writes of a slow disk began beside none, one, two... others, in all.
+    pub fn begun_beside(&self) -> Vec<u64> {
+        self.lock().begun_beside.clone()
     }
 
     /// The options in force.

@@ -1,5 +1,15 @@
 use crate::Rng;
 use logforce_device::{BlockDevice, DirectAlignment, Facts, FilesystemKind, Platform, WriteCache};
+use std::time::Duration;
+
+/// How long a disk takes for a write whose `submit` blocks, in simulated time.
+#[derive(Debug, Clone, Copy)]
+pub struct Delays {
+    /// One alone.
+    pub write: Duration,
+    /// So many are served at once; others wait their turn.
+    pub depth: usize,
+}
 
 /// What kind of disk and filesystem a [`SimDisk`](crate::SimDisk) is.
 #[derive(Debug, Clone)]
@@ -29,6 +39,8 @@ pub struct SimOptions {
     pub isolate_flush: bool,
     /// `submit` does the write and hands over a finished ticket, as blocking backends do.
     pub blocking: bool,
+    /// What a write takes, where `submit` blocks. `None`: as good as nothing.
+    pub delays: Option<Delays>,
     /// Barriers and through writes report success and leave the bytes in the volatile cache:
     /// a disk that lies. Its facts do not show that.
     pub lie: bool,
@@ -54,6 +66,7 @@ impl Default for SimOptions {
             capacity: None,
             isolate_flush: true,
             blocking: false,
+            delays: None,
             lie: false,
             torn_renames: false,
             log_lines: 300,

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A write between `submit` and `complete`.
 #[derive(Clone)]
@@ -57,6 +58,11 @@ pub(super) struct State {
     pub barrier_failed: bool,
     /// Calls of this boot that fail for a while.
     pub failing_calls: Vec<FailingCalls>,
+    /// When each of the places is free in which a slow disk serves a write.
+    pub free: Vec<Duration>,
+    /// Slow writes that are under way, and how many others each began beside, by number.
+    pub serving: usize,
+    pub begun_beside: Vec<u64>,
     /// How many checks run now during which none of them fails.
     pub exempt: u64,
     /// The last operation or read of this boot that was made to fail.
@@ -98,8 +104,25 @@ impl State {
             failed: String::new(),
             barrier_failed: false,
             failing_calls: Vec::new(),
+            free: Vec::new(),
+            serving: 0,
+            begun_beside: Vec::new(),
             exempt: 0,
         }
+    }
+
+    /// A slow disk begins with a write at `now`. Returns when it ends; `None` where it takes no time.
+    pub fn serve(&mut self, now: Duration) -> Option<Duration> {
+        let delays = self.options.delays?;
+        if self.begun_beside.len() <= self.serving {
+            self.begun_beside.resize(self.serving + 1, 0);
+        }
+        self.begun_beside[self.serving] += 1;
+        self.serving += 1;
+        self.free.resize(delays.depth.max(1), Duration::ZERO);
+        let place = self.free.iter_mut().min()?;
+        *place = now.max(*place) + delays.write;
+        Some(*place)
     }
 
     pub fn next_number(&mut self) -> u64 {

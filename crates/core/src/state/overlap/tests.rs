@@ -1,0 +1,215 @@
+//! Against a model of committers and a device, event by event.
+
+use super::*;
+use logforce_device::Method;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// A device, and threads that commit one record after the other.
+struct Model {
+    threads: usize,
+    /// What a write takes alone.
+    write: Duration,
+    /// How many the device serves at once.
+    depth: usize,
+    /// By how much each other one that is in flight makes a write slower: for 1.0 twice as slow.
+    beside: f64,
+    /// Until a thread commits again, at most.
+    think: Duration,
+}
+
+const MS: Duration = Duration::from_millis(1);
+
+/// What the last quarter of a run showed.
+#[derive(Debug)]
+struct Seen {
+    p50: Duration,
+    per_second: f64,
+    /// Most of the time.
+    limit: usize,
+    /// The share of writes that began beside another.
+    beside: f64,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Commits,
+    /// The write of that number is done.
+    Done(usize),
+}
+
+struct InFlight {
+    share: Share,
+    came: Vec<Duration>,
+    done: bool,
+}
+
+impl Model {
+    fn run(&self, most: usize, time: Duration) -> Seen {
+        let mut overlap = Overlap::new((1, 4), most, 64 << 10);
+        let mut random = 1u64;
+        let mut events = BinaryHeap::new();
+        for n in 0..self.threads {
+            events.push(Reverse((Duration::from_micros(n as u64), Event::Commits)));
+        }
+        let mut free = vec![Duration::ZERO; self.depth];
+        let mut staged: Vec<Duration> = Vec::new();
+        let mut in_flight: VecDeque<InFlight> = VecDeque::new();
+        let (mut first, mut next) = (0, 0);
+        let (mut took, mut limits, mut beside, mut writes) = (vec![], [0; 65], 0, 0);
+        while let Some(Reverse((now, event))) = events.pop() {
+            if now > time {
+                break;
+            }
+            let is_last = now > time * 3 / 4;
+            match event {
+                Event::Commits => {
+                    overlap.came(now);
+                    staged.push(now);
+                }
+                Event::Done(number) => in_flight[number - first].done = true,
+            }
+            while in_flight.front().is_some_and(|w| w.done) {
+                let write = in_flight.pop_front().unwrap();
+                first += 1;
+                overlap.acknowledged(write.share, now);
+                for came in write.came {
+                    if is_last {
+                        took.push(now - came);
+                    }
+                    random = random.wrapping_mul(6364136223846793005).wrapping_add(1);
+                    let think = self.think.mul_f64((random >> 40) as f64 / (1 << 24) as f64);
+                    events.push(Reverse((now + think, Event::Commits)));
+                }
+            }
+            let bytes = staged.len() * 200;
+            if !staged.is_empty() && overlap.allows(in_flight.len(), bytes) {
+                let place = free.iter_mut().min().unwrap();
+                let slower = 1.0 + self.beside * in_flight.len() as f64;
+                *place = now.max(*place) + self.write.mul_f64(slower);
+                events.push(Reverse((*place, Event::Done(next))));
+                next += 1;
+                if is_last {
+                    limits[overlap.small.limit()] += 1;
+                    writes += 1;
+                    beside += usize::from(!in_flight.is_empty());
+                }
+                in_flight.push_back(InFlight {
+                    share: overlap.begin(bytes),
+                    came: std::mem::take(&mut staged),
+                    done: false,
+                });
+            }
+        }
+        took.sort();
+        Seen {
+            p50: took[took.len() / 2],
+            per_second: took.len() as f64 / (time / 4).as_secs_f64(),
+            limit: (0..65).max_by_key(|n| limits[*n]).unwrap(),
+            beside: f64::from(beside as u32) / f64::from(writes as u32),
+        }
+    }
+}
+
+/// A networked volume: each commit waits for hardly more than its own write.
+#[test]
+fn on_a_device_that_serves_many_at_once_commits_wait_for_their_own_write() {
+    for (threads, write) in [(2, 1), (16, 1), (64, 1), (16, 5), (64, 5), (256, 5)] {
+        let model = Model {
+            threads,
+            write: write * MS,
+            depth: 32,
+            beside: 0.0,
+            think: MS / 10,
+        };
+        let time = write * 8000 * MS;
+        let (seen, one) = (model.run(16, time), model.run(1, time));
+        let what = format!("{threads} threads, {write} ms: {seen:?} {one:?}");
+        assert!(seen.p50 < model.write.mul_f64(1.2), "{what}");
+        assert!(seen.per_second > 1.4 * one.per_second, "{what}");
+    }
+}
+
+#[test]
+fn on_a_device_that_serves_one_after_another_one_write_is_in_flight() {
+    for threads in [2, 16, 64, 256] {
+        let model = Model {
+            threads,
+            write: MS,
+            depth: 1,
+            beside: 0.0,
+            think: MS / 20,
+        };
+        let (seen, one) = (model.run(16, 8000 * MS), model.run(1, 8000 * MS));
+        let what = format!("{threads} threads: {seen:?} {one:?}");
+        assert_eq!(seen.limit, 1, "{what}");
+        assert!(seen.beside < 0.1, "{what}");
+        assert!(seen.per_second > 0.98 * one.per_second, "{what}");
+    }
+}
+
+/// As on btrfs: two take more than twice as long as one.
+#[test]
+fn where_writes_hinder_each_other_one_is_in_flight() {
+    let model = Model {
+        threads: 16,
+        write: MS,
+        depth: 32,
+        beside: 3.0,
+        think: MS / 10,
+    };
+    let seen = model.run(16, 8000 * MS);
+    assert_eq!(seen.limit, 1, "{seen:?}");
+    assert!(seen.beside < 0.02, "{seen:?}");
+}
+
+#[test]
+fn one_thread_is_never_tried_with_more() {
+    let model = Model {
+        threads: 1,
+        write: MS,
+        depth: 32,
+        beside: 0.0,
+        think: MS / 10,
+    };
+    let seen = model.run(16, 2000 * MS);
+    assert_eq!((seen.limit, seen.beside), (1, 0.0));
+}
+
+/// The limit follows a load that changes, and a device that does.
+#[test]
+fn a_device_that_changes_is_found_out() {
+    let mut overlap = Overlap::new((8, 8), 16, usize::MAX);
+    let mut now = Duration::ZERO;
+    // Eight in flight at a device that does one after another now.
+    let mut in_flight: VecDeque<Share> = VecDeque::new();
+    for _ in 0..20_000 {
+        overlap.came(now);
+        overlap.came(now);
+        while overlap.allows(in_flight.len(), 4096) {
+            in_flight.push_back(overlap.begin(4096));
+            overlap.came(now);
+        }
+        now += MS;
+        let share = in_flight.pop_front().unwrap();
+        overlap.acknowledged(share, now);
+    }
+    assert!(overlap.small.limit() <= 2, "{}", overlap.small.limit());
+}
+
+#[test]
+fn through_the_cache_one_write_is_in_flight() {
+    let options = Options::new().max_in_flight_writes(4);
+    let at_first = |method: Method, relocates| {
+        let overlap = Overlap::here(method.plan(), relocates, &options);
+        (overlap.small.limit(), overlap.large.limit())
+    };
+    assert_eq!(at_first(Method::DirectDsync, false), (1, 4));
+    assert_eq!(at_first(Method::DirectDsync, true), (1, 1));
+    assert_eq!(at_first(Method::Dsync, false), (1, 1));
+    let mut one = Overlap::here(Method::Dsync.plan(), false, &options);
+    one.came(MS);
+    one.begin(4096);
+    one.came(MS);
+    assert!(!one.allows(1, 1 << 20));
+}

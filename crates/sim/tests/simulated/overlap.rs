@@ -1,0 +1,98 @@
+//! How many writes are in flight follows the device: simulated disks that take their time, and many
+//! threads that commit.
+
+use crate::common::opened;
+use logforce_core::Options;
+use logforce_device::Runtime;
+use logforce_testkit::{Delays, SimDisk, SimOptions, SimRuntime};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What threads that commit one record after the other saw of a disk.
+struct Seen {
+    /// The median of the commits in the second half of the time.
+    p50: Duration,
+    /// How many there were then.
+    commits: usize,
+    /// How many writes began beside none, one, two... others then.
+    beside: Vec<u64>,
+}
+
+fn commits(delays: Delays, threads: usize, time: Duration, options: Options) -> Seen {
+    let disk = SimDisk::new(
+        SimOptions {
+            blocking: true,
+            delays: Some(delays),
+            ..SimOptions::default()
+        },
+        1,
+    );
+    SimRuntime::run(1, |rt| {
+        let log = opened(&disk, rt, options.segment_size(64 << 20).live_stats(false));
+        let (half, end) = (rt.now() + time / 2, rt.now() + time);
+        let took = Arc::new(Mutex::new(Vec::new()));
+        let mut running = Vec::new();
+        for _ in 0..threads {
+            let (log, own, took) = (log.clone(), rt.clone(), took.clone());
+            let body = move || {
+                while own.now() < end {
+                    let began = own.now();
+                    log.commit(&[7; 128]).expect("nothing fails");
+                    let waited = own.now() - began;
+                    if began >= half {
+                        took.lock().unwrap().push(waited);
+                    }
+                }
+            };
+            running.push(rt.spawn("committer", Box::new(body)).unwrap());
+        }
+        rt.sleep(time / 2);
+        let before = disk.begun_beside();
+        for thread in running {
+            thread.join().unwrap();
+        }
+        let mut beside = disk.begun_beside();
+        for (now, before) in beside.iter_mut().zip(before) {
+            *now -= before;
+        }
+        let mut took = std::mem::take(&mut *took.lock().unwrap());
+        took.sort();
+        log.close().unwrap();
+        Seen {
+            p50: took[took.len() / 2],
+            commits: took.len(),
+            beside,
+        }
+    })
+}
+
+/// A networked volume: a commit waits for hardly more than its own write.
+#[test]
+fn a_disk_that_serves_many_at_once_gets_many() {
+    for write in [1, 5] {
+        let (write, threads) = (Duration::from_millis(write), 16);
+        let delays = Delays { write, depth: 32 };
+        let seen = commits(delays, threads, 600 * write, Options::new());
+        let one = Options::new().max_in_flight_writes(1);
+        let one = commits(delays, threads, 100 * write, one);
+        assert!(seen.p50 <= write.mul_f64(1.25), "{threads}: {:?}", seen.p50);
+        assert!(
+            seen.commits > 8 * one.commits,
+            "{} {}",
+            seen.commits,
+            one.commits
+        );
+    }
+}
+
+/// Where one write waits for the other in the device, a second one gains nothing.
+#[test]
+fn a_disk_that_serves_one_after_another_gets_one() {
+    for threads in [2, 16] {
+        let write = Duration::from_millis(1);
+        let delays = Delays { write, depth: 1 };
+        let seen = commits(delays, threads, 1000 * write, Options::new());
+        let all: u64 = seen.beside.iter().sum();
+        assert!(all - seen.beside[0] <= all / 10, "{:?}", seen.beside);
+    }
+}
