@@ -58,7 +58,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "barrier-covers-what-came-later",
         "1: a barrier covers what was written while it ran",
     )
-    .found_by(1928),
+    .found_by(3134),
     bug(
         "hole-under-watermark",
         "1: the watermark passes a write that has not completed",
@@ -110,12 +110,12 @@ pub const SIMULATION: &[KnownBug] = &[
         "resumption-ignored",
         "2, 10: what an opening gave up comes back",
     )
-    .found_by(31),
+    .found_by(49),
     bug(
         "cache-believed",
         "4: what a failed barrier left in the cache only is believed",
     )
-    .found_by(138),
+    .found_by(111),
     bug(
         "tail-not-forced",
         "10: what was recovered is lost by the next crash",

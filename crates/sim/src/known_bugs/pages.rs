@@ -7,7 +7,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "page-before-log",
         "a page is written before its commit is durable in the log",
-    ).found_by(23),
+    ).found_by(40),
     bug(
         "data-file-unsynced",
         "the log is truncated before the data file is synced",
@@ -88,7 +88,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "cow-places-published-late",
         "a snapshot of what is in flight changes when it is written",
-    ).found_by(1062),
+    ).found_by(62),
     bug(
         "cow-rolled-back-kept",
         "a commit that was refused for lack of space is shown",
