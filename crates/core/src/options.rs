@@ -301,7 +301,8 @@ impl Options {
         self
     }
 
-    /// How many writes may be in flight before anything is measured.
+    /// How many writes may be in flight before anything is measured; 0: one, which waits for the commits
+    /// that were acknowledged last to come again.
     #[doc(hidden)]
     pub fn in_flight_at_first(mut self, writes: usize) -> Self {
         self.in_flight_at_first = Some(writes);

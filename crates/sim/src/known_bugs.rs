@@ -47,23 +47,23 @@ pub const SIMULATION: &[KnownBug] = &[
         "4: a failed barrier counts as done",
     )
     .found_by(5),
-    bug("failed-write-forgotten", "4: a failed write counts as done").found_by(3),
+    bug("failed-write-forgotten", "4: a failed write counts as done").found_by(6),
     bug("poison-forgotten", "4: the log goes on after a failure").found_by(1),
     bug(
         "unforced-neighbour",
         "1: a write through after an unforced one counts as a force",
     )
-    .found_by(3),
+    .found_by(1),
     bug(
         "barrier-covers-what-came-later",
         "1: a barrier covers what was written while it ran",
     )
-    .found_by(3134),
+    .found_by(77),
     bug(
         "hole-under-watermark",
         "1: the watermark passes a write that has not completed",
     )
-    .found_by(165),
+    .found_by(120),
     bug(
         "guarantee-overstated",
         "1, 6: what is only written is said to survive loss of power",
@@ -73,12 +73,12 @@ pub const SIMULATION: &[KnownBug] = &[
         "first-write-overstated",
         "1, 6: what is written to blocks that were never written is said to survive a crash of the system",
     )
-    .found_by(10963),
+    .found_by(1174),
     bug(
         "unwritten-by-any-method",
         "1: a method without a force goes on in a segment that was only reserved",
     )
-    .found_by(112),
+    .found_by(38),
     bug(
         "stamp-of-a-weak-method",
         "3: a stamp says more than is durable",
@@ -89,7 +89,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "9, 11: the scan at opening starts above what is durable",
     )
     .found_by(13),
-    bug("stamps-not-searched", "3: damage passes for a torn tail").found_by(535),
+    bug("stamps-not-searched", "3: damage passes for a torn tail").found_by(115),
     bug("payload-checksum-ignored", "2: a torn payload is accepted").found_by(0),
     bug(
         "chain-unchecked",
@@ -100,7 +100,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "stale-epoch-accepted",
         "2: a batch of an opening that was given up is accepted",
     )
-    .found_by(45),
+    .found_by(7),
     bug(
         "torn-append-kept",
         "2: parts of an append that was never finished stay in the log",
@@ -115,12 +115,12 @@ pub const SIMULATION: &[KnownBug] = &[
         "cache-believed",
         "4: what a failed barrier left in the cache only is believed",
     )
-    .found_by(111),
+    .found_by(6),
     bug(
         "tail-not-forced",
         "10: what was recovered is lost by the next crash",
     )
-    .found_by(346),
+    .found_by(1),
     bug("void-not-forced", "10: what was voided is there again").found_by(0),
     bug(
         "void-not-listed",
@@ -185,7 +185,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "marker-ignored",
         "10: what was given up comes back where the segment in which the log went on is lost",
     )
-    .found_by(909),
+    .found_by(383),
     bug(
         "given-up-is-reused",
         "3: what was given up at damage is written over",

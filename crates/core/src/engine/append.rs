@@ -231,7 +231,7 @@ impl Engine {
                 if level == WaitLevel::Force {
                     state.pipeline.commit_came(at.end, now);
                 }
-                self.wait_until_locked(state, wakeups, at.end, level)?;
+                self.wait_until_locked(state, wakeups, at.end, level, now)?;
                 let took = self.runtime().now().saturating_sub(now);
                 self.metrics.committed(policy, took);
             }
@@ -249,7 +249,7 @@ impl Engine {
             let now = self.runtime().now();
             let mut state = self.state();
             state.pipeline.commit_came(end, now);
-            self.wait_until_locked(state, Wakeups::default(), end, WaitLevel::Force)?;
+            self.wait_until_locked(state, Wakeups::default(), end, WaitLevel::Force, now)?;
             let took = self.runtime().now().saturating_sub(now);
             self.metrics.waited(took);
         }

@@ -82,8 +82,9 @@ impl Engine {
     /// Returns once everything below `end` has reached `level`. The calling thread leads a job
     /// itself if no job in progress covers `end`.
     pub(crate) fn wait_until(&self, end: Lsn, level: WaitLevel) -> Result<()> {
+        let now = self.runtime().now();
         let state = self.state();
-        self.wait_until_locked(state, Wakeups::default(), end, level)
+        self.wait_until_locked(state, Wakeups::default(), end, level, now)
     }
 
     /// As [`Engine::wait_until`], with the wait in the statistics.
@@ -95,13 +96,14 @@ impl Engine {
         Ok(())
     }
 
-    /// As [`Engine::wait_until`], with the state locked already.
+    /// As [`Engine::wait_until`], with the state locked already, a moment after `now`.
     pub(crate) fn wait_until_locked<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         mut wakeups: Wakeups,
         end: Lsn,
         level: WaitLevel,
+        mut now: Duration,
     ) -> Result<()> {
         // A poisoned log has dropped what was staged: its tail means nothing.
         if !self.poison.is_set() && end > state.tail() {
@@ -134,20 +136,29 @@ impl Engine {
                 return Err(e);
             }
             state.pipeline.request(level, end);
-            if let Some(job) = state.take() {
+            let gathers_until = state.pipeline.overlap.gathers_until();
+            let left = gathers_until.map(|until| until.saturating_sub(now));
+            if left == Some(Duration::ZERO) {
+                state.pipeline.overlap.stop_gathering();
+            }
+            if let Some(job) = state.take_or_gather() {
                 drop(state);
                 self.wake(std::mem::take(&mut wakeups));
                 self.lead(job)?;
             } else {
                 let event = self.event_to_wait_for(&mut state, end, level, &mut my_turn);
                 let seen = event.observe();
+                // The next leader: without it nobody would end the gathering.
+                let leads_next = std::ptr::eq(event, &self.events.next_leader);
+                let timeout = left.filter(|_| leads_next);
                 drop(state);
                 self.wake(std::mem::take(&mut wakeups));
-                event.wait(self.runtime(), seen, None, WaitFor::Commit);
+                event.wait(self.runtime(), seen, timeout, WaitFor::Commit);
             }
             if self.is_reached(level, end) {
                 return Ok(());
             }
+            now = self.runtime().now();
             state = self.state();
         }
     }
@@ -224,7 +235,7 @@ impl Engine {
             if forces && numbers.sync.is_none() {
                 self.metrics.counted.forces.add_locked(1);
             }
-            let outcome = state.pipeline.write_done(job, at);
+            let outcome = state.pipeline.write_done(job, at, took);
             if numbers.sync.is_none() {
                 running.end(&mut state);
             }

@@ -453,8 +453,9 @@ impl WritePipeline {
         self.watermarks.sealed.open = batch.open_from.is_some();
     }
 
-    /// Registers that the writes of the job `job` are done, at `now` by the log's clock.
-    pub(crate) fn write_done(&mut self, job: u32, now: Duration) -> JobOutcome {
+    /// Registers that the writes of the job `job` are done, at `now` by the log's clock; they `took` so
+    /// long.
+    pub(crate) fn write_done(&mut self, job: u32, now: Duration, took: Duration) -> JobOutcome {
         let mut outcome = JobOutcome::default();
         let write = self.in_flight.iter_mut().find(|f| f.job == job);
         if let Some(write) = write {
@@ -464,7 +465,7 @@ impl WritePipeline {
             self.watermarks.written = write.after;
             self.stamps.batches += write.batches;
             outcome.jobs.push(write.job);
-            self.overlap.acknowledged(write.share, now);
+            self.overlap.acknowledged(write.share, now, took);
             match write.kind {
                 WriteKind::Each { .. } => {
                     self.watermarks.safe = write.end;

@@ -26,8 +26,9 @@ pub(crate) struct Job {
 }
 
 impl State {
-    /// The job that callers have requested, if it can start now.
-    fn requested_job(&self) -> Option<WriteKind> {
+    /// The job that callers have requested, if it can start now. With `gathers`, not while it pays to
+    /// wait for more commits.
+    fn requested_job(&self, gathers: bool) -> Option<WriteKind> {
         let pipeline = &self.pipeline;
         let staged = self.buffer.has_staged();
         let barrier = staged && pipeline.requests_staged(WaitLevel::Barrier);
@@ -36,7 +37,7 @@ impl State {
             && pipeline.requests_staged(WaitLevel::Write)
             && !pipeline.has_undurable_write_in_flight();
         if barrier || force {
-            let kind = self.force_kind(barrier);
+            let kind = self.force_kind(barrier, gathers);
             // A caller that requested only a write does not wait for another caller's barrier.
             return kind.or((write && pipeline.has_pending_sync())
                 .then_some(WriteKind::Plain { forces: false }));
@@ -48,14 +49,14 @@ impl State {
         (alone && pipeline.requests_sync()).then(|| WriteKind::Barrier(self.barrier()))
     }
 
-    fn force_kind(&self, barrier: bool) -> Option<WriteKind> {
+    fn force_kind(&self, barrier: bool, gathers: bool) -> Option<WriteKind> {
         let pipeline = &self.pipeline;
         match self.durability {
             Durability::Each { through } if self.may_write_through(through || !barrier) => self
-                .may_be_in_flight()
+                .may_be_in_flight(gathers)
                 .then_some(WriteKind::Each { through }),
             Durability::Weak if !barrier => self
-                .may_be_in_flight()
+                .may_be_in_flight(gathers)
                 .then_some(WriteKind::Plain { forces: true }),
             _ => (pipeline.in_flight_writes() == 0 && !pipeline.has_pending_sync())
                 .then(|| WriteKind::Barrier(self.barrier())),
@@ -74,9 +75,10 @@ impl State {
             && self.buffer.staged_batches() <= MAX_THROUGH_BATCHES
     }
 
-    fn may_be_in_flight(&self) -> bool {
+    fn may_be_in_flight(&self, gathers: bool) -> bool {
         let (writes, staged) = (self.pipeline.in_flight_writes(), self.buffer.staged());
-        self.pipeline.overlap.allows(writes, staged)
+        let overlap = &self.pipeline.overlap;
+        overlap.allows(writes, staged) && !(gathers && overlap.gathers())
     }
 
     fn barrier(&self) -> Barrier {
@@ -95,7 +97,7 @@ impl State {
 
     /// Whether [`State::take`] would find a job.
     pub(crate) fn has_job(&self) -> bool {
-        self.requested_job().is_some()
+        self.requested_job(false).is_some()
     }
 
     /// Whether there is a job that the writer thread has to lead. If a committer waits to lead, the
@@ -111,7 +113,17 @@ impl State {
 
     /// Takes the job that callers have requested.
     pub(crate) fn take(&mut self) -> Option<Job> {
-        let kind = self.requested_job()?;
+        self.take_unless(false)
+    }
+
+    /// As [`State::take`], for a committer: not while it pays to wait for more commits. The caller then
+    /// waits no longer than to [`Overlap::gathers_until`](super::overlap::Overlap::gathers_until).
+    pub(crate) fn take_or_gather(&mut self) -> Option<Job> {
+        self.take_unless(true)
+    }
+
+    fn take_unless(&mut self, gathers: bool) -> Option<Job> {
+        let kind = self.requested_job(gathers)?;
         let batches = self.take_all();
         Some(self.launch(kind, batches, false))
     }
@@ -137,7 +149,7 @@ impl State {
         }
         let quiet = self.buffer.has_staged() || self.pipeline.written() > self.pipeline.durable();
         self.place_empty_batch(BatchKind::Stamp, None);
-        let kind = self.force_kind(false)?;
+        let kind = self.force_kind(false, false)?;
         let batches = self.take_all();
         Some(self.launch(kind, batches, quiet))
     }
@@ -304,9 +316,10 @@ mod tests {
         state.pipeline.request(WaitLevel::Force, state.tail());
         let job = state.take().unwrap();
         assert!(!needs_writer(&state), "in flight");
-        let outcome = state
-            .pipeline
-            .write_done(job.numbers.write.unwrap(), Duration::ZERO);
+        let outcome =
+            state
+                .pipeline
+                .write_done(job.numbers.write.unwrap(), Duration::ZERO, Duration::ZERO);
         assert!(state.needs_writer(&outcome, AWAKE));
     }
 
@@ -322,10 +335,14 @@ mod tests {
         state.pipeline.request(WaitLevel::Force, end);
         let second = state.take().unwrap().numbers.write.unwrap();
         // What is voided is durable, what voids it is not: a crash would show the records again.
-        let outcome = state.pipeline.write_done(first, Duration::ZERO);
+        let outcome = state
+            .pipeline
+            .write_done(first, Duration::ZERO, Duration::ZERO);
         assert_eq!(outcome.durable, Some(voids));
         assert_eq!(state.pipeline.take_durable_voids(), []);
-        state.pipeline.write_done(second, Duration::ZERO);
+        state
+            .pipeline
+            .write_done(second, Duration::ZERO, Duration::ZERO);
         assert_eq!(state.pipeline.take_durable_voids(), [(voided, voids)]);
         assert_eq!(state.pipeline.take_durable_voids(), []);
     }
@@ -358,9 +375,10 @@ mod tests {
         assert!(!needs_writer(&state), "not forced yet");
         state.pipeline.request(WaitLevel::Force, end);
         let job = state.take().unwrap();
-        let outcome = state
-            .pipeline
-            .write_done(job.numbers.write.unwrap(), Duration::ZERO);
+        let outcome =
+            state
+                .pipeline
+                .write_done(job.numbers.write.unwrap(), Duration::ZERO, Duration::ZERO);
         assert!(state.needs_writer(&outcome, AWAKE));
     }
 

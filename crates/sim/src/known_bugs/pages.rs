@@ -15,7 +15,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "failed-flush-forgotten",
         "a sync between two parts of a checkpoint fails, and counts as done",
-    ).found_by(4420),
+    ).found_by(59),
     bug(
         "log-truncated-early",
         "the log is truncated before the header says where redo begins",
@@ -120,7 +120,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "redo-looked-up-late",
         "a version is to be rebuilt from ranges alone",
-    ).found_by(457),
+    ).found_by(301),
     bug(
         "torn-page-not-repaired",
         "what recovery redid is not written before the log is truncated",

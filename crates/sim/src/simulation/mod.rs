@@ -73,6 +73,10 @@ fn share(world: &mut World, segment_size: u64, rng: &mut Rng) {
         let bulk = rng.pick(&[1, unit, 4 * unit]);
         world.options = world.options.clone().force_of_bulk(bulk);
     }
+    // A write waits for those whose commits were just acknowledged.
+    if rng.one_in(3) {
+        world.options = world.options.clone().in_flight_at_first(0);
+    }
 }
 
 fn random_threads(rng: &mut Rng) -> Vec<Vec<Step>> {

@@ -34,6 +34,42 @@ fn committers() {
     });
 }
 
+/// A write waits for the commits that were acknowledged last to come again: some do, some don't, and the
+/// one that would begin it at the latest may be overtaken.
+#[test]
+fn gathering() {
+    explore("gathering", || {
+        let world = World::new();
+        let log = world.open(options().in_flight_at_first(0));
+        // The gathering ends by it, where no commit comes.
+        let clock = world.rt.with_clock();
+        let threads: Vec<_> = (0..3)
+            .map(|n| {
+                let log = log.clone();
+                world.spawn(move |world| {
+                    for i in 0..1 + below(3) {
+                        let data = record(10 * n + i, 40);
+                        if one_in(4) {
+                            let handle = log.submit(&data).expect("nothing fails");
+                            let done = handle.wait().expect("nothing fails");
+                            world.acknowledged(&done, &data);
+                            continue;
+                        }
+                        let done = log.commit(&data).expect("nothing fails");
+                        assert!(world.watermark(&log) >= done.end);
+                        world.acknowledged(&done, &data);
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("no thread panics");
+        }
+        drop(clock);
+        world.close(log).expect("nothing fails");
+    });
+}
+
 /// Several writes in flight, which complete in any order; other threads read.
 #[test]
 fn flights() {

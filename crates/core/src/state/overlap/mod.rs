@@ -6,6 +6,10 @@
 //! a device tells which: not its kind, its queue or its filesystem. So while commits wait for each
 //! other, `trial` compares the limit in use with the next higher and the next lower one.
 //!
+//! Where it pays most to have all commits in one write (a device that does one after another, threads
+//! that commit again at once), the limit is *none*: no write begins beside another, and the next one
+//! waits for those whose commits were just acknowledged, for half of what a write takes at most.
+//!
 //! A further write begins once its share of the commits waits for it, so that the writes in flight
 //! take along about as many each: a committer would else fill all places with single records,
 //! and all others would wait for the first of them.
@@ -23,6 +27,9 @@ use trial::{Measured, Trials};
 const SMALL_AT_FIRST: usize = 1;
 const LARGE_AT_FIRST: usize = 4;
 
+/// How many of the commits that are usually there at once are enough to begin, where it pays to wait for
+/// more: some threads do something else.
+const MOST_OF: f64 = 7.0 / 8.0;
 /// What a write leaves of the number of commits at once that was usual before.
 const FORGETS: f64 = 15.0 / 16.0;
 
@@ -69,6 +76,10 @@ pub(crate) struct Overlap {
     /// began.
     busy: Duration,
     busy_since: Option<Duration>,
+    /// What a small write takes: the moving average.
+    usual_write: Duration,
+    /// While those come back whose commits were acknowledged last: until when to wait for them.
+    gathers_until: Option<Duration>,
     /// Bytes from which on a write is a large one.
     threshold: usize,
     /// The limits while small writes begin, and large ones.
@@ -86,9 +97,11 @@ impl Overlap {
             usual: 0.0,
             busy: Duration::ZERO,
             busy_since: None,
+            usual_write: Duration::ZERO,
+            gathers_until: None,
             threshold,
-            small: Trials::new(first.0.clamp(1, most), most),
-            large: Trials::new(first.1.clamp(1, most), most),
+            small: Trials::new(first.0.min(most), 0..=most),
+            large: Trials::new(first.1.clamp(1, most), 1..=most),
         }
     }
 
@@ -135,14 +148,30 @@ impl Overlap {
         if staged >= self.threshold {
             return writes < self.large.limit();
         }
-        let limit = self.small.limit();
+        let limit = self.small.limit().max(1);
         let waiting = self.waiting.commits;
         writes < limit && waiting > 0 && waiting as usize * limit >= self.usual() as usize
+    }
+
+    /// Whether it pays to wait for more commits before the next write begins.
+    pub(crate) fn gathers(&self) -> bool {
+        self.gathers_until.is_some() && f64::from(self.waiting.commits) < self.usual * MOST_OF
+    }
+
+    /// Until when the next write waits for more commits, at most.
+    pub(crate) fn gathers_until(&self) -> Option<Duration> {
+        self.gathers_until
+    }
+
+    /// The next write waits no longer.
+    pub(crate) fn stop_gathering(&mut self) {
+        self.gathers_until = None;
     }
 
     /// A write and a barrier begin, with all that wait: no other job is in flight beside them.
     pub(crate) fn begin_barrier(&mut self) -> Share {
         self.waiting = Share::default();
+        self.gathers_until = None;
         Share::default()
     }
 
@@ -150,6 +179,7 @@ impl Overlap {
     pub(crate) fn begin(&mut self, bytes: usize) -> Share {
         self.usual = self.all().max(self.usual * FORGETS);
         self.in_flight += self.waiting.commits;
+        self.gathers_until = None;
         let share = std::mem::take(&mut self.waiting);
         let is_large = bytes >= self.threshold;
         Share {
@@ -175,9 +205,14 @@ impl Overlap {
         }
     }
 
-    /// The commits of a write are acknowledged at `now`.
-    pub(crate) fn acknowledged(&mut self, share: Share, now: Duration) {
+    /// The commits of a write that `took` so long are acknowledged at `now`.
+    pub(crate) fn acknowledged(&mut self, share: Share, now: Duration, took: Duration) {
         self.in_flight -= share.commits.min(self.in_flight);
+        if !share.is_large {
+            self.usual_write = (self.usual_write * 7 + took) / 8;
+        }
+        let gathers = self.small.limit() == 0 && self.in_flight == 0 && self.usual() > 1;
+        self.gathers_until = gathers.then(|| now + self.usual_write / 2);
         let busy = self.busy + now.saturating_sub(self.busy_since.unwrap_or(now));
         if self.in_flight == 0 && self.waiting.commits == 0 {
             self.busy = busy;

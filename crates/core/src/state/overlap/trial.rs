@@ -1,5 +1,6 @@
 //! Trials: is another limit better than the one in use?
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// How often the limit in use and the other one take turns in a trial. An odd number has a median.
@@ -15,6 +16,8 @@ const TURN: Duration = Duration::from_millis(8);
 /// device has the next at hand while threads wake up, and others wait the longer.
 const UP: f64 = 0.93;
 const UP_FROM_ONE: f64 = 0.88;
+/// By how much it must be better to gather all: a commit waits for others then.
+const GATHERED: f64 = 0.93;
 /// By how much fewer may be worse.
 const DOWN: f64 = 1.07;
 /// By how much a turn must be worse, after so many writes, to end the trial, and what it adds to the
@@ -69,10 +72,12 @@ struct Trial {
 impl Trial {
     /// How many turns the other limit has lost to the one in use.
     fn lost(&self, limit: usize) -> usize {
-        let needed = match (self.other > limit, limit) {
-            (true, 1) => UP_FROM_ONE,
-            (true, _) => UP,
-            (false, _) => DOWN,
+        let needed = match (limit, self.other) {
+            (0, _) => 1.0,
+            (_, 0) => GATHERED,
+            (1, _) => UP_FROM_ONE,
+            (own, other) if other > own => UP,
+            _ => DOWN,
         };
         let lost = |&&(own, other): &&(f64, f64)| other >= own * needed;
         self.costs.iter().filter(lost).count()
@@ -83,7 +88,7 @@ impl Trial {
 #[derive(Debug)]
 pub(super) struct Trials {
     limit: usize,
-    most: usize,
+    range: RangeInclusive<usize>,
     trial: Option<Trial>,
     turn: Turn,
     /// Writes of the turn that are not measured: they began, or waited, under the other limit.
@@ -99,10 +104,10 @@ pub(super) struct Trials {
 }
 
 impl Trials {
-    pub(super) fn new(limit: usize, most: usize) -> Trials {
+    pub(super) fn new(limit: usize, range: RangeInclusive<usize>) -> Trials {
         Trials {
             limit,
-            most,
+            range,
             trial: None,
             turn: Turn::default(),
             unmeasured: 0,
@@ -153,8 +158,8 @@ impl Trials {
     }
 
     fn begin_trial(&mut self) {
-        let higher = (self.limit * 2).min(self.most);
-        let lower = (self.limit / 2).max(1);
+        let higher = (self.limit * 2).max(1).min(*self.range.end());
+        let lower = (self.limit / 2).max(*self.range.start());
         let other = match (self.up, higher > self.limit, lower < self.limit) {
             (true, true, _) | (false, true, false) => higher,
             (_, _, true) => lower,
@@ -188,9 +193,9 @@ impl Trials {
         let first = self.trial.as_ref().and_then(|trial| trial.first);
         let is_much_worse = |first: f64| turn.cost() > MUCH_WORSE * first;
         if turn.writes >= SOON && first.is_some_and(is_much_worse) {
-            let is_up = self.limit() > self.limit;
+            let costs = self.limit() > self.limit || self.limit() == 0;
             self.trial = None;
-            self.settle(false, if is_up { LONGER } else { 2 });
+            self.settle(false, if costs { LONGER } else { 2 });
             return;
         }
         let enough = WRITES + 2 * self.limit() as u32;
