@@ -152,7 +152,7 @@ fn options(job: &Job, method: Method) -> Options {
         .max_spare_segments(rng.pick(&[0, 1, 2, 4]))
         .pipeline_threshold(rng.pick(&[4096, 16 << 10, 64 << 10]))
         .max_in_flight_writes(rng.pick(&[1, 2, 4]))
-        .in_flight_at_first(4)
+        .in_flight_at_first(rng.pick(&[0, 4]))
         .idle_stamp(Duration::from_millis(rng.pick(&[1, 5, 100])))
         // With the first, all segments are only reserved, where that is safe and nobody relies on writes.
         .force_of_bulk(rng.pick(&[1, 16 << 10, 1 << 20]))

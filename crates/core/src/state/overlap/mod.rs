@@ -209,6 +209,11 @@ impl Overlap {
     pub(crate) fn acknowledged(&mut self, share: Share, now: Duration, took: Duration) {
         self.in_flight -= share.commits.min(self.in_flight);
         if !share.is_large {
+            // A device that hung once must not make commits wait for others as long.
+            let took = match self.usual_write {
+                Duration::ZERO => took,
+                usual => took.min(usual * 2),
+            };
             self.usual_write = (self.usual_write * 7 + took) / 8;
         }
         let gathers = self.small.limit() == 0 && self.in_flight == 0 && self.usual() > 1;

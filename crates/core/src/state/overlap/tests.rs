@@ -241,6 +241,38 @@ fn a_device_that_changes_is_found_out() {
     assert!(overlap.small.limit() <= 2, "{}", overlap.small.limit());
 }
 
+/// Nor for as long as a device hung once.
+#[test]
+fn commits_are_gathered_for_half_a_usual_write() {
+    let mut overlap = Overlap::new((0, 1), 1, usize::MAX);
+    let mut now = Duration::ZERO;
+    let mut round = |overlap: &mut Overlap, took: Duration| {
+        overlap.came(now);
+        overlap.came(now);
+        let share = overlap.begin(4096);
+        now += took;
+        overlap.acknowledged(share, now, took);
+        overlap.gathers_until().map(|until| until - now)
+    };
+    for _ in 0..50 {
+        round(&mut overlap, MS);
+    }
+    let half = round(&mut overlap, MS).expect("two come again");
+    assert!(half > MS * 4 / 10 && half <= MS / 2, "{half:?}");
+    let after = round(&mut overlap, 10_000 * MS).expect("two come again");
+    assert!(after < MS, "{after:?}");
+    // One that comes alone is waited for no more after a while.
+    let alone = |overlap: &mut Overlap| {
+        overlap.came(MS);
+        let share = overlap.begin(4096);
+        overlap.acknowledged(share, 2 * MS, MS);
+        overlap.gathers_until().is_some()
+    };
+    assert!(alone(&mut overlap));
+    let more = (0..20).filter(|_| alone(&mut overlap)).count();
+    assert!(more < 10, "{more}");
+}
+
 #[test]
 fn through_the_cache_one_write_is_in_flight() {
     let options = Options::new().max_in_flight_writes(4);
