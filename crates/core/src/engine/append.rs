@@ -248,7 +248,9 @@ impl Engine {
             self.check()?;
             let now = self.runtime().now();
             let mut state = self.state();
-            state.pipeline.commit_came(end, now);
+            if end <= state.tail() {
+                state.pipeline.commit_came(end, now);
+            }
             self.wait_until_locked(state, Wakeups::default(), end, WaitLevel::Force, now)?;
             let took = self.runtime().now().saturating_sub(now);
             self.metrics.waited(took);

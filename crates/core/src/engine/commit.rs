@@ -136,8 +136,7 @@ impl Engine {
                 return Err(e);
             }
             state.pipeline.request(level, end);
-            let gathers_until = state.pipeline.overlap.gathers_until();
-            let left = gathers_until.map(|until| until.saturating_sub(now));
+            let left = state.pipeline.overlap.gathers_for(now);
             if left == Some(Duration::ZERO) {
                 state.pipeline.overlap.stop_gathering();
             }

@@ -78,7 +78,7 @@ impl State {
     fn may_be_in_flight(&self, gathers: bool) -> bool {
         let (writes, staged) = (self.pipeline.in_flight_writes(), self.buffer.staged());
         let overlap = &self.pipeline.overlap;
-        overlap.allows(writes, staged) && !(gathers && overlap.gathers())
+        overlap.allows(writes, staged) && !(gathers && overlap.gathers(staged))
     }
 
     fn barrier(&self) -> Barrier {
@@ -117,7 +117,7 @@ impl State {
     }
 
     /// As [`State::take`], for a committer: not while it pays to wait for more commits. The caller then
-    /// waits no longer than to [`Overlap::gathers_until`](super::overlap::Overlap::gathers_until).
+    /// waits no longer than [`Overlap::gathers_for`](super::overlap::Overlap::gathers_for) says.
     pub(crate) fn take_or_gather(&mut self) -> Option<Job> {
         self.take_unless(true)
     }

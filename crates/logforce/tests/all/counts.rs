@@ -157,7 +157,8 @@ fn statistics_cost_the_committing_thread_nothing() {
         let dir = home.path().join(method.name());
         let began = Instant::now();
         let trace = traced(&dir, method, Way::Commit, true);
-        let seconds = began.elapsed().as_secs() as usize;
+        let took = began.elapsed();
+        let seconds = took.as_secs() as usize;
         let who = committing_thread(&trace);
         let between: Vec<&str> = trace
             .lines()
@@ -171,7 +172,9 @@ fn statistics_cost_the_committing_thread_nothing() {
             .partition(|l| l.split_whitespace().next() == Some(who));
         let writes = |lines: &[&str]| lines.iter().filter(|l| l.contains("pwrite")).count();
         assert_eq!(writes(&mine), COMMITS, "{method}");
-        assert!(mine.len() <= COMMITS + 2, "{method}: {}", mine.len());
+        // As above: a machine that pauses costs a wake.
+        let most = COMMITS + (2 + took.as_millis() as usize / 50).min(COMMITS / 4);
+        assert!(mine.len() <= most, "{method}: {} in {took:?}", mine.len());
         let pages = writes(&others);
         assert!(pages <= seconds + 1, "{method}: {pages} in {seconds} s");
         let stats = logforce::inspect(&dir).unwrap().live().expect("a page");

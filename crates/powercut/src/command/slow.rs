@@ -1,25 +1,30 @@
 //! `slow`: runs a command on a disk that takes its time.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use logforce_powercut::disk::Delays;
 use logforce_powercut::testbed::{Filesystem, SlowDisk};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// Microseconds.
+const A_MINUTE: u64 = 60_000_000;
+
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// What a write takes, in microseconds.
-    #[arg(long, value_name = "US", default_value_t = 1000)]
+    #[arg(long, value_name = "US", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(..=A_MINUTE))]
     write: u64,
     /// What a flush takes, in microseconds. With 0 the filesystem is mounted so that it asks for none, as
-    /// for the many networked volumes that have no volatile cache; ext4 alone can be.
-    #[arg(long, value_name = "US", default_value_t = 0)]
+    /// for the many networked volumes that have no volatile cache; ext4 alone can be. A log then says that it
+    /// guarantees nothing beyond a crash of the process, and one that requires more does not open.
+    #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=A_MINUTE))]
     flush: u64,
     /// How many requests the disk serves at once: 1 is one after another.
-    #[arg(long, value_name = "N", default_value_t = 32)]
-    depth: usize,
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    depth: u16,
     /// What is on it.
     #[arg(long, value_name = "NAME", default_value_t = Filesystem::Ext4)]
     filesystem: Filesystem,
@@ -43,11 +48,17 @@ impl Args {
 /// # Errors
 /// Of the machine, or if the command cannot be started.
 pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
+    if args.flush == 0 && args.filesystem.kind() != "ext4" {
+        bail!(
+            "{} cannot be mounted without flushes: give --flush",
+            args.filesystem
+        );
+    }
     let contents = args.filesystem.make_of(args.size << 20)?;
     let delays = Delays {
         write: Duration::from_micros(args.write),
         flush: Duration::from_micros(args.flush),
-        depth: args.depth,
+        depth: usize::from(args.depth),
     };
     let disk = SlowDisk::on(args.filesystem, &contents, delays, home)?;
     let dir = disk.path().to_string_lossy().into_owned();
@@ -57,7 +68,12 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
         .args(words)
         .status()
         .with_context(|| program.clone())?;
-    disk.off()?;
+    if let Err(e) = disk.off() {
+        eprintln!("error: {e:#}: does a process of the command still use it?");
+    }
+    if let Some(signal) = status.signal() {
+        return Ok(ExitCode::from(128 + signal as u8));
+    }
     Ok(ExitCode::from(
         status
             .code()

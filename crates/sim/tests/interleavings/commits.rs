@@ -1,6 +1,6 @@
 //! Threads that commit.
 
-use crate::harness::explore;
+use crate::harness::{explore, explore_by};
 use crate::world::{METHODS, Word, World, below, follow, one_in, options, pick, record};
 use logforce_core::{Guarantee, Method, Policy};
 use logforce_device::Runtime;
@@ -38,7 +38,7 @@ fn committers() {
 /// one that would begin it at the latest may be overtaken.
 #[test]
 fn gathering() {
-    explore("gathering", || {
+    explore_by("gathering", 300, || {
         let world = World::new();
         let log = world.open(options().in_flight_at_first(0));
         // The gathering ends by it, where no commit comes.

@@ -96,3 +96,43 @@ fn a_disk_that_serves_one_after_another_gets_one() {
         assert!(all - seen.beside[0] <= all / 10, "{:?}", seen.beside);
     }
 }
+
+/// A write waits for those that were acknowledged last, and no longer than half of what it takes.
+#[test]
+fn commits_that_do_not_come_again_are_not_waited_for() {
+    let write = Duration::from_millis(1);
+    let disk = SimDisk::new(
+        SimOptions {
+            blocking: true,
+            delays: Some(Delays { write, depth: 1 }),
+            ..SimOptions::default()
+        },
+        1,
+    );
+    SimRuntime::run(1, |rt| {
+        let options = Options::new().in_flight_at_first(0).live_stats(false);
+        let log = opened(&disk, rt, options);
+        let running: Vec<_> = (0..3)
+            .map(|_| {
+                let log = log.clone();
+                let body = move || (0..40).for_each(|_| drop(log.commit(&[7; 128]).unwrap()));
+                rt.spawn("committer", Box::new(body)).unwrap()
+            })
+            .collect();
+        for _ in 0..40 {
+            log.commit(&[7; 128]).unwrap();
+        }
+        let writes = log.stats().batch_records.count();
+        assert!(writes < 60, "{writes} for up to 160 commits");
+        for thread in running {
+            thread.join().unwrap();
+        }
+        for _ in 0..20 {
+            let began = rt.now();
+            log.commit(&[7; 128]).unwrap();
+            let took = rt.now() - began;
+            assert!(took < write.mul_f64(1.6), "{took:?}");
+        }
+        log.close().unwrap();
+    });
+}

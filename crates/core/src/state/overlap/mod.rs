@@ -153,14 +153,20 @@ impl Overlap {
         writes < limit && waiting > 0 && waiting as usize * limit >= self.usual() as usize
     }
 
-    /// Whether it pays to wait for more commits before the next write begins.
-    pub(crate) fn gathers(&self) -> bool {
-        self.gathers_until.is_some() && f64::from(self.waiting.commits) < self.usual * MOST_OF
+    /// Whether it pays to wait for more commits before the next write begins, with so many bytes `staged`:
+    /// a small one.
+    pub(crate) fn gathers(&self, staged: usize) -> bool {
+        self.gathers_until.is_some()
+            && staged < self.threshold
+            && f64::from(self.waiting.commits) < self.usual * MOST_OF
     }
 
-    /// Until when the next write waits for more commits, at most.
-    pub(crate) fn gathers_until(&self) -> Option<Duration> {
+    /// How long the next write waits for more commits from `now` on, at most.
+    pub(crate) fn gathers_for(&self, now: Duration) -> Option<Duration> {
+        // `now` may be of before a wait for space.
+        let most = self.usual_write / 2;
         self.gathers_until
+            .map(|until| until.saturating_sub(now).min(most))
     }
 
     /// The next write waits no longer.
@@ -216,7 +222,8 @@ impl Overlap {
             };
             self.usual_write = (self.usual_write * 7 + took) / 8;
         }
-        let gathers = self.small.limit() == 0 && self.in_flight == 0 && self.usual() > 1;
+        let gathers =
+            !share.is_large && self.small.limit() == 0 && self.in_flight == 0 && self.usual() > 1;
         self.gathers_until = gathers.then(|| now + self.usual_write / 2);
         let busy = self.busy + now.saturating_sub(self.busy_since.unwrap_or(now));
         if self.in_flight == 0 && self.waiting.commits == 0 {

@@ -82,7 +82,7 @@ impl Model {
                     staged.push(now);
                 }
                 Event::Gathered => {
-                    if overlap.gathers_until().is_some_and(|until| until <= now) {
+                    if overlap.gathers_for(now) == Some(Duration::ZERO) {
                         overlap.stop_gathering();
                     }
                 }
@@ -92,8 +92,8 @@ impl Model {
                 let write = in_flight.pop_front().unwrap();
                 first += 1;
                 overlap.acknowledged(write.share, now, now - write.began);
-                if let Some(until) = overlap.gathers_until() {
-                    events.push(Reverse((until, Event::Gathered)));
+                if let Some(left) = overlap.gathers_for(now) {
+                    events.push(Reverse((now + left, Event::Gathered)));
                 }
                 for came in write.came {
                     if is_last {
@@ -105,7 +105,7 @@ impl Model {
                 }
             }
             let bytes = staged.len() * 200;
-            let begins = overlap.allows(in_flight.len(), bytes) && !overlap.gathers();
+            let begins = overlap.allows(in_flight.len(), bytes) && !overlap.gathers(bytes);
             if !staged.is_empty() && begins {
                 let place = free.iter_mut().min().unwrap();
                 let slower = 1.0 + self.beside * in_flight.len() as f64;
@@ -189,6 +189,45 @@ fn where_writes_hinder_each_other_one_is_in_flight() {
     assert!(seen.beside < 0.02, "{seen:?}");
 }
 
+/// Two in flight gain little here and eight gain much.
+#[test]
+fn threads_that_work_between_their_commits_wait_for_their_own_write_too() {
+    for threads in [16, 64] {
+        for think in [MS / 2, MS, 2 * MS] {
+            let model = Model {
+                threads,
+                write: MS,
+                depth: 32,
+                beside: 0.0,
+                think,
+            };
+            let (seen, one) = (model.run(8000 * MS), model.one_by_one(8000 * MS));
+            let what = format!("{threads} threads, {think:?}: {seen:?} {one:?}");
+            assert!(seen.p50 < model.write.mul_f64(1.25), "{what}");
+            assert!(seen.per_second > 1.1 * one.per_second, "{what}");
+        }
+    }
+}
+
+/// Large writes neither wait for more commits, nor are there more to come.
+#[test]
+fn large_writes_gather_nothing() {
+    let mut overlap = Overlap::new((0, 1), 1, 64 << 10);
+    let mut gathered = |bytes: usize, commits: usize| {
+        (0..commits).for_each(|_| overlap.came(MS));
+        let gathers = overlap.gathers(bytes);
+        let share = overlap.begin(bytes);
+        overlap.acknowledged(share, 2 * MS, MS);
+        gathers
+    };
+    for _ in 0..20 {
+        gathered(4096, 4);
+    }
+    assert!(gathered(4096, 1), "three are missing");
+    assert!(!gathered(100 << 10, 1));
+    assert!(!gathered(4096, 1), "after a large one");
+}
+
 /// Nobody comes back in time: what waits begins at once.
 #[test]
 fn threads_that_do_something_else_are_not_waited_for() {
@@ -252,7 +291,7 @@ fn commits_are_gathered_for_half_a_usual_write() {
         let share = overlap.begin(4096);
         now += took;
         overlap.acknowledged(share, now, took);
-        overlap.gathers_until().map(|until| until - now)
+        overlap.gathers_for(now)
     };
     for _ in 0..50 {
         round(&mut overlap, MS);
@@ -266,7 +305,7 @@ fn commits_are_gathered_for_half_a_usual_write() {
         overlap.came(MS);
         let share = overlap.begin(4096);
         overlap.acknowledged(share, 2 * MS, MS);
-        overlap.gathers_until().is_some()
+        overlap.gathers_for(2 * MS).is_some()
     };
     assert!(alone(&mut overlap));
     let more = (0..20).filter(|_| alone(&mut overlap)).count();

@@ -11,6 +11,8 @@ const WINS: usize = 4;
 /// so long: what a few writes in a row take says little.
 const WRITES: u32 = 12;
 const TURN: Duration = Duration::from_millis(8);
+/// What is tried beside the next higher limit, in turns with it, from one write on or gathered ones.
+const FAR: usize = 8;
 /// By how much more writes in flight must be better: they cost processor time, which others may need. A
 /// second one must be better by more: where a device does one after another it is a little, since the
 /// device has the next at hand while threads wake up, and others wait the longer.
@@ -28,6 +30,8 @@ const LONGER: u32 = 8;
 /// Time between two trials: after a change, and at most. A trial that changes nothing doubles it.
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Time after which another number of commits at once makes the pauses short again.
+const BETWEEN_CHANGES: Duration = Duration::from_secs(1);
 
 /// What was measured of a write.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +77,8 @@ impl Trial {
     /// How many turns the other limit has lost to the one in use.
     fn lost(&self, limit: usize) -> usize {
         let needed = match (limit, self.other) {
-            (0, _) => 1.0,
+            (0, 1) => 1.0,
+            (0, _) => UP,
             (_, 0) => GATHERED,
             (1, _) => UP_FROM_ONE,
             (own, other) if other > own => UP,
@@ -99,8 +104,11 @@ pub(super) struct Trials {
     pause: Duration,
     /// Whether the next trial is of a higher limit.
     up: bool,
-    /// How many commits there were at once at the last trial.
+    /// Whether the next trial of a higher one is of one far above.
+    far: bool,
+    /// How many commits there were at once when pauses became short again, and when that was.
     usual: u32,
+    changed: Duration,
 }
 
 impl Trials {
@@ -115,7 +123,9 @@ impl Trials {
             next: None,
             pause: PAUSE,
             up: true,
+            far: false,
             usual: 0,
+            changed: Duration::ZERO,
         }
     }
 
@@ -139,11 +149,15 @@ impl Trials {
             self.trial = None;
             return;
         }
-        if usual > 2 * self.usual || 2 * usual < self.usual {
-            // Another load: what was found before need not hold.
+        let is_other = usual > 2 * self.usual || 2 * usual < self.usual;
+        if is_other && (self.usual == 0 || measured.busy >= self.changed + BETWEEN_CHANGES) {
+            // Another load: what was found before need not hold. Not each time where it changes all the
+            // time: trials would never cease.
             self.usual = usual;
+            self.changed = measured.busy;
             self.pause = PAUSE;
-            self.next = None;
+            let soon = measured.busy + PAUSE;
+            self.next = Some(self.next.map_or(soon, |next| next.min(soon)));
         }
         if self.trial.is_none() {
             let next = *self.next.get_or_insert(measured.busy + self.pause);
@@ -158,7 +172,12 @@ impl Trials {
     }
 
     fn begin_trial(&mut self) {
-        let higher = (self.limit * 2).max(1).min(*self.range.end());
+        // Two may gain little where eight gain much: then it would stay at one for ever.
+        let higher = match (self.limit, self.far) {
+            (0 | 1, true) => FAR,
+            (limit, _) => (limit * 2).max(1),
+        };
+        let higher = higher.min(*self.range.end());
         let lower = (self.limit / 2).max(*self.range.start());
         let other = match (self.up, higher > self.limit, lower < self.limit) {
             (true, true, _) | (false, true, false) => higher,
@@ -236,6 +255,7 @@ impl Trials {
         if changed {
             self.pause = PAUSE;
         } else {
+            self.far ^= self.up;
             self.up = !self.up;
             self.pause = (self.pause * longer).min(LONGEST_PAUSE);
         }
