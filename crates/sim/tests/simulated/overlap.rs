@@ -115,7 +115,11 @@ fn commits_that_do_not_come_again_are_not_waited_for() {
         let running: Vec<_> = (0..3)
             .map(|_| {
                 let log = log.clone();
-                let body = move || (0..40).for_each(|_| drop(log.commit(&[7; 128]).unwrap()));
+                let body = move || {
+                    for _ in 0..40 {
+                        log.commit(&[7; 128]).unwrap();
+                    }
+                };
                 rt.spawn("committer", Box::new(body)).unwrap()
             })
             .collect();
