@@ -214,8 +214,6 @@ impl Engine {
         self.metrics.counted.submits.add_locked(1);
         if policy == Policy::Force {
             state.deadlines.oldest_submission.get_or_insert(now);
-        }
-        if policy == Policy::Force {
             state.pipeline.commit_came(at.end, now);
         }
         if let Some(level) = policy.level() {

@@ -55,9 +55,19 @@ pub fn mount<D: Disk>(at: &Path, len: u64, disk: D) -> Result<Session<Served<D>>
         options.as_c_str(),
     )
     .with_context(|| format!("mounting a FUSE file at {}", at.display()))?;
+    leave_mounts()?;
     let served = Served { len, disk };
     let session = Session::from_fd(served, fuse.into(), SessionACL::All, Config::default());
     session.context("talking to /dev/fuse")
+}
+
+/// Goes into mounts of its own. A process that is killed gives up its mounts before it closes its files:
+/// as the last one to have the filesystem that lies on this disk mounted, it would write that out to
+/// itself, and wait in the kernel for ever. Before any thread is started: each has its own mounts.
+fn leave_mounts() -> Result<()> {
+    #[expect(deprecated, reason = "unsafe for tables of files alone, which stay shared")]
+    let left = rustix::thread::unshare(rustix::thread::UnshareFlags::NEWNS);
+    left.context("mounts of its own for the disk's process")
 }
 
 impl<D> Served<D> {
