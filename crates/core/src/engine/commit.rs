@@ -136,10 +136,7 @@ impl Engine {
                 return Err(e);
             }
             state.pipeline.request(level, end);
-            let left = state.pipeline.overlap.gathers_for(now);
-            if left == Some(Duration::ZERO) {
-                state.pipeline.overlap.stop_gathering();
-            }
+            let gathers_for = state.pipeline.overlap.gathers_for(now);
             if let Some(job) = state.take_or_gather() {
                 drop(state);
                 self.wake(std::mem::take(&mut wakeups));
@@ -147,9 +144,10 @@ impl Engine {
             } else {
                 let event = self.event_to_wait_for(&mut state, end, level, &mut my_turn);
                 let seen = event.observe();
-                // The next leader: without it nobody would end the gathering.
+                // The next leader must wake by itself: if no other commit comes, none would ever begin
+                // the write, and all that wait for it would hang.
                 let leads_next = std::ptr::eq(event, &self.events.next_leader);
-                let timeout = left.filter(|_| leads_next);
+                let timeout = gathers_for.filter(|_| leads_next);
                 drop(state);
                 self.wake(std::mem::take(&mut wakeups));
                 event.wait(self.runtime(), seen, timeout, WaitFor::Commit);

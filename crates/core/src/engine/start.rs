@@ -136,10 +136,12 @@ impl Engine {
             Membership::new(shared, files)
         });
         let max_batch = max_batch.next_multiple_of(longest_unit) as usize;
+        // Of the writes in flight few are large: the buffers of the others are soon allocated again.
+        let kept = options.max_in_flight_writes.min(4);
         let buffers = Buffers::new(
             max_batch,
             longest_unit as usize,
-            options.buffer_size / max_batch + options.max_in_flight_writes.min(4),
+            options.buffer_size / max_batch + kept,
             membership.as_ref().map(|m| m.shared.memory.clone()),
         );
         let state = State::new(

@@ -65,7 +65,10 @@ pub fn mount<D: Disk>(at: &Path, len: u64, disk: D) -> Result<Session<Served<D>>
 /// as the last one to have the filesystem that lies on this disk mounted, it would write that out to
 /// itself, and wait in the kernel for ever. Before any thread is started: each has its own mounts.
 fn leave_mounts() -> Result<()> {
-    #[expect(deprecated, reason = "unsafe for tables of files alone, which stay shared")]
+    #[expect(
+        deprecated,
+        reason = "unsafe for tables of files alone, which stay shared"
+    )]
     let left = rustix::thread::unshare(rustix::thread::UnshareFlags::NEWNS);
     left.context("mounts of its own for the disk's process")
 }

@@ -161,17 +161,16 @@ impl Overlap {
             && f64::from(self.waiting.commits) < self.usual * MOST_OF
     }
 
-    /// How long the next write waits for more commits from `now` on, at most.
-    pub(crate) fn gathers_for(&self, now: Duration) -> Option<Duration> {
+    /// How long the next write waits for more commits from `now` on, at most. Ends the wait if that is
+    /// over.
+    pub(crate) fn gathers_for(&mut self, now: Duration) -> Option<Duration> {
         // `now` may be of before a wait for space.
         let most = self.usual_write / 2;
-        self.gathers_until
-            .map(|until| until.saturating_sub(now).min(most))
-    }
-
-    /// The next write waits no longer.
-    pub(crate) fn stop_gathering(&mut self) {
-        self.gathers_until = None;
+        let left = self.gathers_until?.saturating_sub(now).min(most);
+        if left.is_zero() {
+            self.gathers_until = None;
+        }
+        self.gathers_until.map(|_| left)
     }
 
     /// A write and a barrier begin, with all that wait: no other job is in flight beside them.

@@ -82,9 +82,7 @@ impl Model {
                     staged.push(now);
                 }
                 Event::Gathered => {
-                    if overlap.gathers_for(now) == Some(Duration::ZERO) {
-                        overlap.stop_gathering();
-                    }
+                    overlap.gathers_for(now);
                 }
                 Event::Done(number) => in_flight[number - first].done = true,
             }
