@@ -59,7 +59,7 @@ impl Metrics {
 impl Stats {
     /// How far a commit is from the raw device: the median duration of blocking commits, divided by
     /// the median duration of the jobs that forced them. 1.0 means that the log adds nothing. With
-    /// many committing threads it is between 1 and 2, because a commit arrives while the previous
+    /// many committing threads it is between 1 and 2, where a commit arrives while the previous
     /// job is in flight. `None` before the first commit.
     pub fn commit_to_force_ratio(&self) -> Option<f64> {
         ratio(self.commit.quantile(0.5), self.force.quantile(0.5))
