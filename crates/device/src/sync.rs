@@ -9,6 +9,10 @@
 //! and what only counts. The statistics decide nothing, and a scheduling point at each of their
 //! counters would make every schedule several times as long, for nothing.
 
+mod lane;
+
+pub use lane::{Apart, lane};
+
 #[cfg(not(any(shuttle, loom)))]
 pub use std::{
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence},

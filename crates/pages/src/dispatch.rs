@@ -5,7 +5,7 @@ use crate::cow::{CowCommit, CowStore, CowView};
 use crate::error::{Error, Result};
 use crate::files::{DATA, DataDir};
 use crate::header::HeaderSlots;
-use crate::logged::{LoggedCommit, LoggedStore, LoggedView};
+use crate::logged::{LoggedCommit, LoggedFile, LoggedStore, LoggedView};
 use crate::options::{CommitMode, Options};
 use crate::types::{Acknowledged, Stats};
 use logforce_core::{Guarantee, OpenMode, Policy, wait_for_lock};
@@ -19,7 +19,7 @@ use std::task::Waker;
 #[derive(Clone)]
 pub(crate) enum Store {
     Cow(Arc<CowStore>),
-    Logged(Arc<LoggedStore>),
+    Logged(LoggedFile),
 }
 
 /// A committed state that a reader holds.

@@ -468,6 +468,10 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
         "running-not-joined-before-unlock",
         "invariant 4: the lock is given up while a job is under way",
     ),
+    bug(
+        "state-shown-early",
+        "readers get a state of a page file before they find its pages",
+    ),
 ];
 
 /// Caught by exploring what weak memory allows, with loom: `order-…`, by the tests of core itself.

@@ -21,8 +21,6 @@ pub struct Tree {
     /// Held by the thread that changes the tree, never while waiting for the disk to make it
     /// durable.
     turn: Mutex<()>,
-    /// Of the durable state that was read last, by its commit: a read of the same state begins with it.
-    top: Mutex<Option<(u64, Top)>>,
 }
 
 impl Tree {
@@ -60,7 +58,6 @@ impl Tree {
         let tree = Tree {
             file,
             turn: Mutex::new(()),
-            top: Mutex::new(None),
         };
         let txn = tree.file.begin()?;
         if txn.page_count() == 0 {
@@ -74,18 +71,7 @@ impl Tree {
     /// The durable state: what a crash now would leave.
     pub fn snapshot(&self) -> Result<View> {
         let snapshot = self.file.snapshot()?;
-        let commit = snapshot.commit();
-        // Nobody waits here: another thread that reads at this moment does without.
-        if let Ok(kept) = self.top.try_lock()
-            && let Some((_, top)) = kept.as_ref().filter(|(of, _)| *of == commit)
-        {
-            let top = top.clone();
-            return Ok(View::new(snapshot, top));
-        }
         let top = Top::read(&snapshot)?;
-        if let Ok(mut kept) = self.top.try_lock() {
-            *kept = Some((commit, top.clone()));
-        }
         Ok(View::new(snapshot, top))
     }
 

@@ -110,15 +110,18 @@ impl View {
 
 /// The value of a key.
 pub(crate) fn get(source: &impl Source, top: &Top, key: &[u8]) -> Result<Option<Value>> {
-    let (mut number, mut page) = (top.meta.root, top.root.clone());
+    let mut number = top.meta.root;
+    let mut below;
+    let mut page = &top.root;
     for level in (1..=top.meta.top()).rev() {
-        let node = Node::parse(number, &page, level)?;
+        let node = Node::parse(number, page, level)?;
         number = node.child(node.child_for(key)?)?;
-        page = source.page(number)?;
+        below = source.page(number)?;
+        page = &below;
     }
-    let node = Node::parse(number, &page, 0)?;
+    let node = Node::parse(number, page, 0)?;
     match node.find(key)? {
-        (at, true) => Value::of(source, &page, &node, at).map(Some),
+        (at, true) => Value::of(source, page, &node, at).map(Some),
         (_, false) => Ok(None),
     }
 }

@@ -1,8 +1,8 @@
 //! Histograms that many threads record into, and their snapshots.
 
-use std::cell::Cell;
+use logforce_device::sync::lane;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicU64, Ordering::*};
 
 /// Buckets per power of two: the middle of a bucket is within 1/32 of every value in it.
 const SUB: usize = 16;
@@ -97,18 +97,7 @@ impl Sharded {
 
 /// This thread's shard, below [`SHARDS`].
 pub(super) fn shard() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
-    }
-    let mine = MINE.try_with(|mine| {
-        if mine.get() == usize::MAX {
-            mine.set(NEXT.fetch_add(1, Relaxed) % SHARDS);
-        }
-        mine.get()
-    });
-    // A thread that is ending has no thread-locals any more.
-    mine.unwrap_or(0)
+    lane(SHARDS)
 }
 
 /// The contents of a histogram at some time.

@@ -105,7 +105,7 @@ impl LoggedStore {
             let mut state = self.state();
             // A reader of the durable state that comes from now on gets one that is as new as what is
             // written below.
-            state.points.forced(forced.end());
+            state.forced(forced.end());
             let mut drops = state.drops.clone();
             drops.retain(|d| d.end <= ended.at.end);
             (state.generations.to_apply.clone(), drops)
@@ -238,7 +238,7 @@ impl LoggedStore {
             let base = chain.map_or(Lsn::ORIGIN, |c| c.base);
             let dropped = state.dropped_since(page, base);
             let is_kept = chain.is_some_and(|c| c.versions.iter().any(|v| v.end == base));
-            let is_read = dropped.is_some_and(|to| state.readers.any_in(base, to));
+            let is_read = dropped.is_some_and(|to| state.readers.asked().any_in(base, to));
             if is_kept || !is_read {
                 return Ok(());
             }
@@ -297,10 +297,11 @@ impl LoggedStore {
     fn keep_bases(&self, forced: Forced, pages: &[u64]) -> Result<()> {
         let needed: Vec<u64> = {
             let state = self.state();
+            let readers = state.readers.asked();
             let is_read = |page: &&u64| {
                 let chain = state.chains.get(page);
                 chain.is_some_and(|c| {
-                    c.visible_at(forced.end()).is_some() && c.base_is_read(&state.readers)
+                    c.visible_at(forced.end()).is_some() && c.base_is_read(&readers)
                 })
             };
             pages.iter().filter(is_read).copied().collect()

@@ -3,8 +3,9 @@
 use super::LoggedStore;
 use super::admission::Admission;
 use super::diff;
+use super::point::Point;
 use super::read::LoggedView;
-use super::state::{Planned, Point};
+use super::state::Planned;
 use super::stats::add;
 use crate::changes::{Change, Changes};
 use crate::error::{Error, Result};
@@ -140,9 +141,14 @@ impl LoggedStore {
             let range = (at.start, at.end);
             let mut state = self.state();
             let (published, pruned) = state.publish(changes, &encoded.below, range);
+            if planted!("state-shown-early") {
+                state.show();
+            }
             self.contents
                 .newest
                 .published(&state, changes, published.end);
+            // Last: see there.
+            state.show();
             drop(state);
             point = Some(published);
             slots = pruned.slots;
@@ -247,7 +253,7 @@ impl LoggedStore {
         let durable = self.log.durable_lsn();
         let has_work = {
             let mut state = self.state();
-            state.points.forced(durable);
+            state.forced(durable);
             if state.resident.count() > limit {
                 state.evict(limit);
             }

@@ -1,8 +1,8 @@
 //! Logged commit: changes go to a log first, and to the pages' own places later, sorted.
 //!
 //! `commit` decides the order and appends, `admission` when it may; `state` is what the mutex guards,
-//! `version_chain` the versions of one page, `clean` what the data file holds, in memory, `newest` what
-//! most readers see; `grow` makes room for new pages; `read` finds a version; `checkpoint` is the
+//! `version_chain` the versions of one page, `clean` what the data file holds, in memory, `readers` who
+//! reads which state, `newest` what most readers see, and `near` what they read again and again; `grow` makes room for new pages; `read` finds a version; `checkpoint` is the
 //! thread that brings generations of commits into the data file, `proof` the order in which it must;
 //! `open` creates and recovers.
 
@@ -13,10 +13,13 @@ mod commit;
 mod diff;
 mod grow;
 pub(crate) mod map;
+mod near;
 mod newest;
 pub(crate) mod open;
+mod point;
 mod proof;
 pub(crate) mod read;
+mod readers;
 mod resident;
 mod state;
 mod stats;
@@ -35,17 +38,48 @@ use crate::types::Stats;
 use crate::write_out::Writers;
 use logforce_core::{Guarantee, Log};
 use logforce_device::JoinHandle;
-use logforce_device::sync::{Mutex, MutexGuard};
+use logforce_device::sync::{Apart, Mutex, MutexGuard};
 use logforce_format::{Lsn, PageFileHeader};
 use newest::Newest;
 use proof::DataFile;
+use readers::ReaderTable;
 use state::State;
 use stats::Counts;
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use versions_file::VersionsFile;
 
-/// A page file that commits through a log.
+/// An open page file that commits through a log, as the program holds it.
+#[derive(Clone)]
+pub(crate) struct LoggedFile {
+    store: Arc<LoggedStore>,
+    /// One for each lane of readers, so that threads that begin and end to read do not count the same
+    /// references.
+    owners: Arc<[Arc<Owner>]>,
+}
+
+type Owner = Apart<Arc<LoggedStore>>;
+
+impl LoggedFile {
+    fn new(store: Arc<LoggedStore>) -> LoggedFile {
+        let owner = |_| Arc::new(Apart(store.clone()));
+        LoggedFile {
+            owners: (0..store.readers.lanes()).map(owner).collect(),
+            store,
+        }
+    }
+}
+
+impl Deref for LoggedFile {
+    type Target = LoggedStore;
+
+    fn deref(&self) -> &LoggedStore {
+        &self.store
+    }
+}
+
+/// What all of its threads share.
 pub(crate) struct LoggedStore {
     data_dir: DataDir,
     options: Options,
@@ -58,6 +92,7 @@ pub(crate) struct LoggedStore {
     /// Locked for memory only. The log calls `publish` with its own mutex locked: so nothing may call
     /// the log while this is locked.
     state: Mutex<State>,
+    readers: Arc<ReaderTable>,
     /// Commits and checkpoints wait: pages were applied, or a generation began.
     progress: Event,
     checkpointer: Checkpointer,
@@ -161,8 +196,12 @@ impl LoggedStore {
         if self.data_dir.check_process().is_err() {
             return Ok(());
         }
-        if std::mem::replace(&mut self.state().is_closing, true) {
-            return Ok(());
+        {
+            let mut state = self.state();
+            if std::mem::replace(&mut state.is_closing, true) {
+                return Ok(());
+            }
+            state.show();
         }
         self.checkpointer.work.notify(self.runtime());
         self.progress.notify(self.runtime());

@@ -4,13 +4,14 @@
 use super::grow::clear_end;
 use super::map::PageMap;
 use super::newest::Newest;
+use super::point::Point;
 use super::proof::DataFile;
 use super::read::put_ranges;
-use super::state::{Point, State};
+use super::state::State;
 use super::stats::Counts;
 use super::version_chain::{Bytes, PageVersion};
 use super::versions_file::VersionsFile;
-use super::{Checkpointer, LoggedStore, PageContents};
+use super::{Checkpointer, LoggedFile, LoggedStore, PageContents};
 use crate::changes::{Change, Changes, Image};
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -42,7 +43,7 @@ impl LoggedStore {
         data_dir: DataDir,
         options: Options,
         guarantee: Guarantee,
-    ) -> Result<Arc<LoggedStore>> {
+    ) -> Result<LoggedFile> {
         // A crash below leaves a log without a name in its metadata and no data file: a creation that
         // was not finished, which the next one goes on with.
         let log = open_log(system, &data_dir, &options, OpenMode::OpenOrCreate)?;
@@ -81,7 +82,7 @@ impl LoggedStore {
         data_dir: DataDir,
         options: Options,
         guarantee: Guarantee,
-    ) -> Result<Arc<LoggedStore>> {
+    ) -> Result<LoggedFile> {
         let log = open_log(system, &data_dir, &options, OpenMode::OpenExisting);
         let log = log.map_err(|e| match e {
             Error::Log(e) if e.kind() == LogErrorKind::NoLog => Error::ForeignLog {
@@ -98,7 +99,7 @@ impl LoggedStore {
         options: Options,
         guarantee: Guarantee,
         log: Log,
-    ) -> Result<Arc<LoggedStore>> {
+    ) -> Result<LoggedFile> {
         let slots = HeaderSlots::load(&data_dir, data_dir.open_file(DATA, false)?)?;
         let header = slots.header;
         let redo_from = check_log(&data_dir, &header, &log)?;
@@ -159,6 +160,7 @@ impl LoggedStore {
                 zeroes,
             },
             writers,
+            readers: state.readers.clone(),
             state: Mutex::new(state),
             progress: Event::default(),
             counts: Counts::default(),
@@ -172,7 +174,7 @@ impl LoggedStore {
         let thread = store.data_dir.runtime.spawn("logforce-checkpoint", body);
         let thread = thread.map_err(Error::io("start a thread for", &store.data_dir.path))?;
         *store.checkpointer.thread() = Some(thread);
-        Ok(store)
+        Ok(LoggedFile::new(store))
     }
 }
 
@@ -245,7 +247,7 @@ impl Recovery<'_> {
             let redo = Redo::decode(&record.data, self.page_size)
                 .map_err(|e| self.damaged(record.start, e.to_string()))?;
             self.publish(&redo, record.start, record.end)?;
-            self.state.points.forced(record.end);
+            self.state.forced(record.end);
             self.state.evict(self.limit);
         }
         // The first change of each page after this is an image again.

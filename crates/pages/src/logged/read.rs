@@ -1,9 +1,9 @@
 //! Reading a page at a committed state: from memory, the log, the file of older versions, or the data
 //! file, whichever holds the version.
 
-use super::LoggedStore;
-use super::state::Point;
+use super::readers::{Beginning, Begun};
 use super::version_chain::Bytes;
+use super::{LoggedFile, LoggedStore, Owner};
 use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::file_read::{self, ReadResult};
@@ -25,13 +25,13 @@ pub(crate) struct LoggedView {
 }
 
 struct Registered {
-    store: Arc<LoggedStore>,
-    at: Point,
+    store: Arc<Owner>,
+    begun: Begun,
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.store.state().readers.remove(self.at.end);
+        self.store.readers.end(self.begun);
     }
 }
 
@@ -47,45 +47,38 @@ enum Found {
     Data(u64),
 }
 
-impl LoggedStore {
+impl LoggedFile {
     /// What is committed, durable or not.
-    pub(crate) fn latest(self: &Arc<Self>) -> Result<LoggedView> {
+    pub(crate) fn latest(&self) -> Result<LoggedView> {
         self.data_dir.check_process()?;
-        let mut state = self.state();
-        if state.is_closing {
-            return Err(Error::Closed);
+        match self.readers.latest() {
+            Beginning::Begun(begun) => Ok(self.view(begun)),
+            Beginning::Behind | Beginning::Closing => Err(Error::Closed),
         }
-        let at = state.points.latest;
-        state.readers.add(at.end);
-        drop(state);
-        Ok(self.view(at))
     }
 
     /// What is durable.
-    pub(crate) fn durable(self: &Arc<Self>) -> Result<LoggedView> {
+    pub(crate) fn durable(&self) -> Result<LoggedView> {
         self.data_dir.check_process()?;
-        let durable = self.log.durable_lsn();
-        let mut state = self.state();
-        if state.is_closing {
-            return Err(Error::Closed);
+        loop {
+            let forced = self.log.durable_lsn();
+            match self.readers.durable(forced) {
+                Beginning::Begun(begun) => return Ok(self.view(begun)),
+                Beginning::Behind => self.state().forced(forced),
+                Beginning::Closing => return Err(Error::Closed),
+            }
         }
-        // Never an older state than one that was given out or applied: its versions may be gone.
-        state.points.forced(durable);
-        let at = state.points.durable;
-        state.readers.add(at.end);
-        drop(state);
-        Ok(self.view(at))
     }
 
-    fn view(self: &Arc<Self>, at: Point) -> LoggedView {
+    fn view(&self, begun: Begun) -> LoggedView {
+        let store = self.owners[begun.lane].clone();
         LoggedView {
-            registered: Arc::new(Registered {
-                store: self.clone(),
-                at,
-            }),
+            registered: Arc::new(Registered { store, begun }),
         }
     }
+}
 
+impl LoggedStore {
     /// A page as of the state `at`, which the caller has registered.
     fn image_at(&self, page: u64, at: Lsn) -> Result<Image> {
         let mut left = None;
@@ -294,15 +287,15 @@ pub(crate) fn put_ranges(page: &mut [u8], ranges: &[(u32, &[u8])]) {
 
 impl LoggedView {
     pub(super) fn end(&self) -> Lsn {
-        self.registered.at.end
+        self.registered.begun.at.end
     }
 
     pub(crate) fn commit(&self) -> u64 {
-        self.registered.at.commit
+        self.registered.begun.at.commit
     }
 
     pub(crate) fn page_count(&self) -> u64 {
-        self.registered.at.page_count
+        self.registered.begun.at.page_count
     }
 
     pub(crate) fn header(&self) -> PageFileHeader {

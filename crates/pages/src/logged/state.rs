@@ -2,25 +2,17 @@
 
 use super::admission::{EndedGeneration, Generations};
 use super::grow::Room;
+use super::point::Point;
+use super::readers::{Asked, ReaderTable, Shown};
 use super::resident::Resident;
-use super::version_chain::{Bytes, LONGEST_REDO, PageVersion, Pruned, Readers, VersionChain};
+use super::version_chain::{Bytes, LONGEST_REDO, PageVersion, Pruned, VersionChain};
 use crate::by_page::ByPage;
 use crate::cache::Clock;
 use crate::changes::{Change, Changes, Image};
 use crate::error::{Error, Result};
 use logforce_format::{Lsn, Resize, planted};
 use std::collections::VecDeque;
-
-/// A committed state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Point {
-    /// The end of the last commit's record, which is the state's number.
-    pub(super) end: Lsn,
-    /// The number of that commit.
-    pub(super) commit: u64,
-    /// Pages have numbers below this one.
-    pub(super) page_count: u64,
-}
+use std::sync::Arc;
 
 /// All pages from a number on were dropped by a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,17 +40,28 @@ impl Points {
         }
     }
 
+    fn shown(&self, is_closing: bool) -> Shown {
+        Shown {
+            latest: self.latest,
+            durable: self.durable,
+            next: self.unforced.front().map(|p| p.end),
+            is_closing,
+        }
+    }
+
     fn add(&mut self, point: Point) {
         self.latest = point;
         self.unforced.push_back(point);
     }
 
-    /// Everything below `end` is durable.
-    pub(super) fn forced(&mut self, end: Lsn) {
+    /// Everything below `end` is durable. Returns whether that is news.
+    fn forced(&mut self, end: Lsn) -> bool {
+        let before = self.unforced.len();
         while let Some(point) = self.unforced.front().filter(|p| p.end <= end) {
             self.durable = *point;
             self.unforced.pop_front();
         }
+        self.unforced.len() != before
     }
 }
 
@@ -67,7 +70,7 @@ pub(super) struct State {
     pub(super) points: Points,
     pub(super) generations: Generations,
     pub(super) chains: ByPage<VersionChain>,
-    pub(super) readers: Readers,
+    pub(super) readers: Arc<ReaderTable>,
     /// Drops that a reader may be older than, or that the map does not have yet.
     pub(super) drops: Vec<DroppedRange>,
     /// The last commit that set the number of pages.
@@ -97,11 +100,12 @@ pub(super) struct Planned {
 impl State {
     /// With `clean` for so many bytes of pages as the data file holds them.
     pub(super) fn new(at: Point, clean: usize) -> State {
+        let points = Points::new(at);
         State {
-            points: Points::new(at),
+            readers: Arc::new(ReaderTable::new(points.shown(false))),
+            points,
             generations: Generations::new(at.end),
             chains: ByPage::default(),
-            readers: Readers::default(),
             drops: Vec::new(),
             resized: Lsn::ORIGIN,
             resizing: None,
@@ -111,6 +115,22 @@ impl State {
             is_closing: false,
             clean: Clock::new(clean),
             room: Room::default(),
+        }
+    }
+
+    /// Readers that come from now on get what is committed and durable now.
+    ///
+    /// After a commit was published, also to what readers look into without this mutex: a reader whose
+    /// state is newer than what it finds there would take an older version for its own.
+    pub(super) fn show(&self) {
+        self.readers.show(self.points.shown(self.is_closing));
+    }
+
+    /// Everything below `end` is durable.
+    pub(super) fn forced(&mut self, end: Lsn) {
+        // Before any version is forgotten that the durable state before needed.
+        if self.points.forced(end) {
+            self.show();
         }
     }
 
@@ -226,6 +246,8 @@ impl State {
         below: &[Vec<Lsn>],
         (start, end): (Lsn, Lsn),
     ) -> (Point, Pruned) {
+        let table = self.readers.clone();
+        let readers = table.asked();
         let mut pruned = Pruned::default();
         let latest = self.points.latest;
         self.points.add(Point {
@@ -239,7 +261,7 @@ impl State {
             self.resizing = None;
         }
         if changes.resize.drop_from < u64::MAX {
-            self.drop_pages(changes, end, &mut pruned);
+            self.drop_pages(changes, end, &readers, &mut pruned);
         }
         for ((page, change), below) in changes.pages.iter().zip(below) {
             let (bytes, redo) = match change {
@@ -253,7 +275,8 @@ impl State {
                     (Bytes::Memory(image.clone()), redo)
                 }
             };
-            self.add_version(*page, PageVersion { end, bytes, redo }, &mut pruned);
+            let version = PageVersion { end, bytes, redo };
+            self.add_version(*page, version, &readers, &mut pruned);
         }
         self.generations.appended(changes, self.points.latest);
         (self.points.latest, pruned)
@@ -267,7 +290,13 @@ impl State {
 
     /// Every page that the commit drops, among those that have versions; the others are covered by the
     /// entry in `drops`.
-    fn drop_pages(&mut self, changes: &Changes, end: Lsn, pruned: &mut Pruned) {
+    fn drop_pages(
+        &mut self,
+        changes: &Changes,
+        end: Lsn,
+        readers: &Asked<'_>,
+        pruned: &mut Pruned,
+    ) {
         let from = changes.resize.drop_from;
         self.drops.push(DroppedRange { end, from });
         let written = |page: &u64| changes.pages.contains_key(page);
@@ -278,11 +307,17 @@ impl State {
                 bytes: Bytes::Zero,
                 redo: Vec::new(),
             };
-            self.add_version(page, zero, pruned);
+            self.add_version(page, zero, readers, pruned);
         }
     }
 
-    fn add_version(&mut self, page: u64, version: PageVersion, pruned: &mut Pruned) {
+    fn add_version(
+        &mut self,
+        page: u64,
+        version: PageVersion,
+        readers: &Asked<'_>,
+        pruned: &mut Pruned,
+    ) {
         let chain = self.chains.entry(page).or_default();
         chain.reserved = false;
         if chain.generation != self.generations.open.number {
@@ -297,7 +332,7 @@ impl State {
         }
         let chain = self.chains.entry(page).or_default();
         chain.versions.push(version);
-        let gone = chain.prune(&self.readers, self.points.durable.end);
+        let gone = chain.prune(readers, self.points.durable.end);
         self.resident.removed(gone.images);
         pruned.slots.extend(gone.slots);
     }
@@ -383,8 +418,9 @@ impl State {
         written: &[(u64, Lsn)],
     ) -> Vec<(u64, Lsn, Bytes)> {
         let mut leaving = Vec::new();
+        let readers = self.readers.asked();
         // The usual case, and the others look at every page.
-        if self.readers.oldest().is_none_or(|oldest| oldest >= forced) {
+        if readers.oldest().is_none_or(|oldest| oldest >= forced) {
             return leaving;
         }
         let written: std::collections::HashMap<u64, Lsn> = written.iter().copied().collect();
@@ -401,7 +437,7 @@ impl State {
                     continue;
                 }
                 let until = chain.seen_until(i);
-                let is_read = until.is_some_and(|to| self.readers.any_in(version.end, to));
+                let is_read = until.is_some_and(|to| readers.any_in(version.end, to));
                 let is_below = version.redo.first().is_some_and(|first| *first < front);
                 // The one that was written is in the data file; a newer one begins with an image that
                 // stays in the log.
@@ -449,12 +485,14 @@ impl State {
     pub(super) fn prune(&mut self, pages: &[u64]) -> Vec<u64> {
         let mut pruned = Pruned::default();
         let durable = self.points.durable.end;
-        let oldest = self.readers.oldest().unwrap_or(Lsn(u64::MAX));
+        let table = self.readers.clone();
+        let readers = table.asked();
+        let oldest = readers.oldest().unwrap_or(Lsn(u64::MAX));
         for page in pages {
             let Some(chain) = self.chains.get_mut(page) else {
                 continue;
             };
-            let gone = chain.prune(&self.readers, durable);
+            let gone = chain.prune(&readers, durable);
             pruned.images += gone.images;
             pruned.slots.extend(gone.slots);
             // A transaction that began before the page's last change must learn of it.
@@ -474,7 +512,7 @@ impl State {
 
     /// Forgets the drops that the map has and no reader is older than.
     pub(super) fn forget_drops(&mut self, ended: EndedGeneration) {
-        let oldest = self.readers.oldest().unwrap_or(Lsn(u64::MAX));
+        let oldest = self.readers.asked().oldest().unwrap_or(Lsn(u64::MAX));
         self.drops
             .retain(|d| d.end > ended.at.end || d.end > oldest);
     }
@@ -482,6 +520,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use super::super::readers::tests::table;
     use super::*;
 
     /// A page that the checkpoint before has written, in a version of what was then the open
@@ -507,13 +546,13 @@ mod tests {
             leaving.iter().map(|l| (l.0, l.1.0)).collect::<Vec<_>>()
         };
         assert_eq!(leaving(&state, &[]), []);
-        state.readers.add(Lsn(50));
+        state.readers = Arc::new(table(&[50]));
         assert_eq!(
             leaving(&state, &[]),
             [],
             "nobody is older than what was written"
         );
-        state.readers.add(Lsn(29));
+        state.readers = Arc::new(table(&[50, 29]));
         assert_eq!(leaving(&state, &[]), [(7, 10)]);
         assert_eq!(leaving(&state, &[(7, Lsn(30))]), [(7, 10)]);
     }

@@ -1,5 +1,6 @@
 //! The versions of a page that are not, or not only, in the data file. Pure memory.
 
+use super::readers::Asked;
 use crate::changes::Image;
 use logforce_format::Lsn;
 
@@ -75,7 +76,7 @@ impl VersionChain {
 
     /// Forgets the versions that nobody can read any more. `durable` is the oldest state that a new
     /// reader may get. Returns what is free now.
-    pub(super) fn prune(&mut self, readers: &Readers, durable: Lsn) -> Pruned {
+    pub(super) fn prune(&mut self, readers: &Asked<'_>, durable: Lsn) -> Pruned {
         let mut pruned = Pruned::default();
         for i in (0..self.versions.len()).rev() {
             let Some(until) = self.seen_until(i) else {
@@ -113,7 +114,7 @@ impl VersionChain {
     }
 
     /// Whether a reader needs what the data file holds, because the next version is too new for it.
-    pub(super) fn base_is_read(&self, readers: &Readers) -> bool {
+    pub(super) fn base_is_read(&self, readers: &Asked<'_>) -> bool {
         // It is kept elsewhere already: an attempt to apply the page was given up.
         if self.versions.iter().any(|v| v.end == self.base) {
             return false;
@@ -140,46 +141,9 @@ impl Pruned {
     }
 }
 
-/// The states that readers and transactions hold, ascending, with how many hold each. Most come and go
-/// at the end of the list: it costs no allocation.
-#[derive(Debug, Default)]
-pub(super) struct Readers(Vec<(Lsn, usize)>);
-
-impl Readers {
-    fn find(&self, at: Lsn) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&at, |(at, _)| *at)
-    }
-
-    pub(super) fn add(&mut self, at: Lsn) {
-        match self.find(at) {
-            Ok(i) => self.0[i].1 += 1,
-            Err(i) => self.0.insert(i, (at, 1)),
-        }
-    }
-
-    pub(super) fn remove(&mut self, at: Lsn) {
-        if let Ok(i) = self.find(at) {
-            self.0[i].1 -= 1;
-            if self.0[i].1 == 0 {
-                self.0.remove(i);
-            }
-        }
-    }
-
-    /// Whether somebody reads at a state from `from` on and below `to`.
-    pub(super) fn any_in(&self, from: Lsn, to: Lsn) -> bool {
-        let first = self.0.partition_point(|(at, _)| *at < from);
-        self.0.get(first).is_some_and(|(at, _)| *at < to)
-    }
-
-    /// The oldest state that somebody reads.
-    pub(super) fn oldest(&self) -> Option<Lsn> {
-        self.0.first().map(|(at, _)| *at)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::readers::tests::table;
     use super::*;
 
     fn version(end: u64) -> PageVersion {
@@ -198,10 +162,9 @@ mod tests {
     }
 
     fn left(ends: &[u64], readers: &[u64], durable: u64) -> Vec<u64> {
-        let mut all = Readers::default();
-        readers.iter().for_each(|r| all.add(Lsn(*r)));
+        let table = table(readers);
         let mut chain = chain(ends);
-        let pruned = chain.prune(&all, Lsn(durable));
+        let pruned = chain.prune(&table.asked(), Lsn(durable));
         assert_eq!(pruned.images, ends.len() - chain.versions.len());
         chain.versions.iter().map(|v| v.end.0).collect()
     }
@@ -224,15 +187,7 @@ mod tests {
             (at(9), at(10), at(19), at(25)),
             (None, Some(10), Some(10), Some(20))
         );
-        let mut readers = Readers::default();
-        readers.add(Lsn(9));
-        readers.add(Lsn(9));
-        readers.add(Lsn(12));
-        assert!(chain.base_is_read(&readers));
-        readers.remove(Lsn(9));
-        assert!(chain.base_is_read(&readers));
-        readers.remove(Lsn(9));
-        assert!(!chain.base_is_read(&readers));
-        assert_eq!(readers.oldest(), Some(Lsn(12)));
+        assert!(chain.base_is_read(&table(&[9, 12]).asked()));
+        assert!(!chain.base_is_read(&table(&[10, 12]).asked()));
     }
 }

@@ -2,8 +2,10 @@
 //! change below.
 
 use crate::common::{MODES, PAGE, disk, open, options, page, with_file};
+use logforce_device::Runtime;
 use logforce_pages::{CommitMode, PageFile};
 use logforce_testkit::{Rng, SimRuntime};
+use std::sync::{Arc, Mutex};
 
 /// Pages 0 to `count`, each with a tag that follows from its number and `round`.
 fn write(file: &PageFile, count: u64, round: u64) {
@@ -134,6 +136,74 @@ fn dropped_pages_are_zeroes_to_new_readers_and_stay_for_older_ones() {
             assert!(*held.page(n).unwrap() == page(1000 + n)[..]);
         }
         drop((held, now));
+        file.close().unwrap();
+    });
+}
+
+/// Copies of what is read again and again are near to each thread: they are old with the next commit.
+#[test]
+fn a_page_that_is_read_again_and_again_shows_what_was_committed_last() {
+    let disk = disk(3);
+    SimRuntime::run(3, |rt| {
+        let options = options(CommitMode::Logged).cache(4096 * PAGE);
+        let file = open(rt, &disk, options).unwrap();
+        let mut held = Vec::new();
+        for round in 1..20 {
+            write(&file, 3, round);
+            // Enough for copies to be made, and to be looked into.
+            for _ in 0..40 {
+                check(&file, 3, round);
+            }
+            held.push((round, file.snapshot().unwrap()));
+            for (round, snapshot) in &held {
+                let read = snapshot.page(2).unwrap();
+                assert!(*read == page(round * 1000 + 2)[..], "as of round {round}");
+            }
+        }
+        let mut txn = file.begin().unwrap();
+        txn.discard(1).unwrap();
+        txn.set_page_count(2).unwrap();
+        txn.commit().unwrap();
+        assert!(*file.snapshot().unwrap().page(1).unwrap() == [0; PAGE]);
+        let mut txn = file.begin().unwrap();
+        txn.set_page_count(3).unwrap();
+        txn.commit().unwrap();
+        assert!(*file.snapshot().unwrap().page(2).unwrap() == [0; PAGE]);
+        drop(held);
+        file.close().unwrap();
+    });
+}
+
+/// Threads register what they read in different places: checkpoints spare the versions of all.
+#[test]
+fn snapshots_of_many_threads_stay_as_they_are() {
+    const THREADS: u64 = 20;
+    let disk = disk(4);
+    SimRuntime::run(4, |rt| {
+        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+        let mut held = Vec::new();
+        for round in 0..THREADS {
+            write(&file, 4, round);
+            let (snapshot, file) = (Arc::new(Mutex::new(None)), file.clone());
+            let taken = snapshot.clone();
+            let body = move || *taken.lock().unwrap() = Some(file.snapshot().unwrap());
+            rt.spawn("reader", Box::new(body)).unwrap().join().unwrap();
+            held.push((round, snapshot.lock().unwrap().take().unwrap()));
+        }
+        for round in 0..3 {
+            write(&file, 4, THREADS + round);
+            file.checkpoint().unwrap();
+        }
+        for (round, snapshot) in &held {
+            for n in 0..4 {
+                let read = snapshot.page(n).unwrap();
+                assert!(*read == page(round * 1000 + n)[..], "as of round {round}");
+            }
+        }
+        drop(held);
+        write(&file, 4, THREADS);
+        file.checkpoint().unwrap();
+        check(&file, 4, THREADS);
         file.close().unwrap();
     });
 }

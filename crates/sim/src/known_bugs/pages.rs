@@ -162,4 +162,12 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
         "unfinished-backup-taken",
         "what a crash left of a backup is opened as a new, empty page file",
     ),
+    bug(
+        "old-copy-shown",
+        "a page that is read again and again shows what it was before the last commit",
+    ),
+    bug(
+        "one-lane-asked",
+        "a page is overwritten that a snapshot of another thread reads",
+    ),
 ];

@@ -23,7 +23,7 @@ fn page_options(mode: CommitMode) -> Options {
         .mode(mode)
         .page_size(PAGE as u32)
         .writers(1)
-        .cache(pick(&[0, 64 << 10]))
+        .cache(pick(&[0, 64 << 10, 1 << 20]))
         .checkpoint_distance(16 * PAGE as u64)
         .write_through(WriteThroughLimit {
             runs: pick(&[0, 4]),
@@ -70,6 +70,7 @@ fn commit(world: &World, file: &PageFile, n: u64, i: u64, all: &Acknowledged) ->
             assert_eq!(done.guarantee, Guarantee::PowerLoss);
             let durable = file.snapshot().expect("nothing fails");
             assert!(durable.commit() >= done.commit);
+            assert_eq!(self::tag(&durable, n), tag, "nobody else writes this page");
             let disk = world.disk.snapshot();
             let mut all = all.lock().expect("no panic");
             all.push((n, tag, done.commit, disk));
@@ -78,6 +79,25 @@ fn commit(world: &World, file: &PageFile, n: u64, i: u64, all: &Acknowledged) ->
         Err(e) => {
             assert!(shares && e.kind() == ErrorKind::Conflict, "{e}");
             1
+        }
+    }
+}
+
+/// Reads states while others commit: each stays as it is, and none is older than the one before.
+fn look(file: &PageFile) {
+    let mut last = 0;
+    for _ in 0..3 {
+        let is_latest = one_in(2);
+        let state = match is_latest {
+            true => file.latest(),
+            false => file.snapshot(),
+        };
+        let state = state.expect("nothing fails");
+        let tags = || [0, 1, 9].map(|page| tag(&state, page));
+        assert_eq!(tags(), tags(), "a state changed while it was read");
+        if !is_latest {
+            assert!(state.commit() >= last, "a durable state went back");
+            last = state.commit();
         }
     }
 }
@@ -100,6 +120,10 @@ fn work(mode: CommitMode) {
             })
         })
         .collect();
+    let reader = one_in(2).then(|| {
+        let file = file.clone();
+        world.spawn(move |_| look(&file))
+    });
     // Something to show, and enough for a checkpoint to overwrite it.
     let held = match one_in(2) {
         true => file.snapshot(),
@@ -107,7 +131,7 @@ fn work(mode: CommitMode) {
     };
     let held = held.expect("nothing fails");
     let shown: Vec<u64> = (0..10).map(|page| tag(&held, page)).collect();
-    for thread in threads {
+    for thread in threads.into_iter().chain(reader) {
         thread.join().expect("no thread panics");
     }
     let now: Vec<u64> = (0..10).map(|page| tag(&held, page)).collect();

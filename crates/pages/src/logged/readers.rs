@@ -1,0 +1,289 @@
+//! Which states are read, and which states a new reader gets: beside the state and its mutex, so that
+//! threads that begin and end to read at the same time do not wait for each other, nor for commits.
+//!
+//! The table has a few lanes. A thread always uses the same one, and takes only that lane's lock. What
+//! a lane shows to new readers is put there with the state locked.
+//!
+//! A version may be forgotten if nobody reads it, and nobody can begin to. So with the state locked:
+//! first the lanes show the new durable state, then they are asked who reads. Whoever comes to a lane
+//! before it was asked is seen. Whoever comes later gets a state that is as new as the one that was
+//! shown, and whose versions stay.
+
+use super::point::Point;
+use logforce_device::sync::{Apart, Mutex, MutexGuard, lane};
+use logforce_format::{Lsn, planted};
+use std::cell::OnceCell;
+use std::sync::PoisonError;
+
+/// How many threads begin and end to read without meeting. A commit shows its state in each.
+const LANES: usize = 8;
+
+/// What a lane shows to new readers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) latest: Point,
+    pub(super) durable: Point,
+    /// The end of the first state after `durable`; `None` if there is none.
+    pub(super) next: Option<Lsn>,
+    pub(super) is_closing: bool,
+}
+
+/// All lanes.
+#[derive(Debug)]
+pub(super) struct ReaderTable {
+    lanes: Vec<Apart<Mutex<Lane>>>,
+}
+
+#[derive(Debug)]
+struct Lane {
+    shown: Shown,
+    readers: Readers,
+}
+
+/// A state that is registered as being read, in this lane.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Begun {
+    pub(super) at: Point,
+    pub(super) lane: usize,
+}
+
+/// What a thread gets that begins to read.
+#[derive(Debug)]
+pub(super) enum Beginning {
+    Begun(Begun),
+    /// More is durable than the lane shows: the state has to be asked.
+    Behind,
+    Closing,
+}
+
+impl ReaderTable {
+    pub(super) fn new(shown: Shown) -> ReaderTable {
+        let lane = || Lane {
+            shown,
+            readers: Readers::default(),
+        };
+        ReaderTable {
+            lanes: (0..LANES).map(|_| Apart(Mutex::new(lane()))).collect(),
+        }
+    }
+
+    /// How many lanes it has.
+    pub(super) fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
+    fn lane(&self, lane: usize) -> MutexGuard<'_, Lane> {
+        let lane = self.lanes[lane].lock();
+        lane.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows a newer state to readers that come from now on. With the state locked.
+    pub(super) fn show(&self, shown: Shown) {
+        for lane in 0..self.lanes.len() {
+            self.lane(lane).shown = shown;
+        }
+    }
+
+    /// Begins to read what is committed.
+    pub(super) fn latest(&self) -> Beginning {
+        self.begin(|shown| Some(shown.latest))
+    }
+
+    /// Begins to read what is durable, which is the log up to `forced`.
+    pub(super) fn durable(&self, forced: Lsn) -> Beginning {
+        self.begin(|shown| {
+            let is_newest = shown.next.is_none_or(|next| next > forced);
+            is_newest.then_some(shown.durable)
+        })
+    }
+
+    fn begin(&self, choose: impl Fn(&Shown) -> Option<Point>) -> Beginning {
+        let number = lane(self.lanes.len());
+        let mut lane = self.lane(number);
+        if lane.shown.is_closing {
+            return Beginning::Closing;
+        }
+        let Some(at) = choose(&lane.shown) else {
+            return Beginning::Behind;
+        };
+        lane.readers.add(at.end);
+        Beginning::Begun(Begun { at, lane: number })
+    }
+
+    /// Nobody reads this any more, of those who had begun.
+    pub(super) fn end(&self, begun: Begun) {
+        self.lane(begun.lane).readers.remove(begun.at.end);
+    }
+
+    /// Who reads now. With the state locked, and after what new readers get was shown.
+    pub(super) fn asked(&self) -> Asked<'_> {
+        Asked {
+            table: self,
+            all: OnceCell::new(),
+        }
+    }
+
+    fn all(&self) -> Readers {
+        let mut all = Readers::default();
+        let lanes = if planted!("one-lane-asked") {
+            1
+        } else {
+            self.lanes.len()
+        };
+        for lane in 0..lanes {
+            all.merge(&self.lane(lane).readers);
+        }
+        all
+    }
+}
+
+/// The states that are read, from all lanes. They are asked when this is needed first: most commits
+/// leave only one version of a page, and need not know.
+#[derive(Debug)]
+pub(super) struct Asked<'a> {
+    table: &'a ReaderTable,
+    all: OnceCell<Readers>,
+}
+
+impl Asked<'_> {
+    fn all(&self) -> &Readers {
+        self.all.get_or_init(|| self.table.all())
+    }
+
+    /// Whether somebody reads at a state from `from` on and below `to`.
+    pub(super) fn any_in(&self, from: Lsn, to: Lsn) -> bool {
+        self.all().any_in(from, to)
+    }
+
+    /// The oldest state that somebody reads.
+    pub(super) fn oldest(&self) -> Option<Lsn> {
+        self.all().oldest()
+    }
+}
+
+/// The states that readers and transactions hold, ascending, with how many hold each. Most come and go
+/// at the end of the list: it costs no allocation.
+#[derive(Debug, Default)]
+struct Readers(Vec<(Lsn, usize)>);
+
+impl Readers {
+    fn find(&self, at: Lsn) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&at, |(at, _)| *at)
+    }
+
+    fn add(&mut self, at: Lsn) {
+        self.add_many(at, 1);
+    }
+
+    fn add_many(&mut self, at: Lsn, count: usize) {
+        match self.find(at) {
+            Ok(i) => self.0[i].1 += count,
+            Err(i) => self.0.insert(i, (at, count)),
+        }
+    }
+
+    fn merge(&mut self, others: &Readers) {
+        for (at, count) in &others.0 {
+            self.add_many(*at, *count);
+        }
+    }
+
+    fn remove(&mut self, at: Lsn) {
+        if let Ok(i) = self.find(at) {
+            self.0[i].1 -= 1;
+            if self.0[i].1 == 0 {
+                self.0.remove(i);
+            }
+        }
+    }
+
+    fn any_in(&self, from: Lsn, to: Lsn) -> bool {
+        let first = self.0.partition_point(|(at, _)| *at < from);
+        self.0.get(first).is_some_and(|(at, _)| *at < to)
+    }
+
+    fn oldest(&self) -> Option<Lsn> {
+        self.0.first().map(|(at, _)| *at)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    fn point(end: u64) -> Point {
+        Point {
+            end: Lsn(end),
+            commit: end,
+            page_count: 1,
+        }
+    }
+
+    fn shown(durable: u64, next: Option<u64>, latest: u64) -> Shown {
+        Shown {
+            latest: point(latest),
+            durable: point(durable),
+            next: next.map(Lsn),
+            is_closing: false,
+        }
+    }
+
+    /// A table in which these states are read, one in each lane as far as they go.
+    pub(in crate::logged) fn table(reading: &[u64]) -> ReaderTable {
+        let table = ReaderTable::new(shown(0, None, 0));
+        for (i, at) in reading.iter().enumerate() {
+            table.lane(i % LANES).readers.add(Lsn(*at));
+        }
+        table
+    }
+
+    #[test]
+    fn who_reads_is_asked_of_all_lanes() {
+        let reading: Vec<u64> = (0..2 * LANES as u64).map(|n| 100 - n).collect();
+        let table = table(&reading);
+        let asked = table.asked();
+        assert_eq!(asked.oldest(), reading.last().map(|at| Lsn(*at)));
+        assert!(reading.iter().all(|at| asked.any_in(Lsn(*at), Lsn(at + 1))));
+        assert!(!asked.any_in(Lsn(0), Lsn(100 - 2 * LANES as u64 + 1)));
+    }
+
+    #[test]
+    fn a_state_is_read_until_the_last_reader_of_it_ends() {
+        let table = ReaderTable::new(shown(10, None, 10));
+        let begin = || match table.latest() {
+            Beginning::Begun(begun) => begun,
+            other => panic!("{other:?}"),
+        };
+        let (first, second) = (begin(), begin());
+        assert_eq!(first.at, point(10));
+        table.end(first);
+        assert_eq!(table.asked().oldest(), Some(Lsn(10)));
+        table.end(second);
+        assert_eq!(table.asked().oldest(), None);
+    }
+
+    #[test]
+    fn a_reader_of_what_is_durable_gets_all_of_it() {
+        let table = ReaderTable::new(shown(10, None, 10));
+        let durable = |forced| table.durable(Lsn(forced));
+        let begun_at = |beginning| match beginning {
+            Beginning::Begun(begun) => Some(begun.at.end.0),
+            Beginning::Behind | Beginning::Closing => None,
+        };
+        assert_eq!(
+            begun_at(durable(15)),
+            Some(10),
+            "nothing is committed above"
+        );
+        table.show(shown(10, Some(20), 30));
+        assert_eq!(begun_at(durable(19)), Some(10));
+        assert_eq!(begun_at(durable(20)), None, "that commit is acknowledged");
+        table.show(shown(20, Some(30), 30));
+        assert_eq!(begun_at(durable(20)), Some(20));
+        table.show(Shown {
+            is_closing: true,
+            ..shown(20, Some(30), 30)
+        });
+        assert!(matches!(table.latest(), Beginning::Closing));
+    }
+}
