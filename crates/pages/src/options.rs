@@ -136,6 +136,11 @@ impl Options {
     /// half is for what the data file does not hold yet, and half for what is read; contents that do
     /// not fit are read back from the log and the data file. A checkpoint begins early, before a
     /// [`checkpoint_distance`](Options::checkpoint_distance), where a quarter of it has changed.
+    ///
+    /// Contents of up to some 64 pages, what commits in flight change and what programs hold (as
+    /// transactions, or as [`Page`](crate::Page)) come on top. From 2,048 pages on (8 MiB with pages of
+    /// 4 KiB) a logged file copies the pages that are read most for each few threads, so that threads
+    /// that read them do not wait for each other.
     pub fn cache(mut self, bytes: usize) -> Self {
         self.cache = bytes;
         self

@@ -469,6 +469,10 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
         "invariant 4: the lock is given up while a job is under way",
     ),
     bug(
+        "latest-goes-back",
+        "a thread gets an older latest state of a page file than another has told it of",
+    ),
+    bug(
         "state-shown-early",
         "readers get a state of a page file before they find its pages",
     ),

@@ -2,8 +2,9 @@
 
 use std::ops::Deref;
 
-/// Which of `count` parts of something the calling thread uses: always the same one. Threads take
-/// turns when they first ask, so up to `count` threads have one each.
+/// Which of `count` parts of something the calling thread uses: the same one each time, until its
+/// thread-local values are destroyed. Threads take turns when they first ask, so up to `count` threads
+/// have one each.
 ///
 /// `count` must not be 0.
 #[cfg(not(shuttle))]

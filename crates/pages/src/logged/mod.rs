@@ -1,8 +1,9 @@
 //! Logged commit: changes go to a log first, and to the pages' own places later, sorted.
 //!
 //! `commit` decides the order and appends, `admission` when it may; `state` is what the mutex guards,
-//! `version_chain` the versions of one page, `clean` what the data file holds, in memory, `readers` who
-//! reads which state, `newest` what most readers see, and `near` what they read again and again; `grow` makes room for new pages; `read` finds a version; `checkpoint` is the
+//! `version_chain` the versions of one page, `clean` what the data file holds, in memory; `readers` who
+//! reads which state, `newest` what most readers see, and `near` what they read again and again, each
+//! beside that mutex; `grow` makes room for new pages; `read` finds a version; `checkpoint` is the
 //! thread that brings generations of commits into the data file, `proof` the order in which it must;
 //! `open` creates and recovers.
 

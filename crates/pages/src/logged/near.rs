@@ -1,6 +1,6 @@
 //! Copies of the pages that are read again and again, such as the root of a tree, for each lane of
-//! threads. Where all threads take one page from one place, each waits for the cache line that the
-//! others have just written: the lock, the count of references. So each lane has bytes of its own.
+//! threads. Where all threads take one page from one place, each waits for the cache lines that the
+//! others have just written: the lock, and the count of references. So each lane has bytes of its own.
 
 use crate::changes::Image;
 use logforce_device::sync::{Apart, AtomicU64, Mutex, MutexGuard, lane};
@@ -35,7 +35,7 @@ struct Copied {
     /// How often pages of its shard had changed when it was the newest.
     changes: u64,
     image: Image,
-    /// Since another page was to take its place.
+    /// It was read since another page last wanted its place.
     was_used: bool,
 }
 

@@ -52,8 +52,8 @@ const SHARDS: usize = 64;
 /// Pages for which a shard has room at least, or there are fewer shards.
 const LEAST: usize = 8;
 /// Of so many pages that are found in a shard, the last one is copied for the lane of its reader: most
-/// copies are then of what is read most, and reading what is read once costs little. A schedule of a
-/// test of interleavings has few reads.
+/// copies are then of what is read most, and reading what is read once costs little. Fewer in tests of
+/// interleavings, whose schedules have too few reads for any copy otherwise.
 const COPIED: u64 = if cfg!(shuttle) { 2 } else { 32 };
 
 impl Newest {

@@ -51,9 +51,13 @@ impl LoggedFile {
     /// What is committed, durable or not.
     pub(crate) fn latest(&self) -> Result<LoggedView> {
         self.data_dir.check_process()?;
-        match self.readers.latest() {
-            Beginning::Begun(begun) => Ok(self.view(begun)),
-            Beginning::Behind | Beginning::Closing => Err(Error::Closed),
+        loop {
+            match self.readers.latest() {
+                Beginning::Begun(begun) => return Ok(self.view(begun)),
+                // A commit that shows its state has this locked until all lanes show it.
+                Beginning::Behind => drop(self.state()),
+                Beginning::Closing => return Err(Error::Closed),
+            }
         }
     }
 

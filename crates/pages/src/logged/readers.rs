@@ -1,19 +1,24 @@
 //! Which states are read, and which states a new reader gets: beside the state and its mutex, so that
 //! threads that begin and end to read at the same time do not wait for each other, nor for commits.
 //!
-//! The table has a few lanes. A thread always uses the same one, and takes only that lane's lock. What
-//! a lane shows to new readers is put there with the state locked.
+//! The table has a few lanes. A thread uses the same one each time, and takes only that lane's lock.
+//! What a lane shows to new readers is put there with the state locked.
 //!
 //! A version may be forgotten if nobody reads it, and nobody can begin to. So with the state locked:
 //! first the lanes show the new durable state, then they are asked who reads. Whoever comes to a lane
 //! before it was asked is seen. Whoever comes later gets a state that is as new as the one that was
 //! shown, and whose versions stay.
+//!
+//! Lanes learn of a commit one after the other. So that no thread gets an older state than another one
+//! got before it, a reader compares its lane with what it can know: of the durable state with the log,
+//! of the latest with a number that is set first. If its lane is behind, it waits for the state.
 
 use super::point::Point;
-use logforce_device::sync::{Apart, Mutex, MutexGuard, lane};
+use logforce_device::sync::{Apart, AtomicU64, Mutex, MutexGuard, lane};
 use logforce_format::{Lsn, planted};
 use std::cell::OnceCell;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 /// How many threads begin and end to read without meeting. A commit shows its state in each.
 const LANES: usize = 8;
@@ -32,6 +37,8 @@ pub(super) struct Shown {
 #[derive(Debug)]
 pub(super) struct ReaderTable {
     lanes: Vec<Apart<Mutex<Lane>>>,
+    /// The end of the latest state that any lane shows.
+    latest: Apart<AtomicU64>,
 }
 
 #[derive(Debug)]
@@ -51,7 +58,7 @@ pub(super) struct Begun {
 #[derive(Debug)]
 pub(super) enum Beginning {
     Begun(Begun),
-    /// More is durable than the lane shows: the state has to be asked.
+    /// The lane does not show what is the newest by now: the state has to be asked.
     Behind,
     Closing,
 }
@@ -64,6 +71,7 @@ impl ReaderTable {
         };
         ReaderTable {
             lanes: (0..LANES).map(|_| Apart(Mutex::new(lane()))).collect(),
+            latest: Apart(AtomicU64::new(shown.latest.end.0)),
         }
     }
 
@@ -77,8 +85,9 @@ impl ReaderTable {
         lane.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows a newer state to readers that come from now on. With the state locked.
+    /// Shows a newer state, in one lane after the other. With the state locked.
     pub(super) fn show(&self, shown: Shown) {
+        self.latest.store(shown.latest.end.0, Release);
         for lane in 0..self.lanes.len() {
             self.lane(lane).shown = shown;
         }
@@ -86,7 +95,12 @@ impl ReaderTable {
 
     /// Begins to read what is committed.
     pub(super) fn latest(&self) -> Beginning {
-        self.begin(|shown| Some(shown.latest))
+        // Whoever read a later state in another lane has told this thread of it since this was set.
+        let least = Lsn(self.latest.load(Acquire));
+        self.begin(|shown| {
+            let is_newest = planted!("latest-goes-back", true, else shown.latest.end >= least);
+            is_newest.then_some(shown.latest)
+        })
     }
 
     /// Begins to read what is durable, which is the log up to `forced`.
@@ -228,6 +242,16 @@ pub(super) mod tests {
         }
     }
 
+    #[test]
+    fn no_lane_gives_an_older_state_than_another_has_shown() {
+        let table = ReaderTable::new(shown(10, None, 10));
+        // A commit shows its state, and has not come to any lane yet.
+        table.latest.store(20, Release);
+        assert!(matches!(table.latest(), Beginning::Behind));
+        table.show(shown(10, Some(20), 20));
+        assert!(matches!(table.latest(), Beginning::Begun(b) if b.at == point(20)));
+    }
+
     /// A table in which these states are read, one in each lane as far as they go.
     pub(in crate::logged) fn table(reading: &[u64]) -> ReaderTable {
         let table = ReaderTable::new(shown(0, None, 0));
@@ -259,6 +283,23 @@ pub(super) mod tests {
         table.end(first);
         assert_eq!(table.asked().oldest(), Some(Lsn(10)));
         table.end(second);
+        assert_eq!(table.asked().oldest(), None);
+    }
+
+    #[test]
+    fn a_reader_may_end_in_another_thread() {
+        let table = ReaderTable::new(shown(10, None, 10));
+        let begun: Vec<Begun> = std::thread::scope(|scope| {
+            let begin = || match table.latest() {
+                Beginning::Begun(begun) => begun,
+                other => panic!("{other:?}"),
+            };
+            let threads: Vec<_> = (0..LANES + 1).map(|_| scope.spawn(begin)).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        let lanes: std::collections::HashSet<usize> = begun.iter().map(|b| b.lane).collect();
+        assert!(lanes.len() > 1, "threads have lanes of their own");
+        begun.into_iter().for_each(|begun| table.end(begun));
         assert_eq!(table.asked().oldest(), None);
     }
 

@@ -1,4 +1,5 @@
-//! What the mutex of a logged page file guards: versions and who reads them. Pure memory.
+//! What the mutex of a logged page file guards: versions, generations, and which states there are. Who
+//! reads them is in a table beside it. Pure memory.
 
 use super::admission::{EndedGeneration, Generations};
 use super::grow::Room;
@@ -118,7 +119,7 @@ impl State {
         }
     }
 
-    /// Readers that come from now on get what is committed and durable now.
+    /// When this returns, new readers get what is committed and durable now.
     ///
     /// After a commit was published, also to what readers look into without this mutex: a reader whose
     /// state is newer than what it finds there would take an older version for its own.

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 /// The list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`, and the tests.
-const SUSPECTS: [(&str, &str); 8] = [
+const SUSPECTS: [(&str, &str); 10] = [
     (
         "map-change-forgotten",
         "space::dropped_pages_stay_dropped_where_a_write_met_a_full_disk",
@@ -25,6 +25,14 @@ const SUSPECTS: [(&str, &str); 8] = [
     ("inspected-map-believed", BESIDE_A_WRITER),
     ("backup-named-early", CUT_BACKUP),
     ("unfinished-backup-taken", CUT_BACKUP),
+    (
+        "old-copy-shown",
+        "reading::a_page_that_is_read_again_and_again_shows_what_was_committed_last",
+    ),
+    (
+        "one-lane-asked",
+        "reading::snapshots_of_many_threads_stay_as_they_are",
+    ),
 ];
 
 const CUT_BACKUP: &str = "backup::a_cut_leaves_the_whole_backup_or_none";

@@ -3,7 +3,7 @@
 
 use crate::common::{MODES, PAGE, disk, open, options, page, with_file};
 use logforce_device::Runtime;
-use logforce_pages::{CommitMode, PageFile};
+use logforce_pages::{CommitMode, Error, PageFile, Transaction};
 use logforce_testkit::{Rng, SimRuntime};
 use std::sync::{Arc, Mutex};
 
@@ -147,12 +147,19 @@ fn a_page_that_is_read_again_and_again_shows_what_was_committed_last() {
     SimRuntime::run(3, |rt| {
         let options = options(CommitMode::Logged).cache(4096 * PAGE);
         let file = open(rt, &disk, options).unwrap();
+        // Enough for a copy to be made, and to be looked into.
+        let read = |n: u64, expected: &[u8]| {
+            for _ in 0..40 {
+                assert!(*file.snapshot().unwrap().page(n).unwrap() == *expected);
+            }
+        };
         let mut held = Vec::new();
         for round in 1..20 {
             write(&file, 3, round);
-            // Enough for copies to be made, and to be looked into.
-            for _ in 0..40 {
-                check(&file, 3, round);
+            let before = file.stats().memory;
+            (0..3).for_each(|n| read(n, &page(round * 1000 + n)));
+            if round == 1 {
+                assert_eq!(file.stats().memory, before + 3 * PAGE as u64, "copies");
             }
             held.push((round, file.snapshot().unwrap()));
             for (round, snapshot) in &held {
@@ -160,50 +167,85 @@ fn a_page_that_is_read_again_and_again_shows_what_was_committed_last() {
                 assert!(*read == page(round * 1000 + 2)[..], "as of round {round}");
             }
         }
-        let mut txn = file.begin().unwrap();
-        txn.discard(1).unwrap();
-        txn.set_page_count(2).unwrap();
-        txn.commit().unwrap();
-        assert!(*file.snapshot().unwrap().page(1).unwrap() == [0; PAGE]);
-        let mut txn = file.begin().unwrap();
-        txn.set_page_count(3).unwrap();
-        txn.commit().unwrap();
-        assert!(*file.snapshot().unwrap().page(2).unwrap() == [0; PAGE]);
+        let change = |change: &dyn Fn(&mut Transaction)| {
+            let mut txn = file.begin().unwrap();
+            change(&mut txn);
+            txn.commit().unwrap();
+        };
+        change(&|txn| txn.discard(1).unwrap());
+        read(1, &[0; PAGE]);
+        change(&|txn| txn.write(1, &page(7)).unwrap());
+        read(1, &page(7));
+        change(&|txn| txn.set_page_count(1).unwrap());
+        change(&|txn| txn.set_page_count(3).unwrap());
+        read(1, &[0; PAGE]);
+        read(2, &[0; PAGE]);
         drop(held);
         file.close().unwrap();
     });
 }
 
-/// Threads register what they read in different places: checkpoints spare the versions of all.
+/// Runs `body` in a thread of its own, and waits for it.
+fn elsewhere<T: Send + 'static>(rt: &SimRuntime, body: impl FnOnce() -> T + Send + 'static) -> T {
+    let result = Arc::new(Mutex::new(None));
+    let there = result.clone();
+    let body = move || *there.lock().unwrap() = Some(body());
+    rt.spawn("reader", Box::new(body)).unwrap().join().unwrap();
+    result.lock().unwrap().take().unwrap()
+}
+
+/// Threads register what they read in different places: checkpoints spare the versions of all, and
+/// none of them is left in memory when the last reader has ended.
 #[test]
 fn snapshots_of_many_threads_stay_as_they_are() {
     const THREADS: u64 = 20;
-    let disk = disk(4);
-    SimRuntime::run(4, |rt| {
-        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
-        let mut held = Vec::new();
-        for round in 0..THREADS {
-            write(&file, 4, round);
-            let (snapshot, file) = (Arc::new(Mutex::new(None)), file.clone());
-            let taken = snapshot.clone();
-            let body = move || *taken.lock().unwrap() = Some(file.snapshot().unwrap());
-            rt.spawn("reader", Box::new(body)).unwrap().join().unwrap();
-            held.push((round, snapshot.lock().unwrap().take().unwrap()));
-        }
-        for round in 0..3 {
-            write(&file, 4, THREADS + round);
+    for cache in [64, 4096] {
+        let disk = disk(4);
+        SimRuntime::run(4, |rt| {
+            let options = options(CommitMode::Logged).cache(cache * PAGE);
+            let file = open(rt, &disk, options).unwrap();
+            write(&file, 4, 0);
             file.checkpoint().unwrap();
-        }
-        for (round, snapshot) in &held {
-            for n in 0..4 {
-                let read = snapshot.page(n).unwrap();
-                assert!(*read == page(round * 1000 + n)[..], "as of round {round}");
+            let before = file.stats().memory;
+            let mut held = Vec::new();
+            for round in 0..THREADS {
+                write(&file, 4, round);
+                let file = file.clone();
+                held.push((round, elsewhere(rt, move || file.snapshot().unwrap())));
             }
+            for round in 0..3 {
+                write(&file, 4, THREADS + round);
+                file.checkpoint().unwrap();
+            }
+            for (round, snapshot) in &held {
+                for n in 0..4 {
+                    let read = snapshot.page(n).unwrap();
+                    assert!(*read == page(round * 1000 + n)[..], "as of round {round}");
+                }
+            }
+            elsewhere(rt, move || drop(held));
+            write(&file, 4, THREADS);
+            file.checkpoint().unwrap();
+            check(&file, 4, THREADS);
+            assert_eq!(file.stats().memory, before, "versions are left");
+            file.close().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_closed_file_gives_out_no_state() {
+    with_file(|file| {
+        write(file, 1, 1);
+        let held = file.latest().unwrap();
+        file.clone().close().unwrap();
+        for closed in [
+            file.latest().map(drop),
+            file.snapshot().map(drop),
+            file.begin().map(drop),
+        ] {
+            assert!(matches!(closed, Err(Error::Closed)), "{closed:?}");
         }
         drop(held);
-        write(&file, 4, THREADS);
-        file.checkpoint().unwrap();
-        check(&file, 4, THREADS);
-        file.close().unwrap();
     });
 }

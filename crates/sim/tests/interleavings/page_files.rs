@@ -5,6 +5,7 @@ use crate::world::{World, below, one_in, options, pick};
 use logforce_core::{Guarantee, Method, OpenMode};
 use logforce_pages::{CommitMode, ErrorKind, Options, PageFile, Snapshot, WriteThroughLimit};
 use logforce_testkit::{Failure, Snapshot as Image, Survival};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 const PATH: &str = "/file";
@@ -83,21 +84,28 @@ fn commit(world: &World, file: &PageFile, n: u64, i: u64, all: &Acknowledged) ->
     }
 }
 
-/// Reads states while others commit: each stays as it is, and none is older than the one before.
-fn look(file: &PageFile) {
+/// Reads states while others commit: each stays as it is, and none is older than one that was read
+/// before it, by whichever thread.
+fn look(file: &PageFile, latest: &AtomicU64) {
     let mut last = 0;
-    for _ in 0..3 {
-        let is_latest = one_in(2);
+    for _ in 0..4 {
+        let is_latest = !one_in(3);
+        let before = latest.load(SeqCst);
         let state = match is_latest {
             true => file.latest(),
             false => file.snapshot(),
         };
         let state = state.expect("nothing fails");
-        let tags = || [0, 1, 9].map(|page| tag(&state, page));
-        assert_eq!(tags(), tags(), "a state changed while it was read");
-        if !is_latest {
+        if is_latest {
+            assert!(state.commit() >= before, "the latest state went back");
+            latest.fetch_max(state.commit(), SeqCst);
+        } else {
             assert!(state.commit() >= last, "a durable state went back");
             last = state.commit();
+        }
+        if one_in(2) {
+            let tags = || [0, 1, 9].map(|page| tag(&state, page));
+            assert_eq!(tags(), tags(), "a state changed while it was read");
         }
     }
 }
@@ -120,10 +128,13 @@ fn work(mode: CommitMode) {
             })
         })
         .collect();
-    let reader = one_in(2).then(|| {
-        let file = file.clone();
-        world.spawn(move |_| look(&file))
-    });
+    let latest = Arc::new(AtomicU64::new(0));
+    let readers: Vec<_> = (0..below(3))
+        .map(|_| {
+            let (file, latest) = (file.clone(), latest.clone());
+            world.spawn(move |_| look(&file, &latest))
+        })
+        .collect();
     // Something to show, and enough for a checkpoint to overwrite it.
     let held = match one_in(2) {
         true => file.snapshot(),
@@ -131,7 +142,7 @@ fn work(mode: CommitMode) {
     };
     let held = held.expect("nothing fails");
     let shown: Vec<u64> = (0..10).map(|page| tag(&held, page)).collect();
-    for thread in threads.into_iter().chain(reader) {
+    for thread in threads.into_iter().chain(readers) {
         thread.join().expect("no thread panics");
     }
     let now: Vec<u64> = (0..10).map(|page| tag(&held, page)).collect();
