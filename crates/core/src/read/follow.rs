@@ -128,6 +128,7 @@ impl Follower {
     /// Its position: every durable record below was returned, or voided, or lies below where it
     /// began. A follower that starts here, also after a restart, skips nothing and returns nothing
     /// twice. Once it has caught up, this is [`Log::durable_lsn`](crate::Log::durable_lsn).
+    /// It goes back to the end of the last record if what lies behind that is voided.
     pub fn position(&self) -> Lsn {
         self.position.end().max(self.reader.consumed_to())
     }

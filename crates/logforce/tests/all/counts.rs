@@ -172,8 +172,8 @@ fn statistics_cost_the_committing_thread_nothing() {
             .partition(|l| l.split_whitespace().next() == Some(who));
         let writes = |lines: &[&str]| lines.iter().filter(|l| l.contains("pwrite")).count();
         assert_eq!(writes(&mine), COMMITS, "{method}");
-        // As above: a machine that pauses costs a wake.
-        let most = COMMITS + (2 + took.as_millis() as usize / 50).min(COMMITS / 4);
+        // A machine that is busy costs a wake now and then; one for each commit would cost as many again.
+        let most = COMMITS + COMMITS / 10;
         assert!(mine.len() <= most, "{method}: {} in {took:?}", mine.len());
         let pages = writes(&others);
         assert!(pages <= seconds + 1, "{method}: {pages} in {seconds} s");
