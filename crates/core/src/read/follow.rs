@@ -128,7 +128,8 @@ impl Follower {
     /// Its position: every durable record below was returned, or voided, or lies below where it
     /// began. A follower that starts here, also after a restart, skips nothing and returns nothing
     /// twice. Once it has caught up, this is [`Log::durable_lsn`](crate::Log::durable_lsn).
-    /// It goes back to the end of the last record if what lies behind that is voided.
+    /// While a part of an append is read it may stand at the end of the last record again, in front of
+    /// padding that it stood behind: no record lies between the two.
     pub fn position(&self) -> Lsn {
         self.position.end().max(self.reader.consumed_to())
     }

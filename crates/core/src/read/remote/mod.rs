@@ -229,7 +229,8 @@ impl ReadOnlyFollower {
 
     /// Its position: every record below that is proven durable was returned, or voided, or lies below
     /// where it began. A follower that starts here after a restart skips nothing and returns nothing
-    /// twice.
+    /// twice. While a part of an append is read it may stand at the end of the last record again, in
+    /// front of padding that it stood behind: no record lies between the two.
     pub fn position(&self) -> Lsn {
         let consumed = self.batches.consumed.at;
         // Not behind a void range: whoever starts there would be told of it once more.
