@@ -21,7 +21,7 @@ use logforce_device::{
 };
 use logforce_format::planted;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes of a read and a write.
@@ -31,20 +31,37 @@ const ALIGNMENT: usize = 65536;
 
 /// A directory that becomes a backup. Removes what is in it if that fails.
 struct Target<'a> {
-    system: &'a dyn System,
     dir: Arc<dyn Directory>,
-    /// The directory was made for it.
-    is_new: bool,
     /// What was made in it.
     made: Vec<String>,
     is_done: bool,
     lock: Option<Box<dyn Send + Sync>>,
     /// The lock file was made for it.
     made_lock: bool,
+    /// The last field, so that it is dropped when `dir` is closed.
+    place: Place<'a>,
+}
+
+/// Where a backup is made. Removes the directory if that was made for it and it failed: when no handle
+/// on it is open any more, for Windows does not remove an open directory.
+struct Place<'a> {
+    system: &'a dyn System,
+    path: PathBuf,
+    is_new: bool,
+    stays: bool,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if self.is_new && !self.stays {
+            let _ = self.system.remove_empty_directory(&self.path);
+        }
+    }
 }
 
 impl Drop for Target<'_> {
     fn drop(&mut self) {
+        self.place.stays = self.is_done;
         if self.is_done {
             return;
         }
@@ -65,9 +82,6 @@ impl Drop for Target<'_> {
             if removed.is_err() {
                 let _ = self.dir.remove(names::LOCK);
             }
-        }
-        if self.is_new {
-            let _ = self.system.remove_empty_directory(self.dir.path());
         }
     }
 }
@@ -114,14 +128,19 @@ impl<'a> Target<'a> {
         let dir = system
             .make_directory(to)
             .map_err(|e| unusable_directory(e, "make the backup's directory", to))?;
-        let mut target = Target {
+        let place = Place {
             system,
-            dir,
+            path: dir.path().to_owned(),
             is_new,
+            stays: false,
+        };
+        let mut target = Target {
+            dir,
             made: Vec::new(),
             is_done: false,
             lock: None,
             made_lock: false,
+            place,
         };
         let set = modes.set_in(&*target.dir, is_new);
         set.map_err(Error::io("change the mode of", to))?;
@@ -181,7 +200,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 

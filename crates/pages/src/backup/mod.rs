@@ -186,13 +186,17 @@ fn remove(system: &dyn System, data_dir: DataDir) {
         for entry in dir.entries().unwrap_or_default() {
             let _ = dir.remove(&entry.name);
         }
+        // Windows does not remove an open directory, here and below.
+        drop(dir);
         let _ = system.remove_empty_directory(&log);
     }
     let _ = data_dir.dir.remove(BACKUP_NEW);
     data_dir.release();
     let _ = data_dir.dir.remove(LOCK);
     let _ = data_dir.dir.sync();
-    let _ = system.remove_empty_directory(&data_dir.path);
+    let path = data_dir.path.clone();
+    drop(data_dir);
+    let _ = system.remove_empty_directory(&path);
 }
 
 /// A lack of space, as one.
