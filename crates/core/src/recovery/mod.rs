@@ -201,6 +201,9 @@ impl Opening {
         opened.file.sync_meta(&meta)?;
         let epoch = self.persist_epoch(&opened, &found, meta.bytes().is_some())?;
         self.enforce_names(&found.segments)?;
+        if found.gaps.is_empty() && found.end.lost.is_none() {
+            self.clear_used_files(&found.segments, &opened.control)?;
+        }
         if found.end.lost.is_none() {
             // Before the epoch's batch, since the log may continue in these segments.
             let gaps = std::mem::take(&mut found.gaps);
@@ -337,6 +340,8 @@ impl Opening {
                 known => known.max(limit),
             };
             c.clean = false;
+            // All have their own names now, durably.
+            c.used_files.clear();
             c.has_meta |= meta;
             // Also if the anchor moves back, to the start of the damage: after a crash before the
             // new epoch's batch is durable, the next opening must find the damage again.

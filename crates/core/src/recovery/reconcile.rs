@@ -9,9 +9,10 @@ use crate::scan::coverage::{adopt, check_bounds, gaps, lost_segment};
 use crate::scan::end_of_log::End;
 use crate::storage::builder::{RetireAction, Spare, retire};
 use crate::storage::given_up::set_aside;
+use crate::storage::headerless::starts_by_batches;
 use crate::storage::listing::{Listing, list_of};
 use crate::storage::ranges::overlap_any;
-use crate::storage::segment_header::{Found, read_header_once};
+use crate::storage::segment_header::{Found, read_header, read_header_once};
 use crate::storage::segments::Segments;
 use logforce_format::{
     Control, Epoch, Lsn, MAX_SEGMENT_LEN, MIN_WRITE_UNIT, SegmentHeader, planted,
@@ -31,16 +32,31 @@ impl Opening {
             mut segments,
             spares,
             preparing,
+            aliases,
             vanished,
         } = list_of(&self.dir, control.log_id, entries.clone())?;
         // This process holds the lock: a file that vanished anyway may be one that is needed.
         vanished.map_or(Ok(()), Err)?;
+        // The cache may show the header that a file had before it was used again.
+        let is_listed = |named| entries.iter().any(|e| e.name == names::segment(named));
+        while let Some(&(at, _)) = gaps(&segments, control).first()
+            && control.names_of(at).any(is_listed)
+            && segments.add_by_name(&self.dir, control, at)?
+        {}
         // Confirms that segments are missing before it acts on that.
         let missing = gaps(&segments, control).into_iter().map(|(from, _)| from);
         for start in missing.chain([control.prepared_end]) {
-            listing::check_absence(&self.dir, &entries, &names::segment(start))?;
+            for named in control.names_of(start) {
+                listing::check_absence(&self.dir, &entries, &names::segment(named))?;
+            }
         }
         for name in preparing {
+            self.dir
+                .remove(&name)
+                .map_err(Error::io("remove", self.dir.path().join(&name)))?;
+        }
+        for name in aliases {
+            // Or, once the file is used again, one segment would have two names.
             self.dir
                 .remove(&name)
                 .map_err(Error::io("remove", self.dir.path().join(&name)))?;
@@ -97,7 +113,9 @@ impl Opening {
     /// file gets this name, and one file would be listed twice.
     fn usable_spares(&self, listed: Vec<(String, u64)>, segments: &Segments) -> Result<Vec<Spare>> {
         let mut seen: Vec<SegmentHeader> = segments.all().iter().map(|s| s.header).collect();
-        let names_in_use: Vec<String> = seen.iter().map(|h| names::spare(h.start)).collect();
+        let starts = segments.all().into_iter();
+        let starts = starts.flat_map(|s| [Some(s.header.start), names::claimed_start(&s.name())]);
+        let names_in_use: Vec<String> = starts.flatten().map(names::spare).collect();
         let mut spares = Vec::new();
         for (name, len) in listed {
             let header = match read_header_once(&self.dir, &name) {
@@ -127,7 +145,8 @@ impl Opening {
     }
 
     /// Gives every segment the name of its start. The header counts, but a wrong name would be in
-    /// the way when the segment of that name is prepared.
+    /// the way when the segment of that name is prepared. A crash leaves files that were used again with the
+    /// names of what they held first.
     fn fix_names(&self, segments: &Segments) -> Result<()> {
         let mut taken: Vec<String> = listing::list(&self.dir)?
             .into_iter()
@@ -173,7 +192,7 @@ impl Opening {
                 other.set_name(name);
                 unused = Lsn(unused.0 - 1);
             } else if taken(&to) {
-                set_aside(&self.dir, &to)?;
+                set_aside(&self.dir, &to, None)?;
             }
             rename(&from, &to)?;
             segment.set_name(to);
@@ -181,13 +200,40 @@ impl Opening {
         Ok(())
     }
 
-    /// Sets aside the files with names in `[from, to)` that are not segments. All of them: one that
+    /// Removes or sets aside the files without a valid header that may have been in use again: at a crash
+    /// while the header was written. One that cannot be read now, but can be next time, would be a second
+    /// segment for the same range. No part of the log is missing, so nothing in them is needed.
+    pub(super) fn clear_used_files(&self, segments: &Segments, control: &Control) -> Result<()> {
+        let files = segments.rejected.iter().map(|(name, _)| name);
+        for name in files.filter(|name| is_below(name, control.first_segment)) {
+            match read_header(&self.dir, name) {
+                Ok(Found::Broken { .. }) => {}
+                Ok(Found::Whole(h)) if h.log_id == control.log_id => {}
+                // Of another log, or another version: not ours to touch.
+                Ok(Found::Whole(_)) | Err(Error::NewerFormat { .. }) => continue,
+                Err(e) if e.is_not_found() => continue,
+                Err(e) => return Err(e),
+            }
+            let starts = starts_by_batches(&self.dir, name, Some(control.log_id))?;
+            let all_below = starts.iter().all(|start| *start < control.first_segment);
+            if starts.is_empty() || !all_below || !segments.given_up.is_empty() {
+                set_aside(&self.dir, name, None)?;
+                continue;
+            }
+            let removed = self.dir.remove(name);
+            removed.map_err(Error::io("remove", self.dir.path().join(name)))?;
+        }
+        Ok(())
+    }
+
+    /// Sets aside the files with names for `[from, to)` that are not segments. All of them: one that
     /// cannot be read now, but can be next time, would be a second segment for the same range.
-    fn set_aside(&self, segments: &Segments, from: Lsn, to: Lsn) -> Result<()> {
+    fn set_aside(&self, segments: &Segments, control: &Control, from: Lsn, to: Lsn) -> Result<()> {
         for name in listing::list(&self.dir)?.into_iter().map(|e| e.name) {
-            let claims = names::claimed_start(&name).is_some_and(|s| from <= s && s < to);
+            let start = names::claimed_start(&name).map(|named| control.start_in(named));
+            let claims = start.is_some_and(|s| from <= s && s < to);
             if claims && !segments.all().iter().any(|s| s.name() == name) {
-                set_aside(&self.dir, &name)?;
+                set_aside(&self.dir, &name, start)?;
             }
         }
         Ok(())
@@ -203,7 +249,7 @@ impl Opening {
         gaps: Vec<(Lsn, Lsn)>,
     ) -> Result<()> {
         for (mut from, to) in gaps {
-            self.set_aside(segments, from, to)?;
+            self.set_aside(segments, control, from, to)?;
             while from < to {
                 let rest = to.since(from);
                 let len = if rest > MAX_SEGMENT_LEN {
@@ -226,6 +272,11 @@ impl Opening {
         }
         Ok(())
     }
+}
+
+/// Whether the file was used for a segment below this one first.
+fn is_below(name: &str, first_segment: Lsn) -> bool {
+    names::claimed_start(name).is_some_and(|start| start < first_segment)
 }
 
 /// The first missing segment after `end`, where a scan found an ordinary end of the log. That

@@ -309,9 +309,19 @@ fn controls() {
     check("metadata 2", &forged(104, &[2]), ControlReject::Reserved);
     check("reserved", &forged(108, &[1]), ControlReject::Reserved);
     check(
-        "behind the count",
-        &forged(132, &[1]),
+        "too many used files",
+        &forged(132, &[113]),
         ControlReject::Reserved,
+    );
+    check(
+        "more used files than counted",
+        &forged(2304 + 7, &[1]),
+        ControlReject::Reserved,
+    );
+    check(
+        "used files out of order",
+        &forged(132, &[2]),
+        ControlReject::Contradiction,
     );
     check(
         "more than counted",

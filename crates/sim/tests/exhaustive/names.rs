@@ -4,7 +4,7 @@ use super::workers::{share, thorough};
 use logforce_core::Options;
 use logforce_sim::model::{PATH, small};
 use logforce_sim::workload::{Step, World};
-use logforce_testkit::{Failure, Left, SimOptions, Survival};
+use logforce_testkit::{Failure, Fault, Left, SimOptions, Survival};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the log does after a recovery: it needs all its files, the spares too.
@@ -22,6 +22,14 @@ fn steps() -> Vec<Step> {
     steps.extend([Step::Front(60), Step::Commit(9_000), Step::Reopen]);
     steps.extend(vec![Step::Commit(11_000); 4]);
     steps.extend([Step::Append(3_000), Step::Front(100), Step::Commit(5_000)]);
+    steps
+}
+
+/// Truncation of several segments, whose files are used again.
+fn recycling() -> Vec<Step> {
+    let mut steps = vec![Step::Commit(7_000); 9];
+    steps.extend([Step::Front(100), Step::Idle(5)]);
+    steps.extend(vec![Step::Commit(7_000); 2]);
     steps
 }
 
@@ -68,6 +76,20 @@ impl Case {
         world.disk.cut_at(op);
         let result = world.work(1, &[steps()]);
         assert!(world.disk.is_cut(), "{}: {result:?}", world.name);
+        self.all_that_may_be_left(&world, op, count);
+    }
+
+    /// One operation fails, the log goes on where it can, and is cut after its close.
+    fn failing_at(&self, op: u64, at_most: usize, count: &mut Count) {
+        let world = self.world(&format!("failing at {op}"));
+        world.disk.fail_at(op, Fault::Io);
+        world.work_through(1, &recycling());
+        if world.disk.may_leave(PATH).len() <= at_most {
+            self.all_that_may_be_left(&world, op, count);
+        }
+    }
+
+    fn all_that_may_be_left(&self, world: &World, op: u64, count: &mut Count) {
         let may = world.disk.may_leave(PATH);
         let image = world.image();
         count.points += 1;
@@ -164,6 +186,31 @@ fn every_subset_of_names_with_spares() {
     .everywhere(if thorough() { 1 } else { 15 }, usize::MAX);
 }
 
+/// A file whose preparation failed may come back, with the header of a segment that was prepared in another
+/// file since.
+#[test]
+fn every_subset_of_names_after_a_failure() {
+    let case = Case {
+        name: "after a failure",
+        options: small().segment_size(16 << 10).max_spare_segments(3),
+        torn: false,
+    };
+    let whole = case.world("whole");
+    whole.work(1, &[recycling()]).expect("nothing fails");
+    let ops = whole.disk.ops();
+    let at_most = if thorough() { 10 } else { 6 };
+    let workers = share(ops as usize, Count::default, |count, op| {
+        case.failing_at(op as u64, at_most, count);
+    });
+    let points: u64 = workers.iter().map(|c| c.points).sum();
+    let states: u64 = workers.iter().map(|c| c.states).sum();
+    println!(
+        "exhaustive names ({}): {points} failures of {ops}, {states} different states",
+        case.name
+    );
+    assert!(points > ops / 2, "{points} of {ops}");
+}
+
 /// No filesystem that the log is meant for does this; one without a journal may. What may be left
 /// grows by four for each change that is undecided: a change stops at four of them.
 #[test]
@@ -189,6 +236,8 @@ fn every_file_is_another_spare() {
     };
     let world = case.world("closed");
     world.work(1, &[steps()]).expect("nothing fails");
+    // An opening makes the names durable that the close has put right.
+    world.recover(1, Failure::Process, &[]).expect("it opens");
     let image = world.image();
     let mut count = [0; 2];
     for name in world.disk.names(PATH).into_keys() {

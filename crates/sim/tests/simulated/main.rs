@@ -31,4 +31,5 @@ mod salvaged;
 mod stats;
 mod unannounced;
 mod unforced;
+mod used_files;
 mod voided;

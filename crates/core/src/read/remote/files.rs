@@ -100,9 +100,7 @@ impl FollowedFiles {
         if at >= self.control.prepared_end || self.segments.containing(at).is_some() {
             return Ok(());
         }
-        if !self
-            .segments
-            .add_by_name(&self.dir, self.control.log_id, at)?
+        if !self.segments.add_by_name(&self.dir, &self.control, at)?
             && self.listed != self.control.sequence
             && let Some(listing) = self.list()?
         {

@@ -294,6 +294,17 @@ fn read_slot(
         Err(e) if planted!("control-slot-error-is-damage") => Ok(Err(Lost::bytes(e.to_string()))),
         other => other,
     }?;
+    let n = n.or_else(|lost| {
+        // A bad sector behind the slot must not lose it. A device refuses to read less than a sector.
+        let source = match *cached {
+            true => ReadSource::Cache,
+            false => ReadSource::Medium,
+        };
+        let lens = std::iter::successors(Some(CONTROL_SLOT_LEN), |len| Some(2 * len));
+        let mut lens = lens.take_while(|len| *len < READ_LEN);
+        lens.find_map(|len| read(file, path, offset, &mut buf[..len], source).ok()?.ok())
+            .ok_or(lost)
+    });
     Ok(n.map(|n| (buf, n)))
 }
 
