@@ -4,8 +4,8 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::names;
 use crate::policy::WaitLevel;
+use crate::storage::directory::is_free;
 use crate::sync::wake::{WaitFor, Wake};
-use logforce_device::Directory;
 
 /// A truncation or a change of the metadata in progress.
 pub(crate) struct FileChange<'a>(&'a Engine);
@@ -77,9 +77,4 @@ impl Engine {
             }
         }
     }
-}
-
-fn is_free(dir: &dyn Directory, name: &str) -> bool {
-    let known = dir.identity_of(name);
-    known.is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
 }

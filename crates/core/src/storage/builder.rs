@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::names::{self, NameKind};
+use crate::storage::directory::is_free;
 use crate::storage::durability::{Why, barrier, sync_names};
 use crate::storage::given_up::set_aside;
 use crate::storage::segment::Segment;
@@ -113,13 +114,14 @@ impl Spare {
         names::kind(&self.name) == NameKind::Segment
     }
 
-    /// Gives it the name of a spare. Nothing depends on that, so a failure costs nothing.
+    /// Gives it the name of a spare, if no other has that. Nothing depends on it, so a failure costs
+    /// nothing.
     pub(crate) fn rename(&mut self, dir: &dyn Directory) {
-        if let Some(named) = names::claimed_start(&self.name) {
-            let to = names::spare(named);
-            if dir.rename(&self.name, &to).is_ok() {
-                self.name = to;
-            }
+        let to = names::claimed_start(&self.name).map(names::spare);
+        if let Some(to) = to.filter(|to| is_free(dir, to))
+            && dir.rename(&self.name, &to).is_ok()
+        {
+            self.name = to;
         }
     }
 }
@@ -261,16 +263,16 @@ impl SegmentBuilder<'_> {
             true => from.clone(),
             false => names::segment(start),
         };
-        let named = match keeps_name {
-            true => Ok(()),
-            false => self.name(&from, &name),
-        };
-        if let Err(e) = named {
-            drop(file);
-            // Which of the two names it has now is unknown.
-            self.remove(from);
-            self.remove(name);
-            return Err(e);
+        if !keeps_name {
+            // A file with that name is not a segment of this log, or was renamed by hand.
+            set_aside(self.dir, &name, None).inspect_err(|_| undo())?;
+            if let Err(e) = self.dir.rename(&from, &name) {
+                drop(file);
+                // Which of the two names it has now is unknown.
+                self.remove(from);
+                self.remove(name);
+                return Err(Error::io("rename", &path)(e));
+            }
         }
         let segment = Segment::new(self.dir.clone(), name, header);
         segment.set_writer(file);
@@ -281,16 +283,6 @@ impl SegmentBuilder<'_> {
     fn remove(&self, name: String) {
         let _ = self.dir.remove(&name);
         (self.discard)(name);
-    }
-
-    /// Gives a prepared file the name of its segment.
-    fn name(&self, from: &str, name: &str) -> Result<()> {
-        // A file with that name is not a segment of this log, or was renamed by hand.
-        set_aside(self.dir, name, None)?;
-        let path = self.dir.path().join(from);
-        self.dir
-            .rename(from, name)
-            .map_err(Error::io("rename", path))
     }
 
     /// Opens a spare. Old batches stay in it: their LSNs are below the segment's start, so a scan

@@ -43,10 +43,11 @@ pub fn closed() -> Fixture {
 /// Without power all of a sudden: the opening has something to scan.
 pub fn crashed() -> Fixture {
     let mut steps = steps(10);
-    // What is truncated now is used again while the log is open, and keeps its name.
+    // What is truncated now is used again while the log is open, and keeps its name. So many commits that
+    // the run behind them crosses into another segment.
     steps.extend([Step::Front(12), Step::Idle(5)]);
-    steps.extend(vec![Step::Commit(22); 9]);
-    steps.extend(vec![Step::Append(170); 170]);
+    steps.extend(vec![Step::Commit(22); 11]);
+    steps.extend(vec![Step::Append(170); 60]);
     steps.extend([Step::Force, Step::Commit(23)]);
     let options = options(32 << 10).max_spare_segments(3);
     let fixture = Fixture::new("crashed log", options, &steps, Ending::Cut);
