@@ -154,13 +154,10 @@ pub const SIMULATION: &[KnownBug] = &[
     bug("metadata-unforced", "the metadata is not forced").found_by(52),
     bug("metadata-in-one-slot", "torn metadata leaves none").found_by(633),
     bug(
-        "discarded-stays",
-        "12: a file that could not be prepared has the header of one that was prepared later",
-    ),
-    bug(
         "used-file-unlisted",
         "a segment in a file that was used again cannot be found by its name",
-    ),
+    )
+    .found_by(39),
     bug(
         "any-error-is-damage",
         "3: a read that fails for lack of memory is evidence of damage",

@@ -50,6 +50,10 @@ pub const EXHAUSTIVE: &[KnownBug] = &[
         "12: a file that a torn rename left with two names is used twice",
     ),
     bug(
+        "discarded-stays",
+        "12: a file that could not be prepared has the header of one that was prepared later",
+    ),
+    bug(
         "any-error-is-damage",
         "a read that fails for lack of memory is evidence of damage",
     ),

@@ -6,7 +6,7 @@ use std::process::Command;
 const BACKUP_CRASHES: &str = "backups::a_crash_at_every_operation";
 
 /// The tests that are asked, by bug: the others would take their time over nothing.
-const SUSPECTS: [(&str, &str); 28] = [
+const SUSPECTS: [(&str, &str); 27] = [
     (
         "header-checksum-ignored",
         "bits::every_bit_of_a_crashed_log",
@@ -34,10 +34,6 @@ const SUSPECTS: [(&str, &str); 28] = [
     (
         "discarded-stays",
         "names::every_subset_of_names_after_a_failure",
-    ),
-    (
-        "used-file-unlisted",
-        "failing_calls::every_call_on_a_crashed_log",
     ),
     (
         "any-error-is-damage",
