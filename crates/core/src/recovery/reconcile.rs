@@ -200,12 +200,18 @@ impl Opening {
         Ok(())
     }
 
-    /// Removes or sets aside the files without a valid header that may have been in use again: at a crash
-    /// while the header was written. One that cannot be read now, but can be next time, would be a second
-    /// segment for the same range. No part of the log is missing, so nothing in them is needed.
+    /// Removes or sets aside the files without a valid header that hold no part of the log and may be about
+    /// to: a crash came while the new header of a spare was written, or it cannot be read just now. One that
+    /// can be read next time would be a second segment where this opening, or the log after it, prepares
+    /// one, and no opening could tell which is right. Durable when it returns.
     pub(super) fn clear_used_files(&self, segments: &Segments, control: &Control) -> Result<()> {
-        let files = segments.rejected.iter().map(|(name, _)| name);
-        for name in files.filter(|name| is_below(name, control.first_segment)) {
+        let mut has_changed = false;
+        for (name, _) in &segments.rejected {
+            let named = names::claimed_start(name);
+            // Any other may be a segment that is missing.
+            if named.is_none_or(|named| control.start_in(named) >= control.first_segment) {
+                continue;
+            }
             match read_header(&self.dir, name) {
                 Ok(Found::Broken { .. }) => {}
                 Ok(Found::Whole(h)) if h.log_id == control.log_id => {}
@@ -214,14 +220,23 @@ impl Opening {
                 Err(e) if e.is_not_found() => continue,
                 Err(e) => return Err(e),
             }
-            let starts = starts_by_batches(&self.dir, name, Some(control.log_id))?;
-            let all_below = starts.iter().all(|start| *start < control.first_segment);
-            if starts.is_empty() || !all_below || !segments.given_up.is_empty() {
+            has_changed = true;
+            let held = starts_by_batches(&self.dir, name, Some(control.log_id))?;
+            let is_truncated = |start: &Lsn| {
+                *start < control.first_segment
+                    && !overlap_any(&segments.given_up, *start, start.plus(held.len))
+            };
+            let is_known = !held.starts.is_empty() && !held.is_partly_unread;
+            if is_known && held.starts.iter().all(is_truncated) {
+                let removed = self.dir.remove(name);
+                removed.map_err(Error::io("remove", self.dir.path().join(name)))?;
+            } else {
                 set_aside(&self.dir, name, None)?;
-                continue;
             }
-            let removed = self.dir.remove(name);
-            removed.map_err(Error::io("remove", self.dir.path().join(name)))?;
+        }
+        if has_changed {
+            let synced = self.dir.sync();
+            synced.map_err(Error::io("sync directory", self.dir.path()))?;
         }
         Ok(())
     }
@@ -272,11 +287,6 @@ impl Opening {
         }
         Ok(())
     }
-}
-
-/// Whether the file was used for a segment below this one first.
-fn is_below(name: &str, first_segment: Lsn) -> bool {
-    names::claimed_start(name).is_some_and(|start| start < first_segment)
 }
 
 /// The first missing segment after `end`, where a scan found an ordinary end of the log. That

@@ -55,10 +55,10 @@ pub(crate) fn find_headerless(
         let start = match control {
             Some(control) => control.start_in(named),
             // The first: behind what it holds there may be batches of what it held before.
-            None => starts_by_batches(dir, name, id)?
-                .first()
-                .copied()
-                .unwrap_or(named),
+            None => {
+                let starts = starts_by_batches(dir, name, id)?.starts;
+                starts.first().copied().unwrap_or(named)
+            }
         };
         claims.push((start, name.as_str()));
     }
@@ -85,22 +85,33 @@ pub(crate) fn find_headerless(
     Ok(regained)
 }
 
-/// Where the segments begin of which the file `name` holds batches, whatever its header and its name say:
-/// in the order of the batches in the file.
+/// What the batches in a file say of the segments that it has held.
+#[derive(Default)]
+pub(crate) struct HeldSegments {
+    /// Where they begin, in the order of the batches in the file.
+    pub(crate) starts: Vec<Lsn>,
+    /// Bytes of the file.
+    pub(crate) len: u64,
+    /// A part of the file could not be read: it may have held others.
+    pub(crate) is_partly_unread: bool,
+}
+
+/// Which segments of the log the file `name` has held, whatever its header and its name say.
 pub(crate) fn starts_by_batches(
     dir: &Arc<dyn Directory>,
     name: &str,
     id: Option<LogId>,
-) -> Result<Vec<Lsn>> {
+) -> Result<HeldSegments> {
     let path = dir.path().join(name);
-    let (mut starts, mut seen) = (Vec::new(), BTreeSet::new());
+    let (mut held, mut seen) = (HeldSegments::default(), BTreeSet::new());
     let file = match dir.open(name, OpenFile::READ) {
         // Removed since it was listed.
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(starts),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(held),
         file => file.map_err(Error::io("open", &path))?,
     };
     let len = file.len().map_err(Error::io("check the size of", &path))?;
     drop(file);
+    held.len = len;
     // Only to read it: offsets stand for LSNs.
     let header = SegmentHeader {
         log_id: id.unwrap_or_default(),
@@ -114,18 +125,22 @@ pub(crate) fn starts_by_batches(
     let mut window = Window::new(ReadSource::Cache);
     let mut offset = SegmentHeader::data_offset(MIN_WRITE_UNIT);
     while offset < len {
-        if let Ok(bytes) = window.get(&file, offset, BATCH_HEADER_LEN)?
-            && let Ok(h) = BatchHeader::decode(bytes)
-            && id.is_none_or(|id| h.log_id == id)
-            && let Some(start) = h.lsn.0.checked_sub(offset)
-            && start.is_multiple_of(u64::from(MIN_WRITE_UNIT))
-            && seen.insert(start)
-        {
-            starts.push(Lsn(start));
+        match window.get(&file, offset, BATCH_HEADER_LEN)? {
+            Err(_) => held.is_partly_unread = true,
+            Ok(bytes) => {
+                if let Ok(h) = BatchHeader::decode(bytes)
+                    && id.is_none_or(|id| h.log_id == id)
+                    && let Some(start) = h.lsn.0.checked_sub(offset)
+                    && start.is_multiple_of(u64::from(MIN_WRITE_UNIT))
+                    && seen.insert(start)
+                {
+                    held.starts.push(Lsn(start));
+                }
+            }
         }
         offset += u64::from(MIN_WRITE_UNIT);
     }
-    Ok(starts)
+    Ok(held)
 }
 
 /// The file `name` as the segment that begins at `start` and ends at or below `bound`, if one of

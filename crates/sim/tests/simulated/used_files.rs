@@ -1,7 +1,9 @@
 //! Files of truncated segments that are used again, under the names that they have.
 
-use crate::common::opened;
-use logforce_core::{Inspector, Log, LogSummary, Lsn, Options};
+use crate::common::{open, opened};
+use logforce_core::{
+    Error, GivenUp, Inspector, Log, LogSummary, Lsn, OnDamage, Options, SegmentInfo,
+};
 use logforce_sim::model::PATH;
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
 use std::collections::BTreeSet;
@@ -35,14 +37,17 @@ fn summary(disk: &SimDisk) -> LogSummary {
     })
 }
 
-fn is_used_again(name: &str, start: Lsn) -> bool {
-    name != format!("{:016x}.seg", start.0)
+fn own_name(start: Lsn) -> String {
+    format!("{:016x}.seg", start.0)
 }
 
-/// Segments whose files have names of other segments.
+/// Whether its file has the name of another segment.
+fn is_used_again(segment: &&SegmentInfo) -> bool {
+    segment.name != own_name(segment.start)
+}
+
 fn used_again(log: &LogSummary) -> usize {
-    let segments = log.segments.iter();
-    segments.filter(|s| is_used_again(&s.name, s.start)).count()
+    log.segments.iter().filter(is_used_again).count()
 }
 
 /// Names of segments in the directory.
@@ -58,7 +63,8 @@ fn the_directory_does_not_change() {
     SimRuntime::run(1, |rt| {
         let log = opened(&disk, rt, options());
         commit(&log, 40);
-        for _ in 0..5 {
+        // More often than the control file can name files: it forgets those of what was truncated.
+        for _ in 0..30 {
             log.truncate_front_at_most(log.tail_lsn()).expect("it does");
             let (files, before) = (segment_files(&disk), log.stats().counters);
             // As long as there are spares.
@@ -71,6 +77,7 @@ fn the_directory_does_not_change() {
             assert_eq!(segment_files(&disk), files);
             commit(&log, 40);
         }
+        assert!(log.stats().counters.segments_recycled > 150);
         log.close().expect("nothing fails");
     });
     let closed = summary(&disk);
@@ -101,6 +108,31 @@ fn goes_on(disk: &SimDisk, seed: u64, records: usize) {
         log.close().expect("nothing fails");
     });
     assert_eq!(used_again(&summary(disk)), 0);
+    has_one_name_for_each_file(disk);
+}
+
+fn has_one_name_for_each_file(disk: &SimDisk) {
+    let names = disk.names(PATH);
+    let files: BTreeSet<u64> = names.values().copied().collect();
+    assert_eq!(files.len(), names.len(), "{names:?}");
+}
+
+/// Opens, commits so many records, and closes.
+fn run(
+    disk: &SimDisk,
+    seed: u64,
+    on_damage: OnDamage,
+    count: usize,
+) -> Result<Vec<GivenUp>, Error> {
+    SimRuntime::run(seed, |rt| {
+        let log = open(disk, rt, &options().on_damage(on_damage))?;
+        for n in 0..count {
+            log.commit(vec![n as u8; RECORD])?;
+        }
+        let given_up = log.given_up()?;
+        log.close()?;
+        Ok(given_up)
+    })
 }
 
 #[test]
@@ -156,4 +188,142 @@ fn more_files_than_the_control_file_can_name() {
     assert_eq!(used_again(&log), 112);
     assert!(log.segments.len() > 125, "{}", log.segments.len());
     goes_on(&disk, 2, 560);
+}
+
+/// A close that was torn, on a filesystem that does not write two names at once.
+#[test]
+fn a_segment_under_its_old_name_and_its_own() {
+    let disk = crashed();
+    for segment in summary(&disk).segments.iter().filter(is_used_again) {
+        assert!(disk.link_file(PATH, &segment.name, &own_name(segment.start)));
+    }
+    assert_eq!(summary(&disk).strays, [], "one segment, not two");
+    goes_on(&disk, 2, 8);
+    SimRuntime::run(3, |rt| {
+        let log = opened(&disk, rt, options());
+        for _ in 0..3 {
+            log.truncate_front_at_most(log.tail_lsn()).expect("it does");
+            commit(&log, 40);
+        }
+        log.close().expect("nothing fails");
+    });
+    goes_on(&disk, 4, 40);
+}
+
+/// A close renames over nothing: whose a file is that has the name of a segment, it cannot know.
+#[test]
+fn a_close_overwrites_no_file() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let taken = SimRuntime::run(1, |rt| {
+        let log = opened(&disk, rt, options());
+        commit(&log, 40);
+        log.truncate_front_at_most(log.tail_lsn()).expect("it does");
+        commit(&log, 8);
+        let segments = summary(&disk).segments;
+        let used = segments.iter().find(is_used_again).expect("there is one");
+        let taken = own_name(used.start);
+        assert!(disk.link_file(PATH, "lock", &taken));
+        log.close().expect("nothing fails");
+        taken
+    });
+    let names = disk.names(PATH);
+    assert_eq!(names[&taken], names["lock"], "{names:?}");
+    assert_eq!(used_again(&summary(&disk)), 1);
+}
+
+/// A used file whose header cannot be read is given up, by an opening that is cut short at each operation.
+/// When it can be read again, it must not be a second segment where another was made.
+#[test]
+fn a_used_file_that_is_given_up_stays_so() {
+    let disk = crashed();
+    let image = disk.snapshot();
+    let segments = summary(&disk).segments;
+    let used: Vec<&SegmentInfo> = segments.iter().filter(is_used_again).collect();
+    let mut cuts = 0;
+    for victim in &used {
+        for after in 0.. {
+            disk.restore(&image);
+            disk.reboot(1);
+            assert!(disk.make_unreadable(PATH, &victim.name, 0));
+            disk.cut_at(disk.ops() + after);
+            let first = run(&disk, 5, OnDamage::Truncate, 0);
+            if !disk.is_cut() {
+                first.unwrap_or_else(|e| panic!("{e}"));
+                break;
+            }
+            cuts += 1;
+            disk.crash(Failure::Process, Some(Survival::Kept), 1);
+            run(&disk, 6, OnDamage::Truncate, 2).unwrap_or_else(|e| panic!("+{after}: {e}"));
+            disk.lift_faults();
+            run(&disk, 7, OnDamage::Refuse, 2).unwrap_or_else(|e| panic!("+{after}: {e}"));
+        }
+    }
+    assert!(used.len() >= 2 && cuts > 100, "{used:?}, {cuts} cuts");
+}
+
+/// A crash came before the control file listed a used file, whose header cannot be read at the next
+/// opening; that makes a segment at the same place, also where it gives up damage elsewhere.
+#[test]
+fn a_header_of_which_the_control_file_knows_nothing() {
+    for damage in [false, true] {
+        let mut states = 0;
+        for op in 0..300 {
+            let disk = SimDisk::new(SimOptions::default(), 1);
+            SimRuntime::run(1, |rt| {
+                let log = opened(&disk, rt, options());
+                commit(&log, 40);
+                log.truncate_front_at_most(log.tail_lsn()).expect("it does");
+                disk.cut_at(disk.ops() + op);
+                for n in 0..30 {
+                    let _ = log.commit(vec![n; RECORD]);
+                }
+                disk.cut();
+            });
+            disk.crash(Failure::Process, Some(Survival::Kept), 1);
+            let log = summary(&disk);
+            let is_listed = |s: &&SegmentInfo| s.start < log.prepared_end;
+            let unlisted = log.segments.iter().filter(|s| !is_listed(s));
+            let Some(victim) = unlisted.filter(is_used_again).next() else {
+                continue;
+            };
+            states += 1;
+            assert!(disk.make_unreadable(PATH, &victim.name, 0));
+            if damage {
+                let last = log.segments.iter().filter(is_listed).next_back();
+                assert!(disk.make_unreadable(PATH, &last.expect("one").name, 0));
+            }
+            run(&disk, 5, OnDamage::Truncate, 12).unwrap_or_else(|e| panic!("+{op}: {e}"));
+            disk.lift_faults();
+            run(&disk, 7, OnDamage::Refuse, 12).unwrap_or_else(|e| panic!("+{op}: {e}"));
+        }
+        assert!(states >= 10, "{states}");
+    }
+}
+
+/// A spare with a torn header held what was truncated, and is no evidence of what was given up before.
+#[test]
+fn a_torn_spare_beside_a_range_that_was_given_up() {
+    let disk = crashed();
+    let log = summary(&disk);
+    let used = log.segments.iter().filter(|s| s.start < log.anchor);
+    let lost = used.last().expect("there is one");
+    assert!(disk.flip_bit(PATH, &lost.name, 40, 3));
+    let given_up = run(&disk, 2, OnDamage::Truncate, 12).expect("it opens");
+    assert_eq!(given_up.len(), 1, "{given_up:?}");
+    SimRuntime::run(3, |rt| {
+        let log = opened(&disk, rt, options());
+        commit(&log, 12);
+        log.truncate_front_at_most(log.tail_lsn()).expect("it does");
+        commit(&log, 2);
+        disk.cut();
+    });
+    disk.crash(Failure::Power, Some(Survival::Lost), 1);
+    let spares = summary(&disk).spares;
+    let spare = spares.iter().find(|s| s.0.ends_with(".seg"));
+    let (name, _) = spare.expect("it keeps its name");
+    assert!(disk.flip_bit(PATH, name, 40, 3));
+    let now = run(&disk, 4, OnDamage::Refuse, 0).expect("it opens");
+    let ranges = |all: &[GivenUp]| all.iter().map(|g| (g.from, g.to)).collect::<Vec<_>>();
+    assert_eq!(ranges(&now), ranges(&given_up));
+    assert!(!disk.names(PATH).contains_key(name));
 }
