@@ -282,14 +282,14 @@ fn a_header_of_which_the_control_file_knows_nothing() {
             disk.crash(Failure::Process, Some(Survival::Kept), 1);
             let log = summary(&disk);
             let is_listed = |s: &&SegmentInfo| s.start < log.prepared_end;
-            let unlisted = log.segments.iter().filter(|s| !is_listed(s));
-            let Some(victim) = unlisted.filter(is_used_again).next() else {
+            let unlisted = |s: &&SegmentInfo| !is_listed(s) && is_used_again(s);
+            let Some(victim) = log.segments.iter().find(unlisted) else {
                 continue;
             };
             states += 1;
             assert!(disk.make_unreadable(PATH, &victim.name, 0));
             if damage {
-                let last = log.segments.iter().filter(is_listed).next_back();
+                let last = log.segments.iter().rfind(is_listed);
                 assert!(disk.make_unreadable(PATH, &last.expect("one").name, 0));
             }
             run(&disk, 5, OnDamage::Truncate, 12).unwrap_or_else(|e| panic!("+{op}: {e}"));
@@ -305,8 +305,8 @@ fn a_header_of_which_the_control_file_knows_nothing() {
 fn a_torn_spare_beside_a_range_that_was_given_up() {
     let disk = crashed();
     let log = summary(&disk);
-    let used = log.segments.iter().filter(|s| s.start < log.anchor);
-    let lost = used.last().expect("there is one");
+    let mut used = log.segments.iter().filter(|s| s.start < log.anchor);
+    let lost = used.next_back().expect("there is one");
     assert!(disk.flip_bit(PATH, &lost.name, 40, 3));
     let given_up = run(&disk, 2, OnDamage::Truncate, 12).expect("it opens");
     assert_eq!(given_up.len(), 1, "{given_up:?}");
