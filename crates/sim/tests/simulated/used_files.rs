@@ -5,7 +5,9 @@ use logforce_core::{
     Error, GivenUp, Inspector, Log, LogSummary, Lsn, OnDamage, Options, SegmentInfo,
 };
 use logforce_sim::model::PATH;
-use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
+use logforce_testkit::{
+    Call, FailingCalls, Failure, Refusal, SimDisk, SimOptions, SimRuntime, Survival,
+};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -150,7 +152,7 @@ fn an_opening_puts_the_names_right() {
 /// to be a segment later.
 #[test]
 fn a_header_that_is_half_written() {
-    for unreadable in [false, true] {
+    for (unreadable, partly_unread) in [(false, false), (true, false), (false, true)] {
         let disk = crashed();
         let log = summary(&disk);
         let spare = log.spares.iter().find(|s| s.0.ends_with(".seg"));
@@ -159,10 +161,17 @@ fn a_header_that_is_half_written() {
             true => assert!(disk.make_unreadable(PATH, name, 0)),
             false => assert!(disk.flip_bit(PATH, name, 40, 3)),
         }
+        if partly_unread {
+            assert!(disk.make_unreadable(PATH, name, 8 << 10));
+        }
         let strays = summary(&disk).strays;
         assert_eq!(strays.len(), 1, "{strays:?}");
         goes_on(&disk, 2, 8);
-        assert!(!disk.names(PATH).contains_key(name));
+        let names = disk.names(PATH);
+        assert!(!names.contains_key(name));
+        // It may have held what nobody else has.
+        let is_kept = names.keys().any(|n| n.contains("damaged"));
+        assert_eq!(is_kept, partly_unread, "{names:?}");
         disk.lift_faults();
         assert_eq!(summary(&disk).strays, []);
         goes_on(&disk, 3, 8);
@@ -232,7 +241,8 @@ fn a_close_overwrites_no_file() {
 }
 
 /// A used file whose header cannot be read is given up, by an opening that is cut short at each operation.
-/// When it can be read again, it must not be a second segment where another was made.
+/// The next one gives up the same. When it can be read again, it must not be a second segment where another
+/// was made.
 #[test]
 fn a_used_file_that_is_given_up_stays_so() {
     let disk = crashed();
@@ -241,10 +251,16 @@ fn a_used_file_that_is_given_up_stays_so() {
     let used: Vec<&SegmentInfo> = segments.iter().filter(is_used_again).collect();
     let mut cuts = 0;
     for victim in &used {
-        for after in 0.. {
+        let restart = || {
             disk.restore(&image);
             disk.reboot(1);
             assert!(disk.make_unreadable(PATH, &victim.name, 0));
+        };
+        restart();
+        let uncut = run(&disk, 5, OnDamage::Truncate, 0).expect("it opens");
+        assert!(!uncut.is_empty());
+        for after in 0.. {
+            restart();
             disk.cut_at(disk.ops() + after);
             let first = run(&disk, 5, OnDamage::Truncate, 0);
             if !disk.is_cut() {
@@ -253,12 +269,52 @@ fn a_used_file_that_is_given_up_stays_so() {
             }
             cuts += 1;
             disk.crash(Failure::Process, Some(Survival::Kept), 1);
-            run(&disk, 6, OnDamage::Truncate, 2).unwrap_or_else(|e| panic!("+{after}: {e}"));
+            let second = run(&disk, 6, OnDamage::Truncate, 2);
+            let second = second.unwrap_or_else(|e| panic!("+{after}: {e}"));
+            // It may end later, or be listed twice: the first opening may have made segments.
+            let starts = |all: &[GivenUp]| all.iter().map(|g| g.from).collect::<BTreeSet<_>>();
+            assert_eq!(starts(&second), starts(&uncut), "+{after}");
             disk.lift_faults();
             run(&disk, 7, OnDamage::Refuse, 2).unwrap_or_else(|e| panic!("+{after}: {e}"));
         }
     }
     assert!(used.len() >= 2 && cuts > 100, "{used:?}, {cuts} cuts");
+}
+
+/// The same, and the next opening can read the header, and gets a listing that lacks the file: it must know
+/// that one is there.
+#[test]
+fn a_used_file_that_was_to_be_given_up_and_is_not_listed() {
+    let disk = crashed();
+    let image = disk.snapshot();
+    let segments = summary(&disk).segments;
+    let (mut refused, mut opened) = (0, 0);
+    for victim in segments.iter().filter(is_used_again) {
+        for after in 0.. {
+            disk.restore(&image);
+            disk.reboot(1);
+            assert!(disk.make_unreadable(PATH, &victim.name, 0));
+            disk.cut_at(disk.ops() + after);
+            let _ = run(&disk, 5, OnDamage::Truncate, 0);
+            if !disk.is_cut() {
+                break;
+            }
+            disk.crash(Failure::Process, Some(Survival::Kept), 1);
+            disk.lift_faults();
+            if !disk.names(PATH).contains_key(&victim.name) {
+                continue;
+            }
+            disk.leave_out_of_listings(&victim.name);
+            match run(&disk, 6, OnDamage::Truncate, 0) {
+                Ok(_) => opened += 1,
+                Err(Error::Io { .. }) => refused += 1,
+                Err(e) => panic!("+{after}: {e}"),
+            }
+            disk.lift_faults();
+            run(&disk, 7, OnDamage::Refuse, 2).unwrap_or_else(|e| panic!("+{after}: {e}"));
+        }
+    }
+    assert!(refused >= 10, "{refused} refused, {opened} opened");
 }
 
 /// A crash came before the control file listed a used file, whose header cannot be read at the next
@@ -293,6 +349,8 @@ fn a_header_of_which_the_control_file_knows_nothing() {
                 assert!(disk.make_unreadable(PATH, &last.expect("one").name, 0));
             }
             run(&disk, 5, OnDamage::Truncate, 12).unwrap_or_else(|e| panic!("+{op}: {e}"));
+            // What was renamed must stay so.
+            disk.crash(Failure::Power, Some(Survival::Lost), 1);
             disk.lift_faults();
             run(&disk, 7, OnDamage::Refuse, 12).unwrap_or_else(|e| panic!("+{op}: {e}"));
         }
