@@ -28,7 +28,6 @@ CONTROL_SLOTS = (0, 65536)
 META_SLOTS = (131072, 196608)
 MAX_META_LEN = 4000
 EPOCH_HISTORY = 128
-USED_FILES = 112
 COUNTED_TO = 1 << 63
 NO_EPOCH = (0, 0)
 
@@ -260,12 +259,9 @@ def control_slot(data):
         raise Refused("newer")
     c = Control()
     c.clean, c.has_meta, kept = u32(data, 12), u32(data, 104), u32(data, 128)
-    used = u32(data, 132)
-    if u16(data, 6) != VERSION or c.clean > 1 or c.has_meta > 1:
+    if u16(data, 6) != VERSION or c.clean > 1 or c.has_meta > 1 or kept > EPOCH_HISTORY:
         return "broken"
-    if kept > EPOCH_HISTORY or used > USED_FILES:
-        return "broken"
-    reserved = data[108:112] + data[144:256] + data[256 + 16 * kept : 2304] + data[2304 + 16 * used :]
+    reserved = data[108:112] + data[132:136] + data[144:256] + data[256 + 16 * kept :]
     if not is_zero(reserved):
         return "broken"
     c.log_id, c.sequence, c.front = data[16:32], u64(data, 32), u64(data, 40)
@@ -276,15 +272,12 @@ def control_slot(data):
     c.epoch = epoch_at(data, 112)
     c.history = [epoch_at(data, 256 + 16 * i) for i in range(kept)]
     counters = [c.epoch[0]] + [e[0] for e in c.history]
-    c.used_files = [(u64(data, 2304 + 16 * i), u64(data, 2312 + 16 * i)) for i in range(used)]
-    starts = [start for start, _ in c.used_files]
     ordered = (
         c.first_segment <= c.front <= c.anchor <= c.prepared_end
         and (c.write_limit == 0 or c.anchor <= c.write_limit <= c.prepared_end)
         and c.anchor_void <= c.anchor
         and c.anchor_epoch[0] <= c.epoch[0]
         and all(a > b for a, b in zip(counters, counters[1:]))
-        and all(a < b for a, b in zip(starts, starts[1:]))
     )
     return c if ordered else "broken"
 
@@ -457,7 +450,7 @@ class Log:
         if end != promised or not c.both:
             c.write_limit = 0
         c.prepared_end = end
-        self.regain(c.log_id, c.first_segment, end, c)
+        self.regain(c.log_id, c.first_segment, end)
         if salvage:
             return
         for bound in (c.first_segment, end):
@@ -811,16 +804,11 @@ class Log:
             except Stop:
                 at = max(state.at, h.lsn + 1)
 
-    def regain(self, log_id, start, end, control):
+    def regain(self, log_id, start, end):
         """Segments with a damaged header, by their batches. Answers the log id."""
         claims = {}
         for name in sorted(self.strays):
-            number = int(name[:16], 16)
-            if control:
-                used = [s for s, named in control.used_files if named == number]
-                claims.setdefault((used + [number])[0], name)
-            else:
-                claims.setdefault(start_by_batches(self.files[name], log_id, number), name)
+            claims.setdefault(int(name[:16], 16), name)
         valid, regained = list(self.segments), []
         starts = [s.start for s in valid] + list(claims)
         for claim in sorted(claims):
@@ -841,7 +829,7 @@ class Log:
                 s = segment_of(name, self.files[name])
                 log_id = s.log_id if s and len(s.data) >= s.len else None
         self.list(log_id, True)
-        self.regain(log_id, 0, 1 << 64, None)
+        self.regain(log_id, 0, 1 << 64)
         if not self.segments:
             raise Refused("no-log")
         c = self.control = Control()
@@ -875,16 +863,6 @@ def contradicts(state, anchor):
     pairs = [(state.epoch, anchor.epoch), (state.crc, anchor.crc), (state.last_void, anchor.last_void)]
     differs = any(a is not None and b is not None and a != b for a, b in pairs)
     return state.at != anchor.at or differs or isinstance(state.opened, Open)
-
-
-def start_by_batches(data, log_id, number):
-    """Where the segment begins in a file, by the first batch in it."""
-    for offset in range(4096, len(data), 512):
-        h = decode_batch(data[offset : offset + 128])
-        if isinstance(h, Batch) and log_id in (None, h.log_id):
-            if h.lsn >= offset and (h.lsn - offset) % 512 == 0:
-                return h.lsn - offset
-    return number
 
 
 def by_batches(name, data, log_id, start, bound, valid):

@@ -14,22 +14,9 @@ pub const CONTROL_FILE_LEN: u64 = 256 << 10;
 /// How many past epochs a slot remembers.
 pub const EPOCH_HISTORY: usize = 128;
 
-/// How many files that were used again a slot remembers.
-pub const USED_FILES: usize = 112;
-
 const MAGIC: &[u8; 6] = b"LFCTRL";
 const HISTORY_AT: usize = 256;
-const USED_FILES_AT: usize = HISTORY_AT + 16 * EPOCH_HISTORY;
-const _: () = assert!(USED_FILES_AT + 16 * USED_FILES == CONTROL_SLOT_LEN);
-
-/// A segment in a file that held another one before, and has kept its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UsedFile {
-    /// Where the segment begins.
-    pub start: Lsn,
-    /// What the digits of the file's name say.
-    pub named: Lsn,
-}
+const _: () = assert!(HISTORY_AT + 16 * EPOCH_HISTORY <= CONTROL_SLOT_LEN);
 
 /// A position from which a scan may start: a batch boundary below which all is durable, and at
 /// which no append is begun and not ended.
@@ -74,9 +61,6 @@ pub struct Control {
     pub epoch: Epoch,
     /// Openings before it, latest first.
     pub history: Vec<Epoch>,
-    /// Segments whose files have the names of earlier ones, by start; at most [`USED_FILES`]. A hint: the
-    /// last close, or the next opening, may have given them their own names since.
-    pub used_files: Vec<UsedFile>,
 }
 
 /// Why a slot is not believed.
@@ -108,24 +92,6 @@ impl Control {
         epoch == self.epoch || self.history.contains(&epoch)
     }
 
-    /// What the digits in the name of the file say that holds the segment at `start`: most likely first.
-    pub fn names_of(&self, start: Lsn) -> impl Iterator<Item = Lsn> + use<> {
-        let used = self.used_files.iter().find(|used| used.start == start);
-        let used = used.map(|used| used.named);
-        // A close puts the names right, after it has written this.
-        let names = match self.clean {
-            true => [Some(start), used],
-            false => [used, Some(start)],
-        };
-        names.into_iter().flatten()
-    }
-
-    /// Where the segment begins in the file whose name has the digits `named`, as far as names tell.
-    pub fn start_in(&self, named: Lsn) -> Lsn {
-        let used = self.used_files.iter().find(|used| used.named == named);
-        used.map_or(named, |used| used.start)
-    }
-
     /// A slot's bytes. The oldest epochs beyond [`EPOCH_HISTORY`] are dropped.
     pub fn encode(&self) -> [u8; CONTROL_SLOT_LEN] {
         let mut b = [0; CONTROL_SLOT_LEN];
@@ -149,16 +115,6 @@ impl Control {
         put(&mut b, 136, &self.write_limit.0.to_le_bytes());
         for (i, e) in self.history[..kept].iter().enumerate() {
             put_epoch(&mut b, HISTORY_AT + 16 * i, *e);
-        }
-        let files = self.used_files.len().min(USED_FILES);
-        put(&mut b, 132, &(files as u32).to_le_bytes());
-        for (i, used) in self.used_files[..files].iter().enumerate() {
-            put(&mut b, USED_FILES_AT + 16 * i, &used.start.0.to_le_bytes());
-            put(
-                &mut b,
-                USED_FILES_AT + 16 * i + 8,
-                &used.named.0.to_le_bytes(),
-            );
         }
         let crc = crc_with_hole(&b, 8);
         put(&mut b, 8, &crc.to_le_bytes());
@@ -184,15 +140,13 @@ impl Control {
         let flags = get_u32(b, 12);
         let has_meta = get_u32(b, 104);
         let kept = get_u32(b, 128) as usize;
-        let files = get_u32(b, 132) as usize;
         if flags > 1
             || has_meta > 1
             || kept > EPOCH_HISTORY
             || b[108..112] != [0; 4]
-            || files > USED_FILES
+            || b[132..136] != [0; 4]
             || !are_zero(&b[144..HISTORY_AT])
-            || !are_zero(&b[HISTORY_AT + 16 * kept..USED_FILES_AT])
-            || !are_zero(&b[USED_FILES_AT + 16 * files..])
+            || !are_zero(&b[HISTORY_AT + 16 * kept..])
         {
             return Err(ControlReject::Reserved);
         }
@@ -216,13 +170,6 @@ impl Control {
             history: (0..kept)
                 .map(|i| get_epoch(b, HISTORY_AT + 16 * i))
                 .collect(),
-            used_files: (0..files)
-                .map(|i| USED_FILES_AT + 16 * i)
-                .map(|at| UsedFile {
-                    start: Lsn(get_u64(b, at)),
-                    named: Lsn(get_u64(b, at + 8)),
-                })
-                .collect(),
         };
         let falling = std::iter::once(&c.epoch)
             .chain(&c.history)
@@ -236,8 +183,7 @@ impl Control {
             && (c.write_limit == Lsn::ORIGIN
                 || c.anchor.lsn <= c.write_limit && c.write_limit <= c.prepared_end)
             && c.anchor.last_void <= c.anchor.lsn
-            && c.anchor.epoch.counter <= c.epoch.counter
-            && c.used_files.is_sorted_by(|a, b| a.start < b.start);
+            && c.anchor.epoch.counter <= c.epoch.counter;
         if !ordered {
             return Err(ControlReject::Contradiction);
         }

@@ -40,7 +40,7 @@ pub use batch::{
 };
 pub use control::{
     Anchor, CONTROL_FILE_LEN, CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, ControlReject,
-    EPOCH_HISTORY, USED_FILES, UsedFile, newest,
+    EPOCH_HISTORY, newest,
 };
 pub use decision::{Decision, RecoveryCase, Seen, decide};
 pub use ident::{Epoch, LogId};

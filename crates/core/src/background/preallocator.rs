@@ -5,7 +5,6 @@ use crate::background::space_limit::SpaceDecision;
 use crate::background::writer::AfterTurn;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::names;
 use crate::policy::WaitLevel;
 use crate::storage::builder::{FILL_PAUSE, Fill, Filled, Made, OPEN_AHEAD, SegmentBuilder, Spare};
 use crate::storage::load::Load;
@@ -13,7 +12,7 @@ use crate::storage::segment::Segment;
 use crate::sync::wake::{WaitFor, Wake};
 use crate::trace;
 use logforce_device::ForceBy;
-use logforce_format::{Lsn, USED_FILES, UsedFile, planted};
+use logforce_format::{Lsn, planted};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
@@ -159,7 +158,6 @@ impl Engine {
     fn prepare(&self, start: Lsn, demanded: bool) -> Result<Vec<Arc<Segment>>> {
         // A segment in a directory that was moved away would be lost to the next opening.
         self.check_location()?;
-        self.files.remove_discarded(&*self.view.dir)?;
         let many = self.state().pipeline.has_many_unforced();
         if self.config.force.plan.force == ForceBy::None || many {
             // A weak method never syncs, and with any other the callers may never request it.
@@ -170,7 +168,6 @@ impl Engine {
         }
         let (load, lately) = self.state().begin_preparing();
         let pace = |filled| self.pace(filled, load);
-        let discard = |name| self.files.discard(name);
         let mut builder = SegmentBuilder {
             dir: &self.view.dir,
             log_id: self.view.log_id,
@@ -180,25 +177,15 @@ impl Engine {
             needs_blocks: self.config.filling.begins(),
             stop: Some(&self.stop),
             pace: &pace,
-            discard: &discard,
             runtime: self.runtime(),
         };
         let mut made = Vec::new();
         let mut end = start;
-        while let Some((len, mut spare)) = self.next_file(end, demanded, lately, &made) {
-            let listed = self.files.control.current().used_files.len() + made.len();
-            if listed >= USED_FILES
-                && let Some(spare) = &mut spare
-            {
-                // It could not be found by its name.
-                spare.rename(&*self.view.dir);
-            }
+        while let Some((len, spare)) = self.next_file(end, demanded, lately, &made) {
             builder.fill = self.config.filling.pays(lately, len);
             let segment = match builder.make_file(end, len, self.config.unit, spare.as_ref()) {
                 Ok(segment) => segment,
                 Err(e) if made.is_empty() => {
-                    // If that fails, the next turn tries again.
-                    let _ = self.files.remove_discarded(&*self.view.dir);
                     return Err(if e.is_full() { self.no_space(e) } else { e });
                 }
                 // The next turn meets it again, if it lasts.
@@ -208,13 +195,10 @@ impl Engine {
             made.push(Made {
                 segment,
                 recycled: spare.is_some(),
-                renamed: !spare.is_some_and(|spare| spare.keeps_name()),
             });
         }
         let segments: Vec<Arc<Segment>> = made.iter().map(|m| m.segment.clone()).collect();
-        builder.sync_names(&made).inspect_err(|_| {
-            let _ = self.files.remove_discarded(&*self.view.dir);
-        })?;
+        builder.sync_names(&segments)?;
         for segment in &segments {
             self.view.segments().insert(segment.clone());
             self.location.add(&self.view.dir, segment);
@@ -223,26 +207,14 @@ impl Engine {
             let state = self.state();
             state.segments.write_limit_below(state.tail(), end)
         };
-        let used = made.iter().filter(|made| !made.renamed).filter_map(|made| {
-            Some(UsedFile {
-                start: made.segment.header.start,
-                named: names::claimed_start(&made.segment.name())?,
-            })
-        });
         if !planted!("segment-unannounced") {
             self.update_control(|c| {
                 c.prepared_end = end;
                 c.write_limit = limit;
-                if !planted!("used-file-unlisted") {
-                    c.used_files.extend(used);
-                }
             })?;
         }
         self.state().segments.raise_write_limit(limit);
-        for Made {
-            segment, recycled, ..
-        } in made
-        {
+        for Made { segment, recycled } in made {
             let header = &segment.header;
             self.config.sizes.prepared(header.len, self.runtime().now());
             self.metrics.prepared(recycled, header.unwritten);

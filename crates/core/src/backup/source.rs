@@ -47,8 +47,6 @@ impl Source {
                 anchor,
                 clean: true,
                 has_meta: meta.is_some(),
-                // The copies have names of their own.
-                used_files: Vec::new(),
                 ..control.clone()
             },
             meta,

@@ -2,9 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::names;
 use crate::policy::WaitLevel;
-use crate::storage::directory::is_free;
 use crate::sync::wake::{WaitFor, Wake};
 
 /// A truncation or a change of the metadata in progress.
@@ -58,23 +56,5 @@ impl Engine {
         let tail = self.state().tail();
         self.wait_until(tail, WaitLevel::Barrier)?;
         self.update_control(|c| c.clean = c.anchor.lsn == tail)
-    }
-
-    /// Gives the files of the log the names that say what they are: while it is open, one that is used
-    /// again keeps the name of what it held first. For people, and for the next opening, which confirms by
-    /// their names that files are missing. Nothing depends on it, so a failure costs nothing.
-    pub(crate) fn put_names_right(&self) {
-        let dir = &*self.view.dir;
-        let spares = std::mem::take(&mut *self.files.spares());
-        for mut spare in spares {
-            spare.rename(dir);
-        }
-        let segments = self.view.segments().all();
-        for segment in segments {
-            let (from, to) = (segment.name(), names::segment(segment.header.start));
-            if from != to && is_free(dir, &to) && dir.rename(&from, &to).is_ok() {
-                segment.set_name(to);
-            }
-        }
     }
 }

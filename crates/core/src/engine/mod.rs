@@ -23,7 +23,7 @@ pub(crate) mod publish;
 pub(crate) mod segment_len;
 pub(crate) mod start;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::metrics::{Metrics, Stats};
 use crate::read::view::View;
 use crate::state::State;
@@ -36,7 +36,7 @@ use config::Config;
 use events::{Events, Wakeups};
 use location::Location;
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
-use logforce_device::{Directory, Guarantee, JoinHandle, Runtime};
+use logforce_device::{Guarantee, JoinHandle, Runtime};
 use logforce_format::{Lsn, planted};
 use membership::Membership;
 use owner::OwnerCallback;
@@ -74,8 +74,6 @@ pub(crate) struct Engine {
 pub(crate) struct Files {
     pub(crate) control: ControlFile,
     spares: Mutex<Vec<Spare>>,
-    /// Names of files that may have the header of a segment that could not be prepared in them.
-    discarded: Mutex<Vec<String>>,
     /// Files of truncated segments that are yet to become spares or be removed.
     pub(crate) retired: RetiredFiles,
     /// The writer lock, released when all I/O is joined.
@@ -85,42 +83,6 @@ pub(crate) struct Files {
 impl Files {
     pub(crate) fn spares(&self) -> MutexGuard<'_, Vec<Spare>> {
         self.spares.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Registers a file that may have the header of a segment that could not be prepared in it.
-    pub(crate) fn discard(&self, name: String) {
-        self.discarded().push(name);
-    }
-
-    /// Removes such files for good. Nothing may be prepared before: another file would get the same
-    /// header, and the next opening could not tell which of the two is the segment.
-    ///
-    /// # Errors
-    /// Of the system; the next call tries again.
-    pub(crate) fn remove_discarded(&self, dir: &dyn Directory) -> Result<()> {
-        let names = self.discarded().clone();
-        if names.is_empty() || planted!("discarded-stays") {
-            return Ok(());
-        }
-        for name in &names {
-            match dir.remove(name) {
-                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(Error::io("remove", dir.path().join(name))(e));
-                }
-                _ => {}
-            }
-        }
-        dir.sync()
-            .map_err(Error::io("sync directory", dir.path()))?;
-        // Only the preallocator, which calls this, adds to them.
-        self.discarded().clear();
-        Ok(())
-    }
-
-    fn discarded(&self) -> MutexGuard<'_, Vec<String>> {
-        self.discarded
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

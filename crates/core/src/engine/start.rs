@@ -182,7 +182,6 @@ impl Engine {
             files: Files {
                 control: found.control,
                 spares: Mutex::new(found.spares),
-                discarded: Mutex::default(),
                 retired: RetiredFiles::keeping(found.given_up),
                 lock: Mutex::new(Some(lock)),
             },

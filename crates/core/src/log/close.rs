@@ -84,7 +84,6 @@ impl Handle {
         }
         if result.is_ok() {
             run(&mut || report_to_advisor(engine));
-            run(&mut || engine.put_names_right());
         }
         // All I/O is joined: another opening may have the lock now.
         let mut lock = engine

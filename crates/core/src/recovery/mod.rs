@@ -41,9 +41,7 @@ use crate::storage::writes::write;
 use crate::sync::poison::Poison;
 use crate::types::RecoveryReport;
 use logforce_device::{AlignedBuf, Barrier, Directory, System};
-use logforce_format::{
-    Anchor, BatchHeader, BatchKind, Control, Epoch, Lsn, UsedFile, planted, seal,
-};
+use logforce_format::{Anchor, BatchHeader, BatchKind, Control, Epoch, Lsn, planted, seal};
 use opening::Opening;
 use preflight::{advise, check_directory, choose, create, facts};
 use reconcile::missing_beyond;
@@ -203,7 +201,6 @@ impl Opening {
         opened.file.sync_meta(&meta)?;
         let epoch = self.persist_epoch(&opened, &found, meta.bytes().is_some())?;
         self.enforce_names(&found.segments)?;
-        self.clear_used_files(&found.segments, &opened.control)?;
         if found.end.lost.is_none() {
             // Before the epoch's batch, since the log may continue in these segments.
             let gaps = std::mem::take(&mut found.gaps);
@@ -321,10 +318,6 @@ impl Opening {
             counter: last + 1,
             nonce: self.runtime.random(),
         };
-        let has_own_name = |used: &UsedFile| {
-            let segment = found.segments.containing(used.start);
-            segment.is_some_and(|s| s.name() == names::segment(used.start))
-        };
         opened.file.update(&opened.poison, |c| {
             if c.epoch.counter > 0 {
                 c.history.insert(0, c.epoch);
@@ -344,9 +337,6 @@ impl Opening {
                 known => known.max(limit),
             };
             c.clean = false;
-            // Those with their own names have them durably. One that was not found may be there again
-            // after a crash of this opening, and must be known then as what is missing.
-            c.used_files.retain(|used| !has_own_name(used));
             c.has_meta |= meta;
             // Also if the anchor moves back, to the start of the damage: after a crash before the
             // new epoch's batch is durable, the next opening must find the damage again.

@@ -34,8 +34,6 @@ impl Opening {
             needs_blocks: self.filling.begins(),
             stop: None,
             pace: &|_| Fill::GoesOn,
-            // A failed opening prepares nothing more, and the next one looks at all files.
-            discard: &|_| {},
             runtime: &*self.runtime,
         }
     }

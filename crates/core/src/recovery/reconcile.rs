@@ -9,10 +9,9 @@ use crate::scan::coverage::{adopt, check_bounds, gaps, lost_segment};
 use crate::scan::end_of_log::End;
 use crate::storage::builder::{RetireAction, Spare, retire};
 use crate::storage::given_up::set_aside;
-use crate::storage::headerless::starts_by_batches;
 use crate::storage::listing::{Listing, list_of};
 use crate::storage::ranges::overlap_any;
-use crate::storage::segment_header::{Found, read_header, read_header_once};
+use crate::storage::segment_header::{Found, read_header_once};
 use crate::storage::segments::Segments;
 use logforce_format::{
     Control, Epoch, Lsn, MAX_SEGMENT_LEN, MIN_WRITE_UNIT, SegmentHeader, planted,
@@ -32,31 +31,16 @@ impl Opening {
             mut segments,
             spares,
             preparing,
-            aliases,
             vanished,
         } = list_of(&self.dir, control.log_id, entries.clone())?;
         // This process holds the lock: a file that vanished anyway may be one that is needed.
         vanished.map_or(Ok(()), Err)?;
-        // The cache may show the header that a file had before it was used again.
-        let is_listed = |named| entries.iter().any(|e| e.name == names::segment(named));
-        while let Some(&(at, _)) = gaps(&segments, control).first()
-            && control.names_of(at).any(is_listed)
-            && segments.add_by_name(&self.dir, control, at)?
-        {}
         // Confirms that segments are missing before it acts on that.
         let missing = gaps(&segments, control).into_iter().map(|(from, _)| from);
         for start in missing.chain([control.prepared_end]) {
-            for named in control.names_of(start) {
-                listing::check_absence(&self.dir, &entries, &names::segment(named))?;
-            }
+            listing::check_absence(&self.dir, &entries, &names::segment(start))?;
         }
         for name in preparing {
-            self.dir
-                .remove(&name)
-                .map_err(Error::io("remove", self.dir.path().join(&name)))?;
-        }
-        for name in aliases {
-            // Or, once the file is used again, one segment would have two names.
             self.dir
                 .remove(&name)
                 .map_err(Error::io("remove", self.dir.path().join(&name)))?;
@@ -68,6 +52,18 @@ impl Opening {
         // A segment below the first listed one: a crash came between the control file's update and
         // the rename. One at or above the prepared end: between the preparation and the update.
         let mut unlisted = segments.take_below(control.first_segment);
+        unlisted.retain(|segment| {
+            let is_missing = is_missing(&segment.name(), &segments, control);
+            if is_missing {
+                // The device has lost the write of the header, or the cache shows the one before. To
+                // retire the file would destroy what the segment holds.
+                let (start, end) = (segment.header.start, segment.header.end());
+                let why =
+                    format!("its header says that it is the truncated segment [{start}, {end})");
+                segments.rejected.push((segment.name(), why));
+            }
+            !is_missing
+        });
         unlisted.extend(segments.take_from(control.prepared_end));
         for segment in unlisted {
             let reuse = spares.len() < self.options.max_spare_segments
@@ -113,9 +109,7 @@ impl Opening {
     /// file gets this name, and one file would be listed twice.
     fn usable_spares(&self, listed: Vec<(String, u64)>, segments: &Segments) -> Result<Vec<Spare>> {
         let mut seen: Vec<SegmentHeader> = segments.all().iter().map(|s| s.header).collect();
-        let starts = segments.all().into_iter();
-        let starts = starts.flat_map(|s| [Some(s.header.start), names::claimed_start(&s.name())]);
-        let names_in_use: Vec<String> = starts.flatten().map(names::spare).collect();
+        let names_in_use: Vec<String> = seen.iter().map(|h| names::spare(h.start)).collect();
         let mut spares = Vec::new();
         for (name, len) in listed {
             let header = match read_header_once(&self.dir, &name) {
@@ -145,8 +139,7 @@ impl Opening {
     }
 
     /// Gives every segment the name of its start. The header counts, but a wrong name would be in
-    /// the way when the segment of that name is prepared. A crash leaves files that were used again with the
-    /// names of what they held first.
+    /// the way when the segment of that name is prepared.
     fn fix_names(&self, segments: &Segments) -> Result<()> {
         let mut taken: Vec<String> = listing::list(&self.dir)?
             .into_iter()
@@ -192,7 +185,7 @@ impl Opening {
                 other.set_name(name);
                 unused = Lsn(unused.0 - 1);
             } else if taken(&to) {
-                set_aside(&self.dir, &to, None)?;
+                set_aside(&self.dir, &to)?;
             }
             rename(&from, &to)?;
             segment.set_name(to);
@@ -200,55 +193,13 @@ impl Opening {
         Ok(())
     }
 
-    /// Removes or sets aside the files without a valid header that hold no part of the log and may be about
-    /// to: a crash came while the new header of a spare was written, or it cannot be read just now. One that
-    /// can be read next time would be a second segment where this opening, or the log after it, prepares
-    /// one, and no opening could tell which is right. Durable when it returns.
-    pub(super) fn clear_used_files(&self, segments: &Segments, control: &Control) -> Result<()> {
-        let mut has_changed = false;
-        for (name, _) in &segments.rejected {
-            let named = names::claimed_start(name);
-            // Any other may be a segment that is missing.
-            if named.is_none_or(|named| control.start_in(named) >= control.first_segment) {
-                continue;
-            }
-            match read_header(&self.dir, name) {
-                Ok(Found::Broken { .. }) => {}
-                Ok(Found::Whole(h)) if h.log_id == control.log_id => {}
-                // Of another log, or another version: not ours to touch.
-                Ok(Found::Whole(_)) | Err(Error::NewerFormat { .. }) => continue,
-                Err(e) if e.is_not_found() => continue,
-                Err(e) => return Err(e),
-            }
-            has_changed = true;
-            let held = starts_by_batches(&self.dir, name, Some(control.log_id))?;
-            let is_truncated = |start: &Lsn| {
-                *start < control.first_segment
-                    && !overlap_any(&segments.given_up, *start, start.plus(held.len))
-            };
-            let is_known = !held.starts.is_empty() && !held.is_partly_unread;
-            if is_known && held.starts.iter().all(is_truncated) {
-                let removed = self.dir.remove(name);
-                removed.map_err(Error::io("remove", self.dir.path().join(name)))?;
-            } else {
-                set_aside(&self.dir, name, None)?;
-            }
-        }
-        if has_changed {
-            let synced = self.dir.sync();
-            synced.map_err(Error::io("sync directory", self.dir.path()))?;
-        }
-        Ok(())
-    }
-
-    /// Sets aside the files with names for `[from, to)` that are not segments. All of them: one that
+    /// Sets aside the files with names in `[from, to)` that are not segments. All of them: one that
     /// cannot be read now, but can be next time, would be a second segment for the same range.
-    fn set_aside(&self, segments: &Segments, control: &Control, from: Lsn, to: Lsn) -> Result<()> {
+    fn set_aside(&self, segments: &Segments, from: Lsn, to: Lsn) -> Result<()> {
         for name in listing::list(&self.dir)?.into_iter().map(|e| e.name) {
-            let start = names::claimed_start(&name).map(|named| control.start_in(named));
-            let claims = start.is_some_and(|s| from <= s && s < to);
+            let claims = names::claimed_start(&name).is_some_and(|s| from <= s && s < to);
             if claims && !segments.all().iter().any(|s| s.name() == name) {
-                set_aside(&self.dir, &name, start)?;
+                set_aside(&self.dir, &name)?;
             }
         }
         Ok(())
@@ -264,7 +215,7 @@ impl Opening {
         gaps: Vec<(Lsn, Lsn)>,
     ) -> Result<()> {
         for (mut from, to) in gaps {
-            self.set_aside(segments, control, from, to)?;
+            self.set_aside(segments, from, to)?;
             while from < to {
                 let rest = to.since(from);
                 let len = if rest > MAX_SEGMENT_LEN {
@@ -287,6 +238,13 @@ impl Opening {
         }
         Ok(())
     }
+}
+
+/// Whether the name of a file is that of a segment that is missing.
+fn is_missing(name: &str, segments: &Segments, control: &Control) -> bool {
+    let listed = control.first_segment..control.prepared_end;
+    let claimed = names::claimed_start(name).filter(|start| listed.contains(start));
+    claimed.is_some_and(|start| segments.containing(start).is_none())
 }
 
 /// The first missing segment after `end`, where a scan found an ordinary end of the log. That

@@ -130,17 +130,14 @@ pub(crate) fn lost_segment(
     control: &Control,
 ) -> Damage {
     let mut rejected = segments.rejected.iter();
-    let named = rejected.find(|(name, _)| {
-        let named = names::claimed_start(name);
-        named.is_some_and(|named| control.start_in(named) == lsn)
-    });
+    let named = rejected.find(|(name, _)| names::claimed_start(name) == Some(lsn));
     let (file, found) = match named {
         Some((name, why)) => (
             Some(name.clone()),
             format!("this segment is unusable: {why}"),
         ),
         None => (
-            control.names_of(lsn).next().map(names::segment),
+            Some(names::segment(lsn)),
             format!(
                 "the control file says that segments up to LSN {} exist, this one is missing",
                 control.prepared_end

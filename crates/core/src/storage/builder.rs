@@ -1,8 +1,7 @@
 //! Preparing the file of a segment, and retiring the file of a truncated one.
 
 use crate::error::{Error, Result};
-use crate::names::{self, NameKind};
-use crate::storage::directory::is_free;
+use crate::names;
 use crate::storage::durability::{Why, barrier, sync_names};
 use crate::storage::given_up::set_aside;
 use crate::storage::segment::Segment;
@@ -41,10 +40,6 @@ pub(crate) struct SegmentBuilder<'a> {
     pub(crate) stop: Option<&'a AtomicBool>,
     /// Called after each write of a fill; may pause.
     pub(crate) pace: &'a dyn Fn(Filled) -> Fill,
-    /// Called with the name of each file that may have the header of a segment that could not be prepared
-    /// in it, and a name by which the next opening would find it. It must be gone for good before another
-    /// file gets such a header.
-    pub(crate) discard: &'a dyn Fn(String),
     pub(crate) runtime: &'a dyn Runtime,
 }
 
@@ -74,8 +69,6 @@ pub(crate) struct Made {
     pub(crate) segment: Arc<Segment>,
     /// Its file was used before.
     pub(crate) recycled: bool,
-    /// The file has got a new name for it.
-    pub(crate) renamed: bool,
 }
 
 /// A file without a header.
@@ -88,42 +81,10 @@ struct Blank {
 /// A spare file, ready for reuse.
 #[derive(Debug, Clone)]
 pub(crate) struct Spare {
-    /// While the log is open, still the name of the truncated segment.
     pub(crate) name: String,
     pub(crate) len: u64,
     /// Blocks of it may never have been written.
     pub(crate) unwritten: bool,
-}
-
-impl Spare {
-    /// The file of a truncated segment, as it is. Its header says that the segment ends below the first
-    /// one that the control file lists, so no opening takes it for a part of the log.
-    pub(crate) fn of(segment: &Segment) -> Spare {
-        Spare {
-            name: segment.name(),
-            len: segment.header.len,
-            // Although the log went on behind it: one that ends at damage goes on in another segment,
-            // and leaves the rest of this one as it was.
-            unwritten: segment.header.unwritten,
-        }
-    }
-
-    /// Whether the next segment in it is known by the header alone: renaming the file, twice, and syncing
-    /// the directory after each would cost more than all else of preparing it.
-    pub(crate) fn keeps_name(&self) -> bool {
-        names::kind(&self.name) == NameKind::Segment
-    }
-
-    /// Gives it the name of a spare, if no other has that. Nothing depends on it, so a failure costs
-    /// nothing.
-    pub(crate) fn rename(&mut self, dir: &dyn Directory) {
-        let to = names::claimed_start(&self.name).map(names::spare);
-        if let Some(to) = to.filter(|to| is_free(dir, to))
-            && dir.rename(&self.name, &to).is_ok()
-        {
-            self.name = to;
-        }
-    }
 }
 
 /// What to do with the file of a truncated segment.
@@ -137,7 +98,7 @@ pub(crate) enum RetireAction {
     Keep,
 }
 
-/// Renames or removes the file of a segment that is no part of the log.
+/// Renames or removes the file of a truncated segment.
 pub(crate) fn retire(
     dir: &Arc<dyn Directory>,
     segment: &Segment,
@@ -154,8 +115,14 @@ pub(crate) fn retire(
     if let Some(to) = to {
         match dir.rename(&from, &to).map_err(Error::io("rename", &path)) {
             Ok(()) => {
-                segment.set_name(to);
-                return Ok((action == RetireAction::Reuse).then(|| Spare::of(segment)));
+                segment.set_name(to.clone());
+                return Ok((action == RetireAction::Reuse).then_some(Spare {
+                    name: to,
+                    len: segment.header.len,
+                    // Although the log went on behind it: one that ends at damage goes on in another
+                    // segment, and leaves the rest of this one as it was.
+                    unwritten: segment.header.unwritten,
+                }));
             }
             // A full disk may lack space even for another name: removes the file then.
             Err(e) if e.is_full() && action == RetireAction::Reuse => {}
@@ -181,33 +148,24 @@ impl SegmentBuilder<'_> {
         spare: Option<&Spare>,
     ) -> Result<Arc<Segment>> {
         let segment = self.make_file(start, len, unit, spare)?;
-        let recycled = spare.is_some();
-        let made = Made {
-            segment: segment.clone(),
-            recycled,
-            renamed: true,
-        };
-        self.sync_names(&[made])?;
+        self.sync_names(std::slice::from_ref(&segment))?;
         Ok(segment)
     }
 
-    /// Makes the new names of prepared segments durable: nothing may depend on them before. Discards all
-    /// of them if that fails.
-    pub(crate) fn sync_names(&self, made: &[Made]) -> Result<()> {
-        if !made.iter().any(|made| made.renamed) {
-            return Ok(());
-        }
+    /// Makes the names of prepared segments durable: nothing may depend on them before. Removes their
+    /// files if that fails.
+    pub(crate) fn sync_names(&self, made: &[Arc<Segment>]) -> Result<()> {
         sync_names(&**self.dir, Why::NewSegmentName).map_err(|e| {
-            for Made { segment, .. } in made {
+            for segment in made {
                 drop(segment.take_handle());
-                self.remove(segment.name());
+                let _ = self.dir.remove(&segment.name());
             }
             Error::io("sync directory", self.dir.path())(e)
         })
     }
 
     /// Prepares the file of a segment: allocates and fills it, writes the header, syncs it, and renames
-    /// it to its final name. If that fails, it removes or discards the file.
+    /// it to its final name.
     pub(crate) fn make_file(
         &self,
         start: Lsn,
@@ -223,14 +181,9 @@ impl SegmentBuilder<'_> {
             Some(spare) => self.take(spare, unit),
             None => self.create(&from, len, unit),
         };
-        let keeps_name = spare.is_some_and(Spare::keeps_name);
-        let undo = || match keeps_name {
-            true => self.remove(from.clone()),
-            false => {
-                let _ = self.dir.remove(&from);
-            }
-        };
-        let Blank { file, unwritten } = blank.inspect_err(|_| undo())?;
+        let Blank { file, unwritten } = blank.inspect_err(|_| {
+            let _ = self.dir.remove(&from);
+        })?;
         let header = SegmentHeader {
             log_id: self.log_id,
             start,
@@ -256,33 +209,20 @@ impl SegmentBuilder<'_> {
             });
         if let Err(e) = made {
             drop(file);
-            undo();
+            let _ = self.dir.remove(&from);
             return Err(e);
         }
-        let name = match keeps_name {
-            true => from.clone(),
-            false => names::segment(start),
-        };
-        if !keeps_name {
-            // A file with that name is not a segment of this log, or was renamed by hand.
-            set_aside(self.dir, &name, None).inspect_err(|_| undo())?;
-            if let Err(e) = self.dir.rename(&from, &name) {
-                drop(file);
-                // Which of the two names it has now is unknown.
-                self.remove(from);
-                self.remove(name);
-                return Err(Error::io("rename", &path)(e));
-            }
+        let name = names::segment(start);
+        // A file with that name is not a segment of this log, or was renamed by hand.
+        set_aside(self.dir, &name)?;
+        if let Err(e) = self.dir.rename(&from, &name) {
+            drop(file);
+            let _ = self.dir.remove(&from);
+            return Err(Error::io("rename", &path)(e));
         }
         let segment = Segment::new(self.dir.clone(), name, header);
         segment.set_writer(file);
         Ok(Arc::new(segment))
-    }
-
-    /// Removes a file that may have the header of a segment, and sees to it that it stays away.
-    fn remove(&self, name: String) {
-        let _ = self.dir.remove(&name);
-        (self.discard)(name);
     }
 
     /// Opens a spare. Old batches stay in it: their LSNs are below the segment's start, so a scan
@@ -321,15 +261,13 @@ impl SegmentBuilder<'_> {
         Ok(Blank { file, unwritten })
     }
 
-    /// Fills the file with zeroes from its header area to its end, if that is wanted or a `must`. Returns
-    /// whether it did. The header area is written when all else is done: until then a spare's header says
-    /// that it is no part of the log.
+    /// Fills the file with zeroes to its end, if that is wanted or a `must`. Returns whether it did.
     fn fill(&self, file: &dyn File, path: &Path, len: u64, unit: u32, must: bool) -> Result<bool> {
         if !self.fill && !must {
             return Ok(false);
         }
         // No write-through: one barrier at the end costs a fraction of many.
-        let (mut at, mut chunk) = (SegmentHeader::data_offset(unit), FILL_CHUNK);
+        let (mut at, mut chunk) = (0, FILL_CHUNK);
         let mut buf = AlignedBuf::zeroed(
             (FILL_CHUNK_IN_HASTE as u64).min(len) as usize,
             (unit as usize).max(4096),

@@ -70,9 +70,3 @@ pub(crate) fn unusable_directory(e: io::Error, doing: &'static str, path: &Path)
         _ => Error::io(doing, path)(e),
     }
 }
-
-/// Whether no file has this name.
-pub(crate) fn is_free(dir: &dyn Directory, name: &str) -> bool {
-    let known = dir.identity_of(name);
-    known.is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
-}

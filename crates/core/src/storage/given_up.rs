@@ -119,18 +119,16 @@ fn parse_marker(text: &str, given_up: &mut GivenUp) {
     given_up.why = line("cause: ").unwrap_or(text).to_owned();
 }
 
-/// Sets the file `name` aside, if it exists: renames it to a name that no segment gets, with the
-/// number of the segment in it, `start`, if that is known to differ from the file's own. A file that was set aside before keeps its name: it
-/// is evidence as well.
-pub(crate) fn set_aside(dir: &Arc<dyn Directory>, name: &str, start: Option<Lsn>) -> Result<()> {
+/// Sets the file `name` aside, if it exists: renames it to a name that no segment gets. A file that
+/// was set aside before keeps its name: it is evidence as well.
+pub(crate) fn set_aside(dir: &Arc<dyn Directory>, name: &str) -> Result<()> {
     let missing = |e: &std::io::Error| e.kind() == std::io::ErrorKind::NotFound;
     if dir.open(name, OpenFile::READ).is_err_and(|e| missing(&e)) {
         return Ok(());
     }
     let entries = dir.entries().map_err(Error::io("list", dir.path()))?;
     let is_free = |to: &String| !entries.iter().any(|e| e.name == *to);
-    let of = start.map_or_else(|| name.to_owned(), names::segment);
-    let mut all = (0..).map(|n| names::set_aside(&of, n));
+    let mut all = (0..).map(|n| names::set_aside(name, n));
     let to = all.find(is_free).unwrap_or_default();
     match dir.rename(name, &to) {
         Err(e) if !missing(&e) => Err(Error::io("rename", dir.path().join(name))(e)),

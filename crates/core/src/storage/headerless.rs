@@ -16,10 +16,9 @@ use crate::storage::segments::Segments;
 use crate::storage::window::Window;
 use logforce_device::{Directory, OpenFile, ReadSource};
 use logforce_format::{
-    BATCH_HEADER_LEN, BatchHeader, Control, Epoch, LogId, Lsn, MAX_WRITE_UNIT, MIN_WRITE_UNIT,
+    BATCH_HEADER_LEN, BatchHeader, Epoch, LogId, Lsn, MAX_WRITE_UNIT, MIN_WRITE_UNIT,
     SEGMENT_HEADER_LEN, SegmentHeader,
 };
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What the batches of a file prove, assuming one write unit.
@@ -34,34 +33,22 @@ struct BatchEvidence {
 }
 
 /// The files among `segments.rejected` that hold, according to their batches, a part of `[from,
-/// to)` of the log that no valid segment holds: of the log `id`, or of the one that the first batch says.
-/// Where they begin, says the control file, or, if there is none, what is in them.
+/// to)` of the log `id` that no valid segment holds. If `id` is unknown, the first batch decides
+/// which log.
 pub(crate) fn find_headerless(
     dir: &Arc<dyn Directory>,
     id: Option<LogId>,
-    control: Option<&Control>,
     segments: &Segments,
+    from: Lsn,
+    to: Lsn,
 ) -> Result<Vec<Arc<Segment>>> {
     let (mut id, mut regained) = (id, Vec::new());
-    let (from, to) = control.map_or((Lsn::ORIGIN, Lsn::MAX), |c| {
-        (c.first_segment, c.prepared_end)
-    });
     let whole = segments.all();
-    let mut claims = Vec::new();
-    for (name, _) in &segments.rejected {
-        let Some(named) = names::claimed_start(name) else {
-            continue;
-        };
-        let start = match control {
-            Some(control) => control.start_in(named),
-            // The first: behind what it holds there may be batches of what it held before.
-            None => {
-                let starts = starts_by_batches(dir, name, id)?.starts;
-                starts.first().copied().unwrap_or(named)
-            }
-        };
-        claims.push((start, name.as_str()));
-    }
+    let mut claims: Vec<(Lsn, &str)> = segments
+        .rejected
+        .iter()
+        .filter_map(|(name, _)| Some((names::claimed_start(name)?, name.as_str())))
+        .collect();
     claims.sort();
     claims.dedup_by_key(|(start, _)| *start);
     let mut units: Vec<u32> = whole.iter().map(|s| s.header.write_unit).collect();
@@ -83,64 +70,6 @@ pub(crate) fn find_headerless(
         regained.push(Arc::new(segment));
     }
     Ok(regained)
-}
-
-/// What the batches in a file say of the segments that it has held.
-#[derive(Default)]
-pub(crate) struct HeldSegments {
-    /// Where they begin, in the order of the batches in the file.
-    pub(crate) starts: Vec<Lsn>,
-    /// Bytes of the file.
-    pub(crate) len: u64,
-    /// A part of the file could not be read: it may have held others.
-    pub(crate) is_partly_unread: bool,
-}
-
-/// Which segments of the log the file `name` has held, whatever its header and its name say.
-pub(crate) fn starts_by_batches(
-    dir: &Arc<dyn Directory>,
-    name: &str,
-    id: Option<LogId>,
-) -> Result<HeldSegments> {
-    let path = dir.path().join(name);
-    let (mut held, mut seen) = (HeldSegments::default(), BTreeSet::new());
-    let file = match dir.open(name, OpenFile::READ) {
-        // Removed since it was listed.
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(held),
-        file => file.map_err(Error::io("open", &path))?,
-    };
-    let len = file.len().map_err(Error::io("check the size of", &path))?;
-    drop(file);
-    held.len = len;
-    // Only to read it: offsets stand for LSNs.
-    let header = SegmentHeader {
-        log_id: id.unwrap_or_default(),
-        start: Lsn::ORIGIN,
-        len,
-        write_unit: MIN_WRITE_UNIT,
-        epoch: Epoch::default(),
-        unwritten: true,
-    };
-    let file = Arc::new(Segment::new(dir.clone(), name.to_owned(), header));
-    let mut window = Window::new(ReadSource::Cache);
-    let mut offset = SegmentHeader::data_offset(MIN_WRITE_UNIT);
-    while offset < len {
-        match window.get(&file, offset, BATCH_HEADER_LEN)? {
-            Err(_) => held.is_partly_unread = true,
-            Ok(bytes) => {
-                if let Ok(h) = BatchHeader::decode(bytes)
-                    && id.is_none_or(|id| h.log_id == id)
-                    && let Some(start) = h.lsn.0.checked_sub(offset)
-                    && start.is_multiple_of(u64::from(MIN_WRITE_UNIT))
-                    && seen.insert(start)
-                {
-                    held.starts.push(Lsn(start));
-                }
-            }
-        }
-        offset += u64::from(MIN_WRITE_UNIT);
-    }
-    Ok(held)
 }
 
 /// The file `name` as the segment that begins at `start` and ends at or below `bound`, if one of

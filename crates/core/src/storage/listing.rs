@@ -14,8 +14,6 @@ pub(crate) struct Listing {
     pub(crate) segments: Segments,
     pub(crate) spares: Vec<(String, u64)>,
     pub(crate) preparing: Vec<String>,
-    /// Second names of segments: a crash has torn the renaming of a file.
-    pub(crate) aliases: Vec<String>,
     /// A segment was removed or renamed between the listing and reading its header.
     pub(crate) vanished: Option<Error>,
 }
@@ -65,7 +63,6 @@ fn take(
         segments: Segments::default(),
         spares: Vec::new(),
         preparing: Vec::new(),
-        aliases: Vec::new(),
         vanished: None,
     };
     entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -103,10 +100,6 @@ fn take(
             listing.segments.insert(Arc::new(segment));
             continue;
         };
-        if other.header == header && is_same_file(dir, &name, &other.name()) {
-            listing.aliases.push(name);
-            continue;
-        }
         let found = if other.header.start == header.start {
             format!(
                 "it claims the same part of the log as {}: move the copy away",
@@ -135,9 +128,4 @@ fn take(
         });
     }
     Ok((listing, claims))
-}
-
-fn is_same_file(dir: &Arc<dyn Directory>, one: &str, other: &str) -> bool {
-    let identity = |name| dir.identity_of(name).ok();
-    identity(one).is_some_and(|one| identity(other) == Some(one))
 }

@@ -34,13 +34,12 @@ pub(crate) struct RetiredFiles {
 
 #[derive(Default)]
 struct Unfinished {
-    /// Not spares, renamed or removed yet.
+    /// Not renamed or removed yet.
     segments: Vec<Arc<Segment>>,
+    /// Renamed, but a crash may bring back their old names.
     spares: Vec<Spare>,
-    /// Bytes of those, and of files that were renamed or removed since the last sync of the directory.
+    /// Bytes of those, and of files that were removed since the last sync of the directory.
     freed: u64,
-    /// Names in the directory were changed since it was synced.
-    renamed: bool,
 }
 
 impl RetiredFiles {
@@ -125,36 +124,24 @@ impl Unfinished {
             } else {
                 RetireAction::Remove
             };
-            if action == RetireAction::Reuse {
-                self.spares.push(Spare::of(&segment));
-                self.freed += segment.header.len;
-                continue;
-            }
-            // Also after a failure, which may have changed something.
-            self.renamed = true;
             match retire(dir, &segment, action) {
-                Ok(_) => self.freed += segment.header.len,
+                Ok(spare) => {
+                    self.spares.extend(spare);
+                    self.freed += segment.header.len;
+                }
                 Err(e) => {
                     self.segments.push(segment);
                     failed.get_or_insert(e);
                 }
             }
         }
-        // Before the space counts as free: a crash could bring back what was removed.
-        match self.sync(dir) {
+        // Synced before a spare is written to: a crash must not bring back its name as a segment.
+        match dir.sync() {
             Err(e) => {
                 let e = Error::io("sync directory", dir.path())(e);
                 (0, Err(failed.unwrap_or(e)))
             }
             Ok(()) => (std::mem::take(&mut self.freed), failed.map_or(Ok(()), Err)),
         }
-    }
-
-    fn sync(&mut self, dir: &Arc<dyn Directory>) -> std::io::Result<()> {
-        if self.renamed {
-            dir.sync()?;
-            self.renamed = false;
-        }
-        Ok(())
     }
 }

@@ -2,14 +2,12 @@
 
 use crate::environment::open_logs::OpenFiles;
 use crate::error::{Error, Result};
-use crate::names;
 use crate::storage::directory::directory_displaced;
 use crate::storage::reads::{Lost, ReadResult};
 use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{Access, Directory, File, OpenFile};
 use logforce_format::{Lsn, SegmentHeader};
 use std::collections::{BTreeSet, VecDeque};
-use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
@@ -96,14 +94,7 @@ impl Segment {
         let file = match file {
             Ok(file) => file,
             Err(name) => {
-                let open = |name: &str| self.dir.open(name, OpenFile::READ);
-                let opened = match open(&name) {
-                    // Its writer has closed the log, or opened it again, and put the name right.
-                    Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                        open(&names::segment(self.header.start)).map_err(|_| e)
-                    }
-                    opened => opened,
-                };
+                let opened = self.dir.open(&name, OpenFile::READ);
                 let file = opened.map_err(Error::io("open", self.dir.path().join(&name)))?;
                 self.state().file.get_or_insert(file).clone()
             }

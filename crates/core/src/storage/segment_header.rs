@@ -51,15 +51,6 @@ pub(crate) fn read_header_once(dir: &Arc<dyn Directory>, name: &str) -> Result<F
     try_read_header(dir, name, ReadSource::Cache)
 }
 
-/// As [`read_header_once`], past the cache where that is possible. Beside a process that prepares the file as
-/// another segment, the cache may keep the header that it had before.
-pub(crate) fn read_header_past_cache(dir: &Arc<dyn Directory>, name: &str) -> Result<Found> {
-    match try_read_header(dir, name, ReadSource::Medium) {
-        Err(e) if e.is_unsupported() => read_header_once(dir, name),
-        other => other,
-    }
-}
-
 fn try_read_header(dir: &Arc<dyn Directory>, name: &str, source: ReadSource) -> Result<Found> {
     let path = dir.path().join(name);
     let file = dir

@@ -5,9 +5,9 @@ use crate::error::{Error, Result};
 use crate::names;
 use crate::storage::ranges::GivenUpRanges;
 use crate::storage::segment::{Handles, Segment};
-use crate::storage::segment_header::{Found, read_header, read_header_past_cache};
+use crate::storage::segment_header::{Found, read_header};
 use logforce_device::Directory;
-use logforce_format::{Control, Lsn, SegmentHeader};
+use logforce_format::{LogId, Lsn, SegmentHeader};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,37 +30,26 @@ impl Segments {
         self.by_start.insert(segment.header.start, segment);
     }
 
-    /// Adds the segment that begins at `at`, if a file with a name for it is it and overlaps no other
-    /// segment. Returns whether it did.
+    /// Adds the segment of the log `id` that begins at `at`, if the file with that name is it and
+    /// overlaps no other segment. Returns whether it did.
     pub(crate) fn add_by_name(
         &mut self,
         dir: &Arc<dyn Directory>,
-        control: &Control,
+        id: LogId,
         at: Lsn,
     ) -> Result<bool> {
-        for named in control.names_of(at) {
-            let name = names::segment(named);
-            let read = match named == at {
-                true => read_header(dir, &name),
-                // The cache may keep the header that the file had before.
-                false => read_header_past_cache(dir, &name),
-            };
-            let header = match read {
-                Ok(Found::Whole(h)) if h.log_id == control.log_id && h.start == at => h,
-                Ok(_) | Err(Error::NewerFormat { .. }) => continue,
-                Err(e) if e.is_not_found() => continue,
-                Err(e) => return Err(e),
-            };
-            // What the file held before is gone.
-            self.rejected.retain(|(rejected, _)| *rejected != name);
-            self.by_start.retain(|_, s| s.name() != name);
-            let is_free = self.overlapping(&header).is_none();
-            if is_free {
-                self.insert(Arc::new(Segment::new(dir.clone(), name, header)));
-            }
-            return Ok(is_free);
+        let name = names::segment(at);
+        let header = match read_header(dir, &name) {
+            Ok(Found::Whole(h)) if h.log_id == id && h.start == at => h,
+            Ok(_) | Err(Error::NewerFormat { .. }) => return Ok(false),
+            Err(e) if e.is_not_found() => return Ok(false),
+            Err(e) => return Err(e),
+        };
+        let is_free = self.overlapping(&header).is_none();
+        if is_free {
+            self.insert(Arc::new(Segment::new(dir.clone(), name, header)));
         }
-        Ok(false)
+        Ok(is_free)
     }
 
     /// Reports to an environment when files are opened.

@@ -101,7 +101,6 @@ pub(crate) fn move_front_to(engine: &Engine, to: Lsn) -> Result<()> {
         if let Some(link) = first_prev_crc.filter(|_| first_segment > c.first_segment) {
             c.first_segment = first_segment;
             c.first_prev_crc = link;
-            c.used_files.retain(|used| used.start >= first_segment);
         }
     })?;
     engine.view.front.fetch_max(to.0, AcqRel);

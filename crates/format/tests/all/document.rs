@@ -33,7 +33,6 @@ fn constants() {
         ("META_SLOT_OFFSET_1", META_SLOT_OFFSETS[1]),
         ("MAX_META_LEN", MAX_META_LEN as u64),
         ("EPOCH_HISTORY", EPOCH_HISTORY as u64),
-        ("USED_FILES", USED_FILES as u64),
         ("LIVE_LEN", LIVE_LEN as u64),
         ("LIVE_COUNTERS", LIVE_COUNTERS as u64),
         ("LIVE_SUMMARIES", LIVE_SUMMARIES as u64),

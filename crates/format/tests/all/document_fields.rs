@@ -191,15 +191,7 @@ fn control_slot() {
         },
         epoch: epoch_of(0x6c, 0x74),
         history: epochs,
-        used_files: (0..USED_FILES as u64)
-            .map(|i| UsedFile {
-                start: Lsn(i << 40 | 0x77),
-                named: Lsn(i << 20 | 0x99),
-            })
-            .collect(),
     };
-    let used_files = control.used_files.iter();
-    let used_files = used_files.flat_map(|used| [used.start.0, used.named.0].map(u64::to_le_bytes));
     let fields = [
         ("magic", b"LFCTRL".to_vec()),
         ("version", FORMAT_VERSION.to_le_bytes().to_vec()),
@@ -219,10 +211,8 @@ fn control_slot() {
         ("epoch.counter", pattern(0x6c, 8)),
         ("epoch.nonce", pattern(0x74, 8)),
         ("history_len", (EPOCH_HISTORY as u32).to_le_bytes().to_vec()),
-        ("used_files_len", (USED_FILES as u32).to_le_bytes().to_vec()),
         ("write_limit", pattern(0x7c, 8)),
         ("history", history),
-        ("used_files", used_files.flatten().collect()),
     ];
     check_fields("control-slot", &control.encode(), &fields, true);
     each_reserved_byte(

@@ -165,7 +165,6 @@ impl Slot<'_> {
                     .take((*history).into())
                     .map(epoch)
                     .collect(),
-                used_files: Vec::new(),
             }
             .encode()
             .to_vec(),

@@ -6,7 +6,7 @@ use std::process::Command;
 const BACKUP_CRASHES: &str = "backups::a_crash_at_every_operation";
 
 /// The tests that are asked, by bug: the others would take their time over nothing.
-const SUSPECTS: [(&str, &str); 27] = [
+const SUSPECTS: [(&str, &str); 26] = [
     (
         "header-checksum-ignored",
         "bits::every_bit_of_a_crashed_log",
@@ -31,10 +31,6 @@ const SUSPECTS: [(&str, &str); 27] = [
     ("metadata-not-settled", "pairs::every_pair_of_crashes"),
     ("epoch-not-forced", "pairs::every_pair_of_crashes"),
     ("spare-of-two-names", "names::every_file_is_another_spare"),
-    (
-        "discarded-stays",
-        "names::every_subset_of_names_after_a_failure",
-    ),
     (
         "any-error-is-damage",
         "failing_calls::every_call_on_a_closed_log",

@@ -31,5 +31,4 @@ mod salvaged;
 mod stats;
 mod unannounced;
 mod unforced;
-mod used_files;
 mod voided;

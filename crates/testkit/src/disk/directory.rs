@@ -200,7 +200,6 @@ impl Directory for SimDirectory {
     fn entries(&self) -> io::Result<Vec<DirEntry>> {
         let (mut s, how) = self.at.look(Call::Entries)?;
         let mut names = self.names(&mut s).now.clone();
-        names.retain(|name, _| s.unlisted.as_ref() != Some(name));
         match how {
             None => {}
             Some(how) if how.is_short() => {

@@ -368,18 +368,9 @@ impl SimDisk {
         is_there
     }
 
-    /// Listings leave out the file of this name, without an error, although it can be opened; until
-    /// [`SimDisk::lift_faults`].
-    pub fn leave_out_of_listings(&self, name: &str) {
-        let mut s = self.lock();
-        s.note(|| format!("-- the test leaves {name} out of listings"));
-        s.unlisted = Some(name.to_owned());
-    }
-
     /// Takes all faults away that lie over sectors: the pristine bytes are there again.
     pub fn lift_faults(&self) {
         let mut s = self.lock();
-        s.unlisted = None;
         s.note(|| "-- the test lifts the faults".to_owned());
         for inode in s.inodes.values_mut().filter(|i| !i.overlays.is_empty()) {
             Arc::make_mut(inode).overlays.clear();

@@ -58,8 +58,6 @@ pub(super) struct State {
     pub barrier_failed: bool,
     /// Calls of this boot that fail for a while.
     pub failing_calls: Vec<FailingCalls>,
-    /// A name that listings leave out.
-    pub unlisted: Option<String>,
     /// When each of the places is free in which a slow disk serves a write.
     pub free: Vec<Duration>,
     /// Slow writes that are under way, and how many others each began beside, by number.
@@ -106,7 +104,6 @@ impl State {
             failed: String::new(),
             barrier_failed: false,
             failing_calls: Vec::new(),
-            unlisted: None,
             free: Vec::new(),
             serving: 0,
             begun_beside: Vec::new(),
@@ -388,7 +385,6 @@ impl State {
         self.failed.clear();
         self.barrier_failed = false;
         self.failing_calls.clear();
-        self.unlisted = None;
         self.locks.clear();
         self.first = self.next;
     }

@@ -99,8 +99,7 @@ pub struct LogSummary {
     pub in_use: bool,
     /// The segments, in order.
     pub segments: Vec<SegmentInfo>,
-    /// Files kept for reuse: name, bytes. Those of segments that were truncated while the log is open, or
-    /// before a crash, still have the names of segments.
+    /// Files kept for reuse: name, bytes.
     pub spares: Vec<(String, u64)>,
     /// Files with names of segments that are not segments of this log, and why.
     pub strays: Vec<(String, String)>,

@@ -61,7 +61,7 @@ fn find_added(
     loop {
         match gaps(segments, control).first() {
             None => return Ok(true),
-            Some(&(at, _)) if segments.add_by_name(dir, control, at)? => {}
+            Some(&(at, _)) if segments.add_by_name(dir, control.log_id, at)? => {}
             Some(_) => return Ok(false),
         }
     }
@@ -144,10 +144,9 @@ impl Inspector {
         }
         let in_use = is_in_use(&dir)?;
         let control = loaded.control;
-        let id = Some(control.log_id);
-        let headerless = find_headerless(&dir, id, Some(&control), &listing.segments)?;
+        let (from, to) = (control.first_segment, control.prepared_end);
         Ok(Inspector {
-            headerless,
+            headerless: find_headerless(&dir, Some(control.log_id), &listing.segments, from, to)?,
             dir,
             control,
             control_whole: loaded.both,
@@ -194,7 +193,7 @@ impl Inspector {
             }
         }
         let listing = list_usable(&dir, log_id.unwrap_or_default())?;
-        let headerless = find_headerless(&dir, log_id, None, &listing.segments)?;
+        let headerless = find_headerless(&dir, log_id, &listing.segments, Lsn::ORIGIN, Lsn::MAX)?;
         let mut all = listing.segments.all();
         all.extend(headerless.iter().cloned());
         all.sort_by_key(|s| s.header.start);
@@ -372,15 +371,6 @@ impl Inspector {
     /// What the directory and the control file contain.
     pub fn summary(&self) -> LogSummary {
         let c = &self.control;
-        // Beside a writer, and after a crash, files that are kept for reuse have the names of segments.
-        let below = match self.bounds_known {
-            true => c.first_segment,
-            false => Lsn::ORIGIN,
-        };
-        let is_spare = |s: &&Arc<Segment>| s.header.end() <= below;
-        let listed = self.listing.segments.all();
-        let spares = listed.iter().filter(is_spare);
-        let spares = spares.map(|s| (s.name(), s.header.len));
         LogSummary {
             log_id: c.log_id,
             front: c.front,
@@ -394,10 +384,11 @@ impl Inspector {
             meta_whole: self.meta.is_whole(),
             meta_known: self.meta.is_known(),
             in_use: self.in_use,
-            spares: spares.chain(self.listing.spares.iter().cloned()).collect(),
-            segments: listed
+            segments: self
+                .listing
+                .segments
+                .all()
                 .iter()
-                .filter(|s| !is_spare(s))
                 .chain(&self.unlisted)
                 .map(|s| SegmentInfo {
                     name: s.name(),
@@ -407,6 +398,7 @@ impl Inspector {
                     epoch: s.header.epoch,
                 })
                 .collect(),
+            spares: self.listing.spares.clone(),
             strays: self.listing.segments.rejected.clone(),
         }
     }

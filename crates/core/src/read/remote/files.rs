@@ -100,7 +100,9 @@ impl FollowedFiles {
         if at >= self.control.prepared_end || self.segments.containing(at).is_some() {
             return Ok(());
         }
-        if !self.segments.add_by_name(&self.dir, &self.control, at)?
+        if !self
+            .segments
+            .add_by_name(&self.dir, self.control.log_id, at)?
             && self.listed != self.control.sequence
             && let Some(listing) = self.list()?
         {

@@ -167,8 +167,6 @@ pub fn control() -> Control {
         },
         epoch: SECOND,
         history: vec![FIRST],
-        // None, as before there were any.
-        used_files: Vec::new(),
     }
 }
 

@@ -127,12 +127,6 @@ pub fn controls() -> impl Strategy<Value = Control> {
             },
             epoch,
             history,
-            used_files: (0..w.2 as u64 % (USED_FILES as u64 + 1))
-                .map(|i| UsedFile {
-                    start: Lsn(p[0] / 2 + i),
-                    named: Lsn(w.0.rotate_left(i as u32)),
-                })
-                .collect(),
         }
     })
 }
