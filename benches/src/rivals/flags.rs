@@ -50,8 +50,8 @@ pub struct Flags {
     #[arg(long = "loop", value_name = "KINDS", value_delimiter = ',', default_value = NO_LOOP)]
     pub filesystems: Vec<String>,
 
-    /// MiB of each such filesystem; the image takes only what is written
-    #[arg(long, default_value_t = 8192, value_name = "MIB")]
+    /// MiB of each such filesystem; its image takes them all
+    #[arg(long, default_value_t = 4096, value_name = "MIB")]
     pub loop_size: u64,
 }
 

@@ -35,6 +35,6 @@ pub use place::Ground;
 pub use records::{FoundRecords, Records};
 pub use rival::{InProcess, Opened, OwnProcess, Rival, Shape, Turn, Way, Writers};
 pub use slice::{Kept, Seen, Until, run};
-pub use subjects::{Entry, LOGFORCE, RAW, all};
+pub use subjects::{Entry, LOGFORCE, RAW, RECYCLING, all};
 #[cfg_attr(not(feature = "sqlite"), allow(unused_imports))]
 pub use turn::take;

@@ -1,12 +1,13 @@
 //! Where the files are: in a directory, or on a filesystem of their own.
 
 use crate::place::Place;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use logforce_measure::counters::CounterSource;
 use logforce_measure::workplace;
 use logforce_testkit::loopfs::LoopFs;
 use rustix::fs::{Advice, fadvise};
 use std::fs::File;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -29,6 +30,9 @@ impl Ground {
             .map(|(kind, mib)| LoopFs::new(kind, mib, dir))
             .transpose()?;
         let place = Place::new(filesystem.as_ref().map_or(dir, LoopFs::path))?;
+        if let Some(filesystem) = &filesystem {
+            use_up(filesystem.path()).context("cannot write all blocks of the image")?;
+        }
         let counts = match (&place.counted, &filesystem) {
             (Ok(device), Some(_)) => format!("its own device {device}: the counts are exact"),
             (Ok(device), None) => format!(
@@ -53,6 +57,18 @@ impl Ground {
         let path = self.place.path().join(name);
         std::fs::create_dir(&path)?;
         Ok(Fresh(path))
+    }
+
+    /// Waits until what was written before is on the disk: the system would write it during what comes next.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn settle(&self) -> Result<()> {
+        rustix::fs::syncfs(File::open(self.place.path())?)?;
+        if let Some(filesystem) = &self.filesystem {
+            File::open(filesystem.image())?.sync_all()?;
+        }
+        Ok(())
     }
 
     /// Takes the files of a directory out of the system's cache, and so the image that they are in.
@@ -85,6 +101,25 @@ impl Ground {
     pub fn is_own_device(&self) -> bool {
         self.filesystem.is_some()
     }
+}
+
+/// Writes all blocks of a filesystem once, and frees them. The image has them from then on: a sparse one
+/// would get them while a log is measured, from the filesystem below.
+fn use_up(filesystem: &Path) -> Result<()> {
+    let path = filesystem.join("blocks");
+    let mut file = File::create(&path)?;
+    let zeroes = vec![0; 1 << 20];
+    let filled = loop {
+        match file.write_all(&zeroes) {
+            Ok(()) => {}
+            Err(e) if e.kind() == ErrorKind::StorageFull => break Ok(()),
+            Err(e) => break Err(e),
+        }
+    };
+    let filled = filled.and_then(|()| file.sync_all());
+    drop(file);
+    std::fs::remove_file(&path)?;
+    Ok(filled?)
 }
 
 fn forget_files(dir: &Path) -> Result<()> {

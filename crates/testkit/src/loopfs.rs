@@ -77,7 +77,8 @@ fn recipe(kind: &str) -> Option<(&'static str, &'static [&'static str], &'static
         "ext4-nobarrier" => ("ext4", EXT4, "loop,barrier=0"),
         "ext4-nodelalloc" => ("ext4", EXT4, "loop,nodelalloc"),
         "xfs" => ("xfs", &["-q", "-f"], "loop"),
-        "btrfs" => ("btrfs", &["-q", "-f"], "loop"),
+        // It gives blocks back to the image otherwise, and a benchmark would get them anew.
+        "btrfs" => ("btrfs", &["-q", "-f"], "loop,nodiscard"),
         _ => return None,
     })
 }

@@ -37,6 +37,7 @@ pub fn run(subject: &Subject, ground: &Ground, count: u64, interrupt: &Interrupt
         };
         Process::start(subject.command(), &task)?.done::<PartDone>(interrupt)
     };
+    ground.settle().context("syncing the filesystem")?;
     let append = part(Work::Append).context("append")?;
     ground
         .forget(dir.path())

@@ -1,11 +1,12 @@
-//! The library itself, as users get it.
+//! The library itself, as users get it, in new files and in used ones.
 
-use super::Bulk;
+use super::{Bulk, RECORD};
 use crate::rivals::records::Records;
-use crate::rivals::subjects::LOGFORCE;
+use crate::rivals::subjects::{LOGFORCE, RECYCLING};
 use anyhow::Result;
-use logforce::Options;
+use logforce::{Log, Options};
 use std::path::Path;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// `append` for each record and one `force`.
@@ -24,22 +25,65 @@ impl Bulk for Logforce {
 
     fn append(&self, dir: &Path, records: &mut Records, count: u64) -> Result<Duration> {
         let log = logforce::create_new(dir.join("log"), Options::new())?;
-        let began = Instant::now();
-        let mut end = log.tail_lsn();
-        for _ in 0..count {
-            end = log.append(records.following().1)?.end;
-        }
-        log.force(end)?;
-        let took = began.elapsed();
+        let took = append(&log, records, count)?;
         log.close()?;
         Ok(took)
     }
 
     fn read(&self, dir: &Path, _: u64, see: &mut dyn FnMut(&[u8])) -> Result<()> {
-        let log = logforce::open_existing(dir.join("log"), Options::new())?;
-        for record in log.read_from(log.front_lsn())? {
-            see(&record?.data);
-        }
-        Ok(log.close()?)
+        read(dir, see)
     }
+}
+
+/// The same into the files of segments that were truncated.
+pub struct Recycled;
+
+impl Bulk for Recycled {
+    fn rival(&self) -> &'static str {
+        RECYCLING
+    }
+
+    fn settings(&self) -> String {
+        "default options but for so many spare segments; as many bytes are appended before, forced and \
+         truncated, so that all that is measured goes into their files"
+            .to_owned()
+    }
+
+    fn append(&self, dir: &Path, records: &mut Records, count: u64) -> Result<Duration> {
+        let options = Options::new().max_spare_segments(usize::MAX);
+        let log = logforce::create_new(dir.join("log"), options)?;
+        let before = vec![0; RECORD];
+        for _ in 0..count {
+            log.append(&before)?;
+        }
+        log.force(log.tail_lsn())?;
+        log.truncate_front(log.tail_lsn())?;
+        // What the truncation leaves to do is done, and what was measured before is on the disk.
+        sleep(Duration::from_secs(1));
+        let took = append(&log, records, count)?;
+        log.close()?;
+        Ok(took)
+    }
+
+    fn read(&self, dir: &Path, _: u64, see: &mut dyn FnMut(&[u8])) -> Result<()> {
+        read(dir, see)
+    }
+}
+
+fn append(log: &Log, records: &mut Records, count: u64) -> Result<Duration> {
+    let began = Instant::now();
+    let mut end = log.tail_lsn();
+    for _ in 0..count {
+        end = log.append(records.following().1)?.end;
+    }
+    log.force(end)?;
+    Ok(began.elapsed())
+}
+
+fn read(dir: &Path, see: &mut dyn FnMut(&[u8])) -> Result<()> {
+    let log = logforce::open_existing(dir.join("log"), Options::new())?;
+    for record in log.read_from(log.front_lsn())? {
+        see(&record?.data);
+    }
+    Ok(log.close()?)
 }

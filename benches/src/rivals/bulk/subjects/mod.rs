@@ -7,6 +7,7 @@ mod okaywal;
 mod raft_engine;
 mod raw;
 
+use super::RECORD;
 use super::child::CHILD;
 #[cfg(feature = "go")]
 use crate::rivals::apart;
@@ -50,6 +51,7 @@ pub fn here() -> Vec<Box<dyn Bulk>> {
         Box::new(raw::OVERWRITTEN),
         Box::new(raw::FALLOCATED),
         Box::new(logforce::Logforce),
+        Box::new(logforce::Recycled),
         #[cfg(feature = "okaywal")]
         Box::new(okaywal::Okaywal),
         #[cfg(feature = "raft-engine")]
