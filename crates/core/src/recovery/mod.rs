@@ -25,7 +25,7 @@ use crate::options::{OnDamage, OpenMode, Options};
 use crate::scan::coverage::{check_counters, gaps, lost_segment, name_lost};
 use crate::scan::end_of_log::{End, anchor_state, earliest_void_beyond, find_end, first_state};
 use crate::scan::walk::types::WalkInput;
-use crate::scan::walk::void_ranges::void_ranges;
+use crate::scan::walk::void_ranges::settle_void_ranges;
 use crate::storage::builder::{OPEN_AHEAD, Spare};
 use crate::storage::control_file::meta::LoadedMeta;
 use crate::storage::control_file::{ControlFile, Loaded, check_counter};
@@ -249,13 +249,13 @@ impl Opening {
             both_slots,
             headerless: &[],
         };
-        let voids = match void_ranges(input, &end, end.state.last_void) {
+        let voids = match settle_void_ranges(input, &mut end) {
             Err(Error::Damaged(_)) if on_damage == OnDamage::Truncate => {
                 // The records that the damaged batch voids are unknown: the log ends before that
                 // batch, although an opening's scan begins above it.
                 let start = first_state(&segments, control);
                 end = find_end(&segments, control, start, both_slots, path, on_damage)?;
-                void_ranges(input, &end, end.state.last_void)?
+                settle_void_ranges(input, &mut end)?
             }
             other => other?,
         };

@@ -12,14 +12,48 @@ use std::collections::BTreeSet;
 
 /// The void ranges of a log; fails if one is unknown. `last`: the latest batch that voids a range.
 pub(crate) fn void_ranges(input: WalkInput<'_>, end: &End, last: Option<Lsn>) -> Result<Voids> {
-    let mut known = list(&input, last)?;
-    if known.unknown.is_some() {
-        known = Walk::from(input, end.clone())?.voids;
+    let known = list(&input, last)?;
+    match known.unknown {
+        Some(_) => all_known(Walk::from(input, end.clone())?.voids),
+        None => Ok(known.voids),
     }
+}
+
+fn all_known(known: KnownVoids) -> Result<Voids> {
     match known.unknown {
         Some(broken) => Err(Error::Damaged(Box::new(broken))),
         None => Ok(known.voids),
     }
+}
+
+/// As [`void_ranges`], for an opening, which goes on at the end of the log. Its first batch names the latest
+/// batch before it that voids a range. If that were another one than the log says, the next opening would
+/// take the first batch for damage, and all that was committed after it would be lost. So where the control
+/// file names a batch that is none, `end` gets what the batch says with which the log ends.
+pub(crate) fn settle_void_ranges(input: WalkInput<'_>, end: &mut End) -> Result<Voids> {
+    let known = list(&input, end.state.last_void)?;
+    let Some(broken) = known.unknown else {
+        return Ok(known.voids);
+    };
+    let walk = Walk::from(input, end.clone())?;
+    let marked = |(_, to): &(Lsn, Lsn)| *to == broken.lsn;
+    if end.state.last_void == Some(broken.lsn) && !input.segments.given_up.iter().any(marked) {
+        let (at, mut last) = (end.state.at, None);
+        walk.run(&mut |_| Ok(Changed::Nothing), &mut |event| {
+            match event {
+                WalkEvent::Batch(h, _, to) if to == at => {
+                    last = Some(if h.voids() { h.lsn } else { h.last_void });
+                }
+                _ => {}
+            }
+            last.is_none()
+        })?;
+        if last.is_none() {
+            return Err(Error::Damaged(Box::new(broken)));
+        }
+        end.state.last_void = last;
+    }
+    all_known(walk.voids)
 }
 
 impl Walk<'_> {
