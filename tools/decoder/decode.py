@@ -450,6 +450,11 @@ class Log:
         if end != promised or not c.both:
             c.write_limit = 0
         c.prepared_end = end
+        if self.gaps() or not c.both:
+            for s in list(self.segments):
+                if s.end <= c.first_segment and int(s.name[:16], 16) != s.start:
+                    self.segments.remove(s)
+                    self.strays.append(s.name)
         self.regain(c.log_id, c.first_segment, end)
         if salvage:
             return

@@ -380,6 +380,11 @@ impl Error {
         matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::Unsupported)
     }
 
+    /// Whether the system says that a call cannot be made so: past the cache, with that length or offset.
+    pub(crate) fn is_invalid_input(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput)
+    }
+
     /// Whether the system says that there is no space.
     pub(crate) fn is_full(&self) -> bool {
         match self {

@@ -5,7 +5,7 @@ use crate::error::{Damage, Error, Result};
 use crate::names;
 use crate::recovery::listing;
 use crate::recovery::opening::Opening;
-use crate::scan::coverage::{adopt, check_bounds, gaps, lost_segment};
+use crate::scan::coverage::{adopt, check_bounds, gaps, lost_segment, reject_misnamed};
 use crate::scan::end_of_log::End;
 use crate::storage::builder::{RetireAction, Spare, retire};
 use crate::storage::given_up::set_aside;
@@ -46,24 +46,14 @@ impl Opening {
                 .map_err(Error::io("remove", self.dir.path().join(&name)))?;
         }
         adopt(&segments, control, both_slots)?;
+        // Or they would be retired as truncated, with what they hold.
+        reject_misnamed(&mut segments, control, both_slots);
         // Before anything is removed: if the two disagree, it is unknown which one is wrong.
         check_bounds(&segments, control, self.dir.path())?;
         let mut spares = self.usable_spares(spares, &segments)?;
         // A segment below the first listed one: a crash came between the control file's update and
         // the rename. One at or above the prepared end: between the preparation and the update.
         let mut unlisted = segments.take_below(control.first_segment);
-        unlisted.retain(|segment| {
-            let is_missing = is_missing(&segment.name(), &segments, control);
-            if is_missing {
-                // The device has lost the write of the header, or the cache shows the one before. To
-                // retire the file would destroy what the segment holds.
-                let (start, end) = (segment.header.start, segment.header.end());
-                let why =
-                    format!("its header says that it is the truncated segment [{start}, {end})");
-                segments.rejected.push((segment.name(), why));
-            }
-            !is_missing
-        });
         unlisted.extend(segments.take_from(control.prepared_end));
         for segment in unlisted {
             let reuse = spares.len() < self.options.max_spare_segments
@@ -238,13 +228,6 @@ impl Opening {
         }
         Ok(())
     }
-}
-
-/// Whether the name of a file is that of a segment that is missing.
-fn is_missing(name: &str, segments: &Segments, control: &Control) -> bool {
-    let listed = control.first_segment..control.prepared_end;
-    let claimed = names::claimed_start(name).filter(|start| listed.contains(start));
-    claimed.is_some_and(|start| segments.containing(start).is_none())
 }
 
 /// The first missing segment after `end`, where a scan found an ordinary end of the log. That

@@ -35,6 +35,22 @@ pub(crate) fn adopt(segments: &Segments, control: &mut Control, both_slots: bool
     Ok(())
 }
 
+/// Rejects the segments below the first listed one whose names say otherwise, if a part of the log is missing
+/// or may be. Such a header may be that of the truncated segment which the file held before: the device has
+/// lost the write of the new one.
+pub(crate) fn reject_misnamed(segments: &mut Segments, control: &Control, both_slots: bool) {
+    if both_slots && gaps(segments, control).is_empty() {
+        return;
+    }
+    segments.reject(|segment| {
+        let (start, end) = (segment.header.start, segment.header.end());
+        let is_misnamed = names::claimed_start(&segment.name()) != Some(start);
+        (end <= control.first_segment && is_misnamed).then(|| {
+            format!("its header says that it is the truncated segment [{start}, {end}), its name does not")
+        })
+    });
+}
+
 /// Whether the segment holds its first batch, or cannot be read.
 fn is_used(window: &mut Window, segment: &Arc<Segment>, control: &Control) -> Result<bool> {
     let first = segment.header.first_batch();

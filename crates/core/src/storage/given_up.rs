@@ -179,17 +179,23 @@ pub(crate) fn list(dir: &Arc<dyn Directory>, id: LogId) -> Result<Vec<GivenUp>> 
         if !names::is_kept(&entry.name) {
             continue;
         }
-        let range = match read_header(dir, &entry.name) {
-            Ok(Found::Whole(h)) if h.log_id == id => Some((h.start, h.end())),
-            Ok(_) | Err(Error::NewerFormat { .. }) => {
-                names::kept_start(&entry.name).map(|s| (s, s))
-            }
-            Err(e) if e.is_not_found() => None,
+        let header = match read_header(dir, &entry.name) {
+            Ok(Found::Whole(h)) if h.log_id == id => Some(h),
+            Ok(_) | Err(Error::NewerFormat { .. }) => None,
+            Err(e) if e.is_not_found() => continue,
             Err(e) => return Err(e),
         };
-        let Some((start, mut end)) = range else {
+        let Some(named) = names::kept_start(&entry.name) else {
             continue;
         };
+        let is_marked = |from: Lsn, to: Lsn| found.iter().any(|g| g.from < to && from < g.to);
+        // A header that says something else than the name may be that of the truncated segment which the
+        // file held before. That one was not given up, unless a marker says so.
+        let header = header.filter(|h| {
+            let is_elsewhere = is_marked(h.start, h.end()) && !is_marked(named, named.plus(1));
+            h.start == named || is_elsewhere
+        });
+        let (start, mut end) = header.map_or((named, named), |h| (h.start, h.end()));
         let of = found
             .iter_mut()
             .find(|g| g.from < end.max(start.plus(1)) && start < g.to);

@@ -3,7 +3,7 @@
 use crate::error::{Damage, Error, Result};
 use crate::names;
 use crate::storage::segment::Segment;
-use crate::storage::segment_header::{Found, read_header};
+use crate::storage::segment_header::{Found, read_header, read_header_past_cache};
 use crate::storage::segments::Segments;
 use logforce_device::{DirEntry, Directory};
 use logforce_format::{LogId, Lsn, RecoveryCase};
@@ -87,7 +87,16 @@ fn take(
                     let why = format!("it belongs to log {}", h.log_id);
                     listing.segments.rejected.push((entry.name, why));
                 }
-                Ok(Found::Whole(h)) => whole.push((entry.name, h)),
+                Ok(Found::Whole(h)) => {
+                    // The cache may show the header of what the file held before.
+                    let is_misnamed = names::claimed_start(&entry.name) != Some(h.start);
+                    let again = match is_misnamed {
+                        true => read_header_past_cache(dir, &entry.name)?,
+                        false => None,
+                    };
+                    let again = again.filter(|again| again.log_id == id);
+                    whole.push((entry.name, again.unwrap_or(h)));
+                }
             },
             _ => {}
         }

@@ -51,6 +51,19 @@ pub(crate) fn read_header_once(dir: &Arc<dyn Directory>, name: &str) -> Result<F
     try_read_header(dir, name, ReadSource::Cache)
 }
 
+/// The header of the file `name` as the medium has it, if that can be read and is valid.
+pub(crate) fn read_header_past_cache(
+    dir: &Arc<dyn Directory>,
+    name: &str,
+) -> Result<Option<SegmentHeader>> {
+    match try_read_header(dir, name, ReadSource::Medium) {
+        Ok(Found::Whole(header)) => Ok(Some(header)),
+        Ok(Found::Broken { .. }) | Err(Error::NewerFormat { .. }) => Ok(None),
+        Err(e) if e.is_unsupported() || e.is_not_found() => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
 fn try_read_header(dir: &Arc<dyn Directory>, name: &str, source: ReadSource) -> Result<Found> {
     let path = dir.path().join(name);
     let file = dir

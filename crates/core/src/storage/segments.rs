@@ -52,6 +52,17 @@ impl Segments {
         Ok(is_free)
     }
 
+    /// Rejects the segments for which `why` has a reason.
+    pub(crate) fn reject(&mut self, why: impl Fn(&Segment) -> Option<String>) {
+        let rejected = &mut self.rejected;
+        self.by_start.retain(|_, segment| {
+            let why = why(segment);
+            let is_kept = why.is_none();
+            rejected.extend(why.map(|why| (segment.name(), why)));
+            is_kept
+        });
+    }
+
     /// Reports to an environment when files are opened.
     pub(crate) fn report_to(&self, files: Arc<OpenFiles>) {
         self.handles.report_to(files);

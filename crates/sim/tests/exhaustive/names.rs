@@ -236,8 +236,6 @@ fn every_file_is_another_spare() {
     };
     let world = case.world("closed");
     world.work(1, &[steps()]).expect("nothing fails");
-    // An opening makes the names durable that the close has put right.
-    world.recover(1, Failure::Process, &[]).expect("it opens");
     let image = world.image();
     let mut count = [0; 2];
     for name in world.disk.names(PATH).into_keys() {

@@ -1,10 +1,8 @@
 //! Segment headers that a read returns wrong.
 
-use logforce_core::{Error, Inspector, Log, OnDamage, OpenMode};
+use logforce_core::{Inspector, Log, OnDamage, OpenMode};
 use logforce_sim::model::{PATH, read, small};
-use logforce_testkit::{
-    Failure, FaultKind, Misread, SectorFault, SimDisk, SimOptions, SimRuntime, Survival,
-};
+use logforce_testkit::{FaultKind, Misread, SimDisk, SimOptions, SimRuntime};
 
 /// A log of some segments, one of them unused, that was closed in order.
 fn closed() -> SimDisk {
@@ -56,53 +54,6 @@ fn a_header_that_is_read_wrong_once_costs_nothing() {
             assert_eq!(records, 8, "read {n}");
         }
         assert!(wrong > 10, "{wrong}");
-    }
-}
-
-/// The device has lost a write: the header of a segment is that of the truncated one that its file held
-/// before. The opening refuses, and what the segment holds stays as it is.
-#[test]
-fn a_header_from_before_the_file_was_used_again() {
-    for spares in [0, 4] {
-        let disk = SimDisk::new(SimOptions::default(), 1);
-        SimRuntime::run(1, |rt| {
-            let options = small().max_spare_segments(4);
-            let log = Log::open(&*disk.system(rt), PATH, OpenMode::CreateNew, options);
-            let log = log.expect("made");
-            for round in 0..3 {
-                for n in 0..6u8 {
-                    log.commit(&[n; 15_000]).expect("nothing fails");
-                }
-                if round < 2 {
-                    log.truncate_front(log.tail_lsn()).expect("it does");
-                }
-            }
-            assert!(log.stats().counters.segments_recycled > 4);
-            disk.cut();
-        });
-        disk.crash(Failure::Power, Some(Survival::Lost), 1);
-        let image = disk.snapshot();
-        let open = |disk: &SimDisk| {
-            SimRuntime::run(2, |rt| {
-                let options = small().max_spare_segments(spares);
-                let log = Log::open(&*disk.system(rt), PATH, OpenMode::OpenExisting, options)?;
-                Ok::<_, Error>(read(&log, log.front_lsn()).len())
-            })
-        };
-        let mut refused = 0;
-        for name in disk.names(PATH).into_keys() {
-            disk.restore(&image);
-            disk.reboot(1);
-            if !name.ends_with(".seg") || !disk.inject(PATH, &name, 0, &SectorFault::Stale) {
-                continue;
-            }
-            // Others were new files, and have no header then.
-            let refusal = open(&disk).err().map(|e| e.to_string());
-            refused += u32::from(refusal.is_some_and(|e| e.contains("truncated segment")));
-            disk.lift_faults();
-            assert_eq!(open(&disk).expect("as before"), 6, "{name}");
-        }
-        assert!(refused >= 2, "{refused}");
     }
 }
 

@@ -8,7 +8,9 @@ use crate::metrics::{self, LiveStats};
 use crate::names;
 use crate::options::OnDamage;
 use crate::read::view::View;
-use crate::scan::coverage::{adopt, check_bounds, check_counters, gaps, lost_segment};
+use crate::scan::coverage::{
+    adopt, check_bounds, check_counters, gaps, lost_segment, reject_misnamed,
+};
 use crate::scan::end_of_log::{anchor_state, find_end};
 use crate::scan::walk::types::{Changed, Walk, WalkInput};
 use crate::scan::walk::void_ranges::void_ranges;
@@ -130,6 +132,7 @@ impl Inspector {
             attempts += 1;
         };
         adopt(&listing.segments, &mut loaded.control, loaded.both)?;
+        reject_misnamed(&mut listing.segments, &loaded.control, loaded.both);
         // The next opening may replace a segment that the control file does not list by another one:
         // a walk that continued there would report that as damage.
         let prepared_end = loaded.control.prepared_end;

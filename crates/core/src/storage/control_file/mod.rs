@@ -294,18 +294,27 @@ fn read_slot(
         Err(e) if planted!("control-slot-error-is-damage") => Ok(Err(Lost::bytes(e.to_string()))),
         other => other,
     }?;
-    let n = n.or_else(|lost| {
-        // A bad sector behind the slot must not lose it. A device refuses to read less than a sector.
-        let source = match *cached {
-            true => ReadSource::Cache,
-            false => ReadSource::Medium,
-        };
-        let lens = std::iter::successors(Some(CONTROL_SLOT_LEN), |len| Some(2 * len));
-        let mut lens = lens.take_while(|len| *len < READ_LEN);
-        lens.find_map(|len| read(file, path, offset, &mut buf[..len], source).ok()?.ok())
-            .ok_or(lost)
-    });
-    Ok(n.map(|n| (buf, n)))
+    let lost = match n {
+        Ok(n) => return Ok(Ok((buf, n))),
+        Err(lost) => lost,
+    };
+    // A bad sector behind the slot must not lose it.
+    let source = match *cached {
+        true => ReadSource::Cache,
+        false => ReadSource::Medium,
+    };
+    let mut len = CONTROL_SLOT_LEN;
+    while len < READ_LEN {
+        match read(file, path, offset, &mut buf[..len], source) {
+            Ok(Ok(n)) => return Ok(Ok((buf, n))),
+            Ok(Err(_)) => {}
+            // Less than a sector of the device.
+            Err(e) if e.is_invalid_input() => {}
+            Err(e) => return Err(e),
+        }
+        len *= 2;
+    }
+    Ok(Err(lost))
 }
 
 /// Makes the loaded control file durable: a process may have written it and crashed before its
