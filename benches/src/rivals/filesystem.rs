@@ -34,6 +34,7 @@ fn of(name: &str, flags: &Flags) -> Result<Filesystem> {
     let kind = (name != NO_LOOP).then_some((name, flags.loop_size));
     let ground = Ground::new(&flags.common.dir, kind)
         .with_context(|| format!("cannot measure on `{name}`"))?;
+    ground.write_all_blocks()?;
     let title = if kind.is_some() {
         format!("{name} in an image")
     } else {

@@ -50,7 +50,7 @@ pub struct Flags {
     #[arg(long = "loop", value_name = "KINDS", value_delimiter = ',', default_value = NO_LOOP)]
     pub filesystems: Vec<String>,
 
-    /// MiB of each such filesystem; its image takes them all
+    /// MiB of each such filesystem; its image takes them all. Bulk needs three times --bulk
     #[arg(long, default_value_t = 4096, value_name = "MIB")]
     pub loop_size: u64,
 }

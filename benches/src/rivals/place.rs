@@ -30,9 +30,6 @@ impl Ground {
             .map(|(kind, mib)| LoopFs::new(kind, mib, dir))
             .transpose()?;
         let place = Place::new(filesystem.as_ref().map_or(dir, LoopFs::path))?;
-        if let Some(filesystem) = &filesystem {
-            use_up(filesystem.path()).context("cannot write all blocks of the image")?;
-        }
         let counts = match (&place.counted, &filesystem) {
             (Ok(device), Some(_)) => format!("its own device {device}: the counts are exact"),
             (Ok(device), None) => format!(
@@ -57,6 +54,23 @@ impl Ground {
         let path = self.place.path().join(name);
         std::fs::create_dir(&path)?;
         Ok(Fresh(path))
+    }
+
+    /// Writes all blocks of the image once, so that it has them from then on: a sparse one would get them while
+    /// a log is measured, from the filesystem below. Does nothing in a directory.
+    ///
+    /// # Errors
+    /// What the system says: that there is too little space for the image.
+    pub fn write_all_blocks(&self) -> Result<()> {
+        match &self.filesystem {
+            Some(filesystem) => fill(filesystem.path()).with_context(|| {
+                format!(
+                    "cannot write all blocks of {}",
+                    filesystem.image().display()
+                )
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Waits until what was written before is on the disk: the system would write it during what comes next.
@@ -103,9 +117,8 @@ impl Ground {
     }
 }
 
-/// Writes all blocks of a filesystem once, and frees them. The image has them from then on: a sparse one
-/// would get them while a log is measured, from the filesystem below.
-fn use_up(filesystem: &Path) -> Result<()> {
+/// Writes a file until the filesystem is full, and removes it.
+fn fill(filesystem: &Path) -> Result<()> {
     let path = filesystem.join("blocks");
     let mut file = File::create(&path)?;
     let zeroes = vec![0; 1 << 20];

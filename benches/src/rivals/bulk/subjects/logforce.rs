@@ -44,8 +44,8 @@ impl Bulk for Recycled {
     }
 
     fn settings(&self) -> String {
-        "default options but for so many spare segments; as many bytes are appended before, forced and \
-         truncated, so that all that is measured goes into their files"
+        "default options but for the number of spare segments; as many bytes are appended before, \
+         forced and truncated, so that nearly all that is measured goes into their files"
             .to_owned()
     }
 
