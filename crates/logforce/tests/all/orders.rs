@@ -7,14 +7,17 @@ use logforce::Options;
 use logforce_testkit::Rng;
 use logforce_testkit::process::Start;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 use std::process::{ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 const CLIENTS: u64 = 8;
+/// No answer takes so long, also where all tests run at once under Wine.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 struct Service {
     child: Killed,
@@ -68,7 +71,7 @@ impl Service {
         let began = std::time::Instant::now();
         while self.child.0.try_wait().unwrap().is_none() {
             assert!(began.elapsed().as_secs() < 60, "it goes on and on");
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(5));
         }
         let last = self.line();
         (self.child.0.wait().unwrap().success(), last)
@@ -85,7 +88,9 @@ struct Client(BufReader<TcpStream>);
 
 impl Client {
     fn connect(address: &str) -> std::io::Result<Client> {
-        Ok(Client(BufReader::new(TcpStream::connect(address)?)))
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Client(BufReader::new(stream)))
     }
 
     fn send(&self, bytes: &[u8]) -> std::io::Result<()> {
@@ -95,7 +100,11 @@ impl Client {
     /// The answer; `None` if the service has gone. An answer that is cut off is none.
     fn answer(&mut self) -> Option<String> {
         let mut answer = String::new();
-        self.0.read_line(&mut answer).ok()?;
+        if let Err(e) = self.0.read_line(&mut answer) {
+            let waited = matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+            assert!(!waited, "the service neither answers nor ends");
+            return None;
+        }
         answer.strip_suffix('\n').map(str::to_owned)
     }
 
@@ -352,7 +361,7 @@ fn a_client_that_never_reads_holds_nobody_up() {
             Ok(now) => (sent, refused) = (sent + now, 0),
             Err(_) => {
                 refused += 1;
-                std::thread::sleep(std::time::Duration::from_millis(10));
+                std::thread::sleep(Duration::from_millis(10));
             }
         }
     }
