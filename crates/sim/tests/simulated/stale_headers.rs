@@ -190,8 +190,8 @@ fn it_counts_as_one_that_is_damaged() {
         let flipped = what_is_made_of(&log, name, &SectorFault::Flipped(1));
         assert_eq!(shown, flipped.0, "{name}");
         let strays = |s: &LogSummary| s.strays.iter().map(|s| s.0.clone()).collect::<Vec<_>>();
-        assert_eq!(strays(&summary), [name.clone()]);
-        assert_eq!(strays(&flipped.1), [name.clone()]);
+        assert_eq!(strays(&summary), std::slice::from_ref(name));
+        assert_eq!(strays(&summary), strays(&flipped.1));
         let ranges = |all: &[GivenUp]| {
             let range = |g: &GivenUp| (g.from, g.to, g.files.clone());
             all.iter().map(range).collect::<Vec<_>>()
