@@ -284,28 +284,30 @@ fn read_slot(
     offset: u64,
     cached: &mut bool,
 ) -> ReadResult<(AlignedBuf, usize)> {
-    // As long as the largest sector of a device; the next slot is that far away.
-    let mut buf = AlignedBuf::zeroed(READ_LEN, READ_LEN);
-    let n = match read(file, path, offset, &mut buf, ReadSource::Medium) {
-        Err(e) if e.is_unsupported() => {
-            *cached = true;
-            read(file, path, offset, &mut buf, ReadSource::Cache)
-        }
+    let read = |buf: &mut [u8], source| match read(file, path, offset, buf, source) {
+        Err(e) if e.is_unsupported() || e.is_invalid_input() => Err(e),
         Err(e) if planted!("control-slot-error-is-damage") => Ok(Err(Lost::bytes(e.to_string()))),
         other => other,
+    };
+    // As long as the largest sector of a device; the next slot is that far away.
+    let mut buf = AlignedBuf::zeroed(READ_LEN, READ_LEN);
+    let mut source = ReadSource::Medium;
+    let whole = match read(&mut buf, source) {
+        Err(e) if e.is_unsupported() => {
+            *cached = true;
+            source = ReadSource::Cache;
+            read(&mut buf, source)
+        }
+        other => other,
     }?;
-    let lost = match n {
+    let lost = match whole {
         Ok(n) => return Ok(Ok((buf, n))),
         Err(lost) => lost,
     };
     // A bad sector behind the slot must not lose it.
-    let source = match *cached {
-        true => ReadSource::Cache,
-        false => ReadSource::Medium,
-    };
     let mut len = CONTROL_SLOT_LEN;
     while len < READ_LEN {
-        match read(file, path, offset, &mut buf[..len], source) {
+        match read(&mut buf[..len], source) {
             Ok(Ok(n)) => return Ok(Ok((buf, n))),
             Ok(Err(_)) => {}
             // Less than a sector of the device.
