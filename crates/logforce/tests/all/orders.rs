@@ -11,13 +11,24 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 use std::process::{ChildStderr, ChildStdout, Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 const CLIENTS: u64 = 8;
 /// No answer takes so long, also where all tests run at once under Wine.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How often a client looks whether the service was killed.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Where a service listens.
+#[derive(Default)]
+struct Address {
+    at: String,
+    /// The service was killed. Wine's server sometimes keeps a connection of a program that was
+    /// killed: the other end then waits for ever.
+    is_killed: AtomicBool,
+}
 
 struct Service {
     child: Killed,
@@ -25,7 +36,7 @@ struct Service {
     err: ChildStderr,
     /// How many orders it began with.
     found: u64,
-    address: String,
+    address: Arc<Address>,
 }
 
 impl Service {
@@ -39,7 +50,7 @@ impl Service {
             err: child.stderr.take().unwrap(),
             child: Killed(child),
             found: 0,
-            address: String::new(),
+            address: Arc::default(),
         };
         let found = service.line();
         let words: Vec<&str> = found.split(' ').collect();
@@ -48,7 +59,11 @@ impl Service {
         };
         service.found = found.parse().unwrap();
         let listens = service.line();
-        service.address = listens.strip_prefix("listening on ").unwrap().to_owned();
+        let at = listens.strip_prefix("listening on ").unwrap().to_owned();
+        service.address = Arc::new(Address {
+            at,
+            ..Address::default()
+        });
         service
     }
 
@@ -65,10 +80,15 @@ impl Service {
         Client::connect(&self.address).unwrap()
     }
 
+    fn kill(&mut self) {
+        self.child.kill();
+        self.address.is_killed.store(true, SeqCst);
+    }
+
     /// Waits for its end; whether it calls that a success, and what it says last.
     #[cfg(unix)]
     fn end(mut self) -> (bool, String) {
-        let began = std::time::Instant::now();
+        let began = Instant::now();
         while self.child.0.try_wait().unwrap().is_none() {
             assert!(began.elapsed().as_secs() < 60, "it goes on and on");
             std::thread::sleep(Duration::from_millis(5));
@@ -84,28 +104,41 @@ impl Service {
     }
 }
 
-struct Client(BufReader<TcpStream>);
+struct Client {
+    stream: BufReader<TcpStream>,
+    address: Arc<Address>,
+}
 
 impl Client {
-    fn connect(address: &str) -> std::io::Result<Client> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(Client(BufReader::new(stream)))
+    fn connect(address: &Arc<Address>) -> std::io::Result<Client> {
+        let stream = TcpStream::connect(&address.at)?;
+        stream.set_read_timeout(Some(LOOK))?;
+        Ok(Client {
+            stream: BufReader::new(stream),
+            address: address.clone(),
+        })
     }
 
     fn send(&self, bytes: &[u8]) -> std::io::Result<()> {
-        self.0.get_ref().write_all(bytes)
+        self.stream.get_ref().write_all(bytes)
     }
 
     /// The answer; `None` if the service has gone. An answer that is cut off is none.
     fn answer(&mut self) -> Option<String> {
-        let mut answer = String::new();
-        if let Err(e) = self.0.read_line(&mut answer) {
-            let waited = matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
-            assert!(!waited, "the service neither answers nor ends");
-            return None;
+        let began = Instant::now();
+        let mut answer = Vec::new();
+        while let Err(e) = self.stream.read_until(b'\n', &mut answer) {
+            if !matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) {
+                return None;
+            }
+            if cfg!(windows) && self.address.is_killed.load(SeqCst) {
+                return None;
+            }
+            let waited = began.elapsed();
+            assert!(waited < PATIENCE, "the service neither answers nor ends");
         }
-        answer.strip_suffix('\n').map(str::to_owned)
+        let answer = answer.strip_suffix(b"\n")?;
+        Some(String::from_utf8(answer.to_vec()).unwrap())
     }
 
     fn ask(&mut self, line: &str) -> Option<String> {
@@ -120,7 +153,7 @@ type Accepted = Mutex<BTreeMap<u64, String>>;
 /// Orders by several clients until the service has gone or answers no more by a number; calls
 /// `after` with how many were accepted. The other answers.
 fn order_until_gone(
-    address: &str,
+    address: &Arc<Address>,
     clients: u64,
     round: u64,
     accepted: &Accepted,
@@ -205,7 +238,7 @@ fn killed_again_and_again_it_has_what_it_accepted() {
         let before = accepted.lock().unwrap().len();
         let others = order_until_gone(&address, CLIENTS, round, &accepted, |count| {
             if count == until {
-                service.lock().unwrap().child.kill();
+                service.lock().unwrap().kill();
             }
         });
         assert!(others.is_empty(), "{others:?}");
@@ -335,7 +368,7 @@ fn lines_that_are_no_commands_do_nothing() {
     // What was cut off before its end may mean something else than it says.
     let mut cut = service.client();
     cut.send(b"order tea 25").unwrap();
-    cut.0.get_ref().shutdown(Shutdown::Write).unwrap();
+    cut.stream.get_ref().shutdown(Shutdown::Write).unwrap();
     assert_eq!(cut.answer(), None);
     assert_eq!(client.ask("total").unwrap(), "total 2 350");
 }
@@ -352,7 +385,7 @@ fn a_client_that_never_reads_holds_nobody_up() {
     let order = format!("order {} 1", "x".repeat(1000));
     assert_eq!(client.ask(&order).unwrap(), "accepted 1");
     let deaf = service.client();
-    let mut stream = deaf.0.get_ref();
+    let mut stream = deaf.stream.get_ref();
     stream.set_nonblocking(true).unwrap();
     let requests = "get 1\n".repeat(10_000);
     let (mut sent, mut refused) = (0, 0);

@@ -89,7 +89,8 @@ fn a_sync_between_pages_that_fails_stops_the_file_and_loses_nothing() {
             });
             let error = file.checkpoint().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
-            let names_it = error.to_string().contains(&format!("/{file_name}"));
+            let file_name = format!("{}{file_name}", std::path::MAIN_SEPARATOR);
+            let names_it = error.to_string().contains(&file_name);
             assert!(names_it, "{error}");
             disk.stop_failing_calls();
             assert_eq!(file.checkpoint().unwrap_err().kind(), ErrorKind::Poisoned);
