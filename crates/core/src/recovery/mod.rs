@@ -22,7 +22,7 @@ use crate::metrics::Metrics;
 use crate::metrics::device::metered;
 use crate::names;
 use crate::options::{OnDamage, OpenMode, Options};
-use crate::scan::coverage::{check_counters, gaps, lost_segment, name_lost};
+use crate::scan::coverage::{check_counters, gaps, name_lost};
 use crate::scan::end_of_log::{End, anchor_state, earliest_void_beyond, find_end, first_state};
 use crate::scan::walk::types::WalkInput;
 use crate::scan::walk::void_ranges::settle_void_ranges;
@@ -230,15 +230,9 @@ impl Opening {
         let path = self.dir.path();
         let gaps = gaps(&segments, control);
         let mut start = anchor_state(control);
-        if let Some(&(lsn, _)) = gaps.first() {
-            if on_damage == OnDamage::Refuse {
-                let lost = lost_segment(self.dir.path(), &segments, lsn, control);
-                return Err(Error::Damaged(Box::new(lost)));
-            }
-            if lsn < start.at {
-                // The log ends before the gap: scans from the start to find where.
-                start = first_state(&segments, control);
-            }
+        if gaps.first().is_some_and(|(lsn, _)| *lsn < start.at) {
+            // The log ends before the gap: scans from the start to find where.
+            start = first_state(&segments, control);
         }
         let mut end = find_end(&segments, control, start, both_slots, path, on_damage)?;
         self.verify_tail(&segments, control, &mut end)?;

@@ -3,6 +3,7 @@
 
 use crate::error::{Damage, Error, Result};
 use crate::names;
+use crate::options::OnDamage;
 use crate::recovery::listing;
 use crate::recovery::opening::Opening;
 use crate::scan::coverage::{adopt, check_bounds, gaps, lost_segment, reject_misnamed};
@@ -40,16 +41,24 @@ impl Opening {
         for start in missing.chain([control.prepared_end]) {
             listing::check_absence(&self.dir, &entries, &names::segment(start))?;
         }
-        for name in preparing {
-            self.dir
-                .remove(&name)
-                .map_err(Error::io("remove", self.dir.path().join(&name)))?;
-        }
         adopt(&segments, control, both_slots)?;
         // Or they would be retired as truncated, with what they hold.
         reject_misnamed(&mut segments, control, both_slots);
         // Before anything is removed: if the two disagree, it is unknown which one is wrong.
         check_bounds(&segments, control, self.dir.path())?;
+        // So is what the other files hold if a segment is missing: it may be one of them, under a name or
+        // with a header from before.
+        if let Some(&(lsn, _)) = gaps(&segments, control).first()
+            && self.options.on_damage == OnDamage::Refuse
+        {
+            let lost = lost_segment(self.dir.path(), &segments, lsn, control);
+            return Err(Error::Damaged(Box::new(lost)));
+        }
+        for name in preparing {
+            self.dir
+                .remove(&name)
+                .map_err(Error::io("remove", self.dir.path().join(&name)))?;
+        }
         let mut spares = self.usable_spares(spares, &segments)?;
         // A segment below the first listed one: a crash came between the control file's update and
         // the rename. One at or above the prepared end: between the preparation and the update.

@@ -145,20 +145,13 @@ pub(crate) fn lost_segment(
     lsn: Lsn,
     control: &Control,
 ) -> Damage {
-    let mut rejected = segments.rejected.iter();
-    let named = rejected.find(|(name, _)| names::claimed_start(name) == Some(lsn));
-    let (file, found) = match named {
+    let named = |(name, _): &&(String, String)| names::claimed_start(name) == Some(lsn);
+    let (file, found) = match segments.rejected.iter().find(named) {
         Some((name, why)) => (
             Some(name.clone()),
             format!("this segment is unusable: {why}"),
         ),
-        None => (
-            Some(names::segment(lsn)),
-            format!(
-                "the control file says that segments up to LSN {} exist, this one is missing",
-                control.prepared_end
-            ),
-        ),
+        None => (Some(names::segment(lsn)), missing(segments, lsn, control)),
     };
     Damage {
         lsn,
@@ -171,4 +164,30 @@ pub(crate) fn lost_segment(
         in_reading: false,
         truncatable: true,
     }
+}
+
+/// What is known of a segment for which no file has the name. It may be one that is unusable, under another name.
+fn missing(segments: &Segments, lsn: Lsn, control: &Control) -> String {
+    let mut found = format!(
+        "the control file says that segments up to LSN {} exist, this one is missing",
+        control.prepared_end
+    );
+    let name = names::segment(lsn);
+    if let Some(other) = segments.all().iter().find(|s| s.name() == name) {
+        let (start, end) = (other.header.start, other.header.end());
+        found += &format!("; the file of this name holds [{start}, {end})");
+    }
+    const NAMED: usize = 3;
+    for (name, why) in segments.rejected.iter().take(NAMED) {
+        found += &format!("; {name} is unusable: {why}");
+    }
+    if let Some(more) = segments
+        .rejected
+        .len()
+        .checked_sub(NAMED)
+        .filter(|n| *n > 0)
+    {
+        found += &format!("; and {more} more");
+    }
+    found
 }

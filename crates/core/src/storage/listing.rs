@@ -111,7 +111,7 @@ fn take(
         };
         let found = if other.header.start == header.start {
             format!(
-                "it claims the same part of the log as {}: move the copy away",
+                "it claims the same part of the log as {}: if one of the two is a copy, move the copy away, and keep it",
                 other.name()
             )
         } else {

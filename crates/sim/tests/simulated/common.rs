@@ -1,6 +1,7 @@
 //! What several of these tests use.
 
 use logforce_core::{BatchInfo, Error, Inspector, Log, Lsn, OpenMode, Options, Visit};
+use logforce_format::{CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control};
 use logforce_sim::model::PATH;
 use logforce_testkit::{SimDisk, SimRuntime};
 
@@ -29,4 +30,16 @@ pub fn batches(disk: &SimDisk, seed: u64) -> (Lsn, Vec<BatchInfo>, u64) {
         let damages = walked.expect("it can be walked").damages;
         (inspector.summary().anchor, batches, damages)
     })
+}
+
+/// The control slots, with right checksums, and something else in them.
+pub fn forge_control(disk: &SimDisk, change: impl Fn(&mut Control)) {
+    let mut bytes = disk.file_bytes(PATH, "control").expect("a control file");
+    for at in CONTROL_SLOT_OFFSETS {
+        let slot = &mut bytes[at as usize..][..CONTROL_SLOT_LEN];
+        let mut control = Control::decode(slot).expect("a slot");
+        change(&mut control);
+        slot.copy_from_slice(&control.encode());
+    }
+    disk.put_file(PATH, "control", &bytes);
 }

@@ -1,5 +1,6 @@
 //! What fuzzing found, each as a case of its own.
 
+use crate::common::forge_control;
 use logforce_core::{
     Damage, Error, Inspector, Log, OnDamage, OpenMode, Record, RecoveryCase, Visit,
 };
@@ -248,18 +249,6 @@ fn segments_that_overlap_are_refused_and_salvage_takes_one() {
     assert_eq!(found, records);
     let strays = inspector.summary().strays;
     assert!(strays.iter().any(|(name, _)| name == other), "{strays:?}");
-}
-
-/// The control slots, with right checksums, and something else in them.
-fn forge_control(disk: &SimDisk, change: impl Fn(&mut Control)) {
-    let mut bytes = disk.file_bytes(PATH, "control").expect("a control file");
-    for at in CONTROL_SLOT_OFFSETS {
-        let slot = &mut bytes[at as usize..][..CONTROL_SLOT_LEN];
-        let mut control = Control::decode(slot).expect("a slot");
-        change(&mut control);
-        slot.copy_from_slice(&control.encode());
-    }
-    disk.put_file(PATH, "control", &bytes);
 }
 
 /// The control file says that the segments begin or end in the middle of one: the next one to be

@@ -33,4 +33,5 @@ mod stale_headers;
 mod stats;
 mod unannounced;
 mod unforced;
+mod void_list;
 mod voided;

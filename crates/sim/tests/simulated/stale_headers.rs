@@ -74,13 +74,22 @@ impl Recycled {
         })
     }
 
-    /// An opening refuses, and changes no name; then the header can be read.
-    fn costs_nothing(&self, what: &str) {
+    /// An opening refuses, and changes no name. The error.
+    fn changes_nothing(&self, what: &str) -> String {
+        let mut error = String::new();
         for spares in [0, 4] {
             let before: BTreeMap<String, u64> = self.disk.names(PATH);
-            assert!(self.open(spares, OnDamage::Refuse).is_err(), "{what}");
+            let opened = self.open(spares, OnDamage::Refuse);
+            error = opened.expect_err(what).to_string();
+            assert!(error.contains("Nothing was changed"), "{what}: {error}");
             assert_eq!(self.disk.names(PATH), before, "{what}, {spares} spares");
         }
+        error
+    }
+
+    /// The same; then the header can be read.
+    fn costs_nothing(&self, what: &str) {
+        self.changes_nothing(what);
         self.disk.lift_faults();
         assert_eq!(self.open(4, OnDamage::Refuse).ok(), Some(RECORDS), "{what}");
     }
@@ -91,18 +100,32 @@ impl Recycled {
         })
     }
 
-    fn swap(&self, a: &str, b: &str) {
+    /// How many records an inspector shows, and what else it says.
+    fn seen(&self) -> (usize, LogSummary, u64) {
+        self.look(|inspector| {
+            let mut shown = 0;
+            let walked = inspector.walk(&mut |visit| {
+                shown += usize::from(matches!(visit, Visit::Record { .. }));
+                true
+            });
+            let damages = walked.expect("nothing fails").damages;
+            (shown, inspector.summary(), damages)
+        })
+    }
+
+    fn rename(&self, from: &str, to: &str) {
         SimRuntime::run(4, |rt| {
-            let dir = self
-                .disk
-                .system(rt)
-                .directory(PATH.as_ref())
-                .expect("there");
-            for (from, to) in [(a, "x"), (b, a), ("x", b)] {
-                dir.rename(from, to).expect("nothing fails");
-            }
+            let system = self.disk.system(rt);
+            let dir = system.directory(PATH.as_ref()).expect("there");
+            dir.rename(from, to).expect("nothing fails");
             dir.sync().expect("nothing fails");
         });
+    }
+
+    fn swap(&self, a: &str, b: &str) {
+        for (from, to) in [(a, "x"), (b, a), ("x", b)] {
+            self.rename(from, to);
+        }
     }
 }
 
@@ -127,6 +150,89 @@ fn also_one_with_the_name_of_another_segment() {
             assert!(log.disk.inject(PATH, other, 0, &SectorFault::Stale));
             log.costs_nothing(&format!("{one} under the name {other}"));
         }
+    }
+}
+
+/// Whatever has become of a segment in the middle, a refused opening leaves its bytes where they are.
+#[test]
+fn no_refused_opening_changes_a_file() {
+    let log = Recycled::new();
+    let is_segment = |n: &String| n.ends_with(".seg");
+    let all: Vec<String> = log
+        .disk
+        .names(PATH)
+        .into_keys()
+        .filter(is_segment)
+        .collect();
+    let (one, other) = (&all[2], &all[3]);
+    let (spare, temporary) = (one.replace(".seg", ".spare"), one.replace(".seg", ".tmp"));
+    for (to, is_stale) in [
+        (spare.as_str(), false),
+        (&temporary, false),
+        ("0000000000000000.seg", true),
+        ("0000000000000000.spare", true),
+        ("ffffffffffff0000.seg", true),
+    ] {
+        log.reset();
+        assert!(!is_stale || log.disk.inject(PATH, one, 0, &SectorFault::Stale));
+        log.rename(one, to);
+        log.changes_nothing(&format!("{one} as {to}"));
+    }
+    // And what else has a wrong name stays so: a name may be what tells which file was lost.
+    log.reset();
+    assert!(log.disk.remove_file(PATH, one));
+    log.rename(other, one);
+    let refused = log.changes_nothing(&format!("{other} as {one}"));
+    assert!(refused.contains("the file of this name holds"), "{refused}");
+}
+
+/// A header that says what the file holds counts, whatever the name and whatever else is lost.
+#[test]
+fn a_whole_segment_under_another_name_is_read() {
+    let log = Recycled::new();
+    let is_segment = |n: &String| n.ends_with(".seg");
+    let all: Vec<String> = log
+        .disk
+        .names(PATH)
+        .into_keys()
+        .filter(is_segment)
+        .collect();
+    let shown = |one: Option<&str>| {
+        log.reset();
+        assert!(log.disk.remove_file(PATH, &all[2]));
+        if let Some(name) = one {
+            log.rename(name, "ffffffffffff0000.seg");
+        }
+        let (shown, summary, _) = log.seen();
+        assert!(summary.strays.is_empty(), "{:?}", summary.strays);
+        shown
+    };
+    let without = shown(None);
+    assert!(without < RECORDS);
+    for name in all.iter().filter(|n| **n != all[2]) {
+        assert_eq!(shown(Some(name)), without, "{name}");
+    }
+}
+
+/// A truncated segment under another name, with nothing lost: what a rename may leave that a crash cut short.
+/// It is not kept for ever.
+#[test]
+fn a_truncated_segment_under_another_name_is_used_again_or_removed() {
+    let log = Recycled::new();
+    let used = &log.used[0];
+    log.reset();
+    assert!(log.disk.inject(PATH, used, 0, &SectorFault::Stale));
+    let stale = log.disk.file_bytes(PATH, used).expect("there");
+    log.reset();
+    let name = "fffffffffffe0000.seg";
+    log.disk.put_file(PATH, name, &stale);
+    for spares in [0, 4] {
+        let image = log.disk.snapshot();
+        assert_eq!(log.open(spares, OnDamage::Refuse).ok(), Some(RECORDS));
+        let names = log.disk.names(PATH);
+        assert!(!names.contains_key(name), "{spares} spares: {names:?}");
+        log.disk.restore(&image);
+        log.disk.reboot(1);
     }
 }
 
@@ -164,15 +270,7 @@ fn what_is_made_of(
 ) -> (usize, LogSummary, Vec<GivenUp>) {
     log.reset();
     assert!(log.disk.inject(PATH, name, 0, fault));
-    let (shown, summary) = log.look(|inspector| {
-        let mut shown = 0;
-        let walked = inspector.walk(&mut |visit| {
-            shown += usize::from(matches!(visit, Visit::Record { .. }));
-            true
-        });
-        walked.expect("nothing fails");
-        (shown, inspector.summary())
-    });
+    let (shown, summary, _) = log.seen();
     log.open(4, OnDamage::Truncate).expect("it opens");
     (
         shown,

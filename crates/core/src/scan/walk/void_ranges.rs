@@ -51,7 +51,13 @@ pub(crate) fn settle_void_ranges(input: WalkInput<'_>, end: &mut End) -> Result<
         if last.is_none() {
             return Err(Error::Damaged(Box::new(broken)));
         }
-        end.state.last_void = last;
+        // The latter goes into the control file: if this opening is cut short, or much later, the next one
+        // begins there, and its first batch must fit.
+        for state in [&mut end.state, &mut end.append_boundary] {
+            if state.last_void == Some(broken.lsn) {
+                state.last_void = last;
+            }
+        }
     }
     all_known(walk.voids)
 }
