@@ -464,6 +464,9 @@ class Log:
             )
             if bound % MIN_WRITE_UNIT or across:
                 raise Refused("damaged", bound, "segment-lost")
+        for s in self.segments:
+            if s.name not in self.regained and s.start < c.anchor <= s.first_batch:
+                raise Refused("damaged", c.anchor, "segment-lost")
         if max(c.sequence, end, c.epoch[0]) >= COUNTED_TO:
             raise Refused("damaged", 0, "damaged")
 

@@ -61,8 +61,8 @@ fn is_used(window: &mut Window, segment: &Arc<Segment>, control: &Control) -> Re
     Ok(header.is_ok_and(|h| h.log_id == control.log_id && h.lsn == first))
 }
 
-/// Fails if the control file says that the segments begin or end in the middle of one. A segment
-/// prepared there would overlap another, and the next opening could not find its records.
+/// Fails if the control file says that the segments begin or end in the middle of one, or that a batch ends
+/// where none can. A segment prepared there would overlap another, and the next opening could not find its records.
 pub(crate) fn check_bounds(segments: &Segments, control: &Control, path: &Path) -> Result<()> {
     let damaged = |lsn: Lsn, file: String, found: String| {
         Err(Error::Damaged(Box::new(Damage {
@@ -93,6 +93,18 @@ pub(crate) fn check_bounds(segments: &Segments, control: &Control, path: &Path) 
                 segment.header.end()
             );
             return damaged(lsn, segment.name(), found);
+        }
+    }
+    // No batch ends before a segment's first one does. Where the header's write unit is wrong the log would go on
+    // with a first batch that is not its first: readers would refuse all that is committed from then on.
+    let anchor = control.anchor.lsn;
+    if let Some(segment) = segments.containing(anchor) {
+        let first = segment.header.first_batch();
+        if segment.header.start < anchor && anchor <= first {
+            let found = format!(
+                "by its header no batch ends before LSN {first}, by the control file one does at {anchor}"
+            );
+            return damaged(anchor, segment.name(), found);
         }
     }
     Ok(())

@@ -360,3 +360,29 @@ fn what_lies_below_the_anchor_is_held_against_it() {
         });
     }
 }
+
+/// A log without records whose first segment has, by a header with a right checksum, a larger write unit: its
+/// first batch would lie where the control file says that one ends.
+#[test]
+fn a_write_unit_that_the_control_file_contradicts_is_refused() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let system = disk.system(rt);
+        let log = Log::open(&*system, PATH, OpenMode::CreateNew, small()).expect("open");
+        log.close().expect("close");
+    });
+    let name = "0000000000000000.seg";
+    let mut bytes = disk.file_bytes(PATH, name).expect("a segment");
+    let mut header = SegmentHeader::decode(&bytes[..SEGMENT_HEADER_LEN]).expect("a header");
+    header.write_unit = 8192;
+    bytes[..SEGMENT_HEADER_LEN].copy_from_slice(&header.encode());
+    disk.put_file(PATH, name, &bytes);
+    for on_damage in [OnDamage::Refuse, OnDamage::Truncate] {
+        let damage = damage_of(refused_or_kept(&disk, on_damage), "a write unit");
+        assert_eq!(damage.file.as_deref(), Some(name), "{damage}");
+        assert!(
+            damage.found.contains("no batch ends before LSN 8192"),
+            "{damage}"
+        );
+    }
+}

@@ -234,7 +234,7 @@ fn contradiction(state: &ScanState, anchor: &ScanState) -> Option<Stop> {
     } else if differs(state.epoch, anchor.epoch) || differs(state.prev_crc, anchor.prev_crc) {
         "the control file says that another batch ends here than does"
     } else if differs(state.last_void, anchor.last_void) {
-        "the control file names another void range as the proof_beyond below it than the batch here"
+        "the control file names another batch as the latest that voids a range than the batch here"
     } else if state.sequence.open_from().is_some() {
         "the control file says that no append is open here, and one is"
     } else {
