@@ -1,6 +1,6 @@
-//! Shows that the fuzzers find something: known bugs, one at a time, from an empty corpus or the kept one.
+//! Shows that the fuzzers find something: known bugs, one at a time, from an empty corpus.
 
-use super::target::{Stats, copy_all};
+use super::target::Stats;
 use super::{Build, Places, TARGETS, Target};
 use crate::test::Budget;
 use anyhow::{Context, Result};
@@ -12,8 +12,6 @@ struct KnownBug {
     name: &'static str,
     target: &'static str,
     executions: u64,
-    /// Begins with the corpus that is kept, as fuzzing does.
-    from_kept: bool,
 }
 
 const fn bug(name: &'static str, target: &'static str, executions: u64) -> KnownBug {
@@ -21,7 +19,6 @@ const fn bug(name: &'static str, target: &'static str, executions: u64) -> Known
         name,
         target,
         executions,
-        from_kept: false,
     }
 }
 
@@ -31,11 +28,8 @@ const KNOWN_BUGS: &[KnownBug] = &[
     bug("control-checksum-ignored", "decoders", 1_000_000),
     bug("payload-checksum-ignored", "mutated_log", 50_000),
     bug("stamps-not-searched", "mutated_log", 50_000),
-    KnownBug {
-        // From nothing it takes anything between 39,000 executions and more than 100,000.
-        from_kept: true,
-        ..bug("void-list-endless", "mutated_log", 100_000)
-    },
+    // Found after 200,000 to 700,000. (By `mutated_log` after 11,000 to more than 100,000, which take longer.)
+    bug("void-list-endless", "decoders", 4_000_000),
 ];
 
 /// Tries all of them. True if each was found.
@@ -54,7 +48,6 @@ impl KnownBug {
     fn find(&self, places: &Places, build: &Build, budget: &Budget) -> Result<(bool, String)> {
         let target = TARGETS.into_iter().find(|t| t.name == self.target);
         let target: Target = target.with_context(|| format!("no target {}", self.target))?;
-        let kept = places.kept("corpus", target);
         // Its findings are no bugs of the shipped log, and go into a folder of their own.
         let places = Places {
             root: places.root.clone(),
@@ -66,9 +59,6 @@ impl KnownBug {
         let corpus = places.found("corpus", target);
         std::fs::create_dir_all(&corpus)?;
         std::fs::create_dir_all(places.found("artifacts", target))?;
-        if self.from_kept {
-            copy_all(&kept, &corpus)?;
-        }
         let mut command = target.program(&places, build);
         command
             .env("LOGFORCE_PLANTED", self.name)

@@ -87,7 +87,7 @@ fn inputs(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-pub(super) fn copy_all(from: &Path, to: &Path) -> Result<u64> {
+fn copy_all(from: &Path, to: &Path) -> Result<u64> {
     let mut count = 0;
     for path in inputs(from)? {
         let name = path.file_name().context("an input without a name")?;
