@@ -115,7 +115,7 @@ fn killed_beside_a_writer() {
     let (log, _) = filled(&path, 300);
     let (stop, next) = (AtomicBool::new(false), AtomicU64::new(0));
     // Under Wine a backup takes longer than it takes the writer to truncate what is being copied.
-    let overtakes = AtomicBool::new(true);
+    let truncates = AtomicBool::new(true);
     let (mut whole, mut cut) = (0, 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -125,7 +125,7 @@ fn killed_beside_a_writer() {
                 record.resize(3_000, 7);
                 let at = log.commit(record).unwrap();
                 next.store(n + 1, SeqCst);
-                if n % 150 == 149 && overtakes.load(SeqCst) {
+                if n % 150 == 149 && truncates.load(SeqCst) {
                     log.truncate_front(at.end).unwrap();
                 }
                 std::thread::sleep(Duration::from_micros(500));
@@ -157,9 +157,9 @@ fn killed_beside_a_writer() {
                         let e = made.expect_err("it is no place for a new log");
                         assert!(e.to_string().contains("cut short"), "{e}");
                     }
-                    overtakes.store(!cfg!(windows), SeqCst);
+                    truncates.store(!cfg!(windows), SeqCst);
                     let out = back_up(&path, &to, &[]);
-                    overtakes.store(true, SeqCst);
+                    truncates.store(true, SeqCst);
                     assert_eq!(out.status.code(), Some(0), "{}", all_output(&out));
                 }
             }

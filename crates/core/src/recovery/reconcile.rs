@@ -42,12 +42,13 @@ impl Opening {
             listing::check_absence(&self.dir, &entries, &names::segment(start))?;
         }
         adopt(&segments, control, both_slots)?;
-        // Or they would be retired as truncated, with what they hold.
+        // A device that lost the write of a header shows the one before it, of a truncated segment. The file
+        // would be used again or removed, with the acknowledged records in it.
         reject_misnamed(&mut segments, control, both_slots);
         // Before anything is removed: if the two disagree, it is unknown which one is wrong.
         check_bounds(&segments, control, self.dir.path())?;
-        // So is what the other files hold if a segment is missing: it may be one of them, under a name or
-        // with a header from before.
+        // If a segment is missing, it may be any file that is removed or renamed below: a device may have lost
+        // the rename of a spare, or the write of its header.
         if let Some(&(lsn, _)) = gaps(&segments, control).first()
             && self.options.on_damage == OnDamage::Refuse
         {

@@ -163,7 +163,10 @@ pub(crate) fn lost_segment(
             Some(name.clone()),
             format!("this segment is unusable: {why}"),
         ),
-        None => (Some(names::segment(lsn)), missing(segments, lsn, control)),
+        None => (
+            Some(names::segment(lsn)),
+            describe_missing(segments, lsn, control),
+        ),
     };
     Damage {
         lsn,
@@ -179,7 +182,7 @@ pub(crate) fn lost_segment(
 }
 
 /// What is known of a segment for which no file has the name. It may be one that is unusable, under another name.
-fn missing(segments: &Segments, lsn: Lsn, control: &Control) -> String {
+fn describe_missing(segments: &Segments, lsn: Lsn, control: &Control) -> String {
     let mut found = format!(
         "the control file says that segments up to LSN {} exist, this one is missing",
         control.prepared_end
@@ -193,13 +196,9 @@ fn missing(segments: &Segments, lsn: Lsn, control: &Control) -> String {
     for (name, why) in segments.rejected.iter().take(NAMED) {
         found += &format!("; {name} is unusable: {why}");
     }
-    if let Some(more) = segments
-        .rejected
-        .len()
-        .checked_sub(NAMED)
-        .filter(|n| *n > 0)
-    {
-        found += &format!("; and {more} more");
+    let more = segments.rejected.len().saturating_sub(NAMED);
+    if more > 0 {
+        found += &format!("; {more} more files are unusable");
     }
     found
 }

@@ -119,7 +119,9 @@ fn an_unknown_range_is_refused() {
     let anchor = control(&disk).anchor.lsn;
     forge_control(&disk, |c| c.anchor.last_void = anchor);
     match opened(&disk, OnDamage::Refuse, 0) {
-        Err(Error::Damaged(d)) => assert_ne!(d.case, RecoveryCase::SegmentLost, "{d}"),
+        Err(Error::Damaged(d)) => {
+            assert_eq!((d.lsn, d.case), (anchor, RecoveryCase::Damaged), "{d}")
+        }
         other => panic!("{other:?}"),
     }
 }

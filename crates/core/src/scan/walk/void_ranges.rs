@@ -51,8 +51,8 @@ pub(crate) fn settle_void_ranges(input: WalkInput<'_>, end: &mut End) -> Result<
         if last.is_none() {
             return Err(Error::Damaged(Box::new(broken)));
         }
-        // The latter goes into the control file: if this opening is cut short, or much later, the next one
-        // begins there, and its first batch must fit.
+        // The append boundary is the anchor that this opening forces. After a crash before the control file
+        // changes again, the next opening reads on from there, and refuses a batch that names another one.
         for state in [&mut end.state, &mut end.append_boundary] {
             if state.last_void == Some(broken.lsn) {
                 state.last_void = last;

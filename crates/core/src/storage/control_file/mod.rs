@@ -304,7 +304,8 @@ fn read_slot(
         Ok(n) => return Ok(Ok((buf, n))),
         Err(lost) => lost,
     };
-    // A bad sector behind the slot must not lose it.
+    // A bad sector behind the slot must not lose it: the other slot may be older, and after a crash records
+    // below the front would be there again.
     let mut len = CONTROL_SLOT_LEN;
     while len < READ_LEN {
         match read(&mut buf[..len], source) {
