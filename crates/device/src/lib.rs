@@ -26,6 +26,7 @@ mod forward;
 mod guarantee;
 mod layer;
 mod method;
+mod named_files;
 #[doc(hidden)]
 pub mod planted;
 mod platform;
@@ -41,6 +42,7 @@ pub use forward::{ForwardDirectory, ForwardFile};
 pub use guarantee::{Assessment, Guarantee, Verdict};
 pub use layer::Layer;
 pub use method::{FileState, ForceBy, Method, Plan, UnknownMethod};
+pub use named_files::{Displacement, NamedFiles, change_of, directory_displaced};
 pub use platform::Platform;
 pub use runtime::{JoinHandle, Panicked, Runtime};
 pub use tried::{CutEvidence, CutResult};

@@ -2,12 +2,9 @@
 
 use crate::engine::location::Location;
 use crate::state::pipeline::WritePipeline;
+use logforce_device::NamedFiles;
 use logforce_format::Lsn;
 use std::time::Duration;
-
-/// The interval of checks while the log writes. So long at most the log acknowledges records after
-/// its files were removed.
-pub(crate) const EVERY: Duration = Duration::from_millis(500);
 
 /// The writer thread's last check.
 pub(crate) struct LastCheck {
@@ -37,7 +34,7 @@ impl LastCheck {
     /// When to check. If it is due now, this counts it as done.
     pub(crate) fn due(&mut self, pipeline: &WritePipeline, now: Duration) -> Due {
         let outcome = (pipeline.written(), pipeline.durable());
-        match self.at.map(|at| at.saturating_add(EVERY)) {
+        match self.at.map(|at| at.saturating_add(NamedFiles::CHECK_EVERY)) {
             // Also if nothing was written since: the thread wakes by itself, and the next committer
             // need not wake it.
             Some(next) if next > now => Due::At(next),

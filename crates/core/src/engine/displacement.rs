@@ -6,10 +6,7 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::names;
-use crate::storage::directory::directory_displaced;
-use logforce_device::FileIdentity;
-use std::io;
+use logforce_device::{Displacement, NamedFiles, change_of};
 use std::sync::Arc;
 
 impl Engine {
@@ -17,28 +14,18 @@ impl Engine {
     pub(crate) fn check_location(&self) -> Result<()> {
         self.poison.check()?;
         match self.displaced() {
-            Some(found) => Err(self.fail(Error::Displaced {
-                path: self.view.path.clone(),
-                found,
-            })),
+            Some(displaced) => Err(self.fail(Error::displaced(displaced))),
             None => Ok(()),
         }
     }
 
-    /// What has happened to the files, if they were displaced. Only what the system says about
-    /// names counts: that it has no descriptors or denies access says nothing about the log.
-    pub(super) fn displaced(&self) -> Option<String> {
-        if let Some(what) = directory_displaced(&*self.view.dir) {
-            return Some(what.to_owned());
-        }
-        let files = [
-            (names::CONTROL, self.location.control),
-            (names::LOCK, self.location.lock),
-        ];
-        for (name, known) in files {
-            if let Some(what) = self.change_of(name, known) {
-                return Some(format!("its file '{name}' was {what}"));
-            }
+    /// Returns what has happened to the files, if they were displaced.
+    pub(super) fn displaced(&self) -> Option<Displacement> {
+        // What lies around the log first: that says more.
+        let named = self.location.beside.get().into_iter();
+        let mut named = named.chain([&self.location.own]);
+        if let Some(displaced) = named.find_map(NamedFiles::displacement) {
+            return Some(displaced);
         }
         for (start, known) in self.location.in_use(self.durable()) {
             let segment = self.view.segments().containing(start);
@@ -46,25 +33,24 @@ impl Engine {
             let (Some(segment), Some(name)) = (segment, name) else {
                 continue;
             };
-            let Some(what) = self.change_of(&name, known) else {
+            let Some(what) = change_of(&*self.view.dir, &name, known) else {
                 continue;
             };
             // Unless the log has filled the segment meanwhile, and a truncation has renamed it.
             let now = self.view.segments().containing(start);
             if now.is_some_and(|now| Arc::ptr_eq(&now, &segment)) {
-                return Some(format!("its segment '{name}' was {what}"));
+                return Some(Displacement {
+                    path: self.view.path.clone(),
+                    found: format!("its segment '{name}' was {what}"),
+                });
             }
         }
         None
     }
+}
 
-    fn change_of(&self, name: &str, known: Option<FileIdentity>) -> Option<&'static str> {
-        match self.view.dir.identity_of(name) {
-            Ok(now) => known
-                .is_some_and(|known| known != now)
-                .then_some("replaced by another"),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Some("deleted or renamed"),
-            Err(_) => None,
-        }
+impl Error {
+    pub(super) fn displaced(Displacement { path, found }: Displacement) -> Error {
+        Error::Displaced { path, found }
     }
 }

@@ -13,10 +13,7 @@ impl Engine {
     pub(crate) fn fail(&self, cause: Error) -> Error {
         // A log whose files are closed while it is idle finds nothing where it was moved away.
         let cause = match cause.is_not_found().then(|| self.displaced()).flatten() {
-            Some(found) => Error::Displaced {
-                path: self.view.path.clone(),
-                found,
-            },
+            Some(displaced) => Error::displaced(displaced),
             None => cause,
         };
         let error = self.poison.set(cause);

@@ -3,17 +3,19 @@
 use crate::names;
 use crate::storage::segment::Segment;
 use logforce_device::sync::{AtomicBool, Mutex, MutexGuard};
-use logforce_device::{Directory, FileIdentity};
+use logforce_device::{Directory, FileIdentity, NamedFiles};
 use logforce_format::Lsn;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::*;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 /// File identities (device and inode, or the like) behind the names of the log's files.
 pub(crate) struct Location {
-    pub(crate) control: Option<FileIdentity>,
-    /// If this file is replaced, another process can lock and write the same log.
-    pub(crate) lock: Option<FileIdentity>,
+    /// The control file, and the lock file: if that is replaced, another process can lock and write
+    /// the same log.
+    pub(crate) own: NamedFiles,
+    /// Files of the log's owner, which does not find its log without them.
+    pub(crate) beside: OnceLock<NamedFiles>,
     /// Segments that are being written or will be, by start.
     segments: Mutex<BTreeMap<Lsn, Option<FileIdentity>>>,
     /// The end of the log when it was opened.
@@ -29,9 +31,12 @@ impl Location {
         segments: impl Iterator<Item = &'a Arc<Segment>>,
         opened_at: Lsn,
     ) -> Self {
+        let mut own = NamedFiles::new(dir.clone());
+        own.add(names::CONTROL);
+        own.add(names::LOCK);
         let location = Location {
-            control: dir.identity_of(names::CONTROL).ok(),
-            lock: dir.identity_of(names::LOCK).ok(),
+            own,
+            beside: OnceLock::new(),
             segments: Mutex::default(),
             opened_at,
             parked: AtomicBool::new(false),

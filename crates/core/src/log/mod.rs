@@ -27,7 +27,7 @@ use crate::truncation::front::{truncate_front, truncate_front_at_most};
 use crate::truncation::pin::{Pin, pin, pin_front};
 use crate::types::Record;
 use crate::types::{Acknowledged, RecordRange, RecoveryReport};
-use logforce_device::{Guarantee, Method, System, Verdict};
+use logforce_device::{Guarantee, Method, NamedFiles, System, Verdict};
 use logforce_format::{LogId, Lsn};
 use std::path::Path;
 use std::sync::Arc;
@@ -296,6 +296,19 @@ impl Log {
     /// Dropping the last clone does the same, but cannot report a failure.
     pub fn close(self) -> Result<()> {
         self.handle.close()
+    }
+
+    /// Has the log check these files as well, which its owner needs to find it: whenever it checks its
+    /// own. The first call counts.
+    #[doc(hidden)]
+    pub fn watch_beside(&self, files: NamedFiles) {
+        let _ = self.engine().location.beside.set(files);
+    }
+
+    /// Fails the log if one of its files, or one beside it, is not where it was opened.
+    #[doc(hidden)]
+    pub fn check_location(&self) -> Result<()> {
+        self.engine().check_location()
     }
 }
 

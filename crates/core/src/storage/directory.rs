@@ -1,7 +1,8 @@
 //! Opening the directory of a log, and the errors if that fails.
 
 use crate::error::{Error, Result};
-use logforce_device::{Directory, System, Whereabouts};
+pub(crate) use logforce_device::directory_displaced;
+use logforce_device::{Directory, System};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -33,17 +34,6 @@ fn existing(
         },
         _ => unusable_directory(e, doing, path),
     })
-}
-
-/// What became of an open directory, if its path no longer leads there.
-pub(crate) fn directory_displaced(dir: &dyn Directory) -> Option<&'static str> {
-    match dir.whereabouts() {
-        Ok(Whereabouts::Here) | Err(_) => None,
-        Ok(Whereabouts::Gone) => Some("the directory was deleted or moved away"),
-        Ok(Whereabouts::Replaced) => {
-            Some("another directory is there: the log's was deleted or moved away")
-        }
-    }
 }
 
 /// Rejects paths for which the system's own error would be misleading.
