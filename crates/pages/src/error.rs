@@ -24,7 +24,7 @@ pub enum Error {
     },
     /// The log of a logged page file has failed or refuses.
     #[error("the log of the page file: {0}")]
-    Log(#[from] LogError),
+    Log(LogError),
     /// There is no page file in the directory (or no directory).
     #[error("{} holds no page file: {why}", path.display())]
     NoPageFile {
@@ -134,6 +134,17 @@ pub enum Error {
         "the page file stopped after a failure: {0}. Indeterminate: commits in flight may or may not be there after reopening"
     )]
     Poisoned(Arc<Error>),
+    /// The directory or one of the files was deleted, moved away or replaced while the page file was
+    /// open. The cause of an [`Error::Poisoned`].
+    #[error(
+        "{} is not what was opened: {found}. What was committed since then, half a second of commits at most, may be missing there: restore what was removed before you open the page file again", path.display()
+    )]
+    Displaced {
+        /// The path by which the directory was opened.
+        path: PathBuf,
+        /// What was found there.
+        found: String,
+    },
     /// Another transaction has committed a change of the page since this one began.
     #[error(
         "page {page} was changed by another transaction since this one began: begin again, read it again, and retry"
@@ -192,6 +203,27 @@ pub enum Error {
     Forked,
 }
 
+/// Of a log that was displaced, or its page file with it, as of any page file.
+impl From<LogError> for Error {
+    fn from(error: LogError) -> Error {
+        let displaced = |error: &LogError| match error {
+            LogError::Displaced { path, found } => Some(Error::Displaced {
+                path: path.clone(),
+                found: found.clone(),
+            }),
+            _ => None,
+        };
+        let poisoned = match &error {
+            LogError::Poisoned { cause, .. } => displaced(cause),
+            _ => None,
+        };
+        match poisoned {
+            Some(cause) => Error::Poisoned(Arc::new(cause)),
+            None => displaced(&error).unwrap_or(Error::Log(error)),
+        }
+    }
+}
+
 /// Whether the error says that there is no space, and nothing of the medium.
 pub(crate) fn is_no_space(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
@@ -231,8 +263,13 @@ pub enum ErrorKind {
     /// `logforce verify`; restore a backup.
     Damaged,
     /// A write or a sync has failed, and the page file has stopped. Commits that were acknowledged as
-    /// durable are there; whether one in flight is there as well is known after opening it again.
+    /// durable are there; whether one in flight is there as well is known after opening it again. Also
+    /// if the failure is that the page file was [displaced](ErrorKind::Displaced).
     Poisoned,
+    /// Files of the page file were deleted, moved away or replaced while it was open. The cause of an
+    /// [`Error::Poisoned`] has this kind, while that error itself has [`ErrorKind::Poisoned`]. Put the
+    /// files back before opening it.
+    Displaced,
     /// Another transaction wrote the same page and was first. Begin again, and retry.
     Conflict,
     /// An argument is wrong: a page's size or number, an option. Fix the program.
@@ -250,7 +287,8 @@ impl Error {
             Error::Io { .. } => ErrorKind::Io,
             Error::Log(e) => match e.kind() {
                 LogKind::NoSpace | LogKind::Full => ErrorKind::NoSpace,
-                LogKind::Poisoned | LogKind::Displaced => ErrorKind::Poisoned,
+                LogKind::Poisoned => ErrorKind::Poisoned,
+                LogKind::Displaced => ErrorKind::Displaced,
                 LogKind::Damaged => ErrorKind::Damaged,
                 LogKind::Locked => ErrorKind::Locked,
                 LogKind::Closed | LogKind::Forked => ErrorKind::Closed,
@@ -270,6 +308,7 @@ impl Error {
             Error::NoSpace { .. } => ErrorKind::NoSpace,
             Error::Damaged { .. } => ErrorKind::Damaged,
             Error::Poisoned(_) => ErrorKind::Poisoned,
+            Error::Displaced { .. } => ErrorKind::Displaced,
             Error::Conflict { .. } => ErrorKind::Conflict,
             Error::PageSize { .. }
             | Error::PageTwice { .. }

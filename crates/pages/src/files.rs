@@ -4,7 +4,8 @@ use crate::error::{Error, Result};
 use logforce_core::{Guarantee, Modes, OpenMode};
 use logforce_device::sync::Mutex;
 use logforce_device::{
-    Barrier, Directory, Facts, File, FileState, ForceBy, OpenFile, Plan, Runtime, System,
+    Barrier, Directory, Displacement, Facts, File, FileState, ForceBy, NamedFiles, OpenFile, Plan,
+    Runtime, System,
 };
 use logforce_format::planted;
 use std::io::ErrorKind;
@@ -32,6 +33,9 @@ pub(crate) struct DataDir {
     pub(crate) dir: Arc<dyn Directory>,
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) facts: Facts,
+    /// The files whose names are checked while the page file is open: the lock, without which another
+    /// process could write it, and what the caller adds.
+    pub(crate) named: NamedFiles,
     /// The process that opened it; a fork's calls are refused.
     process: u64,
     /// `None` once the page file is closed: views may outlive that.
@@ -68,6 +72,8 @@ impl DataDir {
             },
             _ => Error::io("lock", path.join(LOCK))(e),
         })?;
+        let mut named = NamedFiles::new(dir.clone());
+        named.add(LOCK);
         let facts = dir.facts().map_err(Error::io("look at", path))?;
         let runtime = system.runtime();
         Ok(DataDir {
@@ -76,6 +82,7 @@ impl DataDir {
             dir,
             runtime,
             facts,
+            named,
             lock: Mutex::new(Some(lock)),
         })
     }
@@ -182,6 +189,12 @@ impl DataDir {
             });
         }
         Ok(got)
+    }
+
+    /// Returns the error if the directory or one of the files was displaced.
+    pub(crate) fn displaced(&self) -> Option<Error> {
+        let Displacement { path, found } = self.named.displacement()?;
+        Some(Error::Displaced { path, found })
     }
 
     /// Refuses a call from a fork of the process that opened the page file.

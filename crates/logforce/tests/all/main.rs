@@ -45,6 +45,8 @@ mod positions;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod retain;
 mod stores;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod taken_files;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod threads;
 mod till;

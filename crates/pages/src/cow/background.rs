@@ -1,7 +1,9 @@
 //! The thread that forces what nobody waits for in a thread.
 
+use crate::cow::location::is_check_due;
 use crate::cow::store::CowStore;
 use crate::error::{Error, Result};
+use logforce_device::NamedFiles;
 use std::sync::{Arc, PoisonError};
 
 impl CowStore {
@@ -22,6 +24,7 @@ impl CowStore {
     fn work_in_background(&self) {
         self.background_id
             .get_or_init(|| std::thread::current().id());
+        let mut location_checked = None;
         loop {
             let seen = self.work.observe();
             let now = self.runtime().now();
@@ -40,7 +43,16 @@ impl CowStore {
                 // Those who wait for it learn what became of it.
                 Some(group) if is_due => drop(self.wait_for(&group)),
                 _ if is_due => {}
-                _ => self.work.wait(self.runtime(), seen, left),
+                // Commits wait to be forced, perhaps for long, and their program takes them for
+                // accepted: it learns soon that the file was taken away. A failure clears `left`.
+                _ if left.is_some() && is_check_due(location_checked, now) => {
+                    location_checked = Some(now);
+                    let _ = self.check_location();
+                }
+                _ => {
+                    let left = left.map(|left| left.min(NamedFiles::CHECK_EVERY));
+                    self.work.wait(self.runtime(), seen, left);
+                }
             }
         }
     }

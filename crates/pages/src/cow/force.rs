@@ -4,6 +4,7 @@
 
 use crate::changes::Image;
 use crate::cow::commit_group::CommitGroup;
+use crate::cow::location::is_check_due;
 use crate::cow::plan::{Placed, Plan};
 use crate::cow::state::{CommittedState, LeaderToken, State};
 use crate::cow::store::{Counts, CowStore};
@@ -15,6 +16,7 @@ use logforce_format::{CopyOnWriteRoot, PageFileHeader, PageFileKind, place_offse
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The thread that writes. Whatever becomes of it, the next one gets the token.
 struct Leader<'a> {
@@ -57,7 +59,9 @@ impl CowStore {
     pub(crate) fn force(&self) -> Result<()> {
         self.check_process()?;
         self.lock().check()?;
-        self.force_all()
+        self.force_all()?;
+        // A checkpoint in files that were taken away is one that no opening finds.
+        self.check_location()
     }
 
     /// As [`CowStore::force`], also when it is being closed.
@@ -125,7 +129,7 @@ impl<'a> Leader<'a> {
 
     fn lead(mut self) {
         let began = self.store.runtime().now();
-        let ended = match self.force() {
+        let ended = match self.force(began) {
             Ok(forced) => self.publish(forced),
             Err(Trouble::NoSpace(error)) => {
                 let mut state = self.store.lock();
@@ -148,8 +152,10 @@ impl<'a> Leader<'a> {
     }
 
     /// Writes what is new, forces it, then the header that reaches it.
-    fn force(&mut self) -> std::result::Result<Written, Trouble> {
+    fn force(&mut self, now: Duration) -> std::result::Result<Written, Trouble> {
         let store = self.store;
+        // Before anything is written: where the lock was taken away, the file may be another process'.
+        self.check_location(now, false)?;
         let medium = &store.medium;
         let mut plan = Plan::new(medium, medium.page_size, &self.from.tree, &self.to.tree);
         let mut freed = std::mem::take(&mut plan.freed);
@@ -179,6 +185,8 @@ impl<'a> Leader<'a> {
             ..self.header
         };
         let pieces = std::mem::take(&mut placed.pieces);
+        let end = place_offset(medium.page_size, places_end).unwrap_or(u64::MAX);
+        let grows = self.token.as_ref().is_some_and(|token| end > token.len);
         if planted!("page-header-before-pages") {
             self.store_header(header)?;
             self.write(pieces, places_end, &places)?;
@@ -186,6 +194,7 @@ impl<'a> Leader<'a> {
             // A crash between the two leaves the header before, and nothing that it reaches was
             // written over.
             self.write(pieces, places_end, &places)?;
+            self.check_location(now, grows)?;
             self.store_header(header)?;
         }
         // Before anything reaches these places, see `Cache`.
@@ -201,6 +210,20 @@ impl<'a> Leader<'a> {
             freed,
             header,
         })
+    }
+
+    /// Checks that the file is where it was opened, if that is due or to be done `at_once`.
+    fn check_location(&mut self, now: Duration, at_once: bool) -> std::result::Result<(), Trouble> {
+        let Some(token) = &mut self.token else {
+            return Ok(());
+        };
+        if !at_once && !is_check_due(token.location_checked, now) {
+            return Ok(());
+        }
+        token.location_checked = Some(now);
+        self.store
+            .displaced()
+            .map_or(Ok(()), |e| Err(Trouble::Fatal(e)))
     }
 
     /// Writes to places that nothing reaches, and makes what it wrote durable. All places lie below

@@ -52,7 +52,7 @@ impl CowStore {
     }
 
     fn start(
-        data_dir: DataDir,
+        mut data_dir: DataDir,
         options: Options,
         guarantee: Guarantee,
         is_new: bool,
@@ -73,6 +73,7 @@ impl CowStore {
             header.checksums,
             options.cache / 2,
         );
+        data_dir.named.add(DATA);
         let granule = u64::from(data_dir.facts.write_unit() / header.page_size);
         // Before anything is written: of a file that is damaged, nothing is changed.
         let places = free_places(&medium, &header, &root, granule)?;
@@ -110,6 +111,7 @@ impl CowStore {
             slots,
             writers,
             len: len.map_err(Error::io("look at", &medium.path))?,
+            location_checked: None,
         });
         let store = Arc::new(CowStore {
             medium,
@@ -140,7 +142,7 @@ impl CowStore {
         }
         state.is_closed = true;
         drop(state);
-        let result = self.force_all();
+        let result = self.force_all().and_then(|()| self.check_location());
         self.work.notify(self.runtime());
         self.join_background();
         // No writer is at work when the lock goes.

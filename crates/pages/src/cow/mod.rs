@@ -16,7 +16,7 @@
 //! | `conflicts` | who has changed a page last |
 //! | `medium` | reading places, verified; what they hold in memory |
 //! | `commit_group`, `state`, `store` | commits that get durable together; what the mutex guards; all parts |
-//! | `view`, `commit`, `force`, `background`, `schedule`, `table_scan`, `lifecycle` | what is done with them |
+//! | `view`, `commit`, `force`, `background`, `schedule`, `location`, `table_scan`, `lifecycle` | what is done with them |
 
 mod background;
 mod commit;
@@ -25,6 +25,7 @@ mod conflicts;
 mod force;
 mod held_headers;
 mod lifecycle;
+mod location;
 pub(crate) mod medium;
 mod places;
 mod plan;

@@ -14,6 +14,7 @@ use logforce_format::{PageFileHeader, planted};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A committed state.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +32,8 @@ pub(crate) struct LeaderToken {
     pub(crate) writers: Writers,
     /// Bytes of the data file: what is written below needs no new blocks.
     pub(crate) len: u64,
+    /// When a leader last checked that the files are where they were opened, by the runtime's clock.
+    pub(crate) location_checked: Option<Duration>,
 }
 
 pub(crate) struct State {

@@ -163,7 +163,7 @@ impl LoggedStore {
             return Err(write(e).into());
         }
         if planted!("log-truncated-early") {
-            self.log.truncate_front(ended.at.end).map_err(Error::Log)?;
+            self.log.truncate_front(ended.at.end).map_err(Error::from)?;
         }
         let map = Error::io("write", self.data_dir.path_of(MAP));
         self.contents.data.map.write().map_err(map)?;

@@ -153,7 +153,7 @@ impl LoggedStore {
             point = Some(published);
             slots = pruned.slots;
         };
-        let appended = append(&encoded.record.parts(), &mut decided).map_err(Error::Log)?;
+        let appended = append(&encoded.record.parts(), &mut decided).map_err(Error::from)?;
         let Some(point) = point else {
             // The log calls it before it returns.
             return Err(Error::Closed);
@@ -271,7 +271,7 @@ impl LoggedStore {
 fn no_space_in_log(error: LogError) -> Error {
     match error {
         LogError::NoSpace { path, need, source } => Error::NoSpace { path, need, source },
-        other => Error::Log(other),
+        other => other.into(),
     }
 }
 
@@ -319,7 +319,7 @@ impl LoggedCommit {
         };
         let done = match Pin::new(handle).poll(&mut Context::from_waker(waker)) {
             Poll::Pending => return None,
-            Poll::Ready(done) => done.map_err(Error::Log),
+            Poll::Ready(done) => done.map_err(Error::from),
         };
         Some(done.map(|done| Acknowledged {
             commit,

@@ -168,7 +168,7 @@ impl LoggedStore {
                     return Err(e.clone());
                 }
                 if state.generations.applied >= target {
-                    return Ok(());
+                    break;
                 }
                 if state.generations.front < target {
                     let latest = state.points.latest;
@@ -178,6 +178,8 @@ impl LoggedStore {
             self.checkpointer.work.notify(self.runtime());
             self.progress.wait(self.runtime(), seen, None);
         }
+        // A checkpoint in files that were taken away is one that no opening finds.
+        Ok(self.log.check_location()?)
     }
 
     pub(crate) fn stats(&self) -> Stats {
@@ -216,7 +218,7 @@ impl LoggedStore {
         let failure = self.state().failure.clone();
         match failure {
             Some(e) => Err(e),
-            None => closed.map_err(Error::Log),
+            None => closed.map_err(Error::from),
         }
     }
 

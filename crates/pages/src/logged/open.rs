@@ -15,7 +15,7 @@ use super::{Checkpointer, LoggedFile, LoggedStore, PageContents};
 use crate::changes::{Change, Changes, Image};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::files::{DATA, DataDir, LOG};
+use crate::files::{DATA, DataDir, LOG, MAP};
 use crate::header::HeaderSlots;
 use crate::options::{DEFAULT_PAGE_SIZE, Options};
 use crate::write_out::Writers;
@@ -95,7 +95,7 @@ impl LoggedStore {
     }
 
     fn start(
-        data_dir: DataDir,
+        mut data_dir: DataDir,
         options: Options,
         guarantee: Guarantee,
         log: Log,
@@ -112,6 +112,11 @@ impl LoggedStore {
             map: PageMap::open(&data_dir, header.checksums)?,
             page_size,
         };
+        data_dir.named.add(DATA);
+        data_dir.named.add(MAP);
+        if !planted!("page-files-unwatched") {
+            log.watch_beside(data_dir.named.clone());
+        }
         let zeroes: Image = vec![0; page_size as usize].into();
         let versions_file = VersionsFile::new(&data_dir, page_size)?;
         // What goes through the system's cache is written by the checkpointer alone.

@@ -149,6 +149,6 @@ impl Synced {
 impl Checkpointed {
     /// Drops what the data file holds durably from the log.
     pub(super) fn truncate(self, log: &Log) -> Result<()> {
-        log.truncate_front(self.0).map_err(Error::Log)
+        log.truncate_front(self.0).map_err(Error::from)
     }
 }

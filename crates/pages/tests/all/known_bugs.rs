@@ -4,7 +4,7 @@
 use std::process::Command;
 
 /// The list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`, and the tests.
-const SUSPECTS: [(&str, &str); 10] = [
+const SUSPECTS: [(&str, &str); 12] = [
     (
         "map-change-forgotten",
         "space::dropped_pages_stay_dropped_where_a_write_met_a_full_disk",
@@ -29,11 +29,15 @@ const SUSPECTS: [(&str, &str); 10] = [
         "old-copy-shown",
         "reading::a_page_that_is_read_again_and_again_shows_what_was_committed_last",
     ),
+    ("page-location-unchecked", TAKEN_AWAY),
+    ("page-files-unwatched", TAKEN_AWAY),
     (
         "one-lane-asked",
         "reading::snapshots_of_many_threads_stay_as_they_are",
     ),
 ];
+
+const TAKEN_AWAY: &str = "displaced::noticed_within_a_second_of_commits";
 
 const CUT_BACKUP: &str = "backup::a_cut_leaves_the_whole_backup_or_none";
 

@@ -11,6 +11,7 @@ mod cow_basics;
 mod cow_places;
 mod cow_trouble;
 mod damage;
+mod displaced;
 mod inspect;
 #[cfg(planted)]
 mod known_bugs;

@@ -167,6 +167,14 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
         "a page that is read again and again shows what it was before the last commit",
     ),
     bug(
+        "page-location-unchecked",
+        "a copy-on-write file goes on acknowledging after it was taken away",
+    ),
+    bug(
+        "page-files-unwatched",
+        "a logged file goes on acknowledging after its data file or its map was taken away",
+    ),
+    bug(
         "one-lane-asked",
         "a page is overwritten that a snapshot of another thread reads",
     ),

@@ -1,0 +1,305 @@
+//! Every file of a log and of page files, taken away while it is open, on a real filesystem. The
+//! directories are listed, so that a new kind of file is among them.
+
+use crate::common::*;
+use logforce::pages::{self, CommitMode, PageFile};
+use logforce::{Log, Options};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// What is open.
+enum Subject {
+    Log(Log),
+    Pages(PageFile),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Log,
+    CopyOnWrite,
+    Logged,
+}
+
+const KINDS: [Kind; 3] = [Kind::Log, Kind::CopyOnWrite, Kind::Logged];
+
+/// Files that hold nothing for the next opening: older versions of pages that a reader needs, and a page
+/// of statistics.
+const SCRATCH: [&str; 2] = ["versions", "live"];
+
+/// Nothing is prepared or stamped meanwhile: only the check by the clock is left.
+fn quiet() -> Options {
+    options().segment_size(8 << 20).idle_stamp(Duration::MAX)
+}
+
+impl Kind {
+    /// Makes a new one, with all the files that there can be.
+    fn create(self, dir: &Path) -> Subject {
+        let mode = match self {
+            Kind::Log => {
+                let log = logforce::create_new(dir, quiet()).unwrap();
+                log.commit(b"the first").unwrap();
+                return Subject::Log(log);
+            }
+            Kind::CopyOnWrite => CommitMode::CopyOnWrite,
+            Kind::Logged => CommitMode::Logged,
+        };
+        let options = pages::Options::new()
+            .mode(mode)
+            .require(logforce::Guarantee::ProcessCrash)
+            .cache(1 << 20)
+            .log(quiet());
+        let file = pages::create_new(dir, options).unwrap();
+        let subject = Subject::Pages(file.clone());
+        subject.commit().unwrap();
+        file.checkpoint().unwrap();
+        // An older version that a reader needs.
+        let old = file.latest().unwrap();
+        subject.commit().unwrap();
+        file.checkpoint().unwrap();
+        drop(old);
+        subject
+    }
+}
+
+impl Subject {
+    fn commit(&self) -> Result<(), String> {
+        match self {
+            Subject::Log(log) => log
+                .commit(b"is anybody there?")
+                .map(drop)
+                .map_err(Self::of_log),
+            Subject::Pages(file) => {
+                let commit = || {
+                    let mut transaction = file.begin()?;
+                    transaction.page_mut(0)?[0] ^= 1;
+                    transaction.commit().map(drop)
+                };
+                commit().map_err(Self::of_pages)
+            }
+        }
+    }
+
+    fn close(self) -> Result<(), String> {
+        match self {
+            Subject::Log(log) => log.close().map_err(Self::of_log),
+            Subject::Pages(file) => file.close().map_err(Self::of_pages),
+        }
+    }
+
+    /// The message of an error, which has to be that one.
+    #[track_caller]
+    fn of_log(e: logforce::Error) -> String {
+        let logforce::Error::Poisoned { cause, .. } = &e else {
+            panic!("{e}");
+        };
+        assert_eq!(cause.kind(), logforce::ErrorKind::Displaced, "{e}");
+        e.to_string()
+    }
+
+    #[track_caller]
+    fn of_pages(e: pages::Error) -> String {
+        let pages::Error::Poisoned(cause) = &e else {
+            panic!("{e}");
+        };
+        assert_eq!(cause.kind(), pages::ErrorKind::Displaced, "{e}");
+        e.to_string()
+    }
+
+    /// Commits until that is refused, which has to come soon.
+    #[track_caller]
+    fn commit_until_refused(&self) -> String {
+        let began = Instant::now();
+        loop {
+            match self.commit() {
+                Ok(()) => std::thread::sleep(Duration::from_millis(2)),
+                Err(e) => return e,
+            }
+            // Within a second; a busy machine has its own time.
+            assert!(began.elapsed() < Duration::from_secs(60), "nobody noticed");
+        }
+    }
+}
+
+/// What another program does to a file.
+const DOINGS: [(&str, fn(&Path)); 3] = [
+    ("deleted or renamed", |file| fs::remove_file(file).unwrap()),
+    ("deleted or renamed", |file| {
+        fs::rename(file, file.with_extension("bak")).unwrap();
+    }),
+    ("replaced by another", |file| {
+        // As a tool does that restores from a backup, or edits in a copy.
+        let copy = file.with_extension("copy");
+        fs::copy(file, &copy).unwrap();
+        fs::rename(copy, file).unwrap();
+    }),
+];
+
+/// All files below a directory, by their paths in it.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = PathBuf::from(path.file_name().unwrap());
+        match path.is_dir() {
+            true => found.extend(files(&path).into_iter().map(|file| name.join(file))),
+            false => found.push(name),
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Runs the cases, a few at a time: each sleeps for most of a second.
+fn run<T: Sync>(cases: &[T], run: impl Fn(&T) + Sync) {
+    for some in cases.chunks(3) {
+        std::thread::scope(|scope| {
+            for case in some {
+                scope.spawn(|| run(case));
+            }
+        });
+    }
+}
+
+#[test]
+fn every_file_is_missed() {
+    let mut cases = Vec::new();
+    for kind in KINDS {
+        let home = temp();
+        let dir = home.path().join("subject");
+        let subject = kind.create(&dir);
+        let names = files(&dir);
+        println!("{kind:?}: {names:?}");
+        subject.close().unwrap();
+        let doings = |name: PathBuf| DOINGS.map(|(words, take)| (kind, name.clone(), words, take));
+        cases.extend(names.into_iter().flat_map(doings));
+    }
+    for (kind, count) in [(Kind::Log, 3), (Kind::CopyOnWrite, 2), (Kind::Logged, 7)] {
+        let of_kind = cases.iter().filter(|case| case.0 == kind).count();
+        assert!(
+            of_kind >= 3 * count,
+            "{kind:?} has fewer files than there are"
+        );
+    }
+    run(&cases, |(kind, name, words, take)| {
+        let home = temp();
+        let dir = home.path().join("subject");
+        let subject = kind.create(&dir);
+        let file = name.file_name().unwrap().to_str().unwrap().to_owned();
+        println!("{kind:?}, {}: {words}", name.display());
+        take(&dir.join(name));
+        if SCRATCH.contains(&&*file) {
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_millis(1200) {
+                subject.commit().unwrap();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            return subject.close().unwrap();
+        }
+        let found = format!("'{file}' was {words}");
+        let refused = subject.commit_until_refused();
+        assert!(refused.contains(&found), "{found}: {refused}");
+        assert!(subject.close().unwrap_err().contains(&found));
+    });
+}
+
+/// Without a commit in between, also.
+#[test]
+fn every_file_is_missed_by_the_close() {
+    for kind in KINDS {
+        let home = temp();
+        let dir = home.path().join("listed");
+        kind.create(&dir).close().unwrap();
+        for (n, name) in files(&dir).into_iter().enumerate() {
+            let file = name.file_name().unwrap().to_str().unwrap().to_owned();
+            let dir = home.path().join(n.to_string());
+            let subject = kind.create(&dir);
+            if !dir.join(&name).exists() {
+                // A segment that only another one has.
+                continue;
+            }
+            fs::remove_file(dir.join(&name)).unwrap();
+            let closed = subject.close();
+            assert_eq!(closed.is_ok(), SCRATCH.contains(&&*file), "{closed:?}");
+        }
+    }
+}
+
+fn moved(dir: &Path) -> PathBuf {
+    dir.with_extension("moved")
+}
+
+/// What another program does to a directory.
+const ALL_GONE: [(&str, fn(&Path)); 3] = [
+    ("deleted or moved away", |dir| {
+        fs::rename(dir, moved(dir)).unwrap();
+    }),
+    ("deleted or moved away", |dir| {
+        fs::rename(dir, moved(dir)).unwrap();
+        fs::remove_dir_all(moved(dir)).unwrap();
+    }),
+    ("deleted or moved away", |dir| {
+        // A copy takes its place, seen in between or not.
+        let copied = Command::new("cp")
+            .arg("-a")
+            .args([dir, &dir.with_extension("copy")])
+            .status();
+        assert!(copied.unwrap().success());
+        fs::rename(dir, moved(dir)).unwrap();
+        fs::rename(dir.with_extension("copy"), dir).unwrap();
+    }),
+];
+
+#[test]
+fn the_directory_is_missed() {
+    let mut cases = Vec::new();
+    for kind in KINDS {
+        for (words, take) in ALL_GONE {
+            cases.push((kind, "", words, take));
+            if kind == Kind::Logged {
+                cases.push((kind, "log", words, take));
+            }
+        }
+    }
+    run(&cases, |(kind, within, words, take)| {
+        let home = temp();
+        let dir = home.path().join("subject");
+        let subject = kind.create(&dir);
+        let taken = dir.join(within).components().collect::<PathBuf>();
+        take(&taken);
+        let refused = subject.commit_until_refused();
+        assert!(refused.contains(words), "{refused}");
+        assert!(subject.close().unwrap_err().contains(words));
+    });
+}
+
+/// Another filesystem, mounted over the directory: nobody finds what is below.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_mount_over_the_directory() {
+    struct Unmount(PathBuf);
+    impl Drop for Unmount {
+        fn drop(&mut self) {
+            let _ = Command::new("umount").arg(&self.0).status();
+        }
+    }
+    for kind in KINDS {
+        let home = temp();
+        let dir = home.path().join("subject");
+        let subject = kind.create(&dir);
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "none"])
+            .arg(&dir)
+            .output();
+        if !mounted.is_ok_and(|m| m.status.success()) {
+            logforce_testkit::skip!("nothing can be mounted here");
+            return;
+        }
+        let unmount = Unmount(dir);
+        let refused = subject.commit_until_refused();
+        assert!(refused.contains("another directory is there"), "{refused}");
+        subject.close().unwrap_err();
+        drop(unmount);
+    }
+}
