@@ -30,6 +30,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod another_user;
 pub mod conformance;
 mod disk;
 #[cfg(target_os = "linux")]

@@ -3,6 +3,7 @@
 //! Needs root, loop devices and the `mkfs` of the filesystem; a test that gets a [`Skip`] prints
 //! it and passes. Linux only.
 
+use crate::another_user::is_root;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -236,16 +237,6 @@ fn patiently(mut act: impl FnMut() -> Result<(), Skip>) -> Result<(), Skip> {
         done = act();
     }
     done
-}
-
-/// The effective user is root.
-fn is_root() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ids = status
-        .lines()
-        .find_map(|l| l.strip_prefix("Uid:"))
-        .unwrap_or_default();
-    ids.split_whitespace().nth(1) == Some("0")
 }
 
 fn fresh_directory(dir: &Path) -> io::Result<PathBuf> {

@@ -37,14 +37,27 @@ impl Start for Command {
     }
 }
 
-/// A test's whole name, by which its program runs it again alone: in a file of `tests/all` the module
-/// is part of it. A helper that calls this for a test is `#[track_caller]` itself.
+/// Makes `command`, which runs a test's own program, run its test `name` alone, with the variable set. A
+/// helper that calls this for a test is `#[track_caller]` itself.
 ///
 /// # Panics
 /// Called by what tests share: a name that fits no test would run none, and that counts as success.
 #[track_caller]
-#[must_use]
-pub fn whole_name(test: &str) -> String {
+pub fn same_test(command: &mut Command, name: &str, variable: &str, value: impl AsRef<OsStr>) {
+    command
+        .args([
+            "--exact",
+            &whole_name(name),
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        .env(variable, value);
+}
+
+/// A test's whole name, by which its program runs it again alone: in a file of `tests/all` the module
+/// is part of it.
+#[track_caller]
+fn whole_name(test: &str) -> String {
     let file = Path::new(std::panic::Location::caller().file());
     let folder = file.parent().and_then(Path::file_name);
     match (file.file_stem().and_then(OsStr::to_str), folder) {

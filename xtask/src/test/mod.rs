@@ -22,6 +22,7 @@ mod scheduler;
 mod simulation;
 mod stage;
 mod suites;
+mod temporary;
 mod tier;
 pub mod transcript;
 mod windows;
@@ -94,9 +95,9 @@ pub fn command(options: &Options) -> Result<bool> {
     // A test that aborts, as some do on purpose, leaves no memory image among the sources.
     #[cfg(unix)]
     without_core_files()?;
-    let temp = suites::temporary(&workspace);
+    let temp = temporary::path(&workspace);
     end_all_on_ctrl_c(move || {
-        if let Err(e) = leaks::clean(&temp) {
+        if let Err(e) = temporary::clean(&temp) {
             eprintln!("left behind: {e:#}");
         }
     })?;

@@ -2,27 +2,19 @@
 
 use super::counts::Counts;
 use super::stage::Outcome;
-use super::{Setting, child, host, leaks, transcript};
-use crate::workspace::Workspace;
-use anyhow::{Context, Result};
+use super::{Setting, child, host, leaks, temporary, transcript};
+use anyhow::Result;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What the names of the exhaustive tests begin with. They touch no real file and take a third of the
 /// time of all tests, so they are a stage of their own.
 const EXHAUSTIVE: &str = "exhaustive::";
 
-/// The tests' temporary directory. It is below the target folder: tests need a real filesystem,
-/// which `/tmp` often is not, and must leave nothing outside.
-pub fn temporary(workspace: &Workspace) -> PathBuf {
-    workspace.target.join("tmp-tests")
-}
-
 /// Runs them.
 pub fn run(setting: &Setting) -> Result<Outcome> {
-    let temp = temporary(&setting.workspace);
-    leaks::clean(&temp)?;
-    std::fs::create_dir_all(&temp).with_context(|| temp.display().to_string())?;
+    let temp = temporary::path(&setting.workspace);
+    temporary::make(&temp)?;
     let watch = leaks::Watch::start(setting, &temp);
     let mut tests = host::cargo_command(setting);
     setting.tier.set_env(&mut tests);
@@ -75,7 +67,7 @@ pub fn exhaustive(setting: &Setting) -> Result<Outcome> {
 
 /// Removes what tests leaked, so that the next run does not fail because of it.
 fn tidy(temp: &Path, outcome: &mut Outcome) {
-    if let Err(e) = leaks::clean(temp) {
+    if let Err(e) = temporary::clean(temp) {
         outcome.lines.push(format!("cannot be removed: {e:#}"));
         outcome.counts += Counts::FAILED;
     }

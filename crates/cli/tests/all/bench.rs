@@ -1,12 +1,14 @@
 //! The built command, on a real disk, with so little to do that it takes no time. Nothing here
 //! depends on how fast that disk is.
 
+#[cfg(unix)]
+use crate::common::open_place;
 use crate::common::{place, text};
 use crate::methods::{cached, direct};
 use crate::runs::{assert_empty, assert_unusable, command};
-#[cfg(unix)]
-use crate::tiny::TINY;
 use crate::tiny::tiny;
+#[cfg(unix)]
+use crate::{runs::bench_in, tiny::TINY};
 use logforce::Method;
 use logforce_testkit::process::Start;
 use serde_json::Value;
@@ -249,26 +251,15 @@ fn a_report_that_somebody_has_open_is_told() {
 #[cfg(unix)]
 #[test]
 fn an_unwritable_directory_is_told() {
-    use std::os::unix::process::CommandExt;
-    let dir = place();
-    let mut bench = command(dir.path(), &TINY);
-    if rustix::process::geteuid().is_root() {
-        // Root may write everywhere; the directory belongs to it, so be somebody else.
-        bench.uid(65534).gid(65534);
-        fs::set_permissions(
-            dir.path(),
-            std::os::unix::fs::PermissionsExt::from_mode(0o755),
-        )
-        .unwrap();
-    } else {
-        fs::set_permissions(
-            dir.path(),
-            std::os::unix::fs::PermissionsExt::from_mode(0o500),
-        )
-        .unwrap();
-    }
-    // Where the build itself is closed to others nothing can be shown.
-    let Ok(out) = bench.to_end() else { return };
+    let dir = open_place();
+    // Its owner may not write to it, and a user who is not root reads no more than all others.
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o555);
+    fs::set_permissions(dir.path(), mode).unwrap();
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_logforce"));
+    let Some(mut bench) = logforce_testkit::another_user::unprivileged(program) else {
+        return;
+    };
+    let out = bench_in(&mut bench, dir.path(), &TINY).to_end().unwrap();
     let printed = text(&out.stderr);
     assert_eq!(out.status.code(), Some(4), "{printed}");
     assert!(printed.contains("cannot make files in"), "{printed}");

@@ -1,6 +1,6 @@
 //! `logforce bench inserts` of a build with databases. Servers that are not installed are left out.
 
-use crate::common::{place, text};
+use crate::common::{open_place, place, text};
 use crate::runs::{Measured, assert_empty, assert_unusable, command, measured_in};
 use std::collections::BTreeSet;
 #[cfg(target_os = "linux")]
@@ -17,17 +17,6 @@ const TINY: [&str; 9] = [
     "--seconds",
     "0.02",
 ];
-
-/// A new directory, which the user of a server may enter.
-fn open_place() -> tempfile::TempDir {
-    let dir = place();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    }
-    dir
-}
 
 #[test]
 fn every_system_that_is_there_has_rows_and_the_others_are_named() {

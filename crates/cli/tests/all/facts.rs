@@ -1,5 +1,7 @@
 //! `logforce facts`, and what `logforce stat` tells of the next opening's method.
 
+#[cfg(unix)]
+use crate::common::open_place;
 use crate::common::{place, text};
 use crate::logs::all_output;
 use crate::runs::assert_empty;
@@ -195,29 +197,16 @@ fn what_cannot_be_looked_at_is_told() {
 #[cfg(unix)]
 #[test]
 fn what_may_not_be_looked_at_is_told() {
-    use std::io::ErrorKind;
+    use logforce_testkit::another_user::unprivileged;
     use std::os::unix::fs::PermissionsExt;
-    use std::os::unix::process::CommandExt;
-    let home = tempfile::tempdir().unwrap();
-    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let (closed, program) = (home.path().join("closed"), home.path().join("logforce"));
+    let home = open_place();
+    let closed = home.path().join("closed");
     fs::create_dir(&closed).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_logforce"), &program).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     let run = |dir: &Path| {
-        let mut command = Command::new(&program);
+        let mut command = unprivileged(Path::new(env!("CARGO_BIN_EXE_logforce")))?;
         command.arg("facts").arg(dir).stdin(Stdio::null());
-        if rustix::process::geteuid().is_root() {
-            command.uid(65534).gid(65534);
-        }
-        match command.to_end() {
-            // The build's directory may lie where others may not look.
-            Err(e) if e.kind() == ErrorKind::PermissionDenied => {
-                logforce_testkit::skip!("an unprivileged user cannot run {}", program.display());
-                None
-            }
-            out => Some(out.unwrap()),
-        }
+        Some(command.to_end().unwrap())
     };
     for (dir, why) in [
         (closed.clone(), "cannot open the directory"),
@@ -234,6 +223,8 @@ fn what_may_not_be_looked_at_is_told() {
         assert_eq!(printed.matches("ermission denied").count(), 1, "{printed}");
         assert!(!printed.contains("writable"), "{printed}");
     }
+    // Its owner, too, has to list it to remove it.
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
     let Some(out) = run(home.path()) else { return };
     assert!(
         out.status.success(),

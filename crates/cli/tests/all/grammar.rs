@@ -57,11 +57,9 @@ fn a_shell_completes_by_it() {
     let dir = place();
     let script = dir.path().join("script");
     fs::write(&script, run(&["completions", "bash"]).stdout).unwrap();
-    let ask = format!(
-        "source {}; COMP_WORDS=(logforce ver); COMP_CWORD=1; _logforce logforce ver logforce; echo ${{COMPREPLY[@]}}",
-        script.display()
-    );
-    let out = Command::new("bash").args(["-c", &ask]).to_end().unwrap();
+    let ask = "source \"$0\"; COMP_WORDS=(logforce ver); COMP_CWORD=1; _logforce logforce ver logforce; echo ${COMPREPLY[@]}";
+    let mut asked = Command::new("bash");
+    let out = asked.args(["-c", ask]).arg(&script).to_end().unwrap();
     assert_eq!(text(&out.stdout).trim(), "verify", "{}", text(&out.stderr));
 }
 

@@ -1,5 +1,7 @@
 //! `dump`, `verify` and `stat` where the system gives them no log, or takes no output.
 
+#[cfg(unix)]
+use crate::common::open_place;
 use crate::common::place;
 use crate::logs::{all_output, filled, logforce};
 use logforce_testkit::process::Start;
@@ -56,27 +58,25 @@ fn what_is_no_log_is_told() {
 #[cfg(unix)]
 #[test]
 fn unreadable_files_are_told() {
+    use logforce_testkit::another_user::unprivileged;
     use std::os::unix::fs::PermissionsExt;
-    use std::os::unix::process::CommandExt;
-    let dir = place();
+    use std::path::Path;
+    let dir = open_place();
     let path = dir.path().join("log");
     let (log, _) = filled(&path, 10);
     log.close().unwrap();
     for (what, mode) in [("0000000000000000.seg", 0o644), ("control", 0o644)] {
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         for entry in fs::read_dir(&path).unwrap() {
             fs::set_permissions(entry.unwrap().path(), fs::Permissions::from_mode(mode)).unwrap();
         }
         fs::set_permissions(path.join(what), fs::Permissions::from_mode(0o000)).unwrap();
         for name in ["verify", "dump", "stat"] {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_logforce"));
+            let Some(mut command) = unprivileged(Path::new(env!("CARGO_BIN_EXE_logforce"))) else {
+                return;
+            };
             command.arg(name).arg(&path).stdin(Stdio::null());
-            if rustix::process::geteuid().is_root() {
-                command.uid(65534).gid(65534);
-            }
-            // Where the build itself is closed to others nothing can be shown.
-            let Ok(out) = command.to_end() else { return };
+            let out = command.to_end().unwrap();
             assert_eq!(
                 out.status.code(),
                 Some(4),

@@ -1,6 +1,8 @@
 //! What the command says: numbers with the right word, ends that are normal called so, errors that
 //! say what to do, and nothing in a debug form.
 
+#[cfg(target_os = "linux")]
+use crate::common::open_place;
 use crate::common::{place, text};
 use crate::logs::{all_output, copy, filled, flip, logforce, segments};
 use logforce_testkit::process::Start;
@@ -222,10 +224,9 @@ fn places_that_are_no_log() {
 /// Runs it as a user to whom nothing belongs; `None` where that cannot be done.
 #[cfg(target_os = "linux")]
 fn as_nobody(command: &str, dir: &Path) -> Option<Output> {
-    use std::os::unix::process::CommandExt;
-    let mut call = Command::new(env!("CARGO_BIN_EXE_logforce"));
-    let out = call.arg(command).arg(dir).uid(65534).gid(65534).to_end();
-    out.map_err(|e| logforce_testkit::skip!("{e}")).ok()
+    let program = Path::new(env!("CARGO_BIN_EXE_logforce"));
+    let mut call = logforce_testkit::another_user::as_nobody(program)?;
+    Some(call.arg(command).arg(dir).to_end().unwrap())
 }
 
 /// Who may read a log may look into it, and who may not is not asked to write to it.
@@ -234,15 +235,12 @@ fn as_nobody(command: &str, dir: &Path) -> Option<Output> {
 fn looking_takes_the_right_to_read() {
     use std::os::unix::fs::PermissionsExt;
     let mode = |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode));
-    // Where nobody may go, too.
-    let dir = tempfile::tempdir().unwrap();
+    let dir = open_place();
     let path = dir.path().join("log");
     let (log, _) = filled(&path, 3);
     log.close().unwrap();
     let files = || fs::read_dir(&path).unwrap().map(|e| e.unwrap().path());
-    for open in [dir.path(), &path] {
-        mode(open, 0o755).unwrap();
-    }
+    mode(&path, 0o755).unwrap();
     for (files_are, part) in [
         (0o644, "whole, in both slots"),
         (0o600, "must be allowed to read it"),

@@ -8,6 +8,7 @@ use logforce_measure::inserts::report::Row;
 use logforce_measure::inserts::{Ledger, MOST, Options, facts, run};
 use logforce_measure::progress::Silent;
 use logforce_measure::space::Space;
+use logforce_testkit::another_user;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,12 +16,9 @@ use std::time::Duration;
 
 /// A new directory, which the user of a server may enter.
 pub fn place() -> tempfile::TempDir {
-    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    }
+    let on = another_user::directory(env!("CARGO_TARGET_TMPDIR"));
+    let dir = tempfile::tempdir_in(on).unwrap();
+    another_user::open(dir.path()).unwrap();
     dir
 }
 

@@ -1,12 +1,12 @@
 //! Names: making, opening, renaming, removing, listing, and what is refused.
 
-use crate::common::{again, in_second_process, on_disk};
+use crate::common::{in_second_process, on_disk};
 use logforce_device::{Access, OpenFile, ReadSource, System, Write};
 use logforce_device_os::OsSystem;
-use logforce_testkit::process::Start;
+use logforce_testkit::another_user;
+use logforce_testkit::process::{Start, same_test};
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 fn put(dir: &dyn logforce_device::Directory, name: &str, bytes: &[u8]) {
@@ -235,9 +235,9 @@ const UNPRIVILEGED: &str = "LOGFORCE_TEST_UNPRIVILEGED";
 #[test]
 fn an_unprivileged_user_is_refused_with_the_path() {
     let temp = tempfile::TempDir::new().unwrap();
-    if std::fs::metadata(temp.path()).unwrap().uid() != 0 {
-        return logforce_testkit::skip!("not root, so there is no other user to be");
-    }
+    let Some(mut command) = another_user::as_nobody(&std::env::current_exe().unwrap()) else {
+        return;
+    };
     let set = |p: &Path, mode| {
         std::fs::set_permissions(p, std::fs::Permissions::from_mode(mode)).unwrap();
     };
@@ -251,16 +251,19 @@ fn an_unprivileged_user_is_refused_with_the_path() {
     set(temp.path(), 0o711);
     set(&dir, 0o755);
     set(&open, 0o777);
-    let mut command = again("as_the_unprivileged_user", UNPRIVILEGED, temp.path());
     // std drops the supplementary groups as well when root gives a user.
-    match command.uid(65534).gid(65534).to_end() {
-        Err(e) => logforce_testkit::skip!("cannot run as another user: {e}"),
-        Ok(out) => assert!(
-            out.status.success(),
-            "{}",
-            String::from_utf8_lossy(&out.stdout)
-        ),
-    }
+    same_test(
+        &mut command,
+        "as_the_unprivileged_user",
+        UNPRIVILEGED,
+        temp.path(),
+    );
+    let out = command.to_end().unwrap();
+    assert!(
+        out.status.success(),
+        "{}",
+        String::from_utf8_lossy(&out.stdout)
+    );
 }
 
 #[test]

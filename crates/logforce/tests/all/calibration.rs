@@ -255,10 +255,11 @@ fn a_place_that_cannot_be_written_to_is_no_error() {
     let dir = home.path().join("readable");
     fs::create_dir(&dir).unwrap();
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o555)).unwrap();
-    // Root may write all the same, and then it is measured.
+    // Root may write all the same, and then it is measured. Another user can make no file to try direct
+    // I/O on, so there may be nothing to compare.
     let report = calibration::measured(&dir, None, Duration::from_millis(50)).unwrap();
-    let failed = matches!(report.origin, Some(Origin::Failed(_)));
-    assert_eq!(failed, report.calibration.is_none());
+    let measured = matches!(report.origin, Some(Origin::Measured));
+    assert_eq!(measured, report.calibration.is_some());
     assert_eq!(names(&dir), [""; 0]);
     let missing = calibration::known(dir.join("nosuch"), None);
     assert_error(missing, ErrorKind::Io, &["nosuch"]);

@@ -1,8 +1,19 @@
 //! What all tests of the built command share.
+#![allow(dead_code)]
+
+use logforce_testkit::another_user;
 
 /// A new directory on the disk that the build is on.
 pub fn place() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// A new directory on a disk, which other users may enter.
+pub fn open_place() -> tempfile::TempDir {
+    let on = another_user::directory(env!("CARGO_TARGET_TMPDIR"));
+    let dir = tempfile::tempdir_in(on).unwrap();
+    another_user::open(dir.path()).unwrap();
+    dir
 }
 
 /// Output as text.

@@ -10,12 +10,17 @@ use std::process::{Command, Stdio};
 /// `logforce bench` with `arguments`, run in `dir`.
 pub fn command(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_logforce"));
+    bench_in(&mut command, dir, arguments);
+    command
+}
+
+/// Makes `command`, which runs the program, run `bench` with `arguments` in `dir`.
+pub fn bench_in<'c>(command: &'c mut Command, dir: &Path, arguments: &[&str]) -> &'c mut Command {
     command
         .arg("bench")
         .args(arguments)
         .current_dir(dir)
-        .stdin(Stdio::null());
-    command
+        .stdin(Stdio::null())
 }
 
 /// Nothing is left in `dir`.

@@ -6,7 +6,7 @@ pub use logforce_testkit::loopfs;
 
 use logforce_device::{Directory, System};
 use logforce_device_os::OsSystem;
-use logforce_testkit::process::whole_name;
+use logforce_testkit::process::same_test;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -54,14 +54,7 @@ pub fn on_each(kinds: &[(&str, u64)], test: impl Fn(&str, &mut loopfs::LoopFs)) 
 #[track_caller]
 pub fn again(name: &str, variable: &str, value: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args([
-            "--exact",
-            &whole_name(name),
-            "--nocapture",
-            "--test-threads=1",
-        ])
-        .env(variable, value);
+    same_test(&mut command, name, variable, value);
     command
 }
 

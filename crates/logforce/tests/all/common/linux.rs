@@ -1,18 +1,12 @@
 //! Other users, and filesystems of a test's own.
 
-use super::{assert_passed, same_test, temp};
+use super::assert_passed;
+use logforce_testkit::another_user;
 pub use logforce_testkit::loopfs::LoopFs;
-use logforce_testkit::process::Start;
+use logforce_testkit::process::{Start, same_test};
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use tempfile::TempDir;
-
-pub const NOBODY: u32 = 65534;
-
-pub fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
 
 /// A filesystem of the test's own, or a line that says why not.
 pub fn loop_fs(kind: &str, mib: u64, home: &TempDir) -> Option<LoopFs> {
@@ -29,30 +23,12 @@ pub fn loop_fs(kind: &str, mib: u64, home: &TempDir) -> Option<LoopFs> {
 /// and checks that it passed. False, and a line, where that cannot be done.
 #[track_caller]
 pub fn as_nobody(name: &str, variable: &str, value: impl AsRef<OsStr>) -> bool {
-    if !is_root() {
-        logforce_testkit::skip!("not root, so no test can be run as another user");
+    let Some(mut command) = another_user::as_nobody(&std::env::current_exe().unwrap()) else {
         return false;
-    }
-    // A copy: the build's directory may lie where others may not look.
-    let place = open_to_all(temp());
-    let program = place.path().join("test");
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
-    let mut command = same_test(program, name, variable, value);
-    let output = command.uid(NOBODY).gid(NOBODY).current_dir("/").to_end();
-    match output {
-        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
-            logforce_testkit::skip!(
-                "an unprivileged user cannot run {}",
-                command.get_program().display()
-            );
-            false
-        }
-        output => {
-            assert_passed(&output.unwrap());
-            true
-        }
-    }
+    };
+    same_test(&mut command, name, variable, value);
+    assert_passed(&command.to_end().unwrap());
+    true
 }
 
 /// Everybody may look into it and write to it.

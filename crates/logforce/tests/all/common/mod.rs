@@ -10,7 +10,7 @@ mod linux;
 pub use linux::*;
 
 use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy};
-use logforce_testkit::process::{Start, whole_name};
+use logforce_testkit::process::{Start, same_test};
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -211,20 +211,8 @@ pub fn methods(dir: &Path) -> Vec<Method> {
 /// test gets a second process.
 #[track_caller]
 pub fn again(name: &str, variable: &str, value: impl AsRef<OsStr>) -> Command {
-    same_test(std::env::current_exe().unwrap(), name, variable, value)
-}
-
-#[track_caller]
-fn same_test(program: PathBuf, name: &str, variable: &str, value: impl AsRef<OsStr>) -> Command {
-    let mut command = Command::new(program);
-    command
-        .args([
-            "--exact",
-            &whole_name(name),
-            "--nocapture",
-            "--test-threads=1",
-        ])
-        .env(variable, value);
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    same_test(&mut command, name, variable, value);
     command
 }
 
