@@ -1,6 +1,7 @@
 //! Servers refuse to run as root.
 
 use logforce_measure::MeasureError;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 /// A user of the system.
@@ -22,13 +23,22 @@ impl User {
             return Ok(None);
         }
         let user = names.iter().chain(&["nobody"]).find_map(|n| User::named(n));
-        match user {
-            Some(user) => Ok(Some(user)),
-            None => Err(MeasureError::NotOffered(
-                "servers do not run as root, and there is no user `nobody`: run this as another user"
-                    .to_owned(),
-            )),
-        }
+        let why = match user.as_ref().map(|user| (user, user.become_here())) {
+            Some((_, Ok(()))) => return Ok(user),
+            Some((user, Err(e))) => {
+                format!("this process cannot become the user {}: {e}", user.name)
+            }
+            None => "there is no user `nobody`".to_owned(),
+        };
+        Err(MeasureError::NotOffered(format!(
+            "servers do not run as root, and {why}: run this as another user"
+        )))
+    }
+
+    /// Fails where this process is root in a container that has no other user.
+    fn become_here(&self) -> std::io::Result<()> {
+        let mut command = Command::new("true");
+        command.uid(self.uid).gid(self.gid).status().map(drop)
     }
 
     /// As the system's own list of users says, wherever that is kept.
