@@ -87,6 +87,19 @@ pub enum ReadSource {
     Medium,
 }
 
+/// What a write to a range of a file meets there, on a filesystem that overwrites in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Blocks {
+    /// Written blocks of this file alone: the write changes nothing else.
+    Written,
+    /// Blocks of this file alone, some of which were never written: the write changes metadata too.
+    Reserved,
+    /// A hole, or blocks that another file shares: the write needs free space.
+    Missing,
+    /// The system does not say.
+    Unknown,
+}
+
 /// An open file of a [`Directory`](crate::Directory).
 ///
 /// All calls may come from several threads at once. Writes that are in flight together may be
@@ -127,6 +140,13 @@ pub trait File: Send + Sync {
     /// where the file has holes: at `offset` if it does not. `None` where a hole reaches to the end.
     fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
         Ok(Some(offset))
+    }
+
+    /// What writes to the range meet, as the filesystem shows it now: the worst of it. What was written
+    /// before this call counts only once a [`barrier`](Self::barrier) has followed. An error is no
+    /// answer.
+    fn blocks(&self, _: Range<u64>) -> Blocks {
+        Blocks::Unknown
     }
 
     /// Has the system begin to write what its cache holds of the range, and does not wait for it. A

@@ -1,8 +1,8 @@
 //! Directories and files around others: a wrapper writes only what it changes.
 
 use crate::{
-    Barrier, Completion, DirEntry, Directory, Facts, File, FileIdentity, OpenFile, ReadSource,
-    System, Ticket, Whereabouts, Write, WriteQueue,
+    Barrier, Blocks, Completion, DirEntry, Directory, Facts, File, FileIdentity, OpenFile,
+    ReadSource, System, Ticket, Whereabouts, Write, WriteQueue,
 };
 use std::io;
 use std::ops::Range;
@@ -99,6 +99,7 @@ forward! {
         fn complete(&self, ticket: Ticket) -> Completion;
         fn barrier(&self, barrier: Barrier) -> io::Result<()>;
         fn next_data(&self, offset: u64) -> io::Result<Option<u64>>;
+        fn blocks(&self, range: Range<u64>) -> Blocks;
         fn begin_write_back(&self, range: Range<u64>);
         fn reserve(&self, len: u64) -> io::Result<bool>;
         fn drop_cache(&self, range: Range<u64>);

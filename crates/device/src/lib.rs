@@ -37,7 +37,7 @@ mod tried;
 pub use buffer::AlignedBuf;
 pub use directory::{Access, DirEntry, Directory, FileIdentity, OpenFile, System, Whereabouts};
 pub use facts::{BlockDevice, DirectAlignment, Facts, FilesystemKind, WriteCache};
-pub use file::{Barrier, Completion, File, ReadSource, Ticket, Write, WriteQueue};
+pub use file::{Barrier, Blocks, Completion, File, ReadSource, Ticket, Write, WriteQueue};
 pub use forward::{ForwardDirectory, ForwardFile};
 pub use guarantee::{Assessment, Guarantee, Verdict};
 pub use layer::Layer;

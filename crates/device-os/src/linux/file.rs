@@ -1,5 +1,6 @@
 use super::direct;
 use super::error::{at, uninterrupted};
+use super::extents;
 use super::transfer::{read_all, write_all};
 use super::uring::Queue;
 use super::write_back;
@@ -7,8 +8,8 @@ use crate::checks;
 use crate::unix::directory::OpenDirectory;
 use crate::unix::file;
 use logforce_device::{
-    Access, Barrier, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket, Write,
-    WriteQueue,
+    Access, Barrier, Blocks, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket,
+    Write, WriteQueue,
 };
 use rustix::fs::{Advice, FallocateFlags, Mode, OFlags, SeekFrom, Timespec, Timestamps, UTIME_NOW};
 use rustix::io::{Errno, ReadWriteFlags};
@@ -325,6 +326,10 @@ impl File for OsFile {
             Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(Some(offset)),
             Err(e) => Err(at(e, "look for data in", &self.path)),
         }
+    }
+
+    fn blocks(&self, range: Range<u64>) -> Blocks {
+        extents::blocks(self.cached.as_fd(), range)
     }
 
     fn begin_write_back(&self, range: Range<u64>) {

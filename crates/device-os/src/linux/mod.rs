@@ -15,6 +15,7 @@ mod block;
 mod counters;
 mod direct;
 pub mod directory;
+mod extents;
 pub mod facts;
 pub mod file;
 mod filesystem;

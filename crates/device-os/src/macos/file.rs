@@ -6,7 +6,7 @@ use crate::extent::Extent;
 use crate::unix::directory::{OpenDirectory, identity_of};
 use crate::unix::file;
 use logforce_device::{
-    Access, Barrier, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket, Write,
+    Access, Barrier, Blocks, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket, Write,
 };
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -160,6 +160,15 @@ impl File for OsFile {
             .sizing(len, || self.len(), set)
             .map_err(|e| at(e, &format!("reserve {len} bytes for"), &self.path))?;
         Ok(reserved)
+    }
+
+    /// HFS+ has no holes; a file with fewer blocks than bytes is another filesystem's, or compressed.
+    fn blocks(&self, range: Range<u64>) -> Blocks {
+        match rustix::fs::fstat(&self.cached) {
+            Ok(stat) if stat.st_blocks as u64 * 512 >= range.end => Blocks::Written,
+            Ok(_) => Blocks::Missing,
+            Err(_) => Blocks::Unknown,
+        }
     }
 
     /// Nothing: macOS has no such call, and reads of the medium are not offered anyway.

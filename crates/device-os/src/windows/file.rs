@@ -9,8 +9,8 @@ use super::{control, flush, in_place, machine, path, volume};
 use crate::checks;
 use crate::extent::Extent;
 use logforce_device::{
-    Access, AlignedBuf, Barrier, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket,
-    Write,
+    Access, AlignedBuf, Barrier, Blocks, Completion, DirectAlignment, File, OpenFile, ReadSource,
+    Ticket, Write,
 };
 use std::io;
 use std::ops::Range;
@@ -296,6 +296,17 @@ impl File for OsFile {
             .map_err(|e| at(e, &format!("reserve {len} bytes for"), &self.path))?;
         // Of a compressed or sparse file the size is all that was set.
         Ok(self.in_place)
+    }
+
+    /// A file that is neither sparse nor compressed has all of its blocks, and was written up to its
+    /// valid data length. Of others, and of other filesystems than NTFS, it is unknown.
+    fn blocks(&self, range: Range<u64>) -> Blocks {
+        match self.valid_data_length().filter(|_| self.in_place) {
+            None => Blocks::Unknown,
+            Some(valid) if valid >= range.end => Blocks::Written,
+            Some(_) if self.len().is_ok_and(|len| len >= range.end) => Blocks::Reserved,
+            Some(_) => Blocks::Missing,
+        }
     }
 
     /// Nothing: Windows has no such call. Unbuffered reads ask the device in any case.

@@ -509,3 +509,41 @@ fn a_read_only_filesystem_says_so() {
         fs.remount("rw").unwrap();
     });
 }
+
+/// Blocks that were reserved, written, shared with a copy, and written again.
+#[cfg(target_os = "linux")]
+#[test]
+fn blocks_are_told_from_holes_and_shared_ones() {
+    use logforce_device::Blocks;
+    const LEN: u64 = 1 << 20;
+    on_each(
+        &[("ext4", 16), ("ext4-nojournal", 16), ("xfs", 300)],
+        |kind, fs| {
+            let dir = OsSystem::new().directory(fs.path()).unwrap();
+            let file = dir.open("a", OpenFile::CREATE).unwrap();
+            assert!(file.reserve(LEN).unwrap());
+            assert_eq!(file.blocks(0..LEN), Blocks::Reserved, "{kind}");
+            write(&*file, 0, 0, LEN as usize, false).unwrap();
+            file.barrier(Barrier::Full).unwrap();
+            assert_eq!(file.blocks(0..LEN), Blocks::Written, "{kind}");
+            assert_eq!(file.blocks(4096..8192), Blocks::Written, "{kind}");
+            assert_eq!(file.blocks(0..2 * LEN), Blocks::Missing, "{kind}");
+            let (from, to) = (fs.path().join("a"), fs.path().join("b"));
+            let cloned = std::process::Command::new("cp")
+                .arg("--reflink=always")
+                .args([&from, &to])
+                .stderr(std::process::Stdio::null())
+                .status();
+            assert_eq!(cloned.unwrap().success(), kind == "xfs");
+            if kind != "xfs" {
+                return;
+            }
+            let copy = dir.open("b", OpenFile::WRITE).unwrap();
+            assert_eq!(copy.blocks(0..LEN), Blocks::Missing);
+            write(&*copy, 4096, 0, LEN as usize - 4096, false).unwrap();
+            copy.barrier(Barrier::Full).unwrap();
+            assert_eq!(copy.blocks(4096..LEN), Blocks::Written);
+            assert_eq!(copy.blocks(0..LEN), Blocks::Missing);
+        },
+    );
+}

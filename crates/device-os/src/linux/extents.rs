@@ -1,0 +1,178 @@
+//! `FIEMAP`: which blocks of a file were written.
+
+#![allow(unsafe_code)]
+
+use super::error::uninterrupted;
+use logforce_device::Blocks;
+use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+
+/// The flags of an extent that a write overwrites in place (`linux/fiemap.h`): last of the file, and
+/// made of several of the filesystem's.
+const HARMLESS: u32 = 0x1 | 0x1000;
+/// Allocated, and never written.
+const UNWRITTEN: u32 = 0x800;
+/// Extents that one call returns.
+const AT_ONCE: usize = 64;
+
+const FIEMAP: Opcode = opcode::read_write::<Question>(b'f', 11);
+
+/// `struct fiemap` without its extents.
+#[repr(C)]
+#[derive(Default)]
+struct Question {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped: u32,
+    count: u32,
+    reserved: u32,
+}
+
+/// `struct fiemap_extent`.
+#[repr(C)]
+#[derive(Default, Clone, Copy)]
+struct Extent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved64: [u64; 2],
+    flags: u32,
+    reserved: [u32; 3],
+}
+
+#[repr(C)]
+struct Map {
+    question: Question,
+    extents: [Extent; AT_ONCE],
+}
+
+/// What writes to the range meet. Bytes of the cache that have no blocks yet are missing ones.
+pub fn blocks(file: BorrowedFd<'_>, range: Range<u64>) -> Blocks {
+    let (mut at, mut worst) = (range.start, Blocks::Written);
+    while at < range.end {
+        let mut map = Map {
+            question: Question {
+                start: at,
+                length: range.end - at,
+                count: AT_ONCE as u32,
+                ..Question::default()
+            },
+            extents: [Extent::default(); AT_ONCE],
+        };
+        // SAFETY: the kernel reads `question` and writes at most `count` extents behind it, and there
+        // are as many; `Map` is laid out as `struct fiemap` with its array.
+        let answer =
+            uninterrupted(|| unsafe { ioctl(file, Updater::<{ FIEMAP }, Map>::new(&mut map)) });
+        if answer.is_err() {
+            return Blocks::Unknown;
+        }
+        let mapped = (map.question.mapped as usize).min(AT_ONCE);
+        match covered(&map.extents[..mapped], at) {
+            // A hole, or an answer that says nothing more.
+            (end, _) if end <= at => return Blocks::Missing,
+            (_, Blocks::Missing) => return Blocks::Missing,
+            (end, Blocks::Reserved) => (at, worst) = (end, Blocks::Reserved),
+            (end, _) => at = end,
+        }
+    }
+    worst
+}
+
+/// How far extents without a hole reach from `at` on, and the worst of them.
+fn covered(extents: &[Extent], mut at: u64) -> (u64, Blocks) {
+    let mut worst = Blocks::Written;
+    for extent in extents {
+        if extent.logical > at {
+            return (at, Blocks::Missing);
+        }
+        if extent.flags & !(HARMLESS | UNWRITTEN) != 0 {
+            // Shared, compressed, encrypted, within metadata, or not allocated yet.
+            return (at, Blocks::Missing);
+        }
+        if extent.flags & UNWRITTEN != 0 {
+            worst = Blocks::Reserved;
+        }
+        at = at.max(extent.logical.saturating_add(extent.length));
+    }
+    (at, worst)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Seek, SeekFrom, Write};
+    use std::os::fd::AsFd;
+
+    const LEN: u64 = 1 << 20;
+
+    fn extent(logical: u64, length: u64, flags: u32) -> Extent {
+        Extent {
+            logical,
+            length,
+            flags,
+            ..Extent::default()
+        }
+    }
+
+    #[test]
+    fn holes_and_flags() {
+        let whole = [extent(0, 10, 0), extent(10, 10, HARMLESS)];
+        assert_eq!(covered(&whole, 5), (20, Blocks::Written));
+        assert_eq!(
+            covered(&[extent(0, 10, 0), extent(12, 8, 0)], 0).1,
+            Blocks::Missing
+        );
+        assert_eq!(covered(&[extent(4, 8, 0)], 0), (0, Blocks::Missing));
+        assert_eq!(
+            covered(&[extent(0, 8, UNWRITTEN)], 0),
+            (8, Blocks::Reserved)
+        );
+        // Unknown, delayed, encoded, encrypted, inline, tail, shared.
+        for flag in [0x2, 0x4, 0x8, 0x80, 0x100, 0x200, 0x400, 0x2000] {
+            assert_eq!(
+                covered(&[extent(0, 8, flag)], 0).1,
+                Blocks::Missing,
+                "{flag:#x}"
+            );
+        }
+        assert_eq!(
+            covered(&[extent(u64::MAX - 1, 8, 0)], u64::MAX - 1).0,
+            u64::MAX
+        );
+    }
+
+    #[test]
+    fn a_file_reserved_filled_and_punched() {
+        let mut file = tempfile::tempfile().unwrap();
+        let all = rustix::fs::FallocateFlags::empty();
+        if rustix::fs::fallocate(&file, all, 0, LEN).is_err() {
+            println!("SKIPPED: no fallocate here");
+            return;
+        }
+        let ask = |file: &std::fs::File, range| blocks(file.as_fd(), range);
+        let reserved = ask(&file, 0..LEN);
+        if reserved == Blocks::Unknown {
+            println!("SKIPPED: no FIEMAP here");
+            return;
+        }
+        assert_eq!(reserved, Blocks::Reserved);
+        file.seek(SeekFrom::Start(0)).unwrap();
+        file.write_all(&vec![0; LEN as usize / 2]).unwrap();
+        file.sync_all().unwrap();
+        if ask(&file, 0..LEN / 2) == Blocks::Missing {
+            println!("SKIPPED: a filesystem that compresses or shares");
+            return;
+        }
+        assert_eq!(ask(&file, 0..LEN / 2), Blocks::Written);
+        assert_eq!(ask(&file, 0..LEN), Blocks::Reserved);
+        assert_eq!(ask(&file, 0..2 * LEN), Blocks::Missing, "behind its end");
+        use rustix::fs::FallocateFlags as F;
+        let hole = F::PUNCH_HOLE | F::KEEP_SIZE;
+        rustix::fs::fallocate(&file, hole, 65536, 65536).unwrap();
+        assert_eq!(ask(&file, 0..65536), Blocks::Written);
+        assert_eq!(ask(&file, 0..LEN), Blocks::Missing);
+        assert_eq!(ask(&file, 131072..LEN), Blocks::Reserved);
+    }
+}
