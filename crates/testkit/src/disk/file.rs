@@ -9,7 +9,9 @@ use super::queue::SimQueue;
 use super::sector_faults::SectorFault;
 use super::state::InFlight;
 use logforce_device::sync::AtomicU32;
-use logforce_device::{Barrier, Completion, File, ReadSource, Ticket, Write, WriteQueue, failure};
+use logforce_device::{
+    Barrier, Blocks, Completion, File, ReadSource, Ticket, Write, WriteQueue, failure,
+};
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
@@ -323,6 +325,14 @@ impl File for SimFile {
         match how {
             Some(how) if !how.is_short() => Err(how.error()),
             _ => Ok(s.inodes[&self.inode].next_data(offset)),
+        }
+    }
+
+    fn blocks(&self, range: Range<u64>) -> Blocks {
+        let s = self.at.disk.lock();
+        match s.options.tells_blocks && s.boot == self.at.boot && !s.cut {
+            true => s.inodes[&self.inode].blocks_in(range),
+            false => Blocks::Unknown,
         }
     }
 

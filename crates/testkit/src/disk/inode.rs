@@ -5,6 +5,7 @@ use super::counts::FaultCounts;
 use super::options::Rules;
 use super::sector_faults::Overlay;
 use crate::Rng;
+use logforce_device::Blocks;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -130,6 +131,38 @@ impl Inode {
         ];
         let found = first_of.into_iter().flatten().min()? * self.sector;
         Some(found.max(offset)).filter(|at| *at < self.size)
+    }
+
+    /// What a write to a range of bytes meets.
+    pub fn blocks_in(&self, range: Range<u64>) -> Blocks {
+        let sectors = self.sectors(range);
+        // Not what a failed barrier has left in the cache alone.
+        let is_dirty = |n: &u64| self.cache.get(n).is_some_and(|c| !c.dirty.is_empty());
+        let is_written =
+            |n: &u64| self.stable.contains_key(n) || self.device.contains_key(n) || is_dirty(n);
+        if self.unallocated(sectors.clone()) > 0 {
+            Blocks::Missing
+        } else if sectors.clone().all(|n| is_written(&n)) {
+            Blocks::Written
+        } else {
+            Blocks::Reserved
+        }
+    }
+
+    /// What a copy of the file that leaves zeroes out would be: durable, and without blocks for them.
+    pub fn copy_sparsely(&mut self) {
+        self.write_back_all(Rules {
+            in_place: true,
+            cache_through: false,
+            lie: false,
+        });
+        self.commit_all();
+        self.commit_size();
+        self.cache.clear();
+        self.before.clear();
+        self.stable.retain(|_, data| data.iter().any(|b| *b != 0));
+        self.reserved = 0;
+        self.allocated = self.stable.keys().copied().collect();
     }
 
     /// The sectors that a range of bytes touches.

@@ -310,6 +310,18 @@ impl SimDisk {
         s.note(|| format!("-- the test puts {name}, {} bytes", bytes.len()));
     }
 
+    /// Turns the files of a directory, which none has open, into copies of themselves that leave zeroes
+    /// out, durable, as a restored backup may be (`cp --sparse=always`).
+    pub fn copy_sparsely(&self, dir: impl AsRef<Path>) {
+        let mut s = self.lock();
+        s.note(|| "-- the test restores the files sparsely".to_owned());
+        let names = s.directories.get(dir.as_ref());
+        let ids: Vec<u64> = names.map_or_else(Vec::new, |d| d.now.values().copied().collect());
+        for id in ids {
+            s.inode(id).copy_sparsely();
+        }
+    }
+
     /// Gives a file a second name, durably, as the repair of a filesystem may leave it. Returns whether
     /// it was there.
     pub fn link_file(&self, dir: impl AsRef<Path>, name: &str, second: &str) -> bool {

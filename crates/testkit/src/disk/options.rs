@@ -29,6 +29,8 @@ pub struct SimOptions {
     pub in_place: bool,
     /// Whether blocks can be reserved, where it overwrites in place.
     pub reserves: bool,
+    /// Whether the filesystem says which blocks of a file were written.
+    pub tells_blocks: bool,
     /// Whether the device's cache is volatile. [`WriteCache::Unknown`] behaves like `Back`.
     pub write_cache: WriteCache,
     /// Room for file data in bytes; `None` is as much as is wanted.
@@ -62,6 +64,7 @@ impl Default for SimOptions {
             medium_reads: true,
             in_place: true,
             reserves: true,
+            tells_blocks: true,
             write_cache: WriteCache::Back,
             capacity: None,
             isolate_flush: true,
