@@ -73,12 +73,13 @@ pub const SIMULATION: &[KnownBug] = &[
         "first-write-overstated",
         "1, 6: what is written to blocks that were never written is said to survive a crash of the system",
     )
-    .found_by(1174),
+    .found_by(1348),
     bug(
         "unwritten-by-any-method",
         "1: a method without a force goes on in a segment that was only reserved",
     )
     .found_by(38),
+    bug("holes-believed", "1, 6: holes of a copied segment count as written").found_by(21),
     bug(
         "stamp-of-a-weak-method",
         "3: a stamp says more than is durable",

@@ -175,6 +175,7 @@ impl Engine {
             direct: self.config.force.plan.direct,
             fill: false,
             needs_blocks: self.config.filling.begins(),
+            needs_written: self.config.force.needs_written(),
             stop: Some(&self.stop),
             pace: &pace,
             runtime: self.runtime(),

@@ -38,3 +38,10 @@ pub(crate) struct ForceConfig {
     /// The same where it was the first to be written to its blocks.
     pub(crate) first_written: Guarantee,
 }
+
+impl ForceConfig {
+    /// Whether a write that no force follows is worth more on blocks that were written before.
+    pub(crate) fn needs_written(&self) -> bool {
+        self.first_written != self.written
+    }
+}

@@ -135,7 +135,7 @@ impl Engine {
     /// durable counts, since recovery ends the log before the first that is lost.
     fn guarantee_written(&self, end: Lsn) -> Guarantee {
         let force = &self.config.force;
-        if force.first_written == force.written {
+        if !force.needs_written() {
             return force.written;
         }
         let unforced = self.durable()..end;

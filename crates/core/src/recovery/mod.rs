@@ -12,6 +12,7 @@ mod listing;
 pub(crate) mod lock_wait;
 mod opening;
 mod preflight;
+mod prepared;
 mod reconcile;
 mod tail;
 
@@ -276,10 +277,13 @@ impl Opening {
     }
 
     /// Syncs what the scan has read before anything depends on it: it may be only in the system's
-    /// cache, written by a process that crashed before its barrier.
+    /// cache, written by a process that crashed before its barrier. And what is written next: that its
+    /// blocks were written may be only in the cache, too, of a file that was copied just now.
     fn sync_recovered(&self, found: &Scanned) -> Result<()> {
+        let tail = found.end.state.at;
         for segment in found.segments.all() {
-            if found.end.read.contains(&segment.header.start) {
+            let is_next = segment.header.end() > tail && self.filling.begins();
+            if is_next || found.end.read.contains(&segment.header.start) {
                 let synced = barrier(&*segment.file()?, Barrier::Full, Why::RecoveredTail);
                 synced.map_err(Error::io("sync", segment.path()))?;
             }
@@ -376,23 +380,28 @@ impl Opening {
         let last_void = end.state.last_void.unwrap_or(Lsn::ORIGIN);
         // A device with larger blocks: no write may share a physical block with acknowledged records.
         let is_finer = |s: &Arc<Segment>| s.header.write_unit < self.unit;
-        // An opening with another method reserved it: by this one, the first write to a block is lost
-        // in a crash that an overwrite survives.
-        let fills = self.filling == Filling::Always && !planted!("unwritten-by-any-method");
-        let is_unfit = |s: &Arc<Segment>| is_finer(s) || fills && s.header.unwritten;
-        let has_unfit_segments = segments.containing(tail).as_ref().is_some_and(is_unfit)
-            || segments.above(tail).iter().any(is_unfit);
+        let has_finer = segments.containing(tail).as_ref().is_some_and(is_finer)
+            || segments.above(tail).iter().any(is_finer);
         let at_end = tail >= control.prepared_end;
+        let builder = self.builder(control.log_id, epoch);
         // A new segment after damage, too: no LSN that may have been read is used again.
-        let fresh = end.lost.is_some() || has_unfit_segments || at_end;
+        let fresh = end.lost.is_some()
+            || has_finer
+            || at_end
+            || !self.check_prepared(&builder, &segments, tail)?;
         let segment = if fresh {
             let wanted = self.sizes.next(segments.bytes(), 0, self.runtime.now());
             let spare = self.sizes.take_spare(&mut spares, wanted);
             let len = spare.as_ref().map_or(wanted, |s| s.len);
-            let segment = self
-                .builder(control.log_id, epoch)
-                .make(control.prepared_end, len, self.unit, spare.as_ref())
-                .map_err(|e| self.no_space(e))?;
+            let at = control.prepared_end;
+            let made = match builder.make(at, len, self.unit, spare.as_ref()) {
+                // On a full disk a log must open, since only an open one can be truncated.
+                Err(e) if e.is_full() && len > self.sizes.first => {
+                    builder.make(at, self.sizes.first, self.unit, None)
+                }
+                made => made,
+            };
+            let segment = made.map_err(|e| self.no_space(e))?;
             let prepared_end = segment.header.end();
             segments.insert(segment.clone());
             let first = segment.header.first_batch();

@@ -32,6 +32,7 @@ impl Opening {
             direct: self.chosen.force.plan.direct,
             fill: self.filling.begins(),
             needs_blocks: self.filling.begins(),
+            needs_written: self.chosen.force.needs_written(),
             stop: None,
             pace: &|_| Fill::GoesOn,
             runtime: &*self.runtime,

@@ -7,8 +7,9 @@ use crate::storage::given_up::set_aside;
 use crate::storage::segment::Segment;
 use crate::storage::writes::write_part;
 use logforce_device::sync::AtomicBool;
-use logforce_device::{Access, AlignedBuf, Barrier, Directory, File, OpenFile, Runtime};
-use logforce_format::{Epoch, LogId, Lsn, SegmentHeader};
+use logforce_device::{Access, AlignedBuf, Barrier, Blocks, Directory, File, OpenFile, Runtime};
+use logforce_format::{Epoch, LogId, Lsn, SegmentHeader, planted};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
@@ -36,6 +37,8 @@ pub(crate) struct SegmentBuilder<'a> {
     /// Fill in any case where the filesystem does not reserve blocks (an ext4 without extents): a commit
     /// that finds the disk full fails the log.
     pub(crate) needs_blocks: bool,
+    /// A write that no force follows is worth more on blocks that were written before.
+    pub(crate) needs_written: bool,
     /// Stops it early.
     pub(crate) stop: Option<&'a AtomicBool>,
     /// Called after each write of a fill; may pause.
@@ -76,6 +79,8 @@ struct Blank {
     file: Arc<dyn File>,
     /// Blocks of it may never have been written.
     unwritten: bool,
+    /// Blocks were allocated or written for the first time now.
+    changed: bool,
 }
 
 /// A spare file, ready for reuse.
@@ -121,7 +126,7 @@ pub(crate) fn retire(
                     len: segment.header.len,
                     // Although the log went on behind it: one that ends at damage goes on in another
                     // segment, and leaves the rest of this one as it was.
-                    unwritten: segment.header.unwritten,
+                    unwritten: segment.is_unwritten(),
                 }));
             }
             // A full disk may lack space even for another name: removes the file then.
@@ -181,7 +186,11 @@ impl SegmentBuilder<'_> {
             Some(spare) => self.take(spare, unit),
             None => self.create(&from, len, unit),
         };
-        let Blank { file, unwritten } = blank.inspect_err(|_| {
+        let Blank {
+            file,
+            unwritten,
+            changed,
+        } = blank.inspect_err(|_| {
             let _ = self.dir.remove(&from);
         })?;
         let header = SegmentHeader {
@@ -202,9 +211,12 @@ impl SegmentBuilder<'_> {
             // changes. The control file lists the segment only after it, so a crash before leaves a
             // file on which nothing depends.
             .and_then(|_| {
-                let is_new = spare.is_none_or(|spare| spare.unwritten);
-                let changed = if is_new { Barrier::Full } else { Barrier::Data };
-                let synced = barrier(&*file, changed, Why::NewSegment);
+                let how = if changed {
+                    Barrier::Full
+                } else {
+                    Barrier::Data
+                };
+                let synced = barrier(&*file, how, Why::NewSegment);
                 synced.map_err(Error::io("sync", &path))
             });
         if let Err(e) = made {
@@ -235,8 +247,37 @@ impl SegmentBuilder<'_> {
         };
         let opened = self.dir.open(&spare.name, how);
         let file = opened.map_err(Error::io("open for writing", &path))?;
-        let unwritten = spare.unwritten && !self.fill(&*file, &path, spare.len, unit, false)?;
-        Ok(Blank { file, unwritten })
+        let blocks = match self.needs_blocks {
+            true => self.blocks(&*file, 0..spare.len, spare.unwritten),
+            // Nothing is filled, and nothing depends on it.
+            false => Blocks::Reserved,
+        };
+        let changed = blocks != Blocks::Written;
+        let must = blocks == Blocks::Missing;
+        let unwritten = changed && !self.fill(&*file, &path, 0..spare.len, unit, must)?;
+        Ok(Blank {
+            file,
+            unwritten,
+            changed,
+        })
+    }
+
+    /// What writes to a range of a file meet that was prepared before, when `unwritten` or not. The
+    /// file may be a copy that lacks blocks of zeroes: a commit there is lost in a crash that it is
+    /// said to survive. Where the system does not say, only what needs no more is believed.
+    pub(crate) fn blocks(&self, file: &dyn File, range: Range<u64>, unwritten: bool) -> Blocks {
+        let prepared = match unwritten {
+            true => Blocks::Reserved,
+            false => Blocks::Written,
+        };
+        if planted!("holes-believed") {
+            return prepared;
+        }
+        match file.blocks(range) {
+            Blocks::Unknown if self.needs_written => Blocks::Missing,
+            Blocks::Unknown => prepared,
+            known => known,
+        }
     }
 
     fn create(&self, name: &str, len: u64, unit: u32) -> Result<Blank> {
@@ -257,19 +298,31 @@ impl SegmentBuilder<'_> {
             .reserve(len)
             .map_err(Error::io("reserve space in", &path))?;
         let must = self.needs_blocks && !is_reserved;
-        let unwritten = !self.fill(&*file, &path, len, unit, must)?;
-        Ok(Blank { file, unwritten })
+        let unwritten = !self.fill(&*file, &path, 0..len, unit, must)?;
+        Ok(Blank {
+            file,
+            unwritten,
+            changed: true,
+        })
     }
 
-    /// Fills the file with zeroes to its end, if that is wanted or a `must`. Returns whether it did.
-    fn fill(&self, file: &dyn File, path: &Path, len: u64, unit: u32, must: bool) -> Result<bool> {
+    /// Fills the range with zeroes, if that is wanted or a `must`. Returns whether it did.
+    pub(crate) fn fill(
+        &self,
+        file: &dyn File,
+        path: &Path,
+        range: Range<u64>,
+        unit: u32,
+        must: bool,
+    ) -> Result<bool> {
         if !self.fill && !must {
             return Ok(false);
         }
         // No write-through: one barrier at the end costs a fraction of many.
-        let (mut at, mut chunk) = (0, FILL_CHUNK);
+        let Range { start, end: len } = range;
+        let (mut at, mut chunk) = (start, FILL_CHUNK);
         let mut buf = AlignedBuf::zeroed(
-            (FILL_CHUNK_IN_HASTE as u64).min(len) as usize,
+            (FILL_CHUNK_IN_HASTE as u64).min(len - start) as usize,
             (unit as usize).max(4096),
         );
         while at < len {

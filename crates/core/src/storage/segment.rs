@@ -4,11 +4,12 @@ use crate::environment::open_logs::OpenFiles;
 use crate::error::{Error, Result};
 use crate::storage::directory::directory_displaced;
 use crate::storage::reads::{Lost, ReadResult};
-use logforce_device::sync::{Mutex, MutexGuard};
+use logforce_device::sync::{AtomicBool, Mutex, MutexGuard};
 use logforce_device::{Access, Directory, File, OpenFile};
 use logforce_format::{Lsn, SegmentHeader};
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 /// Distance between the entries of a segment's index, bytes.
@@ -17,6 +18,8 @@ const INDEX_STEP: u64 = 64 << 10;
 /// A file that holds a part of the log.
 pub(crate) struct Segment {
     pub(crate) header: SegmentHeader,
+    /// Blocks that are yet to be used may never have been written.
+    unwritten: AtomicBool,
     dir: Arc<dyn Directory>,
     state: Mutex<SegmentState>,
 }
@@ -43,9 +46,20 @@ impl Segment {
         };
         Segment {
             header,
+            unwritten: header.unwritten.into(),
             dir,
             state: Mutex::new(state),
         }
+    }
+
+    /// Whether blocks that are yet to be used may never have been written: by the header, until an
+    /// opening has looked.
+    pub(crate) fn is_unwritten(&self) -> bool {
+        self.unwritten.load(Acquire)
+    }
+
+    pub(crate) fn set_unwritten(&self, unwritten: bool) {
+        self.unwritten.store(unwritten, Release);
     }
 
     fn state(&self) -> MutexGuard<'_, SegmentState> {

@@ -80,13 +80,13 @@ impl Segments {
         (last.header.end() > header.start).then(|| last.clone())
     }
 
-    /// Whether a segment in this range was only reserved when it was prepared.
+    /// Whether a segment in this range has blocks that may never have been written.
     pub(crate) fn has_unwritten(&self, range: Range<Lsn>) -> bool {
         let below = self.by_start.range(..range.end);
         below
             .rev()
             .take_while(|(_, s)| s.header.end() > range.start)
-            .any(|(_, s)| s.header.unwritten)
+            .any(|(_, s)| s.is_unwritten())
     }
 
     /// All segments, in order.

@@ -2,7 +2,10 @@
 
 use crate::common::*;
 use logforce::{Error, ErrorKind, Guarantee, Method, Options};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::Command;
 use tempfile::TempDir;
 
 fn opened(dir: &Path, options: Options) -> logforce::Result<logforce::Log> {
@@ -232,4 +235,52 @@ fn what_the_facts_say_can_be_passed_on() {
     assert_eq!(told.cache.is_some(), facts.device.is_some());
     assert!(told.direct.is_none_or(|d| d.offset.is_power_of_two()));
     assert!(told.weakest <= Guarantee::PowerLoss);
+}
+
+/// Restored by a copy that leaves zeroes out, or whose blocks belong to the original as well: no commit is
+/// the first to be written to its blocks.
+#[test]
+fn a_copy_is_made_whole_before_it_is_written_to() {
+    for (kind, mib, how) in [
+        ("ext4", 32, "--sparse=always"),
+        ("ext4-nojournal", 32, "--sparse=always"),
+        ("xfs", 300, "--sparse=always"),
+        ("xfs", 300, "--reflink=always"),
+    ] {
+        let home = temp();
+        let Some(fs) = loop_fs(kind, mib, &home) else {
+            continue;
+        };
+        let (dir, copy) = (fs.path().join("log"), fs.path().join("copy"));
+        let direct = || options().method(Method::Direct);
+        let log = logforce::create_new(&dir, direct()).unwrap();
+        for n in 0..3 {
+            log.commit(&record(n, 9000)).unwrap();
+        }
+        log.close().unwrap();
+        let copied = Command::new("cp")
+            .args(["-a", how])
+            .args([&dir, &copy])
+            .status();
+        assert!(copied.unwrap().success(), "{kind}: cp {how}");
+        let segment = copy.join("0000000000000000.seg");
+        let blocks = || std::fs::metadata(&segment).unwrap().blocks() * 512;
+        // xfs counts blocks that it has allocated ahead.
+        assert!(kind == "xfs" || blocks() < SEGMENT, "{kind}");
+        let free = || {
+            let _ = rustix::fs::syncfs(File::open(fs.path()).unwrap());
+            let found = rustix::fs::statvfs(fs.path()).unwrap();
+            found.f_bfree * found.f_frsize
+        };
+        let before = free();
+        let log = logforce::open_existing(&copy, direct()).unwrap();
+        // All but what lies before the end of the log.
+        let most = SEGMENT - (64 << 10);
+        assert!(blocks() >= most, "{kind} {how}: {} bytes", blocks());
+        let shared = how.contains("reflink");
+        assert!(!shared || before - free() >= most / 2, "{kind} {how}");
+        log.commit(&record(3, 9000)).unwrap();
+        assert_eq!(log.read_from(log.front_lsn()).unwrap().count(), 4);
+        log.close().unwrap();
+    }
 }

@@ -19,6 +19,8 @@ pub struct Coverage {
     pub crashes: u64,
     /// Crashes inside an opening, before it returned.
     pub crashes_in_recovery: u64,
+    /// Restored copies without the zeroes.
+    pub sparse_copies: u64,
     /// Openings while calls failed for a while,
     pub openings_amid_failing_calls: u64,
     /// and those of them that succeeded.
@@ -82,6 +84,7 @@ impl Coverage {
             (&mut self.power_cuts, other.power_cuts),
             (&mut self.crashes, other.crashes),
             (&mut self.crashes_in_recovery, other.crashes_in_recovery),
+            (&mut self.sparse_copies, other.sparse_copies),
             (
                 &mut self.openings_amid_failing_calls,
                 other.openings_amid_failing_calls,
@@ -146,6 +149,7 @@ impl fmt::Display for Coverage {
             ("power cuts", self.power_cuts),
             ("crashes of system or process", self.crashes),
             ("crashes inside an opening", self.crashes_in_recovery),
+            ("restored as sparse copies", self.sparse_copies),
             (
                 "openings while calls failed",
                 self.openings_amid_failing_calls,

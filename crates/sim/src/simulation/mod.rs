@@ -6,7 +6,7 @@ mod coverage;
 
 pub use coverage::Coverage;
 
-use crate::model::lock;
+use crate::model::{PATH, lock};
 use crate::workload::{
     Step, World, amounts_to, forget_reports, is_quiet, random_failing_calls, random_steps,
 };
@@ -108,6 +108,8 @@ struct Simulation {
     coverage: Coverage,
     /// Draws what logs share.
     sharing_rng: Rng,
+    /// Draws when the log is restored by a copy. Separate, for the same reason.
+    copying_rng: Rng,
     /// The device was made to panic.
     panics: bool,
     /// The size of the largest segments that the run had.
@@ -120,7 +122,9 @@ struct Simulation {
 /// If an invariant does not hold, with what was seen.
 pub fn run(seed: u64) -> Coverage {
     let mut rng = Rng::new(seed);
+    let mut copying_rng = Rng::new(seed ^ 0xc0b1_e5);
     let disk = SimOptions {
+        tells_blocks: !copying_rng.one_in(4),
         // A batch of thousands of runs never prints these lines, and they would cost as much time as
         // the run itself.
         log_lines: if is_quiet() { 0 } else { 400 },
@@ -133,6 +137,7 @@ pub fn run(seed: u64) -> Coverage {
         failing_rng: Rng::new(seed ^ 0x7b0b_13e5),
         coverage: Coverage::default(),
         sharing_rng: Rng::new(seed ^ 0x51a2_ed00),
+        copying_rng,
         panics: false,
         largest_segment,
     };
@@ -160,6 +165,10 @@ pub fn run(seed: u64) -> Coverage {
             } else {
                 run.world.restore(&image);
             }
+        }
+        if failure != Failure::Process && run.copying_rng.one_in(4) {
+            run.world.disk.copy_sparsely(PATH);
+            run.coverage.sparse_copies += 1;
         }
         run.recover(boot, failure);
         // What has panicked so far was meant to.

@@ -29,6 +29,7 @@ mod remote;
 mod remote_cases;
 mod runs;
 mod salvaged;
+mod sparse;
 mod stale_headers;
 mod stats;
 mod unannounced;

@@ -1,0 +1,75 @@
+//! Space that earlier openings prepared: what the filesystem has of it now.
+//!
+//! A segment's header says how it was prepared. A copy of the log may have left the zeroes out, or
+//! share its blocks with the original (`cp --sparse`, `cp --reflink`, `fallocate -d`).
+
+use crate::error::{Error, Result};
+use crate::recovery::opening::Opening;
+use crate::storage::builder::SegmentBuilder;
+use crate::storage::durability::{Why, barrier};
+use crate::storage::filling::Filling;
+use crate::storage::segment::Segment;
+use crate::storage::segments::Segments;
+use logforce_device::{Access, Barrier, Blocks, OpenFile};
+use logforce_format::{Lsn, planted};
+use std::ops::Range;
+use std::sync::Arc;
+
+impl Opening {
+    /// Makes the prepared space from `tail` on fit for commits. Returns whether it is: not if the disk
+    /// lacks space for what is missing.
+    pub(super) fn check_prepared(
+        &self,
+        builder: &SegmentBuilder<'_>,
+        segments: &Segments,
+        tail: Lsn,
+    ) -> Result<bool> {
+        if self.filling == Filling::Never {
+            return Ok(true);
+        }
+        for segment in segments
+            .containing(tail)
+            .into_iter()
+            .chain(segments.above(tail))
+        {
+            let from = segment.offset(tail.max(segment.header.first_batch()));
+            match self.check_segment(builder, &segment, from..segment.header.len) {
+                Err(e) if e.is_full() => return Ok(false),
+                other => other?,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes zeroes to the range where a commit would change more than its own bytes. Behind the end of
+    /// the log nothing is needed, and a crash in between leaves the same end.
+    fn check_segment(
+        &self,
+        builder: &SegmentBuilder<'_>,
+        segment: &Arc<Segment>,
+        range: Range<u64>,
+    ) -> Result<()> {
+        let blocks = builder.blocks(&*segment.file()?, range.clone(), segment.header.unwritten);
+        let fills = match blocks {
+            Blocks::Written => false,
+            // By this method the first write to a block is lost in a crash that an overwrite survives.
+            Blocks::Reserved => {
+                self.filling == Filling::Always && !planted!("unwritten-by-any-method")
+            }
+            Blocks::Missing | Blocks::Unknown => true,
+        };
+        if fills {
+            let (name, path) = (segment.name(), segment.path());
+            let how = OpenFile {
+                access: Access::Write,
+                direct: builder.direct,
+            };
+            let file = self.dir.open(&name, how);
+            let file = file.map_err(Error::io("open for writing", &path))?;
+            builder.fill(&*file, &path, range, segment.header.write_unit, true)?;
+            barrier(&*file, Barrier::Full, Why::NewSegment).map_err(Error::io("sync", path))?;
+        }
+        segment.set_unwritten(blocks == Blocks::Reserved && !fills);
+        Ok(())
+    }
+}
