@@ -289,6 +289,9 @@ impl Recovery<'_> {
                     before: None,
                 },
                 PageChange::Ranges(ranges) => {
+                    if *page >= redo.resize.drop_from {
+                        return Err(self.without_image(*page, start));
+                    }
                     let mut bytes = self.current(*page, start)?.to_vec();
                     put_ranges(&mut bytes, ranges);
                     Change::Write {
@@ -322,11 +325,13 @@ impl Recovery<'_> {
                 bytes: Bytes::Log(redo),
                 ..
             }) => self.rebuild(page, redo),
-            _ => Err(self.damaged(
-                at,
-                format!("it changes parts of page {page}, of which the log holds no image"),
-            )),
+            _ => Err(self.without_image(page, at)),
         }
+    }
+
+    fn without_image(&self, page: u64, at: Lsn) -> Error {
+        let found = format!("it changes parts of page {page}, of which the log holds no image");
+        self.damaged(at, found)
     }
 
     fn rebuild(&self, page: u64, redo: &[Lsn]) -> Result<Image> {

@@ -189,7 +189,11 @@ impl State {
             // Redo begins with this generation: of what it holds ranges, it must have the image.
             let is_of_this = chain.generation == generation;
             let is_of_this = planted!("range-without-image", true, else is_of_this);
+            // The record drops the page first: what it held is no base for ranges.
+            let is_dropped = *page >= changes.resize.drop_from;
+            let is_dropped = planted!("range-over-drop", false, else is_dropped);
             let has_image = is_of_this
+                && !is_dropped
                 && chain
                     .last()
                     .is_some_and(|last| (1..LONGEST_REDO).contains(&last.redo.len()));

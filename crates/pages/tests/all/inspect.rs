@@ -74,6 +74,34 @@ fn work(file: &PageFile, rng: &mut Rng, count: u64) {
     }
 }
 
+/// A transaction that drops a page and writes to it logs it as a whole: ranges on what the page held
+/// before would be ranges on a page of which the log holds no image.
+#[test]
+fn a_page_that_is_dropped_and_changed_by_one_commit_is_whole_in_the_log() {
+    let disk = disk(1);
+    SimRuntime::run(1, |rt| {
+        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+        let mut txn = file.begin().unwrap();
+        // Little enough that the difference would be ranges.
+        (0..9).for_each(|n| txn.page_mut(n).unwrap()[3] = 3);
+        txn.commit().unwrap();
+        let mut txn = file.begin().unwrap();
+        txn.set_page_count(5).unwrap();
+        txn.page_mut(5).unwrap()[7] = 7;
+        txn.commit().unwrap();
+        file.close().unwrap();
+        let inspector = inspect(rt, &disk).unwrap();
+        let (report, seen) = look(&inspector);
+        assert_eq!((seen.damages, report.page_count), (vec![], 6));
+        let mut expected = vec![0; PAGE];
+        expected[7] = 7;
+        assert!(inspector.page(5).unwrap().bytes.unwrap() == expected);
+        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+        assert!(file.snapshot().unwrap().page(5).unwrap()[..] == expected);
+        file.close().unwrap();
+    });
+}
+
 #[test]
 fn it_shows_what_an_opening_shows_after_any_crash() {
     let (mut redone, mut in_log, mut closed) = (0, 0, 0);
