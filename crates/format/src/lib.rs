@@ -53,18 +53,19 @@ pub use meta::{
 };
 pub use page_file::{
     CopyOnWriteRoot, LoggedState, MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MAX_PAGE_SIZE, MAX_PAGES,
-    MIN_PAGE_SIZE, MapEntry, MapReject, MapSector, PAGE_DATA_OFFSET, PAGE_HEADER_LEN,
-    PAGE_HEADER_OFFSETS, PageChange, PageFileHeader, PageFileId, PageFileKind, PageHeaderReject,
-    REDO_HEADER_LEN, Redo, RedoRecord, RedoReject, RedoWriter, Resize, TABLE_ENTRY_LEN, TableEntry,
-    TableReject, check_table_node, fan_out, newest_page_header, page_crc, place_crc, place_offset,
-    set_table_entry, table_depth, table_entries, table_entry, table_index,
+    MIN_PAGE_SIZE, MapEntry, MapReject, MapSector, PAGE_DATA_OFFSET, PAGE_FORMAT_VERSION,
+    PAGE_HEADER_LEN, PAGE_HEADER_OFFSETS, PageChange, PageFileHeader, PageFileId, PageFileKind,
+    PageHeaderReject, REDO_HEADER_LEN, Redo, RedoRecord, RedoReject, RedoWriter, Resize,
+    TABLE_ENTRY_LEN, TableEntry, TableReject, check_table_node, fan_out, newest_page_header,
+    page_crc, place_crc, place_offset, set_table_entry, table_depth, table_entries, table_entry,
+    table_index,
 };
 pub use segment::{
     MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, MIN_WRITE_UNIT, SEGMENT_HEADER_LEN,
     SegmentHeader, SegmentReject,
 };
 
-/// Version of the format that this crate writes, and the only one it reads.
+/// Version of a log's format that this crate writes, and the only one it reads.
 pub const FORMAT_VERSION: u16 = 1;
 
 /// The largest record, in bytes; also the largest sum of an atomic append, frame headers included.

@@ -54,7 +54,7 @@ pub enum Error {
         why: String,
     },
     /// Written by a newer version of Logforce.
-    #[error("{} has format version {version}, this program reads version {}: use a newer one", path.display(), logforce_format::FORMAT_VERSION)]
+    #[error("{} has format version {version}, this program reads version {}: use a newer one", path.display(), logforce_format::PAGE_FORMAT_VERSION)]
     NewerFormat {
         /// The file.
         path: PathBuf,

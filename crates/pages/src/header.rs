@@ -5,7 +5,7 @@ use crate::file_read::{ReadResult, attempts, read};
 use crate::files::{DATA, DATA_NEW, DataDir};
 use logforce_device::{AlignedBuf, Barrier, Facts, File, OpenFile, ReadSource, Write};
 use logforce_format::{
-    FORMAT_VERSION, PAGE_DATA_OFFSET, PAGE_HEADER_LEN, PAGE_HEADER_OFFSETS, PageFileHeader,
+    PAGE_DATA_OFFSET, PAGE_FORMAT_VERSION, PAGE_HEADER_LEN, PAGE_HEADER_OFFSETS, PageFileHeader,
     PageHeaderReject, newest_page_header,
 };
 use std::io;
@@ -124,7 +124,7 @@ pub(crate) fn read_slots(facts: &Facts, file: &dyn File, path: &Path) -> Result<
 pub(crate) fn in_force(slots: [Slot; 2], path: &Path) -> Result<(usize, PageFileHeader)> {
     let path = path.to_owned();
     let newer = slots.iter().find_map(|s| match s {
-        Err(PageHeaderReject::Version(v)) if *v > FORMAT_VERSION => Some(*v),
+        Err(PageHeaderReject::Version(v)) if *v > PAGE_FORMAT_VERSION => Some(*v),
         _ => None,
     });
     if let Some(version) = newer {

@@ -1,6 +1,8 @@
 use crate::bytes::{are_zero, crc_with_hole, get_id, get_u32, get_u64, put};
-use crate::{FORMAT_VERSION, LogId, Lsn, planted};
+use crate::{LogId, Lsn, planted};
 
+/// Version of the format of page files that this crate writes, and the only one it reads.
+pub const PAGE_FORMAT_VERSION: u16 = 2;
 /// The smallest page, bytes.
 pub const MIN_PAGE_SIZE: u32 = 512;
 /// The largest page, bytes.
@@ -114,7 +116,7 @@ impl PageFileHeader {
     pub fn encode(&self) -> [u8; PAGE_HEADER_LEN] {
         let mut b = [0; PAGE_HEADER_LEN];
         put(&mut b, 0, MAGIC);
-        put(&mut b, 6, &FORMAT_VERSION.to_le_bytes());
+        put(&mut b, 6, &PAGE_FORMAT_VERSION.to_le_bytes());
         b[13] = self.checksums.into();
         put(&mut b, 16, &self.id.0);
         put(&mut b, 32, &self.sequence.to_le_bytes());
@@ -153,7 +155,7 @@ impl PageFileHeader {
             return Err(PageHeaderReject::Checksum);
         }
         let version = u16::from_le_bytes([b[6], b[7]]);
-        if version != FORMAT_VERSION {
+        if version != PAGE_FORMAT_VERSION {
             return Err(PageHeaderReject::Version(version));
         }
         let unused = [&b[14..16], &b[44..48], &b[88..]];

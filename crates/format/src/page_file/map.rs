@@ -11,11 +11,12 @@ pub const MAP_SECTOR_ENTRIES: usize = (MAP_SECTOR_LEN - HEADER_LEN) / ENTRY_LEN;
 const HEADER_LEN: usize = 8;
 const ENTRY_LEN: usize = 8;
 const PRESENT: u32 = 1;
+const DROPPED: u32 = 2;
 
 /// What the map says of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MapEntry {
-    /// It was never written, or dropped: it reads as zeroes.
+    /// It was never written, or its place was cleared: zeroes lie there.
     #[default]
     Absent,
     /// It was written.
@@ -23,6 +24,8 @@ pub enum MapEntry {
         /// CRC-32C of the page's number and its bytes; 0 in a file without checksums.
         crc: u32,
     },
+    /// It lies behind the end of the file, which has become shorter: anything may lie in its place.
+    Dropped,
 }
 
 impl MapEntry {
@@ -78,18 +81,22 @@ impl MapSector {
         let mut b = [0; MAP_SECTOR_LEN];
         put(&mut b, 4, &low_bits(number).to_le_bytes());
         for (i, entry) in self.entries.iter().enumerate() {
-            if let MapEntry::Present { crc } = entry {
-                let at = HEADER_LEN + i * ENTRY_LEN;
-                put(&mut b, at, &PRESENT.to_le_bytes());
-                put(&mut b, at + 4, &crc.to_le_bytes());
-            }
+            let (kind, crc) = match entry {
+                MapEntry::Absent => continue,
+                MapEntry::Present { crc } => (PRESENT, *crc),
+                MapEntry::Dropped => (DROPPED, 0),
+            };
+            let at = HEADER_LEN + i * ENTRY_LEN;
+            put(&mut b, at, &kind.to_le_bytes());
+            put(&mut b, at + 4, &crc.to_le_bytes());
         }
         let crc = crc_with_hole(&b, 0);
         put(&mut b, 0, &crc.to_le_bytes());
         b
     }
 
-    /// Reads the sector with this number. Nothing but zeroes was never written.
+    /// Reads the sector with this number. One of nothing but zeroes was never written: its pages are
+    /// absent.
     pub fn decode(b: &[u8; MAP_SECTOR_LEN], number: u64) -> Result<MapSector, MapReject> {
         if are_zero(b) {
             return Ok(MapSector::default());
@@ -110,6 +117,7 @@ impl MapSector {
             *entry = match (get_u32(b, at), crc) {
                 (0, 0) => MapEntry::Absent,
                 (PRESENT, crc) => MapEntry::Present { crc },
+                (DROPPED, 0) => MapEntry::Dropped,
                 _ => return Err(MapReject::Entry),
             };
         }

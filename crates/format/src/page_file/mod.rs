@@ -7,9 +7,9 @@ mod redo;
 mod table;
 
 pub use header::{
-    CopyOnWriteRoot, LoggedState, MAX_PAGE_SIZE, MIN_PAGE_SIZE, PAGE_DATA_OFFSET, PAGE_HEADER_LEN,
-    PAGE_HEADER_OFFSETS, PageFileHeader, PageFileId, PageFileKind, PageHeaderReject,
-    newest_page_header,
+    CopyOnWriteRoot, LoggedState, MAX_PAGE_SIZE, MIN_PAGE_SIZE, PAGE_DATA_OFFSET,
+    PAGE_FORMAT_VERSION, PAGE_HEADER_LEN, PAGE_HEADER_OFFSETS, PageFileHeader, PageFileId,
+    PageFileKind, PageHeaderReject, newest_page_header,
 };
 pub use map::{MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MapEntry, MapReject, MapSector, page_crc};
 pub use redo::{

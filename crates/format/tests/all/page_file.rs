@@ -45,6 +45,7 @@ fn fix(bytes: &mut [u8], at: usize) {
 #[test]
 fn constants() {
     let code: BTreeMap<&str, u64> = [
+        ("PAGE_FORMAT_VERSION", u64::from(PAGE_FORMAT_VERSION)),
         ("MIN_PAGE_SIZE", u64::from(MIN_PAGE_SIZE)),
         ("MAX_PAGE_SIZE", u64::from(MAX_PAGE_SIZE)),
         ("MAX_PAGES", MAX_PAGES),
@@ -88,7 +89,7 @@ fn header_fields() {
         u64::from_le_bytes(bytes)
     };
     assert_eq!(&b[..6], b"LFPAGE");
-    assert_eq!(number(&b, 6, 2), u64::from(FORMAT_VERSION));
+    assert_eq!(number(&b, 6, 2), u64::from(PAGE_FORMAT_VERSION));
     assert_eq!((b[12], b[13]), (2, 1));
     assert_eq!(b[16..32], [0x11; 16]);
     assert_eq!(number(&b, 32, 8), 0x0203);
@@ -178,12 +179,14 @@ fn the_newer_whole_slot_counts() {
 fn sectors_of_the_map() {
     let mut sector = MapSector::default();
     sector.entries[4] = MapEntry::of(63 * 7 + 4, b"page");
+    sector.entries[5] = MapEntry::Dropped;
     let b = sector.encode(7);
     assert_eq!(b[4..8], 8u32.to_le_bytes());
     assert_eq!(b[8 + 8 * 4..12 + 8 * 4], 1u32.to_le_bytes());
     let crc = page_crc(63 * 7 + 4, b"page");
     assert_eq!(crc, crc32c(&[&445u64.to_le_bytes()[..], b"page"].concat()));
     assert_eq!(b[12 + 8 * 4..16 + 8 * 4], crc.to_le_bytes());
+    assert_eq!(b[8 + 8 * 5..16 + 8 * 5], 2u64.to_le_bytes());
     assert_eq!(MapSector::decode(&b, 7), Ok(sector));
     assert_eq!(MapSector::decode(&b, 8), Err(MapReject::Misplaced(8)));
     assert_eq!(
@@ -199,10 +202,13 @@ fn sectors_of_the_map() {
             "bit {bit}"
         );
     }
-    let mut odd = b;
-    odd[8] = 2;
-    fix(&mut odd, 0);
-    assert_eq!(MapSector::decode(&odd, 7), Err(MapReject::Entry));
+    // An unknown kind, and checksums of pages that have none.
+    for (at, byte) in [(8, 3), (12, 1), (12 + 8 * 5, 1)] {
+        let mut odd = b;
+        odd[at] = byte;
+        fix(&mut odd, 0);
+        assert_eq!(MapSector::decode(&odd, 7), Err(MapReject::Entry), "{at}");
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::file_read;
 use crate::files::{DATA, MAP};
 use crate::logged::map::PageMap;
-use crate::logged::read::{holds, page_offset, read_page};
+use crate::logged::read::{holds, page_offset, read_page, sectors_with_data};
 use logforce_format::{MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MAX_PAGES, MapEntry, page_crc, planted};
 use std::collections::BTreeSet;
 
@@ -53,18 +53,21 @@ pub(super) fn walk(inspector: &Inspector, out: &mut Out<'_>) -> Result<VerifyRep
     };
     let data = Data {
         inspector,
-        map: PageMap::of(file, inspector.path.join(MAP), inspector.header.checksums),
+        map: PageMap::of(file, inspector.path.join(MAP), &inspector.header),
     };
     let mut sectors = data.map.used_sectors(0..MAX_PAGES.div_ceil(ENTRIES))?;
     sectors.extend(in_log.pages.keys().map(|page| page / ENTRIES));
-    sectors.extend(data.sectors_with_data()?);
+    let with_data = sectors_with_data(&*inspector.data, inspector.header.page_size as usize);
+    let with_data = with_data.map_err(Error::io("look for data in", inspector.path.join(DATA)))?;
+    sectors.extend(with_data);
     let mut unsettled = BTreeSet::new();
     for sector in sectors {
         if out.stopped {
             break;
         }
         let mut pages = Vec::new();
-        let checked = data.check(sector, &|page| in_log.newest(page), &mut pages)?;
+        let count = in_log.header.page_count;
+        let checked = data.check(sector, count, &|page| in_log.newest(page), &mut pages)?;
         report.checked_bytes += checked.bytes;
         let is_settled = checked.damages.is_empty() || data.is_settled()?;
         for page in &mut pages {
@@ -114,11 +117,12 @@ impl Data<'_> {
         Ok(planted!("inspected-map-believed", true, else is_same))
     }
 
-    /// Looks at the pages of a sector. `newest` says of a page whether its newest version is in the
-    /// log, and has contents.
+    /// Looks at the pages of a sector, `count` of which in all are in the header. `newest` says of a page
+    /// whether its newest version is in the log, and has contents.
     fn check(
         &self,
         sector: u64,
+        count: u64,
         newest: &dyn Fn(u64) -> Option<bool>,
         pages: &mut Vec<PageInfo>,
     ) -> Result<Checked> {
@@ -127,16 +131,15 @@ impl Data<'_> {
             damages: Vec::new(),
             bytes: 0,
         };
+        let mut is_read = true;
         let entries = match self.map.read(sector) {
             Ok(read) => {
                 checked.bytes += MAP_SECTOR_LEN as u64;
-                if !read.was_written {
-                    checked.damages.extend(self.lost(sector, newest)?);
-                }
-                read.sector.entries
+                read.entries
             }
             Err(e) => {
                 checked.damages.push(inspector.damage(e, None, false)?);
+                is_read = false;
                 [MapEntry::Absent; MAP_SECTOR_ENTRIES]
             }
         };
@@ -144,7 +147,7 @@ impl Data<'_> {
         let first = pages.len();
         for (page, entry) in (sector * ENTRIES..).zip(entries) {
             let crc = match entry {
-                MapEntry::Absent => None,
+                MapEntry::Absent | MapEntry::Dropped => None,
                 MapEntry::Present { crc } => Some(crc),
             };
             let held = match (newest(page), crc) {
@@ -152,6 +155,14 @@ impl Data<'_> {
                 (Some(false), Some(_)) => Held::Dropped,
                 (None, Some(_)) if checksums => Held::Whole,
                 (None, Some(_)) => Held::Unverified,
+                // An opening clears what lies behind the last header's end.
+                (None, None) if page < count && is_read => match self.lost(page, entry)? {
+                    Some(damage) => {
+                        checked.damages.push(damage);
+                        Held::Damaged
+                    }
+                    None => continue,
+                },
                 (_, None) => continue,
             };
             pages.push(PageInfo {
@@ -172,52 +183,21 @@ impl Data<'_> {
         Ok(checked)
     }
 
-    /// The sectors of the map in whose pages' places the data file has no hole.
-    fn sectors_with_data(&self) -> Result<BTreeSet<u64>> {
-        let (inspector, mut sectors) = (self.inspector, BTreeSet::new());
-        let size = inspector.header.page_size as usize;
-        let read = |e| Error::io("look for data in", inspector.path.join(DATA))(e);
-        let end = inspector.data.len().map_err(read)?;
-        let mut offset = page_offset(size, 0);
-        while offset < end
-            && let Some(at) = inspector.data.next_data(offset).map_err(read)?
-        {
-            let sector = (at.max(offset) - page_offset(size, 0)) / size as u64 / ENTRIES;
-            sectors.insert(sector);
-            offset = page_offset(size, (sector + 1).saturating_mul(ENTRIES));
-        }
-        Ok(sectors)
-    }
-
-    /// Of a sector of the map that was never written: whether it was lost, since the data file holds a
-    /// page that it ought to tell of.
-    fn lost(&self, sector: u64, newest: &dyn Fn(u64) -> Option<bool>) -> Result<Option<Damage>> {
-        // What lies behind the end at the last checkpoint an opening clears.
-        let end = self.inspector.header.page_count;
-        let mut pages = sector * ENTRIES..((sector + 1) * ENTRIES).min(end);
-        match pages.find_map(|page| match newest(page) {
-            None => self.lost_with(page).transpose(),
-            // Its place may be written before the map is.
-            Some(_) => None,
-        }) {
-            Some(lost) => Ok(Some(lost?)),
-            None => Ok(None),
-        }
-    }
-
-    /// What is damaged if the map says nothing of this page nor of those beside it.
-    pub(super) fn lost_with(&self, page: u64) -> Result<Option<Damage>> {
+    /// What is damaged if the data file holds something of a page that is absent by the map.
+    pub(super) fn lost(&self, page: u64, entry: MapEntry) -> Result<Option<Damage>> {
         let inspector = self.inspector;
         let mut buf = vec![0; inspector.header.page_size as usize];
         let offset = page_offset(buf.len(), page);
-        let held = holds(&*inspector.data, offset, &mut buf);
-        match held.map_err(Error::io("read", inspector.path.join(DATA)))? {
+        let is_lost = match entry {
+            MapEntry::Dropped => Ok(true),
+            _ => holds(&*inspector.data, offset, &mut buf),
+        };
+        match is_lost.map_err(Error::io("read", inspector.path.join(DATA)))? {
             false => Ok(None),
-            true => Ok(Some(inspector.damage(
-                self.map.lost(page),
-                Some(page),
-                false,
-            )?)),
+            true => {
+                let damage = inspector.damage(self.map.lost(page, entry), Some(page), false);
+                damage.map(Some)
+            }
         }
     }
 
@@ -273,9 +253,10 @@ impl Data<'_> {
                 return Ok(0);
             }
             let before = inspector.header_now()?;
+            let count = before.page_count;
             let mut bad = Vec::new();
             for sector in std::mem::take(&mut sectors) {
-                let checked = self.check(sector, &|_| None, &mut Vec::new())?;
+                let checked = self.check(sector, count, &|_| None, &mut Vec::new())?;
                 bad.extend(checked.damages.into_iter().map(|d| (sector, d)));
             }
             let in_log = self.log_now(out)?;

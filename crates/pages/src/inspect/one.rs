@@ -171,7 +171,7 @@ pub(super) fn by_map(inspector: &Inspector, page: u64) -> Result<FoundPage> {
                 damage: None,
             });
         }
-        found = in_data(inspector, page)?;
+        found = in_data(inspector, &in_log.header, page)?;
         // A checkpoint may have ended since the log was read, or a commit may be in the data file that
         // the log did not hold yet.
         if found.damage.is_none() || !inspector.is_locked()? {
@@ -181,7 +181,7 @@ pub(super) fn by_map(inspector: &Inspector, page: u64) -> Result<FoundPage> {
     Ok(found)
 }
 
-fn in_data(inspector: &Inspector, page: u64) -> Result<FoundPage> {
+fn in_data(inspector: &Inspector, header: &PageFileHeader, page: u64) -> Result<FoundPage> {
     let Some(file) = inspector.open_map()? else {
         return Err(Error::Damaged {
             path: inspector.path.join(MAP),
@@ -190,19 +190,11 @@ fn in_data(inspector: &Inspector, page: u64) -> Result<FoundPage> {
             found: "the file is missing".to_owned(),
         });
     };
-    let map = PageMap::of(file, inspector.path.join(MAP), inspector.header.checksums);
+    let map = PageMap::of(file, inspector.path.join(MAP), &inspector.header);
     let data = Data { inspector, map };
     let entries = MAP_SECTOR_ENTRIES as u64;
     let entry = match data.map.read(page / entries) {
-        Ok(known) if known.was_written => known.sector.entries[(page % entries) as usize],
-        Ok(_) => {
-            let is_old = page < inspector.header.page_count;
-            let damage = is_old.then(|| data.lost_with(page)).transpose()?;
-            return Ok(FoundPage {
-                damage: damage.flatten(),
-                ..ABSENT
-            });
-        }
+        Ok(sector) => sector.entries[(page % entries) as usize],
         Err(e) => {
             return Ok(FoundPage {
                 damage: Some(inspector.damage(e, None, false)?),
@@ -211,7 +203,12 @@ fn in_data(inspector: &Inspector, page: u64) -> Result<FoundPage> {
         }
     };
     let MapEntry::Present { crc } = entry else {
-        return Ok(ABSENT);
+        let is_covered = page < header.page_count;
+        let damage = is_covered.then(|| data.lost(page, entry)).transpose()?;
+        return Ok(FoundPage {
+            damage: damage.flatten(),
+            ..ABSENT
+        });
     };
     let checksums = inspector.header.checksums;
     let mut bytes = vec![0; inspector.header.page_size as usize];

@@ -6,13 +6,14 @@ use super::admission::EndedGeneration;
 use super::proof::{Applicable, Forced};
 use super::stats::add;
 use super::version_chain::Bytes;
-use crate::changes::Image;
 use crate::error::{self, Error, Result};
 use crate::files::{DATA, MAP};
 use crate::header::HeaderSlots;
+use logforce_device::Barrier;
 use logforce_device::sync::AtomicU32;
-use logforce_format::{Lsn, MAX_PAGES, planted};
+use logforce_format::{Lsn, MAX_PAGES, MapEntry, planted};
 use std::io;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,17 +112,17 @@ impl LoggedStore {
             (state.generations.to_apply.clone(), drops)
         };
         let write = Error::io("write", self.data_dir.path_of(DATA));
+        // From this page on others are dropped, or added.
+        let mut resized_from = slots.header.page_count;
         if let Some(from) = drops.iter().map(|d| d.from).min() {
             self.drop_pages(forced, ended.at.end, &pages, from)?;
+            resized_from = resized_from.min(from);
         }
-        let redone = drops
-            .iter()
-            .filter(|d| d.end <= self.checkpointer.recovered);
-        if let Some(from) = redone.map(|d| d.from).min() {
-            // The previous opening may have dropped them and have failed to sync that: then the page
-            // cache shows what the medium lacks, and takes it for written. A power cut after this checkpoint
-            // would bring the pages back.
-            self.contents.data.map.rewrite_from(from)?;
+        if self.state().generations.applied < self.checkpointer.recovered {
+            // The previous opening may have noted that and have failed to sync it: then the page cache
+            // shows what the medium lacks, and takes it for written. A power cut after this checkpoint
+            // would bring dropped pages back, or have added ones pass for lost.
+            self.contents.data.map.rewrite_from(resized_from)?;
         }
         let most = (CHUNK / self.page_size()).max(1);
         let most_runs = match self.contents.data.is_direct && !self.writers.has_queue() {
@@ -137,7 +138,7 @@ impl LoggedStore {
             if self.state().is_closing {
                 return Err(Stopped::Closing);
             }
-            match self.apply_chunk(forced, chunk, &mut written)? {
+            match self.apply_chunk(forced, ended, chunk, &mut written)? {
                 Ok(()) => {}
                 Err(e) => {
                     failed = Some(e);
@@ -162,6 +163,7 @@ impl LoggedStore {
         if let Some(e) = failed {
             return Err(write(e).into());
         }
+        self.clear_dropped(resized_from..ended.at.page_count)?;
         if planted!("log-truncated-early") {
             self.log.truncate_front(ended.at.end).map_err(Error::from)?;
         }
@@ -185,12 +187,15 @@ impl LoggedStore {
         Ok(())
     }
 
-    /// Takes dropped pages out of the map. Readers of older states need them: as with pages that are
+    /// Notes dropped pages in the map. Readers of older states need them: as with pages that are
     /// overwritten. Those of `pages` that have a newer version are written afterwards.
     fn drop_pages(&self, forced: Forced, at: Lsn, pages: &[u64], from: u64) -> Result<()> {
         let rewritten = pages.partition_point(|page| *page < from);
         self.keep_bases(forced, &pages[rewritten..])?;
-        let mut present = self.contents.data.map.present_in(from..MAX_PAGES)?;
+        let map = &self.contents.data.map;
+        map.uncover(from);
+        let is_present = |entry| matches!(entry, MapEntry::Present { .. });
+        let mut present = map.pages_in(from..MAX_PAGES, is_present)?;
         {
             // What the data file holds may be newer: written again since, and applied already.
             let state = self.state();
@@ -206,12 +211,41 @@ impl LoggedStore {
             }
         }
         self.about_to_drop(&present);
-        let dropped = self
-            .contents
-            .data
-            .map
-            .set(present.into_iter().map(|page| (page, None)));
+        let dropped = map.set(present.into_iter().map(|page| (page, MapEntry::Dropped)));
         dropped.map_err(Error::io("write", self.data_dir.path_of(MAP)))
+    }
+
+    /// Clears the places of dropped pages among those that the next header covers again: of each page
+    /// that it covers the map says what lies in its place.
+    fn clear_dropped(&self, covered: Range<u64>) -> std::result::Result<(), Stopped> {
+        let data = &self.contents.data;
+        let is_dropped = |entry| entry == MapEntry::Dropped;
+        let dropped = data.map.pages_in(covered, is_dropped)?;
+        if dropped.is_empty() || planted!("dropped-page-kept") {
+            return Ok(());
+        }
+        for some in dropped.chunks((CHUNK / self.page_size()).max(1)) {
+            if self.state().is_closing {
+                return Err(Stopped::Closing);
+            }
+            let cleared = data.clear(&self.writers, some);
+            let writes = cleared.map_err(Error::io("write", data.path()))?;
+            add(&self.counts.writes, writes);
+            add(
+                &self.counts.bytes_written,
+                (some.len() * self.page_size()) as u64,
+            );
+        }
+        // Before the map says so, which may reach the medium at once: if a crash came in between, or this
+        // failed, the next opening would take them for cleared.
+        if !planted!("cleared-page-unsynced") {
+            let synced = data.file.barrier(Barrier::Full);
+            synced.map_err(|e| self.lost(DATA, e))?;
+            add(&self.counts.barriers, 1);
+        }
+        let cleared = dropped.into_iter().map(|page| (page, MapEntry::Absent));
+        let cleared = data.map.set(cleared);
+        Ok(cleared.map_err(Error::io("write", self.data_dir.path_of(MAP)))?)
     }
 
     /// From now on readers of the data file know that the pages are being dropped: what they find in
@@ -256,22 +290,35 @@ impl LoggedStore {
     fn apply_chunk(
         &self,
         forced: Forced,
+        ended: EndedGeneration,
         pages: &[u64],
         written: &mut Vec<(u64, Lsn)>,
     ) -> Result<io::Result<()>> {
         self.keep_bases(forced, pages)?;
         let chosen = self.choose(forced, pages);
         let mut applicable: Vec<Applicable> = Vec::with_capacity(chosen.len());
-        let mut dropped = Vec::new();
+        let mut unwritten = Vec::new();
+        let data = &self.contents.data;
+        let is_hole = |page| {
+            let is_hole = data.is_hole(page);
+            is_hole.map_err(Error::io("look for data in", data.path()))
+        };
         for (page, end, bytes) in &chosen {
-            let image: Image = match bytes {
-                Bytes::Memory(image) => image.clone(),
-                Bytes::Log(redo) => self.rebuild(*page, redo)?,
-                Bytes::InVersionsFile(slot) => self.contents.versions_file.read(*slot)?,
-                Bytes::Zero => {
-                    dropped.push(*page);
+            let image = match bytes {
+                Bytes::Memory(image) => Some(image.clone()),
+                Bytes::Log(redo) => Some(self.rebuild(*page, redo)?),
+                Bytes::InVersionsFile(slot) => Some(self.contents.versions_file.read(*slot)?),
+                Bytes::Zero if *page >= ended.at.page_count => {
+                    unwritten.push((*page, MapEntry::Dropped));
                     continue;
                 }
+                Bytes::Zero if is_hole(*page)? => {
+                    unwritten.push((*page, MapEntry::Absent));
+                    continue;
+                }
+                // Otherwise a lost write of the map's sector would bring the page back, or what is
+                // written there later would be lost with the next one.
+                Bytes::Zero => None,
             };
             applicable.extend(forced.admit(*page, *end, image));
         }
@@ -280,7 +327,7 @@ impl LoggedStore {
             .contents
             .data
             .map
-            .set(dropped.into_iter().map(|page| (page, None)))
+            .set(unwritten.into_iter())
             .and_then(|()| self.contents.data.write(&self.writers, applicable));
         let result = result.map(|writes| {
             add(&self.counts.writes, writes);

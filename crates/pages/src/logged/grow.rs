@@ -2,14 +2,13 @@
 //! cannot hold must not get into the log, from where it could never leave.
 
 use super::LoggedStore;
-use super::map::PageMap;
 use super::proof::DataFile;
 use super::read::holds;
-use crate::changes::Image;
 use crate::error::{Error, Result, is_no_space};
 use crate::files::DATA;
 use crate::growth::{next_end, zeroes};
 use crate::write_out::{Writers, gather};
+use logforce_format::MapEntry;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,37 +22,29 @@ pub(super) struct Room {
     is_growing: bool,
 }
 
-/// Writes zeroes over what a crash has left at the end of the data file: in the places of pages from
-/// `first` on, the number of pages at the last checkpoint, of which the map has never told.
+/// Writes zeroes over what a crash has left at the end of the data file: in the places of absent pages
+/// from `first` on, the number of pages at the last checkpoint.
 ///
 /// The file grows by zeroes, which no checkpoint may have made durable. Some filesystems show what
 /// deleted files have left in blocks that are allocated and were not written (ext4 without a journal,
 /// or with `data=writeback`, where `nodioread_nolock` is set). It would pass for pages that the map has
 /// lost.
-pub(super) fn clear_end(
-    data: &DataFile,
-    writers: &Writers,
-    zeroes: &Image,
-    first: u64,
-) -> Result<()> {
-    let path = || data.map.beside(DATA);
+pub(super) fn clear_end(data: &DataFile, writers: &Writers, first: u64) -> Result<()> {
+    let path = || data.path();
     let end = data.file.len().map_err(Error::io("look at", path()))?;
-    let mut page = first;
+    let (mut page, mut buf) = (first, data.zeroes.to_vec());
     while data.offset(page) < end {
         let found = data.file.next_data(data.offset(page));
         let Some(at) = found.map_err(Error::io("look for data in", path()))? else {
             break;
         };
         page = page.max(data.page_at(at));
-        if data.map.was_written(page)? {
-            page = PageMap::next_sector(page);
-            continue;
-        }
-        let (offset, mut buf) = (data.offset(page), zeroes.to_vec());
-        if holds(&*data.file, offset, &mut buf).map_err(Error::io("read", path()))? {
-            let run = gather([(offset, zeroes.clone())]);
-            let written = writers.write(run, false);
-            written.map_err(Error::io("clear the end of", path()))?;
+        // A checkpoint clears the places of dropped pages that it adds again.
+        if data.map.entry(page)? == MapEntry::Absent
+            && holds(&*data.file, data.offset(page), &mut buf).map_err(Error::io("read", path()))?
+        {
+            let cleared = data.clear(writers, &[page]);
+            cleared.map_err(Error::io("clear the end of", path()))?;
         }
         page += 1;
     }
@@ -136,7 +127,7 @@ impl LoggedStore {
     /// reach as far.
     fn extend(&self, offsets: Range<u64>, page_count: u64) -> io::Result<()> {
         self.contents.data.map.extend(page_count)?;
-        let runs = gather(zeroes(offsets, &self.contents.zeroes));
+        let runs = gather(zeroes(offsets, &self.contents.data.zeroes));
         // No barrier: one that failed here might lose what the checkpointer has written, and the
         // checkpointer's own would not tell. Its checkpoint makes this durable with everything else.
         self.writers.write(runs, false)

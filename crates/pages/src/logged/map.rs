@@ -1,4 +1,8 @@
-//! Which pages of a logged file were ever written, and their checksums: the file `map`.
+//! What lies in the places of a logged file's pages: the file `map`.
+//!
+//! Of each page below the header's number of pages it says what its place holds: zeroes, or contents
+//! with a checksum. So a sector of the map that was lost, or whose write was, contradicts the data file
+//! in each page that it would lose. Behind that number it says nothing.
 //!
 //! It consists of sectors of 512 bytes, of which each is written whole or not at all by any disk we
 //! know. Changes of a sector are redone from the log together with the pages that they are about.
@@ -7,13 +11,16 @@ use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::file_read::{self, ReadResult};
 use crate::files::{DataDir, MAP};
-use logforce_device::sync::Mutex;
+use logforce_device::sync::{AtomicU64, Mutex};
 use logforce_device::{AlignedBuf, Barrier, File, OpenFile, ReadSource, Write};
-use logforce_format::{MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MapEntry, MapSector, planted};
+use logforce_format::{
+    MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MapEntry, MapSector, PageFileHeader, planted,
+};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
 /// Sectors that are written by one write at most.
@@ -26,22 +33,18 @@ pub(crate) struct PageMap {
     file: Arc<dyn File>,
     path: PathBuf,
     checksums: bool,
+    /// Number of pages in the header at the opening. The file's sectors say nothing of pages behind it.
+    opened_with: u64,
+    /// Pages below were in the header at the opening, and were not dropped since.
+    covered: AtomicU64,
     cached: Mutex<Cached>,
     /// Sectors that may be in use end here.
     end: Mutex<u64>,
 }
 
-/// A sector of the map.
-#[derive(Debug, Default)]
-pub(crate) struct Known {
-    pub(crate) sector: MapSector,
-    /// It was written at some time: it is not what a hole of the file reads as.
-    pub(crate) was_written: bool,
-}
-
 #[derive(Default)]
 struct Cached {
-    sectors: HashMap<u64, Known>,
+    sectors: HashMap<u64, MapSector>,
     /// Changed, and not written yet.
     dirty: BTreeSet<u64>,
 }
@@ -67,7 +70,7 @@ impl PageMap {
         }
     }
 
-    pub(super) fn open(data_dir: &DataDir, checksums: bool) -> Result<PageMap> {
+    pub(super) fn open(data_dir: &DataDir, header: &PageFileHeader) -> Result<PageMap> {
         let path = data_dir.path_of(MAP);
         let file = match data_dir.open_file(MAP, false) {
             Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
@@ -81,17 +84,19 @@ impl PageMap {
             file => file?,
         };
         let len = file.len().map_err(Error::io("look at", &path))?;
-        let map = PageMap::of(file, path, checksums);
+        let map = PageMap::of(file, path, header);
         map.extend_end(len.next_multiple_of(MAP_SECTOR_LEN as u64));
         Ok(map)
     }
 
     /// The map in this file.
-    pub(crate) fn of(file: Arc<dyn File>, path: PathBuf, checksums: bool) -> PageMap {
+    pub(crate) fn of(file: Arc<dyn File>, path: PathBuf, header: &PageFileHeader) -> PageMap {
         PageMap {
             file,
             path,
-            checksums,
+            checksums: header.checksums,
+            opened_with: header.page_count,
+            covered: AtomicU64::new(header.page_count),
             cached: Mutex::default(),
             end: Mutex::default(),
         }
@@ -99,12 +104,6 @@ impl PageMap {
 
     fn cached(&self) -> logforce_device::sync::MutexGuard<'_, Cached> {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The first page of which the next sector tells.
-    pub(super) fn next_sector(page: u64) -> u64 {
-        let (sector, _) = Self::place_of(page);
-        (sector + 1).saturating_mul(MAP_SECTOR_ENTRIES as u64)
     }
 
     /// The path of a file beside it.
@@ -123,14 +122,22 @@ impl PageMap {
             if let Some(value) = f(&mut self.cached()) {
                 return Ok(value);
             }
-            let read = self.read(sector)?;
+            let mut read = self.read(sector)?;
+            // What a checkpoint wrote that a crash cut short, or what a dropped page was: the write that
+            // says so may have been lost.
+            let first = sector * MAP_SECTOR_ENTRIES as u64;
+            for (page, entry) in (first..).zip(&mut read.entries) {
+                if page >= self.opened_with && *entry != MapEntry::Absent {
+                    *entry = MapEntry::Dropped;
+                }
+            }
             // Of two threads that read it the first one's stays: it may have been changed since.
             self.cached().sectors.entry(sector).or_insert(read);
         }
     }
 
     /// A sector as the file has it.
-    pub(crate) fn read(&self, sector: u64) -> Result<Known> {
+    pub(crate) fn read(&self, sector: u64) -> Result<MapSector> {
         let offset = sector * MAP_SECTOR_LEN as u64;
         let range = offset..offset + MAP_SECTOR_LEN as u64;
         file_read::read_with_retries(&*self.file, range, || {
@@ -139,13 +146,7 @@ impl PageMap {
             let got = file_read::read(&*self.file, offset, &mut buf, ReadSource::Cache);
             let found = match got.map_err(Error::io("read", &self.path))? {
                 ReadResult::Bytes(_) => match MapSector::decode(&buf, sector) {
-                    Ok(sector) => {
-                        let was_written = buf.iter().any(|b| *b != 0);
-                        return Ok(Known {
-                            sector,
-                            was_written,
-                        });
-                    }
+                    Ok(sector) => return Ok(sector),
                     Err(reject) => reject.to_string(),
                 },
                 ReadResult::Lost(e) => format!("the medium does not give it back ({e})"),
@@ -166,49 +167,52 @@ impl PageMap {
         }
     }
 
-    /// Whether the map ever told of the page, or of one beside it. Where it did not, nothing was ever
-    /// applied there, and the data file holds zeroes.
-    pub(super) fn was_written(&self, page: u64) -> Result<bool> {
-        let (sector, _) = Self::place_of(page);
-        self.with_sector(sector, |cached| {
-            Some(cached.sectors.get(&sector)?.was_written)
-        })
+    /// Whether the place of the page holds what the map says: the last header covers it. Nothing was
+    /// dropped from it, and it was not added, since the opening.
+    pub(super) fn covers(&self, page: u64) -> bool {
+        page < self.covered.load(Relaxed)
     }
 
-    /// The map does not tell of the page, whose place in the data file holds something all the same:
-    /// the map's sector was lost.
-    pub(crate) fn lost(&self, page: u64) -> Error {
+    /// Pages from this one on are about to be dropped. The checkpointer calls this.
+    pub(super) fn uncover(&self, from: u64) {
+        let covered = self.covered.load(Relaxed);
+        self.covered.store(covered.min(from), Relaxed);
+    }
+
+    /// The map's sector was lost, or a write of it: the page's place does not hold what `entry` says.
+    pub(crate) fn lost(&self, page: u64, entry: MapEntry) -> Error {
         let (sector, _) = Self::place_of(page);
-        self.damaged(
-            sector,
-            format!("it is empty, and the data file holds something of page {page}"),
-        )
+        let found = match entry {
+            MapEntry::Dropped => format!("for it, page {page} lies behind the end of the file"),
+            _ => {
+                format!("for it, page {page} was not written; the data file holds something there")
+            }
+        };
+        self.damaged(sector, found)
     }
 
     /// What the map says of a page.
     pub(super) fn entry(&self, page: u64) -> Result<MapEntry> {
         let (sector, at) = Self::place_of(page);
         self.with_sector(sector, |cached| {
-            Some(cached.sectors.get(&sector)?.sector.entries[at])
+            Some(cached.sectors.get(&sector)?.entries[at])
         })
     }
 
-    /// Notes the contents of pages, or that they are dropped.
-    pub(super) fn set<'a>(
-        &self,
-        pages: impl Iterator<Item = (u64, Option<&'a Image>)>,
-    ) -> io::Result<()> {
-        for (page, image) in pages {
-            let entry = match image {
-                None => MapEntry::Absent,
-                Some(image) if self.checksums => MapEntry::of(page, image),
-                Some(_) => MapEntry::Present { crc: 0 },
-            };
+    /// The entry of a page with these bytes.
+    pub(super) fn entry_of(&self, page: u64, image: &Image) -> MapEntry {
+        match self.checksums {
+            true => MapEntry::of(page, image),
+            false => MapEntry::Present { crc: 0 },
+        }
+    }
+
+    /// Notes what lies in the places of pages.
+    pub(super) fn set(&self, pages: impl Iterator<Item = (u64, MapEntry)>) -> io::Result<()> {
+        for (page, entry) in pages {
             let (sector, at) = Self::place_of(page);
             let set = self.with_sector(sector, |cached| {
-                let known = cached.sectors.get_mut(&sector)?;
-                known.sector.entries[at] = entry;
-                known.was_written = true;
+                cached.sectors.get_mut(&sector)?.entries[at] = entry;
                 cached.dirty.insert(sector);
                 Some(())
             });
@@ -233,9 +237,13 @@ impl PageMap {
         Ok(())
     }
 
-    /// The pages in `range` that were written, ascending. Reads that part of the map; what a sparse
-    /// file leaves out costs little.
-    pub(super) fn present_in(&self, range: Range<u64>) -> Result<Vec<u64>> {
+    /// The pages in `range` of whose entries `is_wanted` says so, ascending; absent ones may be left out.
+    /// Reads that part of the map; what a sparse file leaves out costs little.
+    pub(super) fn pages_in(
+        &self,
+        range: Range<u64>,
+        is_wanted: impl Fn(MapEntry) -> bool,
+    ) -> Result<Vec<u64>> {
         if range.is_empty() {
             return Ok(Vec::new());
         }
@@ -244,7 +252,7 @@ impl PageMap {
         for sector in self.known_sectors(wanted)? {
             for at in 0..MAP_SECTOR_ENTRIES as u64 {
                 let page = sector * MAP_SECTOR_ENTRIES as u64 + at;
-                if range.contains(&page) && self.entry(page)? != MapEntry::Absent {
+                if range.contains(&page) && is_wanted(self.entry(page)?) {
                     pages.push(page);
                 }
             }
@@ -339,7 +347,7 @@ impl PageMap {
         let runs = {
             let mut cached = self.cached();
             let dirty = std::mem::take(&mut cached.dirty);
-            let encoded = |s: &u64| cached.sectors.get(s).map(|m| (*s, m.sector.encode(*s)));
+            let encoded = |s: &u64| cached.sectors.get(s).map(|m| (*s, m.encode(*s)));
             contiguous(dirty.iter().filter_map(encoded))
         };
         let mut result = Ok(());

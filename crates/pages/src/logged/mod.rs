@@ -30,7 +30,6 @@ mod versions_file;
 pub(crate) use commit::LoggedCommit;
 pub(crate) use read::LoggedView;
 
-use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::files::DataDir;
@@ -105,8 +104,6 @@ struct PageContents {
     data: DataFile,
     newest: Newest,
     versions_file: VersionsFile,
-    /// A page of zeroes.
-    zeroes: Image,
 }
 
 /// The thread that checkpoints.

@@ -109,15 +109,15 @@ impl LoggedStore {
         let data = DataFile {
             file: data_dir.open_file(DATA, is_direct)?,
             is_direct,
-            map: PageMap::open(&data_dir, header.checksums)?,
+            map: PageMap::open(&data_dir, &header)?,
             page_size,
+            zeroes: vec![0; page_size as usize].into(),
         };
         data_dir.named.add(DATA);
         data_dir.named.add(MAP);
         if !planted!("page-files-unwatched") {
             log.watch_beside(data_dir.named.clone());
         }
-        let zeroes: Image = vec![0; page_size as usize].into();
         let versions_file = VersionsFile::new(&data_dir, page_size)?;
         // What goes through the system's cache is written by the checkpointer alone.
         let threads = if is_direct { options.writers } else { 0 };
@@ -129,7 +129,7 @@ impl LoggedStore {
             page_count: header.page_count,
         };
         if !log.recovered().clean && !planted!("end-not-cleared") {
-            clear_end(&data, &writers, &zeroes, header.page_count)?;
+            clear_end(&data, &writers, header.page_count)?;
         }
         let mut state = State::new(at, options.clean_cache());
         let len = data
@@ -162,7 +162,6 @@ impl LoggedStore {
                 data,
                 newest: Newest::new(options.newest_cache(), page_size as usize),
                 versions_file,
-                zeroes,
             },
             writers,
             readers: state.readers.clone(),

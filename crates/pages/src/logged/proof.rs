@@ -13,8 +13,11 @@ use crate::header::HeaderSlots;
 use crate::write_out::{Run, Writers, gather};
 use logforce_core::Log;
 use logforce_device::{Barrier, File};
-use logforce_format::{LoggedState, Lsn, PAGE_DATA_OFFSET, PageFileHeader, PageFileKind, planted};
+use logforce_format::{
+    LoggedState, Lsn, MapEntry, PAGE_DATA_OFFSET, PageFileHeader, PageFileKind, planted,
+};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The log is durable up to here.
@@ -37,8 +40,9 @@ impl Forced {
         self.0
     }
 
-    /// The page may be written to the data file, if the version is durable in the log.
-    pub(super) fn admit(self, page: u64, end: Lsn, image: Image) -> Option<Applicable> {
+    /// The page may be written to the data file, if the version is durable in the log. `None` clears its
+    /// place.
+    pub(super) fn admit(self, page: u64, end: Lsn, image: Option<Image>) -> Option<Applicable> {
         (end <= self.0).then_some(Applicable { page, image })
     }
 }
@@ -47,7 +51,7 @@ impl Forced {
 #[derive(Debug)]
 pub(super) struct Applicable {
     page: u64,
-    image: Image,
+    image: Option<Image>,
 }
 
 /// The file that pages are applied to, and its map.
@@ -55,6 +59,8 @@ pub(super) struct DataFile {
     pub(super) file: Arc<dyn File>,
     pub(super) map: PageMap,
     pub(super) page_size: u32,
+    /// A page of zeroes.
+    pub(super) zeroes: Image,
     /// Pages go past the system's cache.
     pub(super) is_direct: bool,
 }
@@ -78,12 +84,43 @@ impl DataFile {
         offset.saturating_sub(PAGE_DATA_OFFSET) / u64::from(self.page_size)
     }
 
+    /// The file's path, for messages.
+    pub(super) fn path(&self) -> PathBuf {
+        self.map.beside(DATA)
+    }
+
+    /// Whether the place of the page has no blocks: nothing was ever written there.
+    pub(super) fn is_hole(&self, page: u64) -> io::Result<bool> {
+        let data = self.file.next_data(self.offset(page))?;
+        Ok(data.is_none_or(|at| at >= self.offset(page + 1)))
+    }
+
     /// Writes pages, which come in ascending order. Returns how many writes that took.
     pub(super) fn write(&self, writers: &Writers, pages: Vec<Applicable>) -> io::Result<u64> {
-        self.map
-            .set(pages.iter().map(|p| (p.page, Some(&p.image))))?;
-        let pages = pages.into_iter().map(|p| (self.offset(p.page), p.image));
-        let runs: Vec<Run> = gather(pages);
+        let entry = |p: &Applicable| match &p.image {
+            Some(image) => self.map.entry_of(p.page, image),
+            None => MapEntry::Absent,
+        };
+        self.map.set(pages.iter().map(|p| (p.page, entry(p))))?;
+        let image = |image: Option<Image>| image.unwrap_or_else(|| self.zeroes.clone());
+        let pages = pages.into_iter();
+        let runs = gather(pages.map(|p| (self.offset(p.page), image(p.image))));
+        self.write_runs(writers, runs)
+    }
+
+    /// Writes zeroes to the places of these pages, which come in ascending order, as far as they have
+    /// blocks.
+    pub(super) fn clear(&self, writers: &Writers, pages: &[u64]) -> io::Result<u64> {
+        let mut zeroes = Vec::with_capacity(pages.len());
+        for page in pages {
+            if !self.is_hole(*page)? {
+                zeroes.push((self.offset(*page), self.zeroes.clone()));
+            }
+        }
+        self.write_runs(writers, gather(zeroes))
+    }
+
+    fn write_runs(&self, writers: &Writers, runs: Vec<Run>) -> io::Result<u64> {
         let count = runs.len() as u64;
         match self.is_direct {
             true => writers.write(runs, false)?,

@@ -14,6 +14,7 @@ use logforce_format::{
     Lsn, MAP_SECTOR_ENTRIES, MapEntry, PAGE_DATA_OFFSET, PageChange, PageFileHeader, Redo,
     page_crc, planted,
 };
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -173,11 +174,11 @@ impl LoggedStore {
         let range = offset..offset + self.page_size() as u64;
         file_read::read_with_retries(&*self.contents.data.file, range, || {
             let crc = match self.contents.data.map.entry(page)? {
-                MapEntry::Absent => {
-                    self.check_never_applied(page)?;
+                MapEntry::Present { crc } => crc,
+                entry => {
+                    self.check_absent(page, entry)?;
                     return Ok(vec![0; self.page_size()].into());
                 }
-                MapEntry::Present { crc } => crc,
             };
             let mut bytes = vec![0; self.page_size()];
             let crc = self.header.checksums.then_some(crc);
@@ -192,23 +193,24 @@ impl LoggedStore {
         })
     }
 
-    /// The map says that the page was never written. Where it says nothing of the pages beside it
-    /// either, that may be because a sector of it was lost: then the data file tells, which grows by
-    /// zeroes, and whose end an opening clears ([`clear_end`](super::grow::clear_end)).
-    fn check_never_applied(&self, page: u64) -> Result<()> {
-        let is_told = self.contents.data.map.was_written(page)?;
-        if planted!("lost-map-sector-believed", true, else is_told) {
+    /// Checks that the data file holds nothing of a page that is absent by the map. Otherwise the map's
+    /// sector was lost, or a write of it, and the page would be lost in silence.
+    ///
+    /// The file grows by zeroes, an opening clears its end ([`clear_end`](super::grow::clear_end)), and a
+    /// checkpoint the places of dropped pages.
+    fn check_absent(&self, page: u64, entry: MapEntry) -> Result<()> {
+        let data = &self.contents.data;
+        if planted!("lost-map-sector-believed", true, else !data.map.covers(page)) {
             return Ok(());
         }
         let mut bytes = vec![0; self.page_size()];
-        let held = holds(
-            &*self.contents.data.file,
-            self.contents.data.offset(page),
-            &mut bytes,
-        );
-        match held.map_err(Error::io("read", self.data_dir.path_of(DATA)))? {
+        let is_lost = match entry {
+            MapEntry::Dropped => Ok(true),
+            _ => holds(&*data.file, data.offset(page), &mut bytes),
+        };
+        match is_lost.map_err(Error::io("read", self.data_dir.path_of(DATA)))? {
             false => Ok(()),
-            true => Err(self.contents.data.map.lost(page)),
+            true => Err(data.map.lost(page, entry)),
         }
     }
 
@@ -246,6 +248,21 @@ pub(crate) fn holds(file: &dyn File, offset: u64, buf: &mut [u8]) -> io::Result<
         ReadResult::Bytes(read) => Ok(buf[..read].iter().any(|b| *b != 0)),
         ReadResult::Lost(_) => Ok(true),
     }
+}
+
+/// The sectors of the map for which the data file has no hole in all of their pages' places.
+pub(crate) fn sectors_with_data(file: &dyn File, page_size: usize) -> io::Result<BTreeSet<u64>> {
+    let (mut sectors, entries) = (BTreeSet::new(), MAP_SECTOR_ENTRIES as u64);
+    let first = page_offset(page_size, 0);
+    let (mut offset, end) = (first, file.len()?);
+    while offset < end
+        && let Some(at) = file.next_data(offset)?
+    {
+        let sector = (at.max(offset) - first) / page_size as u64 / entries;
+        sectors.insert(sector);
+        offset = page_offset(page_size, (sector + 1).saturating_mul(entries));
+    }
+    Ok(sectors)
 }
 
 /// Where a page of a logged file lies in the data file, bytes.
@@ -314,12 +331,13 @@ impl LoggedView {
         let changed: Vec<u64> = store.state().chains.keys().copied().collect();
         let entries = MAP_SECTOR_ENTRIES as u64;
         let count = self.page_count();
-        let mut sectors = store
-            .contents
-            .data
-            .map
-            .known_sectors(0..count.div_ceil(entries))?;
+        let data = &store.contents.data;
+        let mut sectors = data.map.known_sectors(0..count.div_ceil(entries))?;
         sectors.extend(changed.into_iter().map(|page| page / entries));
+        // The map may have lost some of its sectors: reading their pages tells.
+        let with_data = sectors_with_data(&*data.file, store.page_size());
+        let with_data = with_data.map_err(Error::io("look for data in", data.path()))?;
+        sectors.extend(with_data);
         for sector in sectors {
             for page in sector * entries..((sector + 1) * entries).min(count) {
                 visit(page, &self.image(page)?)?;

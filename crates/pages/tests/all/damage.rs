@@ -3,8 +3,10 @@
 
 use crate::common::{PAGE, PATH, disk, open, options, page};
 use logforce_core::OpenMode;
-use logforce_pages::{CommitMode, Error, ErrorKind, Inspector, PageFile, Result, Visit};
-use logforce_testkit::{Failure, SimDisk, SimRuntime, Survival};
+use logforce_pages::{
+    CommitMode, Error, ErrorKind, Inspector, PageFile, Result, Transaction, Visit,
+};
+use logforce_testkit::{Failure, SectorFault, SimDisk, SimRuntime, Survival};
 
 const LOG: &str = "/file/log";
 /// Where page 0 lies.
@@ -155,12 +157,204 @@ fn a_lost_sector_of_the_map_is_damage_and_never_an_empty_page() {
             damages
         })
     };
-    let second = ("map".to_owned(), SECTOR as u64);
-    let third = ("map".to_owned(), 2 * SECTOR as u64);
+    // Each page is named: 63 of the second sector, four of the third.
+    let of_sector = |n: u64, pages| vec![("map".to_owned(), n * SECTOR as u64); pages];
     let zeroed = lose(&|map| map[SECTOR..2 * SECTOR].fill(0));
-    assert_eq!(zeroed, std::slice::from_ref(&second));
+    assert_eq!(zeroed, of_sector(1, 63));
     let cut_short = lose(&|map| map.truncate(SECTOR));
-    assert_eq!(cut_short, [second, third]);
+    assert_eq!(cut_short, [of_sector(1, 63), of_sector(2, 4)].concat());
+}
+
+/// Pages of the file that are damaged by the inspector and by a backup, which fails.
+fn damaged_pages(disk: &SimDisk) -> Vec<u64> {
+    let before = disk.snapshot();
+    let pages = SimRuntime::run(3, |rt| {
+        let inspector = Inspector::open(disk.system(rt), PATH).unwrap();
+        let mut pages = Vec::new();
+        let report = inspector.walk(&mut |visit| {
+            if let Visit::Damage(damage) = visit {
+                pages.push(damage.page.unwrap());
+            }
+            true
+        });
+        assert_eq!(report.unwrap().damages, pages.len() as u64);
+        let system = disk.system(rt);
+        let options = options(CommitMode::Logged);
+        let file = PageFile::open(&*system, PATH, OpenMode::OpenExisting, options).unwrap();
+        let guarantee = logforce_core::Guarantee::PowerLoss;
+        let copied = file
+            .snapshot()
+            .unwrap()
+            .copy_to(&*system, "/copy", guarantee);
+        assert_eq!(copied.is_err(), !pages.is_empty(), "{copied:?}");
+        file.close().unwrap();
+        pages
+    });
+    disk.restore(&before);
+    pages
+}
+
+/// Pages that a lost sector told of do not turn into zeroes when a page beside them is written, whether
+/// in this opening or redone from the log.
+#[test]
+fn what_a_lost_sector_of_the_map_told_of_stays_damaged_beside_a_new_page() {
+    for (cut_short, is_redone) in [(false, false), (false, true), (true, false), (true, true)] {
+        let disk = written();
+        if is_redone {
+            reopen(&disk, |file| {
+                let file = file.unwrap();
+                let mut txn = file.begin().unwrap();
+                txn.write(0, &page(100)).unwrap();
+                txn.commit().unwrap();
+                disk.cut();
+            });
+            disk.crash(Failure::Process, None, 1);
+        }
+        disk.put_file(PATH, "map", if cut_short { &[] } else { &[0; 512] });
+        for round in 0..3 {
+            reopen(&disk, |file| {
+                let file = file.unwrap();
+                let error = read(&file, 1).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Damaged, "{round}: {error}");
+                if round == 1 && !is_redone {
+                    let mut txn = file.begin().unwrap();
+                    txn.write(0, &page(100)).unwrap();
+                    txn.commit().unwrap();
+                }
+                file.checkpoint().unwrap();
+                file.close().unwrap();
+            });
+        }
+        assert_eq!(damaged_pages(&disk), (1..10).collect::<Vec<_>>());
+        // Dropped or written as a whole, each is mended.
+        reopen(&disk, |file| {
+            let file = file.unwrap();
+            assert!(read(&file, 0).unwrap() == page(100));
+            let mut txn = file.begin().unwrap();
+            (1..5).for_each(|n| txn.write(n, &page(n)).unwrap());
+            (5..10).for_each(|n| txn.discard(n).unwrap());
+            txn.commit().unwrap();
+            file.checkpoint().unwrap();
+            file.close().unwrap();
+        });
+        assert_eq!(damaged_pages(&disk), []);
+    }
+}
+
+/// A device that answers as if it had written a sector of the map, and has not: whatever became of its
+/// pages since, none of them is what it was, and none is empty.
+#[test]
+fn a_lost_write_of_the_map_is_damage() {
+    let changes: [(&str, fn(&PageFile)); 5] = [
+        ("first written", |_| ()),
+        ("written", |file| {
+            commit(file, |txn| txn.write(4, &page(44)));
+        }),
+        ("discarded", |file| commit(file, |txn| txn.discard(4))),
+        ("discarded and written", |file| {
+            commit(file, |txn| txn.discard(4));
+            commit(file, |txn| txn.write(4, &page(44)));
+        }),
+        ("dropped and added", |file| {
+            commit(file, |txn| txn.set_page_count(4));
+            commit(file, |txn| txn.set_page_count(10));
+        }),
+    ];
+    for (what, change) in changes {
+        for checksums in [true, false] {
+            let disk = disk(1);
+            let options = || options(CommitMode::Logged).checksums(checksums);
+            SimRuntime::run(1, |rt| {
+                let file = open(rt, &disk, options()).unwrap();
+                commit(&file, |txn| {
+                    (0..10).try_for_each(|n| txn.write(n, &page(n + 1)))
+                });
+                file.checkpoint().unwrap();
+                change(&file);
+                file.close().unwrap();
+            });
+            assert!(disk.inject(PATH, "map", 0, &SectorFault::Stale));
+            SimRuntime::run(2, |rt| {
+                let file = open(rt, &disk, options()).unwrap();
+                let mut expected = vec![0; PAGE];
+                if let "first written" = what {
+                    expected = page(5);
+                } else if what.ends_with("written") {
+                    expected = page(44);
+                }
+                match read(&file, 4) {
+                    // Its contents are raw then: the same entry, and the bytes that were written.
+                    Ok(bytes) => assert!(!checksums && bytes == expected, "{what}"),
+                    Err(e) => assert_eq!(e.kind(), ErrorKind::Damaged, "{what}: {e}"),
+                }
+                disk.cut();
+            });
+        }
+    }
+}
+
+fn commit(file: &PageFile, change: impl FnOnce(&mut Transaction) -> Result<()>) {
+    let mut txn = file.begin().unwrap();
+    change(&mut txn).unwrap();
+    txn.commit().unwrap();
+    file.checkpoint().unwrap();
+}
+
+/// Pages that the file drops keep their places, which are cleared when it covers them again: also where
+/// it drops and adds them between two checkpoints, and whatever a crash leaves of that.
+#[test]
+fn dropped_pages_that_are_added_again_are_no_damage() {
+    let mut crashes = 0;
+    let survivals = [Survival::Kept, Survival::Lost, Survival::Writes];
+    let cases = survivals.map(|survival| [(false, survival), (true, survival)]);
+    for (in_one, survival) in cases.into_iter().flatten() {
+        for op in 0.. {
+            let disk = disk(op);
+            SimRuntime::run(op, |rt| {
+                let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+                commit(&file, |txn| {
+                    (0..10).try_for_each(|n| txn.write(n, &page(n + 1)))
+                });
+                let resize = |count| -> Result<()> {
+                    let mut txn = file.begin()?;
+                    txn.set_page_count(count)?;
+                    txn.commit()?;
+                    Ok(())
+                };
+                disk.cut_at(disk.ops() + op);
+                let _ = (|| {
+                    resize(4)?;
+                    if !in_one {
+                        file.checkpoint()?;
+                    }
+                    resize(10)?;
+                    file.checkpoint()
+                })();
+            });
+            let is_done = !disk.is_cut();
+            disk.cut();
+            disk.crash(Failure::Power, Some(survival), op);
+            for _ in 0..2 {
+                reopen(&disk, |file| {
+                    let file = file.unwrap();
+                    let count = file.snapshot().unwrap().page_count();
+                    for n in 0..count {
+                        let found = read(&file, n).unwrap();
+                        assert!(found == page(n + 1) || (n >= 4 && found == page(0)), "{op}");
+                    }
+                    file.checkpoint().unwrap();
+                    file.close().unwrap();
+                });
+                assert_eq!(damaged_pages(&disk), [], "{op}");
+                disk.crash(Failure::Power, Some(Survival::Lost), op);
+            }
+            crashes += 1;
+            if is_done {
+                break;
+            }
+        }
+    }
+    assert!(crashes > 60, "{crashes}");
 }
 
 /// The zeroes by which the data file has grown may not be on the medium after a crash, and what deleted

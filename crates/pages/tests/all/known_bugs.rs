@@ -10,12 +10,12 @@ const SUSPECTS: [(&str, &str); 12] = [
         "space::dropped_pages_stay_dropped_where_a_write_met_a_full_disk",
     ),
     (
-        "lost-map-sector-believed",
-        "damage::a_lost_sector_of_the_map_is_damage_and_never_an_empty_page",
-    ),
-    (
         "end-not-cleared",
         "damage::what_a_crash_left_at_the_end_of_the_data_file_is_no_damage",
+    ),
+    (
+        "cleared-page-unsynced",
+        "damage::dropped_pages_that_are_added_again_are_no_damage",
     ),
     (
         "commit-without-room",

@@ -125,6 +125,18 @@ pub const PAGES: &[KnownBug] = &[
         "torn-page-not-repaired",
         "what recovery redid is not written before the log is truncated",
     ).found_by(4),
+    bug(
+        "lost-map-sector-believed",
+        "pages whose sector of the map was lost, or a write of it, read as if they had never been written",
+    ).found_by(2),
+    bug(
+        "dropped-page-kept",
+        "what a dropped page held passes for what the map has lost",
+    ).found_by(4),
+    bug(
+        "range-over-drop",
+        "ranges are logged of a page that the same record drops first",
+    ).found_by(22),
 ];
 
 /// Caught by a test of `crates/pages` (`tests/all/known_bugs.rs`): random runs hardly meet them, or do
@@ -135,12 +147,12 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
         "what the map could not write for lack of space is never written",
     ),
     bug(
-        "lost-map-sector-believed",
-        "pages whose sector of the map was lost read as if they had never been written",
-    ),
-    bug(
         "end-not-cleared",
         "what a crash left in the new end of the data file passes for pages that the map has lost",
+    ),
+    bug(
+        "cleared-page-unsynced",
+        "the map says that a place is cleared before that is durable",
     ),
     bug(
         "commit-without-room",

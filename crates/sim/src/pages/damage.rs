@@ -6,7 +6,7 @@ use super::{PATH, Run};
 use logforce_core::OpenMode;
 use logforce_format::PageFileHeader;
 use logforce_pages::{CommitMode, Error, ErrorKind, PageFile, Snapshot};
-use logforce_testkit::{Rng, SimDisk, SimRuntime};
+use logforce_testkit::{Rng, SectorFault, SimDisk, SimRuntime};
 
 /// Where the first page lies.
 const DATA: u64 = 128 << 10;
@@ -65,10 +65,54 @@ pub(super) fn corrupt_and_look(run: &mut Run, notes: &Notes, commit: u64, found:
         };
         let damaged = compare(run, &snapshot, &expected, place);
         drop(snapshot);
+        let written = match place {
+            Place::Map => write_beside(run, &file, expected),
+            _ => None,
+        };
+        let Some(written) = written else {
+            run.disk.cut();
+            return damaged;
+        };
+        let options = run.options.clone();
+        let file = match PageFile::open(&*system, PATH, OpenMode::OpenExisting, options) {
+            Ok(file) => file,
+            Err(e) => {
+                is_reported(&e, place);
+                return true;
+            }
+        };
+        let snapshot = file.snapshot().expect("it is open");
+        let still_damaged = compare(run, &snapshot, &written, place);
+        drop(snapshot);
         run.disk.cut();
-        damaged
+        damaged || still_damaged
     });
     run.coverage.damages += u64::from(damaged);
+}
+
+/// Writes a page as a whole, which is how a damaged one is mended, checkpoints and closes: what the map
+/// has lost of the pages beside it must stay damaged. Returns the state afterwards, `None` where the file
+/// refused.
+fn write_beside(run: &Run, file: &PageFile, mut expected: State) -> Option<State> {
+    let universe = &run.fixed.universe;
+    let mut rng = Rng::new(run.rng.clone().bits() ^ 0xbe51_de00);
+    let page = rng.below(universe.pages().count() as u64);
+    let page = universe.pages().nth(page as usize)?;
+    let image = universe.contents(page, u64::MAX);
+    let written = file.begin().and_then(|mut txn| {
+        txn.write(page, &image)?;
+        txn.commit()
+    });
+    let written = written
+        .and_then(|_| file.checkpoint())
+        .and_then(|()| file.clone().close());
+    if let Err(e) = written {
+        is_reported(&e, Place::Map);
+        return None;
+    }
+    expected.pages.insert(page, image.into());
+    expected.count = expected.count.max(page + 1);
+    Some(expected)
 }
 
 /// What the snapshot of an older commit must show, which is what it shows if the notes explain it: a
@@ -144,7 +188,8 @@ fn is_reported(error: &Error, place: Place) {
     );
 }
 
-/// Flips bits, or makes sectors unreadable. `None` if there is nothing to damage.
+/// Flips bits, makes sectors unreadable, or of the map has a device lose one or a write of it. `None` if
+/// there is nothing to damage.
 fn corrupt(disk: &SimDisk, rng: &mut Rng, mode: CommitMode) -> Option<Place> {
     let len = |name| disk.file_bytes(PATH, name).map_or(0, |b| b.len() as u64);
     let place = rng.pick(match mode {
@@ -165,6 +210,16 @@ fn corrupt(disk: &SimDisk, rng: &mut Rng, mode: CommitMode) -> Option<Place> {
         return None;
     }
     let mut any = false;
+    // Drawn aside: what else a seed means stays.
+    let mut aside = Rng::new(rng.clone().bits() ^ 0x5ec7_0125);
+    if place == Place::Map && aside.one_in(2) {
+        let fault = match aside.one_in(2) {
+            true => SectorFault::Stale,
+            false => SectorFault::Forged(vec![0; SLOT as usize].into()),
+        };
+        let offset = from + aside.below(to - from);
+        return disk.inject(PATH, name, offset, &fault).then_some(place);
+    }
     for _ in 0..1 + rng.below(MOST_FLIPS) {
         let mut bit = rng.below(8) as u8;
         let offset = match rng.below(3) {
