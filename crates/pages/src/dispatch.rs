@@ -122,9 +122,7 @@ impl Store {
         policy: Policy,
     ) -> Result<Acknowledged> {
         match (self, view) {
-            (Store::Cow(store), View::Cow(view)) => {
-                store.commit(view, changes, policy, true)?.wait()
-            }
+            (Store::Cow(store), View::Cow(view)) => store.commit_and_wait(view, &changes, policy),
             (Store::Logged(store), View::Logged(view)) => store.commit(view, changes, policy),
             // A transaction keeps its own store and a view of it.
             _ => Err(Error::Closed),
@@ -135,7 +133,7 @@ impl Store {
     pub(crate) fn submit(&self, view: &View, changes: Changes, policy: Policy) -> Result<Pending> {
         match (self, view) {
             (Store::Cow(store), View::Cow(view)) => {
-                let commit = store.commit(view, changes, policy, false)?;
+                let commit = store.commit(view, &changes, policy, false)?;
                 Ok(Pending::Cow(commit))
             }
             (Store::Logged(store), View::Logged(view)) => {

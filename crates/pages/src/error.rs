@@ -226,8 +226,14 @@ impl From<LogError> for Error {
 
 /// Whether the error says that there is no space, and nothing of the medium.
 pub(crate) fn is_no_space(error: &io::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
+}
+
+/// Whether the error says that the file cannot get longer, and nothing of the medium. Space that gets
+/// free helps only where [`is_no_space`] says so: a limit of the process stays.
+pub(crate) fn cannot_grow(error: &io::Error) -> bool {
+    is_no_space(error) || error.kind() == io::ErrorKind::FileTooLarge
 }
 
 /// Prints the message, as a `main() -> Result<(), Error>`, an `unwrap` or an `expect` shows it.
@@ -316,6 +322,19 @@ impl Error {
             | Error::TooLarge { .. }
             | Error::Option { .. } => ErrorKind::InvalidInput,
             Error::Closed | Error::Forked => ErrorKind::Closed,
+        }
+    }
+
+    /// That of a commit for which the file `path` would have to hold `need` more bytes.
+    pub(crate) fn no_space(path: PathBuf, need: u64, source: io::Error) -> Error {
+        let source = Arc::new(source);
+        match is_no_space(&source) {
+            true => Error::NoSpace { path, need, source },
+            false => Error::Io {
+                doing: "write to",
+                path,
+                source,
+            },
         }
     }
 

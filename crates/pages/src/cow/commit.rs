@@ -125,11 +125,30 @@ struct Prepared {
 }
 
 impl CowStore {
+    /// Commits and waits. A full disk refuses all that would have become durable together: then it is
+    /// tried by itself.
+    pub(crate) fn commit_and_wait(
+        self: &Arc<Self>,
+        view: &CowView,
+        changes: &Changes,
+        policy: Policy,
+    ) -> Result<Acknowledged> {
+        loop {
+            let commit = self.commit(view, changes, policy, true)?;
+            let group = commit.group.clone();
+            match commit.wait() {
+                Err(Error::NoSpace { .. } | Error::Io { .. })
+                    if group.as_ref().is_some_and(|g| g.commits() > 1) => {}
+                result => return result,
+            }
+        }
+    }
+
     /// Decides the order of a commit of changes that were made on top of `view`, or refuses it.
     pub(crate) fn commit(
         self: &Arc<Self>,
         view: &CowView,
-        changes: Changes,
+        changes: &Changes,
         policy: Policy,
         is_awaited: bool,
     ) -> Result<CowCommit> {
@@ -144,8 +163,8 @@ impl CowStore {
         if changes.is_empty() {
             return self.commit_nothing(view, within.is_none(), is_awaited);
         }
-        let draft = Draft::new(&changes, self.medium.checksums);
-        self.wait_for_dirty_limit()?;
+        let draft = Draft::new(changes, self.medium.checksums);
+        self.wait_for_dirty_limit();
         let now = within.map(|_| self.runtime().now());
         let mut loaded = HashMap::new();
         // What was loaded stays where it is as long as a view of its state is held. Dropping a view
@@ -159,7 +178,13 @@ impl CowStore {
             let mut state = self.lock();
             state.check()?;
             state.check_base(view.commit())?;
-            if let Some(page) = state.conflicts.find(view.commit(), &changes)
+            if let Some(group) = state.in_the_way() {
+                drop(state);
+                // Its committers learn what became of it.
+                drop(self.wait_for(&group));
+                continue;
+            }
+            if let Some(page) = state.conflicts.find(view.commit(), changes)
                 && !planted!("cow-conflict-missed")
             {
                 Counts::add(&self.counts.conflicts, 1);
@@ -185,7 +210,7 @@ impl CowStore {
             state.next_commit += 1;
             version.commit = commit;
             let before = std::mem::replace(&mut state.latest, version);
-            state.conflicts.record(commit, &changes);
+            state.conflicts.record(commit, changes);
             let group = state.groups.open.clone();
             group.add(draft.bytes);
             let mut calls = false;
@@ -264,19 +289,19 @@ impl CowStore {
     }
 
     /// Waits until less is committed and not written than may be.
-    fn wait_for_dirty_limit(&self) -> Result<()> {
+    fn wait_for_dirty_limit(&self) {
         loop {
             let state = self.lock();
             if state.groups.dirty_bytes() < self.most_dirty {
-                return Ok(());
+                return;
             }
-            let group = state.groups.last();
+            let Some(group) = state.groups.last() else {
+                return;
+            };
             drop(state);
             Counts::add(&self.counts.waits, 1);
-            match group {
-                Some(group) => self.wait_for(&group)?,
-                None => return Ok(()),
-            }
+            // Its committers learn what became of it: another commit is not refused for that.
+            drop(self.wait_for(&group));
         }
     }
 }

@@ -80,7 +80,11 @@ impl CommitGroup {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.commits.load(SeqCst) == 0
+        self.commits() == 0
+    }
+
+    pub(crate) fn commits(&self) -> u64 {
+        self.commits.load(SeqCst)
     }
 
     /// Bytes of its pages.
@@ -116,6 +120,11 @@ impl CommitGroups {
             true => self.in_flight.clone(),
             false => Some(self.open.clone()),
         }
+    }
+
+    /// The one that the leader is writing.
+    pub(crate) fn in_flight(&self) -> Option<Arc<CommitGroup>> {
+        self.in_flight.clone()
     }
 
     /// Bytes of pages that are committed and not written.

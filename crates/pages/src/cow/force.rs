@@ -8,29 +8,34 @@ use crate::cow::location::is_check_due;
 use crate::cow::plan::{Placed, Plan};
 use crate::cow::state::{CommittedState, LeaderToken, State};
 use crate::cow::store::{Counts, CowStore};
-use crate::error::{Error, Result, is_no_space};
+use crate::error::{Error, Result, cannot_grow};
 use crate::growth::{next_end, zeroes};
 use crate::write_out::{Run, gather};
 use logforce_device::Barrier;
-use logforce_format::{CopyOnWriteRoot, PageFileHeader, PageFileKind, place_offset, planted};
+use logforce_format::{
+    CopyOnWriteRoot, PAGE_DATA_OFFSET, PAGE_HEADER_LEN, PageFileHeader, PageFileKind, place_offset,
+    planted,
+};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The thread that writes. Whatever becomes of it, the next one gets the token.
-struct Leader<'a> {
-    store: &'a CowStore,
+pub(super) struct Leader<'a> {
+    pub(super) store: &'a CowStore,
     /// `None` once it was given back.
-    token: Option<Box<LeaderToken>>,
+    pub(super) token: Option<Box<LeaderToken>>,
     group: Arc<CommitGroup>,
     from: CommittedState,
     to: CommittedState,
     header: PageFileHeader,
+    /// Time at which it began to write. The clock is not read under the mutex.
+    began: Duration,
 }
 
 impl LeaderToken {
-    fn write(&self, store: &CowStore, runs: Vec<Run>, through: bool) -> io::Result<()> {
+    pub(super) fn write(&self, store: &CowStore, runs: Vec<Run>, through: bool) -> io::Result<()> {
         let bytes = runs.iter().map(|run| run.len() as u64).sum();
         Counts::add(&store.counts.writes, runs.len() as u64);
         Counts::add(&store.counts.bytes_written, bytes);
@@ -39,19 +44,33 @@ impl LeaderToken {
 }
 
 /// Why a force failed.
-enum Trouble {
-    /// There is no space for what it writes, and nothing was written over: the file goes on without
-    /// these commits.
+pub(super) enum Trouble {
+    /// There is no space for what it writes, or the file may not grow, and nothing was written over:
+    /// the file goes on without these commits.
     NoSpace(Error),
     /// What is on the medium is not known any more.
     Fatal(Error),
 }
 
 /// What a force has written.
-struct Written {
+pub(super) struct Written {
     placed: Placed,
     freed: Vec<u64>,
     header: PageFileHeader,
+    /// It met the end of the space.
+    was_full: bool,
+}
+
+/// Where a plan is written.
+pub(super) struct Layout {
+    /// A place for each item, in ascending order.
+    pub(super) places: Vec<Range<u64>>,
+    /// Exclusive end of the places in use.
+    pub(super) places_end: u64,
+    /// Exclusive end of the places that the file is to be long enough for.
+    pub(super) written_end: u64,
+    /// The disk is full: the file does not grow, and each page is written by itself.
+    pub(super) is_full: bool,
 }
 
 impl CowStore {
@@ -70,12 +89,35 @@ impl CowStore {
         if let Some(group) = group {
             self.wait_for(&group)?;
         }
+        self.fill_both_slots();
         let mut state = self.lock();
         if let Some(error) = &state.failed {
             return Err(error.clone());
         }
         // Somebody has to learn of commits that were accepted and rolled back.
         state.groups.take_unreported()
+    }
+
+    /// Writes headers until both slots hold what is durable now: one lost block does not take it.
+    fn fill_both_slots(&self) {
+        let commit = self.lock().durable.commit;
+        loop {
+            let mut state = self.lock();
+            if state.failed.is_some() || !state.has_one_header_of(commit) {
+                return;
+            }
+            let in_flight = state.groups.in_flight();
+            let leader = Leader::begin(self, &mut state);
+            drop(state);
+            match (leader, in_flight) {
+                (Some(leader), _) if leader.group.is_empty() => return leader.lead_nothing(),
+                (Some(leader), _) => leader.lead(),
+                // Its committers learn what became of it.
+                (None, Some(group)) => drop(self.wait_for(&group)),
+                // It was closed meanwhile.
+                (None, None) => return,
+            }
+        }
     }
 
     /// Waits for the outcome of a group, and leads it if nobody does.
@@ -124,12 +166,13 @@ impl<'a> Leader<'a> {
             from: state.durable.clone(),
             to: state.latest.clone(),
             header: state.header,
+            began: Duration::ZERO,
         })
     }
 
     fn lead(mut self) {
-        let began = self.store.runtime().now();
-        let ended = match self.force(began) {
+        self.began = self.store.runtime().now();
+        let ended = match self.force() {
             Ok(forced) => self.publish(forced),
             Err(Trouble::NoSpace(error)) => {
                 let mut state = self.store.lock();
@@ -146,32 +189,63 @@ impl<'a> Leader<'a> {
                 ended
             }
         };
-        let took = self.store.runtime().now().saturating_sub(began);
+        let took = self.store.runtime().now().saturating_sub(self.began);
         self.store.lock().schedule.note_force(took);
         self.notify(&ended);
     }
 
     /// Writes what is new, forces it, then the header that reaches it.
-    fn force(&mut self, now: Duration) -> std::result::Result<Written, Trouble> {
-        let store = self.store;
+    fn force(&mut self) -> std::result::Result<Written, Trouble> {
         // Before anything is written: where the lock was taken away, the file may be another process'.
-        self.check_location(now, false)?;
-        let medium = &store.medium;
-        let mut plan = Plan::new(medium, medium.page_size, &self.from.tree, &self.to.tree);
-        let mut freed = std::mem::take(&mut plan.freed);
-        let bytes = plan.bytes();
-        let mut state = store.lock();
+        self.check_location(false)?;
+        let mut plan = self.plan();
+        let mut state = self.store.lock();
         if planted!("freed-page-reused-early") {
-            for place in freed.drain(..) {
+            for place in plan.freed.drain(..) {
                 state.places.free(place..place + 1);
             }
         }
         let places = state.places.take(plan.len());
         let places_end = state.places.end();
+        let written_end = state.places.end_for(plan.reserve(), self.written_places());
         drop(state);
-        let Some(mut placed) = plan.place(&places, medium.checksums) else {
+        let layout = Layout {
+            places,
+            places_end,
+            written_end,
+            is_full: false,
+        };
+        match self.carry_out(plan, layout) {
+            Err(Trouble::NoSpace(error)) if !planted!("cow-full-disk-wedges") => {
+                self.force_on_a_full_disk(error)
+            }
+            forced => forced,
+        }
+    }
+
+    /// What lies between the current header and what is to become durable.
+    pub(super) fn plan(&self) -> Plan {
+        let medium = &self.store.medium;
+        Plan::new(medium, medium.page_size, &self.from.tree, &self.to.tree)
+    }
+
+    /// Places that the file is long enough for.
+    pub(super) fn written_places(&self) -> u64 {
+        let len = self.token.as_ref().map_or(0, |token| token.len);
+        len.saturating_sub(PAGE_DATA_OFFSET) / u64::from(self.store.medium.page_size)
+    }
+
+    /// Writes a plan to its places and makes it durable, then the header that reaches it.
+    pub(super) fn carry_out(
+        &mut self,
+        mut plan: Plan,
+        layout: Layout,
+    ) -> std::result::Result<Written, Trouble> {
+        let medium = &self.store.medium;
+        let (freed, need) = (std::mem::take(&mut plan.freed), plan.bytes());
+        let Some(mut placed) = plan.place(&layout.places, medium.checksums) else {
             let error = io::ErrorKind::FileTooLarge.into();
-            return Err(self.no_space(&places, bytes, error));
+            return Err(self.refused(&layout.places, need, error));
         };
         let header = PageFileHeader {
             page_count: self.to.page_count,
@@ -180,21 +254,21 @@ impl<'a> Leader<'a> {
                 place: placed.root.map(|at| at.place),
                 crc: placed.root.map_or(0, |at| at.crc),
                 depth: placed.depth,
-                places_end,
+                places_end: layout.places_end,
             }),
             ..self.header
         };
         let pieces = std::mem::take(&mut placed.pieces);
-        let end = place_offset(medium.page_size, places_end).unwrap_or(u64::MAX);
+        let end = place_offset(medium.page_size, layout.places_end).unwrap_or(u64::MAX);
         let grows = self.token.as_ref().is_some_and(|token| end > token.len);
         if planted!("page-header-before-pages") {
             self.store_header(header)?;
-            self.write(pieces, places_end, &places)?;
+            self.write(pieces, &layout, need)?;
         } else {
             // A crash between the two leaves the header before, and nothing that it reaches was
             // written over.
-            self.write(pieces, places_end, &places)?;
-            self.check_location(now, grows)?;
+            self.write(pieces, &layout, need)?;
+            self.check_location(grows)?;
             self.store_header(header)?;
         }
         // Before anything reaches these places, see `Cache`.
@@ -209,61 +283,63 @@ impl<'a> Leader<'a> {
             placed,
             freed,
             header,
+            was_full: layout.is_full,
         })
     }
 
     /// Checks that the file is where it was opened, if that is due or to be done `at_once`.
-    fn check_location(&mut self, now: Duration, at_once: bool) -> std::result::Result<(), Trouble> {
+    fn check_location(&mut self, at_once: bool) -> std::result::Result<(), Trouble> {
         let Some(token) = &mut self.token else {
             return Ok(());
         };
-        if !at_once && !is_check_due(token.location_checked, now) {
+        if !at_once && !is_check_due(token.location_checked, self.began) {
             return Ok(());
         }
-        token.location_checked = Some(now);
+        token.location_checked = Some(self.began);
         self.store
             .displaced()
             .map_or(Ok(()), |e| Err(Trouble::Fatal(e)))
     }
 
-    /// Writes to places that nothing reaches, and makes what it wrote durable. All places lie below
-    /// `places_end`: if the file ends before that, it grows by a step.
+    /// Writes to places that nothing reaches, and makes what it wrote durable. If the file ends before
+    /// the places that it is to have, it grows by a step.
     fn write(
         &mut self,
         pieces: Vec<(u64, Image)>,
-        places_end: u64,
-        places: &[Range<u64>],
+        layout: &Layout,
+        need: u64,
     ) -> std::result::Result<(), Trouble> {
         let (store, medium) = (self.store, &self.store.medium);
         let (Some(token), false) = (&mut self.token, pieces.is_empty()) else {
             return Ok(());
         };
-        let end = place_offset(medium.page_size, places_end).unwrap_or(u64::MAX);
-        let mut runs = gather(pieces.iter().cloned());
-        let bytes = runs.iter().map(|run| run.len() as u64).sum();
-        let mut through = store.forces_by_write_through(runs.len(), bytes);
-        let mut barrier = Barrier::Data;
-        if end > token.len {
+        let offset = |places| place_offset(medium.page_size, places).unwrap_or(u64::MAX);
+        let (mut through, mut barrier) = (false, Barrier::Full);
+        let mut len = token.len.max(offset(layout.places_end));
+        let runs = if layout.is_full {
+            // A copy-on-write filesystem needs space for each write: the least at once.
+            let alone = |(offset, piece)| Run {
+                offset,
+                pieces: vec![piece],
+            };
+            pieces.into_iter().map(alone).collect()
+        } else if offset(layout.written_end) > token.len {
             // New blocks need records of the filesystem as well: one barrier for all.
-            (through, barrier) = (false, Barrier::Full);
-            let target = next_end(token.len, end, medium.page_size);
-            let zeroes = zeroes(end..target, &medium.zeroes);
-            let grown = gather(pieces.into_iter().chain(zeroes));
-            match token.write(store, grown, false) {
-                Ok(()) => {
-                    token.len = target;
-                    runs.clear();
-                }
-                // There may be enough for the pages alone.
-                Err(e) if is_no_space(&e) => {}
-                Err(e) => return Err(self.fatal("write", e)),
-            }
-        }
+            len = next_end(token.len, offset(layout.written_end), medium.page_size);
+            let begin = token.len.max(offset(layout.places_end));
+            gather(pieces.into_iter().chain(zeroes(begin..len, &medium.zeroes)))
+        } else {
+            let runs = gather(pieces);
+            let bytes = runs.iter().map(|run| run.len() as u64).sum();
+            through = store.forces_by_write_through(runs.len(), bytes);
+            barrier = Barrier::Data;
+            runs
+        };
         match token.write(store, runs, through) {
-            Ok(()) => token.len = token.len.max(end),
+            Ok(()) => token.len = len,
             // What was written of it lies where nothing is, and will be written again before
             // anything is.
-            Err(e) if is_no_space(&e) => return Err(self.no_space(places, bytes, e)),
+            Err(e) if cannot_grow(&e) => return Err(self.refused(&layout.places, need, e)),
             Err(e) => return Err(self.fatal("write", e)),
         }
         if through || planted!("cow-barrier-left-out") {
@@ -286,6 +362,45 @@ impl<'a> Leader<'a> {
             None => Ok(()),
         };
         stored.map_err(|e| self.fatal("write the header of", e))?;
+        self.header_is_written()
+    }
+
+    /// Writes the current header into the older slot as well: the places that only the header there
+    /// reached are free then, and one lost block does not take the last commit.
+    pub(super) fn repeat_header(&mut self) -> std::result::Result<(), Trouble> {
+        let Some(token) = &mut self.token else {
+            return Ok(());
+        };
+        let header = token.slots.header;
+        match token.slots.store(header) {
+            Ok(()) => self.header_is_written()?,
+            // Whatever the slot holds now, it reaches nothing that the two headers do not.
+            Err(e) if cannot_grow(&e) => return Err(self.refused(&[], PAGE_HEADER_LEN as u64, e)),
+            Err(e) => return Err(self.fatal("write the header of", e)),
+        }
+        if let Some(token) = &self.token {
+            let gone = self.store.lock().publish_again(token.slots.header);
+            drop(gone);
+        }
+        Ok(())
+    }
+
+    /// Nothing was committed: the current header goes into both slots.
+    fn lead_nothing(mut self) {
+        let repeated = self.repeat_header();
+        let mut state = self.store.lock();
+        let mut ended = vec![self.group.clone()];
+        state.groups.end_force();
+        self.group.decide(Ok(()));
+        if let Err(Trouble::Fatal(error)) = repeated {
+            ended.extend(state.fail(error));
+        }
+        self.give_back(&mut state);
+        drop(state);
+        self.notify(&ended);
+    }
+
+    fn header_is_written(&self) -> std::result::Result<(), Trouble> {
         Counts::add(&self.store.counts.headers, 1);
         Counts::add(&self.store.counts.barriers, 1);
         match self.store.is_write_through_enough {
@@ -294,20 +409,18 @@ impl<'a> Leader<'a> {
         }
     }
 
-    fn fatal(&self, doing: &'static str, error: io::Error) -> Trouble {
+    pub(super) fn fatal(&self, doing: &'static str, error: io::Error) -> Trouble {
         Trouble::Fatal(Error::io(doing, &self.store.medium.path)(error))
     }
 
-    fn no_space(&self, places: &[Range<u64>], need: u64, source: io::Error) -> Trouble {
+    /// Gives the places back: there is no space to write there, or the file may not be so long.
+    fn refused(&self, places: &[Range<u64>], need: u64, source: io::Error) -> Trouble {
         let mut state = self.store.lock();
         for run in places {
             state.places.free(run.clone());
         }
-        Trouble::NoSpace(Error::NoSpace {
-            path: self.store.medium.path.clone(),
-            need,
-            source: Arc::new(source),
-        })
+        let path = self.store.medium.path.clone();
+        Trouble::NoSpace(Error::no_space(path, need, source))
     }
 
     /// The new header is the current one.
@@ -336,6 +449,7 @@ impl<'a> Leader<'a> {
         }
         forced.placed.publish_places();
         let mut state = self.store.lock();
+        state.note_space(forced.was_full);
         state.groups.end_force();
         self.group.decide(Ok(()));
         self.give_back(&mut state);

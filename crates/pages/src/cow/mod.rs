@@ -7,7 +7,7 @@
 //! reaches is whole.
 //!
 //! To read: `tree` (a committed state), `commit` (how the next one is decided), `plan` and `force`
-//! (how it gets durable), `held_headers` (when a place may be used again).
+//! (how it gets durable), `full_disk` (where the file cannot grow), `held_headers` (when a place may be used again).
 //!
 //! | file | what |
 //! |---|---|
@@ -16,13 +16,14 @@
 //! | `conflicts` | who has changed a page last |
 //! | `medium` | reading places, verified; what they hold in memory |
 //! | `commit_group`, `state`, `store` | commits that get durable together; what the mutex guards; all parts |
-//! | `view`, `commit`, `force`, `background`, `schedule`, `location`, `table_scan`, `lifecycle` | what is done with them |
+//! | `view`, `commit`, `force`, `full_disk`, `background`, `schedule`, `location`, `table_scan`, `lifecycle` | what is done with them |
 
 mod background;
 mod commit;
 mod commit_group;
 mod conflicts;
 mod force;
+mod full_disk;
 mod held_headers;
 mod lifecycle;
 mod location;

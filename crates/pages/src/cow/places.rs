@@ -20,6 +20,8 @@ pub(crate) struct Places {
     by_granules: BTreeSet<(u64, u64)>,
     /// How many places are free.
     count: u64,
+    /// How many of them lie in whole granules.
+    usable: u64,
 }
 
 impl Places {
@@ -31,12 +33,37 @@ impl Places {
             free: BTreeMap::new(),
             by_granules: BTreeSet::new(),
             count: 0,
+            usable: 0,
         }
     }
 
     /// Exclusive end of the places in use.
     pub(crate) fn end(&self) -> u64 {
         self.end
+    }
+
+    /// Places of a granule.
+    pub(crate) fn granule(&self) -> u64 {
+        self.granule
+    }
+
+    /// How many places behind the end and below `written` can be handed out.
+    fn behind(&self, written: u64) -> u64 {
+        let written = written / self.granule * self.granule;
+        written.saturating_sub(self.end.next_multiple_of(self.granule))
+    }
+
+    /// Where a file has to end, which ends at `written`, so that all places in use are in it and
+    /// `reserve` can be handed out.
+    pub(crate) fn end_for(&self, reserve: u64, written: u64) -> u64 {
+        let missing = reserve.saturating_sub(self.usable + self.behind(written));
+        match missing {
+            0 => self.end,
+            _ => {
+                let written = self.end.max(written).next_multiple_of(self.granule);
+                written.saturating_add(missing.next_multiple_of(self.granule))
+            }
+        }
     }
 
     /// How many places below the end are free.
@@ -58,6 +85,7 @@ impl Places {
             let count = (granules.end - granules.start) / self.granule;
             self.by_granules.insert((count, start));
         }
+        self.usable += granules.end - granules.start;
         self.free.insert(start, len);
         self.count += len;
     }
@@ -69,6 +97,7 @@ impl Places {
         let granules = self.granules(start, len);
         let count = (granules.end - granules.start) / self.granule;
         self.by_granules.remove(&(count, start));
+        self.usable -= granules.end - granules.start;
         self.count -= len;
         len
     }
@@ -134,6 +163,19 @@ impl Places {
         taken
     }
 
+    /// Takes up to `count` places, rounded up to whole granules, from the longest free run; once there
+    /// is none, from those behind the end and below `written`. `None` once there is neither.
+    pub(crate) fn take_run(&mut self, count: u64, written: u64) -> Option<Range<u64>> {
+        let wanted = count.div_ceil(self.granule);
+        if let Some((granules, start)) = self.by_granules.last().copied() {
+            return Some(self.take_from(start, granules.min(wanted)));
+        }
+        match (self.behind(written) / self.granule).min(wanted) {
+            0 => None,
+            granules => Some(self.grow(granules)),
+        }
+    }
+
     /// The first granules of a free run.
     fn take_from(&mut self, start: u64, granules: u64) -> Range<u64> {
         let len = self.remove(start);
@@ -149,7 +191,7 @@ impl Places {
     }
 
     /// Granules behind the end.
-    fn grow(&mut self, granules: u64) -> Range<u64> {
+    pub(crate) fn grow(&mut self, granules: u64) -> Range<u64> {
         let first = self.end.next_multiple_of(self.granule);
         let skipped = self.end..first;
         self.end = first + granules * self.granule;

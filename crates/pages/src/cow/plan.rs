@@ -9,6 +9,10 @@ use logforce_format::{
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Bytes that stay free in a full file. Dropping pages here and there takes a node for each that had a
+/// neighbour: a transaction that needs more than this has to be made in parts.
+const RESERVE: u64 = 32 << 10;
+
 /// What lies between the state that the last header reaches and a later one.
 pub(crate) struct Plan {
     page_size: u32,
@@ -96,6 +100,16 @@ impl Plan {
     /// How many places it needs.
     pub(crate) fn len(&self) -> u64 {
         self.items.len() as u64
+    }
+
+    /// Number of places that stay free afterwards, for commits that take no more than they give back.
+    /// Without them a full file could not shrink: a page is dropped by writing nodes. 0 for a commit that
+    /// is one of those.
+    pub(crate) fn reserve(&self) -> u64 {
+        match self.len() > self.freed.len() as u64 {
+            true => (RESERVE / u64::from(self.page_size)).max(2 * (u64::from(self.depth) + 1)),
+            false => 0,
+        }
     }
 
     /// Bytes that it writes.

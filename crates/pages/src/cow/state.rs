@@ -16,6 +16,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Forces without lack of space after which commits share one again.
+const ALONE: u32 = 64;
+
 /// A committed state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CommittedState {
@@ -51,8 +54,12 @@ pub(crate) struct State {
     pub(crate) places: Places,
     pub(crate) held_headers: HeldHeaders,
     pub(crate) conflicts: Conflicts,
-    /// The numbers of the headers that the slots hold, the older one first.
-    slots: VecDeque<u64>,
+    /// The headers that the slots hold, the older one first: their numbers, and the commits that they
+    /// make durable.
+    slots: VecDeque<(u64, u64)>,
+    /// Number of forces, after one that met the end of the space, for which each commit is forced by
+    /// itself: one that fits must not be refused because of another.
+    alone: u32,
     /// Commits that were rolled back for lack of space, oldest first.
     rolled_back: VecDeque<(Range<u64>, Error)>,
     pub(crate) groups: CommitGroups,
@@ -79,13 +86,14 @@ impl State {
         State {
             latest: version.clone(),
             next_commit: version.commit + 1,
-            durable: version,
+            durable: version.clone(),
             header,
             header_number: 0,
             places,
             held_headers,
             conflicts: Conflicts::default(),
-            slots: [0, 0].into(),
+            slots: [(0, version.commit); 2].into(),
+            alone: 0,
             rolled_back: VecDeque::new(),
             groups: CommitGroups::default(),
             token: Some(token),
@@ -164,7 +172,7 @@ impl State {
         let mut free = |place| places.free(place..place + 1);
         // The slot that was overwritten held the header before the last one. The other one holds
         // the last: should what was stored now get unreadable, that one is current.
-        self.slots.push_back(header_number);
+        self.slots.push_back((header_number, version.commit));
         self.held_headers.hold(header_number);
         let kept = if planted!("cow-older-slot-forgotten") {
             1
@@ -172,7 +180,7 @@ impl State {
             2
         };
         while self.slots.len() > kept {
-            if let Some(overwritten) = self.slots.pop_front() {
+            if let Some((overwritten, _)) = self.slots.pop_front() {
                 self.held_headers.release(overwritten, &mut free);
             }
         }
@@ -189,10 +197,43 @@ impl State {
         [std::mem::replace(&mut self.durable, version), latest]
     }
 
+    /// A force has ended, and `was_full` if it met the end of the space.
+    pub(crate) fn note_space(&mut self, was_full: bool) {
+        self.alone = match was_full {
+            true => ALONE,
+            false => self.alone.saturating_sub(1),
+        };
+    }
+
+    /// What has to have an outcome before a transaction begins or commits, because the disk is full.
+    pub(crate) fn in_the_way(&self) -> Option<Arc<CommitGroup>> {
+        match self.alone {
+            0 => None,
+            _ => self.groups.last(),
+        }
+    }
+
+    /// Whether the older slot holds a header of before this commit, which is durable.
+    pub(crate) fn has_one_header_of(&self, commit: u64) -> bool {
+        self.slots.front().is_some_and(|(_, held)| *held < commit)
+    }
+
+    /// Whether places are free once the current header is in both slots.
+    pub(crate) fn older_slot_keeps_places(&self) -> bool {
+        let older = self.slots.front();
+        older.is_some_and(|(number, _)| self.held_headers.is_waited_for(*number))
+    }
+
+    /// The current header is in both slots. Gives what the caller drops, without the mutex.
+    pub(crate) fn publish_again(&mut self, header: PageFileHeader) -> [CommittedState; 2] {
+        self.publish(header, self.durable.clone(), std::iter::empty(), Vec::new())
+    }
+
     /// Rolls back everything committed since the last header: there is no space for it. Gives the
     /// groups that end so, and what the caller drops.
     pub(crate) fn roll_back(&mut self, why: &Error) -> (Vec<Arc<CommitGroup>>, CommittedState) {
         let first = self.durable.commit + 1;
+        self.alone = ALONE;
         self.rolled_back
             .push_back((first..self.next_commit, why.clone()));
         self.conflicts.roll_back(self.durable.commit);

@@ -44,6 +44,13 @@ impl CowView {
     fn of(store: &Arc<CowStore>, is_latest: bool) -> Result<CowView> {
         store.check_process()?;
         let mut state = store.lock();
+        while is_latest && let Some(group) = state.in_the_way() {
+            // It may be rolled back, and what is built on it would be refused as well: on a full disk
+            // those that cannot fit, tried again and again, would keep all others out.
+            drop(state);
+            drop(store.wait_for(&group));
+            state = store.lock();
+        }
         let version = match is_latest {
             true => {
                 state.check()?;

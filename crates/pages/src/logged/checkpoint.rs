@@ -80,7 +80,7 @@ impl LoggedStore {
                 }
                 Err(Stopped::Closing) => return,
                 // Nothing that was committed is lost: it is in the log.
-                Err(Stopped::Failed(e)) if is_no_space(&e) => {
+                Err(Stopped::Failed(e)) if cannot_grow(&e) => {
                     self.state().generations.stalled = Some(self.no_space(e));
                     self.progress.notify(self.runtime());
                     let seen = self.checkpointer.work.observe();
@@ -464,7 +464,7 @@ impl LoggedStore {
     /// As users see it: a commit is refused for now, and nothing is lost.
     fn no_space(&self, error: Error) -> Error {
         match error {
-            Error::Io { path, source, .. } => Error::NoSpace {
+            Error::Io { path, source, .. } if error::is_no_space(&source) => Error::NoSpace {
                 path,
                 need: self.page_size() as u64,
                 source,
@@ -487,9 +487,9 @@ fn chunk_len(pages: &[u64], most: usize, most_runs: usize) -> usize {
     pages.len()
 }
 
-/// Whether there was no space, which may pass.
-fn is_no_space(error: &Error) -> bool {
-    matches!(error, Error::Io { source, .. } if error::is_no_space(source))
+/// Whether a file could not grow, which may pass.
+fn cannot_grow(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if error::cannot_grow(source))
 }
 
 #[cfg(test)]

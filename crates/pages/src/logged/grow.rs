@@ -4,7 +4,7 @@
 use super::LoggedStore;
 use super::proof::DataFile;
 use super::read::holds;
-use crate::error::{Error, Result, is_no_space};
+use crate::error::{Error, Result, cannot_grow, is_no_space};
 use crate::files::DATA;
 use crate::growth::{next_end, zeroes};
 use crate::write_out::{Writers, gather};
@@ -115,7 +115,7 @@ impl LoggedStore {
         match self.extend(len..step_end, target) {
             Ok(()) => Ok(target),
             // It may be enough for these pages.
-            Err(e) if is_no_space(&e) => {
+            Err(e) if cannot_grow(&e) => {
                 self.extend(len..needed, page_count)?;
                 Ok(page_count)
             }

@@ -7,7 +7,7 @@ mod threads;
 use self::queue::Queue;
 use self::threads::Threads;
 use crate::changes::Image;
-use crate::error::is_no_space;
+use crate::error::cannot_grow;
 use logforce_device::{AlignedBuf, File, Runtime, Write};
 use std::io;
 use std::sync::Arc;
@@ -172,7 +172,7 @@ impl Target {
 /// Of the errors of two writes the one that says more: a lack of space may be all that a caller
 /// recovers from.
 fn graver(first: io::Error, second: io::Error) -> io::Error {
-    match is_no_space(&first) {
+    match cannot_grow(&first) {
         true => second,
         false => first,
     }

@@ -8,6 +8,7 @@ mod backup;
 mod basics;
 mod common;
 mod cow_basics;
+mod cow_full;
 mod cow_places;
 mod cow_trouble;
 mod damage;
