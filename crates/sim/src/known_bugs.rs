@@ -401,6 +401,10 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
         "a follower does not look again once its waker is registered",
     ),
     bug(
+        "promise-checked-again",
+        "a permit finds its own space missing",
+    ),
+    bug(
         "late-observe-commit",
         "a committer reads the event's count after it has released the mutex",
     ),

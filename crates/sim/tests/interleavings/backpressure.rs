@@ -143,6 +143,43 @@ fn permits() {
     });
 }
 
+/// Permits have taken the last space below the cap: each is used, although earlier appends are forced
+/// meanwhile, in batches that end where nothing had to end before.
+#[test]
+fn permits_at_the_cap() {
+    explore("permits_at_the_cap", || {
+        let world = World::new();
+        let options = options().max_batch(32 << 10).buffer_size(256 << 10);
+        let log = world.open_alone(options.max_log_size(3 * (128 << 10)));
+        for _ in 0..8 {
+            log.commit(&record(1, 30_000)).expect("there is space");
+        }
+        log.append(&record(2, 40)).expect("a small one has space");
+        let mut held = Vec::new();
+        let full = loop {
+            match world.block_on(log.reserve(1_000)) {
+                Ok(permit) => held.push(permit),
+                Err(e) => break e,
+            }
+        };
+        assert_eq!(full.kind(), ErrorKind::Full, "{full}");
+        assert!(!held.is_empty());
+        let forces = {
+            let log = log.clone();
+            world.spawn(move |_| drop(log.force(log.tail_lsn()).expect("nothing fails")))
+        };
+        for (n, permit) in held.into_iter().enumerate() {
+            let handle = permit.submit(record(10 + n as u64, 1_000));
+            let handle = handle.expect("it has its space");
+            if one_in(2) {
+                world.block_on(handle).expect("nothing fails");
+            }
+        }
+        forces.join().expect("no thread panics");
+        world.close(log).expect("nothing fails");
+    });
+}
+
 /// More than the prepared segments hold: appends wait for the preparing thread.
 #[test]
 fn new_segments() {

@@ -1,7 +1,7 @@
 //! Many threads that commit, under schedules of every kind: no thread sleeps for ever (the scheduler
 //! reports a deadlock), and nothing is acknowledged that a power cut loses.
 
-use crate::common::opened;
+use crate::common::{block_on, opened};
 use logforce_core::{
     Error, ErrorKind, Guarantee, Log, Lsn, Method, OpenMode, Options, Policy, Record, RecordRange,
 };
@@ -144,27 +144,6 @@ impl Committer {
                 return;
             }
         }
-    }
-}
-
-/// Polls a future in a simulated thread.
-fn block_on<T>(rt: &SimRuntime, future: impl Future<Output = T>) -> T {
-    struct Word(AtomicU32, SimRuntime);
-    impl Wake for Word {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, SeqCst);
-            self.1.wake_all(&self.0);
-        }
-    }
-    let word = Arc::new(Word(AtomicU32::new(0), rt.clone()));
-    let waker = word.clone().into();
-    let mut future = pin!(future);
-    loop {
-        let seen = word.0.load(SeqCst);
-        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return value;
-        }
-        rt.wait(&word.0, seen, None);
     }
 }
 

@@ -1,9 +1,14 @@
 //! What several of these tests use.
 
 use logforce_core::{BatchInfo, Error, Inspector, Log, Lsn, OpenMode, Options, Visit};
+use logforce_device::Runtime;
 use logforce_format::{CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control};
 use logforce_sim::model::PATH;
 use logforce_testkit::{SimDisk, SimRuntime};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::task::{Context, Poll, Wake};
 
 /// Opens the log, or makes one.
 pub fn open(disk: &SimDisk, rt: &SimRuntime, options: &Options) -> Result<Log, Error> {
@@ -42,4 +47,25 @@ pub fn forge_control(disk: &SimDisk, change: impl Fn(&mut Control)) {
         slot.copy_from_slice(&control.encode());
     }
     disk.put_file(PATH, "control", &bytes);
+}
+
+/// Polls a future in a simulated thread.
+pub fn block_on<T>(rt: &SimRuntime, future: impl Future<Output = T>) -> T {
+    struct Word(AtomicU32, SimRuntime);
+    impl Wake for Word {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+            self.1.wake_all(&self.0);
+        }
+    }
+    let word = Arc::new(Word(AtomicU32::new(0), rt.clone()));
+    let waker = word.clone().into();
+    let mut future = pin!(future);
+    loop {
+        let seen = word.0.load(SeqCst);
+        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return value;
+        }
+        rt.wait(&word.0, seen, None);
+    }
 }

@@ -22,6 +22,7 @@ mod lost_behind;
 mod meta;
 mod outside;
 mod overlap;
+mod permits;
 mod pins;
 mod policies;
 mod recovery;
