@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::types::CheckpointDue;
 use logforce_device::{Directory, Guarantee, Method};
 use logforce_format::{
-    MAX_BATCH_LEN, MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, SegmentHeader,
+    MAX_BATCH_LEN, MAX_RECORD_LEN, MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, SegmentHeader,
 };
 use std::any::Any;
 use std::io;
@@ -15,6 +15,10 @@ use std::time::Duration;
 /// Reserve, in write units, at the end of the prepared segments. No record may use it, so that a
 /// log on a full disk can still be closed, opened again and truncated.
 pub(crate) const RESERVED_UNITS: u64 = 16;
+
+/// Segments that one append may fill. Each is prepared and forced by itself (10 ms on a fast disk), and
+/// stays open until all of them are forced.
+const SEGMENTS_OF_AN_APPEND: u64 = 128;
 
 /// The smallest write unit in bytes.
 const MIN_WRITE_UNIT: u32 = 4096;
@@ -193,7 +197,8 @@ impl Options {
     }
 
     /// Size of new segments in bytes, 16 KiB to 4 GiB, a multiple of the write unit. Default 64
-    /// MiB. The log keeps at least one prepared segment after the current one.
+    /// MiB. The log keeps at least one prepared segment after the current one. A record or an atomic
+    /// append may be 128 times as large, and never larger than 64 MiB.
     pub fn segment_size(mut self, bytes: u64) -> Self {
         self.segment_size = bytes;
         self
@@ -216,6 +221,12 @@ impl Options {
             None => self.segment_size,
         };
         self.first_segment_size.unwrap_or(default)
+    }
+
+    /// The longest record, bytes.
+    pub(crate) fn longest_append(&self) -> usize {
+        let most = SEGMENTS_OF_AN_APPEND.saturating_mul(self.segment_size);
+        most.min(MAX_RECORD_LEN as u64) as usize
     }
 
     /// How long after the last force an idle log writes a stamp.

@@ -47,7 +47,7 @@ impl Engine {
         each: impl FnMut(Lsn, Lsn),
     ) -> Result<(MutexGuard<'_, State>, Wakeups)> {
         self.check()?;
-        let bytes = slices_len(records)?;
+        let bytes = self.slices_len(records)?;
         let state = self.lock_with_space(bytes, since)?;
         Ok(self.place(state, records, each))
     }
@@ -92,7 +92,7 @@ impl Engine {
         promised: usize,
         mut each: impl FnMut(Lsn, Lsn),
     ) -> Result<(MutexGuard<'_, State>, Wakeups)> {
-        let bytes = match self.check().and_then(|()| slices_len(records)) {
+        let bytes = match self.check().and_then(|()| self.slices_len(records)) {
             Ok(bytes) if bytes <= promised => bytes,
             other => {
                 self.release_reserved(promised);
@@ -195,6 +195,12 @@ impl Engine {
         Ok(None)
     }
 
+    /// Bytes of the frames of an atomic append.
+    pub(crate) fn slices_len(&self, records: RecordSlices<'_>) -> Result<usize> {
+        let lens = records.iter().map(|r| r.iter().map(|p| p.len()).sum());
+        frames_len(lens, self.config.options.longest_append())
+    }
+
     /// Appends. Without records, returns the end of what was appended before.
     pub(crate) fn append(
         &self,
@@ -267,11 +273,6 @@ pub(crate) fn set_deadline(state: &mut State, end: Lsn, policy: Policy, now: Dur
     policy
         .force_within()
         .is_some_and(|within| state.deadlines.set(now, within, end))
-}
-
-/// Bytes of the frames of an atomic append.
-pub(crate) fn slices_len(records: RecordSlices<'_>) -> Result<usize> {
-    frames_len(records.iter().map(|r| r.iter().map(|p| p.len()).sum()))
 }
 
 /// Extends the range, from the first record's start to the last one's end.

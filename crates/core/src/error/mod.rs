@@ -150,7 +150,7 @@ pub enum Error {
     },
     /// A record, the sum of an atomic append, or metadata is too large; or it does not fit what a
     /// [`Permit`](crate::Permit) has reserved.
-    #[error("too large: {} for one record, one atomic append, the metadata or what a permit reserved, where at most {} are possible (Batch::reserved_bytes tells what a batch needs)", Bytes(*len), Bytes(*max))]
+    #[error("too large: {} for one record, one atomic append, the metadata or what a permit reserved, where at most {} are possible (Batch::reserved_bytes tells what a batch needs; an append may be 128 times Options::segment_size and 64 MiB)", Bytes(*len), Bytes(*max))]
     TooLarge {
         /// Its size; that of records with frame headers.
         len: u64,

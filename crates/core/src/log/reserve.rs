@@ -57,7 +57,7 @@ impl Log {
         let (mut asked, mut len) = (None, 0);
         let engine = self.engine_arc().clone();
         let submitted = records.append_by(|records, placed| {
-            len = frames_len(records.iter().map(|r| r.iter().map(|p| p.len()).sum()))?;
+            len = engine.slices_len(records)?;
             engine.try_submit(records, &mut asked, placed)
         });
         let handle = match submitted {
@@ -90,7 +90,8 @@ impl Log {
     /// [`Error::TooLarge`], [`Error::NoSpace`], [`Error::Full`], and those of a log that has failed
     /// or is closed.
     pub fn reserve(&self, len: usize) -> ReserveFuture {
-        self.reserve_frames(frames_len(std::iter::once(len)), None)
+        let longest = self.engine_arc().config.options.longest_append();
+        self.reserve_frames(frames_len(std::iter::once(len), longest), None)
     }
 
     fn reserve_frames(&self, bytes: Result<usize>, asked: Option<u64>) -> ReserveFuture {

@@ -23,7 +23,7 @@ use deadlines::Deadlines;
 use lifecycle::Lifecycle;
 use log_buffer::LogBuffer;
 use logforce_format::frame::{FRAME_HEADER_LEN, frame_len};
-use logforce_format::{BatchKind, Lsn, MAX_RECORD_LEN};
+use logforce_format::{BatchKind, Lsn};
 use pipeline::{Durability, WritePipeline};
 use reservations::Reservations;
 use segment_queue::SegmentQueue;
@@ -47,13 +47,14 @@ pub(crate) struct State {
     load_before: Load,
 }
 
-/// Checks the size of an atomic append and returns the bytes that its frames take.
-pub(crate) fn frames_len(lens: impl Iterator<Item = usize>) -> Result<usize> {
+/// Checks that the records of an atomic append take at most `max` bytes with the headers of their frames,
+/// but for that of the first, and returns how many they take.
+pub(crate) fn frames_len(lens: impl Iterator<Item = usize>, max: usize) -> Result<usize> {
     let mut sum = 0u64;
     for len in lens {
         sum = sum.saturating_add(frame_len(len) as u64);
     }
-    let max = (MAX_RECORD_LEN + FRAME_HEADER_LEN) as u64;
+    let max = (max + FRAME_HEADER_LEN) as u64;
     if sum > max {
         return Err(Error::TooLarge { len: sum, max });
     }

@@ -1,10 +1,11 @@
 //! Devices and options that change between openings.
 
-use logforce_core::{Method, Options};
+use crate::common::{block_on, opened};
+use logforce_core::{Batch, ErrorKind, Method, Options};
 use logforce_sim::model::{lock, small};
 use logforce_sim::stride;
 use logforce_sim::workload::{Outcome, Step, World};
-use logforce_testkit::{Failure, SimOptions};
+use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime};
 
 fn fill() -> Vec<Step> {
     let mut steps = vec![Step::Commit(3_000); 8];
@@ -83,4 +84,39 @@ fn the_segment_length_changes() {
         let recovered = world.recover(2, Failure::Process, &steps);
         recovered.unwrap_or_else(|e| panic!("{first} to {second}: {e}"));
     }
+}
+
+/// Each segment that an append fills is prepared, forced and held open by itself: thousands are refused
+/// before anything is accepted.
+#[test]
+fn an_append_fills_a_bounded_number_of_segments() {
+    const SEGMENT: usize = 16 << 10;
+    const LONGEST: usize = 128 * SEGMENT;
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let options = || small().segment_size(SEGMENT as u64);
+        let log = opened(&disk, rt, options());
+        let tail = log.tail_lsn();
+        // A second record counts 8 bytes more.
+        let (first, second) = (vec![1; LONGEST - SEGMENT - 8], vec![2; SEGMENT]);
+        let longer = vec![1; first.len() + 8];
+        for refused in [
+            log.commit(vec![1; LONGEST + 1]).map(drop),
+            log.commit(Batch::of(&[&longer, &second])).map(drop),
+            block_on(rt, log.reserve(LONGEST + 1)).map(drop),
+            block_on(rt, log.commit_async(vec![1; LONGEST + 1])).map(drop),
+        ] {
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::InvalidInput, "{refused}");
+            assert!(refused.to_string().contains("segment_size"), "{refused}");
+        }
+        assert_eq!(log.tail_lsn(), tail);
+        log.commit(vec![1; LONGEST]).expect("it may be as long");
+        log.commit(Batch::of(&[&first, &second]))
+            .expect("so may a batch");
+        log.close().expect("nothing fails");
+        let log = opened(&disk, rt, options());
+        assert_eq!(log.read_from(log.front_lsn()).unwrap().count(), 3);
+        log.close().expect("nothing fails");
+    });
 }
