@@ -1,26 +1,37 @@
 //! A log's part in an environment.
 
 use crate::environment::Shared;
+use crate::environment::members::Member;
 use crate::environment::open_logs::OpenFiles;
-use std::sync::Arc;
-use std::sync::atomic::Ordering::*;
+use std::sync::{Arc, Weak};
 
 /// What a log in an environment has of it.
 pub(crate) struct Membership {
     pub(crate) shared: Arc<Shared>,
     pub(crate) files: Arc<OpenFiles>,
+    /// Number among the environment's logs.
+    number: u64,
 }
 
 impl Membership {
     pub(crate) fn new(shared: Arc<Shared>, files: Arc<OpenFiles>) -> Membership {
-        shared.logs.fetch_add(1, Relaxed);
-        Membership { shared, files }
+        let number = shared.members.add();
+        Membership {
+            shared,
+            files,
+            number,
+        }
+    }
+
+    /// The log is open, and can be closed by `log`.
+    pub(crate) fn opened(&self, log: Weak<dyn Member>) {
+        self.shared.members.opened(self.number, log);
     }
 }
 
 impl Drop for Membership {
     fn drop(&mut self) {
         self.files.note_closing();
-        self.shared.logs.fetch_sub(1, Relaxed);
+        self.shared.members.remove(self.number);
     }
 }

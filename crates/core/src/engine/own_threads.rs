@@ -33,6 +33,12 @@ impl Drop for Adopted {
     }
 }
 
+/// Whether the calling thread is one of any log's own, or of a pool: perhaps in a callback.
+pub(crate) fn is_own_thread_of_any_log() -> bool {
+    let is_marked = |log: &Cell<*const Engine>| !log.get().is_null();
+    is_pool_thread() || THREAD_OF.with(is_marked) || CALLBACK_OF.with(is_marked)
+}
+
 impl Engine {
     /// Marks the calling thread as one of the log's own.
     pub(crate) fn adopt_thread(&self) -> Adopted {

@@ -1,5 +1,6 @@
 //! What the logs of one process share: threads, memory for batches, open files.
 
+pub(crate) mod members;
 pub(crate) mod memory;
 pub(crate) mod open_logs;
 pub(crate) mod patient_directory;
@@ -8,11 +9,11 @@ use crate::error::{Error, Result};
 use crate::options::{InEnvironment, Options};
 use crate::sync::pool::{MIN_THREADS, Pool};
 use logforce_device::Runtime;
+use members::Members;
 use memory::MemoryBudget;
 use open_logs::OpenLogs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::*};
 
 /// What many logs of one process share, so that a log for each shard, tenant or consensus group costs
 /// little: threads, memory, and open files. Pass it to each by [`Options::environment`]. Clones are the
@@ -104,8 +105,8 @@ pub(crate) struct Shared {
     pub(crate) pool: Arc<Pool>,
     pub(crate) memory: Arc<MemoryBudget>,
     pub(crate) open_logs: Arc<OpenLogs>,
-    pub(crate) logs: AtomicUsize,
-    runtime: Arc<dyn Runtime>,
+    pub(crate) members: Members,
+    pub(crate) runtime: Arc<dyn Runtime>,
     /// The process that has the threads.
     process: u64,
 }
@@ -122,7 +123,7 @@ impl Environment {
                 pool,
                 memory: Arc::new(MemoryBudget::new(options.memory)),
                 open_logs: OpenLogs::new(options.open_logs),
-                logs: AtomicUsize::new(0),
+                members: Members::default(),
                 process: runtime.process(),
                 runtime,
             }),
@@ -132,7 +133,7 @@ impl Environment {
     /// What it uses now.
     pub fn stats(&self) -> EnvironmentStats {
         EnvironmentStats {
-            logs: self.shared.logs.load(Relaxed),
+            logs: self.shared.members.count(),
             logs_with_open_files: self.shared.open_logs.count(),
             threads: self.shared.pool.threads(),
             memory: self.shared.memory.used(),

@@ -24,7 +24,7 @@ impl Handle {
 
     /// Closes, also if the device panics in this thread: without that, the lock would stay held,
     /// and a thread that closes another clone or follows the log would wait for ever.
-    fn close_catching_panics(&self) -> (Result<()>, Option<Box<dyn Any + Send>>) {
+    pub(super) fn close_catching_panics(&self) -> (Result<()>, Option<Box<dyn Any + Send>>) {
         let engine = &self.engine;
         // In a forked child, the threads and the files belong to the parent.
         if let Err(e) = engine.view.check_process() {

@@ -3,6 +3,7 @@
 mod backup;
 mod checkpoint;
 mod close;
+mod close_all;
 mod given_up;
 pub(crate) mod handles;
 mod in_tasks;
@@ -73,7 +74,11 @@ impl Log {
             }),
         };
         match &engine.membership {
-            Some(membership) => pooled::start(&engine, membership),
+            Some(membership) => {
+                pooled::start(&engine, membership);
+                let handle = Arc::downgrade(&log.handle);
+                membership.opened(handle);
+            }
             None => own_threads::start(&engine)?,
         }
         Ok(log)

@@ -167,3 +167,72 @@ fn a_device_that_panics_in_a_close() {
     }
     assert!(panics > 5, "{panics}");
 }
+
+/// All at once, from a thread of the program or from a callback of one of them; what could not be forced is
+/// reported by the log's directory.
+#[test]
+fn all_are_closed_at_once() {
+    const MANY: usize = 40;
+    let mut failures = 0;
+    for seed in 0..30 {
+        let disk = SimDisk::new(SimOptions::default(), seed);
+        let fails = seed % 3 == 1;
+        let in_callback = seed % 3 == 2;
+        SimRuntime::run(seed, |rt| {
+            let shared = environment(rt, &mut Rng::new(seed));
+            let logs: Vec<Log> = (0..MANY)
+                .map(|n| open(&disk, rt, n, small().environment(&shared)).expect("opened"))
+                .collect();
+            for log in &logs {
+                log.append(b"not forced yet").expect("accepted");
+            }
+            let other = open(&disk, rt, MANY, small()).expect("opened");
+            if fails {
+                disk.fail_at(disk.ops() + 60, Fault::Io);
+            }
+            let failed: Vec<(std::path::PathBuf, Error)> = match in_callback {
+                false => shared.close_all(),
+                true => {
+                    let result = Arc::new(Mutex::new(None));
+                    let (noted, inside) = (result.clone(), shared.clone());
+                    let submitted = logs[7].submit_then(b"x", Policy::Force, move |done| {
+                        done.expect("nothing fails");
+                        *noted.lock().unwrap() = Some(inside.close_all());
+                    });
+                    submitted.expect("accepted");
+                    while result.lock().unwrap().is_none() {
+                        rt.sleep(Duration::from_millis(1));
+                    }
+                    let failed = result.lock().unwrap().take();
+                    failed.expect("just seen")
+                }
+            };
+            failures += failed.len();
+            assert!(failed.len() <= usize::from(fails), "{failed:?}");
+            for (n, log) in logs.iter().enumerate() {
+                let error = failed
+                    .iter()
+                    .find(|(at, _)| at == std::path::Path::new(&path(n)));
+                let answer = log.commit(b"y").expect_err("it is closed").kind();
+                match error {
+                    None => assert_eq!(answer, ErrorKind::Closed),
+                    Some((_, e)) => assert_eq!((e.kind(), answer), (ErrorKind::Poisoned, answer)),
+                }
+            }
+            assert_eq!(shared.close_all().len(), failed.len(), "the same again");
+            other.commit(b"z").expect("it is not of the environment");
+            drop(logs);
+            for n in 0..MANY {
+                let log = open(&disk, rt, n, small().environment(&shared)).expect("opened again");
+                let is_failed = failed
+                    .iter()
+                    .any(|(at, _)| at == std::path::Path::new(&path(n)));
+                assert!(log.recovered().clean || is_failed, "{n}");
+                let records = log.read_from(log.front_lsn()).expect("it is there").count();
+                assert!(records >= 1 || is_failed, "{n}");
+            }
+            assert_eq!(shared.close_all().len(), 0);
+        });
+    }
+    assert!(failures > 2, "{failures}");
+}

@@ -1,0 +1,90 @@
+//! Closing all logs of an environment at once.
+
+use crate::engine::own_threads::is_own_thread_of_any_log;
+use crate::environment::Environment;
+use crate::environment::members::Member;
+use crate::error::{Error, Result};
+use crate::log::Handle;
+use logforce_device::sync::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+
+/// Closings at once: most of a closing is waiting for the device.
+const AT_ONCE: usize = 16;
+
+impl Member for Handle {
+    fn path(&self) -> &Path {
+        &self.engine.view.path
+    }
+
+    /// A panic of the device is the log's error, as for its other callers.
+    fn close(&self) -> Result<()> {
+        self.close_catching_panics().0
+    }
+}
+
+/// Logs that are yet to be closed, and those whose closing has failed.
+struct Closing {
+    left: Mutex<Vec<Arc<dyn Member>>>,
+    failed: Mutex<Vec<(PathBuf, Error)>>,
+}
+
+impl Closing {
+    fn run(&self) {
+        while let Some(log) = {
+            let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+            left.pop()
+        } {
+            // `Closed` is the answer in a callback of a log that another thread closes: it waits for
+            // the callback.
+            if let Err(e) = log.close()
+                && !matches!(e, Error::Closed)
+            {
+                let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+                failed.push((log.path().to_owned(), e));
+            }
+        }
+    }
+}
+
+impl Environment {
+    /// Closes all of its logs, up to 16 at once, as [`Log::close`](crate::Log::close) does. Returns the
+    /// directory and the error of each that failed, ordered by directory. Clones of the logs may remain:
+    /// they answer [`Error::Closed`]. The environment can be used for other logs.
+    ///
+    /// The log of a page file is closed as well: close the page file first. A log whose last clone another
+    /// thread drops just now is not waited for. In a callback of a log it closes one after another, in the
+    /// calling thread.
+    #[must_use = "a log that is not named in it was closed; the others may have lost what was not forced"]
+    pub fn close_all(&self) -> Vec<(PathBuf, Error)> {
+        let mut logs = self.shared.members.open();
+        logs.reverse();
+        let threads = match is_own_thread_of_any_log() {
+            // Other threads would close its log, and wait for it.
+            true => 1,
+            false => logs.len().min(AT_ONCE),
+        };
+        let closing = Arc::new(Closing {
+            left: Mutex::new(logs),
+            failed: Mutex::default(),
+        });
+        let mut others = Vec::new();
+        for _ in 1..threads {
+            let closing = closing.clone();
+            let body = Box::new(move || closing.run());
+            // Where the system has no more threads, those that run close the rest.
+            others.extend(self.shared.runtime.spawn("logforce-close", body).ok());
+        }
+        closing.run();
+        for thread in others {
+            let _ = thread.join();
+        }
+        let mut failed = closing
+            .failed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut failed = std::mem::take(&mut *failed);
+        failed.sort_by(|a, b| a.0.cmp(&b.0));
+        failed
+    }
+}
