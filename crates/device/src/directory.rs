@@ -106,8 +106,15 @@ pub trait Directory: Send + Sync {
     /// does not exist.
     fn is_locked(&self, name: &str) -> io::Result<bool>;
 
-    /// What the system says of the filesystem and the device below this directory.
+    /// Facts of the filesystem and the device below this directory, found without a write: on a
+    /// filesystem that is frozen, or full, or another user's, looking neither waits nor fails.
     fn facts(&self) -> io::Result<Facts>;
+
+    /// The same for an opener that is about to write. It may make a nameless file, which shows what the
+    /// files made next can do: those that are there may have other flags.
+    fn facts_for_writing(&self) -> io::Result<Facts> {
+        self.facts()
+    }
 
     /// Free space for this user, in bytes.
     fn free_space(&self) -> io::Result<u64>;

@@ -79,6 +79,7 @@ forward! {
         fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
         fn is_locked(&self, name: &str) -> io::Result<bool>;
         fn facts(&self) -> io::Result<Facts>;
+        fn facts_for_writing(&self) -> io::Result<Facts>;
         fn free_space(&self) -> io::Result<u64>;
         fn whereabouts(&self) -> io::Result<Whereabouts>;
         fn keep_closed(&self);

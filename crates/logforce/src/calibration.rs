@@ -163,7 +163,11 @@ impl Place {
             source: Arc::new(source),
         };
         let dir = system.directory(path).map_err(fail)?;
-        let mut facts = dir.facts().map_err(fail)?;
+        let facts = match make {
+            true => dir.facts_for_writing(),
+            false => dir.facts(),
+        };
+        let mut facts = facts.map_err(fail)?;
         let (mut stores, mut not_stored) = (Vec::new(), None);
         if let Some(cache) = cache {
             let opened = if make {

@@ -74,7 +74,8 @@ impl DataDir {
         })?;
         let mut named = NamedFiles::new(dir.clone());
         named.add(LOCK);
-        let facts = dir.facts().map_err(Error::io("look at", path))?;
+        let facts = dir.facts_for_writing();
+        let facts = facts.map_err(Error::io("look at", path))?;
         let runtime = system.runtime();
         Ok(DataDir {
             path: path.to_owned(),

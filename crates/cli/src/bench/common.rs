@@ -252,7 +252,7 @@ pub fn leaving_nothing<T>(
 /// What is measured on.
 pub fn machine(directory: &dyn Directory) -> Result<Machine, MeasureError> {
     let facts = directory
-        .facts()
+        .facts_for_writing()
         .map_err(MeasureError::io("asking about the filesystem"))?;
     Ok(Machine::new(&facts, os::host()))
 }

@@ -14,6 +14,8 @@ mod calibrate;
 mod common;
 mod ended_early;
 mod facts;
+#[cfg(target_os = "linux")]
+mod frozen;
 mod grammar;
 mod group;
 #[path = "common/logs.rs"]

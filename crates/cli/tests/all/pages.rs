@@ -32,7 +32,7 @@ fn write(file: &PageFile, pages: impl IntoIterator<Item = u64>, byte: u8) {
 }
 
 /// Pages 0 to 5 and 9 in the data file; 2 again, and 9 dropped, in the log of a logged one.
-fn made(path: &Path, mode: CommitMode) {
+pub fn made(path: &Path, mode: CommitMode) {
     let file = logforce::pages::create_new(path, options(mode)).unwrap();
     write(&file, (0..6).chain([9]), b'a');
     file.checkpoint().unwrap();

@@ -211,7 +211,7 @@ impl<'a> Target<'a> {
     /// Refuses a place where the copy would survive too little, or has no space.
     fn check_place(&self, source: &Source, require: Guarantee) -> Result<()> {
         let path = self.dir.path();
-        let facts = self.dir.facts();
+        let facts = self.dir.facts_for_writing();
         let facts = facts.map_err(Error::io("check the filesystem of", path))?;
         let plan = Plan {
             direct: false,
@@ -238,7 +238,7 @@ impl<'a> Target<'a> {
 
     /// Copies what lies in files, and forces it.
     fn copy(&mut self, source: &Source, progress: &mut BackupProgress<'_>) -> Result<()> {
-        let facts = self.dir.facts();
+        let facts = self.dir.facts_for_writing();
         let facts = facts.map_err(Error::io("check the filesystem of", self.dir.path()))?;
         let (mut done, all) = (0, 2 * source.bytes());
         for segment in &source.segments {

@@ -100,6 +100,10 @@ impl ForwardDirectory for PatientDirectory {
         self.call(|| self.inner.facts())
     }
 
+    fn facts_for_writing(&self) -> io::Result<Facts> {
+        self.call(|| self.inner.facts_for_writing())
+    }
+
     fn free_space(&self) -> io::Result<u64> {
         self.call(|| self.inner.free_space())
     }

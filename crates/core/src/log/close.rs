@@ -150,7 +150,7 @@ fn finish_tasks(engine: &Arc<Engine>) {
 fn report_to_advisor(engine: &Engine) {
     let (Some(advisor), Ok(facts)) = (
         engine.config.options.advisor_to_ask(),
-        engine.view.dir.facts(),
+        engine.view.dir.facts_for_writing(),
     ) else {
         return;
     };

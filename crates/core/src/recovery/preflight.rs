@@ -104,7 +104,8 @@ pub(super) fn facts(
     runtime: &dyn Runtime,
 ) -> Result<Facts> {
     let looking = "check the filesystem of";
-    let mut facts = dir.facts().map_err(Error::io(looking, dir.path()))?;
+    let facts = dir.facts_for_writing();
+    let mut facts = facts.map_err(Error::io(looking, dir.path()))?;
     if let Some(advisor) = options.advisor() {
         let evidence = advisor.tried(&Question {
             dir,

@@ -2,6 +2,7 @@
 
 use super::error::uninterrupted;
 use super::filesystem::has_option;
+use crate::unix::Trial;
 use logforce_device::{BlockDevice, DirectAlignment};
 use rustix::fs::{AtFlags, FileType, IFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
@@ -88,6 +89,9 @@ pub fn alignment(
     }
 }
 
+/// Filesystems on which direct I/O works unless an option or a flag prevents it.
+const DIRECT: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"];
+
 /// What was found out about direct I/O on files of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Probed {
@@ -99,26 +103,43 @@ pub enum Probed {
     Untried(String),
 }
 
-/// The alignment for files of a directory, found out on a nameless file in it, or, where none can
-/// be made, on a file that is there already.
+/// The alignment for files of a directory: of a nameless file in it if that may be made and can be, else
+/// of a file that is there already. In a directory without a file it is assumed where the filesystem is
+/// one that has direct I/O, and what fails by it later is an opening.
 ///
 /// # Errors
 /// Whatever says nothing about the filesystem, such as no memory or no descriptors left: taken for
 /// "no", it would choose the log's method for good.
 pub fn probe(
     dir: BorrowedFd<'_>,
+    trial: Trial,
+    filesystem: &str,
     assumed: impl FnOnce() -> io::Result<Option<DirectAlignment>>,
 ) -> io::Result<Probed> {
-    let file = match nameless(dir) {
-        Ok(file) => file,
-        Err(e) if !prevents_a_file(e) => return Err(e.into()),
-        Err(e) => match some_file(dir)? {
-            Some(file) => file,
-            None => {
+    let made = match trial {
+        Trial::None => None,
+        Trial::NamelessFile => Some(nameless(dir)),
+    };
+    let file = match made {
+        Some(Ok(file)) => file,
+        Some(Err(e)) if !prevents_a_file(e) => return Err(e.into()),
+        not_made => match (some_file(dir)?, not_made) {
+            (Some(file), _) => file,
+            (None, Some(Err(e))) => {
                 return Ok(Probed::Untried(format!(
                     "no file could be made in the directory, and none is there, to try it on ({})",
                     io::Error::from(e)
                 )));
+            }
+            (None, _) if DIRECT.contains(&filesystem) => {
+                let marked = flags(dir)?.intersects(IFlags::COMPRESSED | IFlags::JOURNALING);
+                let alignment = assumed()?.filter(|_| !marked);
+                return Ok(alignment.map_or(Probed::No, Probed::Works));
+            }
+            (None, _) => {
+                return Ok(Probed::Untried(
+                    "no file is in the directory to try it on".to_owned(),
+                ));
             }
         },
     };

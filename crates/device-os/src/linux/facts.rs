@@ -5,22 +5,23 @@ use super::block::{self, Below, Located};
 use super::direct::Probed;
 use super::error::{at, uninterrupted};
 use super::{direct, filesystem, mounts, stack, volume};
+use crate::unix::Trial;
 use logforce_device::{DirectAlignment, Facts, FilesystemKind};
 use rustix::fs::StatVfsMountFlags;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-/// The facts of the open directory `dir`; `path` is for messages.
+/// The facts of the open directory `dir`; `path` is for messages. Writes nothing but what `trial` says.
 ///
 /// # Errors
 /// Whatever the system says other than that something is not there: a fact that could not be asked
 /// for may be the one that a guarantee fails by.
-pub fn gather(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Facts> {
-    gather_by(dir, path, &Roots::default())
+pub fn gather(dir: BorrowedFd<'_>, path: &Path, trial: Trial) -> io::Result<Facts> {
+    gather_by(dir, path, trial, &Roots::default())
 }
 
-fn gather_by(dir: BorrowedFd<'_>, path: &Path, roots: &Roots) -> io::Result<Facts> {
+fn gather_by(dir: BorrowedFd<'_>, path: &Path, trial: Trial, roots: &Roots) -> io::Result<Facts> {
     let seen = stack::look(dir, path, roots, stack::DEPTH)?;
     let (mut facts, located) = (seen.facts, seen.located);
     let flags = direct::flags(dir).map_err(|e| at(e, "ask for the flags of", path))?;
@@ -52,7 +53,7 @@ fn gather_by(dir: BorrowedFd<'_>, path: &Path, roots: &Roots) -> io::Result<Fact
             facts.device.as_ref(),
         ))
     };
-    let probed = direct::probe(dir, assumed)
+    let probed = direct::probe(dir, trial, &facts.filesystem, assumed)
         .map_err(|e| at(e, "find out about direct I/O on a file of", path))?;
     match probed {
         Probed::Works(alignment) => facts.direct = Some(alignment),

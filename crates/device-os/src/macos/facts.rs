@@ -4,14 +4,15 @@
 use super::calls::{is_refusal, volume_uuid};
 use super::error::{at, uninterrupted};
 use super::file::NEEDED;
+use crate::unix::Trial;
 use logforce_device::{BlockDevice, Facts, FilesystemKind, Platform, WriteCache};
 use std::ffi::c_char;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-/// The facts of the open directory `dir`; `path` is for messages.
-pub fn gather(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Facts> {
+/// The facts of the open directory `dir`; `path` is for messages. No file is tried: the directory answers.
+pub fn gather(dir: BorrowedFd<'_>, path: &Path, _: Trial) -> io::Result<Facts> {
     let stat = rustix::fs::fstatfs(dir).map_err(|e| at(e, "ask for the filesystem of", path))?;
     let name = text(&stat.f_fstypename);
     let mut notes = Vec::new();
@@ -104,9 +105,9 @@ mod tests {
     fn a_volume_that_has_a_uuid_is_known_by_it() {
         let home = tempfile::tempdir().unwrap();
         let dir = File::open(home.path()).unwrap();
-        let facts = gather(dir.as_fd(), home.path()).unwrap();
+        let facts = gather(dir.as_fd(), home.path(), Trial::None).unwrap();
         println!("{}: volume '{}'", facts.filesystem, facts.volume);
-        let again = gather(dir.as_fd(), home.path()).unwrap();
+        let again = gather(dir.as_fd(), home.path(), Trial::None).unwrap();
         assert_eq!(facts.volume, again.volume);
         if facts.filesystem == "apfs" {
             assert!(facts.lasting_volume().is_some(), "{}", facts.volume);

@@ -4,6 +4,7 @@ use crate::lock::take;
 use crate::os::file::OsFile;
 use crate::os::{directory as os, facts, lock};
 use crate::system::OsSystem;
+use crate::unix::Trial;
 use logforce_device::{
     DirEntry, Directory, Facts, File, FileIdentity, OpenFile, System, Whereabouts,
 };
@@ -248,7 +249,13 @@ impl Directory for OsDirectory {
     fn facts(&self) -> io::Result<Facts> {
         let path = &self.open.path;
         let dir = self.open.fd().map_err(|e| at(e, "look at", path))?;
-        facts::gather(dir.as_fd(), path)
+        facts::gather(dir.as_fd(), path, Trial::None)
+    }
+
+    fn facts_for_writing(&self) -> io::Result<Facts> {
+        let path = &self.open.path;
+        let dir = self.open.fd().map_err(|e| at(e, "look at", path))?;
+        facts::gather(dir.as_fd(), path, Trial::NamelessFile)
     }
 
     fn free_space(&self) -> io::Result<u64> {

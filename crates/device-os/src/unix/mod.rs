@@ -14,3 +14,12 @@ pub mod process;
 pub mod times;
 pub mod transfer;
 pub mod way;
+
+/// Means by which facts are found out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trial {
+    /// Looking alone.
+    None,
+    /// A file without a name, which is gone when it is closed.
+    NamelessFile,
+}

@@ -54,7 +54,7 @@ impl Slices {
         let system = CountingSystem::new(Arc::clone(&setup.system), carries);
         let asking = || MeasureError::io("asking about the filesystem");
         let directory = system.directory(&setup.path).map_err(asking())?;
-        let facts: Facts = directory.facts().map_err(asking())?;
+        let facts: Facts = directory.facts_for_writing().map_err(asking())?;
         let method = method.unwrap_or_else(|| library::default_method(&facts));
         let Some(assessment) = library::assess(&facts, method) else {
             return Err(MeasureError::NotOffered(format!(

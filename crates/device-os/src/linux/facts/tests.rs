@@ -95,7 +95,12 @@ impl World {
     }
 
     fn facts(&self) -> io::Result<Facts> {
-        gather_by(self.log.as_fd(), &self.temp.path().join("log"), &self.roots)
+        gather_by(
+            self.log.as_fd(),
+            &self.temp.path().join("log"),
+            Trial::NamelessFile,
+            &self.roots,
+        )
     }
 
     /// What a sync is worth, and that its evidence says so.

@@ -3,6 +3,10 @@
 //! Needs root, loop devices and the `mkfs` of the filesystem; a test that gets a [`Skip`] prints
 //! it and passes. Linux only.
 
+mod frozen;
+
+pub use frozen::Frozen;
+
 use crate::another_user::is_root;
 use std::fmt;
 use std::fs;
