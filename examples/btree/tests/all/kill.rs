@@ -2,7 +2,7 @@
 
 use crate::common::{Map, open_real, shown};
 use logforce::pages::Options;
-use logforce_testkit::process::{Start, whole_name};
+use logforce_testkit::process::{Start, same_test};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -75,13 +75,14 @@ fn what_was_acknowledged_is_there_after_a_kill() {
     let mut acknowledged = std::collections::BTreeMap::new();
     for round in 0..6u64 {
         // This test again, alone and with the variable set.
-        let test = whole_name("what_was_acknowledged_is_there_after_a_kill");
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", &test, "--nocapture", "--test-threads=1"])
-            .env(DIR, &path)
-            .stdout(Stdio::piped())
-            .start()
-            .unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        same_test(
+            &mut child,
+            "what_was_acknowledged_is_there_after_a_kill",
+            DIR,
+            &path,
+        );
+        let mut child = child.stdout(Stdio::piped()).start().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut puts = 0;
         for line in out.lines() {
