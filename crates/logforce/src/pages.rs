@@ -5,17 +5,14 @@
 //! # let dir = tempfile::tempdir_in(".")?;
 //! # let path = dir.path().join("accounts");
 //! # use logforce::Guarantee;
-//! use logforce::pages::{Error, Options};
+//! use logforce::pages::Options;
 //! # let options = Options::new().require(Guarantee::ProcessCrash);
 //! let file = logforce::pages::open_or_create(&path, options)?;
-//! let mut transfer = file.begin()?;
-//! transfer.page_mut(3)?[..5].copy_from_slice(b"-2.50");
-//! transfer.page_mut(9)?[..5].copy_from_slice(b"+2.50");
-//! match transfer.commit() {
-//!     Ok(_) => {} // both pages are durable
-//!     Err(Error::Conflict { page }) => println!("somebody else changed page {page}: again"),
-//!     Err(e) => return Err(e.into()),
-//! }
+//! file.transact(|transfer| {
+//!     transfer.page_mut(3)?[..5].copy_from_slice(b"-2.50");
+//!     transfer.page_mut(9)?[..5].copy_from_slice(b"+2.50");
+//!     Ok(())
+//! })?; // both pages are durable
 //! let mut page = vec![0; file.page_size() as usize];
 //! file.snapshot()?.read(9, &mut page)?;
 //! assert_eq!(&page[..5], b"+2.50");

@@ -1,7 +1,7 @@
 //! The handle of a page file.
 
 use crate::dispatch::Store;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::options::{CommitMode, Options};
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
@@ -61,6 +61,31 @@ impl PageFile {
             self.store().clone(),
             self.store().latest()?,
         ))
+    }
+
+    /// Runs `change` in a transaction and commits it durably. Where another commit has changed one of its
+    /// pages meanwhile, begins again from the state after that. Returns what `change` returned.
+    ///
+    /// `change` may run any number of times, so it should have no effect but on its transaction. While it
+    /// runs nothing is locked: it may read the file and commit to it. An error that it returns ends this
+    /// without a commit, and if it changes nothing, nothing is committed. Each further run follows a commit
+    /// of another thread, so some thread always makes progress. A change that takes long and meets short
+    /// ones again and again may be late each time.
+    ///
+    /// Blocks the thread until the commit is durable.
+    ///
+    /// # Errors
+    /// Those of `change`, [`begin`](Self::begin) and [`Transaction::commit`], but for
+    /// [`Error::Conflict`](crate::Error::Conflict).
+    pub fn transact<T>(&self, mut change: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+        loop {
+            let mut transaction = self.begin()?;
+            let value = change(&mut transaction)?;
+            match transaction.commit() {
+                Err(Error::Conflict { .. }) => {}
+                committed => return committed.map(|_| value),
+            }
+        }
     }
 
     /// The durable state: what a crash now would leave.

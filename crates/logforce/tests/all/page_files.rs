@@ -117,20 +117,18 @@ fn threads_commit_and_readers_see_whole_commits() {
                     let file = file.clone();
                     scope.spawn(move || {
                         let mut rng = Rng::new(thread);
-                        let mut done = 0;
-                        while done < 60 {
+                        for _ in 0..60 {
                             let (from, to) = (rng.below(ACCOUNTS), rng.below(ACCOUNTS));
-                            let mut transfer = file.begin().unwrap();
-                            for (page, change) in [(from, -1i64), (to, 1)] {
-                                let bytes = transfer.page_mut(page).unwrap();
-                                let now = u64::from_le_bytes(bytes[..8].try_into().unwrap());
-                                let then = now.checked_add_signed(change).unwrap();
-                                bytes[..8].copy_from_slice(&then.to_le_bytes());
-                            }
-                            match transfer.commit() {
-                                Ok(_) => done += 1,
-                                Err(e) => assert_eq!(e.kind(), ErrorKind::Conflict, "{e}"),
-                            }
+                            let transferred = file.transact(|transfer| {
+                                for (page, change) in [(from, -1i64), (to, 1)] {
+                                    let bytes = transfer.page_mut(page)?;
+                                    let now = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+                                    let then = now.checked_add_signed(change).unwrap();
+                                    bytes[..8].copy_from_slice(&then.to_le_bytes());
+                                }
+                                Ok(())
+                            });
+                            transferred.unwrap();
                         }
                     })
                 })

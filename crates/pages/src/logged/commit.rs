@@ -165,8 +165,9 @@ impl LoggedStore {
         Ok((point, appended))
     }
 
-    /// Waits until the current generation (the commits between two checkpoints) has room, checks for
-    /// conflicts, and marks the pages as this commit's.
+    /// Checks for conflicts, waits for commits of the same pages that are being appended and until the
+    /// current generation (the commits between two checkpoints) has room, and marks the pages as this
+    /// commit's.
     fn reserve(&self, at: Lsn, changes: &Changes) -> Result<Vec<Planned>> {
         // One generation fills while another one is applied.
         let pages = self.options.changed_cache() / 2 / self.page_size();
@@ -176,9 +177,17 @@ impl LoggedStore {
             {
                 let mut state = self.state();
                 state.check()?;
-                if let Err(e) = state.conflict(changes, at) {
-                    add(&self.counts.conflicts, 1);
-                    return Err(e);
+                match state.conflict(changes, at) {
+                    Ok(Admission::Go) => {}
+                    Ok(Admission::Wait) => {
+                        drop(state);
+                        self.progress.wait(self.runtime(), seen, None);
+                        continue;
+                    }
+                    Err(e) => {
+                        add(&self.counts.conflicts, 1);
+                        return Err(e);
+                    }
                 }
                 let (latest, distance) = (state.points.latest, self.options.checkpoint_distance);
                 if state.generations.admit(latest, distance, pages)? == Admission::Go {
@@ -251,17 +260,20 @@ impl LoggedStore {
     fn after_commit(&self) {
         let limit = self.options.changed_cache() / self.page_size();
         let durable = self.log.durable_lsn();
-        let has_work = {
+        let (has_work, is_awaited) = {
             let mut state = self.state();
             state.forced(durable);
             if state.resident.count() > limit {
                 state.evict(limit);
             }
-            state.generations.ended.is_some_and(|c| c.applied == 0)
+            let has_work = state.generations.ended.is_some_and(|c| c.applied == 0);
+            (has_work, state.take_awaited())
         };
         if has_work {
             self.checkpointer.work.notify(self.runtime());
-            // Commits that waited for the generation to end.
+        }
+        // Commits that waited for the generation to end, or for the pages of this one.
+        if has_work || (is_awaited && !planted!("taken-page-forgotten")) {
             self.progress.notify(self.runtime());
         }
     }

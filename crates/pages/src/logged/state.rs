@@ -1,7 +1,7 @@
 //! What the mutex of a logged page file guards: versions, generations, and which states there are. Who
 //! reads them is in a table beside it. Pure memory.
 
-use super::admission::{EndedGeneration, Generations};
+use super::admission::{Admission, EndedGeneration, Generations};
 use super::grow::Room;
 use super::point::Point;
 use super::readers::{Asked, ReaderTable, Shown};
@@ -82,6 +82,8 @@ pub(super) struct State {
     pub(super) applies: u64,
     /// The versions in memory, candidates for leaving it.
     pub(super) resident: Resident,
+    /// A commit waits for another one that is being appended.
+    is_awaited: bool,
     pub(super) failure: Option<Error>,
     pub(super) is_closing: bool,
     /// Pages as the data file holds them.
@@ -112,6 +114,7 @@ impl State {
             resizing: None,
             applies: 0,
             resident: Resident::default(),
+            is_awaited: false,
             failure: None,
             is_closing: false,
             clean: Clock::new(clean),
@@ -144,35 +147,46 @@ impl State {
         }
     }
 
-    /// Refuses the changes if another commit than those in the view at `at` touched their pages.
-    pub(super) fn conflict(&self, changes: &Changes, at: Lsn) -> Result<()> {
+    /// Refuses the changes if another commit than those in the view at `at` touched their pages. Has
+    /// them wait for one that is being appended: it may still be given up, and a transaction that began
+    /// before it is in the order would meet it once more.
+    pub(super) fn conflict(&mut self, changes: &Changes, at: Lsn) -> Result<Admission> {
         if planted!("conflict-missed") {
-            return Ok(());
+            return Ok(Admission::Go);
         }
+        let mut is_taken = false;
         for page in changes.pages.keys() {
             let chain = self.chains.get(page);
-            if chain.is_some_and(|c| c.reserved || c.newest() > at) {
-                return Err(Error::Conflict { page: *page });
-            }
             let is_dropped = self.drops.iter().any(|d| d.end > at && d.from <= *page);
-            if is_dropped || self.resizing.is_some_and(|from| from <= *page) {
+            if is_dropped || chain.is_some_and(|c| c.newest() > at) {
                 return Err(Error::Conflict { page: *page });
             }
+            is_taken |= self.resizing.is_some_and(|from| from <= *page);
+            is_taken |= chain.is_some_and(|c| c.reserved);
         }
-        let Some(from) = changes.end() else {
-            return Ok(());
-        };
-        if self.resized > at || self.resizing.is_some() {
-            return Err(Error::Conflict {
-                page: self.points.latest.page_count,
-            });
+        if let Some(from) = changes.end() {
+            if self.resized > at {
+                let page = self.points.latest.page_count;
+                return Err(Error::Conflict { page });
+            }
+            is_taken |= self.resizing.is_some();
+            for (page, chain) in self.chains.iter().filter(|(page, _)| **page >= from) {
+                if chain.newest() > at {
+                    return Err(Error::Conflict { page: *page });
+                }
+                is_taken |= chain.reserved;
+            }
         }
-        let newer =
-            |(page, c): &(&u64, &VersionChain)| **page >= from && (c.reserved || c.newest() > at);
-        match self.chains.iter().find(newer) {
-            Some((page, _)) => Err(Error::Conflict { page: *page }),
-            None => Ok(()),
+        if is_taken && planted!("taken-page-conflicts") {
+            let page = changes.pages.keys().next();
+            let page = page.copied().unwrap_or_default();
+            return Err(Error::Conflict { page });
         }
+        self.is_awaited |= is_taken;
+        Ok(match is_taken {
+            true => Admission::Wait,
+            false => Admission::Go,
+        })
     }
 
     /// Keeps the pages for this commit until it is appended, and says how each is to be logged.
@@ -223,6 +237,11 @@ impl State {
             });
         }
         planned
+    }
+
+    /// Whether a commit waits for one that is being appended. It is to be notified then.
+    pub(super) fn take_awaited(&mut self) -> bool {
+        std::mem::take(&mut self.is_awaited)
     }
 
     /// Gives the pages back: the commit was not appended.

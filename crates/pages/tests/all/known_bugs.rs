@@ -4,7 +4,7 @@
 use std::process::Command;
 
 /// The list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`, and the tests.
-const SUSPECTS: [(&str, &str); 12] = [
+const SUSPECTS: [(&str, &str); 14] = [
     (
         "map-change-forgotten",
         "space::dropped_pages_stay_dropped_where_a_write_met_a_full_disk",
@@ -17,6 +17,8 @@ const SUSPECTS: [(&str, &str); 12] = [
         "cleared-page-unsynced",
         "damage::dropped_pages_that_are_added_again_are_no_damage",
     ),
+    ("taken-page-conflicts", CONTENTION),
+    ("taken-page-forgotten", CONTENTION),
     (
         "commit-without-room",
         "space::a_commit_without_room_in_the_data_file_is_refused",
@@ -38,6 +40,7 @@ const SUSPECTS: [(&str, &str); 12] = [
 ];
 
 const TAKEN_AWAY: &str = "displaced::noticed_within_a_second_of_commits";
+const CONTENTION: &str = "contention::a_conflict_is_with_a_commit_that_a_new_transaction_sees";
 
 const CUT_BACKUP: &str = "backup::a_cut_leaves_the_whole_backup_or_none";
 

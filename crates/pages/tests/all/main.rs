@@ -7,6 +7,7 @@ mod applying;
 mod backup;
 mod basics;
 mod common;
+mod contention;
 mod cow_basics;
 mod cow_full;
 mod cow_places;

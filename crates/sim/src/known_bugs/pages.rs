@@ -155,6 +155,14 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
         "the map says that a place is cleared before that is durable",
     ),
     bug(
+        "taken-page-conflicts",
+        "a commit conflicts with one that is being appended: to begin again meets it once more",
+    ),
+    bug(
+        "taken-page-forgotten",
+        "a commit waits for ever for one of the same page that is in the log",
+    ),
+    bug(
         "commit-without-room",
         "a commit is accepted whose pages have no room in the data file",
     ),

@@ -53,6 +53,7 @@ fn tag(snapshot: &Snapshot, page: u64) -> u64 {
 fn commit(world: &World, file: &PageFile, n: u64, i: u64, all: &Acknowledged) -> u64 {
     let tag = 100 * n + i + 1;
     let image = tag.to_le_bytes().repeat(PAGE / 8);
+    let before = file.latest().expect("nothing fails").commit();
     let mut txn = file.begin().expect("nothing fails");
     txn.write(n, &image).expect("nothing fails");
     let shares = one_in(2);
@@ -79,6 +80,8 @@ fn commit(world: &World, file: &PageFile, n: u64, i: u64, all: &Acknowledged) ->
         }
         Err(e) => {
             assert!(shares && e.kind() == ErrorKind::Conflict, "{e}");
+            // Who begins again sees the commit that was ahead, and does not meet it once more.
+            assert!(file.latest().expect("nothing fails").commit() > before);
             1
         }
     }

@@ -4,7 +4,7 @@ use super::Result;
 use crate::common::examples::too_weak;
 use crate::common::*;
 use logforce::Guarantee;
-use logforce::pages::{Error, ErrorKind, Options, PageFile};
+use logforce::pages::{ErrorKind, Options, PageFile};
 use std::path::Path;
 
 #[test]
@@ -15,14 +15,11 @@ fn pages() -> Result<()> {
     }
     let dir = &home.path().join("accounts");
     let file = logforce::pages::open_or_create(dir, Options::new())?;
-    let mut transfer = file.begin()?;
-    transfer.page_mut(3)?[..5].copy_from_slice(b"-2.50"); // as it was when the transaction began
-    transfer.page_mut(9)?[..5].copy_from_slice(b"+2.50");
-    match transfer.commit() {
-        Ok(_) => {} // both pages are durable
-        Err(Error::Conflict { page }) => println!("somebody else changed page {page}: again"),
-        Err(e) => return Err(e.into()),
-    }
+    file.transact(|transfer| {
+        transfer.page_mut(3)?[..5].copy_from_slice(b"-2.50"); // as it was when the transaction began
+        transfer.page_mut(9)?[..5].copy_from_slice(b"+2.50");
+        Ok(())
+    })?; // both pages are durable
     let mut page = vec![0; file.page_size() as usize];
     file.snapshot()?.read(9, &mut page)?;
     assert_eq!(&page[..5], b"+2.50");
