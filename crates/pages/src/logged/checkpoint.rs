@@ -6,6 +6,7 @@ use super::admission::EndedGeneration;
 use super::proof::{Applicable, Forced};
 use super::stats::add;
 use super::version_chain::Bytes;
+use crate::changes::Image;
 use crate::error::{self, Error, Result};
 use crate::files::{DATA, MAP};
 use crate::header::HeaderSlots;
@@ -62,6 +63,7 @@ impl LoggedStore {
     fn apply_generations(&self, slots: &mut HeaderSlots) {
         loop {
             let seen = self.checkpointer.work.observe();
+            self.forget_versions();
             let ended = {
                 let state = self.state();
                 if state.is_closing || state.failure.is_some() {
@@ -93,6 +95,31 @@ impl LoggedStore {
                     return;
                 }
             }
+        }
+    }
+
+    /// Forgets the older versions of pages that were kept in a file, and removes that, once nobody reads
+    /// any of them.
+    fn forget_versions(&self) {
+        let file = &self.contents.versions_file;
+        let pages: Vec<u64> = {
+            let state = self.state();
+            let oldest = state.readers.asked().oldest().unwrap_or(Lsn(u64::MAX));
+            if !file.is_outlived(oldest) {
+                return;
+            }
+            state.chains.keys().copied().collect()
+        };
+        self.prune(&pages);
+        file.remove_if_empty();
+    }
+
+    /// Forgets the versions of these pages that nobody can read any more.
+    fn prune(&self, pages: &[u64]) {
+        for some in pages.chunks(FINISH_PAGES) {
+            let freed = self.state().prune(some);
+            self.contents.versions_file.free(freed);
+            self.let_others_in(some);
         }
     }
 
@@ -263,6 +290,13 @@ impl LoggedStore {
         }
     }
 
+    /// Keeps a version for older readers in the file of such: of states before the one that replaces it,
+    /// which is durable.
+    fn keep(&self, image: &Image) -> Result<u64> {
+        let until = self.state().points.durable.end;
+        self.contents.versions_file.keep(image, until)
+    }
+
     /// Before a page that has no version in this generation is dropped: keeps what older readers see of
     /// it.
     fn keep_dropped(&self, page: u64) -> Result<()> {
@@ -279,7 +313,7 @@ impl LoggedStore {
             dropped
         };
         let image = self.read_data(page)?;
-        let slot = self.contents.versions_file.keep(&image)?;
+        let slot = self.keep(&image)?;
         let mut state = self.state();
         let chain = state.chains.entry(page).or_default();
         chain.keep_base(slot, dropped);
@@ -358,7 +392,7 @@ impl LoggedStore {
         }
         for page in needed {
             let image = self.read_data(page)?;
-            let slot = self.contents.versions_file.keep(&image)?;
+            let slot = self.keep(&image)?;
             let mut state = self.state();
             let base = state.chains.get(&page).map(|c| c.base);
             let dropped = base.and_then(|base| state.dropped_since(page, base));
@@ -414,7 +448,7 @@ impl LoggedStore {
                     Bytes::Log(redo) => self.rebuild(page, &redo)?,
                     Bytes::InVersionsFile(_) | Bytes::Zero => continue,
                 };
-                let slot = self.contents.versions_file.keep(&image)?;
+                let slot = self.keep(&image)?;
                 self.state().moved(page, end, slot);
             }
         }
@@ -436,11 +470,7 @@ impl LoggedStore {
             state.forget_drops(ended);
             state.chains.keys().copied().collect()
         };
-        for some in pages.chunks(FINISH_PAGES) {
-            let freed = self.state().prune(some);
-            self.contents.versions_file.free(freed);
-            self.let_others_in(some);
-        }
+        self.prune(&pages);
     }
 
     /// After some pages: a mutex is not fair, and a thread that takes it again at once keeps those

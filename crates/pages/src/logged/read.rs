@@ -33,6 +33,14 @@ struct Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         self.store.readers.end(self.begun);
+        if self
+            .store
+            .contents
+            .versions_file
+            .is_needed_by(self.begun.at.end)
+        {
+            self.store.checkpointer.work.notify(self.store.runtime());
+        }
     }
 }
 

@@ -1,24 +1,28 @@
 //! Older versions of pages that a reader still needs and that are neither in the data file nor in the
-//! log any more: the file `versions`. Never forced, and made anew by each opening that needs it: no
-//! reader outlives one.
+//! log any more: the file `versions`. Never forced, made when the first one is kept, and removed when
+//! nobody reads any of them: no reader outlives an opening.
 
 use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::file_read;
 use crate::files::{DataDir, VERSIONS};
-use logforce_device::sync::Mutex;
+use logforce_device::sync::{AtomicU64, Mutex, MutexGuard};
 use logforce_device::{AlignedBuf, Directory, File, OpenFile, Write};
+use logforce_format::{Lsn, planted};
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, PoisonError};
 
 pub(super) struct VersionsFile {
     dir: Arc<dyn Directory>,
     /// Made when the first version is kept: a full disk must not keep a page file from being opened.
-    file: OnceLock<Arc<dyn File>>,
+    file: Mutex<Option<Arc<dyn File>>>,
     path: PathBuf,
     page_size: u32,
     slots: Mutex<Slots>,
+    /// Only readers of states below may read what is kept. 0: nothing is kept.
+    needed_below: AtomicU64,
 }
 
 #[derive(Default)]
@@ -39,30 +43,64 @@ impl VersionsFile {
         }
         Ok(VersionsFile {
             dir: data_dir.dir.clone(),
-            file: OnceLock::new(),
+            file: Mutex::default(),
             path,
             page_size,
             slots: Mutex::default(),
+            needed_below: AtomicU64::new(0),
         })
     }
 
-    fn slots(&self) -> logforce_device::sync::MutexGuard<'_, Slots> {
+    fn slots(&self) -> MutexGuard<'_, Slots> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The file. Only the checkpointer keeps versions, so no two threads make it.
-    fn file(&self) -> Result<&Arc<dyn File>> {
-        if let Some(file) = self.file.get() {
-            return Ok(file);
+    fn file(&self) -> Result<Arc<dyn File>> {
+        if let Some(file) = &*self.opened() {
+            return Ok(file.clone());
         }
         let file = self.dir.open(VERSIONS, OpenFile::CREATE);
         let file = file.map_err(Error::io("create", &self.path))?;
-        Ok(self.file.get_or_init(|| file))
+        *self.opened() = Some(file.clone());
+        Ok(file)
     }
 
-    /// Writes a version, and returns its slot.
-    pub(super) fn keep(&self, image: &Image) -> Result<u64> {
+    fn opened(&self) -> MutexGuard<'_, Option<Arc<dyn File>>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a reader of this state may read what is kept.
+    pub(super) fn is_needed_by(&self, at: Lsn) -> bool {
+        at.0 < self.needed_below.load(SeqCst)
+    }
+
+    /// Whether it holds anything that a reader may need, the oldest of which reads the state `oldest`.
+    pub(super) fn is_outlived(&self, oldest: Lsn) -> bool {
+        let needed_below = self.needed_below.load(SeqCst);
+        0 < needed_below && needed_below <= oldest.0 && !planted!("versions-kept")
+    }
+
+    /// Gives the space back, if no slot is in use. The checkpointer calls this. An error leaves the file
+    /// as it is, for the next attempt.
+    pub(super) fn remove_if_empty(&self) {
+        let mut slots = self.slots();
+        if (slots.free.len() as u64) < slots.end {
+            return;
+        }
+        *slots = Slots::default();
+        drop(slots);
+        if self.dir.remove(VERSIONS).is_ok() {
+            let removed = self.opened().take();
+            drop(removed);
+            self.needed_below.store(0, SeqCst);
+        }
+    }
+
+    /// Writes a version that readers of states below `until` may need, and returns its slot.
+    pub(super) fn keep(&self, image: &Image, until: Lsn) -> Result<u64> {
         let file = self.file()?;
+        self.needed_below.fetch_max(until.0, SeqCst);
         let slot = {
             let mut slots = self.slots();
             match slots.free.pop() {
@@ -94,8 +132,8 @@ impl VersionsFile {
         let offset = slot * u64::from(self.page_size);
         let range = offset..offset + buf.len() as u64;
         let file = self.file()?;
-        file_read::read_with_retries(&**file, range, || {
-            let read = file_read::read_all(&**file, offset, &mut buf);
+        file_read::read_with_retries(&*file, range, || {
+            let read = file_read::read_all(&*file, offset, &mut buf);
             let read = read.map_err(Error::io("read", &self.path))?;
             read.map_err(|found| Error::Damaged {
                 path: self.path.clone(),

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 /// The list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`, and the tests.
-const SUSPECTS: [(&str, &str); 14] = [
+const SUSPECTS: [(&str, &str); 15] = [
     (
         "map-change-forgotten",
         "space::dropped_pages_stay_dropped_where_a_write_met_a_full_disk",
@@ -19,6 +19,10 @@ const SUSPECTS: [(&str, &str); 14] = [
     ),
     ("taken-page-conflicts", CONTENTION),
     ("taken-page-forgotten", CONTENTION),
+    (
+        "versions-kept",
+        "space::older_versions_give_their_space_back_when_nobody_reads_them",
+    ),
     (
         "commit-without-room",
         "space::a_commit_without_room_in_the_data_file_is_refused",

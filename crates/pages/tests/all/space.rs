@@ -4,6 +4,7 @@
 use crate::common::{PAGE, PATH, disk, open, options, page};
 use logforce_pages::{CommitMode, ErrorKind, Inspector};
 use logforce_testkit::{Fault, SimDisk, SimRuntime};
+use std::time::Duration;
 
 /// Leaves no space for anything more.
 fn fill(disk: &SimDisk) {
@@ -65,6 +66,42 @@ fn opening_makes_no_file() {
         assert!(names(&disk).contains(&"versions".to_owned()));
         assert!(held.page(0).unwrap()[..] == page(1)[..]);
         drop(held);
+        file.close().unwrap();
+    });
+}
+
+#[test]
+fn older_versions_give_their_space_back_when_nobody_reads_them() {
+    let disk = disk(1);
+    SimRuntime::run(1, |rt| {
+        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+        let write_all = |tag: u64| {
+            let mut txn = file.begin().unwrap();
+            (0..10).for_each(|n| txn.write(n, &page(tag + n)).unwrap());
+            txn.commit().unwrap();
+            file.checkpoint().unwrap();
+        };
+        let has_versions = || {
+            rt.sleep(Duration::from_millis(1));
+            disk.names(PATH).contains_key("versions")
+        };
+        for round in 0..3 {
+            let tag = round * 100;
+            write_all(tag + 10);
+            let older = file.snapshot().unwrap();
+            write_all(tag + 20);
+            let newer = file.snapshot().unwrap();
+            write_all(tag + 30);
+            assert!(has_versions());
+            drop(older);
+            assert!(has_versions(), "one reads them");
+            assert!(newer.page(3).unwrap()[..] == page(tag + 23)[..]);
+            // Those of the newest state need none, and may stay.
+            let newest = file.snapshot().unwrap();
+            drop(newer);
+            assert!(!has_versions(), "without another commit");
+            assert!(newest.page(3).unwrap()[..] == page(tag + 33)[..]);
+        }
         file.close().unwrap();
     });
 }

@@ -163,6 +163,10 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
         "a commit waits for ever for one of the same page that is in the log",
     ),
     bug(
+        "versions-kept",
+        "older versions of pages keep their space when nobody reads them any more",
+    ),
+    bug(
         "commit-without-room",
         "a commit is accepted whose pages have no room in the data file",
     ),
