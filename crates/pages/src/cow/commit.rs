@@ -136,10 +136,11 @@ impl CowStore {
         loop {
             let commit = self.commit(view, changes, policy, true)?;
             let group = commit.group.clone();
-            match commit.wait() {
-                Err(Error::NoSpace { .. } | Error::Io { .. })
-                    if group.as_ref().is_some_and(|g| g.commits() > 1) => {}
-                result => return result,
+            let result = commit.wait();
+            let is_refused = matches!(result, Err(Error::NoSpace { .. } | Error::Io { .. }));
+            let was_alone = group.is_none_or(|group| group.commits() == 1);
+            if !is_refused || was_alone {
+                return result;
             }
         }
     }

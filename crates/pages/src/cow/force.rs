@@ -310,6 +310,7 @@ impl<'a> Leader<'a> {
         need: u64,
     ) -> std::result::Result<(), Trouble> {
         let (store, medium) = (self.store, &self.store.medium);
+        let written = self.written_places();
         let (Some(token), false) = (&mut self.token, pieces.is_empty()) else {
             return Ok(());
         };
@@ -326,7 +327,7 @@ impl<'a> Leader<'a> {
         } else if offset(layout.written_end) > token.len {
             // New blocks need records of the filesystem as well: one barrier for all.
             len = next_end(token.len, offset(layout.written_end), medium.page_size);
-            let begin = token.len.max(offset(layout.places_end));
+            let begin = offset(written.max(layout.places_end));
             gather(pieces.into_iter().chain(zeroes(begin..len, &medium.zeroes)))
         } else {
             let runs = gather(pieces);

@@ -4,7 +4,7 @@
 use crate::changes::Image;
 use crate::cow::tree::{FreshNode, FreshPage, Link, Nodes, Tree};
 use logforce_format::{
-    TableEntry, place_crc, place_offset, set_table_entry, table_entries, table_entry,
+    TableEntry, place_crc, place_offset, planted, set_table_entry, table_entries, table_entry,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Plan {
     /// Without them a full file could not shrink: a page is dropped by writing nodes. 0 for a commit that
     /// is one of those.
     pub(crate) fn reserve(&self) -> u64 {
-        match self.len() > self.freed.len() as u64 {
+        match self.len() > self.freed.len() as u64 && !planted!("cow-no-reserve") {
             true => (RESERVE / u64::from(self.page_size)).max(2 * (u64::from(self.depth) + 1)),
             false => 0,
         }

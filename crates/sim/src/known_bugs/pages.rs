@@ -94,6 +94,14 @@ pub const PAGES: &[KnownBug] = &[
         "a commit that was refused for lack of space is shown",
     ).found_by(38),
     bug(
+        "cow-full-disk-wedges",
+        "what is free in a full file is not used, because it lies in several runs",
+    ),
+    bug(
+        "cow-no-reserve",
+        "a full file has no place left for the nodes of a commit that drops pages",
+    ),
+    bug(
         "cow-rolled-back-base",
         "a transaction that saw a commit that was rolled back may commit",
     ).found_by(2264),

@@ -19,6 +19,8 @@ pub struct Coverage {
     pub conflicts: u64,
     /// Commits that were refused for lack of space.
     pub refused: u64,
+    /// Commits that dropped pages right after that.
+    pub shrunk: u64,
     /// Transactions whose outcome nobody knew when the boot ended.
     pub unknown: u64,
     /// Snapshots that were compared with the model.
@@ -55,7 +57,7 @@ impl Coverage {
         }
     }
 
-    fn counts(&mut self) -> [(&'static str, &mut u64); 15] {
+    fn counts(&mut self) -> [(&'static str, &mut u64); 16] {
         [
             ("runs", &mut self.runs),
             ("of logged files", &mut self.logged),
@@ -63,6 +65,7 @@ impl Coverage {
             ("commits", &mut self.commits),
             ("conflicts", &mut self.conflicts),
             ("commits without space", &mut self.refused),
+            ("pages dropped on a full disk", &mut self.shrunk),
             ("outcomes unknown", &mut self.unknown),
             ("snapshots compared", &mut self.snapshots),
             ("openings compared", &mut self.openings),

@@ -15,8 +15,8 @@ pub use coverage::Coverage;
 
 use crate::workload::{Report, forget_reports, is_quiet, random_failing_calls};
 use logforce_core::OpenMode;
-use logforce_device::Runtime;
-use logforce_pages::{Error, ErrorKind, Options, PageFile};
+use logforce_device::{FilesystemKind, Runtime};
+use logforce_pages::{CommitMode, Error, ErrorKind, Options, PageFile};
 use logforce_testkit::{Call, Failure, Fault, Refusal, Rng, SimDisk, SimOptions, SimRuntime};
 use model::{History, State};
 use setup::Fixed;
@@ -84,7 +84,7 @@ pub fn run(seed: u64) -> Coverage {
         boot += 1;
     }
     run.coverage.runs = 1;
-    run.coverage.logged = u64::from(run.fixed.mode == logforce_pages::CommitMode::Logged);
+    run.coverage.logged = u64::from(run.fixed.mode == CommitMode::Logged);
     run.coverage.note_faults(&run.disk.faults());
     run.coverage
 }
@@ -115,6 +115,14 @@ impl Run {
         if rng.one_in(6) {
             let page = u64::from(self.fixed.page_size);
             let capacity = (200 << 10) + rng.below(256) * 1024 + page * rng.below(40);
+            disk.change(|o| o.capacity = Some(capacity));
+            may_be_full = true;
+        }
+        // Drawn aside: what else a seed means stays.
+        let mut aside = Rng::new(rng.clone().bits() ^ 0xf011_d15c);
+        if self.fixed.mode == CommitMode::CopyOnWrite && !may_fail && aside.one_in(3) {
+            let page = u64::from(self.fixed.page_size);
+            let capacity = (132 << 10) + page * (8 + aside.below(60));
             disk.change(|o| o.capacity = Some(capacity));
             may_be_full = true;
         }
@@ -157,8 +165,15 @@ impl Run {
             _ => 5 + rng.below(20),
         };
         let (schedule, work_seed, closes) = (rng.bits(), rng.bits(), rng.one_in(2));
-        let is_logged = self.fixed.mode == logforce_pages::CommitMode::Logged;
+        let is_logged = self.fixed.mode == CommitMode::Logged;
         let notes = self.new_notes();
+        let facts = self.disk.options().facts();
+        // Where writing over something takes no space, and no page shares a granule with another.
+        let can_shrink = !is_logged
+            && threads == 1
+            && !may_fail
+            && facts.kind == FilesystemKind::InPlace
+            && self.fixed.page_size >= facts.write_unit();
         let _report = self.report(&format!("boot {boot}"));
         let (disk, universe) = (&self.disk, &self.fixed.universe);
         let noted = SimRuntime::run(schedule, |rt| {
@@ -181,6 +196,7 @@ impl Run {
                 may_be_full,
                 may_be_weak: is_logged || !may_be_full,
                 may_fail,
+                can_shrink,
             });
             let joiners: Vec<_> = (0..threads)
                 .map(|n| {
@@ -307,6 +323,7 @@ impl Run {
         self.coverage.commits += notes.history.done.len() as u64;
         self.coverage.conflicts += notes.conflicts;
         self.coverage.refused += notes.refused;
+        self.coverage.shrunk += notes.shrunk;
         self.coverage.unknown += notes.unknown.len() as u64;
         self.stamp = notes.stamp;
         (self.base, self.base_commit) = (found, commit);

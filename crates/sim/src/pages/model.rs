@@ -139,6 +139,19 @@ pub fn random_steps(rng: &mut Rng, universe: &Universe, mut count: u64) -> Vec<S
     steps
 }
 
+/// Steps that drop up to three of `count` pages, or all from one on; none if there are no pages.
+pub fn shrinking_steps(rng: &mut Rng, universe: &Universe, count: u64) -> Vec<Step> {
+    let mut pages = BTreeSet::new();
+    for _ in 0..1 + rng.below(3) {
+        pages.insert(universe.pick(rng));
+    }
+    pages.retain(|page| *page < count);
+    match pages.first() {
+        Some(first) if rng.one_in(4) => vec![Step::Shrink(*first)],
+        _ => pages.into_iter().map(Step::Discard).collect(),
+    }
+}
+
 /// A transaction that may be committed.
 #[derive(Debug, Clone)]
 pub struct Done {

@@ -1,6 +1,6 @@
 //! What threads do with a page file, and what they note down.
 
-use super::model::{Done, History, State, Universe, random_steps};
+use super::model::{Done, History, State, Universe, random_steps, shrinking_steps};
 use logforce_core::{Guarantee, Policy};
 use logforce_pages::{Acknowledged, Error, ErrorKind, PageFile, Result, Snapshot};
 use logforce_testkit::{Rng, SimDisk};
@@ -24,8 +24,10 @@ pub struct Notes {
     pub calls: u64,
     /// transactions that lost a conflict,
     pub conflicts: u64,
-    /// and those that were refused for lack of space.
+    /// those that were refused for lack of space,
     pub refused: u64,
+    /// and those that dropped pages after that.
+    pub shrunk: u64,
 }
 
 /// What a snapshot showed.
@@ -56,6 +58,8 @@ pub struct Work {
     pub may_be_weak: bool,
     /// Calls may fail.
     pub may_fail: bool,
+    /// Pages can be dropped however full the disk is.
+    pub can_shrink: bool,
 }
 
 /// Why a thread ends: the page file, or the power, has failed.
@@ -100,7 +104,15 @@ impl Work {
                     self.still_shows(&held.swap_remove(nth))?;
                 }
                 2 => self.checkpoint()?,
-                _ => self.transact(rng)?,
+                _ => {
+                    let refused = self.notes().refused;
+                    self.transact(rng)?;
+                    if self.can_shrink && self.notes().refused > refused {
+                        // Snapshots keep what they show.
+                        held.drain(..).try_for_each(|h| self.still_shows(&h))?;
+                        self.shrink(rng)?;
+                    }
+                }
             }
         }
         held.iter().try_for_each(|h| self.still_shows(h))
@@ -201,6 +213,38 @@ impl Work {
             return Ok(());
         }
         self.ended(handle.wait(), policy, done, Some(number))
+    }
+
+    /// Drops a few pages where another commit was refused.
+    fn shrink(&self, rng: &mut Rng) -> std::result::Result<(), Ended> {
+        let Some(mut txn) = self.unless_it_fails(self.file.begin())? else {
+            return Ok(());
+        };
+        let steps = shrinking_steps(rng, &self.universe, txn.page_count());
+        if steps.is_empty() {
+            return Ok(());
+        }
+        let mut done = {
+            let mut notes = self.notes();
+            notes.stamp += 1;
+            Done::new(notes.stamp, steps)
+        };
+        let built = done
+            .look(&txn, &self.universe)
+            .and_then(|()| done.perform(&mut txn, &self.universe));
+        if self.unless_it_fails(built)?.is_none() {
+            return Ok(());
+        }
+        let result = txn.commit();
+        if let Err(error) = &result {
+            let is_full = error.kind() == ErrorKind::NoSpace;
+            assert!(!is_full, "pages cannot be dropped: {error}");
+        }
+        if let Ok(committed) = &result {
+            self.note(committed.commit, &done);
+            self.notes().shrunk += 1;
+        }
+        self.ended(result, Policy::Force, done, None)
     }
 
     fn note(&self, number: u64, done: &Done) {
