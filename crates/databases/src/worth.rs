@@ -1,6 +1,6 @@
 //! What an acknowledged insert survives, from a database's documented settings and the disk's facts.
 
-use logforce_device::{Assessment, Facts, FileState, Guarantee, Method, Verdict};
+use logforce_device::{Assessment, Facts, FileState, Guarantee, Method, Source, Verdict};
 
 /// How a log is made durable by most of them.
 pub const SYNCED: &str = "the log is synced at each commit";
@@ -25,18 +25,15 @@ pub fn sync(facts: &Facts) -> Method {
 
 /// Survives `guarantee`, as the manual says.
 pub fn documented(guarantee: Guarantee, why: &str) -> Assessment {
-    Assessment {
-        guarantee,
-        verdict: Verdict::Declared,
-        evidence: why.to_owned(),
-    }
+    Assessment::new(guarantee, Verdict::Declared, Source::Server, why)
 }
 
 /// Forced, by a server whose disk is not known.
 pub fn elsewhere(how: &str) -> Assessment {
-    Assessment {
-        guarantee: Guarantee::PowerLoss,
-        verdict: Verdict::Unknown,
-        evidence: format!("{how}; whether the disk of that server keeps it is not known here"),
-    }
+    Assessment::new(
+        Guarantee::PowerLoss,
+        Verdict::Unknown,
+        Source::Server,
+        format!("{how}; whether the disk of that server keeps it is not known here"),
+    )
 }

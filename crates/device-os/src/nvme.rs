@@ -6,7 +6,7 @@
 //! flushes, which cost nothing where there is none. That it has one does say something, where the
 //! system takes it for absent and flushes nothing.
 
-use logforce_device::{BlockDevice, WriteCache};
+use logforce_device::{BlockDevice, Source, WriteCache};
 
 /// Bytes of the structure.
 pub const LEN: usize = 4096;
@@ -72,7 +72,7 @@ pub fn weigh(
             format!("{who} a volatile write cache; the system says that it is switched off.")
         }
         (true, WriteCache::Through) => {
-            device.write_cache = WriteCache::Unknown;
+            (device.write_cache, device.cache_source) = (WriteCache::Unknown, Source::Nobody);
             format!(
                 "{who} a volatile write cache, and the system takes it for one without and flushes nothing. Unless the cache was switched off in the device, what was forced can be lost with the power: have the system take the cache for volatile, or switch it off."
             )

@@ -1,6 +1,6 @@
 use crate::{
-    Assessment, Barrier, CutResult, FileState, ForceBy, Guarantee, Layer, Method, Plan, Platform,
-    Verdict,
+    Assessment, Barrier, BlockDevice, CutResult, DirectAlignment, FileState, ForceBy, Guarantee,
+    Layer, Method, Plan, Platform, Source, Verdict, WriteCache,
 };
 
 /// What a filesystem does with a write, as far as durability goes.
@@ -31,47 +31,6 @@ impl FilesystemKind {
             FilesystemKind::Other => "other",
         }
     }
-}
-
-/// What the device says of its cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum WriteCache {
-    /// None, or a power-protected one: a completed write is on the medium.
-    Through,
-    /// Volatile: needs a flush, or FUA.
-    Back,
-    /// It does not say.
-    Unknown,
-}
-
-/// The alignment that direct I/O needs, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct DirectAlignment {
-    /// Of the memory address.
-    pub memory: u32,
-    /// Of file offset and length.
-    pub offset: u32,
-}
-
-/// The block device below a filesystem, as far as the system says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BlockDevice {
-    /// Kernel name of the whole device, such as `nvme0n1`.
-    pub name: String,
-    /// What it says of its cache.
-    pub write_cache: WriteCache,
-    /// Whether it takes FUA writes (durable without a flush of everything else). On Windows: whether
-    /// it says that it supports write-through.
-    pub fua: Option<bool>,
-    /// Logical sector, bytes.
-    pub logical_sector: u32,
-    /// Physical sector, bytes.
-    pub physical_sector: u32,
-    /// Whether it turns.
-    pub rotational: Option<bool>,
-    /// The device's model, or the backing file of a loop device; empty if unknown.
-    pub model: String,
 }
 
 /// What the system says of the filesystem and the device below a directory.
@@ -192,6 +151,9 @@ impl Facts {
         if plan.direct && self.direct.is_none() {
             return None;
         }
+        if self.read_only {
+            return Some(self.not_written());
+        }
         let above = self.assess_here(plan, state)?;
         Some(match plan.force {
             ForceBy::None => self.weakest_written(above),
@@ -209,11 +171,13 @@ impl Facts {
             (Platform::Macos, ForceBy::Barrier(Barrier::Fsync)) => say(
                 Guarantee::OsCrash,
                 Verdict::Declared,
+                Source::System,
                 "fsync of macOS hands the data to the device and does not have its cache flushed",
             ),
             (Platform::Macos, ForceBy::Barrier(Barrier::Order)) => say(
                 Guarantee::OsCrash,
                 Verdict::Declared,
+                Source::System,
                 "a barrier orders writes: after a power cut no later one is there without the earlier ones, but any number of the last may be missing",
             ),
             _ if self.kind == FilesystemKind::Remote => Some(self.elsewhere()),
@@ -228,7 +192,10 @@ impl Facts {
     /// On Linux and macOS the answer is about the device's own FUA; a write through is completed by
     /// a flush where there is none.
     pub fn write_through(&self) -> Assessment {
-        self.weakest_synced(self.write_through_here())
+        match self.read_only {
+            true => self.not_written(),
+            false => self.weakest_synced(self.write_through_here()),
+        }
     }
 
     fn write_through_here(&self) -> Assessment {
@@ -237,62 +204,81 @@ impl Facts {
             FilesystemKind::Remote => return self.elsewhere(),
             _ => {}
         }
-        let (cache, fua) = self
-            .device
-            .as_ref()
-            .map_or((WriteCache::Unknown, None), |d| (d.write_cache, d.fua));
-        let (guarantee, verdict, evidence) = match (cache, fua) {
-            (WriteCache::Through, _) => (
-                Guarantee::PowerLoss,
-                Verdict::Declared,
-                "the device says that it has no volatile cache",
-            ),
+        let fua = self.device.as_ref().and_then(|d| d.fua);
+        let source = self.flush_source();
+        let mut answer = match (self.says_no_cache(), fua) {
+            (Some(words), _) => {
+                Assessment::new(Guarantee::PowerLoss, Verdict::Declared, source, words)
+            }
             // Who leaves flushes out leaves out FUA as well.
-            _ if !self.barriers => (
+            _ if !self.barriers => Assessment::new(
                 Guarantee::OsCrash,
                 Verdict::Contradicted,
+                Source::System,
                 "the system is configured not to flush the device's cache: the write may end in it",
             ),
-            (_, Some(true)) => (
+            (_, Some(true)) => Assessment::new(
                 Guarantee::PowerLoss,
                 Verdict::Declared,
+                source,
                 "the device says that it supports write-through",
             ),
-            (_, Some(false)) => (
+            (_, Some(false)) => Assessment::new(
                 Guarantee::OsCrash,
                 Verdict::Contradicted,
+                source,
                 "the device says that it does not support write-through: the write ends in its volatile cache",
             ),
-            (_, None) => (
+            (_, None) => Assessment::new(
                 Guarantee::PowerLoss,
                 Verdict::Unknown,
+                Source::Nobody,
                 "the device does not say whether it supports write-through",
             ),
         };
-        let mut evidence = evidence.to_owned();
-        let mut verdict = verdict;
         // On Linux the filesystem completes what the descriptor asks for; Microsoft says it of NTFS.
         if self.platform == Platform::Windows
             && self.kind != FilesystemKind::InPlace
-            && verdict == Verdict::Declared
+            && answer.verdict == Verdict::Declared
         {
-            verdict = Verdict::Unknown;
-            evidence += &format!(
+            answer.verdict = Verdict::Unknown;
+            answer.source = Source::Nobody;
+            answer.evidence += &format!(
                 "; but {} has to record where it puts the data as well, and nothing says that a write-through does",
                 self.filesystem
             );
         }
-        Assessment {
-            guarantee,
-            verdict,
-            evidence,
-        }
+        answer
+    }
+
+    /// The party that answers for the device's cache and its flush.
+    fn flush_source(&self) -> Source {
+        self.device
+            .as_ref()
+            .map_or(Source::Nobody, |d| d.cache_source)
+    }
+
+    /// Evidence that the device needs no flush, if the system sees it so.
+    fn says_no_cache(&self) -> Option<String> {
+        let device = self.device.as_ref()?;
+        (device.write_cache == WriteCache::Through)
+            .then(|| device.cache_source.says_no_cache(&device.name))
+    }
+
+    fn not_written(&self) -> Assessment {
+        Assessment::new(
+            Guarantee::Nothing,
+            Verdict::Contradicted,
+            Source::System,
+            "it is mounted read-only: nothing can be written here",
+        )
     }
 
     fn in_memory(&self) -> Assessment {
         Assessment {
             guarantee: Guarantee::ProcessCrash,
             verdict: Verdict::Contradicted,
+            source: Source::System,
             evidence: match &self.device {
                 Some(device) => format!(
                     "the {} here is on {}, which is memory of this machine: nothing survives a restart \
@@ -311,6 +297,7 @@ impl Facts {
         Assessment {
             guarantee: Guarantee::PowerLoss,
             verdict: Verdict::Unknown,
+            source: Source::Server,
             evidence: format!(
                 "{} is served by another machine: whether a sync reaches its medium is that machine's word",
                 self.filesystem
@@ -320,43 +307,48 @@ impl Facts {
 
     /// What a flush of the device's cache is worth, be it by a barrier or behind a write through.
     fn flushed(&self) -> Assessment {
-        let cache = self
-            .device
-            .as_ref()
-            .map_or(WriteCache::Unknown, |d| d.write_cache);
         // Windows mounts nothing so: it is a setting of the disk there.
         let without = match self.platform {
             Platform::Windows => "the system is configured not to flush the device's cache",
             _ => "mounted without barriers",
         };
-        let (guarantee, verdict, evidence) = match (self.barriers, cache) {
-            (false, WriteCache::Through) => (
-                Guarantee::PowerLoss,
-                Verdict::Declared,
-                format!("{without}, over a device that says it has no volatile cache"),
-            ),
-            (false, _) => (
+        let source = self.flush_source();
+        let durable =
+            |words: String| Assessment::new(Guarantee::PowerLoss, Verdict::Declared, source, words);
+        let cache = self.device.as_ref().map(|d| d.write_cache);
+        match (self.barriers, self.says_no_cache(), cache) {
+            (false, Some(words), _) => durable(format!("{without}; {words}")),
+            (true, Some(words), _) => durable(words),
+            (false, None, _) => Assessment::new(
                 Guarantee::OsCrash,
                 Verdict::Contradicted,
+                Source::System,
                 format!(
                     "{without} ({}): a sync stops in the device's cache",
                     self.mount_options
                 ),
             ),
-            (true, WriteCache::Through) => (
+            (true, None, None) if !self.layers.is_empty() => Assessment::new(
                 Guarantee::PowerLoss,
                 Verdict::Declared,
-                "the device says that it has no volatile cache".to_owned(),
+                Source::System,
+                "a sync is passed on to what lies below",
             ),
-            (true, WriteCache::Back) => (
+            (true, None, Some(WriteCache::Back)) => durable(source.says_flushed()),
+            (true, None, cache) if self.system_promises(cache) => Assessment::new(
                 Guarantee::PowerLoss,
                 Verdict::Declared,
-                "the device has a volatile cache and the system flushes it".to_owned(),
+                Source::System,
+                format!(
+                    "{} promises that its flush reaches the medium; what cache the device has is not known",
+                    self.platform
+                ),
             ),
-            (true, WriteCache::Unknown) => (
+            (true, None, cache) => Assessment::new(
                 Guarantee::PowerLoss,
                 Verdict::Unknown,
-                match &self.device {
+                Source::Nobody,
+                match cache {
                     Some(_) => "whether the device has a volatile cache is not known".to_owned(),
                     None => format!(
                         "the system names no device below {}: whether a sync reaches a medium is not \
@@ -365,20 +357,21 @@ impl Facts {
                     ),
                 },
             ),
-        };
-        Assessment {
-            guarantee,
-            verdict,
-            evidence,
         }
     }
 
+    /// Returns true where the documentation of the system promises a flush down to the medium, and
+    /// nothing that the device says speaks against it. Linux promises what the device makes of it.
+    fn system_promises(&self, cache: Option<WriteCache>) -> bool {
+        self.platform != Platform::Linux
+            && (cache.is_none() || self.flush_source() == Source::System)
+    }
+
     fn without_barrier(&self, direct: bool, state: FileState) -> Assessment {
-        let cached = |evidence: &str| Assessment {
-            guarantee: Guarantee::ProcessCrash,
-            verdict: Verdict::Declared,
-            evidence: evidence.to_owned(),
+        let say = |guarantee, source, words: String| {
+            Assessment::new(guarantee, Verdict::Declared, source, words)
         };
+        let cached = |words: &str| say(Guarantee::ProcessCrash, Source::System, words.to_owned());
         if !direct {
             return cached("the bytes are in the system's cache");
         }
@@ -392,33 +385,34 @@ impl Facts {
                 "the blocks were never written before: their allocation is not durable yet",
             );
         }
-        if self
-            .device
-            .as_ref()
-            .is_some_and(|d| d.write_cache == WriteCache::Through)
-        {
-            return Assessment {
-                guarantee: Guarantee::PowerLoss,
-                verdict: Verdict::Declared,
-                evidence: "overwritten in place on a device that says it has no volatile cache"
-                    .to_owned(),
-            };
-        }
-        Assessment {
-            guarantee: Guarantee::OsCrash,
-            verdict: Verdict::Declared,
-            evidence: "overwritten in place, but perhaps still in the device's volatile cache"
-                .to_owned(),
+        let source = self.flush_source();
+        match self.says_no_cache() {
+            Some(words) if source.is_device() => say(
+                Guarantee::PowerLoss,
+                source,
+                format!("overwritten in place; {words}"),
+            ),
+            Some(words) => say(
+                Guarantee::OsCrash,
+                Source::System,
+                format!("overwritten in place, but perhaps in a volatile cache: {words}"),
+            ),
+            None => say(
+                Guarantee::OsCrash,
+                Source::System,
+                "overwritten in place, but perhaps still in the device's volatile cache".to_owned(),
+            ),
         }
     }
 }
 
-fn say(guarantee: Guarantee, verdict: Verdict, evidence: impl Into<String>) -> Option<Assessment> {
-    Some(Assessment {
-        guarantee,
-        verdict,
-        evidence: evidence.into(),
-    })
+fn say(
+    guarantee: Guarantee,
+    verdict: Verdict,
+    source: Source,
+    evidence: impl Into<String>,
+) -> Option<Assessment> {
+    Some(Assessment::new(guarantee, verdict, source, evidence))
 }
 
 #[cfg(test)]

@@ -40,21 +40,21 @@ impl fmt::Display for Guarantee {
     }
 }
 
-/// What we know of a method on a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// How far a guarantee is to be believed. Ordered, weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// A power-cut run on this device kept everything that was acknowledged.
-    Proven,
-    /// The device and the stack above it say so.
-    Declared,
-    /// Nothing says so, and nothing speaks against it.
-    Unknown,
-    /// Faster than physics or than the device's own flush allows.
-    Implausible,
     /// A power cut lost acknowledged data, or the system or the device itself says that a force ends
     /// before the medium. The guarantee beside it is what is left.
     Contradicted,
+    /// Faster than physics or than the device's own flush allows.
+    Implausible,
+    /// Nothing says so, and nothing speaks against it.
+    Unknown,
+    /// Those that answer for it say so: see [`Source`].
+    Declared,
+    /// A power-cut run on this device kept everything that was acknowledged.
+    Proven,
 }
 
 impl Verdict {
@@ -76,6 +76,98 @@ impl fmt::Display for Verdict {
     }
 }
 
+/// The party that a guarantee rests on. Ordered, the least to be relied on first; where several have
+/// to keep their word it is the first of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Source {
+    /// Nothing that can be seen answers for it.
+    Nobody,
+    /// A program or another machine that serves the filesystem or the device.
+    Server,
+    /// A setting of the kernel, which a user or a rule may have changed.
+    Setting,
+    /// The hypervisor that offers a virtual disk.
+    Hypervisor,
+    /// The documentation of the filesystem.
+    Filesystem,
+    /// The device.
+    Device,
+    /// The operating system, by what it does itself.
+    System,
+    /// A power-cut run.
+    PowerCut,
+}
+
+impl Source {
+    /// The name used in reports, such as `device`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Nobody => "nobody",
+            Source::Server => "server",
+            Source::Setting => "setting",
+            Source::Hypervisor => "hypervisor",
+            Source::Filesystem => "filesystem",
+            Source::Device => "device",
+            Source::System => "system",
+            Source::PowerCut => "power-cut",
+        }
+    }
+
+    /// Returns the party as the end of a sentence, such as `by the device's word`.
+    pub fn by(self) -> &'static str {
+        match self {
+            Source::Nobody => "by nobody's word",
+            Source::Server => "by its server's word",
+            Source::Setting => "by the kernel's setting",
+            Source::Hypervisor => "by the hypervisor's word",
+            Source::Filesystem => "by the filesystem's word",
+            Source::Device => "by the device's word",
+            Source::System => "by the system's word",
+            Source::PowerCut => "by power cuts",
+        }
+    }
+
+    /// Returns true for the device and for the hypervisor that stands in its place. A write without a
+    /// flush is on the medium by their word alone.
+    pub fn is_device(self) -> bool {
+        matches!(self, Source::Device | Source::Hypervisor)
+    }
+
+    /// Evidence that no flush is needed, in words.
+    #[doc(hidden)]
+    pub fn says_no_cache(self, device: &str) -> String {
+        match self {
+            Source::Hypervisor => {
+                format!("by the hypervisor's word {device} has no volatile cache")
+            }
+            source if source.is_device() => {
+                "the device says that it has no volatile cache".to_owned()
+            }
+            _ => format!(
+                "by the kernel's setting {device} has no volatile cache (`write through`), so no flush \
+                 is sent; the device itself was not asked"
+            ),
+        }
+    }
+
+    /// Evidence that a flush is sent, in words.
+    #[doc(hidden)]
+    pub fn says_flushed(self) -> String {
+        let by = match self {
+            Source::Hypervisor => ", by the hypervisor's word to a medium",
+            _ => "",
+        };
+        format!("the device has a volatile cache and the system flushes it{by}")
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// The guarantee of one method on one file of one filesystem, and how far to believe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment {
@@ -83,6 +175,25 @@ pub struct Assessment {
     pub guarantee: Guarantee,
     /// How far the guarantee is to be believed.
     pub verdict: Verdict,
+    /// The party that the verdict rests on.
+    pub source: Source,
     /// Why, in words for the user.
     pub evidence: String,
+}
+
+impl Assessment {
+    /// Returns one of these parts.
+    pub fn new(
+        guarantee: Guarantee,
+        verdict: Verdict,
+        source: Source,
+        evidence: impl Into<String>,
+    ) -> Assessment {
+        Assessment {
+            guarantee,
+            verdict,
+            source,
+            evidence: evidence.into(),
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! What lies below the filesystem and the device that the facts of a directory name.
 
-use crate::{Assessment, Facts, Guarantee, Verdict};
+use crate::{Assessment, Facts, Guarantee, Source, Verdict};
 
 /// Something of the stack below a directory that a guarantee depends on: a device that another one
 /// is made of, the filesystem of a loop device's file, an overlay's upper directory, or a part of
@@ -21,11 +21,7 @@ impl Layer {
     pub fn unseen(name: impl Into<String>, at_most: Guarantee, why: impl Into<String>) -> Layer {
         Layer {
             name: name.into(),
-            synced: Assessment {
-                guarantee: at_most,
-                verdict: Verdict::Unknown,
-                evidence: why.into(),
-            },
+            synced: Assessment::new(at_most, Verdict::Unknown, Source::Nobody, why),
             written: Guarantee::ProcessCrash,
         }
     }
@@ -36,10 +32,8 @@ impl Facts {
     pub(crate) fn weakest_synced(&self, above: Assessment) -> Assessment {
         self.layers.iter().fold(above, |weakest, layer| {
             let below = &layer.synced;
-            let is_weaker = below.guarantee < weakest.guarantee
-                || below.guarantee == weakest.guarantee
-                    && doubt(below.verdict) > doubt(weakest.verdict);
-            if !is_weaker {
+            let rank = |a: &Assessment| (a.guarantee, a.verdict, a.source);
+            if rank(below) >= rank(&weakest) {
                 return weakest;
             }
             Assessment {
@@ -57,7 +51,7 @@ impl Facts {
             }
             let where_to = match layer.written {
                 Guarantee::OsCrash => "a volatile cache",
-                _ => "the system's memory",
+                _ => "the system's memory, or where it is kept",
             };
             Assessment {
                 guarantee: layer.written,
@@ -68,16 +62,5 @@ impl Facts {
                 ..weakest
             }
         })
-    }
-}
-
-/// How little a verdict is to be relied on.
-fn doubt(verdict: Verdict) -> u8 {
-    match verdict {
-        Verdict::Proven => 0,
-        Verdict::Declared => 1,
-        Verdict::Unknown => 2,
-        Verdict::Implausible => 3,
-        Verdict::Contradicted => 4,
     }
 }

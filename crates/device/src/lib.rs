@@ -17,6 +17,7 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod block_device;
 mod buffer;
 mod directory;
 mod facts;
@@ -34,12 +35,13 @@ mod runtime;
 pub mod sync;
 mod tried;
 
+pub use block_device::{BlockDevice, DirectAlignment, WriteCache};
 pub use buffer::AlignedBuf;
 pub use directory::{Access, DirEntry, Directory, FileIdentity, OpenFile, System, Whereabouts};
-pub use facts::{BlockDevice, DirectAlignment, Facts, FilesystemKind, WriteCache};
+pub use facts::{Facts, FilesystemKind};
 pub use file::{Barrier, Blocks, Completion, File, ReadSource, Ticket, Write, WriteQueue};
 pub use forward::{ForwardDirectory, ForwardFile};
-pub use guarantee::{Assessment, Guarantee, Verdict};
+pub use guarantee::{Assessment, Guarantee, Source, Verdict};
 pub use layer::Layer;
 pub use method::{FileState, ForceBy, Method, Plan, UnknownMethod};
 pub use named_files::{Displacement, NamedFiles, change_of, directory_displaced};

@@ -1,6 +1,6 @@
 //! What power cuts have shown, over what the system says.
 
-use crate::{Assessment, Facts, FileState, ForceBy, Guarantee, Method, Platform, Verdict};
+use crate::{Assessment, Facts, FileState, ForceBy, Guarantee, Method, Platform, Source, Verdict};
 
 /// What power cuts have shown of a method in a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +99,7 @@ impl Facts {
             if known.guarantee > Guarantee::OsCrash {
                 known.guarantee = Guarantee::OsCrash;
                 known.verdict = Verdict::Contradicted;
+                known.source = Source::PowerCut;
                 known.evidence = evidence;
             }
         } else if known.guarantee == Guarantee::PowerLoss
@@ -106,6 +107,7 @@ impl Facts {
         {
             known.guarantee = Guarantee::OsCrash;
             known.verdict = Verdict::Unknown;
+            known.source = Source::Nobody;
             known.evidence = unread;
         } else if known.guarantee == Guarantee::PowerLoss
             && matches!(known.verdict, Verdict::Declared | Verdict::Unknown)
@@ -114,6 +116,7 @@ impl Facts {
             && let Some(tried) = self.tried_by(method).find(|t| t.kept)
         {
             known.verdict = Verdict::Proven;
+            known.source = Source::PowerCut;
             known.evidence = format!("{}; {}", tried.evidence, known.evidence);
         }
         Some(known)
@@ -188,6 +191,7 @@ mod tests {
             device: Some(BlockDevice {
                 name: "sdx".to_owned(),
                 write_cache: WriteCache::Back,
+                cache_source: Source::Device,
                 fua: Some(fua),
                 logical_sector: 512,
                 physical_sector: 4096,

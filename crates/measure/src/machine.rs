@@ -1,7 +1,7 @@
 //! What the numbers were measured on.
 
 use crate::layout::{WIDTH, wrap};
-use logforce_device::{Facts, Platform, WriteCache};
+use logforce_device::{Facts, Platform, Source, WriteCache};
 use serde::Serialize;
 
 /// The system, the filesystem and the device, as far as they tell.
@@ -32,6 +32,11 @@ pub struct Machine {
     pub model: Option<String>,
     /// `write-back` (volatile), `write-through` (none, or protected), or `unknown`.
     pub write_cache: String,
+    /// The party that answers for `write_cache`: the name of a [`logforce_device::Source`].
+    pub write_cache_source: &'static str,
+    /// The same, as the end of a sentence.
+    #[serde(skip)]
+    pub write_cache_by: &'static str,
     /// Whether it takes FUA writes.
     pub fua: Option<bool>,
     /// Whether it reports itself as rotational. Virtual disks do by default.
@@ -76,6 +81,7 @@ impl Machine {
             caveat,
         } = host;
         let notes = caveat.iter().chain(&facts.notes).cloned().collect();
+        let source = device.map_or(Source::Nobody, |d| d.cache_source);
         Machine {
             platform: facts.platform,
             os,
@@ -94,6 +100,8 @@ impl Machine {
                 _ => "unknown",
             }
             .to_owned(),
+            write_cache_source: source.name(),
+            write_cache_by: source.by(),
             fua: device.and_then(|d| d.fua),
             rotational: device.and_then(|d| d.rotational),
             logical_sector: device.map(|d| d.logical_sector),
@@ -145,9 +153,9 @@ impl std::fmt::Display for Machine {
         }
         if self.device.is_some() {
             let cache = match self.write_cache.as_str() {
-                "write-back" => "volatile write cache",
-                "write-through" => "no volatile write cache",
-                _ => "write cache unknown",
+                "write-back" => "volatile write cache".to_owned(),
+                "write-through" => format!("no volatile write cache {}", self.write_cache_by),
+                _ => "write cache unknown".to_owned(),
             };
             let fua = match self.fua {
                 Some(true) => "FUA",

@@ -236,7 +236,7 @@ mod tests {
     use crate::counters::NoCounters;
     use crate::progress::Silent;
     use crate::subject::SubjectKind;
-    use logforce_device::{Guarantee, Method, Verdict};
+    use logforce_device::{Guarantee, Method, Source, Verdict};
     use std::cell::RefCell;
 
     struct Fake {
@@ -285,6 +285,7 @@ mod tests {
         let assessment = Assessment {
             guarantee,
             verdict,
+            source: Source::Device,
             evidence: String::new(),
         };
         Planned::Run(Box::new(Fake {

@@ -79,6 +79,7 @@ pub fn facts() -> Facts {
         device: Some(BlockDevice {
             name: "sdx".to_owned(),
             write_cache: WriteCache::Back,
+            cache_source: Source::Device,
             fua: Some(false),
             logical_sector: 512,
             physical_sector: 512,

@@ -17,6 +17,8 @@ pub struct Next {
     pub guarantee: Option<&'static str>,
     /// How far that is to be believed.
     pub verdict: Option<&'static str>,
+    /// The party that the verdict rests on.
+    pub source: Option<&'static str>,
     /// Why.
     pub evidence: Option<String>,
     /// Whether a log that asks for power-loss, which is the default, can be opened.
@@ -39,6 +41,7 @@ impl Next {
             why: known.decision.why.clone(),
             guarantee: assessed.as_ref().map(|a| a.guarantee.name()),
             verdict: assessed.as_ref().map(|a| a.verdict.name()),
+            source: assessed.as_ref().map(|a| a.source.name()),
             is_enough: assessed
                 .as_ref()
                 .is_some_and(|a| a.guarantee == Guarantee::PowerLoss),

@@ -60,6 +60,8 @@ pub struct WriteThrough {
     pub answer: &'static str,
     pub guarantee: &'static str,
     pub verdict: &'static str,
+    /// The party that the verdict rests on.
+    pub source: &'static str,
     pub evidence: String,
     /// The system completes a write through by a flush where the device has no FUA.
     pub completed_by_flush: bool,
@@ -76,6 +78,7 @@ pub struct MethodLine {
     pub why_not: Option<String>,
     pub guarantee: Option<&'static str>,
     pub verdict: Option<&'static str>,
+    pub source: Option<&'static str>,
     pub evidence: Option<String>,
     /// On a file that was not filled beforehand; null where that is the same.
     pub unprepared: Option<Worth>,
@@ -86,6 +89,8 @@ pub struct MethodLine {
 pub struct Worth {
     pub guarantee: &'static str,
     pub verdict: &'static str,
+    /// The party that the verdict rests on.
+    pub source: &'static str,
     pub evidence: String,
 }
 
@@ -102,6 +107,7 @@ impl From<Assessment> for Worth {
         Worth {
             guarantee: a.guarantee.name(),
             verdict: a.verdict.name(),
+            source: a.source.name(),
             evidence: a.evidence,
         }
     }
@@ -162,17 +168,15 @@ impl MethodLine {
             .map(Worth::from);
         let same = |a: &Worth, b: &Worth| (a.guarantee, a.verdict) == (b.guarantee, b.verdict);
         let unprepared = other.filter(|o| prepared.as_ref().is_some_and(|p| !same(p, o)));
-        let (guarantee, verdict, evidence) = match &prepared {
-            Some(p) => (Some(p.guarantee), Some(p.verdict), Some(p.evidence.clone())),
-            None => (None, None, None),
-        };
+        let known = prepared.as_ref();
         MethodLine {
             method: method.name(),
             is_default: method == facts.default_method(),
             why_not: prepared.is_none().then(|| facts.why_not_offered(method)),
-            guarantee,
-            verdict,
-            evidence,
+            guarantee: known.map(|p| p.guarantee),
+            verdict: known.map(|p| p.verdict),
+            source: known.map(|p| p.source),
+            evidence: known.map(|p| p.evidence.clone()),
             unprepared,
         }
     }
@@ -181,7 +185,7 @@ impl MethodLine {
 impl WriteThrough {
     fn new(facts: &Facts) -> WriteThrough {
         let declared = facts.write_through();
-        // A power cut counts for more than the device's word.
+        // A power cut counts for more than anybody's word.
         let assessed = by_fua_alone(facts).and_then(|m| facts.assess(m, FileState::Zeroed));
         let shown = assessed.filter(|a| {
             let is_shown = matches!(a.verdict, Verdict::Proven | Verdict::Contradicted);
@@ -196,6 +200,7 @@ impl WriteThrough {
             },
             guarantee: a.guarantee.name(),
             verdict: a.verdict.name(),
+            source: a.source.name(),
             evidence: a.evidence,
             completed_by_flush: facts.platform.completes_write_through(),
             what_matters: what_matters(facts),

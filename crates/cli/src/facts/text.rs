@@ -115,11 +115,11 @@ impl Lines {
     fn device(&mut self, report: &Report) {
         let m = &report.machine;
         let cache = match m.write_cache.as_str() {
-            "write-back" => "volatile",
-            "write-through" => "none, or not volatile",
-            _ => "unknown",
+            "write-back" => format!("volatile, {}", m.write_cache_by),
+            "write-through" => format!("none, or not volatile, {}", m.write_cache_by),
+            _ => "unknown".to_owned(),
         };
-        self.line("write cache", cache);
+        self.line("write cache", &cache);
         self.line("FUA", yes_or_no(m.fua));
         let number = |n: Option<u32>| n.map_or("unknown".to_owned(), |n| n.to_string());
         let sectors = format!(

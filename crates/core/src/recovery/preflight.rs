@@ -157,6 +157,7 @@ fn assess(method: Method, require: Guarantee, facts: &Facts, path: &Path) -> Res
     let Some(Assessment {
         guarantee,
         verdict,
+        source: _,
         evidence,
     }) = facts.assess(method, state)
     else {

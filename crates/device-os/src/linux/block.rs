@@ -3,11 +3,14 @@
 use super::ask::{self, Roots};
 use super::error::uninterrupted_io;
 use super::mounts::Mount;
-use logforce_device::{BlockDevice, WriteCache};
+use logforce_device::{BlockDevice, Source, WriteCache};
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+/// Drivers of devices that a program or another machine serves.
+pub const SERVED: &[&str] = &["nbd", "rbd", "drbd", "ublkb", "etherd!e"];
 
 /// A block device's place in `/sys`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,8 +115,8 @@ impl Located {
         Ok(self.line(name)?.and_then(|v| v.parse().ok()))
     }
 
-    /// What the device says of its cache, and what the kernel goes by: it sends no flushes to a
-    /// device that is `write through`.
+    /// The device's cache as the kernel is set to see it: it sends no flushes to a device that is
+    /// `write through`. Anything may have set it so.
     pub fn write_cache(&self) -> io::Result<WriteCache> {
         Ok(match self.line("queue/write_cache")?.as_deref() {
             Some("write back") => WriteCache::Back,
@@ -134,6 +137,50 @@ impl Located {
         Ok(answer.map(|t| t.starts_with("write back")))
     }
 
+    /// The party that answers for [`write_cache`](Self::write_cache).
+    pub fn cache_source(&self) -> io::Result<Source> {
+        let cache = self.write_cache()?;
+        if cache == WriteCache::Unknown {
+            return Ok(Source::Nobody);
+        }
+        if self.is_of(SERVED) {
+            return Ok(Source::Server);
+        }
+        let word = match self.is_virtual() {
+            true => Source::Hypervisor,
+            false => Source::Device,
+        };
+        Ok(match (cache, self.driver_says_volatile()?) {
+            (WriteCache::Back, _) => word,
+            // The kernel assumes this of a USB bridge that does not answer.
+            (_, Some(false)) if !self.is_behind("usb") => word,
+            _ => Source::Setting,
+        })
+    }
+
+    /// Returns true if a hypervisor offers the device.
+    fn is_virtual(&self) -> bool {
+        let name = self.whole_name();
+        let is_named = |prefix| {
+            name.strip_prefix(prefix)
+                .is_some_and(|n: &str| n.starts_with(|c: char| c.is_ascii_lowercase()))
+        };
+        is_named("vd")
+            || is_named("xvd")
+            || self.is_behind("virtio")
+            || self.is_behind("vbd-")
+            || self.is_behind("VMBUS:")
+    }
+
+    /// Returns true if the device hangs on a bus or a driver whose name begins so.
+    fn is_behind(&self, bus: &str) -> bool {
+        self.whole.components().any(|part| {
+            let part = part.as_os_str().to_string_lossy();
+            part.strip_prefix(bus)
+                .is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
+        })
+    }
+
     /// What the device says of itself.
     pub fn describe(&self) -> io::Result<BlockDevice> {
         let mut model = None;
@@ -143,6 +190,7 @@ impl Located {
         Ok(BlockDevice {
             name: self.whole_name(),
             write_cache: self.write_cache()?,
+            cache_source: self.cache_source()?,
             fua: self.number("queue/fua")?.map(|v: u32| v != 0),
             logical_sector: self.number("queue/logical_block_size")?.unwrap_or(512),
             physical_sector: self.number("queue/physical_block_size")?.unwrap_or(512),

@@ -8,13 +8,13 @@ use super::ask::{self, Roots};
 use super::block::{self, Below, Located};
 use super::error::{at, uninterrupted, uninterrupted_io};
 use super::stack;
-use logforce_device::{Assessment, Barrier, FileState, FilesystemKind, ForceBy, Guarantee};
-use logforce_device::{Layer, Plan, Verdict, WriteCache};
+use logforce_device::{Assessment, Barrier, FileState, ForceBy, Guarantee};
+use logforce_device::{Layer, Plan, Source, Verdict, WriteCache};
 use rustix::fs::{Mode, OFlags};
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// What was found below, as far as it was followed.
@@ -25,7 +25,7 @@ pub struct Walk<'a> {
 }
 
 /// What becomes of a sync on its way down: `Some` says why it does not come so far.
-type Dropped<'a> = Option<&'a str>;
+pub type Dropped<'a> = Option<&'a str>;
 
 /// What a user is to do about a part of the stack that cannot be seen.
 pub const ACCEPT: &str = "make it visible, or accept by name what is survived without it";
@@ -61,9 +61,10 @@ impl Walk<'_> {
             (None, WriteCache::Unknown) => {
                 self.layers.push(Layer {
                     name: name.clone(),
-                    synced: assessment(
+                    synced: Assessment::new(
                         Guarantee::PowerLoss,
                         Verdict::Unknown,
+                        Source::Nobody,
                         "whether it passes flushes on is not known",
                     ),
                     written: Guarantee::OsCrash,
@@ -80,6 +81,18 @@ impl Walk<'_> {
             self.notes
                 .push(format!("{name} is made of {}.", parts.join(", ")));
         }
+        if device.is_of(&["dm-"]) && !self.maps_for_good(device, &parts)? {
+            self.layers.push(Layer {
+                name: name.clone(),
+                synced: Assessment::new(
+                    Guarantee::PowerLoss,
+                    Verdict::Declared,
+                    Source::System,
+                    "it records where its blocks are when it is flushed",
+                ),
+                written: Guarantee::ProcessCrash,
+            });
+        }
         for part in parts {
             match block::by_name(&part, self.roots)? {
                 Some(part) => self.device(&part, dropped, depth)?,
@@ -90,109 +103,6 @@ impl Walk<'_> {
             Some(file) => self.file(device, &file, dropped, depth),
             None => Ok(()),
         }
-    }
-
-    /// Follows a loop device to the filesystem of its file.
-    fn file(
-        &mut self,
-        device: &Located,
-        file: &Path,
-        dropped: Dropped<'_>,
-        depth: u32,
-    ) -> io::Result<()> {
-        let name = device.whole_name();
-        self.notes.push(format!(
-            "{name} keeps its blocks in the file {}: what is durable here is durable as far as that file is.",
-            file.display()
-        ));
-        let held = format!("{}, the file of {name}", file.display());
-        // What is written to the device is in the system's cache until something syncs the file.
-        if let Some(why) = dropped {
-            self.layers.push(Layer {
-                name: held,
-                synced: assessment(
-                    Guarantee::ProcessCrash,
-                    Verdict::Contradicted,
-                    format!("{why}: nothing has the file written out of the system's cache"),
-                ),
-                written: Guarantee::ProcessCrash,
-            });
-            return Ok(());
-        }
-        if file.to_string_lossy().starts_with("/memfd:") {
-            self.layers.push(in_memory(&held, "the file is in memory"));
-            return Ok(());
-        }
-        let Some(stat) = reachable(uninterrupted_io(|| fs::metadata(file)), "look at", file)?
-        else {
-            self.unseen(
-                &held,
-                "the file is not to be found, or not to be looked at, here",
-            );
-            return Ok(());
-        };
-        if stat.file_type().is_block_device() {
-            let number = stat.rdev();
-            let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-            self.layers.push(through_the_cache(held));
-            return match block::by_number(major, minor, self.roots)? {
-                Some(below) => self.device(&below, None, depth),
-                None => {
-                    self.unseen(&format!("{major}:{minor}"), &format!("{name} lies on it"));
-                    Ok(())
-                }
-            };
-        }
-        // The path is the one of the process that attached the file: in a container another file
-        // may have it.
-        let sectors: u64 = device.number("size")?.unwrap_or(0);
-        let offset: u64 = device.number("loop/offset")?.unwrap_or(0);
-        let is_it = stat.is_file() && stat.len() >= offset.saturating_add(sectors << 9);
-        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let open = || rustix::fs::open(file, flags, Mode::empty()).map_err(io::Error::from);
-        let opened = match is_it {
-            true => reachable(uninterrupted_io(open), "open", file)?,
-            false => None,
-        };
-        let Some(opened) = opened else {
-            self.unseen(&held, "another file has its path here");
-            return Ok(());
-        };
-        let below = stack::look(opened.as_fd(), file, self.roots, depth)?.facts;
-        let at = match &*below.mount_point {
-            "" => String::new(),
-            point => format!(" at {point}"),
-        };
-        if below.kind == FilesystemKind::Volatile {
-            self.notes.push(format!(
-                "That file is on {}, in memory: nothing here survives a restart of the system.",
-                below.filesystem
-            ));
-        }
-        if !below.barriers {
-            self.notes.push(format!(
-                "The filesystem of that file ({}) is mounted without barriers.",
-                below.filesystem
-            ));
-        }
-        // A flush of the device becomes a sync of its file.
-        let sync = Plan {
-            direct: false,
-            force: ForceBy::Barrier(Barrier::Data),
-        };
-        self.layers
-            .push(match below.assess_plan(sync, FileState::Growing) {
-                Some(synced) => Layer {
-                    name: format!("the {}{at} below {name}", below.filesystem),
-                    synced,
-                    written: Guarantee::ProcessCrash,
-                },
-                None => through_the_cache(held),
-            });
-        let notes = below.notes.into_iter();
-        self.notes
-            .extend(notes.map(|n| format!("Below {name}: {n}")));
-        Ok(())
     }
 
     /// Follows an overlay to its upper directory, unless it drops what is to be synced there. `path`
@@ -222,9 +132,10 @@ impl Walk<'_> {
             self.notes.push(note("and never has them written to it."));
             self.layers.push(Layer {
                 name: format!("the overlay at {}", mount.mount_point.display()),
-                synced: assessment(
+                synced: Assessment::new(
                     Guarantee::ProcessCrash,
                     Verdict::Contradicted,
+                    Source::System,
                     "it is mounted `volatile`, without barriers: it drops every sync",
                 ),
                 written: Guarantee::ProcessCrash,
@@ -267,6 +178,33 @@ impl Walk<'_> {
         self.notes
             .extend(notes.map(|n| format!("Below the overlay: {n}")));
         Ok(())
+    }
+
+    /// Returns true if a mapped device is known to keep each block where it is. Thin volumes, caches
+    /// and the like give blocks a place at the first write, and record it at a flush: until then a
+    /// crash of the system loses what was written past the cache as well.
+    fn maps_for_good(&self, device: &Located, parts: &[String]) -> io::Result<bool> {
+        let uuid = |device: &Located| device.number::<String>("dm/uuid");
+        let own = uuid(device)?.unwrap_or_default();
+        let is_plain = ["CRYPT-", "mpath-", "DMRAID-"]
+            .iter()
+            .any(|kind| own.starts_with(kind))
+            || own.starts_with("part") && own.contains("-mpath-");
+        if is_plain || !own.starts_with("LVM-") {
+            return Ok(is_plain);
+        }
+        // LVM names what it builds a volume of by a suffix: a thin pool is `LVM-…-tpool`.
+        for part in parts {
+            let Some(part) = block::by_name(part, self.roots)? else {
+                return Ok(false);
+            };
+            let below = uuid(&part)?.unwrap_or_default();
+            let suffix = below.strip_prefix("LVM-").and_then(|u| u.split_once('-'));
+            if !matches!(suffix, None | Some((_, "real"))) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// A part that cannot be followed: it may be memory, or mounted without barriers.
@@ -340,7 +278,7 @@ fn open_upper(
 
 /// The answer about a path that is somebody else's; `None` where it leads nowhere here, or is not
 /// ours to look at. That bounds what is promised and raises nothing, so it is no error.
-fn reachable<T>(answer: io::Result<T>, doing: &str, path: &Path) -> io::Result<Option<T>> {
+pub fn reachable<T>(answer: io::Result<T>, doing: &str, path: &Path) -> io::Result<Option<T>> {
     match answer {
         Err(e)
             if matches!(
@@ -357,11 +295,15 @@ fn reachable<T>(answer: io::Result<T>, doing: &str, path: &Path) -> io::Result<O
 /// A device that is made of nothing else that the system knows.
 fn leaf(device: &Located, dropped: Dropped<'_>) -> io::Result<Layer> {
     let name = device.whole_name();
-    let cache = device.write_cache()?;
-    let layer = |guarantee, verdict, evidence: String, written| Layer {
+    let (cache, source) = (device.write_cache()?, device.cache_source()?);
+    let layer = |guarantee, verdict, source, evidence: String| Layer {
         name: name.clone(),
-        synced: assessment(guarantee, verdict, evidence),
-        written,
+        synced: Assessment::new(guarantee, verdict, source, evidence),
+        // Without a flush by the device's own word alone: a setting sends none.
+        written: match source.is_device() && cache == WriteCache::Through {
+            true => guarantee,
+            false => Guarantee::OsCrash,
+        },
     };
     if device.is_of(&["loop", "dm-", "md", "md_d", "bcache"]) {
         return Ok(Layer::unseen(
@@ -370,7 +312,7 @@ fn leaf(device: &Located, dropped: Dropped<'_>) -> io::Result<Layer> {
             format!("what it is made of cannot be seen; {ACCEPT}"),
         ));
     }
-    if device.is_of(&["nbd", "rbd", "drbd", "ublkb", "etherd!e"]) {
+    if device.is_of(block::SERVED) {
         let why = "it is served by a program or another machine, whose word it is that a flush \
                    reaches a medium";
         let guarantee = match (dropped, cache) {
@@ -380,8 +322,8 @@ fn leaf(device: &Located, dropped: Dropped<'_>) -> io::Result<Layer> {
         return Ok(layer(
             guarantee,
             Verdict::Unknown,
+            Source::Server,
             why.to_owned(),
-            Guarantee::OsCrash,
         ));
     }
     let driver = device.driver_says_volatile()?;
@@ -389,74 +331,72 @@ fn leaf(device: &Located, dropped: Dropped<'_>) -> io::Result<Layer> {
         (WriteCache::Through, _) if driver == Some(true) => layer(
             Guarantee::OsCrash,
             Verdict::Contradicted,
+            source,
             format!(
                 "the kernel is configured to believe that it has no volatile cache \
                  (/sys/block/{name}/queue/write_cache says `write through`) and sends it no flushes, \
                  but it says itself that it has one (`write back`)"
             ),
-            Guarantee::OsCrash,
         ),
         (WriteCache::Through, _) => layer(
             Guarantee::PowerLoss,
             Verdict::Declared,
-            "the device says that it has no volatile cache".to_owned(),
-            Guarantee::PowerLoss,
+            source,
+            source.says_no_cache(&name),
         ),
         (WriteCache::Back, None) => layer(
             Guarantee::PowerLoss,
             Verdict::Declared,
-            "the device has a volatile cache and the system flushes it".to_owned(),
-            Guarantee::OsCrash,
+            source,
+            source.says_flushed(),
         ),
         (WriteCache::Back, Some(why)) => layer(
             Guarantee::OsCrash,
             Verdict::Contradicted,
+            Source::System,
             format!("it has a volatile cache that nothing flushes: {why}"),
-            Guarantee::OsCrash,
         ),
         (WriteCache::Unknown, None) => layer(
             Guarantee::PowerLoss,
             Verdict::Unknown,
+            source,
             "whether the device has a volatile cache is not known".to_owned(),
-            Guarantee::OsCrash,
         ),
         (_, why) => layer(
             Guarantee::OsCrash,
             Verdict::Unknown,
+            source,
             format!(
                 "whether it has a volatile cache is not known, and nothing would flush it: {}",
                 why.unwrap_or_default()
             ),
-            Guarantee::OsCrash,
         ),
     })
 }
 
-fn in_memory(name: &str, why: &str) -> Layer {
+pub fn in_memory(name: &str, why: &str) -> Layer {
     Layer {
         name: name.to_owned(),
-        synced: assessment(Guarantee::ProcessCrash, Verdict::Contradicted, why),
+        synced: Assessment::new(
+            Guarantee::ProcessCrash,
+            Verdict::Contradicted,
+            Source::System,
+            why,
+        ),
         written: Guarantee::ProcessCrash,
     }
 }
 
 /// What passes syncs on, and keeps everything else in the system's cache.
-fn through_the_cache(name: String) -> Layer {
+pub fn through_the_cache(name: String) -> Layer {
     Layer {
         name,
-        synced: assessment(
+        synced: Assessment::new(
             Guarantee::PowerLoss,
             Verdict::Declared,
+            Source::System,
             "a flush is a sync of the file",
         ),
         written: Guarantee::ProcessCrash,
-    }
-}
-
-fn assessment(guarantee: Guarantee, verdict: Verdict, evidence: impl Into<String>) -> Assessment {
-    Assessment {
-        guarantee,
-        verdict,
-        evidence: evidence.into(),
     }
 }

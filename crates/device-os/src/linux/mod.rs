@@ -5,11 +5,12 @@
 //!   writes in flight.
 //! - `lock`, over `ofd` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `stack` (the filesystem and all below it: `mounts`, what is mounted; `filesystem`,
-//!   what that means; `block`, the device below; `layers`, what that is made of and so on down) and
-//!   `volume` (which filesystem it is). All of them ask by `ask`, which takes only what is not found
+//!   what that means; `block`, the device below; `layers`, what that is made of and so on down,
+//!   `loop_file` and `allocation`, unsafe, the file of a loop device) and `volume` (which filesystem it is). All of them ask by `ask`, which takes only what is not found
 //!   for what is not there. `counters` reads the device's statistics.
 //! - `runtime`, over `fork` (unsafe): futexes, random bits, and telling a forked child apart.
 
+mod allocation;
 mod ask;
 mod block;
 mod counters;
@@ -22,6 +23,7 @@ mod filesystem;
 mod fork;
 mod layers;
 pub mod lock;
+mod loop_file;
 mod machine;
 mod mounts;
 mod ofd;

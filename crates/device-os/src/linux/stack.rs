@@ -6,7 +6,9 @@ use super::error::{at, uninterrupted};
 use super::filesystem::{self, Journal};
 use super::layers::{ACCEPT, Walk};
 use super::mounts;
-use logforce_device::{Assessment, Facts, FilesystemKind, Guarantee, Layer, Platform, Verdict};
+use logforce_device::{
+    Assessment, Facts, FilesystemKind, Guarantee, Layer, Platform, Source, Verdict,
+};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -100,7 +102,12 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
     if let Some(mount) = mount.as_ref().filter(|_| name == "overlay") {
         walk.upper(mount, path, !barriers, depth)?;
     }
-    let device = located.as_ref().map(Located::describe).transpose()?;
+    let mut device = located.as_ref().map(Located::describe).transpose()?;
+    if let Some(device) = &mut device {
+        // Of one that others lie below, all of them have to keep their word.
+        let sources = walk.layers.iter().map(|layer| layer.synced.source);
+        device.cache_source = sources.min().unwrap_or(Source::Nobody);
+    }
     let facts = Facts {
         platform: Platform::Linux,
         filesystem: name,
@@ -171,11 +178,12 @@ fn ext(
         Journal::Elsewhere => {
             layers.push(Layer {
                 name: format!("the journal of the {name} on {}", located.name),
-                synced: Assessment {
-                    guarantee: Guarantee::PowerLoss,
-                    verdict: Verdict::Unknown,
-                    evidence: "it is on another device, which the system does not name".to_owned(),
-                },
+                synced: Assessment::new(
+                    Guarantee::PowerLoss,
+                    Verdict::Unknown,
+                    Source::Nobody,
+                    "it is on another device, which the system does not name".to_owned(),
+                ),
                 written: Guarantee::PowerLoss,
             });
             None
@@ -302,11 +310,12 @@ fn nameless(name: &str, kind: FilesystemKind, is_mount_seen: bool) -> Option<Lay
     }
     Some(Layer {
         name: format!("the devices of {name}"),
-        synced: Assessment {
-            guarantee: Guarantee::PowerLoss,
-            verdict: Verdict::Unknown,
-            evidence: format!("{name} does not name them: that a sync reaches them is its word"),
-        },
+        synced: Assessment::new(
+            Guarantee::PowerLoss,
+            Verdict::Unknown,
+            Source::Filesystem,
+            format!("{name} does not name them: that a sync reaches them is its word"),
+        ),
         written: Guarantee::ProcessCrash,
     })
 }
@@ -314,14 +323,14 @@ fn nameless(name: &str, kind: FilesystemKind, is_mount_seen: bool) -> Option<Lay
 fn served(name: &str) -> Layer {
     Layer {
         name: name.to_owned(),
-        synced: Assessment {
-            guarantee: Guarantee::PowerLoss,
-            verdict: Verdict::Unknown,
-            evidence:
-                "a program serves this filesystem (FUSE): that a sync reaches a medium is that \
+        synced: Assessment::new(
+            Guarantee::PowerLoss,
+            Verdict::Unknown,
+            Source::Server,
+            "a program serves this filesystem (FUSE): that a sync reaches a medium is that \
                        program's word"
-                    .to_owned(),
-        },
+                .to_owned(),
+        ),
         written: Guarantee::ProcessCrash,
     }
 }

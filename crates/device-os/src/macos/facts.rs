@@ -5,7 +5,7 @@ use super::calls::{is_refusal, volume_uuid};
 use super::error::{at, uninterrupted};
 use super::file::NEEDED;
 use crate::unix::Trial;
-use logforce_device::{BlockDevice, Facts, FilesystemKind, Platform, WriteCache};
+use logforce_device::{BlockDevice, Facts, FilesystemKind, Platform, Source, WriteCache};
 use std::ffi::c_char;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -30,6 +30,7 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path, _: Trial) -> io::Result<Facts> {
     let device = source.strip_prefix("/dev/").map(|name| BlockDevice {
         name: name.to_owned(),
         write_cache: WriteCache::Unknown,
+        cache_source: Source::System,
         fua: None,
         logical_sector: 512,
         physical_sector: 4096,

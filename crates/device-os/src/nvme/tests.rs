@@ -57,6 +57,7 @@ fn facts(platform: Platform, write_cache: WriteCache) -> Facts {
         device: Some(BlockDevice {
             name: "nvme9n1".to_owned(),
             write_cache,
+            cache_source: Source::Device,
             fua: Some(true),
             logical_sector: 512,
             physical_sector: 512,

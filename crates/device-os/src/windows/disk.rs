@@ -5,7 +5,7 @@
 
 use super::{protocol, storage};
 use crate::nvme;
-use logforce_device::{BlockDevice, WriteCache};
+use logforce_device::{BlockDevice, Source, WriteCache};
 use std::io;
 
 /// What a disk is asked for.
@@ -92,9 +92,14 @@ fn describe(disk: &impl Ask, notes: &mut Vec<String>) -> (BlockDevice, bool) {
             notes.push("The disk says that it has a cache that is not volatile; whether all of its cache is, it does not say.".to_owned());
         }
     }
+    let write_cache = cache.map_or(WriteCache::Unknown, |c| c.write_cache);
     let mut device = BlockDevice {
         name: disk.name().to_owned(),
-        write_cache: cache.map_or(WriteCache::Unknown, |c| c.write_cache),
+        write_cache,
+        cache_source: match write_cache {
+            WriteCache::Unknown => Source::System,
+            _ => Source::Device,
+        },
         fua: cache.and_then(|c| c.write_through),
         logical_sector: sectors.0,
         physical_sector: sectors.1,

@@ -219,9 +219,9 @@ fn an_overlay_says_that_it_is_one() {
             assert_eq!(f.barriers, volatile.is_empty());
             let seen = f.notes.iter().any(|n| n.contains("the ext4 at"));
             assert_eq!(seen, volatile.is_empty(), "{:?}", f.notes);
-            // Its own word is that it names no device; below it everything is seen.
+            // Below it everything is seen.
             let expected = match volatile {
-                "" => (Guarantee::PowerLoss, Verdict::Unknown),
+                "" => (Guarantee::PowerLoss, Verdict::Declared),
                 _ => (Guarantee::ProcessCrash, Verdict::Contradicted),
             };
             assert_eq!(assess(&f, Method::Fdatasync), expected, "{f:#?}");

@@ -13,6 +13,8 @@ mod facts;
 mod file;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod lock;
+#[cfg(target_os = "linux")]
+mod loops;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod process;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]

@@ -15,6 +15,7 @@ fn facts(platform: Platform, write_cache: WriteCache, fua: Option<bool>) -> Fact
         device: Some(BlockDevice {
             name: "disk".to_owned(),
             write_cache,
+            cache_source: Source::Device,
             fua,
             logical_sector: 512,
             physical_sector: 4096,

@@ -2,7 +2,7 @@
 
 use super::published::{Published, THROUGH_S};
 use super::report::{Rounds, Row, systems, usual};
-use super::{Outcome, PAIRS, Policy, cache_in_words};
+use super::{Outcome, PAIRS, Policy, rests_on};
 use crate::numbers::short;
 use crate::plausible::PLATTER_TURNS_PER_S;
 use logforce_device::{Guarantee, Verdict};
@@ -177,9 +177,9 @@ fn platter(outcome: &Outcome) -> Option<String> {
         (true, _) => "Not all of it can have been durable (see the notes).".to_owned(),
         (_, true) => "Power cuts have shown that it keeps its word.".to_owned(),
         _ => format!(
-            "Whether that is durable no time can tell: it rests on the device's word{}; `logforce \
-             powercut` tests it by pulling the plug.",
-            cache_in_words(&outcome.facts).map_or_else(String::new, |c| format!(" ({c})"))
+            "Whether that is durable no time can tell: it is so {}; `logforce powercut` tests it by \
+             pulling the plug.",
+            rests_on(&outcome.facts)
         ),
     };
     Some(format!(

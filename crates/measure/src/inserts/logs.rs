@@ -6,7 +6,7 @@ use crate::group::Setup;
 use crate::library::{self, LogSetup, SharedLog};
 use crate::{Interrupt, MeasureError};
 use logforce::{Facts, Log, Lsn, Method};
-use logforce_device::{Assessment, FileState, ForceBy, Guarantee, Plan, Verdict};
+use logforce_device::{Assessment, FileState, ForceBy, Guarantee, Plan, Source, Verdict};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -95,11 +95,7 @@ fn worth(policy: Policy, forced: &Assessment, written: Guarantee) -> Assessment 
              within a second",
         ),
     };
-    Assessment {
-        guarantee,
-        verdict: Verdict::Declared,
-        evidence: evidence.to_owned(),
-    }
+    Assessment::new(guarantee, Verdict::Declared, Source::System, evidence)
 }
 
 /// One policy.

@@ -32,7 +32,7 @@ use crate::group::Setup;
 use crate::plausible::Claim;
 use crate::subject::Limit;
 use logforce::Facts;
-use logforce_device::{Verdict, WriteCache};
+use logforce_device::{Source, Verdict, WriteCache};
 use phase::Taken;
 use report::Row;
 use std::time::Duration;
@@ -183,11 +183,17 @@ fn judge(row: &mut Row, setting: &Setting, facts: &Facts) {
     }
 }
 
-/// What the disk does with a write that is to be durable, in words; `None` where it does not tell.
-fn cache_in_words(facts: &Facts) -> Option<&'static str> {
-    match facts.device.as_ref()?.write_cache {
-        WriteCache::Back => Some("it has a volatile cache that is flushed or written through"),
-        WriteCache::Through => Some("it says that it has no volatile cache"),
-        _ => None,
+/// Returns what the durability of a write to the disk rests on, in words.
+fn rests_on(facts: &Facts) -> String {
+    let Some(device) = &facts.device else {
+        return Source::Device.by().to_owned();
+    };
+    let by = device.cache_source.by();
+    match device.write_cache {
+        WriteCache::Back => {
+            format!("{by} (it has a volatile cache that is flushed or written through)")
+        }
+        WriteCache::Through => format!("{by} (it has no volatile cache)"),
+        _ => Source::Device.by().to_owned(),
     }
 }

@@ -30,6 +30,7 @@ fn fake(policy: Policy, second_log: bool) -> Fake {
             worth: Some(Assessment {
                 guarantee: Guarantee::PowerLoss,
                 verdict: Verdict::Declared,
+                source: Source::Device,
                 evidence: "it says so".to_owned(),
             }),
             on_this_disk: true,
@@ -256,7 +257,7 @@ fn a_disk_that_is_faster_than_a_platter_is_said_to_be_none() {
         words.contains("needs 4.2 s for 500 forced inserts; this one makes 4167 a second"),
         "{words}"
     );
-    assert!(words.contains("it rests on the device's word"), "{words}");
+    assert!(words.contains("it is so by the device's word"), "{words}");
     for row in &mut outcome.rows {
         row.verdict = Some(Verdict::Proven);
     }

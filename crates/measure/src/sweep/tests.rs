@@ -7,7 +7,7 @@ use crate::progress::Silent;
 use crate::subject::Limit;
 use crate::testing::{MemDirectory, facts, head, setup};
 use crate::{Recorder, Subject};
-use logforce_device::{Assessment, Guarantee, Platform};
+use logforce_device::{Assessment, Guarantee, Platform, Source};
 use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -209,6 +209,7 @@ fn simulated(
         let assessment = Assessment {
             guarantee: Guarantee::PowerLoss,
             verdict: Verdict::Declared,
+            source: Source::Device,
             evidence: String::new(),
         };
         let way = Way {

@@ -1,5 +1,7 @@
 use crate::Rng;
-use logforce_device::{BlockDevice, DirectAlignment, Facts, FilesystemKind, Platform, WriteCache};
+use logforce_device::{
+    BlockDevice, DirectAlignment, Facts, FilesystemKind, Platform, Source, WriteCache,
+};
 use std::time::Duration;
 
 /// How long a disk takes for a write whose `submit` blocks, in simulated time.
@@ -116,6 +118,7 @@ impl SimOptions {
             device: Some(BlockDevice {
                 name: "sim0".to_owned(),
                 write_cache: self.write_cache,
+                cache_source: Source::Device,
                 fua: Some(true),
                 logical_sector: self.sector,
                 physical_sector: self.physical_sector.max(self.sector),

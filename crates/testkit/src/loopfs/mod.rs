@@ -76,14 +76,14 @@ fn recipe(kind: &str) -> Option<(&'static str, &'static [&'static str], &'static
         "^has_journal",
     ];
     Some(match kind {
-        "ext4" => ("ext4", EXT4, "loop"),
-        "ext4-nojournal" => ("ext4", NO_JOURNAL, "loop"),
-        "ext4-datajournal" => ("ext4", EXT4, "loop,data=journal"),
-        "ext4-nobarrier" => ("ext4", EXT4, "loop,barrier=0"),
-        "ext4-nodelalloc" => ("ext4", EXT4, "loop,nodelalloc"),
-        "xfs" => ("xfs", &["-q", "-f"], "loop"),
+        "ext4" => ("ext4", EXT4, "rw"),
+        "ext4-nojournal" => ("ext4", NO_JOURNAL, "rw"),
+        "ext4-datajournal" => ("ext4", EXT4, "data=journal"),
+        "ext4-nobarrier" => ("ext4", EXT4, "barrier=0"),
+        "ext4-nodelalloc" => ("ext4", EXT4, "nodelalloc"),
+        "xfs" => ("xfs", &["-q", "-f"], "rw"),
         // It gives blocks back to the image otherwise, and a benchmark would get them anew.
-        "btrfs" => ("btrfs", &["-q", "-f"], "loop,nodiscard"),
+        "btrfs" => ("btrfs", &["-q", "-f"], "nodiscard"),
         _ => return None,
     })
 }
@@ -154,10 +154,14 @@ impl LoopFs {
 
     fn mount(&mut self) -> Result<(), Skip> {
         let image = self.image();
-        run(Command::new("mount")
+        let device = attach(&image)?;
+        let mounted = run(Command::new("mount")
             .args(["-t", self.filesystem, "-o", self.options])
-            .arg(&image)
-            .arg(&self.mount_point))?;
+            .arg(&device)
+            .arg(&self.mount_point));
+        // It is busy while it is mounted: the kernel detaches it when that ends.
+        let detached = run(Command::new("losetup").arg("--detach").arg(&device));
+        mounted.and(detached)?;
         let Some(device) = mounted_device(&self.mount_point) else {
             return skip(format!(
                 "{} was mounted and is not in /proc/mounts",
@@ -260,6 +264,26 @@ fn fresh_directory(dir: &Path) -> io::Result<PathBuf> {
             Err(e) => return Err(e),
         }
     }
+}
+
+/// A new loop device for the image, past the system's cache where its filesystem allows that. Through
+/// the cache a write may fail after it was reported as done, since the image is sparse: a log refuses
+/// that.
+fn attach(image: &Path) -> Result<PathBuf, Skip> {
+    let losetup = |args: &[&str]| {
+        let out = Command::new("losetup").args(args).arg(image).output();
+        match out {
+            Ok(out) if out.status.success() => {
+                Ok(PathBuf::from(String::from_utf8_lossy(&out.stdout).trim()))
+            }
+            Ok(out) => skip(format!(
+                "losetup: {}",
+                String::from_utf8_lossy(&out.stderr).trim()
+            )),
+            Err(e) => skip(format!("losetup cannot be run: {e}")),
+        }
+    };
+    losetup(&["--direct-io=on", "--find", "--show"]).or_else(|_| losetup(&["--find", "--show"]))
 }
 
 /// The name of the device mounted there, if there is one.

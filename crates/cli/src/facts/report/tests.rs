@@ -2,7 +2,7 @@ use super::super::text::render;
 use super::*;
 use logforce::CutResult;
 use logforce::calibration::Decision;
-use logforce_device::{BlockDevice, DirectAlignment, WriteCache};
+use logforce_device::{BlockDevice, DirectAlignment, Source, WriteCache};
 use logforce_measure::machine::Host;
 
 fn facts(platform: Platform, fua: Option<bool>) -> Facts {
@@ -16,6 +16,7 @@ fn facts(platform: Platform, fua: Option<bool>) -> Facts {
         device: Some(BlockDevice {
             name: "disk9".to_owned(),
             write_cache: WriteCache::Back,
+            cache_source: Source::Device,
             fua,
             logical_sector: 512,
             physical_sector: 4096,

@@ -1,6 +1,9 @@
 //! The facts of a real directory in a made-up system: its mount, its device and what that is made of
 //! are files of the test's own.
 
+mod below;
+mod sources;
+
 use super::*;
 use logforce_device::{FileState, Guarantee, Method, Verdict};
 use std::fs;
@@ -72,6 +75,7 @@ impl World {
     fn device(&self, name: &str, cache: &str) -> String {
         let place = format!("sys/devices/{name}");
         self.put(&format!("{place}/queue/write_cache"), &format!("{cache}\n"));
+        let name = name.rsplit('/').next().unwrap();
         self.link(&format!("sys/class/block/{name}"), &place);
         place
     }
@@ -340,6 +344,7 @@ fn a_flush_that_is_dropped_on_the_way_is_worth_nothing_below() {
     let world = World::new();
     world.mounted("xfs", "/dev/dm-0", "rw");
     world.below("dm-0", BACK);
+    world.put("sys/devices/dm-0/dm/uuid", "CRYPT-LUKS2-x");
     let place = world.device("sda", BACK);
     world.put(&format!("{place}/sda1/partition"), "1");
     world.link("sys/class/block/sda1", &format!("{place}/sda1"));
@@ -387,7 +392,7 @@ fn the_weakest_part_counts() {
 fn a_device_is_not_believed_against_its_own_driver() {
     let world = World::honest();
     world.put("sys/devices/vda/queue/write_cache", THROUGH);
-    world.is(PowerLoss, Declared, &["no volatile cache"]);
+    world.is(PowerLoss, Declared, &["by the kernel's setting vda has no"]);
     world.put("sys/devices/vda/cache_type", BACK);
     world.is(
         OsCrash,

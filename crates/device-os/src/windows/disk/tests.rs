@@ -133,6 +133,7 @@ fn all_that_a_disk_says_is_in_the_facts() {
     let device = BlockDevice {
         name: "PhysicalDrive9".to_owned(),
         write_cache: WriteCache::Back,
+        cache_source: Source::Device,
         fua: Some(true),
         logical_sector: 512,
         physical_sector: 4096,

@@ -1,0 +1,108 @@
+//! The party that a guarantee rests on.
+
+use super::*;
+use logforce_device::Source;
+
+/// `vda` is a virtual disk by its name; the others are what their place in `/sys` says.
+const NVME: &str = "pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1";
+const SCSI: &str = "pci0000:00/0000:00:02.0/ata1/host0/target0:0:0/0:0:0:0/block/sda";
+const USB: &str = "pci0000:00/0000:00:03.0/usb2/2-1/2-1:1.0/host1/target1:0:0/1:0:0:0/block/sdb";
+const VIRTIO_SCSI: &str = "pci0000:00/0000:00:04.0/virtio2/host2/target2:0:0/2:0:0:0/block/sdc";
+
+/// An xfs on the device at that place.
+fn on(place: &str, cache: &str) -> World {
+    let world = World::new();
+    let name = place.rsplit('/').next().unwrap();
+    world.mounted("xfs", &format!("/dev/{name}"), "rw");
+    world.below(place, cache);
+    world
+}
+
+impl World {
+    #[track_caller]
+    fn rests_on(&self, source: Source, words: &str) {
+        let facts = self.facts().unwrap();
+        for method in [Method::Fdatasync, Method::Dsync] {
+            let a = facts.assess(method, FileState::Zeroed).unwrap();
+            assert_eq!((a.guarantee, a.verdict), (PowerLoss, Declared), "{a:?}");
+            assert_eq!(a.source, source, "{a:?}");
+            assert!(a.evidence.contains(words), "{a:?}");
+        }
+        assert_eq!(facts.device.unwrap().cache_source, source);
+    }
+}
+
+/// A user or a rule may have written to `queue/write_cache`; no flush is sent then, and what a write
+/// without one is worth is not for a setting to say.
+#[test]
+fn write_through_is_a_setting_of_the_kernel() {
+    for place in [NVME, SCSI, USB] {
+        let world = on(place, THROUGH);
+        world.rests_on(Source::Setting, "by the kernel's setting");
+        let facts = world.facts().unwrap();
+        written_directly(&facts, OsCrash);
+        for method in Method::ALL {
+            let said = facts.assess(method, FileState::Zeroed);
+            let said = said.map_or_else(String::new, |a| a.evidence);
+            assert!(!said.contains("device says"), "{method}: {said}");
+        }
+        world.put(&format!("sys/devices/{place}/queue/write_cache"), BACK);
+        world.rests_on(Source::Device, "the system flushes it");
+        written_directly(&world.facts().unwrap(), OsCrash);
+    }
+}
+
+#[test]
+fn a_disk_answers_for_itself_where_its_driver_has_asked_it() {
+    let world = on(SCSI, THROUGH);
+    let said = format!("sys/devices/{SCSI}/device/scsi_disk/0:0:0:0/cache_type");
+    world.put(&said, "write through\n");
+    world.rests_on(Source::Device, "the device says that it has no");
+    written_directly(&world.facts().unwrap(), PowerLoss);
+    world.put(&said, BACK);
+    world.is(OsCrash, Contradicted, &["says itself that it has one"]);
+    written_directly(&world.facts().unwrap(), OsCrash);
+    // The kernel assumes it of a bridge that does not answer.
+    let world = on(USB, THROUGH);
+    let said = format!("sys/devices/{USB}/device/scsi_disk/1:0:0:0/cache_type");
+    world.put(&said, "write through\n");
+    world.rests_on(Source::Setting, "by the kernel's setting");
+    written_directly(&world.facts().unwrap(), OsCrash);
+}
+
+#[test]
+fn a_virtual_disk_is_the_word_of_its_hypervisor() {
+    let said = format!("sys/devices/{VIRTIO_SCSI}/device/scsi_disk/2:0:0:0/cache_type");
+    for (place, said) in [
+        ("vda", "sys/devices/vda/cache_type"),
+        (VIRTIO_SCSI, said.as_str()),
+    ] {
+        let world = on(place, BACK);
+        world.rests_on(Source::Hypervisor, "by the hypervisor's word");
+        written_directly(&world.facts().unwrap(), OsCrash);
+        world.put(said, THROUGH);
+        world.put(&format!("sys/devices/{place}/queue/write_cache"), THROUGH);
+        world.rests_on(Source::Hypervisor, "by the hypervisor's word");
+        written_directly(&world.facts().unwrap(), PowerLoss);
+        world.remove(said);
+        world.rests_on(Source::Setting, "by the kernel's setting");
+    }
+}
+
+/// Where several have to keep their word, it is the one who may least be relied on that counts.
+#[test]
+fn the_least_of_all_that_answer_counts() {
+    let world = on("md0", THROUGH);
+    world.device("sda", THROUGH);
+    world.put(
+        "sys/devices/sda/device/scsi_disk/0:0:0:0/cache_type",
+        THROUGH,
+    );
+    world.part("md0", "sda");
+    world.rests_on(Source::Device, "the device says");
+    written_directly(&world.facts().unwrap(), PowerLoss);
+    world.device("nvme0n1", THROUGH);
+    world.part("md0", "nvme0n1");
+    world.rests_on(Source::Setting, "by the kernel's setting");
+    written_directly(&world.facts().unwrap(), OsCrash);
+}

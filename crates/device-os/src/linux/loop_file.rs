@@ -1,0 +1,195 @@
+//! The file that a loop device keeps its blocks in.
+
+use super::allocation;
+use super::block::{self, Located};
+use super::error::{at, uninterrupted_io};
+use super::layers::{Dropped, Walk, in_memory, reachable, through_the_cache};
+use super::stack;
+use logforce_device::{Assessment, Barrier, Facts, FileState, FilesystemKind, ForceBy, Guarantee};
+use logforce_device::{Layer, Plan, Source, Verdict};
+use rustix::fs::{Mode, OFlags};
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+impl Walk<'_> {
+    /// Follows a loop device to the filesystem of its file.
+    pub fn file(
+        &mut self,
+        device: &Located,
+        file: &Path,
+        dropped: Dropped<'_>,
+        depth: u32,
+    ) -> io::Result<()> {
+        let name = device.whole_name();
+        self.notes.push(format!(
+            "{name} keeps its blocks in the file {}: what is durable here is durable as far as that file is.",
+            file.display()
+        ));
+        let held = format!("{}, the file of {name}", file.display());
+        // What is written to the device is in the system's cache until something syncs the file.
+        if let Some(why) = dropped {
+            self.layers.push(Layer {
+                name: held,
+                synced: Assessment::new(
+                    Guarantee::ProcessCrash,
+                    Verdict::Contradicted,
+                    Source::System,
+                    format!("{why}: nothing has the file written out of the system's cache"),
+                ),
+                written: Guarantee::ProcessCrash,
+            });
+            return Ok(());
+        }
+        if file.to_string_lossy().starts_with("/memfd:") {
+            self.layers.push(in_memory(&held, "the file is in memory"));
+            return Ok(());
+        }
+        let stat = reachable(uninterrupted_io(|| fs::metadata(file)), "look at", file)?;
+        // So the kernel writes the path of a file that was deleted; one may also be called so.
+        if file.to_string_lossy().ends_with(" (deleted)") {
+            match stat {
+                None => self.layers.push(Layer {
+                    name: held,
+                    synced: Assessment::new(
+                        Guarantee::ProcessCrash,
+                        Verdict::Contradicted,
+                        Source::System,
+                        "the file was deleted: it ends with the device, at the latest with the system",
+                    ),
+                    written: Guarantee::ProcessCrash,
+                }),
+                Some(_) => self.layers.push(Layer::unseen(
+                    held,
+                    Guarantee::ProcessCrash,
+                    "by its name the file was deleted, and then it ends with the system",
+                )),
+            }
+            return Ok(());
+        }
+        let Some(stat) = stat else {
+            self.unseen(
+                &held,
+                "the file is not to be found, or not to be looked at, here",
+            );
+            return Ok(());
+        };
+        if stat.file_type().is_block_device() {
+            let number = stat.rdev();
+            let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+            self.layers.push(through_the_cache(held));
+            return match block::by_number(major, minor, self.roots)? {
+                Some(below) => self.device(&below, None, depth),
+                None => {
+                    self.unseen(&format!("{major}:{minor}"), &format!("{name} lies on it"));
+                    Ok(())
+                }
+            };
+        }
+        // The path is the one of the process that attached the file: in a container another file
+        // may have it.
+        let sectors: u64 = device.number("size")?.unwrap_or(0);
+        let offset: u64 = device.number("loop/offset")?.unwrap_or(0);
+        let end = offset.saturating_add(sectors << 9);
+        let is_it = stat.is_file() && stat.len() >= end;
+        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let open = || rustix::fs::open(file, flags, Mode::empty()).map_err(io::Error::from);
+        let opened = match is_it {
+            true => reachable(uninterrupted_io(open), "open", file)?,
+            false => None,
+        };
+        let Some(opened) = opened else {
+            self.unseen(&held, "another file has its path here");
+            return Ok(());
+        };
+        let below = stack::look(opened.as_fd(), file, self.roots, depth)?.facts;
+        let at = match &*below.mount_point {
+            "" => String::new(),
+            point => format!(" at {point}"),
+        };
+        if below.kind == FilesystemKind::Volatile {
+            self.notes.push(format!(
+                "That file is on {}, in memory: nothing here survives a restart of the system.",
+                below.filesystem
+            ));
+        }
+        if !below.barriers {
+            self.notes.push(format!(
+                "The filesystem of that file ({}) is mounted without barriers.",
+                below.filesystem
+            ));
+        }
+        if let Some(why) = fails_in_silence(device, file, end, &below)? {
+            self.layers.push(Layer {
+                name: held.clone(),
+                synced: Assessment::new(
+                    Guarantee::PowerLoss,
+                    Verdict::Unknown,
+                    Source::System,
+                    why,
+                ),
+                written: Guarantee::ProcessCrash,
+            });
+        }
+        // A flush of the device becomes a sync of its file.
+        let sync = Plan {
+            direct: false,
+            force: ForceBy::Barrier(Barrier::Data),
+        };
+        self.layers
+            .push(match below.assess_plan(sync, FileState::Growing) {
+                Some(synced) => Layer {
+                    name: format!("the {}{at} below {name}", below.filesystem),
+                    synced,
+                    written: Guarantee::ProcessCrash,
+                },
+                None => through_the_cache(held),
+            });
+        let notes = below.notes.into_iter();
+        self.notes
+            .extend(notes.map(|n| format!("Below {name}: {n}")));
+        Ok(())
+    }
+}
+
+/// Why a write to a loop device may fail after the device has said that it is done: it is still in the
+/// system's cache then, and its filesystem finds no space. The kernel says so once, to the flush that
+/// comes first, which may be of something else.
+fn fails_in_silence(
+    device: &Located,
+    file: &Path,
+    end: u64,
+    below: &Facts,
+) -> io::Result<Option<String>> {
+    let name = device.whole_name();
+    if device.number("loop/dio")? == Some(1) {
+        return Ok(None);
+    }
+    let why = match below.kind {
+        FilesystemKind::InPlace => {
+            let how = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+            let open = || rustix::fs::open(file, how, Mode::empty()).map_err(io::Error::from);
+            let full = match reachable(uninterrupted_io(open), "open", file)? {
+                Some(opened) => allocation::is_full(opened.as_fd(), end)
+                    .map_err(|e| at(e, "ask for the extents of", file))?,
+                None => None,
+            };
+            match full {
+                Some(true) => return Ok(None),
+                Some(false) => "the file does not have all of its blocks yet".to_owned(),
+                None => "whether the file has all of its blocks cannot be seen".to_owned(),
+            }
+        }
+        // In memory: that says it all.
+        FilesystemKind::Volatile => return Ok(None),
+        _ => format!("{} gives each write new blocks", below.filesystem),
+    };
+    Ok(Some(format!(
+        "{why}, and {name} writes it through the system's cache (/sys/block/{name}/loop/dio is 0). \
+         Where its filesystem fills up, the kernel reports the failed write once, to the flush that comes \
+         first, and acknowledged data may be lost in silence. Attach it with `losetup --direct-io=on`, or \
+         fill the file with data first"
+    )))
+}
