@@ -37,6 +37,7 @@ pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), Measur
         Options::new()
             .method(bench.method)
             .require(bench.assessment.guarantee)
+            .require_verdict(logforce::Verdict::Contradicted)
             .segment_size(segment_size)
     };
     for (name, how) in [

@@ -47,7 +47,7 @@ pub use log::handles::{CommitHandle, ForceHandle};
 pub use log::reserve::{Permit, ReserveFuture};
 pub use logforce_device::{
     Assessment, BlockDevice, CutEvidence, CutResult, DirectAlignment, Facts, FileState,
-    FilesystemKind, Guarantee, Layer, Method, Platform, Verdict, WriteCache,
+    FilesystemKind, Granted, Guarantee, Layer, Method, Platform, Source, Verdict, WriteCache,
 };
 pub use logforce_format::{
     BatchKind, Epoch, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, RecoveryCase,

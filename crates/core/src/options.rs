@@ -2,7 +2,7 @@ use crate::advisor::Advisor;
 use crate::error::Bytes;
 use crate::error::{Error, Result};
 use crate::types::CheckpointDue;
-use logforce_device::{Directory, Guarantee, Method};
+use logforce_device::{Directory, Guarantee, Method, Verdict};
 use logforce_format::{
     MAX_BATCH_LEN, MAX_RECORD_LEN, MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, SegmentHeader,
 };
@@ -83,6 +83,7 @@ pub enum OnDamage {
 pub struct Options {
     pub(crate) method: Option<Method>,
     pub(crate) require: Guarantee,
+    pub(crate) require_verdict: Verdict,
     pub(crate) segment_size: u64,
     pub(crate) first_segment_size: Option<u64>,
     pub(crate) write_unit: Option<u32>,
@@ -148,6 +149,7 @@ impl Default for Options {
         Options {
             method: None,
             require: Guarantee::PowerLoss,
+            require_verdict: Verdict::Declared,
             segment_size: 64 << 20,
             first_segment_size: None,
             write_unit: None,
@@ -193,6 +195,16 @@ impl Options {
     /// [`Guarantee::PowerLoss`].
     pub fn require(mut self, guarantee: Guarantee) -> Self {
         self.require = guarantee;
+        self
+    }
+
+    /// The least that is to be known of the guarantee; opening fails where less is. Default
+    /// [`Verdict::Declared`]: those that answer for it say so. With [`Verdict::Unknown`] a log opens
+    /// where nobody does (a filesystem that a program or another machine serves), and its guarantee
+    /// prints as `power-loss?`. A method that lost data in a power cut stays refused: it no longer
+    /// guarantees [`Guarantee::PowerLoss`].
+    pub fn require_verdict(mut self, verdict: Verdict) -> Self {
+        self.require_verdict = verdict;
         self
     }
 

@@ -1,7 +1,7 @@
 //! What the log returns: where a record lies, what a commit guarantees, what an opening found.
 
 use crate::error::Damage;
-use logforce_device::Guarantee;
+use logforce_device::Granted;
 use logforce_format::{LogId, Lsn, RecoveryCase};
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub struct RecordRange {
 }
 
 impl RecordRange {
-    pub(crate) fn acknowledged(self, guarantee: Guarantee) -> Acknowledged {
+    pub(crate) fn acknowledged(self, guarantee: Granted) -> Acknowledged {
         Acknowledged {
             start: self.start,
             end: self.end,
@@ -38,7 +38,7 @@ pub struct Acknowledged {
     /// What it survives now. After `commit` and `submit` at least what
     /// [`Options::require`](crate::Options::require) asks for. With a [`Policy`](crate::Policy) that
     /// does not wait for a force it may be [`Guarantee::Nothing`].
-    pub guarantee: Guarantee,
+    pub guarantee: Granted,
 }
 
 /// What opening found.

@@ -1,3 +1,4 @@
+use crate::planted;
 use std::fmt;
 
 /// What a completed force means: which failures the data survives. Ordered, weakest first.
@@ -182,6 +183,23 @@ pub struct Assessment {
 }
 
 impl Assessment {
+    /// Returns true if this is at least `guarantee`, and to be believed at least as `verdict` says. Less
+    /// than [`Guarantee::PowerLoss`] is what is left for certain, whatever spoke against more, and a
+    /// crash of the process nothing speaks against.
+    pub fn meets(&self, guarantee: Guarantee, verdict: Verdict) -> bool {
+        let known = match self.guarantee {
+            Guarantee::PowerLoss => self.verdict,
+            _ => Verdict::Declared,
+        };
+        let is_enough = known >= verdict || guarantee <= Guarantee::ProcessCrash;
+        self.guarantee >= guarantee && (is_enough || planted!("doubt-accepted"))
+    }
+
+    /// Returns the guarantee with its doubt.
+    pub fn granted(&self) -> Granted {
+        Granted::new(self.guarantee, self.verdict)
+    }
+
     /// Returns one of these parts.
     pub fn new(
         guarantee: Guarantee,
@@ -197,3 +215,77 @@ impl Assessment {
         }
     }
 }
+
+/// A guarantee as a log or a page file gives it: it prints as `power-loss?` where the opening accepted
+/// a verdict below [`Verdict::Declared`]. Compares with a [`Guarantee`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Granted {
+    /// Failures that are survived.
+    pub guarantee: Guarantee,
+    /// Nobody answers for it, or something speaks against it.
+    pub is_doubted: bool,
+}
+
+impl Granted {
+    /// Returns the guarantee, doubted where it is more than what is left for certain by that verdict.
+    pub fn new(guarantee: Guarantee, verdict: Verdict) -> Granted {
+        Granted {
+            guarantee,
+            is_doubted: guarantee == Guarantee::PowerLoss && verdict < Verdict::Declared,
+        }
+    }
+
+    /// Returns the name used in reports: that of the guarantee, and a `?` where it is doubted.
+    pub fn name(self) -> &'static str {
+        match (self.guarantee, self.is_doubted) {
+            (Guarantee::PowerLoss, true) => "power-loss?",
+            (guarantee, _) => guarantee.name(),
+        }
+    }
+}
+
+impl From<Guarantee> for Granted {
+    fn from(guarantee: Guarantee) -> Granted {
+        Granted::new(guarantee, Verdict::Declared)
+    }
+}
+
+impl From<Granted> for Guarantee {
+    fn from(granted: Granted) -> Guarantee {
+        granted.guarantee
+    }
+}
+
+impl PartialEq<Guarantee> for Granted {
+    fn eq(&self, other: &Guarantee) -> bool {
+        self.guarantee == *other
+    }
+}
+
+impl PartialOrd<Guarantee> for Granted {
+    fn partial_cmp(&self, other: &Guarantee) -> Option<std::cmp::Ordering> {
+        self.guarantee.partial_cmp(other)
+    }
+}
+
+impl PartialOrd for Granted {
+    fn partial_cmp(&self, other: &Granted) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Granted {
+    fn cmp(&self, other: &Granted) -> std::cmp::Ordering {
+        let rank = |g: &Granted| (g.guarantee, !g.is_doubted);
+        rank(self).cmp(&rank(other))
+    }
+}
+
+impl fmt::Display for Granted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests;

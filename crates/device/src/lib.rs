@@ -41,7 +41,7 @@ pub use directory::{Access, DirEntry, Directory, FileIdentity, OpenFile, System,
 pub use facts::{Facts, FilesystemKind};
 pub use file::{Barrier, Blocks, Completion, File, ReadSource, Ticket, Write, WriteQueue};
 pub use forward::{ForwardDirectory, ForwardFile};
-pub use guarantee::{Assessment, Guarantee, Source, Verdict};
+pub use guarantee::{Assessment, Granted, Guarantee, Source, Verdict};
 pub use layer::Layer;
 pub use method::{FileState, ForceBy, Method, Plan, UnknownMethod};
 pub use named_files::{Displacement, NamedFiles, change_of, directory_displaced};

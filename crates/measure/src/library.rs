@@ -9,7 +9,7 @@ pub use committers::Job;
 use logforce::{
     Facts, FileState, Guarantee, Inspector, Log, Lsn, Method, OpenMode, Options, calibration, cuts,
 };
-use logforce_device::{Assessment, Directory, ForceBy, System};
+use logforce_device::{Assessment, Directory, ForceBy, System, Verdict};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -117,7 +117,7 @@ impl SharedLog {
         self.progress
             .doing(&format!("making a log, {}", self.setup.method));
         let log = self.open(OpenMode::CreateNew)?;
-        if (log.method(), log.guarantee()) != (self.setup.method, self.setup.guarantee) {
+        if log.method() != self.setup.method || log.guarantee() != self.setup.guarantee {
             return Err(MeasureError::NotOffered(format!(
                 "the log says {} by {}, the filesystem's facts say {} by {}",
                 log.guarantee(),
@@ -134,6 +134,8 @@ impl SharedLog {
         let mut options = Options::new()
             .method(self.setup.method)
             .require(self.setup.guarantee)
+            // What is doubted is printed so.
+            .require_verdict(Verdict::Contradicted)
             .segment_size(self.setup.segment_size)
             // A log that falls idle writes a stamp: that must not happen in another row's slice.
             .idle_stamp(Duration::from_secs(3600));

@@ -8,7 +8,7 @@ use crate::header::HeaderSlots;
 use crate::logged::{LoggedCommit, LoggedFile, LoggedStore, LoggedView};
 use crate::options::{CommitMode, Options};
 use crate::types::{Acknowledged, Stats};
-use logforce_core::{Guarantee, OpenMode, Policy, wait_for_lock};
+use logforce_core::{Granted, OpenMode, Policy, wait_for_lock};
 use logforce_device::System;
 use logforce_format::{PageFileHeader, PageFileKind, planted};
 use std::path::Path;
@@ -49,7 +49,7 @@ impl Store {
             |opened| matches!(opened, Err(Error::Locked { .. })),
             || DataDir::open(system, path, mode, options.log.modes()),
         )?;
-        let guarantee = data_dir.guarantee(options.require)?;
+        let guarantee = data_dir.guarantee(options.require, options.require_verdict)?;
         if !data_dir.has_data()? {
             data_dir.check_no_backup()?;
             if mode == OpenMode::OpenExisting {
@@ -157,7 +157,7 @@ impl Store {
         }
     }
 
-    pub(crate) fn guarantee(&self) -> Guarantee {
+    pub(crate) fn guarantee(&self) -> Granted {
         match self {
             Store::Cow(store) => store.guarantee(),
             Store::Logged(store) => store.guarantee(),

@@ -1,6 +1,6 @@
 //! What can go wrong, and what to do about it.
 
-use logforce_core::{Error as LogError, Guarantee};
+use logforce_core::{Error as LogError, Guarantee, Verdict};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -96,6 +96,20 @@ pub enum Error {
         wanted: Guarantee,
         /// The guarantee of a barrier here.
         got: Guarantee,
+        /// Why.
+        evidence: String,
+    },
+    /// Too little is known of the guarantee here.
+    #[error("{}: that a barrier guarantees {got} here is {verdict}, {wanted} is required: {evidence}. To accept it, open with Options::require_verdict(Verdict::{verdict:?})", path.display())]
+    Verdict {
+        /// The directory.
+        path: PathBuf,
+        /// The guarantee of a barrier here.
+        got: Guarantee,
+        /// How far it is to be believed.
+        verdict: Verdict,
+        /// The required verdict.
+        wanted: Verdict,
         /// Why.
         evidence: String,
     },
@@ -309,6 +323,7 @@ impl Error {
             | Error::NewerFormat { .. }
             | Error::OtherOption { .. }
             | Error::Guarantee { .. }
+            | Error::Verdict { .. }
             | Error::ForeignLog { .. } => ErrorKind::Unsuitable,
             Error::Locked { .. } => ErrorKind::Locked,
             Error::NoSpace { .. } => ErrorKind::NoSpace,

@@ -1,11 +1,11 @@
 //! The files of a page file: their names, and what opening them needs.
 
 use crate::error::{Error, Result};
-use logforce_core::{Guarantee, Modes, OpenMode};
+use logforce_core::{Granted, Guarantee, Modes, OpenMode, Source, Verdict};
 use logforce_device::sync::Mutex;
 use logforce_device::{
-    Barrier, Directory, Displacement, Facts, File, FileState, ForceBy, NamedFiles, OpenFile, Plan,
-    Runtime, System,
+    Assessment, Barrier, Directory, Displacement, Facts, File, FileState, ForceBy, NamedFiles, OpenFile,
+    Plan, Runtime, System,
 };
 use logforce_format::planted;
 use std::io::ErrorKind;
@@ -171,25 +171,34 @@ impl DataDir {
     }
 
     /// What a barrier on the data file is worth here; an error if less than required.
-    pub(crate) fn guarantee(&self, require: Guarantee) -> Result<Guarantee> {
+    pub(crate) fn guarantee(&self, require: Guarantee, verdict: Verdict) -> Result<Granted> {
         let plan = Plan {
             direct: false,
             force: ForceBy::Barrier(Barrier::Data),
         };
         let assessed = self.facts.assess_plan(plan, FileState::Growing);
-        let (got, evidence) = match assessed {
-            Some(a) => (a.guarantee, a.evidence),
-            None => (Guarantee::Nothing, "nothing is known of it".to_owned()),
-        };
-        if got < require {
+        let assessed = assessed.unwrap_or_else(|| {
+            let why = "nothing is known of it";
+            Assessment::new(Guarantee::Nothing, Verdict::Unknown, Source::Nobody, why)
+        });
+        if assessed.guarantee < require {
             return Err(Error::Guarantee {
                 path: self.path.clone(),
                 wanted: require,
-                got,
-                evidence,
+                got: assessed.guarantee,
+                evidence: assessed.evidence,
             });
         }
-        Ok(got)
+        if !assessed.meets(require, verdict) {
+            return Err(Error::Verdict {
+                path: self.path.clone(),
+                got: assessed.guarantee,
+                verdict: assessed.verdict,
+                wanted: verdict,
+                evidence: assessed.evidence,
+            });
+        }
+        Ok(assessed.granted())
     }
 
     /// Returns the error if the directory or one of the files was displaced.

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::files::DataDir;
-use logforce_core::{Advisor, Guarantee};
+use logforce_core::{Advisor, Guarantee, Verdict};
 use logforce_device::{Directory, Facts, Platform, Runtime};
 use logforce_format::{MAX_PAGE_SIZE, MIN_PAGE_SIZE};
 use std::fmt::Debug;
@@ -68,6 +68,7 @@ pub struct Options {
     pub(crate) page_size: Option<u32>,
     pub(crate) checksums: Option<bool>,
     pub(crate) require: Guarantee,
+    pub(crate) require_verdict: Verdict,
     pub(crate) cache: usize,
     pub(crate) checkpoint_distance: u64,
     pub(crate) writers: usize,
@@ -87,6 +88,7 @@ impl Default for Options {
             page_size: None,
             checksums: None,
             require: Guarantee::PowerLoss,
+            require_verdict: Verdict::Declared,
             cache: 256 << 20,
             checkpoint_distance: 256 << 20,
             writers: 8,
@@ -129,6 +131,13 @@ impl Options {
     /// Default [`Guarantee::PowerLoss`].
     pub fn require(mut self, guarantee: Guarantee) -> Self {
         self.require = guarantee;
+        self
+    }
+
+    /// The least that is to be known of that guarantee; opening fails where less is. Default
+    /// [`Verdict::Declared`]; see [`logforce_core::Options::require_verdict`].
+    pub fn require_verdict(mut self, verdict: Verdict) -> Self {
+        self.require_verdict = verdict;
         self
     }
 
@@ -188,8 +197,8 @@ impl Options {
         self
     }
 
-    /// Options of the log of a logged file, such as its method. The guarantee that it must have is that
-    /// of the page file. `calibrate`, `calibration_cache`, `wait_for_lock` and the modes of files and
+    /// Options of the log of a logged file, such as its method. The guarantee and the verdict that it
+    /// must have are those of the page file. `calibrate`, `calibration_cache`, `wait_for_lock` and the modes of files and
     /// directory hold for the page file itself, of either kind, as well.
     pub fn log(mut self, options: logforce_core::Options) -> Self {
         self.log = options;

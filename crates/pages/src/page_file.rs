@@ -6,7 +6,7 @@ use crate::options::{CommitMode, Options};
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
 use crate::types::Stats;
-use logforce_core::{Guarantee, OpenMode};
+use logforce_core::{Granted, OpenMode};
 use logforce_device::System;
 use logforce_format::PageFileKind;
 use std::path::Path;
@@ -124,7 +124,7 @@ impl PageFile {
     }
 
     /// What a durable commit survives.
-    pub fn guarantee(&self) -> Guarantee {
+    pub fn guarantee(&self) -> Granted {
         self.store().guarantee()
     }
 

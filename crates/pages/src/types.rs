@@ -1,6 +1,6 @@
 //! What a page file answers.
 
-use logforce_core::Guarantee;
+use logforce_core::Granted;
 
 /// A commit that has what its policy promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct Acknowledged {
     /// refused for lack of space is skipped.
     pub commit: u64,
     /// What it survives.
-    pub guarantee: Guarantee,
+    pub guarantee: Granted,
 }
 
 /// What a page file has done since it was opened.

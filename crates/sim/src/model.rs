@@ -164,7 +164,8 @@ impl Model {
     }
 
     /// Notes that everything below `end` was acknowledged.
-    pub fn acked(&mut self, end: Lsn, guarantee: Guarantee) {
+    pub fn acked(&mut self, end: Lsn, guarantee: impl Into<Guarantee>) {
+        let guarantee = guarantee.into();
         if guarantee == Guarantee::PowerLoss {
             self.weak_voids.retain(|v| v.1 >= end);
         }
@@ -398,7 +399,7 @@ impl Model {
                 assert!(to <= log.tail_lsn(), "voided beyond the tail: {from}..{to}");
                 self.voids.push((from, to));
                 self.truncations += 1;
-                self.weak_voids.push((from, to, log.guarantee()));
+                self.weak_voids.push((from, to, log.guarantee().into()));
             }
             Err(e) => assert_ne!(e.kind(), ErrorKind::Damaged, "{e}"),
             Ok(_) => {}

@@ -141,7 +141,7 @@ impl Load<'_> {
         let mut sequence = 1;
         while !self.halt.is_on() {
             match log.commit(&self.name(stream, sequence).record()) {
-                Ok(c) if self.is_worth(c.guarantee) => {
+                Ok(c) if self.is_worth(c.guarantee.into()) => {
                     if stream == 0 && sequence.is_multiple_of(MARK) {
                         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
                         marks.push_back(c.start);
@@ -181,7 +181,7 @@ impl Load<'_> {
                 Some((sequence, submitted)) => {
                     let start = submitted.start();
                     match submitted.wait() {
-                        Ok(c) if self.is_worth(c.guarantee) => {
+                        Ok(c) if self.is_worth(c.guarantee.into()) => {
                             if !self.tell(stream, sequence, start, out) {
                                 return;
                             }

@@ -8,7 +8,7 @@ use crate::slots::Slots;
 use crate::verdict::Totals;
 use crate::wire::{self, Ask, Reply};
 use crate::{CutError, RunId, boot, count};
-use logforce::{FileState, Guarantee, Log, Lsn, Method, Options};
+use logforce::{FileState, Guarantee, Log, Lsn, Method, Options, Verdict};
 use logforce_device::System;
 use std::path::Path;
 use std::sync::Mutex;
@@ -307,6 +307,8 @@ fn open_log(write: &Write<'_>, state: &State) -> Result<Log, CutError> {
     let mut options = Options::new()
         .method(method)
         .require(Guarantee::PowerLoss)
+        // What nobody knows is what a run is to find out.
+        .require_verdict(Verdict::Unknown)
         .segment_size(segment)
         .max_log_size(size);
     if let Some(cache) = write.cache {

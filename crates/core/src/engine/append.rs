@@ -7,7 +7,7 @@ use crate::policy::{Policy, WaitLevel};
 use crate::state::{State, frames_len};
 use crate::sync::wake::{WaitFor, Wake};
 use crate::types::{Acknowledged, RecordRange, RecordSlices};
-use logforce_device::Guarantee;
+use logforce_device::Granted;
 use logforce_device::sync::MutexGuard;
 use logforce_format::{Lsn, planted};
 use std::time::Duration;
@@ -251,7 +251,7 @@ impl Engine {
         Ok(at.acknowledged(self.guarantee_at(at.end)))
     }
 
-    pub(crate) fn force(&self, end: Lsn) -> Result<Guarantee> {
+    pub(crate) fn force(&self, end: Lsn) -> Result<Granted> {
         if self.durable() < end {
             self.check()?;
             let now = self.runtime().now();
@@ -263,7 +263,7 @@ impl Engine {
             let took = self.runtime().now().saturating_sub(now);
             self.metrics.waited(took);
         }
-        Ok(self.config.force.guarantee)
+        Ok(self.config.force.granted())
     }
 }
 

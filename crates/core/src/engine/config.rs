@@ -4,7 +4,7 @@ use crate::options::Options;
 use crate::storage::filling::Filling;
 use crate::storage::segment_sizes::SegmentSizes;
 use crate::types::RecoveryReport;
-use logforce_device::{Guarantee, Method, Plan, Verdict};
+use logforce_device::{Granted, Guarantee, Method, Plan, Verdict};
 use logforce_format::Epoch;
 
 /// What an opening decides.
@@ -43,5 +43,10 @@ impl ForceConfig {
     /// Whether a write that no force follows is worth more on blocks that were written before.
     pub(crate) fn needs_written(&self) -> bool {
         self.first_written != self.written
+    }
+
+    /// Returns what a force guarantees, with its doubt.
+    pub(crate) fn granted(&self) -> Granted {
+        Granted::new(self.guarantee, self.verdict)
     }
 }

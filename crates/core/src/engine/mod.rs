@@ -36,7 +36,7 @@ use config::Config;
 use events::{Events, Wakeups};
 use location::Location;
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
-use logforce_device::{Guarantee, JoinHandle, Runtime};
+use logforce_device::{Granted, Guarantee, JoinHandle, Runtime};
 use logforce_format::{Lsn, planted};
 use membership::Membership;
 use owner::OwnerCallback;
@@ -121,13 +121,14 @@ impl Engine {
     }
 
     /// The guarantee that the records below `end` have now.
-    pub(crate) fn guarantee_at(&self, end: Lsn) -> Guarantee {
+    pub(crate) fn guarantee_at(&self, end: Lsn) -> Granted {
         if self.durable() >= end {
-            self.config.force.guarantee
+            self.config.force.granted()
         } else if self.written() >= end {
             planted!("guarantee-overstated", Guarantee::PowerLoss, else self.guarantee_written(end))
+                .into()
         } else {
-            Guarantee::Nothing
+            Guarantee::Nothing.into()
         }
     }
 

@@ -4,7 +4,7 @@ mod damage;
 pub(crate) use advice::Bytes;
 pub use damage::Damage;
 
-use logforce_device::{Guarantee, Method};
+use logforce_device::{Guarantee, Method, Verdict};
 use logforce_format::Lsn;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -107,6 +107,22 @@ pub enum Error {
         wanted: Guarantee,
         /// The guarantee of the method here.
         got: Guarantee,
+        /// Why.
+        evidence: String,
+    },
+    /// Too little is known of the guarantee here.
+    #[error("{}: that method {method} guarantees {got} here is {verdict}, {wanted} is required: {evidence}. To accept it, open with Options::require_verdict(Verdict::{verdict:?})", path.display())]
+    Verdict {
+        /// The directory.
+        path: PathBuf,
+        /// The method.
+        method: Method,
+        /// The guarantee of the method here.
+        got: Guarantee,
+        /// How far it is to be believed.
+        verdict: Verdict,
+        /// The required verdict.
+        wanted: Verdict,
         /// Why.
         evidence: String,
     },
@@ -305,7 +321,9 @@ impl Error {
             Error::Locked { .. } => ErrorKind::Locked,
             Error::NoSpace { .. } => ErrorKind::NoSpace,
             Error::Full { .. } => ErrorKind::Full,
-            Error::Guarantee { .. } | Error::Method { .. } => ErrorKind::Unavailable,
+            Error::Guarantee { .. } | Error::Verdict { .. } | Error::Method { .. } => {
+                ErrorKind::Unavailable
+            }
             Error::Damaged(_) => ErrorKind::Damaged,
             Error::Poisoned { .. } => ErrorKind::Poisoned,
             Error::Displaced { .. } => ErrorKind::Displaced,
@@ -351,6 +369,7 @@ impl Error {
             | Error::Full { path, .. }
             | Error::Displaced { path, .. }
             | Error::Guarantee { path, .. }
+            | Error::Verdict { path, .. }
             | Error::Method { path, .. } => Some(path),
             Error::Damaged(d) => Some(&d.path),
             Error::Poisoned { cause, .. } => cause.path(),

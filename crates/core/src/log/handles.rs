@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::policy::WaitLevel;
 use crate::sync::wakers::WakerId;
 use crate::types::{Acknowledged, RecordRange};
-use logforce_device::Guarantee;
+use logforce_device::Granted;
 use logforce_format::{Lsn, planted};
 use std::future::Future;
 use std::pin::Pin;
@@ -54,7 +54,7 @@ impl Pending {
     }
 
     /// The result, if it is known.
-    fn result(&self) -> Option<Result<Guarantee>> {
+    fn result(&self) -> Option<Result<Granted>> {
         let reached = match self.level {
             None => true,
             Some(WaitLevel::Write) => self.engine.written() >= self.end,
@@ -66,7 +66,7 @@ impl Pending {
         self.engine.check().err().map(Err)
     }
 
-    fn wait(&self) -> Result<Guarantee> {
+    fn wait(&self) -> Result<Granted> {
         if let Some(level) = self.level
             && self.result().is_none()
         {
@@ -78,7 +78,7 @@ impl Pending {
         }
     }
 
-    fn poll(&mut self, context: &Context<'_>) -> Poll<Result<Guarantee>> {
+    fn poll(&mut self, context: &Context<'_>) -> Poll<Result<Granted>> {
         if let Some(answer) = self.result() {
             return Poll::Ready(answer);
         }
@@ -146,7 +146,7 @@ impl CommitHandle {
         Ok(self.acknowledged(guarantee))
     }
 
-    fn acknowledged(&self, guarantee: Guarantee) -> Acknowledged {
+    fn acknowledged(&self, guarantee: Granted) -> Acknowledged {
         Acknowledged {
             start: self.start,
             end: self.pending.end,
@@ -175,13 +175,13 @@ impl ForceHandle {
     }
 
     /// Waits in this thread, which may do the writing itself.
-    pub fn wait(self) -> Result<Guarantee> {
+    pub fn wait(self) -> Result<Granted> {
         self.pending.wait()
     }
 }
 
 impl Future for ForceHandle {
-    type Output = Result<Guarantee>;
+    type Output = Result<Granted>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         self.pending.poll(context)

@@ -28,7 +28,7 @@ use crate::truncation::front::{truncate_front, truncate_front_at_most};
 use crate::truncation::pin::{Pin, pin, pin_front};
 use crate::types::Record;
 use crate::types::{Acknowledged, RecordRange, RecoveryReport};
-use logforce_device::{Guarantee, Method, NamedFiles, System, Verdict};
+use logforce_device::{Granted, Method, NamedFiles, System, Verdict};
 use logforce_format::{LogId, Lsn};
 use std::path::Path;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Log {
     }
 
     /// Makes everything below `end` durable, and returns what it survives.
-    pub fn force(&self, end: Lsn) -> Result<Guarantee> {
+    pub fn force(&self, end: Lsn) -> Result<Granted> {
         self.engine().view.check_process()?;
         self.engine().force(end)
     }
@@ -253,9 +253,9 @@ impl Log {
         self.engine().stats()
     }
 
-    /// What a force guarantees.
-    pub fn guarantee(&self) -> Guarantee {
-        self.engine().config.force.guarantee
+    /// Returns what a force guarantees.
+    pub fn guarantee(&self) -> Granted {
+        self.engine().config.force.granted()
     }
 
     /// How far to believe that, as known when the log was opened: [`Verdict::Proven`] where

@@ -123,7 +123,13 @@ pub(super) fn facts(
 /// Chooses the method; fails if the guarantee is not available.
 pub(super) fn choose(options: &Options, facts: &Facts, path: &Path) -> Result<Chosen> {
     let method = options.method.unwrap_or_else(|| facts.default_method());
-    assess(method, options.require, facts, path)
+    assess(
+        method,
+        options.require,
+        options.require_verdict,
+        facts,
+        path,
+    )
 }
 
 /// As [`choose`], with the advisor's method if the user has named none. Ignores the advice if the
@@ -148,31 +154,56 @@ pub(super) fn advise(
         cache: options.calibration_cache.as_deref(),
     });
     advised
-        .and_then(|method| assess(method, chosen.force.guarantee, facts, dir.path()).ok())
+        .and_then(|method| {
+            let Chosen { force, .. } = &chosen;
+            // One that was never cut is as good as one that was; one that is doubted is not.
+            let verdict = force
+                .verdict
+                .min(Verdict::Declared)
+                .max(options.require_verdict);
+            assess(method, force.guarantee, verdict, facts, dir.path()).ok()
+        })
         .unwrap_or(chosen)
 }
 
-fn assess(method: Method, require: Guarantee, facts: &Facts, path: &Path) -> Result<Chosen> {
+fn assess(
+    method: Method,
+    require: Guarantee,
+    require_verdict: Verdict,
+    facts: &Facts,
+    path: &Path,
+) -> Result<Chosen> {
     let state = FileState::Zeroed;
-    let Some(Assessment {
-        guarantee,
-        verdict,
-        source: _,
-        evidence,
-    }) = facts.assess(method, state)
-    else {
+    let Some(assessed) = facts.assess(method, state) else {
         return Err(Error::Method {
             path: path.to_owned(),
             method,
             why: facts.why_not_offered(method),
         });
     };
+    let is_met = assessed.meets(require, require_verdict);
+    let Assessment {
+        guarantee,
+        verdict,
+        source: _,
+        evidence,
+    } = assessed;
     if guarantee < require {
         return Err(Error::Guarantee {
             path: path.to_owned(),
             method,
             wanted: require,
             got: guarantee,
+            evidence,
+        });
+    }
+    if !is_met {
+        return Err(Error::Verdict {
+            path: path.to_owned(),
+            method,
+            got: guarantee,
+            verdict,
+            wanted: require_verdict,
             evidence,
         });
     }

@@ -136,7 +136,7 @@ fn what_a_cut_of_power_proved_is_what_the_log_says() {
     in_simulation(|open| {
         let oracle = tried(Method::Fdatasync, true);
         let log = open(options(&oracle)).unwrap();
-        let said = (log.method(), log.guarantee(), log.verdict());
+        let said = (log.method(), log.guarantee().guarantee, log.verdict());
         let proven = (Method::Fdatasync, Guarantee::PowerLoss, Verdict::Proven);
         assert_eq!(said, proven);
         assert!(log.evidence().contains("three cuts"), "{}", log.evidence());
@@ -211,7 +211,7 @@ fn evidence_that_cannot_be_read_may_be_of_a_loss() {
             let said = refused.to_string();
             assert!(said.contains("verdicts is torn: mend it"), "{said}");
             let log = open(options().require(Guarantee::OsCrash)).unwrap();
-            let known = (log.guarantee(), log.verdict());
+            let known = (log.guarantee().guarantee, log.verdict());
             assert_eq!(known, (Guarantee::OsCrash, Verdict::Unknown));
             assert!(log.evidence().contains("mend it"), "{}", log.evidence());
             log.close().unwrap();

@@ -6,3 +6,4 @@ mod advisor;
 mod busy;
 mod displaced;
 mod openings;
+mod verdicts;

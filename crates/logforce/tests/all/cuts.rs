@@ -178,7 +178,7 @@ fn what_cannot_be_read_is_said_and_nothing_is_promised() {
             let refused = logforce::open_existing(&dir, options.clone());
             assert_error(refused, ErrorKind::Unavailable, &words);
             let log = logforce::open_existing(&dir, options.require(Guarantee::OsCrash)).unwrap();
-            let known = (log.guarantee(), log.verdict());
+            let known = (log.guarantee().guarantee, log.verdict());
             assert_eq!(known, (Guarantee::OsCrash, Verdict::Unknown));
             assert!(log.evidence().contains(words[0]), "{}", log.evidence());
             log.close().unwrap();

@@ -345,7 +345,7 @@ impl Committer for Ours {
     fn worth(&self, facts: &Facts) -> Option<Assessment> {
         let barrier = worth(facts, ForceBy::Barrier(Barrier::Data))?;
         Some(Assessment {
-            guarantee: self.file.guarantee(),
+            guarantee: self.file.guarantee().guarantee,
             ..barrier
         })
     }

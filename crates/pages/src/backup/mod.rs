@@ -13,7 +13,7 @@ use crate::error::{Error, Result, is_no_space};
 use crate::files::{BACKUP_NEW, DATA, DataDir, LOCK, LOG, MAP};
 use crate::header::HeaderSlots;
 use crate::logged::open::meta_of;
-use logforce_core::{ErrorKind as LogErrorKind, Guarantee, Log, Modes, OpenMode};
+use logforce_core::{ErrorKind as LogErrorKind, Guarantee, Log, Modes, OpenMode, Verdict};
 use logforce_device::{Barrier, OpenFile, System};
 use logforce_format::{LoggedState, PageFileHeader, PageFileId, PageFileKind, planted};
 use places::PlaceWriter;
@@ -58,7 +58,7 @@ pub(crate) fn make(
         return Err(exists());
     }
     let made = data_dir
-        .guarantee(require)
+        .guarantee(require, Verdict::Contradicted)
         .and_then(|_| write(view, system, &data_dir, require, progress));
     match made {
         Ok(()) => {
@@ -153,6 +153,7 @@ fn make_log(
 ) -> Result<LoggedState> {
     let log_options = logforce_core::Options::new()
         .require(require)
+        .require_verdict(Verdict::Contradicted)
         .calibrate(false)
         .live_stats(false)
         .segment_size(SEGMENT)

@@ -10,7 +10,7 @@ use crate::cow::tree::{FreshPage, Link, Nodes};
 use crate::cow::view::CowView;
 use crate::error::{Error, Result};
 use crate::types::Acknowledged;
-use logforce_core::{Guarantee, Policy};
+use logforce_core::{Granted, Policy};
 use logforce_format::{TableEntry, place_crc, planted};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -308,7 +308,7 @@ impl CowStore {
 }
 
 impl CowCommit {
-    fn committed(&self, guarantee: Guarantee) -> Acknowledged {
+    fn committed(&self, guarantee: Granted) -> Acknowledged {
         Acknowledged {
             commit: self.commit,
             guarantee,
@@ -324,7 +324,7 @@ impl CowCommit {
         match group.outcome() {
             Some(outcome) => Some(outcome.map(|()| durable)),
             None if self.is_forced => None,
-            None => Some(Ok(self.committed(Guarantee::Nothing))),
+            None => Some(Ok(self.committed(logforce_core::Guarantee::Nothing.into()))),
         }
     }
 

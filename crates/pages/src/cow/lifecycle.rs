@@ -11,7 +11,7 @@ use crate::files::{DATA, DataDir};
 use crate::header::HeaderSlots;
 use crate::options::{DEFAULT_PAGE_SIZE, Options, WriteThroughLimit};
 use crate::write_out::Writers;
-use logforce_core::Guarantee;
+use logforce_core::Granted;
 use logforce_device::sync::Mutex;
 use logforce_device::{Barrier, File, FileState, ForceBy, Plan};
 use logforce_format::{CopyOnWriteRoot, PageFileHeader, PageFileId, PageFileKind, TableEntry};
@@ -25,7 +25,7 @@ impl CowStore {
     pub(crate) fn create(
         data_dir: DataDir,
         options: Options,
-        guarantee: Guarantee,
+        guarantee: Granted,
     ) -> Result<Arc<CowStore>> {
         let mut id = [0; 16];
         id[..8].copy_from_slice(&data_dir.runtime.random().to_le_bytes());
@@ -46,7 +46,7 @@ impl CowStore {
     pub(crate) fn open(
         data_dir: DataDir,
         options: Options,
-        guarantee: Guarantee,
+        guarantee: Granted,
     ) -> Result<Arc<CowStore>> {
         CowStore::start(data_dir, options, guarantee, false)
     }
@@ -54,7 +54,7 @@ impl CowStore {
     fn start(
         mut data_dir: DataDir,
         options: Options,
-        guarantee: Guarantee,
+        guarantee: Granted,
         is_new: bool,
     ) -> Result<Arc<CowStore>> {
         let mut slots = HeaderSlots::load(&data_dir, data_dir.open_file(DATA, false)?)?;
@@ -89,7 +89,7 @@ impl CowStore {
             force: ForceBy::Through,
         };
         let assessed = data_dir.facts.assess_plan(plan, FileState::Growing);
-        let is_write_through_enough = assessed.is_some_and(|a| a.guarantee >= guarantee);
+        let is_write_through_enough = assessed.is_some_and(|a| a.granted() >= guarantee);
         if !is_write_through_enough {
             force().map_err(Error::io("sync", &medium.path))?;
         }

@@ -7,7 +7,7 @@ use crate::event::Event;
 use crate::files::DataDir;
 use crate::options::WriteThroughLimit;
 use crate::types::Stats;
-use logforce_core::Guarantee;
+use logforce_core::Granted;
 use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{JoinHandle, Runtime};
 use logforce_format::PageFileHeader;
@@ -21,7 +21,7 @@ use std::thread::ThreadId;
 pub(crate) struct CowStore {
     pub(crate) data_dir: DataDir,
     pub(crate) medium: Medium,
-    pub(crate) guarantee: Guarantee,
+    pub(crate) guarantee: Granted,
     /// Whether a write through is worth as much as a barrier here.
     pub(crate) is_write_through_enough: bool,
     /// Up to how much is forced by writing it through.
@@ -80,7 +80,7 @@ impl CowStore {
         &self.data_dir.path
     }
 
-    pub(crate) fn guarantee(&self) -> Guarantee {
+    pub(crate) fn guarantee(&self) -> Granted {
         self.guarantee
     }
 

@@ -11,7 +11,7 @@ use crate::changes::{Change, Changes};
 use crate::error::{Error, Result};
 use crate::types::Acknowledged;
 use logforce_core::{
-    CommitHandle, Error as LogError, ErrorKind as LogErrorKind, Guarantee, MAX_RECORD_LEN, Policy,
+    CommitHandle, Error as LogError, ErrorKind as LogErrorKind, Granted, MAX_RECORD_LEN, Policy,
     RecordRange,
 };
 use logforce_format::{Lsn, RedoRecord, RedoWriter, planted};
@@ -34,7 +34,7 @@ pub(crate) struct LoggedCommit {
 
 enum Outcome {
     /// Nothing was changed: there is nothing to wait for.
-    Nothing(Guarantee),
+    Nothing(Granted),
     /// The log carries it as the policy says.
     Submitted(CommitHandle),
 }

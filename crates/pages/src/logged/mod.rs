@@ -36,7 +36,7 @@ use crate::files::DataDir;
 use crate::options::Options;
 use crate::types::Stats;
 use crate::write_out::Writers;
-use logforce_core::{Guarantee, Log};
+use logforce_core::{Granted, Log};
 use logforce_device::JoinHandle;
 use logforce_device::sync::{Apart, Mutex, MutexGuard};
 use logforce_format::{Lsn, PageFileHeader};
@@ -83,7 +83,7 @@ impl Deref for LoggedFile {
 pub(crate) struct LoggedStore {
     data_dir: DataDir,
     options: Options,
-    guarantee: Guarantee,
+    guarantee: Granted,
     /// As it was when the file was opened: for what never changes.
     header: PageFileHeader,
     log: Log,
@@ -139,7 +139,7 @@ impl LoggedStore {
         &self.data_dir.path
     }
 
-    pub(crate) fn guarantee(&self) -> Guarantee {
+    pub(crate) fn guarantee(&self) -> Granted {
         self.guarantee.min(self.log.guarantee())
     }
 

@@ -19,9 +19,7 @@ use crate::files::{DATA, DataDir, LOG, MAP};
 use crate::header::HeaderSlots;
 use crate::options::{DEFAULT_PAGE_SIZE, Options};
 use crate::write_out::Writers;
-use logforce_core::{
-    Error as LogError, ErrorKind as LogErrorKind, Guarantee, Log, OpenMode, Record,
-};
+use logforce_core::{Error as LogError, ErrorKind as LogErrorKind, Granted, Log, OpenMode, Record};
 use logforce_device::System;
 use logforce_device::sync::Mutex;
 use logforce_format::{
@@ -42,7 +40,7 @@ impl LoggedStore {
         system: &dyn System,
         data_dir: DataDir,
         options: Options,
-        guarantee: Guarantee,
+        guarantee: Granted,
     ) -> Result<LoggedFile> {
         // A crash below leaves a log without a name in its metadata and no data file: a creation that
         // was not finished, which the next one goes on with.
@@ -81,7 +79,7 @@ impl LoggedStore {
         system: &dyn System,
         data_dir: DataDir,
         options: Options,
-        guarantee: Guarantee,
+        guarantee: Granted,
     ) -> Result<LoggedFile> {
         let log = open_log(system, &data_dir, &options, OpenMode::OpenExisting);
         let log = log.map_err(|e| match e {
@@ -97,7 +95,7 @@ impl LoggedStore {
     fn start(
         mut data_dir: DataDir,
         options: Options,
-        guarantee: Guarantee,
+        guarantee: Granted,
         log: Log,
     ) -> Result<LoggedFile> {
         let slots = HeaderSlots::load(&data_dir, data_dir.open_file(DATA, false)?)?;
@@ -188,7 +186,11 @@ fn open_log(
     options: &Options,
     mode: OpenMode,
 ) -> Result<Log> {
-    let log_options = options.log.clone().require(options.require);
+    let log_options = options
+        .log
+        .clone()
+        .require(options.require)
+        .require_verdict(options.require_verdict);
     Ok(Log::open(system, data_dir.path_of(LOG), mode, log_options)?)
 }
 

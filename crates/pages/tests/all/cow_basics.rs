@@ -250,7 +250,7 @@ fn a_submitted_commit_is_carried_by_the_file() {
         assert!(polls <= 2);
         assert_eq!(
             (committed.commit, committed.guarantee),
-            (1, Guarantee::PowerLoss)
+            (1, Guarantee::PowerLoss.into())
         );
         assert_page(&file, 0, 1);
         // Dropped, it goes on.
@@ -302,7 +302,7 @@ fn an_interval_is_kept_and_nothing_is_waited_for() {
         let nothing = file.begin().unwrap().commit().unwrap();
         assert_eq!(
             (nothing.commit, nothing.guarantee),
-            (last, Guarantee::PowerLoss)
+            (last, Guarantee::PowerLoss.into())
         );
         assert_page(&file, 0, 77);
         // Closing forces the rest.

@@ -19,3 +19,4 @@ mod inspect;
 mod known_bugs;
 mod reading;
 mod space;
+mod verdicts;

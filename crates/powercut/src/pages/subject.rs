@@ -156,7 +156,7 @@ fn commit(file: &PageFile, thread: usize, stamp: u64, rng: &mut Rng) -> Result<G
         false => txn.commit_with(policy),
     };
     match done {
-        Ok(done) => Ok(done.guarantee),
+        Ok(done) => Ok(done.guarantee.into()),
         Err(e) => Err(match e.kind() {
             ErrorKind::Conflict => Refused::Conflict.into(),
             ErrorKind::NoSpace => Refused::NoSpace.into(),

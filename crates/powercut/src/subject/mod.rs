@@ -131,7 +131,8 @@ impl Work<'_> {
 }
 
 /// The guarantee as a number, weakest first.
-pub fn rank(guarantee: Guarantee) -> u64 {
+pub fn rank(guarantee: impl Into<Guarantee>) -> u64 {
+    let guarantee = guarantee.into();
     let all = Guarantee::ALL.iter().position(|g| *g == guarantee);
     all.unwrap_or(0) as u64
 }

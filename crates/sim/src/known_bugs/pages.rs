@@ -210,4 +210,8 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
         "one-lane-asked",
         "a page is overwritten that a snapshot of another thread reads",
     ),
+    bug(
+        "doubt-accepted",
+        "a guarantee that nobody answers for opens by default, and prints as any other",
+    ),
 ];

@@ -264,7 +264,7 @@ impl Work {
         notes.calls += 1;
         let error = match result {
             Ok(committed) => {
-                match committed.guarantee {
+                match committed.guarantee.guarantee {
                     Guarantee::PowerLoss => {
                         notes.acknowledged = notes.acknowledged.max(committed.commit);
                     }

@@ -167,7 +167,7 @@ impl World {
 
     /// Checks the result of a commit.
     pub fn acknowledged(&self, done: &Acknowledged, data: &[u8]) {
-        match done.guarantee {
+        match done.guarantee.guarantee {
             Guarantee::PowerLoss => self.durable(done.start, done.end, data),
             Guarantee::Nothing => {}
             // A barrier that fails takes along what was written before it.

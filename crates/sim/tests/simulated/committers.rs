@@ -34,7 +34,8 @@ struct Committer {
 }
 
 impl Committer {
-    fn ack(&self, start: Lsn, data: Vec<u8>, guarantee: Guarantee) {
+    fn ack(&self, start: Lsn, data: Vec<u8>, guarantee: impl Into<Guarantee>) {
+        let guarantee = guarantee.into();
         self.acked.lock().unwrap().insert(start, (data, guarantee));
     }
 
@@ -126,7 +127,7 @@ impl Committer {
                 let end = self.log.submit_then(&data, Policy::Force, move |done| {
                     called.fetch_add(1, SeqCst);
                     if let Ok(done) = done {
-                        let known = (bytes, done.guarantee);
+                        let known = (bytes, done.guarantee.into());
                         acked.lock().unwrap().insert(done.start, known);
                     }
                 });

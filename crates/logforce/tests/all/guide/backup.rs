@@ -58,7 +58,7 @@ fn a_backup_has_what_was_acknowledged_before_it() -> Result<()> {
                 0 => back_up(&log, &copy).unwrap(),
                 // As another process does it: what stamps prove, one commit less at the most.
                 _ => {
-                    let require = log.guarantee();
+                    let require = log.guarantee().guarantee;
                     truncates.store(!cfg!(windows), SeqCst);
                     logforce::backup(&dir, &copy, require, &mut |_, _| {}).unwrap();
                     truncates.store(true, SeqCst);
