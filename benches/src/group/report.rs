@@ -201,7 +201,9 @@ pub fn text(outcome: &Outcome, machine: &Machine, width: usize) -> String {
     let mut text = wrap(
         &format!(
             "Group commit, by {} ({}, {}); {machine}",
-            outcome.method, outcome.assessment.guarantee, outcome.assessment.verdict
+            outcome.method,
+            outcome.assessment.granted(),
+            outcome.assessment.verdict
         ),
         width,
         0,

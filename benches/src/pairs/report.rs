@@ -166,7 +166,9 @@ impl Line {
 pub fn text(outcome: &Outcome, machine: &Machine) -> String {
     let mut text = format!(
         "The log beside a raw loop, by {} ({}, {}); {machine}\n\n",
-        outcome.method, outcome.assessment.guarantee, outcome.assessment.verdict
+        outcome.method,
+            outcome.assessment.granted(),
+            outcome.assessment.verdict
     );
     if outcome.interrupted {
         text.push_str("Interrupted: this is what was measured until then.\n\n");

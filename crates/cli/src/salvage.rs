@@ -8,7 +8,7 @@ use crate::progress::Bar;
 use anyhow::{Context, bail};
 use logforce::{
     BatchInfo, Damage, Error, GivenUp, Guarantee, Inspector, Log, LogSummary, Lsn, Options, Record,
-    RecoveryCase, Visit,
+    RecoveryCase, Verdict, Visit,
 };
 use logforce_measure::numbers::{bytes, count};
 use logforce_measure::progress::Progress;
@@ -54,6 +54,9 @@ pub struct Args {
     /// Accept a NEW that survives less than a loss of power: process-crash, os-crash
     #[arg(long, value_name = "GUARANTEE", value_parser = parse_guarantee, default_value = "power-loss")]
     require: Guarantee,
+    /// Accept a NEW of whose guarantee less is known: unknown
+    #[arg(long, value_name = "VERDICT", value_parser = parse_verdict, default_value = "declared")]
+    require_verdict: Verdict,
     /// Write the LSNs of each record, in SRC and in NEW, as CSV to FILE; - is standard output
     #[arg(long, value_name = "FILE")]
     map: Option<Target>,
@@ -73,6 +76,13 @@ pub fn parse_guarantee(text: &str) -> Result<Guarantee, String> {
     known.ok_or_else(|| {
         format!("'{text}' is no guarantee: process-crash, os-crash and power-loss are")
     })
+}
+
+/// A verdict by its name.
+fn parse_verdict(text: &str) -> Result<Verdict, String> {
+    let all = [Verdict::Unknown, Verdict::Declared, Verdict::Proven];
+    let known = all.into_iter().find(|v| v.name() == text);
+    known.ok_or_else(|| format!("'{text}' is no verdict: unknown, declared and proven are"))
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -271,7 +281,10 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     };
     let json = args.json.as_ref().map(Sink::open).transpose();
     let json = json.context("--json")?;
-    let mut options = Options::new().calibrate(false).require(args.require);
+    let mut options = Options::new()
+        .calibrate(false)
+        .require(args.require)
+        .require_verdict(args.require_verdict);
     // As SRC's: a disk from which something is saved is often full.
     if let Some(segment) = inspector.summary().segments.last() {
         options = options.segment_size(segment.len);
@@ -323,6 +336,17 @@ fn refused(e: Error, new: &Path) -> anyhow::Error {
             ..
         } => anyhow::anyhow!(
             "{}: method {method} guarantees {got} there, {wanted} was asked for: {evidence}. To accept less, give --require {got}",
+            new.display()
+        ),
+        Error::Verdict {
+            method,
+            got,
+            verdict,
+            wanted,
+            evidence,
+            ..
+        } => anyhow::anyhow!(
+            "{}: that method {method} guarantees {got} there is {verdict}, {wanted} was asked for: {evidence}. To accept it, give --require-verdict {verdict}",
             new.display()
         ),
         e => e.into(),
@@ -588,6 +612,17 @@ mod tests {
         let message = refused(e, Path::new("/new")).to_string();
         assert!(message.contains("--require process-crash"), "{message}");
         assert!(message.contains("tmpfs is in memory"), "{message}");
+        assert!(!message.contains("Options"), "{message}");
+        let e = Error::Verdict {
+            path: "/new.partial".into(),
+            method: Method::Fdatasync,
+            got: Guarantee::PowerLoss,
+            verdict: Verdict::Unknown,
+            wanted: Verdict::Declared,
+            evidence: "a program serves it".to_owned(),
+        };
+        let message = refused(e, Path::new("/new")).to_string();
+        assert!(message.contains("--require-verdict unknown"), "{message}");
         assert!(!message.contains("Options"), "{message}");
     }
 }

@@ -24,6 +24,8 @@ pub struct Report {
     decided: bool,
     why: String,
     guarantee: Option<&'static str>,
+    /// The guarantee as it is printed: with a `?` where it is doubted.
+    survives: Option<&'static str>,
     verdict: Option<&'static str>,
     verdict_why: Option<String>,
     /// `measured`, `known`, `skipped` or `failed`.
@@ -191,6 +193,7 @@ impl Report {
             decided: d.decided,
             why: d.why.clone(),
             guarantee: assessed.as_ref().map(|a| a.guarantee.name()),
+            survives: assessed.as_ref().map(|a| a.granted().name()),
             verdict: assessed.as_ref().map(|a| a.verdict.name()),
             verdict_why: assessed.map(|a| a.evidence),
             origin: match &found.origin {
@@ -240,7 +243,7 @@ impl Report {
         line("method", &format!("{}{is_default}{chosen}", self.method));
         line("why", &self.why);
         if let (Some(guarantee), Some(verdict), Some(why)) =
-            (self.guarantee, self.verdict, &self.verdict_why)
+            (self.survives, self.verdict, &self.verdict_why)
         {
             line("guarantee", &format!("{guarantee}, {verdict}: {why}"));
         }

@@ -1,7 +1,7 @@
 //! Which method a log would use in a place, by what is known and without measuring.
 
 use logforce::calibration::{Calibration, Report};
-use logforce::{FileState, Guarantee};
+use logforce::{FileState, Guarantee, Verdict};
 use serde::Serialize;
 
 /// The method that a log opened now would use, if its program names none.
@@ -15,13 +15,15 @@ pub struct Next {
     pub why: String,
     /// What a force survives; null where the method is not offered.
     pub guarantee: Option<&'static str>,
+    /// The same as it is printed: with a `?` where it is doubted.
+    pub survives: Option<&'static str>,
     /// How far that is to be believed.
     pub verdict: Option<&'static str>,
     /// The party that the verdict rests on.
     pub source: Option<&'static str>,
     /// Why.
     pub evidence: Option<String>,
-    /// Whether a log that asks for power-loss, which is the default, can be opened.
+    /// Whether a log that asks for power-loss, declared at least, which is the default, can be opened.
     pub is_enough: bool,
     /// The files that hold what was measured.
     pub stored_in: Vec<String>,
@@ -40,11 +42,12 @@ impl Next {
             decided: known.decision.decided,
             why: known.decision.why.clone(),
             guarantee: assessed.as_ref().map(|a| a.guarantee.name()),
+            survives: assessed.as_ref().map(|a| a.granted().name()),
             verdict: assessed.as_ref().map(|a| a.verdict.name()),
             source: assessed.as_ref().map(|a| a.source.name()),
             is_enough: assessed
                 .as_ref()
-                .is_some_and(|a| a.guarantee == Guarantee::PowerLoss),
+                .is_some_and(|a| a.meets(Guarantee::PowerLoss, Verdict::Declared)),
             evidence: assessed.map(|a| a.evidence),
             stored_in: known
                 .stored_in
@@ -63,7 +66,7 @@ impl Next {
             (false, false) => "the default, measuring did not decide",
         };
         let mut text = format!("{} ({chosen}): {}.", self.method, self.why);
-        match (self.guarantee, self.verdict, &self.evidence) {
+        match (self.survives, self.verdict, &self.evidence) {
             (Some(guarantee), Some(verdict), Some(evidence)) => {
                 text.push_str(&format!(
                     " A force survives {guarantee}, {verdict}: {evidence}."
@@ -73,7 +76,7 @@ impl Next {
         }
         if !self.is_enough {
             text.push_str(
-                " A log that asks for power-loss, as logs do by default, is refused here.",
+                " A log that asks for power-loss, declared at least, as logs do by default, is refused here.",
             );
         }
         text

@@ -59,6 +59,8 @@ pub struct WriteThrough {
     /// `yes`, `no`, or `unknown`.
     pub answer: &'static str,
     pub guarantee: &'static str,
+    /// The guarantee as it is printed: with a `?` where it is doubted.
+    pub survives: &'static str,
     pub verdict: &'static str,
     /// The party that the verdict rests on.
     pub source: &'static str,
@@ -77,6 +79,7 @@ pub struct MethodLine {
     /// Why it is not offered; null if it is, and then all that follows but `unprepared` is there.
     pub why_not: Option<String>,
     pub guarantee: Option<&'static str>,
+    pub survives: Option<&'static str>,
     pub verdict: Option<&'static str>,
     pub source: Option<&'static str>,
     pub evidence: Option<String>,
@@ -88,6 +91,8 @@ pub struct MethodLine {
 #[derive(Debug, Clone, Serialize)]
 pub struct Worth {
     pub guarantee: &'static str,
+    /// The guarantee as it is printed: with a `?` where it is doubted.
+    pub survives: &'static str,
     pub verdict: &'static str,
     /// The party that the verdict rests on.
     pub source: &'static str,
@@ -106,6 +111,7 @@ impl From<Assessment> for Worth {
     fn from(a: Assessment) -> Worth {
         Worth {
             guarantee: a.guarantee.name(),
+            survives: a.granted().name(),
             verdict: a.verdict.name(),
             source: a.source.name(),
             evidence: a.evidence,
@@ -174,6 +180,7 @@ impl MethodLine {
             is_default: method == facts.default_method(),
             why_not: prepared.is_none().then(|| facts.why_not_offered(method)),
             guarantee: known.map(|p| p.guarantee),
+            survives: known.map(|p| p.survives),
             verdict: known.map(|p| p.verdict),
             source: known.map(|p| p.source),
             evidence: known.map(|p| p.evidence.clone()),
@@ -199,6 +206,7 @@ impl WriteThrough {
                 _ => "unknown",
             },
             guarantee: a.guarantee.name(),
+            survives: a.granted().name(),
             verdict: a.verdict.name(),
             source: a.source.name(),
             evidence: a.evidence,
@@ -228,7 +236,9 @@ fn what_matters(facts: &Facts) -> String {
             .map_or_else(String::new, |a| {
                 format!(
                     "{method} is {}, {}: {}.",
-                    a.guarantee, a.verdict, a.evidence
+                    a.granted(),
+                    a.verdict,
+                    a.evidence
                 )
             })
     };

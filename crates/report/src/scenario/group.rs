@@ -10,11 +10,9 @@ use logforce_measure::numbers::{bytes, count};
 pub fn sections(document: &Document) -> Vec<Section> {
     let rows: Vec<&Row> = document.measured().collect();
     let method = document.text("method");
-    let worth = format!(
-        "{}, {}",
-        document.text("guarantee"),
-        document.text("verdict")
-    );
+    let verdict = document.text("verdict");
+    let doubt = if verdict == "unknown" { "?" } else { "" };
+    let worth = format!("{}{doubt}, {verdict}", document.text("guarantee"));
     let mut throughput = Vec::new();
     throughput.extend(against(
         &rows,
