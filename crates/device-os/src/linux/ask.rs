@@ -16,6 +16,8 @@ pub struct Roots {
     pub proc: PathBuf,
     pub sys: PathBuf,
     pub dev: PathBuf,
+    /// The command of zfs, wherever it may be.
+    pub zfs: Vec<PathBuf>,
 }
 
 impl Default for Roots {
@@ -24,6 +26,14 @@ impl Default for Roots {
             proc: "/proc".into(),
             sys: "/sys".into(),
             dev: "/dev".into(),
+            zfs: [
+                "/sbin/zfs",
+                "/usr/sbin/zfs",
+                "/usr/bin/zfs",
+                "/run/current-system/sw/bin/zfs",
+            ]
+            .map(PathBuf::from)
+            .to_vec(),
         }
     }
 }

@@ -64,6 +64,11 @@ pub fn is_served(name: &str) -> bool {
     name == "fuse" || name == "fuseblk" || name.starts_with("fuse.")
 }
 
+/// Returns true for a filesystem that writes to flash chips without a device's cache in between.
+pub fn is_on_flash(name: &str) -> bool {
+    matches!(name, "ubifs" | "jffs2")
+}
+
 /// Whether it keeps its files on another filesystem that nothing here can find.
 pub fn is_stacked(name: &str) -> bool {
     matches!(name, "aufs" | "ecryptfs" | "unionfs" | "shiftfs")

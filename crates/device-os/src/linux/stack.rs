@@ -6,6 +6,7 @@ use super::error::{at, uninterrupted};
 use super::filesystem::{self, Journal};
 use super::layers::{ACCEPT, Walk};
 use super::mounts;
+use super::zfs;
 use logforce_device::{
     Assessment, Facts, FilesystemKind, Guarantee, Layer, Platform, Source, Verdict,
 };
@@ -91,7 +92,7 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
             "nothing of it is to be seen in /dev and /sys",
         ),
         Below::Nameless => {
-            if let Some(layer) = nameless(&name, kind, mount.is_some()) {
+            if let Some(layer) = nameless(&name, kind, mount.as_ref(), roots)? {
                 walk.layers.push(layer);
             }
         }
@@ -292,32 +293,48 @@ fn unseen_mount(name: &str, (at_most, then): Unflushed) -> Layer {
 }
 
 /// A filesystem without a block device that the system names.
-fn nameless(name: &str, kind: FilesystemKind, is_mount_seen: bool) -> Option<Layer> {
+fn nameless(
+    name: &str,
+    kind: FilesystemKind,
+    mount: Option<&mounts::Mount>,
+    roots: &Roots,
+) -> io::Result<Option<Layer>> {
+    let Some(mount) = mount else {
+        return Ok(None);
+    };
     match kind {
         // In memory, or another machine's: that says it all.
-        FilesystemKind::Volatile | FilesystemKind::Remote => return None,
-        _ if name == "overlay" || filesystem::is_served(name) || !is_mount_seen => return None,
+        FilesystemKind::Volatile | FilesystemKind::Remote => return Ok(None),
+        _ if name == "overlay" || filesystem::is_served(name) => return Ok(None),
+        _ if name == "zfs" => return zfs::layer(&mount.source, roots).map(Some),
         _ => {}
     }
     if filesystem::is_stacked(name) {
-        return Some(Layer::unseen(
+        return Ok(Some(Layer::unseen(
             format!("what lies below {name}"),
             Guarantee::OsCrash,
             format!(
                 "{name} keeps its files on another filesystem, which is not followed; {ACCEPT}"
             ),
-        ));
+        )));
     }
-    Some(Layer {
-        name: format!("the devices of {name}"),
-        synced: Assessment::new(
-            Guarantee::PowerLoss,
-            Verdict::Unknown,
+    let (verdict, source, why) = match filesystem::is_on_flash(name) {
+        true => (
+            Verdict::Declared,
             Source::Filesystem,
-            format!("{name} does not name them: that a sync reaches them is its word"),
+            format!("by the word of {name} a sync is on the flash, which has no cache"),
         ),
+        false => (
+            Verdict::Unknown,
+            Source::Nobody,
+            format!("{name} does not name them: nobody says that a sync reaches them"),
+        ),
+    };
+    Ok(Some(Layer {
+        name: format!("the devices of {name}"),
+        synced: Assessment::new(Guarantee::PowerLoss, verdict, source, why),
         written: Guarantee::ProcessCrash,
-    })
+    }))
 }
 
 fn served(name: &str) -> Layer {

@@ -28,6 +28,7 @@ impl World {
             proc: at("proc"),
             sys: at("sys"),
             dev: at("dev"),
+            zfs: Vec::new(),
         };
         fs::create_dir(at("log")).unwrap();
         let log = fs::File::open(at("log")).unwrap();
