@@ -4,8 +4,8 @@ use crate::error::{Error, Result};
 use logforce_core::{Granted, Guarantee, Modes, OpenMode, Source, Verdict};
 use logforce_device::sync::Mutex;
 use logforce_device::{
-    Assessment, Barrier, Directory, Displacement, Facts, File, FileState, ForceBy, NamedFiles, OpenFile,
-    Plan, Runtime, System,
+    Assessment, Barrier, Directory, Displacement, Facts, File, FileState, ForceBy, NamedFiles,
+    OpenFile, Plan, Runtime, System,
 };
 use logforce_format::planted;
 use std::io::ErrorKind;
