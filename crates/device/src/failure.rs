@@ -21,6 +21,7 @@ pub struct FailedCall {
     pub answer: String,
     number: Option<i32>,
     of_medium: bool,
+    of_inodes: bool,
 }
 
 impl fmt::Display for FailedCall {
@@ -48,6 +49,7 @@ pub fn at(error: &io::Error, kind: io::ErrorKind, doing: &str, path: &Path) -> i
         answer: error.to_string(),
         number: os_number(error),
         of_medium: is_of_medium(error),
+        of_inodes: lacks_inodes(error),
     };
     io::Error::new(kind, failed)
 }
@@ -67,6 +69,41 @@ impl Error for Medium {}
 /// An error of the medium that says `words`.
 pub fn medium(words: impl Into<String>) -> io::Error {
     io::Error::other(Medium(words.into()))
+}
+
+/// There is space for bytes, and none for another file.
+#[derive(Debug)]
+struct NoInodes(u64);
+
+impl fmt::Display for NoInodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NoInodes(free) = self;
+        write!(
+            f,
+            "the filesystem has no inodes left ({free} bytes are free)"
+        )
+    }
+}
+
+impl Error for NoInodes {}
+
+/// The error of a call that makes a file, where the filesystem has `free` bytes and no inode.
+pub fn no_inodes(free: u64) -> io::Error {
+    io::Error::new(io::ErrorKind::StorageFull, NoInodes(free))
+}
+
+/// Whether `error`, of kind `StorageFull`, is one of inodes: to free bytes does not help.
+pub fn lacks_inodes(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|e| e.is::<NoInodes>())
+        || FailedCall::of(error).is_some_and(|call| call.of_inodes)
+}
+
+/// Advice for an `error` of kind `StorageFull`, in words.
+pub fn what_to_free(error: &io::Error) -> &'static str {
+    match lacks_inodes(error) {
+        true => "remove files",
+        false => "free some",
+    }
 }
 
 /// The system's number for `error`, also where words were put around it.
@@ -145,6 +182,18 @@ mod tests {
             "read",
             Path::new("a")
         )));
+    }
+
+    #[test]
+    fn a_lack_of_inodes_is_kept_apart_from_one_of_bytes() {
+        let bare = no_inodes(4096);
+        let told = at(&bare, bare.kind(), "make", Path::new("a"));
+        for e in [bare, told] {
+            assert!(lacks_inodes(&e) && !is_of_medium(&e), "{e}");
+            assert_eq!(e.kind(), io::ErrorKind::StorageFull);
+            assert!(e.to_string().contains("no inodes left (4096 bytes"), "{e}");
+        }
+        assert!(!lacks_inodes(&io::ErrorKind::StorageFull.into()));
     }
 
     #[test]

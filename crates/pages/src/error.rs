@@ -1,6 +1,7 @@
 //! What can go wrong, and what to do about it.
 
 use logforce_core::{Error as LogError, Guarantee, Verdict};
+use logforce_device::failure::what_to_free;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -121,7 +122,7 @@ pub enum Error {
     /// [`Policy::Interval`](logforce_core::Policy::Interval) a commit that has returned may be rolled
     /// back then; the next checkpoint, or closing, returns this error, and so does the commit of a
     /// transaction that was built on it.
-    #[error("no space for {need} more bytes in {}: free some ({source})", path.display())]
+    #[error("no space for {need} more bytes in {}: {} ({source})", path.display(), what_to_free(source))]
     NoSpace {
         /// The file.
         path: PathBuf,

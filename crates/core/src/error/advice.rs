@@ -1,7 +1,7 @@
 //! Explains the system's errors, and advises what to do.
 
 use crate::names::{self, NameKind};
-use logforce_device::failure::{FailedCall, is_of_medium, os_number};
+use logforce_device::failure::{FailedCall, is_of_medium, lacks_inodes, os_number};
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -101,6 +101,7 @@ fn advice(doing: &str, source: &io::Error) -> Advice {
             "opening a log writes to it: remount the filesystem for writing, or read it with \
              `logforce dump` or logforce::read_only",
         ),
+        io::ErrorKind::StorageFull if lacks_inodes(source) => Again("remove files and ", ""),
         io::ErrorKind::StorageFull => Again("free some space and ", ""),
         io::ErrorKind::QuotaExceeded => Again("free some space or raise the quota, and ", ""),
         io::ErrorKind::FileTooLarge => PutRight(
@@ -248,6 +249,11 @@ mod tests {
             assert!(message.contains(part), "{message}");
             assert!(message.contains("/data/log"), "{message}");
         }
+        let inodes = message("make", failure::no_inodes(1 << 30));
+        assert!(
+            inodes.contains("inodes") && inodes.ends_with("remove files and try again"),
+            "{inodes}"
+        );
         let thread = message("start a thread for", io::ErrorKind::WouldBlock.into());
         assert!(thread.contains("ulimit -u"), "{thread}");
     }

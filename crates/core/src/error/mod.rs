@@ -3,6 +3,7 @@ mod damage;
 
 pub(crate) use advice::Bytes;
 pub use damage::Damage;
+use logforce_device::failure::what_to_free;
 
 use logforce_device::{Guarantee, Method, Verdict};
 use logforce_format::Lsn;
@@ -73,7 +74,7 @@ pub enum Error {
     },
     /// No space for another segment. The append was not accepted; acknowledged records stay, and
     /// the log continues once there is space.
-    #[error("no space to prepare a segment of {} in {}: free some, or truncate_front the log ({source})", Bytes(*need), path.display())]
+    #[error("no space to prepare a segment of {} in {}: {}, or truncate_front the log ({source})", Bytes(*need), path.display(), what_to_free(source))]
     NoSpace {
         /// The directory.
         path: PathBuf,

@@ -1,4 +1,4 @@
-use super::error::{at, uninterrupted};
+use super::error::{at, of_making, uninterrupted};
 use super::way::Way;
 use crate::lock::take;
 use crate::os::file::OsFile;
@@ -87,7 +87,7 @@ impl OpenDirectory {
 
 /// Makes a directory for its owner only.
 pub fn make(path: &Path) -> io::Result<()> {
-    Ok(uninterrupted(|| rustix::fs::mkdir(path, Mode::RWXU))?)
+    uninterrupted(|| rustix::fs::mkdir(path, Mode::RWXU)).map_err(|e| of_making(e, path))
 }
 
 impl OsDirectory {

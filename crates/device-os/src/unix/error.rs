@@ -1,5 +1,6 @@
 use logforce_device::failure;
 use logforce_device::planted;
+use rustix::io::Errno;
 use std::io;
 use std::path::Path;
 
@@ -9,11 +10,26 @@ pub fn at(error: impl Into<io::Error>, doing: &str, path: &Path) -> io::Error {
     failure::at(&error, error.kind(), doing, path)
 }
 
+/// The error of a call that makes the file or directory `path`: the system has one number for a lack of
+/// bytes and of inodes.
+pub fn of_making(error: Errno, path: &Path) -> io::Error {
+    let at = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    match rustix::fs::statvfs(at.unwrap_or(Path::new("."))) {
+        // A filesystem without a fixed number of them says 0 of 0.
+        Ok(found) if error == Errno::NOSPC && found.f_files > 0 && found.f_favail == 0 => {
+            failure::no_inodes(found.f_bavail.saturating_mul(found.f_frsize))
+        }
+        _ => error.into(),
+    }
+}
+
 /// Repeats a call for as long as a signal interrupts it.
 pub fn uninterrupted<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     loop {
         match call() {
-            Err(rustix::io::Errno::INTR) if !planted!("signal-is-an-error") => {}
+            Err(Errno::INTR) if !planted!("signal-is-an-error") => {}
             other => return other,
         }
     }

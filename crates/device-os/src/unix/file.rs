@@ -1,5 +1,5 @@
 use super::directory::OpenDirectory;
-use super::error::{at, uninterrupted};
+use super::error::{at, of_making, uninterrupted};
 use logforce_device::{Access, OpenFile};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use std::io;
@@ -35,8 +35,11 @@ pub fn open(dir: &OpenDirectory, name: &str, how: OpenFile) -> io::Result<OwnedF
         flags |= OFlags::CREATE | OFlags::EXCL;
     }
     let mode = Mode::RUSR | Mode::WUSR;
-    let file = uninterrupted(|| rustix::fs::openat(&*fd, name, flags, mode))
-        .map_err(|e| at(e, doing, &path))?;
+    let file =
+        uninterrupted(|| rustix::fs::openat(&*fd, name, flags, mode)).map_err(|e| match new {
+            true => at(of_making(e, &path), doing, &path),
+            false => at(e, doing, &path),
+        })?;
     if new && let Some(mode) = dir.file_mode() {
         // Not by the call above, from whose mode the umask takes bits away.
         uninterrupted(|| rustix::fs::fchmod(&file, mode)).map_err(|e| {

@@ -1,6 +1,6 @@
 //! The file that is locked.
 
-use super::error::{at, uninterrupted};
+use super::error::{at, of_making, uninterrupted};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::io;
@@ -31,7 +31,7 @@ pub fn make(
         Ok(file)
     };
     uninterrupted(|| mode.map_or_else(|| make(flags), with_mode))
-        .map_err(|e| at(e, "open the lock file", path))
+        .map_err(|e| at(of_making(e, path), "open the lock file", path))
 }
 
 /// Opens it to ask for the lock; `None` if it is missing, which is nobody's lock.

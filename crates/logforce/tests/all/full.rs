@@ -106,6 +106,38 @@ fn once_there_is_space(open: impl Fn() -> logforce::Result<Log>) -> Log {
     open().unwrap()
 }
 
+/// Space for bytes and none for another file: the error says so, and not to free what is there.
+#[test]
+fn no_inodes_left() {
+    on_each(&[("ext4", 16)], "no_inodes_left", |home| {
+        let dir = home.join("log");
+        let log = logforce::create_new(&dir, sized(SEGMENT)).unwrap();
+        let fillers = home.join("fillers");
+        fs::create_dir(&fillers).unwrap();
+        let mut names = (0..).map(|n: u32| fillers.join(n.to_string()));
+        while names.next().is_some_and(|name| File::create(name).is_ok()) {}
+        let mut acknowledged = 0;
+        let full = loop {
+            match log.commit(&record(acknowledged, LEN)) {
+                Ok(_) => acknowledged += 1,
+                Err(e) => break e,
+            }
+        };
+        assert_eq!(full.kind(), ErrorKind::NoSpace, "{full}");
+        for words in ["no inodes left", "remove files", "truncate_front"] {
+            assert!(full.to_string().contains(words), "{full}");
+        }
+        let other = logforce::create_new(home.join("other"), sized(SEGMENT)).unwrap_err();
+        assert_eq!(other.kind(), ErrorKind::NoSpace, "{other}");
+        for words in ["no inodes left", "remove files"] {
+            assert!(other.to_string().contains(words), "{other}");
+        }
+        fs::remove_dir_all(&fillers).unwrap();
+        log.commit(&record(acknowledged, LEN)).unwrap();
+        log.close().unwrap();
+    });
+}
+
 #[test]
 fn at_creation() {
     on_each(&IN_PLACE, "at_creation", |home| {
