@@ -287,3 +287,59 @@ fn a_directory_that_is_moved_while_its_log_is_idle() {
         assert_eq!(records(&log), [b"here"]);
     }
 }
+
+/// Bytes that the files below a directory take up on the disk.
+fn on_disk(dir: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let entries = std::fs::read_dir(dir).expect("listed").flatten();
+    entries
+        .map(|e| match e.metadata().expect("there") {
+            found if found.is_dir() => on_disk(&e.path()),
+            found => found.blocks() * 512,
+        })
+        .sum()
+}
+
+/// The figures of the guide, for as many logs as `LOGFORCE_LOGS` says.
+#[test]
+#[ignore = "prints figures, and takes minutes"]
+fn figures_for_the_guide() {
+    let _alone = alone();
+    common::unlimited_descriptors();
+    let count = std::env::var("LOGFORCE_LOGS").map_or(10_000, |n| n.parse().expect("a number"));
+    for first in [256 << 10, 128 << 10, 64 << 10] {
+        let dir = tempfile::tempdir().expect("made");
+        let paths: Vec<_> = (0..count)
+            .map(|n| dir.path().join(format!("{n}")))
+            .collect();
+        let environment = logforce::environment(&EnvironmentOptions::new()).expect("it starts");
+        let options = options(&environment).first_segment_size(first);
+        let open = || {
+            let began = Instant::now();
+            let logs = logforce::open_many(&paths, OpenMode::OpenOrCreate, &options);
+            let logs: Vec<Log> = logs.into_iter().map(|log| log.expect("it opens")).collect();
+            (logs, began.elapsed())
+        };
+        let (logs, created) = open();
+        for (n, log) in logs.iter().enumerate() {
+            log.commit(record(n as u64, 100)).expect("durable");
+        }
+        let each = on_disk(dir.path()) / count as u64;
+        let began = Instant::now();
+        assert_eq!(environment.close_all().len(), 0);
+        let at_once = began.elapsed();
+        drop(logs);
+        let (logs, opened) = open();
+        let began = Instant::now();
+        for log in logs {
+            log.close().expect("it closes");
+        }
+        println!(
+            "{count} logs of {} KiB segments at first: {} KiB each; made in {created:.1?}, opened in \
+             {opened:.1?}, closed at once in {at_once:.1?}, one by one in {:.1?}",
+            first >> 10,
+            each >> 10,
+            began.elapsed(),
+        );
+    }
+}

@@ -3,10 +3,10 @@
 use super::Result;
 use crate::common::examples::too_weak;
 use crate::common::*;
-use logforce::{EnvironmentOptions, OpenMode, Options};
+use logforce::{Environment, EnvironmentOptions, OpenMode, Options};
 use std::path::Path;
 
-fn open_shards(dir: &Path) -> Result<Vec<logforce::Log>> {
+fn open_shards(dir: &Path) -> Result<(Environment, Vec<logforce::Log>)> {
     let environment = logforce::environment(&EnvironmentOptions::new())?;
     let options = Options::new().environment(&environment);
     let shards: Vec<_> = (0..8).map(|n| dir.join(n.to_string())).collect();
@@ -17,7 +17,16 @@ fn open_shards(dir: &Path) -> Result<Vec<logforce::Log>> {
     let order = b"one coffee, 2.50";
     logs[3].commit(order)?;
     println!("{:?}", environment.stats());
-    Ok(logs)
+    Ok((environment, logs))
+}
+
+fn close_shards(environment: &Environment) -> usize {
+    let mut failed = 0;
+    for (path, error) in environment.close_all() {
+        eprintln!("{}: {error}", path.display());
+        failed += 1;
+    }
+    failed
 }
 
 #[test]
@@ -28,9 +37,11 @@ fn shards_share_an_environment() {
     }
     unlimited_descriptors();
     for opened in 1..3 {
-        let logs = open_shards(dir.path()).unwrap();
+        let (environment, logs) = open_shards(dir.path()).unwrap();
         let count = |log: &logforce::Log| log.read_from(log.front_lsn()).unwrap().count();
         let counts: Vec<_> = logs.iter().map(count).collect();
         assert_eq!(counts, [0, 0, 0, opened, 0, 0, 0, 0]);
+        assert_eq!(close_shards(&environment), 0);
+        assert!(logs[3].commit(b"late").is_err());
     }
 }
