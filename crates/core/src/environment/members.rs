@@ -15,45 +15,53 @@ pub(crate) trait Member: Send + Sync {
     fn close(&self) -> Result<()>;
 }
 
-/// The logs of an environment, by a number for each.
+/// The logs of an environment.
 #[derive(Default)]
 pub(crate) struct Members {
-    logs: Mutex<(u64, BTreeMap<u64, Option<Weak<dyn Member>>>)>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Number of the next log.
+    next: u64,
+    /// By number; `None` while a log is being opened.
+    logs: BTreeMap<u64, Option<Weak<dyn Member>>>,
 }
 
 impl Members {
-    fn logs(&self) -> MutexGuard<'_, (u64, BTreeMap<u64, Option<Weak<dyn Member>>>)> {
-        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.logs().1.len()
+        self.known().logs.len()
     }
 
     /// Adds a log that is being opened. Returns its number.
     pub(crate) fn add(&self) -> u64 {
-        let mut logs = self.logs();
-        let number = logs.0;
-        logs.0 += 1;
-        logs.1.insert(number, None);
+        let mut known = self.known();
+        let number = known.next;
+        known.next += 1;
+        known.logs.insert(number, None);
         number
     }
 
     /// The log of this number is open.
     pub(crate) fn opened(&self, number: u64, log: Weak<dyn Member>) {
-        if let Some(entry) = self.logs().1.get_mut(&number) {
+        if let Some(entry) = self.known().logs.get_mut(&number) {
             *entry = Some(log);
         }
     }
 
     pub(crate) fn remove(&self, number: u64) {
-        self.logs().1.remove(&number);
+        self.known().logs.remove(&number);
     }
 
     /// Those that are open, in the order in which they were opened.
     pub(crate) fn open(&self) -> Vec<Arc<dyn Member>> {
-        let logs = self.logs();
-        let all = logs.1.values().flatten();
+        let known = self.known();
+        let all = known.logs.values().flatten();
         all.filter_map(Weak::upgrade).collect()
     }
 }
