@@ -1,8 +1,10 @@
 //! The known bugs that `--cfg planted` compiles in, and the suite that has to catch each.
 
 mod pages;
+mod tools;
 
 pub use pages::{PAGES, PAGES_BY_TEST};
+pub use tools::{FUZZING, ORDERINGS, SYSTEM_CALLS};
 
 /// A known bug: a place in the shipped code that says `planted!("name")`.
 #[derive(Debug, Clone, Copy)]
@@ -483,26 +485,6 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
     ),
 ];
 
-/// Caught by exploring what weak memory allows, with loom: `order-…`, by the tests of core itself.
-pub const ORDERINGS: &[KnownBug] = &[
-    bug(
-        "order-register",
-        "a task's second look may come before its waker is visible to others",
-    ),
-    bug(
-        "order-wake",
-        "the look for wakers may come before what they are woken for is visible to others",
-    ),
-    bug(
-        "order-unlock",
-        "what was done under a lock may be seen after it is given back",
-    ),
-    bug(
-        "order-poison",
-        "the log has failed, and the cause is not there yet",
-    ),
-];
-
 /// Caught by the exhaustive suite: every bit, length, subset of names, pair of crashes.
 pub const EXHAUSTIVE: &[KnownBug] = &[
     bug(
@@ -602,46 +584,6 @@ pub const EXHAUSTIVE: &[KnownBug] = &[
     bug(
         "recovered-drop-believed",
         "pages that were dropped come back: a failed sync left that in the cache only",
-    ),
-];
-
-/// Caught by fuzzing: `cargo xtask fuzz --planted` shows it.
-pub const FUZZING: &[KnownBug] = &[
-    bug(
-        "length-before-checksum",
-        "a length is believed before the checksum over it: memory without bound",
-    ),
-    bug(
-        "frame-beyond-payload",
-        "a frame's length is not held against its payload's end: a panic",
-    ),
-    bug(
-        "control-checksum-ignored",
-        "a damaged slot of the control file is believed",
-    ),
-    bug(
-        "payload-checksum-ignored",
-        "damaged records are shown (invariant 2)",
-    ),
-    bug(
-        "stamps-not-searched",
-        "acknowledged data is silently cut (invariant 3)",
-    ),
-    bug(
-        "void-list-endless",
-        "a void batch may name itself as the one before it: recovery never ends",
-    ),
-];
-
-/// Caught by system calls that fail (`crates/powercut`, process faults `inject`).
-pub const SYSTEM_CALLS: &[KnownBug] = &[
-    bug(
-        "error-is-not-found",
-        "6: an error while facts are gathered raises the guarantee",
-    ),
-    bug(
-        "signal-is-an-error",
-        "5: a call that a signal interrupts counts as failed",
     ),
 ];
 
