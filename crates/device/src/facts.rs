@@ -1,37 +1,7 @@
 use crate::{
-    Assessment, Barrier, BlockDevice, CutResult, DirectAlignment, FileState, ForceBy, Guarantee,
-    Layer, Method, Plan, Platform, Source, Verdict, WriteCache,
+    Assessment, Barrier, BlockDevice, CutResult, DirectAlignment, FileState, FilesystemKind,
+    ForceBy, Guarantee, Layer, Method, Plan, Platform, Source, Verdict, WriteCache,
 };
-
-/// What a filesystem does with a write, as far as durability goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FilesystemKind {
-    /// Overwrites written blocks in place (ext4, xfs, NTFS).
-    InPlace,
-    /// Never overwrites in place, or writes data twice: copy-on-write (btrfs, zfs), ext4 with
-    /// `data=journal`, compressed or encrypted files.
-    Relocating,
-    /// Memory only (tmpfs, ramfs): nothing survives a restart.
-    Volatile,
-    /// On another machine (NFS, SMB): durability is the server's word.
-    Remote,
-    /// Nothing known.
-    Other,
-}
-
-impl FilesystemKind {
-    /// The name used in reports, such as `in-place`.
-    pub fn name(self) -> &'static str {
-        match self {
-            FilesystemKind::InPlace => "in-place",
-            FilesystemKind::Relocating => "relocating",
-            FilesystemKind::Volatile => "volatile",
-            FilesystemKind::Remote => "remote",
-            FilesystemKind::Other => "other",
-        }
-    }
-}
 
 /// What the system says of the filesystem and the device below a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]

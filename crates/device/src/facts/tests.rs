@@ -192,6 +192,36 @@ fn the_default_of_windows_is_a_flush_whatever_the_device_says_of_write_through()
     }
 }
 
+/// Windows and macOS promise that a flush is on the medium; Linux promises what the device makes of it.
+/// What the device denies is not promised.
+#[test]
+fn a_flush_that_the_system_promises_needs_no_word_of_the_device() {
+    for (platform, source, verdict) in [
+        (Platform::Windows, Source::System, Verdict::Declared),
+        (Platform::Macos, Source::System, Verdict::Declared),
+        (Platform::Windows, Source::Nobody, Verdict::Unknown),
+        (Platform::Linux, Source::Nobody, Verdict::Unknown),
+    ] {
+        let mut facts = facts(platform, WriteCache::Unknown, None);
+        facts.device.as_mut().unwrap().cache_source = source;
+        let method = facts.default_method();
+        let method = if platform == Platform::Linux {
+            Method::Fsync
+        } else {
+            method
+        };
+        let a = facts.assess(method, FileState::Zeroed).unwrap();
+        assert_eq!((a.verdict, a.source), (verdict, source), "{a:?}");
+        let is_met = a.meets(Guarantee::PowerLoss, Verdict::Declared);
+        assert_eq!(is_met, verdict == Verdict::Declared);
+        if source == Source::System {
+            facts.device = None;
+            let a = facts.assess(method, FileState::Zeroed).unwrap();
+            assert_eq!(a.verdict, Verdict::Declared, "{a:?}");
+        }
+    }
+}
+
 #[test]
 fn on_macos_only_a_full_fsync_reaches_the_medium() {
     let mac = facts(Platform::Macos, WriteCache::Back, None);
