@@ -245,7 +245,8 @@ fn what_a_lost_sector_of_the_map_told_of_stays_damaged_beside_a_new_page() {
 /// pages since, none of them is what it was, and none is empty.
 #[test]
 fn a_lost_write_of_the_map_is_damage() {
-    let changes: [(&str, fn(&PageFile)); 5] = [
+    type Change = fn(&PageFile);
+    let changes: [(&str, Change); 5] = [
         ("first written", |_| ()),
         ("written", |file| {
             commit(file, |txn| txn.write(4, &page(44)));

@@ -146,9 +146,15 @@ fn dropped_pages_stay_dropped_where_a_write_met_a_full_disk() {
             (0..10).for_each(|n| txn.write(n, &page(n + 1)).unwrap());
             txn.commit().unwrap();
             file.checkpoint().unwrap();
-            let mut txn = file.begin().unwrap();
-            txn.set_page_count(2).unwrap();
-            txn.commit().unwrap();
+            let dropped = file.transact(|txn| match seed % 3 {
+                0 => txn.set_page_count(2),
+                1 => (2..10).try_for_each(|n| txn.discard(n)),
+                _ => {
+                    txn.set_page_count(2)?;
+                    txn.set_page_count(10)
+                }
+            });
+            dropped.unwrap();
             disk.fail_at(disk.ops() + op, Fault::NoSpace);
             match file.checkpoint() {
                 Err(e) if e.kind() == ErrorKind::NoSpace => refused += 1,

@@ -46,10 +46,6 @@ pub const PAGES: &[KnownBug] = &[
         "a damaged header of a page file is believed",
     ).found_by(106),
     bug(
-        "page-map-checksum-ignored",
-        "a damaged sector of the map is believed",
-    ).found_by(748),
-    bug(
         "page-header-before-pages",
         "the header is written before the pages that it reaches are durable",
     ).found_by(0),
@@ -128,7 +124,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "redo-looked-up-late",
         "a version is to be rebuilt from ranges alone",
-    ).found_by(301),
+    ).found_by(764),
     bug(
         "torn-page-not-repaired",
         "what recovery redid is not written before the log is truncated",
@@ -136,11 +132,11 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "lost-map-sector-believed",
         "pages whose sector of the map was lost, or a write of it, read as if they had never been written",
-    ).found_by(2),
+    ).found_by(76),
     bug(
         "dropped-page-kept",
         "what a dropped page held passes for what the map has lost",
-    ).found_by(4),
+    ).found_by(6),
     bug(
         "range-over-drop",
         "ranges are logged of a page that the same record drops first",
@@ -150,6 +146,10 @@ pub const PAGES: &[KnownBug] = &[
 /// Caught by a test of `crates/pages` (`tests/all/known_bugs.rs`): random runs hardly meet them, or do
 /// not inspect.
 pub const PAGES_BY_TEST: &[KnownBug] = &[
+    bug(
+        "page-map-checksum-ignored",
+        "a damaged sector of the map is believed",
+    ),
     bug(
         "map-change-forgotten",
         "what the map could not write for lack of space is never written",
