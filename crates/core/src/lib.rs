@@ -66,5 +66,7 @@ pub use recovery::lock_wait::wait_for_lock;
 pub use storage::given_up::GivenUp;
 #[doc(hidden)]
 pub use sync::offload::offload;
+#[doc(hidden)]
+pub use sync::waking::{is_waking, refuse_in_waker, wake};
 pub use truncation::pin::Pin;
 pub use types::{Acknowledged, CheckpointDue, Record, RecordRange, RecordRef, RecoveryReport};

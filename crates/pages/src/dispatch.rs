@@ -8,8 +8,8 @@ use crate::header::HeaderSlots;
 use crate::logged::{LoggedCommit, LoggedFile, LoggedStore, LoggedView};
 use crate::options::{CommitMode, Options};
 use crate::types::{Acknowledged, Stats};
-use logforce_core::{Granted, OpenMode, Policy, wait_for_lock};
-use logforce_device::System;
+use logforce_core::{Granted, OpenMode, Policy, refuse_in_waker, wait_for_lock};
+use logforce_device::{Runtime, System};
 use logforce_format::{PageFileHeader, PageFileKind, planted};
 use std::path::Path;
 use std::sync::Arc;
@@ -121,6 +121,7 @@ impl Store {
         changes: Changes,
         policy: Policy,
     ) -> Result<Acknowledged> {
+        refuse_in_waker()?;
         match (self, view) {
             (Store::Cow(store), View::Cow(view)) => store.commit_and_wait(view, &changes, policy),
             (Store::Logged(store), View::Logged(view)) => store.commit(view, changes, policy),
@@ -131,6 +132,7 @@ impl Store {
 
     /// As [`Store::commit`], without waiting: decides the order of the commit, or refuses it.
     pub(crate) fn submit(&self, view: &View, changes: Changes, policy: Policy) -> Result<Pending> {
+        refuse_in_waker()?;
         match (self, view) {
             (Store::Cow(store), View::Cow(view)) => {
                 let commit = store.commit(view, &changes, policy, false)?;
@@ -165,10 +167,19 @@ impl Store {
     }
 
     pub(crate) fn checkpoint(&self) -> Result<()> {
+        refuse_in_waker()?;
         match self {
             // Its every commit is one.
             Store::Cow(store) => store.force(),
             Store::Logged(store) => store.checkpoint(),
+        }
+    }
+
+    /// The threads and the clock.
+    pub(crate) fn runtime(&self) -> &dyn Runtime {
+        match self {
+            Store::Cow(store) => store.runtime(),
+            Store::Logged(store) => store.runtime(),
         }
     }
 
@@ -180,6 +191,7 @@ impl Store {
     }
 
     pub(crate) fn close(&self) -> Result<()> {
+        refuse_in_waker()?;
         match self {
             Store::Cow(store) => store.close(),
             Store::Logged(store) => store.close(),
@@ -240,6 +252,7 @@ impl View {
 impl Pending {
     /// Waits until the commit has what its policy promises.
     pub(crate) fn wait(self) -> Result<Acknowledged> {
+        refuse_in_waker()?;
         match self {
             Pending::Cow(commit) => commit.wait(),
             Pending::Logged(commit) => commit.wait(),

@@ -213,6 +213,12 @@ pub enum Error {
     /// The page file was closed.
     #[error("the page file is closed")]
     Closed,
+    /// A call that may wait was made by a task's waker, in a thread of the page file or of another
+    /// caller: it could wait for itself.
+    #[error(
+        "a waker must not make calls that wait: have it schedule the task, and make the call there"
+    )]
+    InWaker,
     /// This process is a fork of the one that opened the page file.
     #[error("the page file was opened before this process was forked: only the parent may use it")]
     Forked,
@@ -232,6 +238,9 @@ impl From<LogError> for Error {
             LogError::Poisoned { cause, .. } => displaced(cause),
             _ => None,
         };
+        if let LogError::InWaker = error {
+            return Error::InWaker;
+        }
         match poisoned {
             Some(cause) => Error::Poisoned(Arc::new(cause)),
             None => displaced(&error).unwrap_or(Error::Log(error)),
@@ -293,7 +302,8 @@ pub enum ErrorKind {
     Displaced,
     /// Another transaction wrote the same page and was first. Begin again, and retry.
     Conflict,
-    /// An argument is wrong: a page's size or number, an option. Fix the program.
+    /// An argument is wrong: a page's size or number, an option; or a waker makes a call that waits. Fix
+    /// the program.
     InvalidInput,
     /// Closed, or opened before a fork.
     Closed,
@@ -336,7 +346,8 @@ impl Error {
             | Error::PageTwice { .. }
             | Error::OutOfRange { .. }
             | Error::TooLarge { .. }
-            | Error::Option { .. } => ErrorKind::InvalidInput,
+            | Error::Option { .. }
+            | Error::InWaker => ErrorKind::InvalidInput,
             Error::Closed | Error::Forked => ErrorKind::Closed,
         }
     }

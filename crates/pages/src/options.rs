@@ -198,8 +198,9 @@ impl Options {
     }
 
     /// Options of the log of a logged file, such as its method. The guarantee and the verdict that it
-    /// must have are those of the page file. `calibrate`, `calibration_cache`, `wait_for_lock` and the modes of files and
-    /// directory hold for the page file itself, of either kind, as well.
+    /// must have are those of the page file. `calibrate`, `calibration_cache`, `wait_for_lock` and the
+    /// modes of files and directory hold for the page file itself, of either kind, as well.
+    /// `on_checkpoint_due` is refused: a page file truncates its log itself.
     pub fn log(mut self, options: logforce_core::Options) -> Self {
         self.log = options;
         self
@@ -264,6 +265,14 @@ impl Options {
             return bad(
                 "page_size",
                 format!("{size} is not a power of two from {MIN_PAGE_SIZE} to {MAX_PAGE_SIZE}"),
+            );
+        }
+        // It would get the log, and what it truncated there would be missing at the next opening. And a
+        // checkpoint in it would wait for the commit that waits for it.
+        if self.log.has_checkpoint_callback() {
+            return bad(
+                "log",
+                "a page file truncates its log itself: do not set on_checkpoint_due".to_owned(),
             );
         }
         if !(1..=64).contains(&self.writers) {

@@ -6,7 +6,7 @@ use crate::options::{CommitMode, Options};
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
 use crate::types::Stats;
-use logforce_core::{Granted, OpenMode};
+use logforce_core::{Granted, OpenMode, is_waking};
 use logforce_device::System;
 use logforce_format::PageFileKind;
 use std::path::Path;
@@ -155,7 +155,15 @@ impl PageFile {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let _ = self.store.close();
+        if !is_waking() {
+            let _ = self.store.close();
+            return;
+        }
+        // A woken task has dropped the last clone: this thread may be one that the close waits for. If no
+        // thread can be started, the file stays open until the process ends.
+        let store = self.store.clone();
+        let close = Box::new(move || drop(store.close()));
+        let _ = self.store.runtime().spawn("logforce-close", close);
     }
 }
 

@@ -581,6 +581,7 @@ pub const EXHAUSTIVE: &[KnownBug] = &[
         "backup-of-what-was-truncated",
         "a truncation while a backup is made passes for damage",
     ),
+    bug("close-waits-for-its-caller", "a close waits for itself"),
     bug(
         "recovered-drop-believed",
         "pages that were dropped come back: a failed sync left that in the cache only",

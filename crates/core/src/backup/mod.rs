@@ -36,6 +36,9 @@ pub struct BackupReport {
 /// Called with the bytes that are done and all that are to be: each is copied, then read back.
 pub type BackupProgress<'a> = dyn FnMut(u64, u64) + 'a;
 
+/// The same, which can end the copy.
+type Progress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
+
 /// What is asked of the directory of a backup.
 pub(crate) struct Wanted {
     /// What a sync must guarantee there.
@@ -51,7 +54,7 @@ pub(crate) fn make(
     source: &Source,
     to: &Path,
     wanted: Wanted,
-    progress: &mut BackupProgress<'_>,
+    progress: &mut Progress<'_>,
     still_there: impl FnOnce() -> Result<()>,
 ) -> Result<BackupReport> {
     check_path(to)?;
@@ -86,7 +89,10 @@ pub fn backup(
             &source,
             to,
             Wanted { require, modes },
-            progress,
+            &mut |done, all| {
+                progress(done, all);
+                Ok(())
+            },
             || source.check_unchanged(),
         );
         match made {

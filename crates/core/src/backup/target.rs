@@ -4,7 +4,7 @@
 //! durable: a directory with it and without a control file is a backup that a crash has cut short.
 
 use crate::backup::source::Source;
-use crate::backup::{BackupProgress, BackupReport, Wanted};
+use crate::backup::{BackupReport, Progress, Wanted};
 use crate::error::{Bytes, Damage, Error, Result};
 use crate::names;
 use crate::options::Modes;
@@ -91,7 +91,7 @@ pub(super) fn make(
     source: &Source,
     to: &Path,
     wanted: Wanted,
-    progress: &mut BackupProgress<'_>,
+    progress: &mut Progress<'_>,
     still_there: impl FnOnce() -> Result<()>,
 ) -> Result<BackupReport> {
     let mut target = Target::open(system, to, wanted.modes)?;
@@ -237,7 +237,7 @@ impl<'a> Target<'a> {
     }
 
     /// Copies what lies in files, and forces it.
-    fn copy(&mut self, source: &Source, progress: &mut BackupProgress<'_>) -> Result<()> {
+    fn copy(&mut self, source: &Source, progress: &mut Progress<'_>) -> Result<()> {
         let facts = self.dir.facts_for_writing();
         let facts = facts.map_err(Error::io("check the filesystem of", self.dir.path()))?;
         let (mut done, all) = (0, 2 * source.bytes());
@@ -259,7 +259,7 @@ impl<'a> Target<'a> {
                 write(&*file, at, buf).map_err(Error::io("write", &path))?;
                 at += n;
                 done += n;
-                progress(done, all);
+                progress(done, all)?;
             }
             // As in a segment that the log prepares: commits to it then change no metadata.
             while at < segment.header.len && zeroes_help(facts.kind) {
@@ -298,10 +298,11 @@ impl<'a> Target<'a> {
     }
 
     /// Reads the copy: rot in the log is found now, and not when the backup is needed.
-    fn verify(&self, source: &Source, progress: &mut BackupProgress<'_>) -> Result<()> {
+    fn verify(&self, source: &Source, progress: &mut Progress<'_>) -> Result<()> {
         let copy = Inspector::of_copy(self.dir.clone(), source.control.clone())?;
         let (first, half) = (source.control.first_segment, source.bytes());
         let mut told = first;
+        let mut told_so = Ok(());
         let mut found: Option<Damage> = None;
         copy.walk(&mut |visit| {
             match visit {
@@ -310,13 +311,14 @@ impl<'a> Target<'a> {
                 }
                 Visit::Batch(batch) if batch.end.since(told) >= CHUNK as u64 => {
                     told = batch.end;
-                    progress(half + told.since(first).min(half), 2 * half);
+                    told_so = progress(half + told.since(first).min(half), 2 * half);
                 }
                 _ => {}
             }
-            found.is_none()
+            found.is_none() && told_so.is_ok()
         })?;
-        progress(2 * half, 2 * half);
+        told_so?;
+        progress(2 * half, 2 * half)?;
         match found {
             None => Ok(()),
             // The same bytes are there.

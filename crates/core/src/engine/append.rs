@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::policy::{Policy, WaitLevel};
 use crate::state::{State, frames_len};
 use crate::sync::wake::{WaitFor, Wake};
+use crate::sync::waking::refuse_in_waker;
 use crate::types::{Acknowledged, RecordRange, RecordSlices};
 use logforce_device::Granted;
 use logforce_device::sync::MutexGuard;
@@ -20,6 +21,7 @@ impl Engine {
         records: RecordSlices<'_>,
         mut each: impl FnMut(Lsn, Lsn),
     ) -> Result<(MutexGuard<'_, State>, Wakeups)> {
+        refuse_in_waker()?;
         let mut asked = None;
         let mut waited = false;
         loop {
@@ -253,6 +255,7 @@ impl Engine {
 
     pub(crate) fn force(&self, end: Lsn) -> Result<Granted> {
         if self.durable() < end {
+            refuse_in_waker()?;
             self.check()?;
             let now = self.runtime().now();
             let mut state = self.state();

@@ -21,6 +21,7 @@ use crate::storage::durability::{Why, barrier};
 use crate::storage::segment::Segment;
 use crate::sync::event::Event;
 use crate::sync::wake::{WaitFor, Wake};
+use crate::sync::waking::refuse_in_waker;
 use crate::trace;
 use logforce_device::sync::MutexGuard;
 use logforce_device::{AlignedBuf, File, Guarantee, Ticket, Write};
@@ -89,6 +90,7 @@ impl Engine {
 
     /// As [`Engine::wait_until`], with the wait in the statistics.
     pub(crate) fn wait_until_timed(&self, end: Lsn, level: WaitLevel) -> Result<()> {
+        refuse_in_waker()?;
         let began = self.runtime().now();
         self.wait_until(end, level)?;
         self.metrics

@@ -1,32 +1,52 @@
 //! What a close waits for, and the last force.
 
 use crate::engine::Engine;
+use crate::engine::own_threads::Within;
 use crate::error::{Error, Result};
 use crate::policy::WaitLevel;
 use crate::sync::wake::{WaitFor, Wake};
+use crate::sync::waking::refuse_in_waker;
 
-/// A truncation or a change of the metadata in progress.
-pub(crate) struct FileChange<'a>(&'a Engine);
+/// A truncation, a change of the metadata or a backup in progress.
+pub(crate) struct FileChange<'a> {
+    engine: &'a Engine,
+    _within: Within,
+}
 
 impl Drop for FileChange<'_> {
     fn drop(&mut self) {
-        self.0.state().lifecycle.file_changes -= 1;
-        let progress = &self.0.events.progress;
-        progress.notify(self.0.runtime(), Wake::TruncationDone);
+        self.engine.state().lifecycle.file_changes -= 1;
+        let progress = &self.engine.events.progress;
+        progress.notify(self.engine.runtime(), Wake::TruncationDone);
+    }
+}
+
+impl FileChange<'_> {
+    /// Fails if what it called has closed the log: the files are the next opening's.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        match self.engine.state().lifecycle.closed {
+            Some(_) => Err(Error::Closed),
+            None => Ok(()),
+        }
     }
 }
 
 impl Engine {
-    /// Registers a truncation or a change of the metadata. A close waits for it, and none begins
-    /// after a close: the files belong to the next opening then.
+    /// Registers a truncation, a change of the metadata or a backup. A close waits for it, unless that
+    /// calls the close, and none begins after a close: the files belong to the next opening then.
     pub(crate) fn begin_file_change(&self) -> Result<FileChange<'_>> {
+        refuse_in_waker()?;
         self.check()?;
         let mut state = self.state();
         if state.lifecycle.closing {
             return Err(Error::Closed);
         }
         state.lifecycle.file_changes += 1;
-        Ok(FileChange(self))
+        drop(state);
+        Ok(FileChange {
+            engine: self,
+            _within: self.enter(),
+        })
     }
 
     /// Forces everything, writes the last stamp, and marks the control file as clean.

@@ -8,7 +8,7 @@ use crate::state::State;
 use crate::sync::pool::is_pool_thread;
 use logforce_device::sync::thread_local;
 use logforce_format::Lsn;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 thread_local! {
     /// The log whose writer thread this is.
@@ -17,6 +17,22 @@ thread_local! {
     static THREAD_OF: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
     /// The log whose callback runs in this thread.
     static CALLBACK_OF: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
+    /// The logs that a call in this thread closes, or changes files of. One that calls back may be called
+    /// again within.
+    static WITHIN: RefCell<Vec<*const Engine>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A call for which a close waits, or a close, in the thread that makes it.
+pub(crate) struct Within(*const Engine);
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        WITHIN.with_borrow_mut(|within| {
+            if let Some(at) = within.iter().rposition(|log| *log == self.0) {
+                within.remove(at);
+            }
+        });
+    }
 }
 
 /// Marks the calling thread until it is dropped. A thread of a pool works for one log after another,
@@ -68,6 +84,19 @@ impl Engine {
     /// Whether the calling thread is the writer thread, that is, in one of its callbacks.
     pub(crate) fn is_writer_thread(&self) -> bool {
         WRITER_OF.with(|log| std::ptr::eq(log.get(), self))
+    }
+
+    /// Marks the calling thread as one that closes the log, or changes files of it.
+    pub(crate) fn enter(&self) -> Within {
+        WITHIN.with_borrow_mut(|within| within.push(self));
+        Within(self)
+    }
+
+    /// How many such calls of this log the calling thread is in. Called again by one of them, it must
+    /// not wait for them.
+    pub(crate) fn calls_within(&self) -> u32 {
+        let is_this = |log: &&*const Engine| std::ptr::eq(**log, self);
+        WITHIN.with_borrow(|within| within.iter().filter(is_this).count() as u32)
     }
 
     /// Frees buffer space if the caller is the writer thread itself, which would otherwise wait for

@@ -232,6 +232,12 @@ pub enum Error {
     /// The log was closed.
     #[error("the log is closed")]
     Closed,
+    /// A call that may wait was made by a task's waker, in a thread of the log or of another caller: it
+    /// could wait for itself.
+    #[error(
+        "a waker must not make calls that wait: have it schedule the task, and make the call there"
+    )]
+    InWaker,
     /// This process is a fork of the one that opened the log.
     #[error("the log was opened before this process was forked: only the parent may use it")]
     Forked,
@@ -290,7 +296,8 @@ pub enum ErrorKind {
     /// a read that finds no file because the directory was moved. Put the files back before opening the log.
     Displaced,
     /// An argument is wrong: an option, a path, a record that is too large, a position at which no record
-    /// begins or ends, a backup's directory that is not empty. Fix the program.
+    /// begins or ends, a backup's directory that is not empty; or a waker makes a call that waits. Fix the
+    /// program.
     InvalidInput,
     /// The position lies below the front: its record was dropped. A reader starts from a checkpoint.
     Truncated,
@@ -332,7 +339,8 @@ impl Error {
             | Error::NotABoundary { .. }
             | Error::Option { .. }
             | Error::BackupTarget { .. }
-            | Error::Path { .. } => ErrorKind::InvalidInput,
+            | Error::Path { .. }
+            | Error::InWaker => ErrorKind::InvalidInput,
             Error::Truncated { .. } => ErrorKind::Truncated,
             Error::Voided { .. } => ErrorKind::Voided,
             Error::BeyondEnd { .. } => ErrorKind::BeyondEnd,

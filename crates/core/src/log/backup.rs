@@ -38,7 +38,8 @@ impl Log {
     }
 
     /// As [`Log::backup_to`], and calls `progress` with the bytes that are done and all that are to be,
-    /// about every MiB: each byte counts twice, since it is copied and then read back.
+    /// about every MiB: each byte counts twice, since it is copied and then read back. If `progress`
+    /// closes the log, the backup ends with [`Error::Closed`].
     pub fn backup_with(
         &self,
         to: impl AsRef<Path>,
@@ -46,7 +47,7 @@ impl Log {
     ) -> Result<BackupReport> {
         let engine = self.engine();
         // A close waits for this: after it, the files belong to the next opening.
-        let _in_progress = engine.begin_file_change()?;
+        let in_progress = engine.begin_file_change()?;
         let pin = self.pin_front()?;
         let tail = engine.state().tail();
         engine.wait_until(tail, WaitLevel::Force)?;
@@ -74,7 +75,10 @@ impl Log {
             &source,
             to.as_ref(),
             wanted,
-            progress,
+            &mut |done, all| {
+                progress(done, all);
+                in_progress.check_open()
+            },
             || match pin.is_broken() {
                 false => Ok(()),
                 true => Err(Error::Truncated {

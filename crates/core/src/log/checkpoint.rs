@@ -59,6 +59,12 @@ impl Options {
         self.on_checkpoint_due = Some(CheckpointCallback(Arc::new(call)));
         self
     }
+
+    /// Returns whether it is set.
+    #[doc(hidden)]
+    pub fn has_checkpoint_callback(&self) -> bool {
+        self.on_checkpoint_due.is_some()
+    }
 }
 
 impl Log {

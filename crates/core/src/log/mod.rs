@@ -179,8 +179,9 @@ impl Log {
     /// dropped. That is no error: [`Log::front_lsn`] says how far the front has moved. This breaks
     /// pins that lie more than [`Options::max_pinned_bytes`] bytes below `front`.
     pub fn truncate_front(&self, front: Lsn) -> Result<()> {
-        let _in_progress = self.engine().begin_file_change()?;
+        let in_progress = self.engine().begin_file_change()?;
         truncate_front(&self.handle.engine, front)?;
+        drop(in_progress);
         trace::truncated("front", front);
         Ok(())
     }
@@ -190,8 +191,9 @@ impl Log {
     /// smallest of what several readers have reported. Returns that boundary; a `lsn` below the
     /// front changes nothing.
     pub fn truncate_front_at_most(&self, lsn: Lsn) -> Result<Lsn> {
-        let _in_progress = self.engine().begin_file_change()?;
+        let in_progress = self.engine().begin_file_change()?;
         let front = truncate_front_at_most(&self.handle.engine, lsn)?;
+        drop(in_progress);
         trace::truncated("front", front);
         Ok(front)
     }
@@ -200,8 +202,9 @@ impl Log {
     /// are not used again: reading there fails with [`Error::Voided`](crate::Error::Voided). It may void records that
     /// other threads append while it runs.
     pub fn truncate_back(&self, from: Lsn) -> Result<()> {
-        let _in_progress = self.engine().begin_file_change()?;
+        let in_progress = self.engine().begin_file_change()?;
         truncate_back(&self.handle.engine, from)?;
+        drop(in_progress);
         trace::truncated("back", from);
         Ok(())
     }

@@ -4,6 +4,7 @@ use crate::read::reader::Reader;
 use crate::read::view::View;
 use crate::sync::wake::WaitFor;
 use crate::sync::wakers::WakerId;
+use crate::sync::waking::refuse_in_waker;
 use crate::types::Record;
 use futures_core::Stream;
 use logforce_format::{Lsn, planted};
@@ -91,6 +92,9 @@ impl Follower {
             if let Some(answer) = self.answer() {
                 return answer;
             }
+            if let Err(e) = refuse_in_waker() {
+                return Some(Err(e));
+            }
             let view = &self.view;
             view.advanced
                 .wait(&*view.runtime, seen, None, WaitFor::NextRecord);
@@ -111,6 +115,7 @@ impl Follower {
             if left.is_zero() {
                 return Ok(None);
             }
+            refuse_in_waker()?;
             let view = &self.view;
             view.advanced
                 .wait(&*view.runtime, seen, Some(left), WaitFor::NextRecord);

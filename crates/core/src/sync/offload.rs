@@ -71,14 +71,19 @@ pub async fn offload<T: Send + 'static>(
             .map_err(Error::io("start a thread for", path))?,
     );
     poll_fn(move |context| {
+        // Cloned and dropped without the mutex: either may run the executor's code.
+        let mut waker = Some(context.waker().clone());
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        match slot.result.take() {
+        let polled = match slot.result.take() {
             Some(result) => Poll::Ready(result),
             None => {
-                slot.waker = Some(context.waker().clone());
+                std::mem::swap(&mut slot.waker, &mut waker);
                 Poll::Pending
             }
-        }
+        };
+        drop(slot);
+        drop(waker);
+        polled
     })
     .await
 }

@@ -1,8 +1,8 @@
 use crate::sync::wake::Wake;
+use crate::sync::waking::wake;
 use logforce_device::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence};
 use logforce_format::{Lsn, planted};
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::*;
 use std::task::Waker;
@@ -37,15 +37,20 @@ impl Wakers {
             at,
             number: self.next.fetch_add(1, Relaxed),
         });
+        // Cloned and dropped without the mutex: either may run the executor's code.
+        let waker = waker.clone();
         let mut waiting = self.waiting();
-        if planted!("first-waker-kept") {
-            let kept = waiting.entry((id.at, id.number));
-            kept.or_insert_with(|| waker.clone());
+        let before = waiting.insert((id.at, id.number), waker);
+        let before = if planted!("first-waker-kept")
+            && let Some(first) = before
+        {
+            waiting.insert((id.at, id.number), first)
         } else {
-            waiting.insert((id.at, id.number), waker.clone());
-        }
+            before
+        };
         self.count.store(waiting.len(), SeqCst);
         drop(waiting);
+        drop(before);
         if !planted!("order-register") {
             fence(SeqCst);
         }
@@ -54,8 +59,11 @@ impl Wakers {
     /// Removes a registration.
     pub(crate) fn deregister(&self, id: WakerId) {
         let mut waiting = self.waiting();
-        waiting.remove(&(id.at, id.number));
+        let waker = waiting.remove(&(id.at, id.number));
         self.count.store(waiting.len(), SeqCst);
+        drop(waiting);
+        // Without the mutex: dropping it may run the executor's code.
+        drop(waker);
     }
 
     /// Wakes the tasks that wait for `reached` or less.
@@ -77,10 +85,7 @@ impl Wakers {
             self.count.store(waiting.len(), SeqCst);
             woken
         };
-        for waker in woken.into_values() {
-            // A panic of one executor must not keep the other tasks asleep.
-            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
-        }
+        woken.into_values().for_each(wake);
     }
 
     /// Wakes all tasks.

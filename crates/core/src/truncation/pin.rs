@@ -11,6 +11,7 @@ use crate::engine::pin_table::PinState;
 use crate::error::{Error, Result};
 use crate::read::boundary::{boundary, past_void};
 use crate::sync::wake::Wake;
+use crate::sync::waking::refuse_in_waker;
 use logforce_format::Lsn;
 use std::sync::Arc;
 
@@ -59,6 +60,8 @@ pub(crate) fn pin(engine: &Arc<Engine>, lsn: Lsn) -> Result<Pin> {
 /// Pins the front where it is; see `Log::pin_front`.
 pub(crate) fn pin_front(engine: &Arc<Engine>) -> Result<Pin> {
     engine.view.check_process()?;
+    // It waits for a move of the front.
+    refuse_in_waker()?;
     let (id, _) = engine.pins.add_at_front(|| engine.front());
     Ok(Pin {
         engine: engine.clone(),

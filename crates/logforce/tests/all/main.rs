@@ -43,6 +43,8 @@ mod page_files;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod positions;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod reentrant;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod retain;
 mod stores;
 #[cfg(any(target_os = "linux", target_os = "macos"))]

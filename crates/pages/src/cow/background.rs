@@ -22,8 +22,6 @@ impl CowStore {
     }
 
     fn work_in_background(&self) {
-        self.background_id
-            .get_or_init(|| std::thread::current().id());
         let mut location_checked = None;
         loop {
             let seen = self.work.observe();
@@ -65,9 +63,7 @@ impl CowStore {
             .unwrap_or_else(PoisonError::into_inner);
         let thread = background.take();
         drop(background);
-        // A task that it woke may have dropped the last handle of the page file there.
-        let is_here = self.background_id.get() == Some(&std::thread::current().id());
-        if let (Some(thread), false) = (thread, is_here) {
+        if let Some(thread) = thread {
             // Should it have panicked, the file has failed and says so.
             let _ = thread.join();
         }

@@ -2,10 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::event::Event;
+use logforce_core::wake;
 use logforce_device::Runtime;
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, PoisonError};
 use std::task::Waker;
@@ -49,21 +49,23 @@ impl CommitGroup {
     pub(crate) fn notify(&self, runtime: &dyn Runtime) {
         self.done.notify(runtime);
         let wakers = std::mem::take(&mut self.state().wakers);
-        for waker in wakers.into_values() {
-            // A panic of one executor must not keep the other tasks asleep.
-            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
-        }
+        wakers.into_values().for_each(wake);
     }
 
     /// The outcome, or `waker` is woken when there is one. `id` is the caller's registration.
     pub(crate) fn poll(&self, id: &mut Option<u64>, waker: &Waker) -> Option<Result<()>> {
+        // Cloned and dropped without the mutex: either may run the executor's code.
+        let mut waker = Some(waker.clone());
         let mut state = self.state();
         if state.outcome.is_none() {
             let id = *id.get_or_insert(state.next_waker);
             state.next_waker = state.next_waker.max(id + 1);
-            state.wakers.insert(id, waker.clone());
+            waker = waker.and_then(|waker| state.wakers.insert(id, waker));
         }
-        state.outcome.clone()
+        let outcome = state.outcome.clone();
+        drop(state);
+        drop(waker);
+        outcome
     }
 
     /// Ends a registration.

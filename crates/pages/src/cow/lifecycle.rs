@@ -16,7 +16,7 @@ use logforce_device::sync::Mutex;
 use logforce_device::{Barrier, File, FileState, ForceBy, Plan};
 use logforce_format::{CopyOnWriteRoot, PageFileHeader, PageFileId, PageFileKind, TableEntry};
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Bytes of committed pages that may at least wait to be written, however small the cache is.
 const LEAST_DIRTY: u64 = 1 << 20;
@@ -123,7 +123,6 @@ impl CowStore {
             work: Event::default(),
             turn_ended: Event::default(),
             background: Mutex::default(),
-            background_id: OnceLock::new(),
             state: Mutex::new(State::new(version, header, places, token)),
             data_dir,
         });

@@ -12,10 +12,9 @@ use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{JoinHandle, Runtime};
 use logforce_format::PageFileHeader;
 use std::path::Path;
+use std::sync::PoisonError;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{OnceLock, PoisonError};
-use std::thread::ThreadId;
 
 /// A copy-on-write file, open for reading and writing.
 pub(crate) struct CowStore {
@@ -34,8 +33,6 @@ pub(crate) struct CowStore {
     /// The leader's token was given back.
     pub(crate) turn_ended: Event,
     pub(crate) background: Mutex<Option<Box<dyn JoinHandle>>>,
-    /// That thread: it cannot wait for its own end.
-    pub(crate) background_id: OnceLock<ThreadId>,
     pub(crate) state: Mutex<State>,
 }
 

@@ -127,7 +127,7 @@ impl LoggedStore {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn runtime(&self) -> &dyn logforce_device::Runtime {
+    pub(crate) fn runtime(&self) -> &dyn logforce_device::Runtime {
         &*self.data_dir.runtime
     }
 

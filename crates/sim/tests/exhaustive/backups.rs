@@ -181,3 +181,40 @@ fn a_truncation_at_every_step() {
     println!("truncations during a backup: {steps}, begun again {again}");
     assert!(steps > 3 && again > 2, "{steps}, {again}");
 }
+
+/// The progress closes the log: the backup ends, nothing waits for itself, and the log is whole.
+#[test]
+fn a_close_at_every_step() {
+    let mut steps = 0;
+    for at in 0.. {
+        let disk = with_a_log();
+        let met = SimRuntime::run(1, |rt| {
+            let system = disk.system(rt);
+            let log = Log::open(&*system, LOG, OpenMode::OpenExisting, options());
+            let log = log.expect("nothing fails");
+            let mut calls = 0;
+            let made = log.backup_with(COPY, &mut |_, _| {
+                if calls == at {
+                    log.clone().close().expect("nothing fails");
+                    // It is closed, and the lock is free.
+                    let again = Log::open(&*system, LOG, OpenMode::OpenExisting, options());
+                    drop(again.expect("nothing fails"));
+                }
+                calls += 1;
+            });
+            let kind = made.map(drop).map_err(|e| e.kind());
+            let met = calls > at;
+            let expected = if met { Err(ErrorKind::Closed) } else { Ok(()) };
+            assert_eq!(kind, expected, "step {at}");
+            log.close()
+                .expect("it is closed, or nothing keeps it from that");
+            met
+        });
+        check(&disk, &format!("step {at}"));
+        if !met {
+            break;
+        }
+        steps += 1;
+    }
+    assert!(steps > 3, "{steps}");
+}

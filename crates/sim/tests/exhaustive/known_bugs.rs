@@ -6,7 +6,7 @@ use std::process::Command;
 const BACKUP_CRASHES: &str = "backups::a_crash_at_every_operation";
 
 /// The tests that are asked, by bug: the others would take their time over nothing.
-const SUSPECTS: [(&str, &str); 26] = [
+const SUSPECTS: [(&str, &str); 27] = [
     (
         "header-checksum-ignored",
         "bits::every_bit_of_a_crashed_log",
@@ -67,6 +67,10 @@ const SUSPECTS: [(&str, &str); 26] = [
     (
         "backup-of-what-was-truncated",
         "backups::a_truncation_at_every_step",
+    ),
+    (
+        "close-waits-for-its-caller",
+        "backups::a_close_at_every_step",
     ),
     (
         "recovered-drop-believed",

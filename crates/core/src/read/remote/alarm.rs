@@ -4,10 +4,10 @@
 
 use crate::sync::event::Event;
 use crate::sync::wake::{WaitFor, Wake};
+use crate::sync::waking::wake;
 use logforce_device::Runtime;
 use logforce_device::sync::Mutex;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -49,8 +49,7 @@ impl Shared {
                 return;
             }
             match due {
-                // A panic of one executor must not end the thread.
-                Some((waker, _)) => drop(catch_unwind(AssertUnwindSafe(|| waker.wake()))),
+                Some((waker, _)) => wake(waker),
                 None => self.changed.wait(runtime, seen, wait, WaitFor::Alarm),
             }
         }
@@ -70,8 +69,10 @@ impl Alarm {
     /// Wakes this task after `pause`, and no other that was named before.
     pub(super) fn wake_after(&self, pause: Duration, waker: &Waker) {
         let at = self.runtime.now().saturating_add(pause);
-        self.shared
-            .with_state(|state| state.next = Some((waker.clone(), at)));
+        let next = Some((waker.clone(), at));
+        let before = (self.shared).with_state(|state| std::mem::replace(&mut state.next, next));
+        // Without the mutex: dropping it may run the executor's code.
+        drop(before);
         self.shared.changed.notify(&*self.runtime, Wake::AlarmSet);
     }
 }

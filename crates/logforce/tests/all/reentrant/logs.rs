@@ -1,0 +1,514 @@
+//! The calls of a log, in the callbacks of a log.
+
+use super::{OnDrop, Once, assert_complete, memory, poll, public_functions, within_limit};
+use crate::common::*;
+use logforce::{Batch, EnvironmentOptions, ErrorKind, Log, Method, Options, Policy};
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+type Call = (&'static str, fn(&Log, &Path));
+
+/// Each public call of a log; what it answers is its own. The path is that of a directory for copies.
+const CALLS: &[Call] = &[
+    ("append", |log, _| drop(log.append(b"appended"))),
+    ("append_many", |log, _| {
+        // More than the buffer holds.
+        (0..8).for_each(|n| drop(log.append(&record(n, 20 << 10))));
+    }),
+    ("force", |log, _| drop(log.force(log.tail_lsn()))),
+    ("commit", |log, _| drop(log.commit(b"committed"))),
+    ("commit_with", |log, _| {
+        for policy in POLICIES {
+            let _ = log.commit_with(b"committed", policy);
+        }
+    }),
+    ("durable_lsn", |log, _| _ = log.durable_lsn()),
+    ("tail_lsn", |log, _| _ = log.tail_lsn()),
+    ("front_lsn", |log, _| _ = log.front_lsn()),
+    ("read_at", |log, _| drop(log.read_at(log.front_lsn()))),
+    ("read_from", |log, _| {
+        log.read_from(log.front_lsn())
+            .into_iter()
+            .for_each(|r| _ = r.count());
+    }),
+    ("read_back_from", |log, _| {
+        log.read_back_from(log.durable_lsn())
+            .into_iter()
+            .for_each(|r| _ = r.count());
+    }),
+    ("last", |log, _| drop(log.last())),
+    ("truncate_front", |log, _| {
+        drop(log.truncate_front(log.tail_lsn()))
+    }),
+    ("truncate_front_at_most", |log, _| {
+        let _ = log.truncate_front_at_most(log.durable_lsn());
+    }),
+    ("truncate_back", |log, _| {
+        drop(log.truncate_back(log.front_lsn()))
+    }),
+    ("pin", |log, _| {
+        let pin = log.pin(log.front_lsn());
+        let _ = log.truncate_front(log.durable_lsn());
+        let _ = pin.map(|pin| pin.advance(log.durable_lsn()));
+    }),
+    ("pin_front", |log, _| drop(log.pin_front())),
+    ("follow", |log, _| {
+        if log.commit(b"to follow").is_ok() {
+            // There is a record, or the log was closed meanwhile.
+            if let Ok(mut follower) = log.follow(log.front_lsn()) {
+                drop(follower.next_blocking());
+                poll(follower.next());
+            }
+        }
+    }),
+    ("stats", |log, _| drop(log.stats())),
+    ("guarantee", |log, _| _ = log.guarantee()),
+    ("verdict", |log, _| _ = log.verdict()),
+    ("evidence", |log, _| _ = log.evidence().len()),
+    ("method", |log, _| _ = log.method()),
+    ("id", |log, _| _ = log.id()),
+    ("path", |log, _| _ = log.path().exists()),
+    ("recovered", |log, _| _ = log.recovered().clean),
+    ("close", |log, _| drop(log.clone().close())),
+    ("submit", |log, _| {
+        drop(log.submit(b"submitted").map(|handle| handle.wait()))
+    }),
+    ("submit_with", |log, _| {
+        for policy in POLICIES {
+            let _ = log
+                .submit_with(b"submitted", policy)
+                .map(|handle| handle.wait());
+        }
+    }),
+    ("try_submit", |log, _| {
+        let mut batch = Batch::new();
+        batch.push(b"one").push(b"two");
+        let _ = log.try_submit(&mut batch).map(|handle| handle.wait());
+    }),
+    ("submit_then", |log, _| {
+        let _ = log.submit_then(b"submitted", Policy::Force, |_| {});
+    }),
+    ("submit_force", |log, _| {
+        let _ = log.submit_force(log.tail_lsn()).map(|handle| handle.wait());
+    }),
+    ("commit_async", |log, _| {
+        poll(log.commit_async(b"committed"))
+    }),
+    ("reserve", |log, _| {
+        let mut reserved = pin!(log.reserve(100));
+        let polled = reserved
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+        if let std::task::Poll::Ready(Ok(permit)) = polled {
+            let _ = permit.submit(b"permitted").map(|handle| handle.wait());
+        }
+    }),
+    ("meta", |log, _| drop(log.meta())),
+    ("set_meta", |log, _| drop(log.set_meta(b"metadata"))),
+    ("given_up", |log, _| drop(log.given_up())),
+    ("discard_given_up", |log, _| drop(log.discard_given_up())),
+    ("backup_to", |log, copies| {
+        drop(log.backup_to(copies.join("called")))
+    }),
+    ("backup_with", |log, copies| {
+        let _ = log.backup_with(copies.join("called"), &mut |_, _| {
+            let _ = log.clone().close();
+        });
+    }),
+    ("close_async", |log, _| poll(log.clone().close_async())),
+    ("truncate_front_async", |log, _| {
+        poll(log.truncate_front_async(log.durable_lsn()))
+    }),
+    ("truncate_front_at_most_async", |log, _| {
+        poll(log.truncate_front_at_most_async(log.durable_lsn()));
+    }),
+    ("truncate_back_async", |log, _| {
+        poll(log.truncate_back_async(log.front_lsn()))
+    }),
+    ("set_meta_async", |log, _| {
+        poll(log.set_meta_async(b"metadata"))
+    }),
+    ("backup_to_async", |log, copies| {
+        poll(log.backup_to_async(copies.join("called")))
+    }),
+    // Looking into it, and opening it once more.
+    ("open", |log, _| {
+        let again = logforce::open_existing(log.path(), options());
+        let kind = again.map(drop).map_err(|e| e.kind());
+        // A call that has closed it, or none.
+        assert!(kind == Err(ErrorKind::Locked) || kind.is_ok(), "{kind:?}");
+    }),
+    ("drop", |log, _| drop(log.clone())),
+];
+
+/// In the table, and no function of a log.
+const OTHERS: [&str; 3] = ["append_many", "open", "drop"];
+
+const POLICIES: [Policy; 3] = [
+    Policy::Force,
+    Policy::Write {
+        force_within: Duration::from_millis(3),
+    },
+    Policy::Interval {
+        within: Duration::from_millis(3),
+    },
+];
+
+/// A log, and the way to what comes of it.
+struct Subject {
+    log: Log,
+    dir: PathBuf,
+}
+
+/// Where calls are made.
+type Callback = (&'static str, fn(&Subject, Arc<Once>));
+
+const CALLBACKS: &[Callback] = &[
+    ("submit_then", |subject, once| {
+        let (done, ended) = std::sync::mpsc::channel();
+        let then = move |_| {
+            once.call();
+            let _ = done.send(());
+        };
+        subject
+            .log
+            .submit_then(b"then", Policy::Force, then)
+            .unwrap();
+        ended.recv().unwrap();
+    }),
+    ("drop of what submit_then was given", |subject, once| {
+        let (done, ended) = std::sync::mpsc::channel::<()>();
+        let dropped = (OnDrop(once), done);
+        let then = move |_| drop(dropped);
+        subject
+            .log
+            .submit_then(b"then", Policy::Force, then)
+            .unwrap();
+        let _ = ended.recv();
+    }),
+    ("progress of a backup", |subject, once| {
+        let _ = subject
+            .log
+            .backup_with(subject.dir.join("backup"), &mut |_, _| once.call());
+    }),
+    ("progress of a copy", |subject, once| {
+        let require = logforce::Guarantee::ProcessCrash;
+        let to = subject.dir.join("backup");
+        let _ = logforce::backup(subject.log.path(), to, require, &mut |_, _| once.call());
+    }),
+    ("visit of a walk", |subject, once| {
+        let inspector = logforce::inspect(subject.log.path()).unwrap();
+        let _ = inspector.walk(&mut |_| {
+            once.call();
+            true
+        });
+    }),
+    ("waker of a commit", |subject, once| {
+        let log = &subject.log;
+        let handle = log.submit_with(b"awaited", POLICIES[2]).unwrap();
+        // It is not durable before the interval is over, or another commit comes.
+        awaits(handle, &once, || drop(log.commit(b"another")));
+    }),
+    ("waker of a write", |subject, once| {
+        let log = &subject.log;
+        let handle = log.submit_with(b"awaited", POLICIES[1]).unwrap();
+        awaits(handle, &once, || drop(log.commit(b"another")));
+    }),
+    ("waker of a force", |subject, once| {
+        let log = &subject.log;
+        let handle = log
+            .append(b"awaited")
+            .and_then(|at| log.submit_force(at.end));
+        awaits(handle.unwrap(), &once, || drop(log.commit(b"another")));
+    }),
+    ("waker of a truncation's force", |subject, once| {
+        let log = &subject.log;
+        let handle = log.submit_with(b"awaited", POLICIES[2]).unwrap();
+        awaits(handle, &once, || drop(log.truncate_front(log.tail_lsn())));
+    }),
+    ("waker of a follower", |subject, once| {
+        let log = &subject.log;
+        let mut follower = log.follow(log.durable_lsn()).unwrap();
+        let next = follower.next();
+        awaits(next, &once, || drop(log.commit(b"followed")));
+    }),
+    ("waker of space", |subject, once| {
+        let log = &subject.log;
+        let permit = loop {
+            let mut all = pin!(log.reserve(40 << 10));
+            let polled = all.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            if let std::task::Poll::Ready(permit) = polled {
+                break permit.unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        awaits(log.reserve(40 << 10), &once, || drop(permit));
+    }),
+    ("waker of an end", |subject, once| {
+        let log = &subject.log;
+        let mut follower = log.follow(log.durable_lsn()).unwrap();
+        awaits(follower.next(), &once, || drop(log.clone().close()));
+    }),
+    ("drop of a waker that is replaced", |subject, once| {
+        let mut handle = pin!(subject.log.submit_with(b"awaited", POLICIES[2]).unwrap());
+        let waker = Waker::from(Arc::new(OnDrop(once)));
+        let _ = handle.as_mut().poll(&mut Context::from_waker(&waker));
+        drop(waker);
+        let _ = handle
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+    }),
+    ("drop of a waker with its handle", |subject, once| {
+        let mut handle = Box::pin(subject.log.submit_with(b"awaited", POLICIES[2]).unwrap());
+        let waker = Waker::from(Arc::new(OnDrop(once)));
+        let _ = handle.as_mut().poll(&mut Context::from_waker(&waker));
+        drop(waker);
+        drop(handle);
+    }),
+    ("bytes of a record", |subject, once| {
+        struct Bytes(Arc<Once>);
+        impl AsRef<[u8]> for Bytes {
+            fn as_ref(&self) -> &[u8] {
+                self.0.call();
+                b"bytes"
+            }
+        }
+        let _ = subject.log.commit(Bytes(once));
+    }),
+    ("items of a batch", |subject, once| {
+        let items = ["one", "two"].iter().inspect(|_| once.call());
+        let mut batch: Batch = items.collect();
+        let _ = subject.log.commit(&mut batch);
+    }),
+];
+
+/// Polls a future, and has it woken by what `wakes` does, unless it is done.
+fn awaits<F: Future>(future: F, once: &Arc<Once>, wakes: impl FnOnce()) {
+    let mut future = pin!(future);
+    let waker = Waker::from(once.clone());
+    if future
+        .as_mut()
+        .poll(&mut Context::from_waker(&waker))
+        .is_ready()
+    {
+        once.call();
+    }
+    wakes();
+}
+
+/// A log with threads of its own and writes that are durable; and one in an environment, where one thread
+/// does all, with barriers.
+const SETTINGS: [(&str, bool, Method); 2] = [
+    ("own threads", false, Method::Dsync),
+    ("an environment", true, Method::Fdatasync),
+];
+
+fn with(shared: bool, method: Method) -> Options {
+    let options = options()
+        .segment_size(64 << 10)
+        .max_batch(16 << 10)
+        .buffer_size(64 << 10)
+        .method(method)
+        .idle_stamp(Duration::from_millis(5));
+    match shared {
+        false => options,
+        true => {
+            let one = EnvironmentOptions::new().threads(1);
+            options.environment(&logforce::environment(&one).unwrap())
+        }
+    }
+}
+
+/// Ends with the log after the callback: it works, or is closed, and can be opened again.
+fn ends_well(log: Log, options: Options) {
+    let answers = [log.commit(b"afterwards").map(drop), log.clone().close()];
+    for answer in answers {
+        let kind = answer.map_err(|e| e.kind());
+        assert!(matches!(kind, Ok(()) | Err(ErrorKind::Closed)), "{kind:?}");
+    }
+    let path = log.path().to_owned();
+    drop(log);
+    // Another thread may be closing it.
+    let options = options.wait_for_lock(Duration::from_secs(20));
+    let log = logforce::open_existing(path, options).unwrap();
+    log.commit(b"opened again").unwrap();
+    log.close().unwrap();
+}
+
+fn settings() -> impl Iterator<Item = (&'static str, Options)> {
+    SETTINGS
+        .map(|(name, shared, method)| (name, with(shared, method)))
+        .into_iter()
+}
+
+/// Whether the call, or the callback, may close the log.
+fn may_close(name: &str) -> bool {
+    name.contains("close") || name.contains("backup_with") || name.contains("an end")
+}
+
+#[test]
+fn every_call_in_every_callback() {
+    for (setting, options) in settings() {
+        for (callback, trigger) in CALLBACKS {
+            let home = memory();
+            let mut open: Option<Log> = None;
+            for (n, (call, make)) in CALLS.iter().enumerate() {
+                let what = format!("{setting}: {call} in {callback}");
+                let (dir, options) = (home.path().join(n.to_string()), options.clone());
+                let log = open.take();
+                open = within_limit(&what, move || {
+                    std::fs::create_dir(&dir).unwrap();
+                    let log = log.unwrap_or_else(|| {
+                        logforce::create_new(dir.join("log"), options.clone()).unwrap()
+                    });
+                    for n in 0..3 {
+                        log.commit(&record(n, 1000)).unwrap();
+                    }
+                    let (own, copies) = (log.clone(), dir.clone());
+                    let once = Once::new(move || make(&own, &copies));
+                    let subject = Subject { log, dir };
+                    trigger(&subject, once.clone());
+                    // The waker of one that was done at once, or that nobody had to wake.
+                    once.call();
+                    drop(once);
+                    if may_close(call) || may_close(callback) {
+                        ends_well(subject.log, options);
+                        return None;
+                    }
+                    subject.log.commit(b"afterwards").unwrap();
+                    Some(subject.log)
+                });
+            }
+        }
+    }
+}
+
+/// The callback that makes space: it gets the log, and runs when the log is nearly full.
+#[test]
+fn every_call_in_the_callback_of_a_full_log() {
+    type Next = Option<(fn(&Log, &Path), PathBuf)>;
+    for (setting, plain) in settings() {
+        let home = memory();
+        let next: Arc<Mutex<Next>> = Arc::default();
+        let mut open: Option<Log> = None;
+        for (n, (call, make)) in CALLS.iter().enumerate() {
+            let what = format!("{setting}: {call} in on_checkpoint_due");
+            let (dir, plain) = (home.path().join(n.to_string()), plain.clone());
+            let (log, next) = (open.take(), next.clone());
+            open = within_limit(&what, move || {
+                std::fs::create_dir(&dir).unwrap();
+                *next.lock().unwrap() = Some((*make, dir.clone()));
+                let log = log.unwrap_or_else(|| {
+                    let next = next.clone();
+                    let capped = plain.clone().max_log_size(4 * (64 << 10));
+                    let capped = capped.on_checkpoint_due(move |log, due| {
+                        let now = next.lock().unwrap().take();
+                        if let Some((make, dir)) = now {
+                            make(log, &dir);
+                        }
+                        let _ = log.truncate_front(due.truncate_to);
+                    });
+                    logforce::create_new(dir.join("log"), capped).unwrap()
+                });
+                for n in 0.. {
+                    // It is full where the call leaves a pin, or a part that cannot go.
+                    let answer = log.commit(&record(n, 8 << 10)).map_err(|e| e.kind());
+                    let is_over = next.lock().unwrap().is_none();
+                    if is_over || answer == Err(ErrorKind::Closed) {
+                        break;
+                    }
+                    assert!(n < 1000, "the log is never full");
+                }
+                if may_close(call) {
+                    ends_well(log, plain);
+                    return None;
+                }
+                let _ = log.truncate_front(log.durable_lsn());
+                Some(log)
+            });
+        }
+        if let Some(log) = open {
+            log.close().unwrap();
+        }
+    }
+}
+
+/// What that callback owns is dropped when the log closes.
+#[test]
+fn every_call_in_the_drop_of_a_callback() {
+    for (setting, plain) in settings() {
+        for (call, make) in CALLS {
+            let what = format!("{setting}: {call} in the drop of on_checkpoint_due");
+            let home = memory();
+            let dir = home.path().to_owned();
+            let plain = plain.clone();
+            within_limit(&what, move || {
+                let place: Arc<Mutex<Option<Log>>> = Arc::default();
+                let own = place.clone();
+                let copies = dir.clone();
+                let owned = OnDrop(Once::new(move || {
+                    let log = own.lock().unwrap().take();
+                    make(&log.unwrap(), &copies);
+                }));
+                let options = plain.clone().on_checkpoint_due(move |_, _| {
+                    let _ = &owned;
+                });
+                let log = logforce::create_new(dir.join("log"), options).unwrap();
+                *place.lock().unwrap() = Some(log.clone());
+                log.commit(b"before").unwrap();
+                ends_well(log, plain);
+            });
+        }
+    }
+}
+
+/// The thread that wakes may be in the middle of what the call waits for: a matter of luck.
+#[test]
+fn a_waker_makes_no_call_that_waits() {
+    let home = memory();
+    let options = with(false, Method::Fdatasync);
+    let log = logforce::create_new(home.path().join("log"), options).unwrap();
+    let (own, answers) = (log.clone(), Arc::<Mutex<Vec<_>>>::default());
+    let told = answers.clone();
+    let once = Once::new(move || {
+        let mut told = told.lock().unwrap();
+        told.push(own.commit(b"committed").map(drop));
+        told.push(own.submit(b"submitted").map(drop));
+        told.push(own.truncate_front(own.durable_lsn()));
+        told.push(own.backup_to(home.path().join("backup")).map(drop));
+        told.push(own.clone().close());
+        assert!(own.try_submit(b"never waits").is_ok());
+    });
+    let handle = log.submit_with(b"awaited", POLICIES[2]).unwrap();
+    let mut handle = pin!(handle);
+    let waker = Waker::from(once);
+    while handle
+        .as_mut()
+        .poll(&mut Context::from_waker(&waker))
+        .is_pending()
+    {
+        log.commit(b"another").unwrap();
+    }
+    log.close().unwrap();
+    for answer in answers.lock().unwrap().drain(..) {
+        assert_error(answer, ErrorKind::InvalidInput, &["a waker must not"]);
+    }
+}
+
+#[test]
+fn the_table_is_complete() {
+    let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src/log");
+    let files = std::fs::read_dir(log).unwrap().map(|e| e.unwrap().path());
+    let there = files
+        .flat_map(|file| public_functions(&file, "Log"))
+        .collect();
+    let table = CALLS
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| !OTHERS.contains(name));
+    assert_complete(table, there);
+}
