@@ -25,6 +25,12 @@ fn write(file: &PageFile, page: u64, then: impl FnOnce(Transaction)) {
 /// copies.
 const CALLS: &[Call] = &[
     ("begin", |file, _| drop(file.begin())),
+    ("transact", |file, _| {
+        let _ = file.transact(|transaction| {
+            transaction.page_mut(1)?[0] ^= 1;
+            Ok(())
+        });
+    }),
     ("snapshot", |file, _| drop(file.snapshot())),
     ("latest", |file, _| drop(file.latest())),
     ("page_size", |file, _| _ = file.page_size()),
@@ -153,6 +159,13 @@ const CALLBACKS: &[Callback] = &[
         let to = subject.dir.join("backup");
         let _ = pages::backup_with(&snapshot, to, Guarantee::ProcessCrash, &mut |_, _| {
             once.call()
+        });
+    }),
+    ("change of a transaction", |subject, once| {
+        let _ = subject.file.transact(|transaction| {
+            transaction.page_mut(5)?[0] ^= 1;
+            once.call();
+            Ok(())
         });
     }),
     ("visit of a walk", |subject, once| {
