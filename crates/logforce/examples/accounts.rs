@@ -14,7 +14,7 @@
 //!
 //! With one thread it can be simpler: see `kv.rs`.
 
-use logforce::{Batch, Error, ErrorKind, Log, Lsn, Options};
+use logforce::{Batch, Error, ErrorKind, Log, Lsn, Options, checkpoint};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -239,8 +239,7 @@ impl Accounts {
         // Up to here, and not up to `durable_lsn()`: a transfer that came after this copy may be
         // durable by then, and the truncation would lose it.
         self.log.force(state.applied)?; // nothing in a checkpoint that the log may lose
-        write_checkpoint(&self.dir, &state)
-            .map_err(|e| format!("cannot write a checkpoint in {}: {e}", self.dir.display()))?;
+        write_checkpoint(&self.dir, &state)?;
         // A checkpoint that somebody deletes must not pass for accounts without transfers.
         if self.log.meta().is_none() {
             self.log.set_meta(b"there is a checkpoint")?;
@@ -265,56 +264,31 @@ fn is_closed(e: &(dyn std::error::Error + 'static)) -> bool {
     error.is_some_and(|e| e.kind() == ErrorKind::Closed)
 }
 
-/// Durable, under its own name, when this returns; a crash before that leaves the one before.
-fn write_checkpoint(dir: &Path, state: &State) -> io::Result<()> {
-    let mut bytes = state.applied.0.to_le_bytes().to_vec();
-    bytes.extend_from_slice(&state.entries.to_le_bytes());
+/// Durable when this returns; a crash before that leaves the one before.
+fn write_checkpoint(dir: &Path, state: &State) -> Result<()> {
+    let mut bytes = state.entries.to_le_bytes().to_vec();
     bytes.extend(state.balances.iter().flat_map(|b| b.to_le_bytes()));
-    let sum = crc32c::crc32c(&bytes);
-    bytes.extend_from_slice(&sum.to_le_bytes());
-    // Under another name and synced before it gets its own: a crash while it is written must leave
-    // the one before.
-    let new = dir.join("checkpoint.new");
-    let mut file = File::create(&new)?;
-    file.write_all(&bytes)?;
-    file.sync_all()?;
-    fs::rename(new, dir.join("checkpoint"))?;
-    // And the name, before the log loses what only the new checkpoint has. Windows flushes no
-    // directory that is opened so. NTFS has the new name in its journal, and a flush of any file
-    // writes that.
-    let named = if cfg!(windows) {
-        file
-    } else {
-        File::open(dir)?
-    };
-    named.sync_all()
+    Ok(checkpoint::write(
+        dir.join("checkpoint"),
+        state.applied,
+        &bytes,
+    )?)
 }
 
 fn read_checkpoint(dir: &Path) -> Result<Option<State>> {
-    let path = dir.join("checkpoint");
-    let bytes = match fs::read(&path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other?,
+    let Some(found) = checkpoint::read(dir.join("checkpoint"))? else {
+        return Ok(None);
     };
-    let damaged = || {
-        format!(
-            "{} is damaged: restore a backup of {}",
-            path.display(),
-            dir.display()
-        )
-    };
-    let (bytes, sum) = bytes.split_last_chunk().ok_or_else(damaged)?;
-    if crc32c::crc32c(bytes) != u32::from_le_bytes(*sum) || bytes.len() != 8 * (2 + ACCOUNTS) {
-        return Err(damaged().into());
-    }
-    let (words, _) = bytes.as_chunks();
+    let (words, rest) = found.state.as_chunks();
     let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
-    let mut next = || words.next().ok_or_else(damaged);
-    Ok(Some(State {
-        applied: Lsn(next()?),
-        entries: next()?,
-        balances: words.map(|word| word as i64).collect(),
-    }))
+    match words.next() {
+        Some(entries) if words.len() == ACCOUNTS && rest.is_empty() => Ok(Some(State {
+            applied: found.lsn,
+            entries,
+            balances: words.map(|word| word as i64).collect(),
+        })),
+        _ => Err("the checkpoint is of another program".into()),
+    }
 }
 
 /// The `n`-th transfer of `run`: any two accounts, any amount.

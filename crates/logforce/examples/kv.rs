@@ -15,7 +15,7 @@
 //! One thread, so `&mut self` is all the order that changes need. With many threads see
 //! `accounts.rs`.
 
-use logforce::{Batch, Log, Lsn, Options};
+use logforce::{Batch, Log, Lsn, Options, checkpoint};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -124,8 +124,9 @@ impl Store {
 
     /// Writes the map into a file, and drops the log that it covers.
     fn checkpoint(&self) -> Result<()> {
-        let wrote = self.write_checkpoint();
-        wrote.map_err(|e| format!("cannot write a checkpoint in {}: {e}", self.dir.display()))?;
+        let pairs = self.map.iter();
+        let bytes: Vec<u8> = pairs.flat_map(|(k, v)| encode(k, Some(v))).collect();
+        checkpoint::write(self.dir.join("checkpoint"), self.applied, &bytes)?;
         // A checkpoint that somebody deletes must not pass for an empty store.
         if self.log.meta().is_none() {
             self.log.set_meta(b"there is a checkpoint")?;
@@ -134,49 +135,20 @@ impl Store {
         // may be durable and not in this map, and the truncation would lose it.
         Ok(self.log.truncate_front(self.applied)?)
     }
-
-    fn write_checkpoint(&self) -> io::Result<()> {
-        let mut bytes = self.applied.0.to_le_bytes().to_vec();
-        for (key, value) in &self.map {
-            bytes.extend(encode(key, Some(value)));
-        }
-        let sum = crc32c::crc32c(&bytes);
-        bytes.extend_from_slice(&sum.to_le_bytes());
-        // Under another name and forced before it gets its own; the name is forced before the log
-        // may lose what only the new checkpoint has.
-        let new = self.dir.join("checkpoint.new");
-        let mut file = File::create(&new)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        fs::rename(new, self.dir.join("checkpoint"))?;
-        // Windows flushes no directory that is opened so. NTFS has the new name in its journal, and a
-        // flush of any file writes that.
-        let named = if cfg!(windows) {
-            file
-        } else {
-            File::open(&self.dir)?
-        };
-        named.sync_all()
-    }
 }
 
 /// What the last checkpoint covers, and its map.
 fn read_checkpoint(dir: &Path) -> Result<Option<(Lsn, BTreeMap<String, String>)>> {
-    let bytes = match fs::read(dir.join("checkpoint")) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other?,
+    let Some(found) = checkpoint::read(dir.join("checkpoint"))? else {
+        return Ok(None);
     };
-    let (bytes, sum) = bytes.split_last_chunk().ok_or("a damaged checkpoint")?;
-    if crc32c::crc32c(bytes) != u32::from_le_bytes(*sum) {
-        return Err("a damaged checkpoint".into());
-    }
-    let (covers, mut rest) = bytes.split_first_chunk().ok_or("a damaged checkpoint")?;
     let mut map = BTreeMap::new();
+    let mut rest = &found.state[..];
     while let Some((1, pair)) = rest.split_first() {
         rest = pair;
         map.insert(text(&mut rest)?, text(&mut rest)?);
     }
-    Ok(Some((Lsn(u64::from_le_bytes(*covers)), map)))
+    Ok(Some((found.lsn, map)))
 }
 
 /// Change number `n` of a run that anybody can predict.

@@ -199,6 +199,7 @@
 )]
 
 pub mod calibration;
+pub mod checkpoint;
 pub mod cuts;
 mod many;
 pub mod pages;

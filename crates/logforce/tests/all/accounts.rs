@@ -123,7 +123,7 @@ fn a_transfer_by_hand_and_what_is_refused() {
     let out = run(&dir, &["checkpoint"]);
     let said = String::from_utf8_lossy(&out.stderr);
     assert!(
-        said.starts_with("error: cannot write a checkpoint in "),
+        said.starts_with("error: cannot write the checkpoint "),
         "{said}"
     );
     fs::remove_dir(dir.join("checkpoint.new")).unwrap();

@@ -143,7 +143,7 @@ fn a_checkpoint_that_is_missing_is_no_empty_store() {
     output(&program, &dir, &["set", "a", "b"]);
     // Where no checkpoint can be written, the log keeps what would be in it.
     std::fs::create_dir(dir.join("checkpoint.new")).unwrap();
-    fails(&["checkpoint"], "cannot write a checkpoint in");
+    fails(&["checkpoint"], "cannot write the checkpoint");
     std::fs::remove_dir(dir.join("checkpoint.new")).unwrap();
     assert_eq!(output(&program, &dir, &["list"]), "a\tb\n");
     output(&program, &dir, &["checkpoint"]);

@@ -2,7 +2,7 @@
 
 use super::Result;
 use crate::common::*;
-use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Options};
+use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Options, checkpoint};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
@@ -80,21 +80,21 @@ impl Store {
         }
     }
 
-    /// As the key-value example does it, with a checksum besides.
     fn write_checkpoint(&self, state: &State) -> Result<()> {
-        let mut bytes = state.applied.0.to_le_bytes().to_vec();
-        for (key, value) in &state.map {
-            bytes.extend([key.to_le_bytes(), value.to_le_bytes()].concat());
+        let pairs = state.map.iter();
+        let bytes: Vec<u8> = pairs
+            .flat_map(|(k, v)| [k.to_le_bytes(), v.to_le_bytes()].concat())
+            .collect();
+        checkpoint::write(self.dir.join("checkpoint"), state.applied, &bytes)?;
+        Ok(())
+    }
+
+    fn back_up(&self, to: &Path) -> Result<()> {
+        let _no_checkpoint_meanwhile = self.checkpoints.lock().unwrap();
+        if let Some(found) = checkpoint::read(self.dir.join("checkpoint"))? {
+            checkpoint::write(to.join("checkpoint"), found.lsn, &found.state)?;
         }
-        let new = self.dir.join("checkpoint.new");
-        std::fs::write(&new, bytes)?;
-        std::fs::File::options()
-            .write(true)
-            .open(&new)?
-            .sync_all()?;
-        std::fs::rename(new, self.dir.join("checkpoint"))?;
-        #[cfg(unix)]
-        std::fs::File::open(&self.dir)?.sync_all()?;
+        self.log.backup_to(to.join("log"))?; // from its front, which the checkpoint reaches
         Ok(())
     }
 }
@@ -108,16 +108,16 @@ fn number(bytes: &[u8]) -> Result<u64> {
 }
 
 fn read_checkpoint(dir: &Path) -> Result<Option<State>> {
-    let Ok(bytes) = std::fs::read(dir.join("checkpoint")) else {
+    let Some(found) = checkpoint::read(dir.join("checkpoint"))? else {
         return Ok(None);
     };
-    let mut numbers = bytes.chunks(8).map(number);
     let mut state = State {
-        applied: Lsn(numbers.next().ok_or("no checkpoint")??),
+        applied: found.lsn,
         ..State::default()
     };
-    while let (Some(key), Some(value)) = (numbers.next(), numbers.next()) {
-        state.map.insert(key?, value?);
+    for pair in found.state.chunks(16) {
+        let (key, value) = pair.split_at(8);
+        state.map.insert(number(key)?, number(value)?);
     }
     Ok(Some(state))
 }
@@ -164,6 +164,9 @@ fn many_threads_and_checkpoints_at_the_cap() -> Result<()> {
             });
         }
     });
+    let copy = home.path().join("copy");
+    std::fs::create_dir(&copy)?;
+    store.back_up(&copy)?;
     store.log.clone().close()?; // lets go of the callback, so that the thread ends
     assert!(checkpointer.join().unwrap() > 0);
     let used = segments(&home.path().join("log"));
@@ -171,10 +174,16 @@ fn many_threads_and_checkpoints_at_the_cap() -> Result<()> {
     assert!(used <= CAP, "{used}");
     drop(store);
 
-    let found = Store::open(home.path(), small)?;
-    let expected: BTreeMap<u64, u64> = (0..THREADS)
-        .flat_map(|t| (CHANGES - 50..CHANGES).map(move |n| (t * 100 + n % 50, n)))
-        .collect();
-    assert_eq!(found.state.lock().unwrap().map, expected);
+    for dir in [home.path(), &copy] {
+        let found = Store::open(dir, small.clone())?;
+        assert_eq!(found.state.lock().unwrap().map, expected());
+    }
     Ok(())
+}
+
+/// What the threads leave.
+fn expected() -> BTreeMap<u64, u64> {
+    (0..THREADS)
+        .flat_map(|t| (CHANGES - 50..CHANGES).map(move |n| (t * 100 + n % 50, n)))
+        .collect()
 }

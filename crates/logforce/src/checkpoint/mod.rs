@@ -1,0 +1,271 @@
+//! A file for your checkpoint: your state, with the LSN up to which it holds the log.
+//!
+//! [`write`](write()) replaces the file so that a crash at any moment leaves the one before or the new one,
+//! whole. [`read`](read()) tells a checkpoint that is missing from one that is damaged. The bytes are in
+//! `docs/format.md`.
+//!
+//! ```
+//! # use logforce::{Guarantee, Options, checkpoint};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let home = tempfile::tempdir_in(".")?;
+//! # let options = Options::new().require(Guarantee::ProcessCrash);
+//! # let log = logforce::create_new(home.path().join("log"), options)?;
+//! let file = home.path().join("checkpoint");
+//! let applied = log.commit(b"one coffee")?.end; // forced, as all that a checkpoint holds
+//! checkpoint::write(&file, applied, b"coffees: 1")?;
+//! log.truncate_front(applied)?;
+//!
+//! let found = checkpoint::read(&file)?.ok_or("no checkpoint")?;
+//! assert_eq!((found.lsn, found.state), (applied, b"coffees: 1".to_vec()));
+//! # Ok(())
+//! # }
+//! ```
+
+mod bytes;
+#[cfg(test)]
+mod tests;
+
+use crate::Lsn;
+use bytes::{HEADER, Header, checksum};
+use logforce_device::{AlignedBuf, Barrier, Directory, File, OpenFile, ReadSource, System, Write};
+use logforce_device_os::OsSystem;
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes that are read or written at a time.
+const CHUNK: usize = 1 << 20;
+
+/// A checkpoint that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// End of the last record that the state holds: replay begins here.
+    pub lsn: Lsn,
+    /// The state.
+    pub state: Vec<u8>,
+}
+
+/// An error of this module.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Error {
+    /// A call of the operating system failed. The checkpoint before is still there; or, of a directory that
+    /// could not be synced, the new one.
+    Io(crate::Error),
+    /// The file is no whole checkpoint.
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
+    /// A newer version of Logforce has written the file.
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io(error) => error.fmt(f),
+            Error::Damaged { path, why } => write!(
+                f,
+                "the checkpoint {} is damaged: {why}. Restore it from a backup, together with the log",
+                path.display()
+            ),
+            Error::NewerFormat { path, version } => write!(
+                f,
+                "the checkpoint {} has format version {version}, this program reads version {}: use a newer one",
+                path.display(),
+                bytes::VERSION
+            ),
+        }
+    }
+}
+
+/// Prints the message, as a `main() -> Result<(), Error>` shows it.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Writes the checkpoint `path`, in place of the one before. It is durable when this returns; only then may
+/// the log be truncated to `lsn`, the end of the last record that `state` holds.
+///
+/// A crash before that leaves the one before or the new one, and perhaps `path` with `.new` appended, which
+/// the next call replaces. One call at a time for a path: of two that overlap, the older state could stay.
+///
+/// # Errors
+/// [`Error::Io`] if a call of the system fails.
+pub fn write(path: impl AsRef<Path>, lsn: Lsn, state: &[u8]) -> Result<(), Error> {
+    write_on(&OsSystem::new(), path.as_ref(), lsn, state)
+}
+
+/// Reads the checkpoint `path`; `None` if there is no such file. Takes memory for the state once its
+/// checksum is known to be right.
+///
+/// # Errors
+/// [`Error::Damaged`] if the file is not, whole, what [`write`](write()) has written;
+/// [`Error::NewerFormat`]; [`Error::Io`] if a call of the system fails.
+pub fn read(path: impl AsRef<Path>) -> Result<Option<Checkpoint>, Error> {
+    read_on(&OsSystem::new(), path.as_ref())
+}
+
+fn failed<'p>(doing: &'static str, path: &'p Path) -> impl Fn(io::Error) -> Error + 'p {
+    move |source| {
+        Error::Io(crate::Error::Io {
+            doing,
+            path: path.to_owned(),
+            source: Arc::new(source),
+        })
+    }
+}
+
+/// The directory of the file, open, and the file's name.
+fn located<'p>(system: &dyn System, path: &'p Path) -> io::Result<(Arc<dyn Directory>, &'p str)> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "not a file's name"))?;
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+    Ok((system.directory(parent.unwrap_or(Path::new(".")))?, name))
+}
+
+fn write_on(system: &dyn System, path: &Path, lsn: Lsn, state: &[u8]) -> Result<(), Error> {
+    let written = located(system, path).and_then(|(dir, name)| {
+        let new = format!("{name}.new");
+        let made = fill(&*dir, &new, lsn, state).and_then(|()| dir.rename(&new, name));
+        if made.is_err() {
+            let _ = dir.remove(&new);
+        }
+        // The name: a power cut could bring the checkpoint before back, after the log has dropped what only
+        // this one holds.
+        made.and_then(|()| dir.sync())
+    });
+    written.map_err(failed("write the checkpoint", path))
+}
+
+/// Makes the file `name` anew, whole and durable: a crash after the rename must not find it shorter.
+fn fill(dir: &dyn Directory, name: &str, lsn: Lsn, state: &[u8]) -> io::Result<()> {
+    match dir.remove(name) {
+        Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    let file = dir.open(name, OpenFile::CREATE)?;
+    let header = Header::new(lsn, state).encode();
+    put(&*file, 0, &header)?;
+    let mut offset = HEADER as u64;
+    for part in state.chunks(CHUNK) {
+        put(&*file, offset, part)?;
+        offset += part.len() as u64;
+    }
+    file.barrier(Barrier::Full)
+}
+
+fn put(file: &dyn File, offset: u64, part: &[u8]) -> io::Result<()> {
+    let mut buf = AlignedBuf::zeroed(part.len(), 4096);
+    buf.copy_from_slice(part);
+    let ticket = file.submit(Write {
+        offset,
+        range: 0..part.len(),
+        buf,
+        through: false,
+    });
+    file.complete(ticket).result
+}
+
+fn read_on(system: &dyn System, path: &Path) -> Result<Option<Checkpoint>, Error> {
+    let opened = located(system, path).and_then(|(dir, name)| dir.open(name, OpenFile::READ));
+    let reading = failed("read the checkpoint", path);
+    let file = match opened {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(&reading)?,
+    };
+    let damaged = |why: String| Error::Damaged {
+        path: path.to_owned(),
+        why,
+    };
+    let len = file.len().map_err(&reading)?;
+    let mut header = [0; HEADER];
+    if len < HEADER as u64 || !whole(&*file, 0, &mut header).map_err(&reading)? {
+        return Err(damaged(format!(
+            "it has {len} bytes, a checkpoint at least {HEADER}"
+        )));
+    }
+    let header = match Header::decode(&header) {
+        Ok(header) => header,
+        Err(bytes::Refused::Version(version)) => {
+            return Err(Error::NewerFormat {
+                path: path.to_owned(),
+                version,
+            });
+        }
+        Err(bytes::Refused::Other(why)) => return Err(damaged(why.to_owned())),
+    };
+    if header.len != len - HEADER as u64 {
+        let why = format!("it has {len} bytes, and names a state of {}", header.len);
+        return Err(damaged(why));
+    }
+    // Twice: memory is taken for what is known to be a checkpoint, and what is returned was checked itself.
+    let mut state = Vec::new();
+    for keeps in [false, true] {
+        if keeps {
+            let len = usize::try_from(header.len).unwrap_or(usize::MAX);
+            let space = state.try_reserve_exact(len);
+            space.map_err(|e| reading(io::Error::new(ErrorKind::OutOfMemory, e)))?;
+        }
+        if state_sum(&*file, &header, keeps.then_some(&mut state)).map_err(&reading)?
+            != Some(header.sum)
+        {
+            return Err(damaged("its checksum is wrong".to_owned()));
+        }
+    }
+    Ok(Some(Checkpoint {
+        lsn: header.lsn,
+        state,
+    }))
+}
+
+/// Reads the state in pieces, into `state` if there is one, and returns the checksum; `None` if the file
+/// ends early.
+fn state_sum(
+    file: &dyn File,
+    header: &Header,
+    mut state: Option<&mut Vec<u8>>,
+) -> io::Result<Option<u32>> {
+    let mut sum = checksum(header);
+    let mut chunk = vec![0; CHUNK.min(usize::try_from(header.len).unwrap_or(CHUNK))];
+    let mut done = 0;
+    while done < header.len {
+        let now = usize::try_from(header.len - done).map_or(CHUNK, |left| left.min(CHUNK));
+        let part = &mut chunk[..now];
+        if !whole(file, HEADER as u64 + done, part)? {
+            return Ok(None);
+        }
+        sum = crc32c::crc32c_append(sum, part);
+        if let Some(state) = &mut state {
+            state.extend_from_slice(part);
+        }
+        done += now as u64;
+    }
+    Ok(Some(sum))
+}
+
+/// Fills `buf` from `offset`; false if the file ends before.
+fn whole(file: &dyn File, offset: u64, buf: &mut [u8]) -> io::Result<bool> {
+    let read = file.read_at(offset, buf, ReadSource::Cache)?;
+    Ok(read == buf.len())
+}
