@@ -1,44 +1,57 @@
 use logforce_format::Lsn;
+use std::collections::BTreeMap;
 
-/// The void ranges of a log, sorted and disjoint.
+/// The void ranges of a log, disjoint: their ends by their starts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Voids {
-    ranges: Vec<(Lsn, Lsn)>,
+    ranges: BTreeMap<Lsn, Lsn>,
 }
 
 impl Voids {
-    /// Adds `[from, to)`, and merges it with the ranges that it touches.
+    /// Adds `[from, to)`, and merges it with the ranges that it touches. Takes the time of those, not of all.
     pub(crate) fn add(&mut self, mut from: Lsn, mut to: Lsn) {
         if from >= to {
             return;
         }
-        self.ranges.retain(|&(a, b)| {
-            let apart = b < from || a > to;
-            if !apart {
-                from = from.min(a);
-                to = to.max(b);
-            }
-            apart
-        });
-        let at = self.ranges.partition_point(|&(a, _)| a < from);
-        self.ranges.insert(at, (from, to));
+        while let Some((&a, &b)) = self
+            .ranges
+            .range(..=to)
+            .next_back()
+            .filter(|r| *r.1 >= from)
+        {
+            self.ranges.remove(&a);
+            from = from.min(a);
+            to = to.max(b);
+        }
+        self.ranges.insert(from, to);
     }
 
     /// The range that contains `lsn`.
     pub(crate) fn covering(&self, lsn: Lsn) -> Option<(Lsn, Lsn)> {
-        let at = self.ranges.partition_point(|&(a, _)| a <= lsn);
-        let (from, to) = *self.ranges.get(at.checked_sub(1)?)?;
+        let (&from, &to) = self.ranges.range(..=lsn).next_back()?;
         (lsn < to).then_some((from, to))
+    }
+
+    /// The ranges that contain a part of `[from, to)`, for a reader that must not hold a lock.
+    pub(crate) fn within(&self, from: Lsn, to: Lsn) -> Voids {
+        let first = self.covering(from);
+        let above = self.ranges.range(from..to.max(from));
+        Voids {
+            ranges: first
+                .into_iter()
+                .chain(above.map(|(&a, &b)| (a, b)))
+                .collect(),
+        }
     }
 
     /// Whether a range begins at `lsn`.
     pub(crate) fn begins(&self, lsn: Lsn) -> bool {
-        self.covering(lsn).is_some_and(|(from, _)| from == lsn)
+        self.ranges.contains_key(&lsn)
     }
 
     /// Drops ranges that end at or below `front`.
     pub(crate) fn drop_below(&mut self, front: Lsn) {
-        self.ranges.retain(|&(_, to)| to > front);
+        self.ranges.retain(|_, to| *to > front);
     }
 }
 
@@ -58,6 +71,12 @@ mod tests {
         v.add(Lsn(15), Lsn(45));
         assert_eq!(v.covering(Lsn(30)), Some((Lsn(10), Lsn(50))));
         assert_eq!(v.ranges.len(), 2);
+        assert_eq!(v.within(Lsn(5), Lsn(10)).ranges.len(), 1);
+        assert_eq!(
+            v.within(Lsn(30), Lsn(31)).covering(Lsn(49)),
+            Some((Lsn(10), Lsn(50)))
+        );
+        assert!(v.within(Lsn(50), Lsn(60)).ranges.is_empty());
         v.drop_below(Lsn(6));
         assert_eq!(v.ranges.len(), 1);
         v.add(Lsn(9), Lsn(9));

@@ -12,7 +12,7 @@ use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Lsn, RecoveryCase, Seen};
 pub(super) fn list(input: &WalkInput<'_>, last: Option<Lsn>) -> Result<KnownVoids> {
     let mut known = KnownVoids::default();
     let mut at = last.unwrap_or(Lsn::ORIGIN);
-    let mut window = Window::new(ReadSource::Cache);
+    let mut window = link_window();
     // The format requires each link to lie below the one before it, so this ends. A batch at or
     // below the front voids only truncated records, and so do those before it.
     while at > input.control.front {
@@ -29,6 +29,13 @@ pub(super) fn list(input: &WalkInput<'_>, last: Option<Lsn>) -> Result<KnownVoid
         }
     }
     Ok(known)
+}
+
+/// A window for links, which lie apart: a read ahead of each would read a long list's log many times over.
+pub(super) fn link_window() -> Window {
+    let mut window = Window::new(ReadSource::Cache);
+    window.limit(BATCH_HEADER_LEN as u64);
+    window
 }
 
 /// The header of the batch at `at` that voids a range, or what is wrong with it.

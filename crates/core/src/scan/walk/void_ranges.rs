@@ -3,10 +3,8 @@
 use crate::error::{Error, Result};
 use crate::scan::end_of_log::End;
 use crate::scan::walk::types::{Changed, KnownVoids, Walk, WalkEvent, WalkInput};
-use crate::scan::walk::void_list::{link, list};
+use crate::scan::walk::void_list::{link, link_window, list};
 use crate::storage::voids::Voids;
-use crate::storage::window::Window;
-use logforce_device::ReadSource;
 use logforce_format::{Lsn, planted};
 use std::collections::BTreeSet;
 
@@ -84,7 +82,7 @@ impl Walk<'_> {
             true
         })?;
         known.unknown = None;
-        let mut window = Window::new(ReadSource::Cache);
+        let mut window = link_window();
         for &at in known.named.iter().rev() {
             // A batch within a known range voids no more than that range: a truncation goes to a
             // boundary of a record that is not void.
