@@ -57,6 +57,7 @@ pub use options::{Modes, OnDamage, OpenMode, Options};
 pub use policy::Policy;
 pub use read::backward::BackwardReader;
 pub use read::follow::Follower;
+pub use read::history::Position;
 pub use read::inspect::Inspector;
 pub use read::inspect::info::{BatchInfo, LogSummary, SegmentInfo, VerifyReport, Visit};
 pub use read::read_only::ReadOnly;

@@ -7,7 +7,7 @@
 //! that many seconds without a new record (never, if none are given) and says what it has. With
 //! `--wait` it waits for a primary that is not there yet, for as long.
 
-use logforce::{Batch, Error, Log, Lsn, Options, Policy, ReadOnlyFollower};
+use logforce::{Batch, Error, Log, Lsn, Options, Policy, Position, ReadOnlyFollower};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -27,13 +27,14 @@ const LAZY: Policy = Policy::Interval {
     within: Duration::from_millis(100),
 };
 
-/// The copy: each of its records is one of the primary's, with where that lies in front.
+/// The copy: each of its records is one of the primary's, behind its LSN, the length of a position's text,
+/// and the position after it.
 struct Copy {
     log: Log,
     /// Where each record of the copy begins, and where its original lies.
     places: Vec<(Lsn, Lsn)>,
-    /// Where to go on in the primary's log.
-    position: Lsn,
+    /// Where to go on in the primary's log; `None` before the first record.
+    position: Option<Position>,
 }
 
 impl Copy {
@@ -41,35 +42,38 @@ impl Copy {
         let log = logforce::open_or_create(path, Options::new().segment_size(1 << 20))?;
         let mut copy = Copy {
             places: Vec::new(),
-            position: Lsn::ORIGIN,
+            position: None,
             log,
         };
         for record in copy.log.read_from(copy.log.front_lsn())? {
             let record = record?;
             let other = || format!("{path} holds another log, not a copy that this program made");
             let (start, rest) = record.data.split_first_chunk().ok_or_else(other)?;
-            let (end, _) = rest.split_first_chunk().ok_or_else(other)?;
+            let (len, rest) = rest.split_first_chunk().ok_or_else(other)?;
+            let len = u64::from_le_bytes(*len) as usize;
+            let text = rest.get(..len).ok_or_else(other)?;
             let start = Lsn(u64::from_le_bytes(*start));
             copy.places.push((record.start, start));
-            copy.position = Lsn(u64::from_le_bytes(*end));
+            copy.position = Some(std::str::from_utf8(text)?.parse()?);
         }
         Ok(copy)
     }
 
     /// Staged at once and forced within the interval: what a crash takes can be had from the primary
     /// again. Records that belong together in the log of a real replica would be applied together.
-    fn apply(&mut self, start: Lsn, end: Lsn, data: &[u8]) -> Result<()> {
-        let (from, to) = (start.0.to_le_bytes(), end.0.to_le_bytes());
+    fn apply(&mut self, start: Lsn, position: Position, data: &[u8]) -> Result<()> {
+        let text = position.to_string();
+        let (from, len) = (start.0.to_le_bytes(), (text.len() as u64).to_le_bytes());
         let mut record = Batch::new();
-        let at = self
-            .log
-            .commit_with(record.push_parts(&[&from, &to, data]), LAZY)?;
+        let record = record.push_parts(&[&from, &len, text.as_bytes(), data]);
+        let at = self.log.commit_with(record, LAZY)?;
         self.places.push((at.start, start));
-        self.position = end;
+        self.position = Some(position);
         Ok(())
     }
 
-    /// The primary has truncated what it had from `from` on.
+    /// The primary has truncated what it had from `from` on, or a backup of it was restored, which has
+    /// other records from there on.
     fn undo(&mut self, from: Lsn) -> Result<()> {
         let kept = self
             .places
@@ -78,7 +82,7 @@ impl Copy {
             self.log.truncate_back(*own)?;
         }
         self.places.truncate(kept);
-        self.position = from;
+        self.position = self.position.take().map(|p| p.back_to(from));
         writeln!(io::stdout(), "undone from {from}")?;
         Ok(())
     }
@@ -86,16 +90,15 @@ impl Copy {
     /// A follower that goes on where the copy is.
     fn follow(&mut self, primary: &str) -> Result<ReadOnlyFollower> {
         loop {
-            let follower = logforce::read_only(primary).and_then(|log| {
-                let from = self.position.max(match self.places.is_empty() {
-                    true => log.front_lsn(),
-                    false => Lsn::ORIGIN,
-                });
-                log.follow(from)
+            let follower = logforce::read_only(primary).and_then(|log| match &self.position {
+                Some(position) => log.follow(position),
+                None => log.follow_lsn(log.front_lsn()),
             });
             match follower {
-                // Truncated while this was not following.
-                Err(Error::Voided { from, .. }) => self.undo(from)?,
+                // While this was not following.
+                Err(Error::Voided { from, .. } | Error::Diverged { from, .. }) => {
+                    self.undo(from)?;
+                }
                 other => return Ok(other?),
             }
         }
@@ -177,9 +180,16 @@ fn run(args: &Arguments) -> Result<()> {
             None => follower.next_blocking().transpose(),
         };
         match next {
-            Ok(Some(record)) => copy.apply(record.start, record.end, &record.data)?,
+            Ok(Some(record)) => {
+                let position = follower.position();
+                copy.apply(record.start, position, &record.data)?;
+            }
             Ok(None) => break,
             Err(Error::Voided { from, .. }) => copy.undo(from)?,
+            Err(Error::Diverged { from, .. }) => {
+                copy.undo(from)?;
+                follower = copy.follow(primary)?;
+            }
             // The primary no longer has what comes next: another copy must be made of it.
             Err(e) => return Err(e.into()),
         }

@@ -215,9 +215,9 @@ pub use logforce_core::{
     Error, ErrorKind, Facts, FileState, FilesystemKind, Follower, ForceHandle, GivenUp, Granted,
     Guarantee, HistogramSnapshot, Inspector, Layer, LiveStats, LiveSummary, Log, LogId, LogSummary,
     Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, OpenMode, Options, Permit, Pin, Platform,
-    Policy, ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange, RecordRef, RecoveryCase,
-    RecoveryReport, ReserveFuture, Result, SegmentInfo, Stats, Verdict, VerifyReport, Visit,
-    WriteCache,
+    Policy, Position, ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange, RecordRef,
+    RecoveryCase, RecoveryReport, ReserveFuture, Result, SegmentInfo, Stats, Verdict, VerifyReport,
+    Visit, WriteCache,
 };
 pub use many::{environment, open_many};
 

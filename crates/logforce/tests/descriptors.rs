@@ -34,7 +34,7 @@ fn five_hundred_segments_in_64_descriptors() {
             .require(Guarantee::ProcessCrash)
     };
     let log = logforce::create_new(&path, options()).unwrap();
-    let mut follower = log.follow(log.front_lsn()).unwrap();
+    let mut follower = log.follow_lsn(log.front_lsn()).unwrap();
     let (mut written, mut followed) = (Vec::new(), 0);
     while segments(&path) < SEGMENTS {
         let n = written.len() as u64;
@@ -61,7 +61,7 @@ fn five_hundred_segments_in_64_descriptors() {
     // Another opening to look at it, while this one writes; and one that follows.
     let mut remote = logforce::read_only(&path)
         .unwrap()
-        .follow(Lsn::ORIGIN)
+        .follow_lsn(Lsn::ORIGIN)
         .unwrap();
     for i in 0..written.len() as u64 - 1 {
         let found = remote.next_blocking().unwrap().unwrap();

@@ -43,6 +43,22 @@ pub fn in_turn(list: &[KnownBug], some: usize, turn: u64) -> impl Iterator<Item 
 
 /// Caught by random runs.
 pub const SIMULATION: &[KnownBug] = &[
+    bug(
+        "history-not-compared",
+        "7: a follower continues from a stored position in another history of the log",
+    ),
+    bug(
+        "history-without-voids",
+        "7: a replica lacks what a lost truncation voided",
+    ),
+    bug(
+        "other-log-followed",
+        "7: a follower continues in another log",
+    ),
+    bug(
+        "follower-checks-no-location",
+        "7: a follower waits for ever where a restored backup has replaced the log",
+    ),
     bug("barrier-left-out", "1: acknowledged before the barrier").found_by(0),
     bug(
         "failed-barrier-forgotten",

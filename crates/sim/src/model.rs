@@ -346,7 +346,7 @@ impl Model {
     /// Checks that a follower shows all that is durable, and nothing else. For one writer only.
     pub fn check_followed(&self, log: &Log) {
         let mut follower = log
-            .follow(log.front_lsn())
+            .follow_lsn(log.front_lsn())
             .expect("the front is a boundary");
         let mut shown = Vec::new();
         while let Some(record) = follower.try_next().expect("nothing is voided meanwhile") {

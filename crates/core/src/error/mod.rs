@@ -6,7 +6,7 @@ pub use damage::Damage;
 use logforce_device::failure::what_to_free;
 
 use logforce_device::{Guarantee, Method, Verdict};
-use logforce_format::Lsn;
+use logforce_format::{LogId, Lsn};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -182,6 +182,16 @@ pub enum Error {
         /// The LSN.
         lsn: Lsn,
     },
+    /// `truncate_back` was to begin at a record within an atomic append.
+    #[error(
+        "LSN {lsn} lies within the atomic append that begins at LSN {start}, of which no part can remain: truncate_back to LSN {start}, or to the append's end"
+    )]
+    WithinAppend {
+        /// The LSN.
+        lsn: Lsn,
+        /// Start of the append.
+        start: Lsn,
+    },
     /// The LSN lies below the front.
     #[error("LSN {lsn} was truncated: the log begins at LSN {front}")]
     Truncated {
@@ -207,6 +217,38 @@ pub enum Error {
         lsn: Lsn,
         /// The end.
         end: Lsn,
+    },
+    /// A position is of another history of the log: a backup was restored, or a copy of the directory was
+    /// written, and has other records from some LSN on.
+    #[error(
+        "{} contains another history of the log than the position at LSN {lsn}: they differ from LSN {from} on. A restored backup or another copy of the log is there now: undo what you have from LSN {from} on, and follow from Position::back_to that", path.display()
+    )]
+    Diverged {
+        /// The directory.
+        path: PathBuf,
+        /// The position's LSN.
+        lsn: Lsn,
+        /// Records below are the same in both histories. LSN 0 if no more is known; it may lie below the
+        /// front.
+        from: Lsn,
+    },
+    /// A position is of another log.
+    #[error(
+        "{} contains log {found}, and the position is of log {wanted}: check the path, or start anew from the front of this log", path.display()
+    )]
+    OtherLog {
+        /// The directory.
+        path: PathBuf,
+        /// The position's log.
+        wanted: LogId,
+        /// The log in the directory.
+        found: LogId,
+    },
+    /// A text is not that of a [`Position`](crate::Position).
+    #[error("not a follower's position: '{text}'. Store what Position's Display prints")]
+    NotAPosition {
+        /// The text, or its beginning.
+        text: String,
     },
     /// No log can have this path.
     #[error("'{}' cannot be the path of a log: {why}", path.display())]
@@ -304,6 +346,13 @@ pub enum ErrorKind {
     /// The position lies in a range that [`Log::truncate_back`](crate::Log::truncate_back) dropped. A
     /// replica undoes what it has from there, and goes on behind the range.
     Voided,
+    /// The log contains another history than the one that was followed: a backup was restored, or another
+    /// copy of the directory is there. A replica undoes what it has from the error's `from` on, and goes on
+    /// at [`Position::back_to`](crate::Position::back_to) that; or it starts anew.
+    Diverged,
+    /// The directory contains another log than the one that was followed. Check the path; a replica
+    /// starts anew.
+    OtherLog,
     /// The position lies beyond the end. Fix the program.
     BeyondEnd,
     /// No space in the buffer, or none prepared, just now. Nothing was accepted. Wait for what is in
@@ -337,12 +386,16 @@ impl Error {
             Error::Displaced { .. } => ErrorKind::Displaced,
             Error::TooLarge { .. }
             | Error::NotABoundary { .. }
+            | Error::WithinAppend { .. }
+            | Error::NotAPosition { .. }
             | Error::Option { .. }
             | Error::BackupTarget { .. }
             | Error::Path { .. }
             | Error::InWaker => ErrorKind::InvalidInput,
             Error::Truncated { .. } => ErrorKind::Truncated,
             Error::Voided { .. } => ErrorKind::Voided,
+            Error::Diverged { .. } => ErrorKind::Diverged,
+            Error::OtherLog { .. } => ErrorKind::OtherLog,
             Error::BeyondEnd { .. } => ErrorKind::BeyondEnd,
             Error::WouldBlock => ErrorKind::WouldBlock,
             Error::Closed => ErrorKind::Closed,
@@ -356,8 +409,10 @@ impl Error {
             Error::Damaged(d) => Some(d.lsn),
             Error::Poisoned { durable, .. } => Some(*durable),
             Error::NotABoundary { lsn }
+            | Error::WithinAppend { lsn, .. }
             | Error::Truncated { lsn, .. }
             | Error::Voided { lsn, .. }
+            | Error::Diverged { lsn, .. }
             | Error::BeyondEnd { lsn, .. } => Some(*lsn),
             _ => None,
         }
@@ -377,6 +432,8 @@ impl Error {
             | Error::NoSpace { path, .. }
             | Error::Full { path, .. }
             | Error::Displaced { path, .. }
+            | Error::Diverged { path, .. }
+            | Error::OtherLog { path, .. }
             | Error::Guarantee { path, .. }
             | Error::Verdict { path, .. }
             | Error::Method { path, .. } => Some(path),

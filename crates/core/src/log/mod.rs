@@ -19,7 +19,9 @@ use crate::metrics::Stats;
 use crate::options::{OpenMode, Options};
 use crate::policy::Policy;
 use crate::read::backward::BackwardReader;
+use crate::read::divergence::Compared;
 use crate::read::follow::Follower;
+use crate::read::history::Position;
 use crate::read::reader::Reader;
 use crate::recovery;
 use crate::trace;
@@ -170,7 +172,8 @@ impl Log {
         self.read_back_from(self.durable_lsn())?.next().transpose()
     }
 
-    /// Drops the records below `front` (the start or the end of a record). Durable when it returns.
+    /// Drops the records below `front` (the start or the end of a record; within an atomic append, those below
+    /// the append). Durable when it returns.
     /// What lies below and is not durable yet is forced first. The log reuses or removes the
     /// segments that lie below as a whole.
     ///
@@ -198,7 +201,8 @@ impl Log {
         Ok(front)
     }
 
-    /// Voids every record from `from` on (the start or the end of a record), durably. Their LSNs
+    /// Voids every record from `from` on (the start or the end of an append), durably. Within an atomic append,
+    /// of which no part can remain, it fails with [`Error::WithinAppend`](crate::Error::WithinAppend). Their LSNs
     /// are not used again: reading there fails with [`Error::Voided`](crate::Error::Voided). It may void records that
     /// other threads append while it runs.
     pub fn truncate_back(&self, from: Lsn) -> Result<()> {
@@ -209,10 +213,11 @@ impl Log {
         Ok(())
     }
 
-    /// Holds the front at or below `lsn` (the start or the end of a durable append, not below
-    /// [`Log::front_lsn`]) until the pin is dropped, advanced or broken.
+    /// Holds the front at or below `lsn` (the start or the end of a durable record, not below
+    /// [`Log::front_lsn`]; within an atomic append, the pin is at its start) until the pin is dropped,
+    /// advanced or broken.
     ///
-    /// [`Error::Truncated`](crate::Error::Truncated) below the front, [`Error::NotABoundary`](crate::Error::NotABoundary) within an append,
+    /// [`Error::Truncated`](crate::Error::Truncated) below the front, [`Error::NotABoundary`](crate::Error::NotABoundary) within a record,
     /// [`Error::Voided`](crate::Error::Voided) and [`Error::BeyondEnd`](crate::Error::BeyondEnd) as in reads.
     pub fn pin(&self, lsn: Lsn) -> Result<Pin> {
         pin(self.engine_arc(), lsn)
@@ -224,7 +229,31 @@ impl Log {
         pin_front(self.engine_arc())
     }
 
-    /// Follows the log from `from` on: the start or the end of a record, or [`Log::front_lsn`].
+    /// Follows the log from a follower's [position](Follower::position) on, which may have been stored long
+    /// ago, or be that of a [`ReadOnlyFollower`](crate::ReadOnlyFollower).
+    ///
+    /// # Errors
+    /// [`Error::Diverged`](crate::Error::Diverged) if the log contains another history by now,
+    /// [`Error::OtherLog`](crate::Error::OtherLog) if it is another one;
+    /// [`Error::Truncated`](crate::Error::Truncated) and [`Error::Voided`](crate::Error::Voided) as
+    /// [`Log::read_from`].
+    pub fn follow(&self, from: &Position) -> Result<Follower> {
+        self.engine().view.check_process()?;
+        Follower::from_position(self.compared(), from)
+    }
+
+    fn compared(&self) -> Compared<'_> {
+        let engine = self.engine();
+        Compared {
+            view: &engine.view,
+            end: engine.durable(),
+            epoch: engine.config.epoch,
+        }
+    }
+
+    /// Follows the log from the LSN `from` on: the start or the end of a record, or [`Log::front_lsn`]. An
+    /// LSN does not say of which history of the log it is: give one that this `Log` has returned, and
+    /// store positions ([`Log::follow`]).
     ///
     /// Another thread may truncate between [`Log::front_lsn`] and this call. Unless the records in between
     /// matter, begin again at the new front:
@@ -234,7 +263,7 @@ impl Log {
     /// # fn follow(log: &Log) -> logforce_core::Result<Follower> {
     /// let mut from = log.front_lsn();
     /// let follower = loop {
-    ///     match log.follow(from) {
+    ///     match log.follow_lsn(from) {
     ///         Err(Error::Truncated { front, .. }) => from = front, // truncated meanwhile
     ///         other => break other?,
     ///     }
@@ -245,9 +274,9 @@ impl Log {
     ///
     /// A truncation right after it ends the follower with the same error. [`Log::pin_front`] prevents both:
     /// begin at [`Pin::lsn`].
-    pub fn follow(&self, from: Lsn) -> Result<Follower> {
-        let reader = self.read_from(from)?;
-        Ok(Follower::new(self.engine().view.clone(), reader, from))
+    pub fn follow_lsn(&self, from: Lsn) -> Result<Follower> {
+        self.engine().view.check_process()?;
+        Follower::from_lsn(self.compared(), from)
     }
 
     /// Statistics since the log was opened. Takes no lock, so the numbers may differ from each
@@ -296,7 +325,7 @@ impl Log {
     /// Forces everything, marks the log as closed cleanly, ends its threads and releases the lock. From
     /// then on all clones answer [`Error::Closed`](crate::Error::Closed) to what would append, reserve,
     /// truncate, back up, set the metadata or discard, and followers end; what reads, pins or tells
-    /// (`read_at`, `read_from`, `last`, `follow`, `pin_front`, `durable_lsn`, `stats`, `meta`, `given_up`)
+    /// (`read_at`, `read_from`, `last`, `follow`, `follow_lsn`, `pin_front`, `durable_lsn`, `stats`, `meta`, `given_up`)
     /// still works, on the log as it was then, and so does a `force` of what is durable. Pins hold nothing
     /// any more: another opening may truncate what they read. The last clone to be dropped gives the
     /// descriptors back, which keep a filesystem from being unmounted.

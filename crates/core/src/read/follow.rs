@@ -1,4 +1,6 @@
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::read::divergence::{Compared, check_log};
+use crate::read::history::{History, Position};
 use crate::read::position::FollowerPosition;
 use crate::read::reader::Reader;
 use crate::read::view::View;
@@ -30,10 +32,39 @@ pub struct Follower {
 }
 
 impl Follower {
-    pub(crate) fn new(view: Arc<View>, reader: Reader, from: Lsn) -> Follower {
+    /// A follower from an LSN that the log has returned.
+    pub(crate) fn from_lsn(compared: Compared<'_>, from: Lsn) -> Result<Follower> {
+        let reader = Reader::from_boundary(compared.view.clone(), from)?;
+        let history = compared.history_below(from)?;
+        Ok(Follower::new(compared.view, reader, from, history))
+    }
+
+    /// A follower from a stored position.
+    pub(crate) fn from_position(compared: Compared<'_>, from: &Position) -> Result<Follower> {
+        let (view, lsn) = (compared.view, from.lsn());
+        check_log(from, &view.path, view.log_id)?;
+        let front = view.front();
+        if lsn < front {
+            return Err(Error::Truncated { lsn, front });
+        }
+        // Proven a moment ago to a follower that reads the files: this handle is about to learn of it.
+        let is_ahead = lsn > compared.end && from.epoch() == Some(compared.epoch);
+        if !is_ahead
+            && view
+                .voids()
+                .covering(lsn)
+                .is_none_or(|(start, _)| start == lsn)
+        {
+            compared.check(from)?;
+        }
+        let reader = Reader::from_boundary(view.clone(), lsn)?;
+        Ok(Follower::new(view, reader, lsn, from.history().clone()))
+    }
+
+    fn new(view: &Arc<View>, reader: Reader, from: Lsn, history: History) -> Follower {
         Follower {
-            view,
-            reader,
+            view: view.clone(),
+            reader: reader.with_history(history),
             position: FollowerPosition::below(from),
             waker_id: None,
             ended: false,
@@ -132,16 +163,20 @@ impl Follower {
 
     /// Its position: every durable record below was returned, or voided, or lies below where it
     /// began. A follower that starts here, also after a restart, skips nothing and returns nothing
-    /// twice. Once it has caught up, this is [`Log::durable_lsn`](crate::Log::durable_lsn).
+    /// twice. Once it has caught up, it is at [`Log::durable_lsn`](crate::Log::durable_lsn).
     /// While a part of an append is read it may stand at the end of the last record again, in front of
     /// padding that it stood behind: no record lies between the two.
-    pub fn position(&self) -> Lsn {
+    pub fn position(&self) -> Position {
+        self.reader.position_at(self.lsn())
+    }
+
+    fn lsn(&self) -> Lsn {
         self.position.end().max(self.reader.consumed_to())
     }
 
     /// How many bytes of the log are durable and were not returned yet: 0 once it has caught up.
     pub fn lag(&self) -> u64 {
-        self.view.durable().0.saturating_sub(self.position().0)
+        self.view.durable().0.saturating_sub(self.lsn().0)
     }
 
     /// Whether it has ended: it will return nothing any more.
@@ -189,7 +224,7 @@ impl Drop for Follower {
 impl std::fmt::Debug for Follower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Follower")
-            .field("position", &self.position())
+            .field("position", &self.lsn())
             .field("ended", &self.ended)
             .finish_non_exhaustive()
     }

@@ -3,8 +3,10 @@
 pub(crate) mod backward;
 mod batches;
 pub(crate) mod boundary;
+pub(crate) mod divergence;
 pub(crate) mod follow;
 pub(crate) mod given_up;
+pub(crate) mod history;
 pub(crate) mod inspect;
 pub(crate) mod position;
 pub(crate) mod read_only;

@@ -1,6 +1,7 @@
 use crate::error::{Error, Result};
 use crate::read::batches::{Batches, first_batch_at, malformed};
 use crate::read::boundary::{boundary, check_range, past_void};
+use crate::read::history::{History, Position};
 use crate::read::records::Records;
 use crate::read::view::View;
 use crate::scan::batch::ScanState;
@@ -21,6 +22,8 @@ pub struct Reader {
     /// Frames below are skipped.
     from: Lsn,
     records: Records,
+    /// The openings whose batches a follower has read.
+    history: History,
     failed: bool,
 }
 
@@ -28,6 +31,7 @@ impl Reader {
     fn new(view: Arc<View>, state: ScanState, from: Lsn) -> Self {
         let batches = Batches::large_reads();
         Reader {
+            history: History::unknown(view.log_id),
             view,
             batches,
             state,
@@ -104,6 +108,17 @@ impl Reader {
         Ok(Reader::new(view, state, from))
     }
 
+    /// Sets the history below where it begins.
+    pub(super) fn with_history(mut self, history: History) -> Reader {
+        self.history = history;
+        self
+    }
+
+    /// The position at `lsn`, below which everything was read.
+    pub(super) fn position_at(&self, lsn: Lsn) -> Position {
+        self.history.at(lsn)
+    }
+
     /// The end of the last batch whose records were all returned; a lower position within a batch.
     pub(crate) fn consumed_to(&self) -> Lsn {
         // Not behind a void range: whoever starts there would be told of it once more.
@@ -151,7 +166,9 @@ impl Reader {
             self.batches.buffer = self.records.take_buffer();
             let batch = self.batches.load(&self.view, self.state)?;
             self.state = batch.next;
-            let voids = self.view.voids().clone();
+            let before = Lsn(batch.header.lsn.0.saturating_sub(1));
+            let voids = self.view.voids().within(before, batch.next.at);
+            self.history.note_batch(&batch.header, &voids);
             self.records
                 .take_owned(&batch.header, batch.payload, self.from, &voids)
                 .map_err(|m| malformed(&self.view, m.0))?;

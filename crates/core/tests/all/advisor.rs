@@ -230,7 +230,7 @@ fn one_that_panics_at_the_end_keeps_neither_the_lock_nor_anybody_waiting() {
         in_simulation(|open| {
             let log = open(options(&oracle)).unwrap();
             let at = log.commit(b"kept").unwrap();
-            let mut follower = log.follow(at.start).unwrap();
+            let mut follower = log.follow_lsn(at.start).unwrap();
             let other = log.clone();
             if dropped {
                 drop(other);

@@ -131,7 +131,7 @@ fn noticed_though_nothing_more_is_committed() {
             let log = open(system, options());
             let from = log.durable_lsn();
             pause(system, Duration::from_secs(60));
-            let mut follower = log.follow(from).unwrap();
+            let mut follower = log.follow_lsn(from).unwrap();
             system.directory(Path::new("/log")).unwrap();
             disk.displace("/log", Whereabouts::Gone);
             log.commit_with(b"one", policy).unwrap();

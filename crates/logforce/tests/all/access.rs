@@ -183,7 +183,7 @@ fn modes_of_files_and_directories() {
 fn another_user_reads_a_log() {
     if let Some(dir) = in_second_process(DIR) {
         let log = logforce::read_only(&dir).unwrap();
-        let mut follower = log.follow(log.front_lsn()).unwrap();
+        let mut follower = log.follow_lsn(log.front_lsn()).unwrap();
         assert!(follower.is_writer_running().unwrap());
         let next = follower.next_timeout(Duration::from_secs(60)).unwrap();
         assert_eq!(next.unwrap().data, b"shared");

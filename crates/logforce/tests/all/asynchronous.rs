@@ -345,7 +345,7 @@ fn the_log_is_closed_with_handles_outstanding() {
             .collect();
         let reserving = log.reserve(8);
         let permit = block_on(log.reserve(8)).unwrap();
-        let mut follower = log.follow(log.front_lsn()).unwrap();
+        let mut follower = log.follow_lsn(log.front_lsn()).unwrap();
         match how {
             "closed" => log.close().unwrap(),
             _ => drop(log),
@@ -488,7 +488,7 @@ fn other_futures_polled_after_completion_answer_again() {
     for _ in 0..3 {
         assert!(poll(&mut forcing, Waker::noop()).is_ready());
     }
-    let mut follower = log.follow(log.front_lsn()).unwrap();
+    let mut follower = log.follow_lsn(log.front_lsn()).unwrap();
     {
         // Of an `async fn`: the compiler sees to it.
         let mut next = Box::pin(follower.next());
@@ -515,7 +515,7 @@ fn a_follower_is_awaited() {
         .worker_threads(2)
         .build();
     runtime.unwrap().block_on(async {
-        let mut follower = log.follow(log.front_lsn()).unwrap();
+        let mut follower = log.follow_lsn(log.front_lsn()).unwrap();
         let follow = tokio::spawn(async move {
             let mut seen = Vec::new();
             while let Some(found) = follower.next().await {
@@ -524,7 +524,7 @@ fn a_follower_is_awaited() {
             seen
         });
         // One that is cancelled again and again misses nothing.
-        let mut follower = log.follow(log.front_lsn()).unwrap();
+        let mut follower = log.follow_lsn(log.front_lsn()).unwrap();
         let mut seen = 0;
         for n in 0..500 {
             let permit = log.reserve(100).await.unwrap();

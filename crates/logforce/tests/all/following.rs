@@ -1,7 +1,9 @@
 //! Followers on real files: in the process that writes, and in another.
 
 use crate::common::*;
-use logforce::{Batch, Error, ErrorKind, Guarantee, Log, Lsn, ReadOnlyFollower, Record, Result};
+use logforce::{
+    Batch, Error, ErrorKind, Guarantee, Log, Lsn, Position, ReadOnlyFollower, Record, Result,
+};
 use logforce_testkit::Rng;
 use logforce_testkit::process::Start;
 use smol::stream::Stream;
@@ -27,7 +29,14 @@ fn has_stamps(log: &Log) -> bool {
 }
 
 fn remote(dir: &Path, from: Lsn) -> Result<ReadOnlyFollower> {
-    let follower = logforce::read_only(dir)?.follow(from)?;
+    let follower = logforce::read_only(dir)?.follow_lsn(from)?;
+    Ok(follower.poll_interval(Duration::from_millis(1)))
+}
+
+/// A follower that goes on where another was, as after a restart: by what was stored.
+fn remote_at(dir: &Path, stored: &Position) -> Result<ReadOnlyFollower> {
+    let stored = stored.to_string().parse()?;
+    let follower = logforce::read_only(dir)?.follow(&stored)?;
     Ok(follower.poll_interval(Duration::from_millis(1)))
 }
 
@@ -90,11 +99,11 @@ fn a_writer_in_another_process_is_killed_again_and_again() {
             let n = u64::from_le_bytes(found.data[..8].try_into().unwrap());
             assert_eq!(n, seen, "at {}", found.start);
             assert!(found.data == record(n, found.data.len()));
-            assert!(follower.position() >= found.end);
+            assert!(follower.position().lsn() >= found.end);
             seen += 1;
             if rng.one_in(100) {
                 // A follower may die as well.
-                follower = remote(Path::new(&dir), follower.position()).unwrap();
+                follower = remote_at(Path::new(&dir), &follower.position()).unwrap();
             }
         }
         follower
@@ -153,10 +162,10 @@ fn a_remote_follower_and_truncation() {
             panic!("{e}")
         };
         assert!(at == placed[from].start && to <= log.tail_lsn(), "{e}");
-        assert_eq!(follower.position(), at);
+        assert_eq!(follower.position().lsn(), at);
     }
     // A follower that starts there again goes on behind the range; above it has to be undone first.
-    let mut second = remote(dir.path(), follower.position()).unwrap();
+    let mut second = remote_at(dir.path(), &follower.position()).unwrap();
     let voided = remote(dir.path(), placed[8].start).map(drop);
     assert_error(voided, ErrorKind::Voided, &[]);
     log.commit(b"behind").unwrap();
@@ -229,8 +238,8 @@ fn in_the_same_process() {
     let placed: Vec<_> = (0..10)
         .map(|n| log.commit(&record(n, 100)).unwrap())
         .collect();
-    let mut follower = log.follow(log.front_lsn()).unwrap();
-    let mut behind = log.follow(placed[2].start).unwrap();
+    let mut follower = log.follow_lsn(log.front_lsn()).unwrap();
+    let mut behind = log.follow_lsn(placed[2].start).unwrap();
     assert!(behind.try_next().unwrap().unwrap().data == record(2, 100));
     let mut seen = 0;
     while let Some(found) = follower.try_next().unwrap() {
@@ -294,7 +303,7 @@ fn followers_are_streams_and_know_their_lag() {
     if !has_stamps(&log) {
         return;
     }
-    let mut here = log.follow(log.front_lsn()).unwrap();
+    let mut here = log.follow_lsn(log.front_lsn()).unwrap();
     let mut there = remote(dir.path(), log.front_lsn()).unwrap();
     for n in 0..50 {
         log.commit(&record(n, 100)).unwrap();
@@ -312,11 +321,11 @@ fn followers_are_streams_and_know_their_lag() {
     assert!(there.next_timeout(short).unwrap().is_none());
     assert_eq!((here.lag(), there.lag()), (0, 0));
     // Stamps of the pause count as well: the position goes on with them.
-    assert_eq!(here.position(), log.durable_lsn());
-    assert!(there.position() <= log.durable_lsn());
+    assert_eq!(here.position().lsn(), log.durable_lsn());
+    assert!(there.position().lsn() <= log.durable_lsn());
     // To start from there skips nothing and repeats nothing.
-    let mut again = log.follow(here.position()).unwrap();
-    let mut elsewhere = remote(dir.path(), there.position()).unwrap();
+    let mut again = log.follow(&there.position()).unwrap();
+    let mut elsewhere = remote_at(dir.path(), &here.position()).unwrap();
     let data = record(50, 70_000);
     log.commit(&data).unwrap();
     assert_eq!(here.next_timeout(LONG).unwrap().unwrap().data, data);
@@ -348,4 +357,126 @@ fn followers_are_streams_and_know_their_lag() {
     log.close().unwrap();
     while here.next_blocking().is_some() {}
     assert!(here.is_ended() && here.next_timeout(short).unwrap().is_none());
+}
+
+/// The next error of a follower; records on the way are fine.
+#[track_caller]
+fn error_of(follower: &mut ReadOnlyFollower) -> Error {
+    loop {
+        match follower.next_timeout(LONG) {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("nothing came for a minute, at {:?}", follower.position()),
+            Err(e) => return e,
+        }
+    }
+}
+
+#[track_caller]
+fn diverged(error: Error) -> Lsn {
+    match error {
+        Error::Diverged { from, .. } => from,
+        e => panic!("{e}"),
+    }
+}
+
+/// Restored backups, another log, and a directory that goes away, beside a follower in another process than
+/// the writer; by stored positions too.
+#[test]
+fn another_history_in_the_place_of_the_one_that_was_followed() {
+    let name = "another_history_in_the_place_of_the_one_that_was_followed";
+    if let Some(dir) = in_second_process(DIR) {
+        let log = logforce::open_or_create(dir, options()).unwrap();
+        for _ in 0..50 {
+            let n = read_all(&log).len() as u64;
+            // Each process writes other records.
+            let n = (n << 32) + u64::from(std::process::id());
+            log.commit(&record(n, 100)).unwrap();
+        }
+        return log.close().unwrap();
+    }
+    let home = temp();
+    let (dir, backup, old) = (
+        home.path().join("log"),
+        home.path().join("backup"),
+        home.path().join("old"),
+    );
+    let copy = |from: &Path, to: &Path| {
+        let copied = logforce::backup(from, to, Guarantee::PowerLoss, &mut |_, _| ());
+        copied.map(drop).unwrap();
+    };
+    let write = |dir: &Path| assert_passed(&again(name, DIR, dir).output().unwrap());
+    write(&dir);
+    let log = logforce::open_existing(&dir, options()).unwrap();
+    if !has_stamps(&log) {
+        return;
+    }
+    log.close().unwrap();
+    let end = logforce::read_only(&dir).unwrap().durable_lsn();
+    let restore = || {
+        let _ = std::fs::remove_dir_all(&old);
+        std::fs::rename(&dir, &old).unwrap();
+        copy(&backup, &dir);
+    };
+    copy(&dir, &backup);
+    write(&dir);
+    write(&dir);
+    let mut follower = remote(&dir, Lsn::ORIGIN).unwrap();
+    let records: Vec<Record> = (0..150).map(|_| next(&mut follower)).collect();
+    assert!(follower.next_timeout(Duration::ZERO).unwrap().is_none());
+    let stored = follower.position();
+
+    // An older copy in which nothing was written since, under a follower and from a stored position.
+    restore();
+    let from = diverged(error_of(&mut follower));
+    assert!(
+        from >= records[49].end && from <= records[50].start,
+        "{from}"
+    );
+    assert!(follower.is_ended());
+    assert_eq!(
+        diverged(remote_at(&dir, &stored).map(drop).unwrap_err()),
+        from
+    );
+    assert!(from <= end);
+    // From there on all is as in the restored log, which other openings continue.
+    let mut follower = remote_at(&dir, &stored.back_to(from)).unwrap();
+    write(&dir);
+    write(&dir);
+    let other: Vec<Record> = (50..150).map(|_| next(&mut follower)).collect();
+    assert!(other[0].data != records[50].data);
+    assert_eq!(
+        diverged(remote_at(&dir, &stored).map(drop).unwrap_err()),
+        from
+    );
+    let log = logforce::open_existing(&dir, options()).unwrap();
+    let here = log.follow(&stored).map(drop);
+    assert_eq!(diverged(here.unwrap_err()), from);
+    assert!(log.follow(&follower.position()).is_ok());
+    log.close().unwrap();
+
+    // A copy of the same history, moved to the directory: the follower goes on in it.
+    let moved = home.path().join("moved");
+    copy(&dir, &moved);
+    std::fs::rename(&dir, home.path().join("first")).unwrap();
+    std::fs::rename(&moved, &dir).unwrap();
+    write(&dir);
+    for _ in 0..50 {
+        next(&mut follower);
+    }
+
+    // Another log, and none.
+    let stored = follower.position();
+    std::fs::remove_dir_all(&dir).unwrap();
+    write(&dir);
+    assert_eq!(error_of(&mut follower).kind(), ErrorKind::OtherLog);
+    let refused = remote_at(&dir, &stored).map(drop);
+    assert_error(
+        refused,
+        ErrorKind::OtherLog,
+        &[&stored.log_id().to_string()],
+    );
+    let mut follower = remote(&dir, Lsn::ORIGIN).unwrap();
+    next(&mut follower);
+    std::fs::remove_dir_all(&dir).unwrap();
+    assert_eq!(error_of(&mut follower).kind(), ErrorKind::NoLog);
 }

@@ -138,7 +138,7 @@ pub(super) fn read_only(disk: &SimDisk) -> Result<Shown, Error> {
 pub(super) fn follow(disk: &SimDisk) -> Option<Vec<Record>> {
     run(|rt| {
         let log = ReadOnly::open(&*disk.system(rt), PATH).ok()?;
-        let mut follower = log.follow(log.front_lsn()).ok()?;
+        let mut follower = log.follow_lsn(log.front_lsn()).ok()?;
         let mut records = Vec::new();
         for _ in 0..MOST {
             match follower.try_next() {

@@ -43,6 +43,8 @@ pub struct Coverage {
     pub unprovable: u64,
     /// and the ones whose log was truncated at the damage and on which the run continued.
     pub continued: u64,
+    /// Followers that were refused for another history of the log.
+    pub diverged: u64,
     /// How often each row of the decision table was reached.
     pub cases: BTreeMap<RecoveryCase, u64>,
     /// How often each kind of fault took effect.
@@ -102,6 +104,7 @@ impl Coverage {
             (&mut self.unharmed, other.unharmed),
             (&mut self.unprovable, other.unprovable),
             (&mut self.continued, other.continued),
+            (&mut self.diverged, other.diverged),
         ];
         for (mine, others) in pairs {
             *mine += others;
@@ -127,6 +130,9 @@ impl Coverage {
                 gaps.push(format!("no {}", kind.label()));
             }
         }
+        if self.diverged == 0 {
+            gaps.push("no follower met another history".to_owned());
+        }
         for (what, count) in [
             ("filled more than one segment", self.rolled_over),
             ("truncated", self.truncated),
@@ -146,6 +152,7 @@ impl fmt::Display for Coverage {
             ("  that filled more than one segment", self.rolled_over),
             ("  that truncated", self.truncated),
             ("calls of the log", self.calls),
+            ("followers refused for another history", self.diverged),
             ("power cuts", self.power_cuts),
             ("crashes of system or process", self.crashes),
             ("crashes inside an opening", self.crashes_in_recovery),

@@ -3,6 +3,7 @@
 
 mod corruption;
 mod coverage;
+mod histories;
 
 pub use coverage::Coverage;
 
@@ -175,6 +176,7 @@ pub fn run(seed: u64) -> Coverage {
         forget_reports();
         boot += 1;
     }
+    run.coverage.diverged = histories::run(seed);
     run.finish(seed)
 }
 

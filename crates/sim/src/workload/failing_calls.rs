@@ -217,7 +217,7 @@ impl Look {
             }
             Look::Follow => {
                 let log = ReadOnly::open(&**system, PATH)?;
-                let mut follower = log.follow(log.front_lsn())?;
+                let mut follower = log.follow_lsn(log.front_lsn())?;
                 let next = || match follower.try_next() {
                     // The follower showed a record before it could see the batch that voids it.
                     Err(Error::Voided { .. }) => None,

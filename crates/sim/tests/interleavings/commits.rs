@@ -159,7 +159,7 @@ fn deadlines() {
                 force_within: within,
             },
         ];
-        let mut follower = log.follow(log.durable_lsn()).expect("the end is there");
+        let mut follower = log.follow_lsn(log.durable_lsn()).expect("the end is there");
         for n in 0..2 {
             let data = record(n, 40);
             let began = world.rt.now();

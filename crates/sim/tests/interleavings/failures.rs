@@ -222,7 +222,7 @@ fn displaced() {
             })
             .collect();
         // What a weak method acknowledges is not on the medium: it is not looked for there.
-        if let Ok(mut follower) = log.follow(from) {
+        if let Ok(mut follower) = log.follow_lsn(from) {
             match one_in(2) {
                 true => while follower.next_blocking().is_some() {},
                 false => while world.block_on(follower.next()).is_some() {},

@@ -269,7 +269,7 @@ fn followers_in_step() {
         let watching = {
             let (log, shown) = (log.clone(), shown.clone());
             world.spawn(move |world| {
-                let mut follower = log.follow(from).expect("the end is there");
+                let mut follower = log.follow_lsn(from).expect("the end is there");
                 for _ in 0..3 {
                     let next = match tasks {
                         false => follower.next_blocking(),

@@ -275,7 +275,7 @@ impl Wake for Word {
 
 /// Reads along until the log ends; nothing is shown that is not on the medium.
 pub fn follow(world: &World, log: &Log, from: Lsn, tasks: bool) -> Vec<Record> {
-    let Ok(mut follower) = log.follow(from) else {
+    let Ok(mut follower) = log.follow_lsn(from) else {
         return Vec::new();
     };
     let mut seen: Vec<Record> = Vec::new();

@@ -151,7 +151,7 @@ impl Committer {
 /// Reads along until the log is closed; returns what it saw.
 fn follow(log: &Log, rt: &SimRuntime, how: u64) -> Vec<Record> {
     // Only a cut keeps the front from being read.
-    let Ok(mut follower) = log.follow(log.front_lsn()) else {
+    let Ok(mut follower) = log.follow_lsn(log.front_lsn()) else {
         return Vec::new();
     };
     let mut seen: Vec<Record> = Vec::new();
@@ -394,7 +394,7 @@ fn a_woken_task_holds_the_last_clone() {
                 options.method(methods[seed as usize % 2])
             };
             let log = opened(&disk, rt, options());
-            let mut follower = log.follow(log.front_lsn()).expect("the front is there");
+            let mut follower = log.follow_lsn(log.front_lsn()).expect("the front is there");
             let submitted = log.submit(b"first").expect("there is room");
             let waker = Arc::new(Holder(Mutex::new(Some(log)))).into();
             let mut submitted = pin!(submitted);

@@ -219,7 +219,7 @@ fn what_a_stamp_took_along_is_shown_at_its_deadline() {
                 let log = open(&disk, rt, method);
                 log.commit(b"now").unwrap();
                 let later = log.commit_with(b"later", policy).unwrap();
-                let mut follower = log.follow(log.durable_lsn()).unwrap();
+                let mut follower = log.follow_lsn(log.durable_lsn()).unwrap();
                 rt.sleep(Duration::from_millis(300));
                 assert!(log.durable_lsn() >= later.end, "{method} {policy:?}");
                 let shown = follower.next_blocking().unwrap().unwrap();

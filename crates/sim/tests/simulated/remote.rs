@@ -4,7 +4,7 @@
 
 use crate::common::open;
 use logforce_core::{
-    Batch, Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy, ReadOnly,
+    Batch, Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy, Position, ReadOnly,
     ReadOnlyFollower,
 };
 use logforce_device::{Runtime, System, WriteCache};
@@ -20,7 +20,10 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 struct Replica {
     records: BTreeMap<Lsn, Vec<u8>>,
-    position: Lsn,
+    /// Exclusive end of what it has.
+    end: Lsn,
+    /// What it has stored, if it has begun before.
+    position: Option<Position>,
     /// Records below were truncated before it saw them, or may have been.
     base: Lsn,
     shown: u64,
@@ -32,30 +35,41 @@ struct Replica {
 impl Replica {
     fn undo(&mut self, from: Lsn) {
         self.records.split_off(&from);
-        self.position = from;
-        self.voided += 1;
+        self.end = from;
+        self.position = self.position.take().map(|p| p.back_to(from));
     }
 
     fn skip_to(&mut self, front: Lsn) {
         self.records.clear();
-        self.position = front;
+        self.end = front;
+        self.position = None;
         self.base = front;
         self.truncated += 1;
+    }
+
+    fn begin(&self, log: &ReadOnly) -> Result<ReadOnlyFollower, Error> {
+        match &self.position {
+            Some(stored) => log.follow(&stored.to_string().parse()?),
+            None => log.follow_lsn(self.end),
+        }
     }
 
     /// A follower that goes on where the replica is, unless the disk is cut.
     fn restart(&mut self, disk: &SimDisk, system: &dyn System) -> Option<ReadOnlyFollower> {
         loop {
-            let follower = ReadOnly::open(system, PATH).and_then(|log| log.follow(self.position));
+            let follower = ReadOnly::open(system, PATH).and_then(|log| self.begin(&log));
             self.restarted += 1;
             match follower {
                 Ok(f) => return Some(f.poll_interval(Duration::from_millis(1))),
                 Err(Error::Truncated { front, .. }) => self.skip_to(front),
-                Err(Error::Voided { from, .. }) => self.undo(from),
+                Err(Error::Voided { from, .. }) => {
+                    self.undo(from);
+                    self.voided += 1;
+                }
                 Err(_) if disk.is_cut() => return None,
                 // The fault was meant for the writer and has hit this one.
                 Err(e) if e.kind() == ErrorKind::Io => {}
-                Err(e) => panic!("at {}: {e}", self.position),
+                Err(e) => panic!("at {}: {e}", self.end),
             }
         }
     }
@@ -72,15 +86,17 @@ impl Replica {
             let stopping = stop.load(SeqCst);
             match follower.next_timeout(Duration::from_millis(5)) {
                 Ok(Some(record)) => {
-                    assert!(record.start >= self.position, "{} again", record.start);
+                    assert!(record.start >= self.end, "{} again", record.start);
                     assert!(record.start >= last, "LSNs are not used twice");
                     last = record.end;
                     self.records.insert(record.start, record.data);
+                    self.end = record.end;
                     // Either may be stored, to start from again.
-                    self.position = match rng.one_in(2) {
-                        true => record.end,
-                        false => follower.position(),
-                    };
+                    let position = follower.position();
+                    self.position = Some(match rng.one_in(2) {
+                        true => position.back_to(record.end),
+                        false => position,
+                    });
                     self.shown += 1;
                     if cut_after == Some(self.shown) {
                         disk.cut();
@@ -94,7 +110,10 @@ impl Replica {
                 }
                 Ok(None) if stopping => return,
                 Ok(None) => {}
-                Err(Error::Voided { from, .. }) => self.undo(from),
+                Err(Error::Voided { from, .. }) => {
+                    self.undo(from);
+                    self.voided += 1;
+                }
                 Err(Error::Truncated { front, .. }) => {
                     self.skip_to(front);
                     match self.restart(disk, &*system) {
@@ -107,11 +126,11 @@ impl Replica {
                     Some(f) => follower = f,
                     None => return,
                 },
-                Err(e) => panic!("at {}: {e}", self.position),
+                Err(e) => panic!("at {}: {e}", self.end),
             }
             // While a part of an append is read it stands in front of the padding again that it stood
             // behind; over a record it never goes back.
-            let at = follower.position();
+            let at = follower.position().lsn();
             let again = self.records.range(at..).next();
             assert!(again.is_none(), "at {at} it would show {again:?} again");
         }

@@ -17,7 +17,7 @@ fn small() -> Options {
 
 fn follow(disk: &SimDisk, rt: &SimRuntime, from: Lsn) -> ReadOnlyFollower {
     let log = ReadOnly::open(&*disk.system(rt), PATH).unwrap();
-    log.follow(from).unwrap()
+    log.follow_lsn(from).unwrap()
 }
 
 /// What comes within a second.
@@ -235,7 +235,7 @@ fn another_log_in_its_place() {
         }
         let timeout = Duration::from_secs(1);
         let gone = follower.next_timeout(timeout).unwrap_err();
-        assert_eq!(gone.kind(), ErrorKind::Io, "{gone}");
+        assert_eq!(gone.kind(), ErrorKind::NoLog, "{gone}");
         let mut follower = {
             let log = opened(&disk, rt, small());
             log.commit(b"1").unwrap();
@@ -249,7 +249,7 @@ fn another_log_in_its_place() {
         }
         let log = opened(&disk, rt, small());
         let other = follower.next_timeout(timeout).unwrap_err();
-        assert_eq!(other.kind(), ErrorKind::NoLog, "{other}");
+        assert_eq!(other.kind(), ErrorKind::OtherLog, "{other}");
         log.close().unwrap();
     });
 }

@@ -80,7 +80,9 @@ fn another_opening_puts_another_segment_there() {
                 let system = disk.system(rt);
                 let before = Inspector::open(&*system, PATH).expect("it can be looked at");
                 let read_only = ReadOnly::open(&*system, PATH).expect("it can be read");
-                let mut follower = read_only.follow(read_only.front_lsn()).expect("follows");
+                let mut follower = read_only
+                    .follow_lsn(read_only.front_lsn())
+                    .expect("follows");
                 while follower.try_next().expect("healthy").is_some() {}
                 let log = Log::open(&*system, PATH, OpenMode::OpenExisting, options(segment));
                 let log = log.expect("opens");
@@ -90,7 +92,7 @@ fn another_opening_puts_another_segment_there() {
                 let now = Inspector::open(&*system, PATH).expect("it can be looked at");
                 assert_eq!(walk(&now), []);
                 log.close().expect("nothing fails");
-                while follower.position() < end {
+                while follower.position().lsn() < end {
                     follower.try_next().expect("healthy");
                 }
             });

@@ -284,7 +284,7 @@ fn a_full_batch_before_voided_records() {
             losses += u32::from(damaged);
             let kind = log.read_at(end).map_err(|e| e.kind());
             assert_eq!(kind.map(|e| e.data), Err(ErrorKind::Voided));
-            let mut follower = log.follow(end).expect("a record ends there");
+            let mut follower = log.follow_lsn(end).expect("a record ends there");
             log.commit(b"later").expect("nothing fails");
             assert_eq!(read(&log, end).len(), 1, "{count}, {damaged}");
             let next = follower.try_next().expect("nothing is voided");

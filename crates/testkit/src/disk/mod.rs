@@ -322,6 +322,23 @@ impl SimDisk {
         }
     }
 
+    /// Puts other bytes into a file, durably, as a copy over it does: it stays the same file, and its handles
+    /// show them. Returns whether it was there.
+    pub fn overwrite_file(&self, dir: impl AsRef<Path>, name: &str, bytes: &[u8]) -> bool {
+        let Some(old) = self.names(&dir).get(name).copied() else {
+            return false;
+        };
+        self.put_file(&dir, name, bytes);
+        let mut s = self.lock();
+        let names = s.directory_or_new(dir.as_ref());
+        let new = names.now.insert(name.to_owned(), old);
+        names.stable.insert(name.to_owned(), old);
+        if let Some(inode) = new.and_then(|new| s.inodes.get(&new).cloned()) {
+            s.inodes.insert(old, inode);
+        }
+        true
+    }
+
     /// Gives a file a second name, durably, as the repair of a filesystem may leave it. Returns whether
     /// it was there.
     pub fn link_file(&self, dir: impl AsRef<Path>, name: &str, second: &str) -> bool {

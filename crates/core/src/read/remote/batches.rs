@@ -96,6 +96,9 @@ impl ReadOnlyFollower {
             }));
         }
         self.batches.consumed = next;
+        self.batches.last = Some((linked.header.lsn, linked.header.crc));
+        self.batches.history.note_batch(&linked.header, &self.voids);
+        self.note_epoch(linked.header.epoch);
         Ok(Ok(()))
     }
 
@@ -103,9 +106,10 @@ impl ReadOnlyFollower {
     /// up, or it is damaged.
     fn explain_unreadable(&mut self, stop: &Stop) -> Result<()> {
         if stop.seen == Seen::PastEnd && stop.at < self.start.from {
-            return Err(Error::BeyondEnd {
+            return Err(Error::Diverged {
+                path: self.files.dir.path().to_owned(),
                 lsn: self.start.from,
-                end: stop.at,
+                from: stop.at,
             });
         }
         let at = self.batches.consumed.at;

@@ -54,13 +54,10 @@ impl FollowedFiles {
             }
         };
         self.control_misses = 0;
-        if control.log_id != self.control.log_id {
-            return Err(Error::NoLog {
-                path: self.dir.path().to_owned(),
-                why: "another log has replaced the one that was followed".to_owned(),
-            });
-        }
-        let has_changed = control.sequence != self.control.sequence;
+        let known = &self.control;
+        // The sequence of a restored copy may be the same by now.
+        let has_changed = (control.sequence, control.log_id, control.epoch)
+            != (known.sequence, known.log_id, known.epoch);
         Ok(has_changed.then_some(control))
     }
 

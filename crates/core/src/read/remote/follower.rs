@@ -1,10 +1,12 @@
 //! The state of a follower in another process.
 
+use crate::read::history::{History, Position};
 use crate::read::position::FollowerPosition;
 use crate::read::records::Records;
 use crate::read::remote::alarm::Alarm;
 use crate::read::remote::files::FollowedFiles;
 use crate::read::remote::headers::HeaderPosition;
+use crate::read::remote::location::FollowedLocation;
 use crate::scan::batch::ScanState;
 use crate::storage::voids::Voids;
 use crate::storage::window::Window;
@@ -27,7 +29,11 @@ pub(super) const RETRIES: u32 = 5;
 /// are no stamps: it returns what was written before the last barrier, which comes with segment
 /// changes, `truncate_front` and closing.
 ///
-/// It continues through crashes, closes and openings of the writer. Besides records it returns
+/// It continues through crashes, closes and openings of the writer. Within a second it notices that a
+/// restored backup, or another log, has replaced the log's directory or its files: it goes on where
+/// that log contains the same history, and otherwise answers [`Error::Diverged`](crate::Error::Diverged)
+/// or [`Error::OtherLog`](crate::Error::OtherLog); [`Error::NoLog`](crate::Error::NoLog) if nothing is
+/// there any more. Besides records it returns
 /// [`Error::Voided`](crate::Error::Voided), once, when records were voided that it had returned or that lie below where
 /// it began (it continues after them); [`Error::Truncated`](crate::Error::Truncated) when the front has passed it; other
 /// errors. Every error but `Voided` and [`Error::Io`](crate::Error::Io) ends it. After `Io` (no descriptors, no
@@ -36,6 +42,7 @@ pub struct ReadOnlyFollower {
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) poll: Duration,
     pub(super) start: Start,
+    pub(super) location: FollowedLocation,
     pub(super) files: FollowedFiles,
     pub(super) headers: HeaderPosition,
     pub(super) batches: BatchPosition,
@@ -44,6 +51,13 @@ pub struct ReadOnlyFollower {
     /// Wakes the task that awaits the next record.
     pub(super) alarm: Option<Alarm>,
     pub(super) ended: bool,
+}
+
+/// Where a follower is to begin.
+#[derive(Clone, Copy)]
+pub(super) enum Begin<'a> {
+    Lsn(Lsn),
+    Position(&'a Position),
 }
 
 /// Where a follower began.
@@ -59,6 +73,9 @@ pub(super) struct Start {
 pub(super) struct BatchPosition {
     /// The boundary up to which batches were consumed.
     pub(super) consumed: ScanState,
+    /// LSN and header checksum of the last batch that was consumed.
+    pub(super) last: Option<(Lsn, u32)>,
+    pub(super) history: History,
     pub(super) window: Window,
     pub(super) records: Records,
     /// How often the next batch could not be read.

@@ -7,15 +7,19 @@
 
 mod alarm;
 mod batches;
+mod displaced;
 mod files;
 pub(crate) mod follower;
 mod headers;
+mod location;
 mod proof;
 
 use crate::error::{Error, Result};
 use crate::names;
 use crate::options::OnDamage;
 use crate::read::boundary::boundary;
+use crate::read::divergence::{Compared, check_log};
+use crate::read::history::Position;
 use crate::read::inspect::{Inspector, check_end};
 use crate::read::position::FollowerPosition;
 use crate::read::read_only::ReadOnly;
@@ -30,9 +34,10 @@ use crate::storage::window::Window;
 use crate::types::Record;
 use alarm::Alarm;
 use files::FollowedFiles;
-use follower::{BatchPosition, ReadOnlyFollower, Start};
+use follower::{BatchPosition, Begin, ReadOnlyFollower, Start};
 use futures_core::Stream;
 use headers::HeaderPosition;
+use location::FollowedLocation;
 use logforce_device::sync::AtomicU32;
 use logforce_device::{Directory, ReadSource, Runtime};
 use logforce_format::Lsn;
@@ -43,9 +48,22 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 impl ReadOnly {
-    /// Follows the log from `from` on: the start or the end of a record, [`ReadOnly::front_lsn`],
-    /// or another follower's [`position`](ReadOnlyFollower::position). Reads the log's files anew;
-    /// this `ReadOnly` stays as it was.
+    /// Follows the log from a follower's [position](ReadOnlyFollower::position) on, which may have been
+    /// stored long ago. Reads the log's files anew; this `ReadOnly` stays as it was.
+    ///
+    /// # Errors
+    /// [`Error::Diverged`] if the log contains another history by now, as after the restoring of a backup:
+    /// it says from where on. [`Error::OtherLog`] if it is another log. [`Error::Truncated`] and
+    /// [`Error::Voided`] as those of a running follower.
+    pub fn follow(&self, from: &Position) -> Result<ReadOnlyFollower> {
+        let view = self.view();
+        ReadOnlyFollower::begin(&view.dir, &view.runtime, Begin::Position(from))
+    }
+
+    /// Follows the log from the LSN `from` on: the start or the end of a record, or
+    /// [`ReadOnly::front_lsn`]. An LSN does not say of which history of the log it is: give one that
+    /// this `ReadOnly` has returned, and store positions ([`ReadOnly::follow`]). Reads the log's files
+    /// anew; this `ReadOnly` stays as it was.
     ///
     /// The writer may have truncated since this `ReadOnly` was opened, and then its front is gone. Unless
     /// the records in between matter, begin again at the new front:
@@ -55,7 +73,7 @@ impl ReadOnly {
     /// # fn follow(log: &ReadOnly) -> logforce_core::Result<ReadOnlyFollower> {
     /// let mut from = log.front_lsn();
     /// let follower = loop {
-    ///     match log.follow(from) {
+    ///     match log.follow_lsn(from) {
     ///         Err(Error::Truncated { front, .. }) => from = front, // truncated meanwhile
     ///         other => break other?,
     ///     }
@@ -65,23 +83,43 @@ impl ReadOnly {
     /// ```
     ///
     /// A truncation that overtakes the follower later ends it with the same error.
-    pub fn follow(&self, from: Lsn) -> Result<ReadOnlyFollower> {
+    pub fn follow_lsn(&self, from: Lsn) -> Result<ReadOnlyFollower> {
         let view = self.view();
-        Inspector::read_stable(&view.dir, |inspector| {
-            ReadOnlyFollower::start(inspector, view.dir.clone(), view.runtime.clone(), from)
-        })
+        ReadOnlyFollower::begin(&view.dir, &view.runtime, Begin::Lsn(from))
     }
 }
 
 impl ReadOnlyFollower {
+    /// Reads the log in `dir`, and begins there.
+    fn begin(
+        dir: &Arc<dyn Directory>,
+        runtime: &Arc<dyn Runtime>,
+        begin: Begin<'_>,
+    ) -> Result<Self> {
+        // Before the files are read: what replaces them later is noticed.
+        let location = FollowedLocation::of(&**dir, runtime.now());
+        Inspector::read_stable(dir, |inspector| {
+            let location = location.clone();
+            Self::start(inspector, dir.clone(), runtime.clone(), location, begin)
+        })
+    }
+
     fn start(
         inspector: Inspector,
         dir: Arc<dyn Directory>,
         runtime: Arc<dyn Runtime>,
-        from: Lsn,
+        location: FollowedLocation,
+        begin: Begin<'_>,
     ) -> Result<Self> {
         let (control, whole, segments, in_use) = inspector.into_parts();
         let path = dir.path().to_owned();
+        let from = match begin {
+            Begin::Lsn(from) => from,
+            Begin::Position(position) => {
+                check_log(position, &path, control.log_id)?;
+                position.lsn()
+            }
+        };
         if let Some(&(lsn, _)) = gaps(&segments, &control).first() {
             let lost = lost_segment(dir.path(), &segments, lsn, &control);
             return Err(Error::Damaged(Box::new(lost)));
@@ -118,8 +156,18 @@ impl ReadOnlyFollower {
             control.log_id,
             segments,
             voids.clone(),
-            control.front..proven,
+            control.front..end.state.at,
         );
+        let compared = Compared {
+            view: &view,
+            end: end.state.at,
+            epoch: end.state.epoch.unwrap_or(control.anchor.epoch),
+        };
+        if let Begin::Position(position) = begin
+            && covering.is_none_or(|(start, _)| start == from)
+        {
+            compared.check(position)?;
+        }
         let consumed = match covering {
             // All records there are voided, and the caller has none of them.
             Some((start, to)) if start == from || from == control.front => {
@@ -141,6 +189,10 @@ impl ReadOnlyFollower {
             None if from >= end.reread_from.at => end.reread_from,
             None => ScanState::unlinked(boundary(&view, from)?.batch),
         };
+        let history = match begin {
+            Begin::Lsn(from) => compared.history_below(from)?,
+            Begin::Position(position) => position.history().clone(),
+        };
         let segments = std::mem::take(&mut *view.segments());
         Ok(ReadOnlyFollower {
             runtime,
@@ -149,10 +201,13 @@ impl ReadOnlyFollower {
                 from,
                 epoch: control.epoch,
             },
+            location,
             files: FollowedFiles::new(dir, segments, control),
             headers: HeaderPosition::new(end.reread_from, proven),
             batches: BatchPosition {
                 consumed,
+                last: None,
+                history,
                 window: Window::new(ReadSource::Cache),
                 records: Records::default(),
                 retries: 0,
@@ -175,7 +230,7 @@ impl ReadOnlyFollower {
         if self.ended {
             return Ok(None);
         }
-        let answer = self.advance();
+        let answer = self.advance().or_else(|e| self.explain(e));
         // After a voided range it goes on behind it, and after `Io` where it was.
         self.ended = match &answer {
             Err(Error::Voided { .. } | Error::Io { .. }) | Ok(_) => false,
@@ -231,7 +286,11 @@ impl ReadOnlyFollower {
     /// where it began. A follower that starts here after a restart skips nothing and returns nothing
     /// twice. While a part of an append is read it may stand at the end of the last record again, in
     /// front of padding that it stood behind: no record lies between the two.
-    pub fn position(&self) -> Lsn {
+    pub fn position(&self) -> Position {
+        self.batches.history.at(self.lsn())
+    }
+
+    fn lsn(&self) -> Lsn {
         let consumed = self.batches.consumed.at;
         // Not behind a void range: whoever starts there would be told of it once more.
         let voided = || self.voids.covering(Lsn(consumed.0.saturating_sub(1)));
@@ -244,7 +303,7 @@ impl ReadOnlyFollower {
     /// How many bytes of the log were proven durable at the last poll and were not returned yet: 0
     /// once it has caught up with that.
     pub fn lag(&self) -> u64 {
-        self.headers.proven.0.saturating_sub(self.position().0)
+        self.headers.proven.0.saturating_sub(self.lsn().0)
     }
 
     /// Whether it has ended: it will return nothing any more.
@@ -264,8 +323,19 @@ impl ReadOnlyFollower {
             .map_err(Error::io("check the lock", dir.path().join(names::LOCK)))
     }
 
+    /// Continues after an error in the files that have replaced those that caused it, if any have.
+    fn explain(&mut self, e: Error) -> Result<Option<Record>> {
+        match e {
+            Error::Voided { .. } => Err(e),
+            Error::Io { .. } if !e.is_not_found() => Err(e),
+            _ if self.begin_anew(false)? => self.advance(),
+            _ => Err(e),
+        }
+    }
+
     fn advance(&mut self) -> Result<Option<Record>> {
         loop {
+            self.check_location()?;
             if let Some(e) = self.position.voided(&self.voids) {
                 return Err(e);
             }
@@ -318,7 +388,7 @@ impl Stream for ReadOnlyFollower {
 impl std::fmt::Debug for ReadOnlyFollower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ReadOnlyFollower")
-            .field("position", &self.position())
+            .field("position", &self.lsn())
             .field("proven", &self.proven_lsn())
             .field("ended", &self.ended)
             .finish_non_exhaustive()

@@ -85,6 +85,9 @@ impl ReadOnlyFollower {
         let Some(control) = self.files.changed_control()? else {
             return Ok(());
         };
+        if self.note_new_control(&control) {
+            return Ok(());
+        }
         let old = std::mem::replace(&mut self.files.control, control);
         // The headers up to the anchor were read before it moved: reads them again.
         let anchored = self.files.control.anchor.lsn;

@@ -9,7 +9,9 @@ mod tasks;
 
 use crate::common::examples::too_weak;
 use crate::common::*;
-use logforce::{Batch, Error, ErrorKind, Guarantee, Lsn, OnDamage, Options, Policy, Record};
+use logforce::{
+    Batch, Error, ErrorKind, Guarantee, Lsn, OnDamage, Options, Policy, Position, Record,
+};
 use std::path::Path;
 use std::time::Duration;
 
@@ -242,53 +244,59 @@ fn reading() -> Result<()> {
         println!("{}: {} bytes", record.start, record.data.len());
     }
 
-    let mut follower = log.follow(log.front_lsn())?;
+    let mut follower = log.follow_lsn(log.front_lsn())?;
     while let Some(record) = follower.try_next()? {
         apply(record.start, &record.data);
     }
 
     let mut position = None;
     replicate(dir, &mut position)?;
-    assert!(position >= Some(at.end));
+    assert!(position.as_ref().is_some_and(|p| p.lsn() >= at.end));
     log.truncate_back(at.start)?;
     log.commit(b"two coffees, 5.00")?;
     replicate(dir, &mut position)?;
-    assert!(position > Some(at.end));
+    assert!(position.is_some_and(|p| p.lsn() > at.end));
     Ok(())
 }
 
 /// Another process: follows until nothing has come for a second. `position` is kept with what was
 /// applied.
-fn replicate(dir: &Path, position: &mut Option<Lsn>) -> Result<()> {
+fn replicate(dir: &Path, position: &mut Option<Position>) -> Result<()> {
     let log = logforce::read_only(dir)?;
-    let mut from = position.unwrap_or(log.front_lsn());
+    let mut front = log.front_lsn();
     let mut follower = loop {
-        match log.follow(from) {
-            Err(Error::Voided { from: start, .. }) => from = undo(start), // truncated meanwhile
-            Err(Error::Truncated { front, .. }) if position.is_none() => from = front, // so was this
+        let begun = match &*position {
+            Some(position) => log.follow(position),
+            None => log.follow_lsn(front),
+        };
+        match begun {
+            // Truncated at the back meanwhile, or a backup was restored.
+            Err(Error::Voided { from, .. } | Error::Diverged { from, .. }) => undo(from, position),
+            // Truncated at the front in between.
+            Err(Error::Truncated { front: now, .. }) if position.is_none() => front = now,
             other => break other?,
         }
     };
     loop {
-        match follower.next_timeout(Duration::from_secs(1)) {
+        let next = follower.next_timeout(Duration::from_secs(1));
+        *position = Some(follower.position());
+        match next {
             Ok(Some(record)) => keep(&record),
-            Ok(None) => break, // nothing for a second
-            Err(Error::Voided { from, .. }) => drop(undo(from)), // and it goes on behind the range
-            Err(other) => return Err(other.into()),
+            Ok(None) => return Ok(()), // nothing for a second
+            Err(Error::Voided { from, .. }) => undo(from, position), // and it goes on behind the range
+            Err(other) => return Err(other.into()), // Diverged too: the next call goes back
         }
     }
-    *position = Some(follower.position());
-    Ok(())
 }
 
 fn keep(record: &Record) {
     apply(record.start, &record.data);
 }
 
-/// Forgets what was applied from `start` on.
-fn undo(start: Lsn) -> Lsn {
-    assert!(start > Lsn::ORIGIN);
-    start
+/// Forgets what was applied from `from` on.
+fn undo(from: Lsn, position: &mut Option<Position>) {
+    assert!(from > Lsn::ORIGIN);
+    *position = position.take().map(|position| position.back_to(from));
 }
 
 #[test]

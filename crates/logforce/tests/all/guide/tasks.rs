@@ -41,7 +41,7 @@ async fn follow(log: Log) -> logforce::Result<u64> {
         apply(at, data);
         seen += 1;
     };
-    let mut follower = log.follow(log.front_lsn())?;
+    let mut follower = log.follow_lsn(log.front_lsn())?;
     while let Some(record) = follower.next().await {
         let record = record?;
         apply(record.start, &record.data);

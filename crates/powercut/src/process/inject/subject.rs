@@ -435,7 +435,7 @@ fn read(job: &Job) {
 fn follow(job: &Job) {
     let follow = || -> logforce::Result<()> {
         let log = logforce::read_only(&job.dir)?;
-        let mut follower = log.follow(log.front_lsn())?;
+        let mut follower = log.follow_lsn(log.front_lsn())?;
         let mut nothing = 0;
         while nothing < 3 {
             match follower.try_next() {

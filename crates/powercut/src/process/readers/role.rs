@@ -4,7 +4,7 @@ use crate::ledger::{Entry, Kind, LedgerWriter};
 use crate::subject::Identity;
 use crate::subject::seam::{Fault, Faulty};
 use anyhow::{Context, Result, bail};
-use logforce::{Error, ErrorKind, Inspector, Lsn, ReadOnly, ReadOnlyFollower, Visit};
+use logforce::{Error, ErrorKind, Inspector, Lsn, Position, ReadOnly, ReadOnlyFollower, Visit};
 use logforce_testkit::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -57,6 +57,13 @@ pub fn owner(session: u64, thread: u64) -> u64 {
     session << 8 | thread
 }
 
+/// Where a follower begins.
+#[derive(Debug)]
+enum Begin {
+    Lsn(Lsn),
+    Position(Position),
+}
+
 struct Reader<'a> {
     reading: &'a Reading,
     system: Faulty,
@@ -102,7 +109,7 @@ impl Reader<'_> {
     }
 
     fn follow(&mut self) -> Result<()> {
-        let mut at: Option<Lsn> = None;
+        let mut at: Option<Begin> = None;
         while self.continues() {
             let log = match ReadOnly::open(&self.system, &self.reading.dir) {
                 Ok(log) => log,
@@ -113,19 +120,23 @@ impl Reader<'_> {
                 }
                 Err(e) => return Err(e).context("opening for reading"),
             };
-            let from = at.unwrap_or(log.front_lsn());
-            at = Some(match log.follow(from) {
+            let from = at.take().unwrap_or(Begin::Lsn(log.front_lsn()));
+            let begun = match &from {
+                Begin::Lsn(lsn) => log.follow_lsn(*lsn),
+                Begin::Position(position) => log.follow(position),
+            };
+            at = Some(match begun {
                 Ok(follower) => self.follow_on(follower)?,
                 Err(e) => self
                     .expected_error(&e)
-                    .context(format!("following from {from}"))?,
+                    .context(format!("following from {from:?}"))?,
             });
         }
         Ok(())
     }
 
     /// What a follower shows until it ends, or is given up. Answers where the next one begins.
-    fn follow_on(&mut self, mut follower: ReadOnlyFollower) -> Result<Lsn> {
+    fn follow_on(&mut self, mut follower: ReadOnlyFollower) -> Result<Begin> {
         let mut group = Group::default();
         while self.continues() {
             match follower.try_next() {
@@ -138,7 +149,7 @@ impl Reader<'_> {
                     }
                     // A reader may die as well, and go on later where it was.
                     if self.rng.one_in(150) && group.left == 0 {
-                        return Ok(follower.position());
+                        return Ok(Begin::Position(follower.position()));
                     }
                 }
                 Ok(None) => std::thread::sleep(Duration::from_millis(1)),
@@ -149,7 +160,7 @@ impl Reader<'_> {
                 Err(e) => return self.expected_error(&e),
             }
         }
-        Ok(follower.position())
+        Ok(Begin::Position(follower.position()))
     }
 
     /// Waits for the front to move above `at`, unless no writer moves it any more.
@@ -165,16 +176,16 @@ impl Reader<'_> {
     }
 
     /// Records an error that a reader has to expect, and returns where to continue; the others fail.
-    fn expected_error(&mut self, e: &Error) -> Result<Lsn> {
+    fn expected_error(&mut self, e: &Error) -> Result<Begin> {
         match e {
             Error::Voided { from, to, .. } => {
                 self.ledger.put(Entry::range(Kind::Voided, from.0, to.0));
-                Ok(*from)
+                Ok(Begin::Lsn(*from))
             }
             Error::Truncated { front, .. } => {
                 self.ledger
                     .put(Entry::range(Kind::Passed, front.0, front.0));
-                Ok(*front)
+                Ok(Begin::Lsn(*front))
             }
             e => bail!("a reader got an error: {e}"),
         }

@@ -1,0 +1,177 @@
+//! Whether a log contains the history of a position, and from where on it does not.
+
+use crate::error::{Error, Result};
+use crate::read::batches::{Batches, first_batch_at};
+use crate::read::history::{History, Position};
+use crate::read::view::View;
+use crate::scan::batch::{LinkedHeader, ScanState};
+use crate::storage::segment::Segment;
+use crate::storage::window::Window;
+use logforce_device::ReadSource;
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Epoch, LogId, Lsn, planted};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes per read while going from header to header.
+const READ_AHEAD: u64 = 64 << 10;
+
+/// The log with which a position is compared.
+pub(crate) struct Compared<'a> {
+    pub(crate) view: &'a Arc<View>,
+    /// Exclusive end of its batches.
+    pub(crate) end: Lsn,
+    /// Epoch of the last batch.
+    pub(crate) epoch: Epoch,
+}
+
+/// Fails if the position is of another log than that in `path`.
+pub(crate) fn check_log(position: &Position, path: &Path, found: LogId) -> Result<()> {
+    let wanted = position.log_id();
+    let is_same = planted!("other-log-followed", true, else wanted == found);
+    match is_same {
+        true => Ok(()),
+        false => Err(Error::OtherLog {
+            path: path.to_owned(),
+            wanted,
+            found,
+        }),
+    }
+}
+
+impl Compared<'_> {
+    /// The history of a follower that begins at `from`, an LSN of this log.
+    pub(super) fn history_below(&self, from: Lsn) -> Result<History> {
+        let epoch = self.epoch_below(from)?;
+        Ok(History::beginning(self.view.log_id, epoch, from))
+    }
+
+    /// Fails if this log contains another history below the position. The caller has checked that the
+    /// position is of this log, and lies neither below the front nor in a void range.
+    pub(crate) fn check(&self, position: &Position) -> Result<()> {
+        if planted!("history-not-compared") {
+            return Ok(());
+        }
+        // A follower that stands behind a void range has what lies before it.
+        let at = self.below_voids(position.lsn());
+        if position.lsn() <= self.end {
+            let below = position.back_to(at);
+            let known = below.epoch();
+            if known.is_none() || known == Some(self.epoch_below(at)?) {
+                return Ok(());
+            }
+        }
+        Err(Error::Diverged {
+            path: self.view.path.clone(),
+            lsn: position.lsn(),
+            from: self.parting(position)?,
+        })
+    }
+
+    /// From where on the log does not contain the position's history. It may lie below the front.
+    fn parting(&self, position: &Position) -> Result<Lsn> {
+        let parted = position.parting(|epoch| self.end_of(epoch))?;
+        Ok(self.below_voids(parted.unwrap_or(Lsn::ORIGIN)))
+    }
+
+    /// The lower end of the void ranges that end at or above `at`; `at` if there are none.
+    fn below_voids(&self, mut at: Lsn) -> Lsn {
+        let voids = self.view.voids();
+        while let Some((from, _)) = voids.covering(Lsn(at.0.saturating_sub(1))) {
+            at = from;
+        }
+        at
+    }
+
+    /// Epoch of the batch that holds the byte before `at`; 0:0 at the beginning of a log.
+    fn epoch_below(&self, at: Lsn) -> Result<Epoch> {
+        if at == Lsn::ORIGIN {
+            return Ok(Epoch::default());
+        }
+        let below = Lsn(at.0 - 1);
+        let is_readable = self
+            .view
+            .segments()
+            .containing(below)
+            .is_some_and(|s| below >= s.header.first_batch())
+            && self.view.voids().covering(below).is_none();
+        if is_readable && let Some(batch) = Batches::small_reads().holding(self.view, below)? {
+            return Ok(batch.header.epoch);
+        }
+        // The front, with a segment before it that is gone; or a segment's header area: the next batch
+        // names the epoch before it.
+        match first_batch_at(self.view, at)?.filter(|next| *next < self.end) {
+            Some(next) => {
+                let next = Batches::small_reads().load(self.view, ScanState::unlinked(next))?;
+                Ok(epoch_before(&next.header))
+            }
+            None => Ok(self.epoch),
+        }
+    }
+
+    /// Exclusive end of an epoch's batches in this log; `None` if it has none.
+    fn end_of(&self, epoch: Epoch) -> Result<Option<Lsn>> {
+        let mut window = window();
+        let Some(mut state) = self.last_segment_with(epoch, &mut window)? else {
+            return Ok(None);
+        };
+        let mut end = None;
+        while state.at < self.end {
+            let voided = self.view.voids().covering(state.at);
+            if let Some((_, to)) = voided {
+                state = ScanState::after_void(to);
+                continue;
+            }
+            let segment = self.view.segments().containing(state.at);
+            let Some(segment) = segment else { break };
+            let read = LinkedHeader::read_in(&mut window, segment, self.view.log_id, &state)?;
+            let Ok(linked) = read else { break };
+            if linked.header.epoch.counter > epoch.counter {
+                break;
+            }
+            state = ScanState::after(&linked);
+            if linked.header.epoch == epoch {
+                end = Some(state.at);
+            }
+        }
+        Ok(end)
+    }
+
+    /// Where to begin to read for the last batch of `epoch`: at the last segment that does not begin in a
+    /// later epoch.
+    fn last_segment_with(&self, epoch: Epoch, window: &mut Window) -> Result<Option<ScanState>> {
+        let all = self.view.segments().all();
+        for segment in all.iter().rev() {
+            let first = segment.header.first_batch();
+            let is_void = self.view.voids().covering(first).is_some();
+            if first >= self.end || is_void {
+                continue;
+            }
+            let header = first_header(segment, window)?.filter(|h| h.log_id == self.view.log_id);
+            if header.is_some_and(|h| h.epoch.counter <= epoch.counter) {
+                return Ok(Some(ScanState::unlinked(segment.header.start)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn window() -> Window {
+    let mut window = Window::new(ReadSource::Cache);
+    window.limit(READ_AHEAD);
+    window
+}
+
+/// The epoch of the batch before.
+fn epoch_before(header: &BatchHeader) -> Epoch {
+    match header.kind {
+        BatchKind::Epoch => header.prev_epoch,
+        _ => header.epoch,
+    }
+}
+
+fn first_header(segment: &Arc<Segment>, window: &mut Window) -> Result<Option<BatchHeader>> {
+    let first = segment.header.first_batch();
+    let bytes = window.get(segment, segment.offset(first), BATCH_HEADER_LEN)?;
+    let header = bytes.ok().and_then(|bytes| BatchHeader::decode(bytes).ok());
+    Ok(header.filter(|h| h.lsn == first))
+}

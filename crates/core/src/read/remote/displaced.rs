@@ -1,0 +1,123 @@
+//! Whether the log's files are still those that were followed.
+//!
+//! A restored backup, or another log, may replace the directory, files in it, or the bytes of the files.
+//! An open directory goes on to show the old files, and a batch of the new ones does not link to what was
+//! read; so without this check a follower would wait for ever. Everything that it notices leads to the
+//! same question: what a new follower that begins at this one's position finds by the log's path.
+
+use crate::error::{Error, Result};
+use crate::read::position::FollowerPosition;
+use crate::read::records::Records;
+use crate::read::remote::follower::{Begin, ReadOnlyFollower};
+use crate::read::remote::location::EVERY;
+use crate::scan::batch::ScanState;
+use crate::storage::directory::existing_directory;
+use crate::storage::segment::Segment;
+use crate::storage::window::Window;
+use logforce_device::ReadSource;
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Control, Epoch, Lsn, planted};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl ReadOnlyFollower {
+    /// Looks whether the log is still there, if it is time for that. Continues in what has replaced it if
+    /// that contains the same history.
+    pub(super) fn check_location(&mut self) -> Result<()> {
+        let now = self.runtime.now();
+        if now < self.location.next {
+            return Ok(());
+        }
+        self.location.next = now.saturating_add(EVERY);
+        if planted!("follower-checks-no-location") {
+            return Ok(());
+        }
+        let is_displaced = self.location.is_displaced(&*self.files.dir);
+        if is_displaced || self.location.suspect || !self.has_last_batch()? {
+            self.begin_anew(is_displaced)?;
+        }
+        Ok(())
+    }
+
+    /// Begins anew at this position, in the files that are there now; after an error the next call may. Returns
+    /// whether it could.
+    pub(super) fn begin_anew(&mut self, is_displaced: bool) -> Result<bool> {
+        let position = self.position();
+        let path = self.files.dir.path();
+        let begun = match self.files.dir.system() {
+            Ok(system) => existing_directory(&*system, path),
+            Err(e) => Err(Error::io("open the directory", path)(e)),
+        };
+        let begun =
+            begun.and_then(|dir| Self::begin(&dir, &self.runtime, Begin::Position(&position)));
+        match begun {
+            Ok(mut begun) => {
+                begun.poll = self.poll;
+                begun.alarm = self.alarm.take();
+                *self = begun;
+                Ok(true)
+            }
+            Err(e @ Error::Voided { from, .. }) => {
+                self.go_back(from);
+                Err(e)
+            }
+            // The files are the same, and an opening may be in the middle of a change.
+            Err(Error::Damaged(_) | Error::Io { .. }) if !is_displaced => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Goes back to `to`, and begins there anew with the next call.
+    fn go_back(&mut self, to: Lsn) {
+        self.batches.history = self.position().back_to(to).history().clone();
+        self.position = FollowerPosition::below(to);
+        self.batches.consumed = ScanState::unlinked(to);
+        self.batches.records = Records::default();
+        self.suspect_now();
+    }
+
+    /// Has the next call begin anew: what this knows to be proven may be another history's.
+    pub(super) fn suspect_now(&mut self) {
+        self.location.suspect = true;
+        self.location.next = Duration::ZERO;
+    }
+
+    /// Looks whether the control file that was read knows the epoch of a batch. One that it does not know was
+    /// begun since, perhaps in another history.
+    pub(super) fn note_epoch(&mut self, epoch: Epoch) {
+        let control = &self.files.control;
+        let oldest = control.history.last().unwrap_or(&control.epoch);
+        if epoch.counter >= oldest.counter && !control.knows(epoch) {
+            self.suspect_now();
+        }
+    }
+
+    /// Looks whether a control file that was read may be another history's; returns whether it is another
+    /// log's.
+    pub(super) fn note_new_control(&mut self, control: &Control) -> bool {
+        let known = &self.files.control;
+        let is_other = control.log_id != known.log_id;
+        if is_other || control.sequence < known.sequence || control.epoch != known.epoch {
+            self.suspect_now();
+        }
+        is_other
+    }
+
+    /// Whether the last batch that was consumed is still there. The front may have passed it, or an opening
+    /// has given it up; or an older copy was written over the files.
+    fn has_last_batch(&self) -> Result<bool> {
+        let Some((lsn, crc)) = self.batches.last else {
+            return Ok(true);
+        };
+        let Some(known) = self.files.segments.containing(lsn) else {
+            return Ok(true);
+        };
+        // By its name: an open file may have been deleted.
+        let dir = self.files.dir.clone();
+        let segment = Arc::new(Segment::new(dir, known.name(), known.header));
+        let mut window = Window::new(ReadSource::Cache);
+        window.limit(BATCH_HEADER_LEN as u64);
+        let bytes = window.get(&segment, segment.offset(lsn), BATCH_HEADER_LEN)?;
+        let header = bytes.ok().and_then(|b| BatchHeader::decode(b).ok());
+        Ok(header.is_some_and(|h| h.lsn == lsn && h.crc == crc))
+    }
+}

@@ -1,0 +1,38 @@
+//! What was at a followed log's path, and when to look again.
+
+use crate::names;
+use crate::storage::directory::directory_displaced;
+use logforce_device::{Directory, FileIdentity};
+use std::io;
+use std::time::Duration;
+
+/// The interval of checks.
+pub(super) const EVERY: Duration = Duration::from_millis(500);
+
+/// What was at the log's path, and when to look again.
+#[derive(Clone)]
+pub(super) struct FollowedLocation {
+    control: Option<FileIdentity>,
+    pub(super) next: Duration,
+    /// The log was opened anew, or its control file is not one that follows the last.
+    pub(super) suspect: bool,
+}
+
+impl FollowedLocation {
+    pub(super) fn of(dir: &dyn Directory, now: Duration) -> Self {
+        FollowedLocation {
+            control: dir.identity_of(names::CONTROL).ok(),
+            next: now.saturating_add(EVERY),
+            suspect: false,
+        }
+    }
+
+    /// Whether other files are at the log's path.
+    pub(super) fn is_displaced(&self, dir: &dyn Directory) -> bool {
+        directory_displaced(dir).is_some()
+            || match dir.identity_of(names::CONTROL) {
+                Ok(now) => self.control.is_some_and(|known| known != now),
+                Err(e) => e.kind() == io::ErrorKind::NotFound,
+            }
+    }
+}
