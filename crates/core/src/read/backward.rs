@@ -6,18 +6,20 @@ use crate::types::Record;
 use logforce_format::Lsn;
 use std::sync::Arc;
 
-/// Bytes of log that are read at a time. An append that is longer is read as a whole.
+/// Bytes of log that are read at a time, at first. An append that is longer is read as a whole.
 const CHUNK: u64 = 256 << 10;
 
 /// Reads durable records backwards, the newest first, down to the front. What becomes durable
 /// meanwhile is not part of it.
 ///
-/// It ends with [`Error::Truncated`] where `truncate_front` overtakes it. After [`Error::Io`] (no
+/// Of damage it reports the records behind it first. It ends with [`Error::Truncated`] where `truncate_front` overtakes it. After [`Error::Io`] (no
 /// descriptors, no memory) the next call continues where it was; every other error ends it.
 pub struct BackwardReader {
     view: Arc<View>,
     /// Records that begin at or above were returned, or are in `records`.
     at: Lsn,
+    /// Bytes of log that are read at a time.
+    chunk: u64,
     /// The last one is next.
     records: Vec<Record>,
     failed: bool,
@@ -29,6 +31,7 @@ impl BackwardReader {
         Ok(BackwardReader {
             view,
             at: from,
+            chunk: CHUNK,
             records: Vec::new(),
             failed: false,
         })
@@ -42,19 +45,30 @@ impl BackwardReader {
             if self.at <= front {
                 return Ok(());
             }
-            let from = Lsn(self.at.0.saturating_sub(CHUNK)).max(front);
-            let from = boundary_at_most(&self.view, from)?;
-            let at = self.at;
-            for record in Reader::from_boundary(self.view.clone(), from)? {
-                let record = record?;
-                if record.start >= at {
-                    break;
+            let from = Lsn(self.at.0.saturating_sub(self.chunk)).max(front);
+            match self.read_from(from) {
+                // Records behind the damage are whole: reads fewer bytes at a time, down to the last record.
+                Err(Error::Damaged(_)) if self.chunk > 1 => {
+                    self.records.clear();
+                    self.chunk /= 2;
                 }
-                self.records.push(record);
+                read => self.at = read?,
             }
-            self.at = from;
         }
         Ok(())
+    }
+
+    /// Reads the records from the last boundary at or below `from` on; returns that boundary.
+    fn read_from(&mut self, from: Lsn) -> Result<Lsn> {
+        let from = boundary_at_most(&self.view, from)?;
+        for record in Reader::from_boundary(self.view.clone(), from)? {
+            let record = record?;
+            if record.start >= self.at {
+                break;
+            }
+            self.records.push(record);
+        }
+        Ok(from)
     }
 }
 
