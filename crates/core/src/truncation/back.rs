@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::policy::WaitLevel;
-use crate::read::boundary::{boundary, past_void};
+use crate::read::boundary::{boundary, boundary_at_most, past_void};
 use crate::sync::wake::{WaitFor, Wake};
 use logforce_format::{BatchKind, Lsn, planted};
 
@@ -26,7 +26,10 @@ pub(crate) fn truncate_back(engine: &Engine, from: Lsn) -> Result<()> {
     let from = past_void(&engine.view, from)?;
     let at = boundary(&engine.view, from)?;
     if !at.between_appends {
-        return Err(Error::NotABoundary { lsn: from });
+        return Err(Error::WithinAppend {
+            lsn: from,
+            start: boundary_at_most(&engine.view, from)?,
+        });
     }
     if from >= engine.durable() {
         return Ok(());

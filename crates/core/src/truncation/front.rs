@@ -22,7 +22,7 @@ pub(crate) fn truncate_front(engine: &Engine, to: Lsn) -> Result<()> {
         // the end.
         engine.wait_until(to, WaitLevel::Force)?;
     }
-    check_front(engine, to)?;
+    let to = front_at(engine, to)?;
     engine.pins.request(to);
     engine.move_front()
 }
@@ -47,15 +47,24 @@ pub(crate) fn truncate_front_at_most(engine: &Engine, to: Lsn) -> Result<Lsn> {
     }
 }
 
-pub(crate) fn check_front(engine: &Engine, to: Lsn) -> Result<()> {
+/// Where the front may lie for `to`, the start or the end of a record: there, or at the start of the atomic
+/// append that it lies within. A part of an append must not remain.
+pub(crate) fn front_at(engine: &Engine, to: Lsn) -> Result<Lsn> {
     if to == engine.front() {
-        return Ok(());
+        return Ok(to);
     }
     let at = boundary(&engine.view, past_void(&engine.view, to)?)?;
-    if !at.between_appends {
-        return Err(Error::NotABoundary { lsn: to });
+    match at.between_appends {
+        true => Ok(to),
+        false => boundary_at_most(&engine.view, to),
     }
-    Ok(())
+}
+
+fn check_front(engine: &Engine, to: Lsn) -> Result<()> {
+    match front_at(engine, to)? == to {
+        true => Ok(()),
+        false => Err(Error::NotABoundary { lsn: to }),
+    }
 }
 
 /// Moves the front to `to`. The caller holds the lock of

@@ -9,9 +9,9 @@
 use crate::engine::Engine;
 use crate::engine::pin_table::PinState;
 use crate::error::{Error, Result};
-use crate::read::boundary::{boundary, past_void};
 use crate::sync::wake::Wake;
 use crate::sync::waking::refuse_in_waker;
+use crate::truncation::front::front_at;
 use logforce_format::Lsn;
 use std::sync::Arc;
 
@@ -51,9 +51,11 @@ pub(crate) fn pin(engine: &Arc<Engine>, lsn: Lsn) -> Result<Pin> {
     };
     // Pins first, then checks: the front cannot pass it meanwhile. If the check fails, the drop
     // removes the pin.
-    match can_be_front(engine, lsn)? {
+    let start = front_at(engine, lsn)?;
+    match start == lsn {
         true => Ok(pin),
-        false => Err(Error::NotABoundary { lsn }),
+        // This pin holds the front below the append until the other one does.
+        false => self::pin(engine, start),
     }
 }
 
@@ -67,10 +69,6 @@ pub(crate) fn pin_front(engine: &Arc<Engine>) -> Result<Pin> {
         engine: engine.clone(),
         id,
     })
-}
-
-fn can_be_front(engine: &Engine, lsn: Lsn) -> Result<bool> {
-    Ok(boundary(&engine.view, past_void(&engine.view, lsn)?)?.between_appends)
 }
 
 impl Pin {
@@ -106,7 +104,7 @@ impl Pin {
             Some(p) if lsn <= p.at => return Ok(()),
             _ => {}
         }
-        let whole = can_be_front(engine, lsn)?;
+        let whole = front_at(engine, lsn)? == lsn;
         if engine.pins.advance(self.id, lsn, whole, || engine.front()) {
             let preallocator = &engine.events.preallocator;
             preallocator.notify(engine.runtime(), Wake::PinAdvanced);

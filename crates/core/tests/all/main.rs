@@ -6,4 +6,5 @@ mod advisor;
 mod busy;
 mod displaced;
 mod openings;
+mod reads;
 mod verdicts;

@@ -42,7 +42,7 @@ fn not_a_boundary() {
 }
 
 #[test]
-fn inside_an_atomic_append_nothing_is_cut() {
+fn an_atomic_append_is_cut_as_a_whole() {
     let dir = temp();
     let log = log(&dir);
     let mut batch = Batch::of(&[b"a", b"b", b"c"]);
@@ -52,9 +52,16 @@ fn inside_an_atomic_append_nothing_is_cut() {
     assert_eq!(log.read_at(all[1].start).unwrap().data, b"b");
     assert_eq!(read(&log, all[1].start), [b"b", b"c"]);
     for lsn in [all[1].start, all[2].start] {
-        let words = [&*lsn.to_string()];
-        assert_error(log.truncate_front(lsn), ErrorKind::InvalidInput, &words);
+        let words = [
+            &*lsn.to_string(),
+            "truncate_back to LSN",
+            &*all[0].start.to_string(),
+        ];
         assert_error(log.truncate_back(lsn), ErrorKind::InvalidInput, &words);
+        log.truncate_front(lsn).unwrap();
+        assert_eq!(log.front_lsn(), all[0].start, "rounded down");
+        assert_eq!(log.pin(lsn).unwrap().lsn(), all[0].start);
+        assert_eq!(read_all(&log).len(), 3);
     }
     log.truncate_front(all[2].end).unwrap();
     assert!(read_all(&log).is_empty());
