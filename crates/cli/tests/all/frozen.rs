@@ -49,7 +49,7 @@ fn looking_does_not_wait_for_a_frozen_filesystem() {
 fn read(dir: &Path) {
     let log = logforce::read_only(dir).unwrap();
     assert_eq!(log.read_from(log.front_lsn()).unwrap().count(), 3);
-    let mut follower = log.follow(log.front_lsn()).unwrap();
+    let mut follower = log.follow_lsn(log.front_lsn()).unwrap();
     assert!(!follower.is_writer_running().unwrap());
     assert!(follower.try_next().unwrap().is_some());
 }
