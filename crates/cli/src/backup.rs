@@ -68,7 +68,7 @@ struct Report {
 /// Backs up.
 pub fn run(args: Args) -> anyhow::Result<End> {
     let (from, to) = (args.from.display(), args.to.display());
-    if !pages::is_there(&args.from) {
+    if !pages::is_there(&args.from)? {
         return back_up_log(&args);
     }
     let json = args.json.as_ref().map(Sink::open).transpose();

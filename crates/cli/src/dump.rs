@@ -92,7 +92,7 @@ const SHOWN: usize = 64;
 
 /// Lists.
 pub fn run(args: Args) -> anyhow::Result<End> {
-    if pages::is_there(&args.log.dir) {
+    if pages::is_there(&args.log.dir)? {
         if let Some(flag) = args.only_for_logs() {
             bail!(pages::only_for_logs(&args.log.dir, flag));
         }

@@ -49,7 +49,7 @@ impl LogArgs {
                 bail!(Damaged(e.to_string()))
             }
             Err(e) if matches!(e, Error::Damaged(_)) => bail!(Damaged(refusal(&e))),
-            Err(Error::NoLog { .. }) if pages::is_part_there(&self.dir) => {
+            Err(Error::NoLog { .. }) if pages::is_part_there(&self.dir)? => {
                 Err(pages::without_data(&self.dir))
             }
             Err(e) => Err(e.into()),

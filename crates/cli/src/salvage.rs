@@ -237,7 +237,7 @@ impl Made<'_> {
 
 /// Saves what can be read.
 pub fn run(args: Args) -> anyhow::Result<End> {
-    if pages::is_there(&args.src) {
+    if pages::is_there(&args.src)? {
         bail!(Usage(format!(
             "{0} holds a page file, and `logforce salvage` saves logs: `logforce verify {0}` lists what is damaged; \
              restore the file from a backup",

@@ -75,7 +75,7 @@ struct Scan {
 /// Summarises.
 pub fn run(args: Args) -> anyhow::Result<End> {
     let (scan, args) = (args.scan, args.log);
-    if pages::is_there(&args.dir) {
+    if pages::is_there(&args.dir)? {
         return pages::stat::run(&args, scan);
     }
     let sinks = args.sinks()?;

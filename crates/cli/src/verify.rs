@@ -75,7 +75,7 @@ struct Report<'a> {
 /// Checks and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
     let args = args.log;
-    if pages::is_there(&args.dir) {
+    if pages::is_there(&args.dir)? {
         return pages::verify::run(&args);
     }
     let sinks = args.sinks()?;

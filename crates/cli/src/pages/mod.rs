@@ -10,25 +10,40 @@ use crate::exit::{Damaged, Usage};
 use crate::look::LogArgs;
 use anyhow::{anyhow, bail};
 use logforce::pages::{Error, Inspector};
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// Whether the directory holds a page file, by the names in it. What they are is said by opening it.
-pub fn is_there(dir: &Path) -> bool {
-    dir.join("pages").is_file() && !dir.join("control").exists()
+pub fn is_there(dir: &Path) -> anyhow::Result<bool> {
+    Ok(has_file(&dir.join("pages"))? && !has_file(&dir.join("control"))?)
 }
 
 /// Whether it holds a part of a page file, by the names in it.
-pub fn is_part_there(dir: &Path) -> bool {
-    has_begun_backup(dir) || dir.join("log").join("control").is_file()
+pub fn is_part_there(dir: &Path) -> anyhow::Result<bool> {
+    Ok(has_begun_backup(dir)? || has_file(&dir.join("log").join("control"))?)
 }
 
-fn has_begun_backup(dir: &Path) -> bool {
-    dir.join("backup.tmp").is_file()
+fn has_begun_backup(dir: &Path) -> anyhow::Result<bool> {
+    has_file(&dir.join("backup.tmp"))
+}
+
+/// Whether there is a file. Only where the system says that there is none: any other error would call
+/// for a backup to be restored over what is whole.
+fn has_file(path: &Path) -> anyhow::Result<bool> {
+    match path.metadata() {
+        Ok(found) => Ok(found.is_file()),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+        Err(e) => Err(anyhow!("cannot look at {}: {e}", path.display())),
+    }
 }
 
 /// What to say of a part of a page file, which has no data file.
 pub fn without_data(dir: &Path) -> anyhow::Error {
-    if has_begun_backup(dir) {
+    let has_begun = match has_begun_backup(dir) {
+        Ok(has_begun) => has_begun,
+        Err(e) => return e,
+    };
+    if has_begun {
         return anyhow!(
             "{} holds no page file: a backup was begun in it and did not end. Remove the directory",
             dir.display()
@@ -75,5 +90,21 @@ fn inspector(args: &LogArgs) -> anyhow::Result<Inspector> {
             path.display()
         ))),
         opened => Ok(opened?),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_not_there_is_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!is_there(dir.path()).unwrap());
+        assert!(!is_part_there(&dir.path().join("missing")).unwrap());
+        // It may be there: nobody can tell.
+        std::os::unix::fs::symlink("pages", dir.path().join("pages")).unwrap();
+        let told = is_there(dir.path()).unwrap_err().to_string();
+        assert!(told.contains("cannot look at"), "{told}");
     }
 }

@@ -43,7 +43,8 @@ pub(crate) fn make(
     match system.directory(path) {
         Ok(dir) => {
             let entries = dir.entries().map_err(Error::io("list", path))?;
-            if !entries.is_empty() {
+            // The lock alone is what a backup left that could not begin: it may be tried again.
+            if entries.iter().any(|e| e.name != LOCK) {
                 return Err(exists());
             }
         }

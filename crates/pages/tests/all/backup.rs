@@ -7,7 +7,9 @@ use logforce_device::Runtime;
 use logforce_pages::{
     CommitMode, ErrorKind, Inspector, NextOpening, Options, PageFile, Result, Snapshot,
 };
-use logforce_testkit::{Failure, Fault, Rng, SimDisk, SimRuntime, Survival};
+use logforce_testkit::{
+    Call, FailingCalls, Failure, Fault, Refusal, Rng, SimDisk, SimRuntime, Survival,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -326,6 +328,27 @@ fn a_full_disk_is_an_error_and_nothing_is_left() {
             });
         }
         assert!(refused > 0, "{mode:?}");
+    }
+}
+
+/// Facts cannot be had: nothing was written, and the next attempt finds no more than the lock.
+#[test]
+fn a_backup_that_could_not_begin_may_be_tried_again() {
+    for call in [Call::Facts, Call::Lock] {
+        let disk = disk(1);
+        SimRuntime::run(1, |rt| {
+            let file = filled(rt, &disk, CommitMode::CopyOnWrite);
+            let snapshot = file.snapshot().unwrap();
+            disk.fail_calls(FailingCalls {
+                calls: vec![call],
+                how: Refusal::OF_THE_PROCESS[0],
+                after: 0,
+                failing: u64::MAX,
+            });
+            copy(rt, &disk, &snapshot).unwrap_err();
+            disk.stop_failing_calls();
+            copy(rt, &disk, &snapshot).unwrap();
+        });
     }
 }
 
