@@ -59,7 +59,7 @@ const CALLS: &[Call] = &[
     ("follow", |log, _| {
         if log.commit(b"to follow").is_ok() {
             // There is a record, or the log was closed meanwhile.
-            if let Ok(mut follower) = log.follow(log.front_lsn()) {
+            if let Ok(mut follower) = log.follow_lsn(log.front_lsn()) {
                 drop(follower.next_blocking());
                 poll(follower.next());
             }
@@ -232,7 +232,7 @@ const CALLBACKS: &[Callback] = &[
     }),
     ("waker of a follower", |subject, once| {
         let log = &subject.log;
-        let mut follower = log.follow(log.durable_lsn()).unwrap();
+        let mut follower = log.follow_lsn(log.durable_lsn()).unwrap();
         let next = follower.next();
         awaits(next, &once, || drop(log.commit(b"followed")));
     }),
@@ -250,7 +250,7 @@ const CALLBACKS: &[Callback] = &[
     }),
     ("waker of an end", |subject, once| {
         let log = &subject.log;
-        let mut follower = log.follow(log.durable_lsn()).unwrap();
+        let mut follower = log.follow_lsn(log.durable_lsn()).unwrap();
         awaits(follower.next(), &once, || drop(log.clone().close()));
     }),
     ("drop of a waker that is replaced", |subject, once| {
