@@ -167,8 +167,8 @@ pub fn text(outcome: &Outcome, machine: &Machine) -> String {
     let mut text = format!(
         "The log beside a raw loop, by {} ({}, {}); {machine}\n\n",
         outcome.method,
-            outcome.assessment.granted(),
-            outcome.assessment.verdict
+        outcome.assessment.granted(),
+        outcome.assessment.verdict
     );
     if outcome.interrupted {
         text.push_str("Interrupted: this is what was measured until then.\n\n");
