@@ -37,7 +37,7 @@ pub struct Acknowledged {
     pub end: Lsn,
     /// What it survives now. After `commit` and `submit` at least what
     /// [`Options::require`](crate::Options::require) asks for. With a [`Policy`](crate::Policy) that
-    /// does not wait for a force it may be [`Guarantee::Nothing`].
+    /// does not wait for a force it may be [`Guarantee::Nothing`](crate::Guarantee::Nothing).
     pub guarantee: Granted,
 }
 

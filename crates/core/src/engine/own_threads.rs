@@ -27,7 +27,8 @@ pub(crate) struct Within(*const Engine);
 
 impl Drop for Within {
     fn drop(&mut self) {
-        WITHIN.with_borrow_mut(|within| {
+        WITHIN.with(|within| {
+            let mut within = within.borrow_mut();
             if let Some(at) = within.iter().rposition(|log| *log == self.0) {
                 within.remove(at);
             }
@@ -88,7 +89,7 @@ impl Engine {
 
     /// Marks the calling thread as one that closes the log, or changes files of it.
     pub(crate) fn enter(&self) -> Within {
-        WITHIN.with_borrow_mut(|within| within.push(self));
+        WITHIN.with(|within| within.borrow_mut().push(self));
         Within(self)
     }
 
@@ -96,7 +97,7 @@ impl Engine {
     /// not wait for them.
     pub(crate) fn calls_within(&self) -> u32 {
         let is_this = |log: &&*const Engine| std::ptr::eq(**log, self);
-        WITHIN.with_borrow(|within| within.iter().filter(is_this).count() as u32)
+        WITHIN.with(|within| within.borrow().iter().filter(is_this).count() as u32)
     }
 
     /// Frees buffer space if the caller is the writer thread itself, which would otherwise wait for

@@ -141,22 +141,34 @@ impl CowStore {
         }
         state.is_closed = true;
         drop(state);
+        let ending = Ending(self);
         let result = self.force_all().and_then(|()| self.check_location());
-        self.work.notify(self.runtime());
-        self.join_background();
+        drop(ending);
+        result
+    }
+}
+
+/// The end of the threads and of the lock, also where the last force panics: otherwise they would stay
+/// until the process ends.
+struct Ending<'a>(&'a CowStore);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        let store = self.0;
+        store.work.notify(store.runtime());
+        store.join_background();
         // No writer is at work when the lock goes.
         let token = loop {
-            let seen = self.turn_ended.observe();
-            let token = self.lock().token.take();
+            let seen = store.turn_ended.observe();
+            let token = store.lock().token.take();
             match token {
                 Some(token) => break token,
-                None => self.turn_ended.wait(self.runtime(), seen, None),
+                None => store.turn_ended.wait(store.runtime(), seen, None),
             }
         };
         drop(token);
-        self.medium.close();
-        self.data_dir.release();
-        result
+        store.medium.close();
+        store.data_dir.release();
     }
 }
 

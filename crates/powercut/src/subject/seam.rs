@@ -159,12 +159,18 @@ impl ForwardDirectory for Names {
     /// An image in memory stands for the disk that it was taken from: what it is kept in counts for
     /// nothing.
     fn facts(&self) -> io::Result<Facts> {
-        let mut facts = self.real.facts()?;
-        facts
-            .layers
-            .retain(|l| !l.name.contains(&crate::testbed::enclosure::name()));
-        Ok(facts)
+        self.real.facts().map(without_enclosure)
     }
+
+    fn facts_for_writing(&self) -> io::Result<Facts> {
+        self.real.facts_for_writing().map(without_enclosure)
+    }
+}
+
+fn without_enclosure(mut facts: Facts) -> Facts {
+    let enclosure = crate::testbed::enclosure::name();
+    facts.layers.retain(|l| !l.name.contains(&enclosure));
+    facts
 }
 
 struct Bytes {
