@@ -5,7 +5,7 @@ use super::{Build, Places, TARGETS, Target};
 use crate::test::Budget;
 use anyhow::{Context, Result};
 
-/// A known bug of `crates/sim/src/known_bugs.rs`, the target that has to find it, and within how many
+/// A known bug of `crates/sim/src/known_bugs/tools.rs`, the target that has to find it, and within how many
 /// executions.
 #[derive(Debug)]
 struct KnownBug {

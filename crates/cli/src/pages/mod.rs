@@ -33,7 +33,15 @@ fn has_file(path: &Path) -> anyhow::Result<bool> {
     match path.metadata() {
         Ok(found) => Ok(found.is_file()),
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
-        Err(e) => Err(anyhow!("cannot look at {}: {e}", path.display())),
+        Err(e) => {
+            let advice = match e.kind() {
+                ErrorKind::PermissionDenied => {
+                    "; the user of this process must be allowed to read it"
+                }
+                _ => "",
+            };
+            Err(anyhow!("cannot look at {}: {e}{advice}", path.display()))
+        }
     }
 }
 

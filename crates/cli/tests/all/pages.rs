@@ -117,7 +117,7 @@ page 2: from the log, LSN N, N
 
 const VERIFY_COW: &str = "\
 page file ID in DIR: healthy; copy-on-write, pages of 4 KiB with checksums, not open
-header: both slots whole, sequence 5
+header: both slots whole, sequence 7
 6 of 10 pages written, up to commit 3
 page table: 1 node in 1 level; 5 of 12 places free
 the next opening has nothing to redo

@@ -290,7 +290,7 @@ fn as_the_unprivileged_user() {
     }
     assert_eq!(dir.entries().unwrap().len(), 1);
     assert!(!dir.is_locked("lock").unwrap());
-    let facts = dir.facts().unwrap();
+    let facts = dir.facts_for_writing().unwrap();
     assert!(!facts.filesystem.is_empty());
     // A directory in which nothing can be made, below a parent that cannot be opened.
     assert!(system.make_directory(&path).is_ok());

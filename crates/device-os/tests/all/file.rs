@@ -46,7 +46,7 @@ fn read(file: &dyn File, offset: u64, len: usize, source: ReadSource) -> io::Res
 
 /// All methods, on files in each state; read back from the cache and from the medium.
 fn every_method(dir: &dyn Directory, must_be_direct: bool) {
-    let facts = dir.facts().unwrap();
+    let facts = dir.facts_for_writing().unwrap();
     assert!(
         facts.direct.is_some() || !must_be_direct,
         "no direct I/O: {facts:?}"
@@ -195,7 +195,7 @@ fn data_journalling_is_not_taken_for_direct() {
 
 fn direct_file() -> Option<(tempfile::TempDir, Arc<dyn File>, u64)> {
     let (temp, dir) = on_disk();
-    let Some(needed) = dir.facts().unwrap().direct else {
+    let Some(needed) = dir.facts_for_writing().unwrap().direct else {
         logforce_testkit::skip!("no direct I/O in {}", temp.path().display());
         return None;
     };
@@ -270,7 +270,7 @@ fn unaligned_direct_io_is_refused_with_the_numbers() {
 #[test]
 fn the_medium_of_a_file_with_a_ragged_end() {
     let (_temp, dir) = on_disk();
-    if dir.facts().unwrap().direct.is_none() {
+    if dir.facts_for_writing().unwrap().direct.is_none() {
         logforce_testkit::skip!("no direct I/O");
         return;
     }
@@ -378,7 +378,7 @@ fn reserving_grows_and_never_shrinks() {
 #[test]
 fn large_writes_arrive_whole() {
     let (_temp, dir) = on_disk();
-    let facts = dir.facts().unwrap();
+    let facts = dir.facts_for_writing().unwrap();
     for direct in [false, true] {
         if direct && facts.direct.is_none() {
             continue;
@@ -412,7 +412,7 @@ fn large_writes_arrive_whole() {
 #[test]
 fn several_threads_write_at_once() {
     let (_temp, dir) = on_disk();
-    let direct = dir.facts().unwrap().direct.is_some();
+    let direct = dir.facts_for_writing().unwrap().direct.is_some();
     let file = dir
         .open(
             "a",
@@ -505,7 +505,7 @@ fn a_read_only_filesystem_says_so() {
             vec![1; 4096]
         );
         // No file can be made to try direct I/O on, but one is there.
-        assert!(dir.facts().unwrap().direct.is_some());
+        assert!(dir.facts_for_writing().unwrap().direct.is_some());
         fs.remount("rw").unwrap();
     });
 }

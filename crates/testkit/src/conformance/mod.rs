@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub fn check(system: &dyn System, dir: &Path) {
     let directory = names::directories(system, dir);
     let t = Bench {
-        facts: expect(directory.facts(), "facts"),
+        facts: expect(directory.facts_for_writing(), "facts"),
         dir: directory,
     };
     names::entries(&t);

@@ -32,8 +32,11 @@ impl ReadOnlyFollower {
             return Ok(());
         }
         let is_displaced = self.location.is_displaced(&*self.files.dir);
-        if is_displaced || self.location.suspect || !self.has_last_batch()? {
-            self.begin_anew(is_displaced)?;
+        let is_suspect = std::mem::take(&mut self.location.suspect)
+            && self.location.begun != Some(self.beginning());
+        if is_displaced || is_suspect || !self.has_last_batch()? {
+            // In the middle of a change: again with the next check.
+            self.location.suspect = !self.begin_anew(is_displaced)?;
         }
         Ok(())
     }
@@ -53,6 +56,7 @@ impl ReadOnlyFollower {
             Ok(mut begun) => {
                 begun.poll = self.poll;
                 begun.alarm = self.alarm.take();
+                begun.location.begun = Some(begun.beginning());
                 *self = begun;
                 Ok(true)
             }
@@ -66,12 +70,18 @@ impl ReadOnlyFollower {
         }
     }
 
+    fn beginning(&self) -> (Lsn, u64, Epoch) {
+        let control = &self.files.control;
+        (self.position().lsn(), control.sequence, control.epoch)
+    }
+
     /// Goes back to `to`, and begins there anew with the next call.
     fn go_back(&mut self, to: Lsn) {
         self.batches.history = self.position().back_to(to).history().clone();
         self.position = FollowerPosition::below(to);
         self.batches.consumed = ScanState::unlinked(to);
         self.batches.records = Records::default();
+        self.location.begun = None;
         self.suspect_now();
     }
 

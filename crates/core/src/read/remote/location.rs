@@ -3,6 +3,7 @@
 use crate::names;
 use crate::storage::directory::directory_displaced;
 use logforce_device::{Directory, FileIdentity};
+use logforce_format::{Epoch, Lsn};
 use std::io;
 use std::time::Duration;
 
@@ -16,6 +17,9 @@ pub(super) struct FollowedLocation {
     pub(super) next: Duration,
     /// The log was opened anew, or its control file is not one that follows the last.
     pub(super) suspect: bool,
+    /// Position and control file (sequence, epoch) of the last new beginning. Another one there would find the
+    /// same: bytes that go on to look suspicious must not have a follower begin for ever.
+    pub(super) begun: Option<(Lsn, u64, Epoch)>,
 }
 
 impl FollowedLocation {
@@ -24,6 +28,7 @@ impl FollowedLocation {
             control: dir.identity_of(names::CONTROL).ok(),
             next: now.saturating_add(EVERY),
             suspect: false,
+            begun: None,
         }
     }
 

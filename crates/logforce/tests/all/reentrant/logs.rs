@@ -57,6 +57,11 @@ const CALLS: &[Call] = &[
     }),
     ("pin_front", |log, _| drop(log.pin_front())),
     ("follow", |log, _| {
+        if let Ok(follower) = log.follow_lsn(log.durable_lsn()) {
+            drop(log.follow(&follower.position()));
+        }
+    }),
+    ("follow_lsn", |log, _| {
         if log.commit(b"to follow").is_ok() {
             // There is a record, or the log was closed meanwhile.
             if let Ok(mut follower) = log.follow_lsn(log.front_lsn()) {
