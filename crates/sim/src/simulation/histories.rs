@@ -10,8 +10,13 @@ use logforce_testkit::{Rng, SimDisk, SimOptions, SimRuntime};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The files of a directory.
-type Copy = BTreeMap<String, Vec<u8>>;
+/// A copy of the log's directory.
+#[derive(Default)]
+struct Copy {
+    files: BTreeMap<String, Vec<u8>>,
+    /// The starts of the records in it, except those within an atomic append.
+    placed: Vec<Lsn>,
+}
 
 /// What a replica has: all records of the log from where it began up to its position.
 #[derive(Clone, Default)]
@@ -124,9 +129,9 @@ fn open(system: &dyn System) -> Log {
     log.expect("nothing fails")
 }
 
-/// Commits, and truncates at both ends.
-fn write(log: &Log, rt: &SimRuntime, rng: &mut Rng) {
-    let mut placed = Vec::new();
+/// Commits, and truncates at both ends, behind what an earlier call has `placed` as well: a copy may hold
+/// records that the history of a position has voided.
+fn write(log: &Log, rt: &SimRuntime, rng: &mut Rng, placed: &mut Vec<Lsn>) {
     for _ in 0..1 + rng.below(15) {
         let longest = rng.pick(&[40, 300, 3_000, 20_000]);
         let data = vec![rng.bits() as u8; 1 + rng.below(longest) as usize];
@@ -154,23 +159,25 @@ fn write(log: &Log, rt: &SimRuntime, rng: &mut Rng) {
     }
 }
 
-fn copy(disk: &SimDisk) -> Copy {
+fn copy(disk: &SimDisk, placed: &[Lsn]) -> Copy {
     let names = disk.names(PATH).into_keys().filter(|name| name != "lock");
     let bytes = |name: &String| disk.visible_bytes(PATH, name).expect("it is there");
-    names.map(|name| (name.clone(), bytes(&name))).collect()
+    Copy {
+        files: names.map(|name| (name.clone(), bytes(&name))).collect(),
+        placed: placed.to_vec(),
+    }
 }
 
 /// Brings a copy back: in files of its own, or over the bytes of those that are there.
 fn restore(disk: &SimDisk, copy: &Copy, in_files_of_its_own: bool) {
     for name in disk.names(PATH).into_keys().filter(|name| name != "lock") {
-        if !copy.contains_key(&name) {
+        if !copy.files.contains_key(&name) {
             disk.remove_file(PATH, &name);
         }
     }
-    for (name, bytes) in copy {
-        match in_files_of_its_own || !disk.overwrite_file(PATH, name, bytes) {
-            true => disk.put_file(PATH, name, bytes),
-            false => {}
+    for (name, bytes) in &copy.files {
+        if in_files_of_its_own || !disk.overwrite_file(PATH, name, bytes) {
+            disk.put_file(PATH, name, bytes);
         }
     }
 }
@@ -183,6 +190,7 @@ pub(super) fn run(seed: u64) -> u64 {
     SimRuntime::run(seed, |rt| {
         let system = disk.system(rt);
         let (mut copies, mut stored) = (Vec::new(), Vec::new());
+        let mut placed = Vec::new();
         let mut replica = Replica::default();
         let mut follower = None;
         for round in 0..2 + rng.below(3) {
@@ -190,9 +198,9 @@ pub(super) fn run(seed: u64) -> u64 {
                 let log = open(&*system);
                 let follower = follower.get_or_insert_with(|| replica.begin(&*system));
                 for _ in 0..1 + rng.below(2) {
-                    write(&log, rt, &mut rng);
+                    write(&log, rt, &mut rng, &mut placed);
                     if rng.one_in(2) {
-                        copies.push(copy(&disk));
+                        copies.push(copy(&disk, &placed));
                     }
                     let most = rng.pick(&[3, 20, 1000]);
                     replica.catch_up(follower, &*system, most);
@@ -200,7 +208,7 @@ pub(super) fn run(seed: u64) -> u64 {
                 }
                 log.close().expect("nothing fails");
                 if rng.one_in(2) {
-                    copies.push(copy(&disk));
+                    copies.push(copy(&disk, &placed));
                 }
             }
             if round == 0 || copies.is_empty() {
@@ -208,7 +216,7 @@ pub(super) fn run(seed: u64) -> u64 {
             }
             if rng.one_in(8) {
                 // Another log.
-                restore(&disk, &Copy::new(), true);
+                restore(&disk, &Copy::default(), true);
                 open(&*system).close().expect("nothing fails");
                 if let Some(stored) = &replica.stored {
                     let log = ReadOnly::open(&*system, PATH).expect("it was closed");
@@ -217,9 +225,11 @@ pub(super) fn run(seed: u64) -> u64 {
                     assert_eq!(refused, Err(ErrorKind::OtherLog));
                 }
                 copies.clear();
+                placed.clear();
             } else {
                 let chosen = rng.below(copies.len() as u64) as usize;
                 restore(&disk, &copies[chosen], rng.one_in(2));
+                placed.clone_from(&copies[chosen].placed);
                 if rng.one_in(2) {
                     rt.sleep(Duration::from_millis(rng.below(1_000)));
                     let follower = follower.get_or_insert_with(|| replica.begin(&*system));
@@ -228,7 +238,7 @@ pub(super) fn run(seed: u64) -> u64 {
             }
         }
         let log = open(&*system);
-        write(&log, rt, &mut rng);
+        write(&log, rt, &mut rng, &mut placed);
         let mut follower = follower.expect("it has begun");
         replica.catch_up(&mut follower, &*system, u64::MAX);
         replica.check(&log, "the follower");
