@@ -122,8 +122,11 @@ impl Subject {
     }
 }
 
-/// What another program does to a file.
-const DOINGS: [(&str, fn(&Path)); 3] = [
+/// An action of another program on a path, and the error's words for it.
+type Doing = (&'static str, fn(&Path));
+
+/// Actions on a file.
+const DOINGS: [Doing; 3] = [
     ("deleted or renamed", |file| fs::remove_file(file).unwrap()),
     ("deleted or renamed", |file| {
         fs::rename(file, file.with_extension("bak")).unwrap();
@@ -230,8 +233,8 @@ fn moved(dir: &Path) -> PathBuf {
     dir.with_extension("moved")
 }
 
-/// What another program does to a directory.
-const ALL_GONE: [(&str, fn(&Path)); 3] = [
+/// Actions on a directory.
+const ALL_GONE: [Doing; 3] = [
     ("deleted or moved away", |dir| {
         fs::rename(dir, moved(dir)).unwrap();
     }),

@@ -123,7 +123,7 @@ struct Simulation {
 /// If an invariant does not hold, with what was seen.
 pub fn run(seed: u64) -> Coverage {
     let mut rng = Rng::new(seed);
-    let mut copying_rng = Rng::new(seed ^ 0xc0b1_e5);
+    let mut copying_rng = Rng::new(seed ^ 0x00c0_b1e5);
     let disk = SimOptions {
         tells_blocks: !copying_rng.one_in(4),
         // A batch of thousands of runs never prints these lines, and they would cost as much time as

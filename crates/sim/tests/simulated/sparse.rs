@@ -127,7 +127,7 @@ fn a_copy_opens_on_a_full_disk_and_can_be_truncated() {
         let space = taken(&disk);
         disk.change(|o| o.capacity = Some(space));
         SimRuntime::run(2, |rt| {
-            let refused = open(&disk, rt, &little).err().expect("it has no space");
+            let refused = open(&disk, rt, &little).expect_err("it has no space");
             assert_eq!(refused.kind(), ErrorKind::NoSpace, "{method}: {refused}");
             disk.change(|o| o.capacity = None);
             let log = opened(&disk, rt, little.clone());
