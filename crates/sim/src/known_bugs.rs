@@ -46,26 +46,25 @@ pub const SIMULATION: &[KnownBug] = &[
     bug(
         "history-not-compared",
         "7: a follower continues from a stored position in another history of the log",
-    ),
+    ).found_by(0),
     bug(
         "history-without-voids",
         "7: a replica lacks what a lost truncation voided",
-    ),
+    ).found_by(26),
     bug(
         "other-log-followed",
         "7: a follower continues in another log",
-    ),
+    ).found_by(0),
     bug(
         "follower-checks-no-location",
         "7: a follower waits for ever where a restored backup has replaced the log",
-    ),
+    ).found_by(0),
     bug("barrier-left-out", "1: acknowledged before the barrier").found_by(0),
     bug(
         "failed-barrier-forgotten",
         "4: a failed barrier counts as done",
-    )
-    .found_by(5),
-    bug("failed-write-forgotten", "4: a failed write counts as done").found_by(6),
+    ).found_by(21),
+    bug("failed-write-forgotten", "4: a failed write counts as done").found_by(0),
     bug("poison-forgotten", "4: the log goes on after a failure").found_by(1),
     bug(
         "unforced-neighbour",
@@ -80,8 +79,7 @@ pub const SIMULATION: &[KnownBug] = &[
     bug(
         "hole-under-watermark",
         "1: the watermark passes a write that has not completed",
-    )
-    .found_by(120),
+    ).found_by(426),
     bug(
         "guarantee-overstated",
         "1, 6: what is only written is said to survive loss of power",
@@ -101,25 +99,22 @@ pub const SIMULATION: &[KnownBug] = &[
     bug(
         "stamp-of-a-weak-method",
         "3: a stamp says more than is durable",
-    )
-    .found_by(6),
+    ).found_by(22),
     bug(
         "anchor-above-durable",
         "9, 11: the scan at opening starts above what is durable",
     )
     .found_by(13),
-    bug("stamps-not-searched", "3: damage passes for a torn tail").found_by(115),
+    bug("stamps-not-searched", "3: damage passes for a torn tail").found_by(672),
     bug("payload-checksum-ignored", "2: a torn payload is accepted").found_by(0),
     bug(
         "chain-unchecked",
         "2: a batch with another predecessor is accepted",
-    )
-    .found_by(165),
+    ).found_by(51),
     bug(
         "stale-epoch-accepted",
         "2: a batch of an opening that was given up is accepted",
-    )
-    .found_by(7),
+    ).found_by(51),
     bug(
         "torn-append-kept",
         "2: parts of an append that was never finished stay in the log",
@@ -133,8 +128,7 @@ pub const SIMULATION: &[KnownBug] = &[
     bug(
         "cache-believed",
         "4: what a failed barrier left in the cache only is believed",
-    )
-    .found_by(6),
+    ).found_by(101),
     bug(
         "tail-not-forced",
         "10: what was recovered is lost by the next crash",
@@ -168,7 +162,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "9: segments go before the control file says so",
     )
     .found_by(0),
-    bug("metadata-unforced", "the metadata is not forced").found_by(52),
+    bug("metadata-unforced", "the metadata is not forced").found_by(22),
     bug("metadata-in-one-slot", "torn metadata leaves none").found_by(633),
     bug(
         "any-error-is-damage",
@@ -178,13 +172,11 @@ pub const SIMULATION: &[KnownBug] = &[
     bug(
         "one-look-at-the-medium",
         "3: what a second look reads is lost",
-    )
-    .found_by(1),
+    ).found_by(2),
     bug(
         "short-read-is-the-end",
         "3: a read that answers too little is the log's end",
-    )
-    .found_by(0),
+    ).found_by(1),
     bug(
         "control-slot-error-is-damage",
         "9: a slot of the control file that cannot be read just now is a broken slot",

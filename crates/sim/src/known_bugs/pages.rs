@@ -15,7 +15,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "failed-flush-forgotten",
         "a sync between two parts of a checkpoint fails, and counts as done",
-    ).found_by(59),
+    ).found_by(910),
     bug(
         "log-truncated-early",
         "the log is truncated before the header says where redo begins",
@@ -60,11 +60,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "cow-failed-barrier-forgotten",
         "a barrier that failed counts as done",
-    ).found_by(315),
-    bug(
-        "table-checksum-unverified",
-        "a damaged node of the page table is believed",
-    ).found_by(7538),
+    ).found_by(48),
     bug(
         "cow-conflict-missed",
         "two transactions that write one page both commit",
@@ -76,31 +72,23 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "cow-older-slot-forgotten",
         "a place is written over that the older header slot reaches",
-    ).found_by(227),
+    ).found_by(36),
     bug(
         "cow-places-published-early",
         "a page is taken for written while an older version of it is in flight",
-    ).found_by(1752),
+    ).found_by(8305),
     bug(
         "cow-places-published-late",
         "a snapshot of what is in flight changes when it is written",
-    ).found_by(62),
+    ).found_by(3),
     bug(
         "cow-rolled-back-kept",
         "a commit that was refused for lack of space is shown",
-    ).found_by(38),
-    bug(
-        "cow-full-disk-wedges",
-        "what is free in a full file is not used, because it lies in several runs",
-    ),
-    bug(
-        "cow-no-reserve",
-        "a full file has no place left for the nodes of a commit that drops pages",
-    ),
+    ).found_by(16),
     bug(
         "cow-rolled-back-base",
         "a transaction that saw a commit that was rolled back may commit",
-    ).found_by(2264),
+    ).found_by(611),
     bug(
         "page-one-look",
         "what the medium does not give just once counts as damage: a commit is lost with its header",
@@ -124,7 +112,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "redo-looked-up-late",
         "a version is to be rebuilt from ranges alone",
-    ).found_by(764),
+    ).found_by(457),
     bug(
         "torn-page-not-repaired",
         "what recovery redid is not written before the log is truncated",
@@ -173,6 +161,18 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
     bug(
         "versions-kept",
         "older versions of pages keep their space when nobody reads them any more",
+    ),
+    bug(
+        "table-checksum-unverified",
+        "a damaged node of the page table is believed",
+    ),
+    bug(
+        "cow-full-disk-wedges",
+        "what is free in a full file is not used, because it lies in several runs",
+    ),
+    bug(
+        "cow-no-reserve",
+        "a full file has no place left for the nodes of a commit that drops pages",
     ),
     bug(
         "commit-without-room",
