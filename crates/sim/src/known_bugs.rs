@@ -50,7 +50,12 @@ pub const SIMULATION: &[KnownBug] = &[
     bug(
         "history-without-voids",
         "7: a replica lacks what a lost truncation voided",
-    ).found_by(26),
+    ).found_by(1465),
+    bug(
+        "back-to-without-voids",
+        "7: a replica that goes back lacks what a lost truncation voided",
+    )
+    .found_by(702418),
     bug(
         "other-log-followed",
         "7: a follower continues in another log",

@@ -56,7 +56,9 @@ impl Compared<'_> {
         if position.lsn() <= self.end {
             let below = position.back_to(at);
             let known = below.epoch();
-            if known.is_none() || known == Some(self.epoch_below(at)?) {
+            // Otherwise the follower lacks records below: a truncation that it has seen voided them.
+            let has_all = below.lsn() == at;
+            if has_all && (known.is_none() || known == Some(self.epoch_below(at)?)) {
                 return Ok(());
             }
         }

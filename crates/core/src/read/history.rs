@@ -133,10 +133,12 @@ impl Position {
         self.steps().last().map(|step| step.epoch)
     }
 
-    /// A lower position in the same history: after [`Error::Voided`] and [`Error::Diverged`], that up to
-    /// which the records are still right. A higher `lsn` changes nothing.
+    /// Returns a lower position in the same history: after [`Error::Voided`] and [`Error::Diverged`], that
+    /// up to which the records are still right. It lies below `lsn` if a truncation of this history, which
+    /// is undone by that, voided records there: those may exist again. A higher `lsn` changes nothing.
     pub fn back_to(&self, lsn: Lsn) -> Position {
-        self.history.at(lsn.min(self.lsn))
+        let lowest = planted!("back-to-without-voids", lsn, else self.below_voided(lsn));
+        self.history.at(lowest.min(self.lsn))
     }
 
     pub(super) fn history(&self) -> &History {
@@ -145,6 +147,13 @@ impl Position {
 
     pub(super) fn steps(&self) -> &[Step] {
         &self.history.steps
+    }
+
+    /// Returns where the records begin that the steps from `lsn` on have voided; `lsn` if they have voided
+    /// none below it. Another history may contain those records.
+    fn below_voided(&self, lsn: Lsn) -> Lsn {
+        let above = self.steps().iter().filter(|step| step.at >= lsn);
+        above.map(|step| step.back_to).fold(lsn, Lsn::min)
     }
 
     /// The lowest LSN at which records differ between this history and one that contains `end_of` each
@@ -163,12 +172,8 @@ impl Position {
                 break;
             }
         }
-        // What this history voided above is part of the other one.
-        let voided = |parted| {
-            let above = steps.iter().filter(|step| step.at >= parted);
-            let lowest = above.map(|step| step.back_to).fold(parted, Lsn::min);
-            planted!("history-without-voids", parted, else lowest)
-        };
+        let voided =
+            |parted| planted!("history-without-voids", parted, else self.below_voided(parted));
         Ok(parted.map(voided))
     }
 }
@@ -285,6 +290,24 @@ mod tests {
         assert_eq!(position.back_to(Lsn(100)), position);
         let begin = position.back_to(Lsn::ORIGIN);
         assert_eq!(begin.to_string(), "07070707070707070707070707070707@0");
+    }
+
+    /// A replica that undoes a truncation lacks what that has voided.
+    #[test]
+    fn back_to_goes_below_what_was_voided() {
+        let position = history(&[(1, 10, 10), (1, 30, 15), (1, 60, 50)]).at(Lsn(99));
+        for (to, lsn) in [
+            (99, 99),
+            (61, 61),
+            (60, 50),
+            (55, 50),
+            (40, 40),
+            (30, 15),
+            (20, 15),
+            (12, 12),
+        ] {
+            assert_eq!(position.back_to(Lsn(to)).lsn(), Lsn(lsn), "{to}");
+        }
     }
 
     #[test]

@@ -75,11 +75,13 @@ impl ReadOnlyFollower {
         (self.position().lsn(), control.sequence, control.epoch)
     }
 
-    /// Goes back to `to`, and begins there anew with the next call.
+    /// Goes back to `to`, or below what a truncation that is undone by that has voided. The next call
+    /// begins there anew.
     fn go_back(&mut self, to: Lsn) {
-        self.batches.history = self.position().back_to(to).history().clone();
-        self.position = FollowerPosition::below(to);
-        self.batches.consumed = ScanState::unlinked(to);
+        let position = self.position().back_to(to);
+        self.batches.history = position.history().clone();
+        self.position = FollowerPosition::below(position.lsn());
+        self.batches.consumed = ScanState::unlinked(position.lsn());
         self.batches.records = Records::default();
         self.location.begun = None;
         self.suspect_now();
