@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub(crate) struct HeaderSlots {
     file: Arc<dyn File>,
     path: PathBuf,
+    /// Bytes of a read past the system's cache.
+    unit: usize,
     /// The slot that the next update overwrites.
     older: usize,
     /// What is current.
@@ -81,6 +83,7 @@ impl HeaderSlots {
         Ok(HeaderSlots {
             file,
             path,
+            unit: slot_unit(&data_dir.facts),
             older: 1 - newest,
             header,
         })
@@ -98,9 +101,32 @@ impl HeaderSlots {
             through: true,
         });
         self.file.complete(ticket).result?;
+        self.accept(header);
+        Ok(())
+    }
+
+    /// Reads from the medium whether the older slot holds the header that [`HeaderSlots::store`] failed
+    /// to write; if so, it is current. A barrier must have succeeded since: nothing is left in the
+    /// system's cache that would change the slot later.
+    pub(crate) fn settle(&mut self, mut header: PageFileHeader) -> io::Result<bool> {
+        header.sequence = self.header.sequence + 1;
+        let mut buf = AlignedBuf::zeroed(self.unit, self.unit);
+        let offset = PAGE_HEADER_OFFSETS[self.older];
+        // Each attempt must miss it: one wrong read would take a header for absent that a crash reveals.
+        for _ in 0..attempts() {
+            let len = self.file.read_at(offset, &mut buf, ReadSource::Medium)?;
+            let slot = buf.get(..len.min(PAGE_HEADER_LEN)).unwrap_or_default();
+            if slot == header.encode() {
+                self.accept(header);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn accept(&mut self, header: PageFileHeader) {
         self.older = 1 - self.older;
         self.header = header;
-        Ok(())
     }
 
     /// The file's path, for messages.
@@ -144,11 +170,16 @@ pub(crate) fn in_force(slots: [Slot; 2], path: &Path) -> Result<(usize, PageFile
     })
 }
 
+/// Length and alignment of a read of a slot.
+fn slot_unit(facts: &Facts) -> usize {
+    PAGE_HEADER_LEN.max(facts.write_unit() as usize)
+}
+
 /// One slot. What the medium does not give, however often it is asked, is a damaged slot, and the other
 /// one may be whole. Once would not do: the next header would overwrite the current slot.
 fn read_slot(facts: &Facts, file: &dyn File, offset: u64, path: &Path) -> Result<Slot> {
-    let unit = facts.write_unit() as usize;
-    let mut buf = AlignedBuf::zeroed(PAGE_HEADER_LEN.max(unit), unit.max(PAGE_HEADER_LEN));
+    let unit = slot_unit(facts);
+    let mut buf = AlignedBuf::zeroed(unit, unit);
     let source = match facts.reads_medium() {
         true => ReadSource::Medium,
         false => ReadSource::Cache,

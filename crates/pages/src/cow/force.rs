@@ -198,6 +198,13 @@ impl<'a> Leader<'a> {
     fn force(&mut self) -> std::result::Result<Written, Trouble> {
         // Before anything is written: where the lock was taken away, the file may be another process'.
         self.check_location(false)?;
+        if self
+            .token
+            .as_ref()
+            .is_some_and(|token| !token.is_older_slot_known)
+        {
+            self.repeat_header()?;
+        }
         let mut plan = self.plan();
         let mut state = self.store.lock();
         if planted!("freed-page-reused-early") {
@@ -262,14 +269,14 @@ impl<'a> Leader<'a> {
         let end = place_offset(medium.page_size, layout.places_end).unwrap_or(u64::MAX);
         let grows = self.token.as_ref().is_some_and(|token| end > token.len);
         if planted!("page-header-before-pages") {
-            self.store_header(header)?;
+            self.store_header(header, &layout, need)?;
             self.write(pieces, &layout, need)?;
         } else {
             // A crash between the two leaves the header before, and nothing that it reaches was
             // written over.
             self.write(pieces, &layout, need)?;
             self.check_location(grows)?;
-            self.store_header(header)?;
+            self.store_header(header, &layout, need)?;
         }
         // Before anything reaches these places, see `Cache`.
         for (place, image) in &placed.images {
@@ -357,13 +364,51 @@ impl<'a> Leader<'a> {
         }
     }
 
-    fn store_header(&mut self, header: PageFileHeader) -> std::result::Result<(), Trouble> {
+    fn store_header(
+        &mut self,
+        header: PageFileHeader,
+        layout: &Layout,
+        need: u64,
+    ) -> std::result::Result<(), Trouble> {
         let stored = match &mut self.token {
             Some(token) => token.slots.store(header),
             None => Ok(()),
         };
-        stored.map_err(|e| self.fatal("write the header of", e))?;
-        self.header_is_written()
+        match stored {
+            Ok(()) => self.header_is_written(),
+            Err(e) if cannot_grow(&e) => self.settle_header(header, e, layout, need),
+            Err(e) => Err(self.fatal("write the header of", e)),
+        }
+    }
+
+    /// Where overwriting takes new space, the header may be refused. Reads what the slot holds now:
+    /// either the header is there and durable, or no crash can bring it there, and the commits are
+    /// refused.
+    fn settle_header(
+        &mut self,
+        header: PageFileHeader,
+        error: io::Error,
+        layout: &Layout,
+        need: u64,
+    ) -> std::result::Result<(), Trouble> {
+        self.barrier(Barrier::Data)?;
+        let settled = match &mut self.token {
+            Some(_) if planted!("cow-refused-header-unread") => Ok(false),
+            Some(token) => token.slots.settle(header),
+            None => Ok(false),
+        };
+        match settled {
+            Ok(true) => {
+                Counts::add(&self.store.counts.headers, 1);
+                Ok(())
+            }
+            Ok(false) => {
+                let need = need.saturating_add(PAGE_HEADER_LEN as u64);
+                Err(self.refused(&layout.places, need, error))
+            }
+            // The medium cannot be read: nobody knows which header a crash would leave.
+            Err(_) => Err(self.fatal("write the header of", error)),
+        }
     }
 
     /// Writes the current header into the older slot as well: the places that only the header there
@@ -379,7 +424,8 @@ impl<'a> Leader<'a> {
             Err(e) if cannot_grow(&e) => return Err(self.refused(&[], PAGE_HEADER_LEN as u64, e)),
             Err(e) => return Err(self.fatal("write the header of", e)),
         }
-        if let Some(token) = &self.token {
+        if let Some(token) = &mut self.token {
+            token.is_older_slot_known = true;
             let gone = self.store.lock().publish_again(token.slots.header);
             drop(gone);
         }

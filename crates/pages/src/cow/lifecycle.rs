@@ -5,7 +5,7 @@ use crate::cow::state::{CommittedState, LeaderToken, State};
 use crate::cow::store::{Counts, CowStore};
 use crate::cow::table_scan::free_places;
 use crate::cow::tree::{Link, Tree};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, cannot_grow};
 use crate::event::Event;
 use crate::files::{DATA, DataDir};
 use crate::header::HeaderSlots;
@@ -81,9 +81,12 @@ impl CowStore {
         // and nobody forced, and the header, which the process before may have been killed over.
         let force = || medium.file.barrier(Barrier::Full);
         force().map_err(Error::io("sync", &medium.path))?;
-        slots
-            .store(header)
-            .map_err(Error::io("write the header of", &medium.path))?;
+        let is_older_slot_known = match slots.store(header) {
+            Ok(()) => true,
+            // Where overwriting takes new space. What is there can be read.
+            Err(e) if cannot_grow(&e) => false,
+            Err(e) => return Err(Error::io("write the header of", &medium.path)(e)),
+        };
         let plan = Plan {
             direct: false,
             force: ForceBy::Through,
@@ -110,6 +113,7 @@ impl CowStore {
         let token = Box::new(LeaderToken {
             slots,
             writers,
+            is_older_slot_known,
             len: len.map_err(Error::io("look at", &medium.path))?,
             location_checked: None,
         });
