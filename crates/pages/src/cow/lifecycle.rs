@@ -3,7 +3,7 @@
 use crate::cow::medium::Medium;
 use crate::cow::state::{CommittedState, LeaderToken, State};
 use crate::cow::store::{Counts, CowStore};
-use crate::cow::table_scan::free_places;
+use crate::cow::table_scan;
 use crate::cow::tree::{Link, Tree};
 use crate::error::{Error, Result, cannot_grow};
 use crate::event::Event;
@@ -75,17 +75,19 @@ impl CowStore {
         );
         data_dir.named.add(DATA);
         let granule = u64::from(data_dir.facts.write_unit() / header.page_size);
-        // Before anything is written: of a file that is damaged, nothing is changed.
-        let places = free_places(&medium, &header, &root, granule)?;
+        // Before anything is written: of a file that is refused, nothing is changed.
+        let scanned = table_scan::scan(&medium, &header, &root, granule)?;
         // What readers see from now on is durable: the pages, which a process may have copied here
         // and nobody forced, and the header, which the process before may have been killed over.
         let force = || medium.file.barrier(Barrier::Full);
         force().map_err(Error::io("sync", &medium.path))?;
-        let is_older_slot_known = match slots.store(header) {
-            Ok(()) => true,
+        let is_older_slot_known = match scanned.is_whole.then(|| slots.store(header)) {
+            Some(Ok(())) => true,
+            // Until something is committed, the table of the header before can still be salvaged.
+            None => false,
             // Where overwriting takes new space. What is there can be read.
-            Err(e) if cannot_grow(&e) => false,
-            Err(e) => return Err(Error::io("write the header of", &medium.path)(e)),
+            Some(Err(e)) if cannot_grow(&e) => false,
+            Some(Err(e)) => return Err(Error::io("write the header of", &medium.path)(e)),
         };
         let plan = Plan {
             direct: false,
@@ -127,7 +129,7 @@ impl CowStore {
             work: Event::default(),
             turn_ended: Event::default(),
             background: Mutex::default(),
-            state: Mutex::new(State::new(version, header, places, token)),
+            state: Mutex::new(State::new(version, header, scanned.places, token)),
             data_dir,
         });
         store.start_background()?;

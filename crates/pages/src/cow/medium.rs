@@ -138,14 +138,17 @@ impl Medium {
         Ok(())
     }
 
-    /// A node's bytes, past the cache of places: verified, and every place in it below `places_end`.
-    pub(crate) fn read_node(&self, at: TableEntry, places_end: u64) -> Result<Image> {
+    /// A node's bytes, past the cache of places: as they were written.
+    pub(crate) fn read_node(&self, at: TableEntry) -> Result<Image> {
         let mut bytes = vec![0; self.page_size as usize];
         self.read(What::Node, at, &mut bytes)?;
-        if let Err(reject) = check_table_node(&bytes, self.page_size, places_end) {
-            return Err(self.damaged(What::Node, at, reject.to_string()));
-        }
         Ok(bytes.into())
+    }
+
+    /// Refuses a node that no writer makes: every place in it is below `places_end`.
+    pub(crate) fn check_node(&self, at: TableEntry, node: &Image, places_end: u64) -> Result<()> {
+        check_table_node(node, self.page_size, places_end)
+            .map_err(|reject| self.damaged(What::Node, at, reject.to_string()))
     }
 
     /// Reads a place. Further looks decide whether it is damaged: what a transfer got wrong once is no
@@ -205,7 +208,8 @@ impl Nodes for Medium {
             return Ok(image);
         }
         // Opening has looked at all places that a node names, and what was written since is ours.
-        let image = self.read_node(at, u64::MAX)?;
+        let image = self.read_node(at)?;
+        self.check_node(at, &image, u64::MAX)?;
         self.cache.insert(at.place, image.clone());
         Ok(image)
     }

@@ -33,8 +33,9 @@ pub(crate) struct CommittedState {
 pub(crate) struct LeaderToken {
     pub(crate) slots: HeaderSlots,
     pub(crate) writers: Writers,
-    /// `false` where opening had no space to write the header into the older slot as well: until that
-    /// has happened, the places that the header there reaches are unknown, and nothing is written.
+    /// `false` where opening has not written the header into the older slot as well, for lack of space or
+    /// for a lost node: until that has happened, the places that the header there reaches are unknown,
+    /// and nothing is written.
     pub(crate) is_older_slot_known: bool,
     /// Bytes of the data file: what is written below needs no new blocks.
     pub(crate) len: u64,

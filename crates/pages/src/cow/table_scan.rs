@@ -6,24 +6,45 @@ use crate::cow::medium::{Medium, What};
 use crate::cow::places::Places;
 use crate::error::{Error, Result};
 use logforce_format::{
-    CopyOnWriteRoot, PAGE_DATA_OFFSET, PageFileHeader, TableEntry, fan_out, table_entries,
+    CopyOnWriteRoot, PAGE_DATA_OFFSET, PageFileHeader, TableEntry, fan_out, planted, table_entries,
 };
 
 /// Reads the whole table: one node for each 32 pages of 512 bytes, 256 of 4 KiB, 4096 of 64 KiB
-/// that are in use, each as long as a page. Gives the free places.
+/// that are in use, each as long as a page.
+///
+/// A lost node ends no opening: reading what it leads to answers the error, and no place that is in
+/// the file counts as free, since the node may reach it.
 ///
 /// # Errors
-/// [`Error::Damaged`], naming the node, or saying that the file is too short.
-pub(crate) fn free_places(
+/// [`Error::Damaged`], naming a node that contradicts the header or another one, or saying that the file
+/// is too short.
+pub(crate) fn scan(
     medium: &Medium,
     header: &PageFileHeader,
     root: &CopyOnWriteRoot,
     granule: u64,
-) -> Result<Places> {
+) -> Result<Scanned> {
     let there = Length::of(medium)?;
     there.check(medium, root)?;
-    let used = walk(medium, header, root, there, &mut Opening { medium })?;
-    Ok(used.free(granule))
+    let mut opening = Opening {
+        medium,
+        is_whole: true,
+    };
+    let used = walk(medium, header, root, there, &mut opening)?;
+    let is_whole = opening.is_whole;
+    let places = match is_whole || planted!("cow-lost-node-ignored") {
+        true => used.free(granule),
+        false => Places::new(granule, used.end),
+    };
+    Ok(Scanned { places, is_whole })
+}
+
+/// What an opening learns from the table.
+pub(crate) struct Scanned {
+    /// The free places.
+    pub(crate) places: Places,
+    /// `false` if a node is lost.
+    pub(crate) is_whole: bool,
 }
 
 /// How long the file is.
@@ -60,9 +81,10 @@ impl Length {
     }
 }
 
-/// The first damage ends an opening.
+/// The first contradiction ends an opening.
 struct Opening<'a> {
     medium: &'a Medium,
+    is_whole: bool,
 }
 
 impl Visitor for Opening<'_> {
@@ -71,6 +93,11 @@ impl Visitor for Opening<'_> {
     }
 
     fn page(&mut self, _: u64, _: TableEntry) -> Result<()> {
+        Ok(())
+    }
+
+    fn lost(&mut self, _: Error, _: (u64, u64)) -> Result<()> {
+        self.is_whole = false;
         Ok(())
     }
 
@@ -99,7 +126,9 @@ pub(crate) trait Visitor {
     fn node(&mut self, node: &Node, image: &Image);
     /// Where a page lies; it is not read.
     fn page(&mut self, page: u64, at: TableEntry) -> Result<()>;
-    /// What leads to these pages is damaged.
+    /// The node that leads to these pages cannot be read, or is not the one that was written.
+    fn lost(&mut self, error: Error, pages: (u64, u64)) -> Result<()>;
+    /// What leads to these pages was written so, and contradicts the rest.
     fn damaged(&mut self, error: Error, pages: (u64, u64)) -> Result<()>;
 }
 
@@ -155,14 +184,18 @@ impl Walk<'_, '_> {
         if !self.visitor.wants(node.pages) {
             return Ok(());
         }
-        let image = match self.medium.read_node(at, self.used.end) {
-            Ok(image) => image,
-            Err(e @ Error::Damaged { .. }) => return self.visitor.damaged(e, node.pages),
-            Err(e) => return Err(e),
-        };
+        // Before it is read: also a lost node is the only owner of its place.
         if self.used.mark(at.place) == Marked::Again {
             let found = format!("place {} has two owners", at.place);
             return self.damaged(&node, found, node.pages);
+        }
+        let image = match self.medium.read_node(at) {
+            Ok(image) => image,
+            Err(e @ Error::Damaged { .. }) => return self.visitor.lost(e, node.pages),
+            Err(e) => return Err(e),
+        };
+        if let Err(e) = self.medium.check_node(at, &image, self.used.end) {
+            return self.visitor.damaged(e, node.pages);
         }
         self.visitor.node(&node, &image);
         let span = 1u64.checked_shl(bits * level);

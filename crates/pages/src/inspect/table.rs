@@ -147,6 +147,19 @@ impl Look<'_, '_> {
         clipped.filter(|(first, last)| first <= last).collect()
     }
 
+    /// Damage of what leads to these pages, for which an opening is `refused` or not.
+    fn note(&mut self, error: Error, pages: (u64, u64), refused: bool) -> Result<()> {
+        if self.is_decided()? {
+            self.damages_in_table += 1;
+            let damage: Damage = self.inspector.damage(error, None, refused)?;
+            self.out.damage(&damage);
+        } else {
+            let again = self.wanted_of(pages);
+            self.again.extend(again);
+        }
+        Ok(())
+    }
+
     fn visit_page(&mut self, page: u64, at: TableEntry, held: Held) {
         self.pages += 1;
         let crc = self.medium.checksums.then_some(at.crc);
@@ -213,15 +226,11 @@ impl Visitor for Look<'_, '_> {
         Ok(())
     }
 
+    fn lost(&mut self, error: Error, pages: (u64, u64)) -> Result<()> {
+        self.note(error, pages, false)
+    }
+
     fn damaged(&mut self, error: Error, pages: (u64, u64)) -> Result<()> {
-        if self.is_decided()? {
-            self.damages_in_table += 1;
-            let damage: Damage = self.inspector.damage(error, None, true)?;
-            self.out.damage(&damage);
-        } else {
-            let again = self.wanted_of(pages);
-            self.again.extend(again);
-        }
-        Ok(())
+        self.note(error, pages, true)
     }
 }
