@@ -159,6 +159,12 @@ pub trait File: Send + Sync {
     /// space is an error of kind `StorageFull` or `QuotaExceeded`.
     fn reserve(&self, len: u64) -> io::Result<bool>;
 
+    /// Gives the blocks of a range back to the filesystem: its bytes are zeroes afterwards, and the size
+    /// stays. `Ok(false)` where the system has no such call.
+    fn punch(&self, _: Range<u64>) -> io::Result<bool> {
+        Ok(false)
+    }
+
     /// Drops clean cached pages, so that the next [`ReadSource::Cache`] read asks the device. A
     /// hint.
     fn drop_cache(&self, range: Range<u64>);

@@ -19,6 +19,8 @@ pub(crate) struct HeaderSlots {
     path: PathBuf,
     /// Bytes of a read past the system's cache.
     unit: usize,
+    /// Both slots held the same, apart from the sequence, when they were read.
+    pub(crate) are_alike: bool,
     /// The slot that the next update overwrites.
     older: usize,
     /// What is current.
@@ -80,10 +82,15 @@ impl HeaderSlots {
         let path = data_dir.path_of(DATA);
         let slots = read_slots(&data_dir.facts, &*file, &path)?;
         let (newest, header) = in_force(slots, &path)?;
+        let are_alike = slots.iter().all(|slot| {
+            let sequence = header.sequence;
+            slot.is_ok_and(|held| PageFileHeader { sequence, ..held } == header)
+        });
         Ok(HeaderSlots {
             file,
             path,
             unit: slot_unit(&data_dir.facts),
+            are_alike,
             older: 1 - newest,
             header,
         })

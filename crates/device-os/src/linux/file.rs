@@ -332,6 +332,17 @@ impl File for OsFile {
         extents::blocks(self.cached.as_fd(), range)
     }
 
+    fn punch(&self, range: Range<u64>) -> io::Result<bool> {
+        use rustix::fs::FallocateFlags;
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let len = range.end.saturating_sub(range.start);
+        match uninterrupted(|| rustix::fs::fallocate(&self.cached, hole, range.start, len)) {
+            Ok(()) => Ok(true),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
+            Err(e) => Err(at(e, "give back space of", &self.path)),
+        }
+    }
+
     fn begin_write_back(&self, range: Range<u64>) {
         write_back::begin(self.cached.as_fd(), range);
     }

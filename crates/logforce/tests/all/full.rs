@@ -39,11 +39,11 @@ fn on_each(disks: &[(&str, u64)], name: &str, subject: fn(&Path)) {
 }
 
 /// Takes all the space of the filesystem and gives it back when dropped.
-struct Filler(PathBuf);
+pub(crate) struct Filler(PathBuf);
 
 impl Filler {
     /// Leaves about `leave` bytes.
-    fn new(dir: &Path, leave: u64) -> Filler {
+    pub(crate) fn new(dir: &Path, leave: u64) -> Filler {
         let path = dir.join("filler");
         let file = File::create(&path).unwrap();
         let mut len = 0;

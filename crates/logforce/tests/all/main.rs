@@ -32,6 +32,8 @@ mod following;
 #[cfg(target_os = "linux")]
 mod full;
 #[cfg(target_os = "linux")]
+mod full_pages;
+#[cfg(target_os = "linux")]
 mod guarantees;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod guide;

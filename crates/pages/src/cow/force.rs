@@ -172,7 +172,11 @@ impl<'a> Leader<'a> {
 
     fn lead(mut self) {
         self.began = self.store.runtime().now();
-        let ended = match self.force() {
+        let mut forced = self.force();
+        if matches!(forced, Err(Trouble::NoSpace(_))) && self.give_blocks_back() {
+            forced = self.force();
+        }
+        let ended = match forced {
             Ok(forced) => self.publish(forced),
             Err(Trouble::NoSpace(error)) => {
                 let mut state = self.store.lock();
@@ -434,7 +438,10 @@ impl<'a> Leader<'a> {
 
     /// Nothing was committed: the current header goes into both slots.
     fn lead_nothing(mut self) {
-        let repeated = self.repeat_header();
+        let mut repeated = self.repeat_header();
+        if matches!(repeated, Err(Trouble::NoSpace(_))) && self.give_blocks_back() {
+            repeated = self.repeat_header();
+        }
         let mut state = self.store.lock();
         let mut ended = vec![self.group.clone()];
         state.groups.end_force();

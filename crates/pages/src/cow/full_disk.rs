@@ -9,6 +9,7 @@ use crate::cow::force::{Layout, Leader, Trouble, Written};
 use crate::error::{Error, cannot_grow};
 use crate::growth::zeroes;
 use crate::write_out::gather;
+use logforce_device::FilesystemKind;
 use logforce_format::{PAGE_DATA_OFFSET, place_offset};
 use std::ops::Range;
 
@@ -27,6 +28,33 @@ struct Search {
 }
 
 impl Leader<'_> {
+    /// Gives the blocks of all free places back to the filesystem, where overwriting takes new blocks:
+    /// those of the places help nobody there. Returns whether there were any.
+    pub(super) fn give_blocks_back(&mut self) -> bool {
+        let (store, medium) = (self.store, &self.store.medium);
+        // What the older slot reaches is not free as long as that is unknown.
+        let is_known = self.token.as_ref().is_some_and(|t| t.is_older_slot_known);
+        if !is_known || store.data_dir.facts.kind != FilesystemKind::Relocating {
+            return false;
+        }
+        let state = store.lock();
+        let mut runs: Vec<Range<u64>> = state.places.free_runs().collect();
+        // Only the leader takes places: until then they stay free.
+        runs.push(state.places.end()..self.written_places());
+        drop(state);
+        let offset = |place| place_offset(medium.page_size, place).unwrap_or(u64::MAX);
+        let mut any = false;
+        for run in runs.into_iter().filter(|run| run.start < run.end) {
+            let bytes = offset(run.start)..offset(run.end);
+            // Of holes nothing comes back, and a commit would be tried again for nothing.
+            let is_hole = |data| !matches!(data, Ok(Some(at)) if at < bytes.end);
+            if !is_hole(medium.file.next_data(bytes.start)) {
+                any |= medium.file.punch(bytes).is_ok_and(|punched| punched);
+            }
+        }
+        any
+    }
+
     /// Forces into what is free. `error` is why the file could not grow.
     pub(super) fn force_on_a_full_disk(&mut self, error: Error) -> Result<Written, Trouble> {
         loop {

@@ -84,9 +84,9 @@ impl CowStore {
         let is_older_slot_known = match scanned.is_whole.then(|| slots.store(header)) {
             Some(Ok(())) => true,
             // Until something is committed, the table of the header before can still be salvaged.
-            None => false,
+            None => slots.are_alike,
             // Where overwriting takes new space. What is there can be read.
-            Some(Err(e)) if cannot_grow(&e) => false,
+            Some(Err(e)) if cannot_grow(&e) => slots.are_alike,
             Some(Err(e)) => return Err(Error::io("write the header of", &medium.path)(e)),
         };
         let plan = Plan {

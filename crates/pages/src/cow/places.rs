@@ -176,6 +176,11 @@ impl Places {
         }
     }
 
+    /// The free runs below the end.
+    pub(crate) fn free_runs(&self) -> impl Iterator<Item = Range<u64>> {
+        self.free.iter().map(|(start, len)| *start..start + len)
+    }
+
     /// The first granules of a free run.
     fn take_from(&mut self, start: u64, granules: u64) -> Range<u64> {
         let len = self.remove(start);

@@ -33,8 +33,8 @@ pub(crate) struct CommittedState {
 pub(crate) struct LeaderToken {
     pub(crate) slots: HeaderSlots,
     pub(crate) writers: Writers,
-    /// `false` where opening has not written the header into the older slot as well, for lack of space or
-    /// for a lost node: until that has happened, the places that the header there reaches are unknown,
+    /// `false` where the slots differed when the file was opened, and opening has not written the header
+    /// into the older one as well, for lack of space or for a lost node: until that has happened, the places that the header there reaches are unknown,
     /// and nothing is written.
     pub(crate) is_older_slot_known: bool,
     /// Bytes of the data file: what is written below needs no new blocks.

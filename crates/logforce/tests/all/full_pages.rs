@@ -1,0 +1,69 @@
+//! Page files on a full disk where overwriting takes new space: they open, are read, and shrink.
+
+use crate::common::*;
+use crate::full::Filler;
+use logforce::Guarantee;
+use logforce::pages::{CommitMode, Error, ErrorKind, Options, PageFile};
+use std::path::Path;
+
+fn with() -> Options {
+    Options::new()
+        .mode(CommitMode::CopyOnWrite)
+        .require(Guarantee::ProcessCrash)
+        .log(options())
+}
+
+fn open(dir: &Path) -> PageFile {
+    logforce::pages::open_existing(dir, with()).unwrap()
+}
+
+fn write(file: &PageFile, page: u64, stamp: u8) -> Result<(), Error> {
+    let mut txn = file.begin()?;
+    txn.write(page, &vec![stamp; file.page_size() as usize])?;
+    txn.commit().map(drop)
+}
+
+fn shorten(file: &PageFile, page_count: u64) -> Result<(), Error> {
+    let mut txn = file.begin()?;
+    txn.set_page_count(page_count)?;
+    txn.commit().map(drop)
+}
+
+#[test]
+fn a_copy_on_write_file_shrinks_on_a_full_btrfs() {
+    let home = open_to_all(temp());
+    let Some(fs) = loop_fs("btrfs", 128, &home) else {
+        return;
+    };
+    let dir = fs.path().join("file");
+    let file = logforce::pages::create_new(&dir, with()).unwrap();
+    let mut pages = 200;
+    (0..pages).for_each(|page| write(&file, page, 1).unwrap());
+    file.close().unwrap();
+    let filler = Filler::new(fs.path(), 0);
+    for _ in 0..4 {
+        let file = open(&dir);
+        assert_eq!(file.latest().unwrap().page_count(), pages);
+        for stamp in 2..12 {
+            pages -= 1;
+            shorten(&file, pages).unwrap();
+            write(&file, 3, stamp).unwrap();
+        }
+        // Far more than what is free.
+        let mut txn = file.begin().unwrap();
+        let grown = vec![9; file.page_size() as usize];
+        (1000..3000).for_each(|page| txn.write(page, &grown).unwrap());
+        assert_eq!(txn.commit().unwrap_err().kind(), ErrorKind::NoSpace);
+        file.close().unwrap();
+    }
+    drop(filler);
+    let file = open(&dir);
+    write(&file, pages, 7).unwrap();
+    for page in 0..pages {
+        assert_eq!(
+            file.latest().unwrap().page(page).unwrap()[0] == 1,
+            page != 3
+        );
+    }
+    file.close().unwrap();
+}
