@@ -54,6 +54,10 @@ fn a_copy_on_write_file_shrinks_on_a_full_btrfs() {
         let grown = vec![9; file.page_size() as usize];
         (1000..3000).for_each(|page| txn.write(page, &grown).unwrap());
         assert_eq!(txn.commit().unwrap_err().kind(), ErrorKind::NoSpace);
+        // Up to the last block.
+        while write(&file, pages, 1).is_ok() {
+            pages += 1;
+        }
         file.close().unwrap();
     }
     drop(filler);

@@ -173,7 +173,11 @@ impl<'a> Leader<'a> {
     fn lead(mut self) {
         self.began = self.store.runtime().now();
         let mut forced = self.force();
-        if matches!(forced, Err(Trouble::NoSpace(_))) && self.give_blocks_back() {
+        // What grows leaves the file the blocks of its reserve.
+        if matches!(forced, Err(Trouble::NoSpace(_)))
+            && self.plan().reserve() == 0
+            && self.give_blocks_back()
+        {
             forced = self.force();
         }
         let ended = match forced {
@@ -210,6 +214,10 @@ impl<'a> Leader<'a> {
             self.repeat_header()?;
         }
         let mut plan = self.plan();
+        if self.token.as_ref().is_some_and(|token| token.has_holes) && plan.reserve() > 0 {
+            let full = io::ErrorKind::StorageFull.into();
+            return self.force_on_a_full_disk(self.no_space(plan.bytes(), full));
+        }
         let mut state = self.store.lock();
         if planted!("freed-page-reused-early") {
             for place in plan.freed.drain(..) {
@@ -473,8 +481,12 @@ impl<'a> Leader<'a> {
         for run in places {
             state.places.free(run.clone());
         }
-        let path = self.store.medium.path.clone();
-        Trouble::NoSpace(Error::no_space(path, need, source))
+        drop(state);
+        Trouble::NoSpace(self.no_space(need, source))
+    }
+
+    fn no_space(&self, need: u64, source: io::Error) -> Error {
+        Error::no_space(self.store.medium.path.clone(), need, source)
     }
 
     /// The new header is the current one.

@@ -52,6 +52,9 @@ impl Leader<'_> {
                 any |= medium.file.punch(bytes).is_ok_and(|punched| punched);
             }
         }
+        if let Some(token) = &mut self.token {
+            token.has_holes |= any;
+        }
         any
     }
 

@@ -81,12 +81,16 @@ impl CowStore {
         // and nobody forced, and the header, which the process before may have been killed over.
         let force = || medium.file.barrier(Barrier::Full);
         force().map_err(Error::io("sync", &medium.path))?;
+        let mut has_holes = false;
         let is_older_slot_known = match scanned.is_whole.then(|| slots.store(header)) {
             Some(Ok(())) => true,
             // Until something is committed, the table of the header before can still be salvaged.
             None => slots.are_alike,
             // Where overwriting takes new space. What is there can be read.
-            Some(Err(e)) if cannot_grow(&e) => slots.are_alike,
+            Some(Err(e)) if cannot_grow(&e) => {
+                has_holes = true;
+                slots.are_alike
+            }
             Some(Err(e)) => return Err(Error::io("write the header of", &medium.path)(e)),
         };
         let plan = Plan {
@@ -116,6 +120,7 @@ impl CowStore {
             slots,
             writers,
             is_older_slot_known,
+            has_holes,
             len: len.map_err(Error::io("look at", &medium.path))?,
             location_checked: None,
         });

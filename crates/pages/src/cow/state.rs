@@ -37,6 +37,9 @@ pub(crate) struct LeaderToken {
     /// into the older one as well, for lack of space or for a lost node: until that has happened, the places that the header there reaches are unknown,
     /// and nothing is written.
     pub(crate) is_older_slot_known: bool,
+    /// Free places may have no blocks, since those were given back or the disk was full: what grows
+    /// has to see to the reserve by writing there, until the file is opened again.
+    pub(crate) has_holes: bool,
     /// Bytes of the data file: what is written below needs no new blocks.
     pub(crate) len: u64,
     /// When a leader last checked that the files are where they were opened, by the runtime's clock.
