@@ -405,7 +405,6 @@ impl<'a> Leader<'a> {
     ) -> std::result::Result<(), Trouble> {
         self.barrier(Barrier::Data)?;
         let settled = match &mut self.token {
-            Some(_) if planted!("cow-refused-header-unread") => Ok(false),
             Some(token) => token.slots.settle(header),
             None => Ok(false),
         };

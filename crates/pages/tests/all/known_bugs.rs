@@ -4,7 +4,7 @@
 use std::process::Command;
 
 /// The list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`, and the tests.
-const SUSPECTS: [(&str, &str); 22] = [
+const SUSPECTS: [(&str, &str); 21] = [
     (
         "page-map-checksum-ignored",
         "damage::a_rotten_sector_of_the_map_is_damage_and_never_an_empty_page",
@@ -44,10 +44,6 @@ const SUSPECTS: [(&str, &str); 22] = [
     (
         "old-copy-shown",
         "reading::a_page_that_is_read_again_and_again_shows_what_was_committed_last",
-    ),
-    (
-        "cow-refused-header-unread",
-        "cow_trouble::a_full_disk_that_relocates_refuses_and_goes_on",
     ),
     (
         "cow-lost-node-ignored",

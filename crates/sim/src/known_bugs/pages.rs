@@ -199,10 +199,6 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
         "a page that is read again and again shows what it was before the last commit",
     ),
     bug(
-        "cow-refused-header-unread",
-        "a header that a full disk refused counts as absent, and a crash shows the refused commit",
-    ),
-    bug(
         "cow-lost-node-ignored",
         "what a lost node of the page table leads to counts as free, and is written over",
     ),
