@@ -41,6 +41,8 @@ pub use advisor::{Advisor, Observation, Question};
 pub use backup::{BackupProgress, BackupReport, backup};
 pub use batch::{Append, Batch};
 pub use environment::{Environment, EnvironmentOptions, EnvironmentStats};
+#[doc(hidden)]
+pub use error::advice;
 pub use error::{Damage, Error, ErrorKind, Result};
 pub use log::Log;
 pub use log::handles::{CommitHandle, ForceHandle};

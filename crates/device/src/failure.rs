@@ -98,11 +98,12 @@ pub fn lacks_inodes(error: &io::Error) -> bool {
         || FailedCall::of(error).is_some_and(|call| call.of_inodes)
 }
 
-/// Advice for an `error` of kind `StorageFull`, in words.
+/// Advice for an `error` of kind `StorageFull` or `QuotaExceeded`, in words.
 pub fn what_to_free(error: &io::Error) -> &'static str {
-    match lacks_inodes(error) {
-        true => "remove files",
-        false => "free some",
+    match error.kind() {
+        io::ErrorKind::QuotaExceeded => "free some or raise the quota",
+        _ if lacks_inodes(error) => "remove files",
+        _ => "free some",
     }
 }
 

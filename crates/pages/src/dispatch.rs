@@ -224,11 +224,11 @@ impl View {
         }
     }
 
-    /// Visits each page that may be something else than zeroes, ascending.
-    pub(crate) fn each_page(&self, visit: &mut dyn FnMut(u64, &Image) -> Result<()>) -> Result<()> {
+    /// Visits the numbers of the pages that may be something else than zeroes, ascending.
+    pub(crate) fn each_number(&self, visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         match self {
-            View::Cow(view) => view.each_page(visit),
-            View::Logged(view) => view.each_page(visit),
+            View::Cow(view) => view.each_number(visit),
+            View::Logged(view) => view.each_number(visit),
         }
     }
 

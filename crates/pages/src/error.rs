@@ -1,5 +1,6 @@
 //! What can go wrong, and what to do about it.
 
+use logforce_core::advice::{self, Bytes, Subject};
 use logforce_core::{Error as LogError, Guarantee, Verdict};
 use logforce_device::failure::what_to_free;
 use std::io;
@@ -14,7 +15,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A call of the operating system failed.
-    #[error("cannot {doing} {}: {source}", path.display())]
+    #[error("{}", advice::describe(Subject::PageFile, doing, path, source))]
     Io {
         /// The operation.
         doing: &'static str,
@@ -122,11 +123,11 @@ pub enum Error {
     /// [`Policy::Interval`](logforce_core::Policy::Interval) a commit that has returned may be rolled
     /// back then; the next checkpoint, or closing, returns this error, and so does the commit of a
     /// transaction that was built on it.
-    #[error("no space for {need} more bytes in {}: {} ({source})", path.display(), what_to_free(source))]
+    #[error("no space in {} for {}: {} ({})", path.display(), Bytes(*need), what_to_free(source), advice::cause(path, source))]
     NoSpace {
         /// The file.
         path: PathBuf,
-        /// Bytes needed.
+        /// Bytes needed: that the commit, the checkpoint or the backup has still to write, at most.
         need: u64,
         /// The system's error.
         source: Arc<io::Error>,
@@ -146,7 +147,8 @@ pub enum Error {
     /// A write or a barrier has failed; the page file accepts nothing more. Whether commits that were
     /// not acknowledged are durable is known only after opening it again.
     #[error(
-        "the page file stopped after a failure: {0}. Indeterminate: commits in flight may or may not be there after reopening"
+        "the page file stopped after a failure: {}. Indeterminate: commits in flight may or may not be there after reopening",
+        poison_message(.0)
     )]
     Poisoned(Arc<Error>),
     /// The directory or one of the files was deleted, moved away or replaced while the page file was
@@ -224,27 +226,41 @@ pub enum Error {
     Forked,
 }
 
-/// Of a log that was displaced, or its page file with it, as of any page file.
+/// Of a log that has failed or was displaced, and its page file with it, as of any page file.
 impl From<LogError> for Error {
     fn from(error: LogError) -> Error {
-        let displaced = |error: &LogError| match error {
-            LogError::Displaced { path, found } => Some(Error::Displaced {
-                path: path.clone(),
-                found: found.clone(),
-            }),
-            _ => None,
-        };
-        let poisoned = match &error {
-            LogError::Poisoned { cause, .. } => displaced(cause),
-            _ => None,
-        };
-        if let LogError::InWaker = error {
-            return Error::InWaker;
+        match error {
+            LogError::InWaker => Error::InWaker,
+            LogError::Displaced { path, found } => Error::Displaced { path, found },
+            LogError::Poisoned { cause, .. } => {
+                let cause = match (*cause).clone() {
+                    LogError::Io {
+                        doing,
+                        path,
+                        source,
+                    } => Error::Io {
+                        doing,
+                        path,
+                        source,
+                    },
+                    cause => Error::from(cause),
+                };
+                Error::Poisoned(Arc::new(cause))
+            }
+            error => Error::Log(error),
         }
-        match poisoned {
-            Some(cause) => Error::Poisoned(Arc::new(cause)),
-            None => displaced(&error).unwrap_or(Error::Log(error)),
-        }
+    }
+}
+
+/// Why a page file has failed, and what to do: repeating a call cannot succeed, opening it again can.
+fn poison_message(cause: &Error) -> String {
+    match cause {
+        Error::Io {
+            doing,
+            path,
+            source,
+        } => advice::to_continue_after(Subject::PageFile, doing, path, source),
+        other => format!("{other}. To continue, {}", Subject::PageFile.reopen()),
     }
 }
 
@@ -352,13 +368,18 @@ impl Error {
         }
     }
 
-    /// That of a commit for which the file `path` would have to hold `need` more bytes.
-    pub(crate) fn no_space(path: PathBuf, need: u64, source: io::Error) -> Error {
+    /// That of a call for which the file `path` would have to hold `need` more bytes.
+    pub(crate) fn no_space(
+        doing: &'static str,
+        path: PathBuf,
+        need: u64,
+        source: io::Error,
+    ) -> Error {
         let source = Arc::new(source);
         match is_no_space(&source) {
             true => Error::NoSpace { path, need, source },
             false => Error::Io {
-                doing: "write to",
+                doing,
                 path,
                 source,
             },

@@ -17,8 +17,28 @@ const READING: [&str; 6] = [
     "ask",
 ];
 
-/// What to do about a log that has failed.
-pub(super) const REOPEN: &str = "open the log again";
+/// What a failed call was made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// A log.
+    Log,
+    /// A page file.
+    PageFile,
+}
+
+impl Subject {
+    /// What to do about one that has failed.
+    pub fn reopen(self) -> &'static str {
+        self.choose("open the log again", "open the page file again")
+    }
+
+    fn choose(self, log: &'static str, page_file: &'static str) -> &'static str {
+        match self {
+            Subject::Log => log,
+            Subject::PageFile => page_file,
+        }
+    }
+}
 
 /// What to do about a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,22 +52,30 @@ enum Advice {
 }
 
 /// The operation, the path, the system's error, and what to do.
-pub(super) fn describe(doing: &str, path: &Path, source: &io::Error) -> String {
+pub fn describe(subject: Subject, doing: &str, path: &Path, source: &io::Error) -> String {
     let answer = answer(doing, path, source);
-    match advice(doing, source) {
+    match advice(subject, doing, source) {
         Advice::Nothing => answer,
         Advice::PutRight(what) => format!("{answer}; {what}"),
         Advice::Again(before, behind) => format!("{answer}; {before}try again{behind}"),
     }
 }
 
-/// As [`describe`], for a failed call that has poisoned a log: the advice is to open the log again.
-pub(super) fn to_continue_after(doing: &str, path: &Path, source: &io::Error) -> String {
-    let answer = answer(doing, path, source);
-    match advice(doing, source) {
-        Advice::Nothing => format!("{answer}; to continue, {REOPEN}"),
-        Advice::PutRight(what) => format!("{answer}; {what}. To continue, {REOPEN}"),
-        Advice::Again(before, behind) => format!("{answer}; {before}{REOPEN}{behind}"),
+/// As [`describe`], for a failed call that has poisoned its subject: the advice is to open that again.
+pub fn to_continue_after(subject: Subject, doing: &str, path: &Path, source: &io::Error) -> String {
+    let (answer, reopen) = (answer(doing, path, source), subject.reopen());
+    match advice(subject, doing, source) {
+        Advice::Nothing => format!("{answer}; to continue, {reopen}"),
+        Advice::PutRight(what) => format!("{answer}; {what}. To continue, {reopen}"),
+        Advice::Again(before, behind) => format!("{answer}; {before}{reopen}{behind}"),
+    }
+}
+
+/// The system's error alone, for a message that names the file already: a backend's error names it too.
+pub fn cause(path: &Path, source: &io::Error) -> String {
+    match FailedCall::of(source) {
+        Some(call) if call.path == path => call.answer.clone(),
+        _ => source.to_string(),
     }
 }
 
@@ -76,7 +104,7 @@ fn is_reading(doing: &str) -> bool {
     doing == "open" || READING.iter().any(|l| doing.starts_with(l))
 }
 
-fn advice(doing: &str, source: &io::Error) -> Advice {
+fn advice(subject: Subject, doing: &str, source: &io::Error) -> Advice {
     use Advice::{Again, Nothing, PutRight};
     if is_of_medium(source) {
         return PutRight(
@@ -88,8 +116,8 @@ fn advice(doing: &str, source: &io::Error) -> Advice {
     }
     match source.kind() {
         io::ErrorKind::PermissionDenied if is_reading(doing) => PutRight(
-            "the user of this process must be allowed to read it; the files of a log are their \
-             owner's alone unless that was changed",
+            "the user of this process must be allowed to read it; its files are their owner's alone \
+             unless that was changed",
         ),
         io::ErrorKind::PermissionDenied => PutRight(
             "the directory and its files must be readable and writable for the user of this process",
@@ -97,17 +125,21 @@ fn advice(doing: &str, source: &io::Error) -> Advice {
         io::ErrorKind::ReadOnlyFilesystem if doing.contains("backup") => {
             PutRight("name a directory on a filesystem that is mounted for writing")
         }
-        io::ErrorKind::ReadOnlyFilesystem => PutRight(
+        io::ErrorKind::ReadOnlyFilesystem => PutRight(subject.choose(
             "opening a log writes to it: remount the filesystem for writing, or read it with \
              `logforce dump` or logforce::read_only",
-        ),
+            "opening a page file writes to it: remount the filesystem for writing, or read it with \
+             `logforce dump` or logforce::pages::read_only",
+        )),
         io::ErrorKind::StorageFull if lacks_inodes(source) => Again("remove files and ", ""),
         io::ErrorKind::StorageFull => Again("free some space and ", ""),
         io::ErrorKind::QuotaExceeded => Again("free some space or raise the quota, and ", ""),
-        io::ErrorKind::FileTooLarge => PutRight(
+        io::ErrorKind::FileTooLarge => PutRight(subject.choose(
             "neither the filesystem nor the limit of this process (ulimit -f) may forbid files as \
              large as a segment: see Options::segment_size",
-        ),
+            "the file may not get so large: raise the limit of this process (ulimit -f), or move the \
+             page file to a filesystem with larger files",
+        )),
         io::ErrorKind::OutOfMemory => Again(
             "the system has too little memory for it: free some and ",
             "",
@@ -117,7 +149,11 @@ fn advice(doing: &str, source: &io::Error) -> Advice {
             Again("the device or the server did not answer: ", " when it does")
         }
         io::ErrorKind::StaleNetworkFileHandle => PutRight(
-            "the file was unmounted, removed or replaced: find out why, and open the log again",
+            subject.choose(
+                "the file was unmounted, removed or replaced: find out why, and open the log again",
+                "the file was unmounted, removed or replaced: find out why, and open the page file \
+                 again",
+            ),
         ),
         io::ErrorKind::WouldBlock if doing.contains("thread") => Again(
             "no more threads are allowed (ulimit -u) or there is too little memory: change that and ",
@@ -138,12 +174,12 @@ fn by_number(number: i32) -> Option<Advice> {
     const EMFILE: i32 = 24;
     Some(match number {
         EMFILE => Again(
-            "this process has as many files open as it may, which says nothing of the log: raise \
+            "this process has as many files open as it may, which says nothing of the data: raise \
              the limit (ulimit -n) or close some, and ",
             "",
         ),
         ENFILE => Again(
-            "the system has as many files open as it may, which says nothing of the log: raise \
+            "the system has as many files open as it may, which says nothing of the data: raise \
              that limit (fs.file-max on Linux) or close some, and ",
             "",
         ),
@@ -160,7 +196,7 @@ fn by_number(number: i32) -> Option<Advice> {
     const ERROR_LOCK_VIOLATION: i32 = 33;
     Some(match number {
         ERROR_TOO_MANY_OPEN_FILES => Again(
-            "this process has as many files open as it may, which says nothing of the log: close \
+            "this process has as many files open as it may, which says nothing of the data: close \
              some and ",
             "",
         ),
@@ -173,7 +209,7 @@ fn by_number(number: i32) -> Option<Advice> {
 }
 
 /// A number of bytes, rounded and exact: `64 MiB (67108864 bytes)`.
-pub(crate) struct Bytes(pub(crate) u64);
+pub struct Bytes(pub u64);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -218,7 +254,7 @@ mod tests {
     #[test]
     fn what_is_not_about_the_log_says_what_to_do() {
         let at = Path::new("/data/log");
-        let message = |doing, source| describe(doing, at, &source);
+        let message = |doing, source| describe(Subject::Log, doing, at, &source);
         let denied = || io::ErrorKind::PermissionDenied.into();
         // An operation that only reads does not ask for permission to write.
         for doing in [
@@ -248,6 +284,12 @@ mod tests {
             let message = message("write", kind.into());
             assert!(message.contains(part), "{message}");
             assert!(message.contains("/data/log"), "{message}");
+            // A page file has no segments, and is not read as a log is.
+            let of_pages = describe(Subject::PageFile, "write", at, &kind.into());
+            assert!(of_pages.contains(part), "{of_pages}");
+            for word in ["segment", "logforce::read_only", " log "] {
+                assert!(!of_pages.contains(word), "{of_pages}");
+            }
         }
         let inodes = message("make", failure::no_inodes(1 << 30));
         assert!(
@@ -268,7 +310,7 @@ mod tests {
         let write = "write 4096 bytes at 8192 to";
         let message = |call: &Path, path: &Path| {
             let source = failure::at(&full(), io::ErrorKind::Other, write, call);
-            describe("write", path, &source)
+            describe(Subject::Log, "write", path, &source)
         };
         let expected = format!("cannot {write} {}: no space", now.display());
         for then in [
@@ -289,7 +331,7 @@ mod tests {
         assert_eq!(other, both);
         // A text that happens to name the file does not replace the operation and the path.
         let text = io::Error::other("0000000000004000.seg is odd");
-        let message = describe("write", &now, &text);
+        let message = describe(Subject::Log, "write", &now, &text);
         let expected = format!("cannot write {}: {text}", now.display());
         assert_eq!(message, expected);
     }
@@ -299,8 +341,9 @@ mod tests {
     fn a_failed_log_is_to_be_opened_again_where_others_try_again() {
         let message = |kind: io::ErrorKind| {
             let source = io::Error::new(kind, "no");
-            let again = describe("write", Path::new("x"), &source);
-            (again, to_continue_after("write", Path::new("x"), &source))
+            let again = describe(Subject::Log, "write", Path::new("x"), &source);
+            let reopen = to_continue_after(Subject::Log, "write", Path::new("x"), &source);
+            (again, reopen)
         };
         for (kind, again, reopen) in [
             (
@@ -337,7 +380,10 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn limits_are_named_by_the_systems_number() {
-        let message = |n| describe("open", Path::new("/x"), &io::Error::from_raw_os_error(n));
+        let message = |n| {
+            let source = io::Error::from_raw_os_error(n);
+            describe(Subject::Log, "open", Path::new("/x"), &source)
+        };
         for (number, part) in [
             (24, "ulimit -n"),
             (23, "fs.file-max"),

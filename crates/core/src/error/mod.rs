@@ -1,7 +1,8 @@
-mod advice;
+pub mod advice;
 mod damage;
 
 pub(crate) use advice::Bytes;
+use advice::Subject;
 pub use damage::Damage;
 use logforce_device::failure::what_to_free;
 
@@ -19,7 +20,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A call of the operating system failed.
-    #[error("{}", advice::describe(doing, path, source))]
+    #[error("{}", advice::describe(Subject::Log, doing, path, source))]
     Io {
         /// The operation.
         doing: &'static str,
@@ -74,7 +75,7 @@ pub enum Error {
     },
     /// No space for another segment. The append was not accepted; acknowledged records stay, and
     /// the log continues once there is space.
-    #[error("no space to prepare a segment of {} in {}: {}, or truncate_front the log ({source})", Bytes(*need), path.display(), what_to_free(source))]
+    #[error("no space to prepare a segment of {} in {}: {}, or truncate_front the log ({})", Bytes(*need), path.display(), what_to_free(source), advice::cause(path, source))]
     NoSpace {
         /// The directory.
         path: PathBuf,
@@ -493,8 +494,8 @@ fn poison_message(cause: &Error) -> String {
             doing,
             path,
             source,
-        } => advice::to_continue_after(doing, path, source),
-        other => format!("{other}. To continue, {}", advice::REOPEN),
+        } => advice::to_continue_after(Subject::Log, doing, path, source),
+        other => format!("{other}. To continue, {}", Subject::Log.reopen()),
     }
 }
 

@@ -26,6 +26,8 @@ mod displaced;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod examples;
 #[cfg(target_os = "linux")]
+mod file_size;
+#[cfg(target_os = "linux")]
 mod filesystems;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod following;

@@ -13,14 +13,13 @@ use crate::error::{Error, Result, is_no_space};
 use crate::files::{BACKUP_NEW, DATA, DataDir, LOCK, LOG, MAP};
 use crate::header::HeaderSlots;
 use crate::logged::open::meta_of;
-use logforce_core::{ErrorKind as LogErrorKind, Guarantee, Log, Modes, OpenMode, Verdict};
+use logforce_core::{Error as LogError, Guarantee, Log, Modes, OpenMode, Verdict};
 use logforce_device::{Barrier, OpenFile, System};
 use logforce_format::{LoggedState, PageFileHeader, PageFileId, PageFileKind, planted};
 use places::PlaceWriter;
 use sectors::SectorWriter;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::Arc;
 use stream::Stream;
 
 /// Size of the segments of a backup's log. Nobody appends to it before its owner opens it, whose
@@ -68,7 +67,7 @@ pub(crate) fn make(
         }
         Err(e) => {
             remove(system, data_dir);
-            Err(as_no_space(e, path, view.header().page_size))
+            Err(as_no_space(e, path, view))
         }
     }
 }
@@ -95,9 +94,10 @@ fn write(
     let kind = match source.kind {
         PageFileKind::CopyOnWrite(_) => {
             let mut places = PlaceWriter::new(data, &source, view.page_count());
-            view.each_page(&mut |page, image| {
-                if !is_zero(image) {
-                    places.page(page, image)?;
+            view.each_number(&mut |page| {
+                let image = view.image(page)?;
+                if !is_zero(&image) {
+                    places.page(page, &image)?;
                 }
                 at(page);
                 Ok(())
@@ -109,9 +109,10 @@ fn write(
             let map = map.map_err(Error::io("create", data_dir.path_of(MAP)))?;
             let stream = Stream::new(map.clone(), data_dir.path_of(MAP), data_dir.alignment());
             let mut sectors = SectorWriter::new(data, stream, &source);
-            view.each_page(&mut |page, image| {
-                if !is_zero(image) {
-                    sectors.page(page, image)?;
+            view.each_number(&mut |page| {
+                let image = view.image(page)?;
+                if !is_zero(&image) {
+                    sectors.page(page, &image)?;
                 }
                 at(page);
                 Ok(())
@@ -201,20 +202,28 @@ fn remove(system: &dyn System, data_dir: DataDir) {
     let _ = system.remove_empty_directory(&path);
 }
 
-/// A lack of space, as one.
-fn as_no_space(error: Error, path: &Path, page_size: u32) -> Error {
-    let need = page_size.into();
-    match error {
-        Error::Io { source, .. } if is_no_space(&source) => Error::NoSpace {
-            path: path.to_owned(),
-            need,
-            source,
-        },
-        Error::Log(e) if e.kind() == LogErrorKind::NoSpace => Error::NoSpace {
-            path: path.join(LOG),
-            need,
-            source: Arc::new(std::io::Error::new(ErrorKind::StorageFull, e.to_string())),
-        },
-        other => other,
+/// A lack of space, as one of the whole backup: nothing of it is left.
+fn as_no_space(error: Error, path: &Path, view: &View) -> Error {
+    let source = match error {
+        Error::Io { source, .. } | Error::Log(LogError::Io { source, .. })
+            if is_no_space(&source) =>
+        {
+            source
+        }
+        Error::Log(LogError::NoSpace { source, .. }) => source,
+        other => return other,
+    };
+    let mut pages: u64 = 0;
+    let counted = view.each_number(&mut |_| {
+        pages += 1;
+        Ok(())
+    });
+    if counted.is_err() {
+        pages = view.page_count();
+    }
+    Error::NoSpace {
+        path: path.to_owned(),
+        need: pages.saturating_mul(view.header().page_size.into()),
+        source,
     }
 }

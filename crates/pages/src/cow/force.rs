@@ -485,7 +485,7 @@ impl<'a> Leader<'a> {
     }
 
     fn no_space(&self, need: u64, source: io::Error) -> Error {
-        Error::no_space(self.store.medium.path.clone(), need, source)
+        Error::no_space("write", self.store.medium.path.clone(), need, source)
     }
 
     /// The new header is the current one.

@@ -103,15 +103,10 @@ impl CowView {
         self.held.store.header()
     }
 
-    pub(crate) fn each_page(&self, visit: &mut dyn FnMut(u64, &Image) -> Result<()>) -> Result<()> {
+    pub(crate) fn each_number(&self, visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         let medium = &self.held.store.medium;
-        let page_size = medium.page_size;
-        self.version()
-            .tree
-            .each_page(medium, page_size, &mut |page| {
-                self.held.store.check_process()?;
-                visit(page, &self.image(page)?)
-            })
+        let tree = &self.version().tree;
+        tree.each_page(medium, medium.page_size, visit)
     }
 
     pub(crate) fn image(&self, page: u64) -> Result<Image> {

@@ -12,7 +12,7 @@ use crate::files::{DATA, MAP};
 use crate::header::HeaderSlots;
 use logforce_device::Barrier;
 use logforce_device::sync::AtomicU32;
-use logforce_format::{Lsn, MAX_PAGES, MapEntry, planted};
+use logforce_format::{Lsn, MAX_PAGES, MapEntry, PAGE_HEADER_LEN, planted};
 use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -83,7 +83,7 @@ impl LoggedStore {
                 Err(Stopped::Closing) => return,
                 // Nothing that was committed is lost: it is in the log.
                 Err(Stopped::Failed(e)) if cannot_grow(&e) => {
-                    self.state().generations.stalled = Some(self.no_space(e));
+                    self.state().generations.stalled = Some(e);
                     self.progress.notify(self.runtime());
                     let seen = self.checkpointer.work.observe();
                     self.checkpointer
@@ -138,7 +138,6 @@ impl LoggedStore {
             drops.retain(|d| d.end <= ended.at.end);
             (state.generations.to_apply.clone(), drops)
         };
-        let write = Error::io("write", self.data_dir.path_of(DATA));
         // From this page on others are dropped, or added.
         let mut resized_from = slots.header.page_count;
         if let Some(from) = drops.iter().map(|d| d.from).min() {
@@ -165,12 +164,9 @@ impl LoggedStore {
             if self.state().is_closing {
                 return Err(Stopped::Closing);
             }
-            match self.apply_chunk(forced, ended, chunk, &mut written)? {
-                Ok(()) => {}
-                Err(e) => {
-                    failed = Some(e);
-                    break;
-                }
+            if let Err(e) = self.apply_chunk(forced, ended, chunk, &mut written)? {
+                failed = Some((e, self.bytes_of(chunk.len() + left.len())));
+                break;
             }
             let flushed = match self.contents.data.flush() {
                 Err(_) if planted!("failed-flush-forgotten") => true,
@@ -187,21 +183,27 @@ impl LoggedStore {
             drop(state);
             self.progress.notify(self.runtime());
         }
-        if let Some(e) = failed {
-            return Err(write(e).into());
+        if let Some((e, need)) = failed {
+            return Err(Error::no_space("write", self.data_dir.path_of(DATA), need, e).into());
         }
         self.clear_dropped(resized_from..ended.at.page_count)?;
         if planted!("log-truncated-early") {
             self.log.truncate_front(ended.at.end).map_err(Error::from)?;
         }
-        let map = Error::io("write", self.data_dir.path_of(MAP));
-        self.contents.data.map.write().map_err(map)?;
+        let written_map = self.contents.data.map.write();
+        written_map.map_err(|e| {
+            let need = self.contents.data.map.unwritten();
+            Error::no_space("write", self.data_dir.path_of(MAP), need, e)
+        })?;
         let synced = self.contents.data.sync();
         add(&self.counts.barriers, 2);
         let synced = synced.map_err(|(file, e)| self.lost(file, e))?;
         let (commit, page_count) = (ended.at.commit, ended.at.page_count);
         let checkpoint = synced.checkpoint(slots, ended.at.end, commit, page_count);
-        let checkpoint = checkpoint.map_err(write)?;
+        let checkpoint = checkpoint.map_err(|e| {
+            let need = 2 * PAGE_HEADER_LEN as u64;
+            Error::no_space("write", self.data_dir.path_of(DATA), need, e)
+        })?;
         add(&self.counts.headers, 2);
         // Before the log is truncated: a reader that finds a version in the log must be able to
         // read it there.
@@ -232,9 +234,9 @@ impl LoggedStore {
                 dropped.is_some_and(|end| end <= at)
             });
         }
-        for page in &present {
+        for (at, page) in present.iter().enumerate() {
             if pages.binary_search(page).is_err() {
-                self.keep_dropped(*page)?;
+                self.keep_dropped(*page, present.len() - at)?;
             }
         }
         self.about_to_drop(&present);
@@ -251,12 +253,15 @@ impl LoggedStore {
         if dropped.is_empty() || planted!("dropped-page-kept") {
             return Ok(());
         }
+        let mut left = dropped.len();
         for some in dropped.chunks((CHUNK / self.page_size()).max(1)) {
             if self.state().is_closing {
                 return Err(Stopped::Closing);
             }
             let cleared = data.clear(&self.writers, some);
-            let writes = cleared.map_err(Error::io("write", data.path()))?;
+            let need = self.bytes_of(left);
+            let writes = cleared.map_err(|e| Error::no_space("write", data.path(), need, e))?;
+            left -= some.len();
             add(&self.counts.writes, writes);
             add(
                 &self.counts.bytes_written,
@@ -291,15 +296,20 @@ impl LoggedStore {
     }
 
     /// Keeps a version for older readers in the file of such: of states before the one that replaces it,
-    /// which is durable.
-    fn keep(&self, image: &Image) -> Result<u64> {
+    /// which is durable. It is the first of `count` that are to be kept.
+    fn keep(&self, image: &Image, count: usize) -> Result<u64> {
         let until = self.state().points.durable.end;
-        self.contents.versions_file.keep(image, until)
+        let versions_file = &self.contents.versions_file;
+        versions_file.keep(image, until, self.bytes_of(count))
+    }
+
+    fn bytes_of(&self, pages: usize) -> u64 {
+        (pages as u64).saturating_mul(self.page_size() as u64)
     }
 
     /// Before a page that has no version in this generation is dropped: keeps what older readers see of
-    /// it.
-    fn keep_dropped(&self, page: u64) -> Result<()> {
+    /// it. It is the first of `count` such pages.
+    fn keep_dropped(&self, page: u64, count: usize) -> Result<()> {
         let dropped = {
             let state = self.state();
             let chain = state.chains.get(&page);
@@ -313,7 +323,7 @@ impl LoggedStore {
             dropped
         };
         let image = self.read_data(page)?;
-        let slot = self.keep(&image)?;
+        let slot = self.keep(&image, count)?;
         let mut state = self.state();
         let chain = state.chains.entry(page).or_default();
         chain.keep_base(slot, dropped);
@@ -390,9 +400,9 @@ impl LoggedStore {
         if planted!("older-reader-forgotten") {
             return Ok(());
         }
-        for page in needed {
+        for (at, page) in needed.iter().copied().enumerate() {
             let image = self.read_data(page)?;
-            let slot = self.keep(&image)?;
+            let slot = self.keep(&image, needed.len() - at)?;
             let mut state = self.state();
             let base = state.chains.get(&page).map(|c| c.base);
             let dropped = base.and_then(|base| state.dropped_since(page, base));
@@ -442,13 +452,14 @@ impl LoggedStore {
             if leaving.is_empty() {
                 return Ok(());
             }
-            for (page, end, bytes) in leaving {
+            let count = leaving.len();
+            for (at, (page, end, bytes)) in leaving.into_iter().enumerate() {
                 let image = match bytes {
                     Bytes::Memory(image) => image,
                     Bytes::Log(redo) => self.rebuild(page, &redo)?,
                     Bytes::InVersionsFile(_) | Bytes::Zero => continue,
                 };
-                let slot = self.keep(&image)?;
+                let slot = self.keep(&image, count - at)?;
                 self.state().moved(page, end, slot);
             }
         }
@@ -490,18 +501,6 @@ impl LoggedStore {
         let error = Error::io("sync", self.data_dir.path_of(file))(error);
         Error::Poisoned(Arc::new(error))
     }
-
-    /// As users see it: a commit is refused for now, and nothing is lost.
-    fn no_space(&self, error: Error) -> Error {
-        match error {
-            Error::Io { path, source, .. } if error::is_no_space(&source) => Error::NoSpace {
-                path,
-                need: self.page_size() as u64,
-                source,
-            },
-            other => other,
-        }
-    }
 }
 
 /// How many of the pages, which come in ascending order, are written at once: no more than `most`, in
@@ -519,7 +518,11 @@ fn chunk_len(pages: &[u64], most: usize, most_runs: usize) -> usize {
 
 /// Whether a file could not grow, which may pass.
 fn cannot_grow(error: &Error) -> bool {
-    matches!(error, Error::Io { source, .. } if error::cannot_grow(source))
+    match error {
+        Error::NoSpace { .. } => true,
+        Error::Io { source, .. } => error::cannot_grow(source),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

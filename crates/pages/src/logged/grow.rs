@@ -4,14 +4,13 @@
 use super::LoggedStore;
 use super::proof::DataFile;
 use super::read::holds;
-use crate::error::{Error, Result, cannot_grow, is_no_space};
+use crate::error::{Error, Result, cannot_grow};
 use crate::files::DATA;
 use crate::growth::{next_end, zeroes};
 use crate::write_out::{Writers, gather};
 use logforce_format::MapEntry;
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// How far the data file reaches.
 #[derive(Debug, Default)]
@@ -81,17 +80,10 @@ impl LoggedStore {
         }
         self.progress.notify(self.runtime());
         let path = || self.data_dir.path_of(DATA);
-        grown.map(drop).map_err(|e| match is_no_space(&e) {
-            true => Error::NoSpace {
-                path: path(),
-                need: self
-                    .contents
-                    .data
-                    .offset(page_count)
-                    .saturating_sub(self.contents.data.offset(reached)),
-                source: Arc::new(e),
-            },
-            false => Error::io("make room for more pages in", path())(e),
+        grown.map(drop).map_err(|e| {
+            let offset = |page| self.contents.data.offset(page);
+            let need = offset(page_count).saturating_sub(offset(reached));
+            Error::no_space("make room for more pages in", path(), need, e)
         })
     }
 

@@ -342,6 +342,11 @@ impl PageMap {
         sectors.saturating_mul(MAP_SECTOR_LEN as u64)
     }
 
+    /// Bytes of what has changed and was not written.
+    pub(super) fn unwritten(&self) -> u64 {
+        (self.cached().dirty.len() * MAP_SECTOR_LEN) as u64
+    }
+
     /// Writes what has changed.
     pub(super) fn write(&self) -> io::Result<()> {
         let runs = {

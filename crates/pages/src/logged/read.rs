@@ -331,7 +331,7 @@ impl LoggedView {
         self.registered.store.header
     }
 
-    pub(crate) fn each_page(&self, visit: &mut dyn FnMut(u64, &Image) -> Result<()>) -> Result<()> {
+    pub(crate) fn each_number(&self, visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         let store = &self.registered.store;
         // In this order: what is in no version now is in the data file, and so in the map. What is
         // dropped there from now on gets a version, since this state is read; its sector of the map
@@ -348,7 +348,7 @@ impl LoggedView {
         sectors.extend(with_data);
         for sector in sectors {
             for page in sector * entries..((sector + 1) * entries).min(count) {
-                visit(page, &self.image(page)?)?;
+                visit(page)?;
             }
         }
         Ok(())

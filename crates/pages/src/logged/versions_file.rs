@@ -56,12 +56,12 @@ impl VersionsFile {
     }
 
     /// The file. Only the checkpointer keeps versions, so no two threads make it.
-    fn file(&self) -> Result<Arc<dyn File>> {
+    fn file(&self, need: u64) -> Result<Arc<dyn File>> {
         if let Some(file) = &*self.opened() {
             return Ok(file.clone());
         }
         let file = self.dir.open(VERSIONS, OpenFile::CREATE);
-        let file = file.map_err(Error::io("create", &self.path))?;
+        let file = file.map_err(|e| Error::no_space("create", self.path.clone(), need, e))?;
         *self.opened() = Some(file.clone());
         Ok(file)
     }
@@ -97,9 +97,10 @@ impl VersionsFile {
         }
     }
 
-    /// Writes a version that readers of states below `until` may need, and returns its slot.
-    pub(super) fn keep(&self, image: &Image, until: Lsn) -> Result<u64> {
-        let file = self.file()?;
+    /// Writes a version that readers of states below `until` may need, and returns its slot. It is the
+    /// first of `need` bytes that are to be kept.
+    pub(super) fn keep(&self, image: &Image, until: Lsn, need: u64) -> Result<u64> {
+        let file = self.file(need)?;
         self.needed_below.fetch_max(until.0, SeqCst);
         let slot = {
             let mut slots = self.slots();
@@ -123,7 +124,7 @@ impl VersionsFile {
         if written.is_err() {
             self.free([slot]);
         }
-        written.map_err(Error::io("write", &self.path))?;
+        written.map_err(|e| Error::no_space("write", self.path.clone(), need, e))?;
         Ok(slot)
     }
 
@@ -131,7 +132,7 @@ impl VersionsFile {
         let mut buf = vec![0; self.page_size as usize];
         let offset = slot * u64::from(self.page_size);
         let range = offset..offset + buf.len() as u64;
-        let file = self.file()?;
+        let file = self.file(0)?;
         file_read::read_with_retries(&*file, range, || {
             let read = file_read::read_all(&*file, offset, &mut buf);
             let read = read.map_err(Error::io("read", &self.path))?;

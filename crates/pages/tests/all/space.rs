@@ -2,8 +2,10 @@
 //! and holes cost nothing.
 
 use crate::common::{PAGE, PATH, disk, open, options, page};
-use logforce_pages::{CommitMode, ErrorKind, Inspector};
+use logforce_pages::{CommitMode, Error, ErrorKind, Inspector};
 use logforce_testkit::{Fault, SimDisk, SimRuntime};
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 /// Leaves no space for anything more.
@@ -186,4 +188,49 @@ fn dropped_pages_stay_dropped_where_a_write_met_a_full_disk() {
         });
     }
     assert!(refused > 0);
+}
+
+/// Who frees as much as the error names has freed enough.
+#[test]
+fn a_full_disk_says_how_much_is_needed() {
+    let mut needs = BTreeSet::new();
+    for op in 0..32 {
+        let disk = disk(1);
+        SimRuntime::run(1, |rt| {
+            let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+            let write_all = |tag: u64| {
+                let mut txn = file.begin().unwrap();
+                (0..10).for_each(|n| txn.write(n, &page(tag + n)).unwrap());
+                txn.commit().unwrap();
+            };
+            write_all(10);
+            file.checkpoint().unwrap();
+            // What it reads is kept beside.
+            let held = file.snapshot().unwrap();
+            write_all(20);
+            disk.fail_at(disk.ops() + op, Fault::NoSpace);
+            match file.checkpoint() {
+                Err(e @ Error::NoSpace { .. }) => {
+                    let text = e.to_string();
+                    assert_eq!(text.matches("/file/").count(), 1, "{text}");
+                    let Error::NoSpace { path, need, .. } = e else {
+                        unreachable!()
+                    };
+                    needs.insert((path, need));
+                }
+                Err(e) => assert_eq!(e.kind(), ErrorKind::Poisoned, "{e}"),
+                Ok(()) => {}
+            }
+            drop(held);
+        });
+    }
+    let pages = |name: &str, count: u64| (Path::new(PATH).join(name), count * PAGE as u64);
+    for need in [
+        pages("pages", 10),
+        pages("versions", 10),
+        pages("versions", 9),
+        pages("map", 1),
+    ] {
+        assert!(needs.contains(&need), "{need:?} in {needs:?}");
+    }
 }
