@@ -123,15 +123,24 @@ impl<S: Source> Walk<'_, S> {
 
     /// Notes that a page is used. False if it cannot be, or if something else uses it.
     fn reach(&mut self, by: u64, page: u64) -> bool {
+        match self.reached_anew(page) {
+            Ok(()) => true,
+            Err(what) => {
+                self.problem(by, what);
+                false
+            }
+        }
+    }
+
+    /// As [`reach`](Self::reach); why not, in words.
+    fn reached_anew(&mut self, page: u64) -> std::result::Result<(), String> {
         if page >= self.report.page_count {
-            self.problem(by, format!("it names page {page}, behind the end"));
-            return false;
+            return Err(format!("it names page {page}, behind the end"));
         }
-        let is_first = self.reached.insert(page);
-        if !is_first {
-            self.problem(by, format!("it names page {page}, which is used elsewhere"));
+        match self.reached.insert(page) {
+            true => Ok(()),
+            false => Err(format!("it names page {page}, which is used elsewhere")),
         }
-        is_first
     }
 
     fn node(
@@ -199,10 +208,11 @@ impl<S: Source> Walk<'_, S> {
             let mut by = node.number();
             let source = self.source;
             let walked = chain::walk(source, first, len, |page, _| {
-                // One that is used elsewhere: the rest of the chain is, too.
-                if self.reach(by, page) {
-                    self.report.value_pages += 1;
-                }
+                // One that is used elsewhere ends it: a chain that meets itself would be as long as the
+                // value says.
+                let reached = self.reached_anew(page);
+                reached.map_err(|what| Error::Corrupt { page: by, what })?;
+                self.report.value_pages += 1;
                 by = page;
                 Ok(())
             });
@@ -234,11 +244,26 @@ impl<S: Source> Walk<'_, S> {
         Ok(())
     }
 
-    /// Pages that nothing uses.
+    /// Pages that nothing uses: one problem for each run of them, since the file's number of pages may be
+    /// anything.
     fn unreached(&mut self) {
-        let lost = (0..self.report.page_count).filter(|page| !self.reached.contains(page));
-        for page in lost.collect::<Vec<_>>() {
-            self.problem(page, "nothing refers to it, and it is not free");
+        let mut reached: Vec<u64> = self.reached.iter().copied().collect();
+        reached.push(self.report.page_count);
+        reached.sort_unstable();
+        let mut next = 0;
+        for page in reached {
+            if page > next {
+                let count = page - next;
+                let what = match count {
+                    1 => "nothing refers to it, and it is not free".to_owned(),
+                    _ => format!(
+                        "nothing refers to it and the {} behind it, and they are not free",
+                        count - 1
+                    ),
+                };
+                self.problem(next, what);
+            }
+            next = page + 1;
         }
     }
 }

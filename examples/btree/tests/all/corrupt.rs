@@ -150,3 +150,25 @@ fn damage_one(tree: &Tree) {
     let problems = tree.latest().unwrap().check().unwrap().problems;
     assert!(problems.iter().any(|p| p.page == 1), "{problems:?}");
 }
+
+/// The pages behind the tree's are one problem, and not one each.
+#[test]
+fn a_forged_number_of_pages_is_looked_at_in_no_time() {
+    with_grown(|tree| {
+        let own = tree.latest().unwrap().check().unwrap().page_count;
+        let forged = 1 << 48;
+        let set = |count| tree.file().transact(|txn| txn.set_page_count(count));
+        set(forged).unwrap();
+        let report = tree.latest().unwrap().check().unwrap();
+        assert_eq!(report.page_count, forged);
+        let problems: Vec<_> = report.problems.iter().map(ToString::to_string).collect();
+        let expected = format!(
+            "page {own}: nothing refers to it and the {} behind it, and they are not free",
+            forged - own - 1
+        );
+        assert_eq!(problems, [expected]);
+        set(own + 1).unwrap();
+        let problems = tree.latest().unwrap().check().unwrap().problems;
+        assert_eq!(problems.len(), 1, "{problems:?}");
+    });
+}
