@@ -4,12 +4,12 @@ use crate::exit::End;
 use crate::output::{Sink, Target, print};
 use crate::pages;
 use crate::progress::Bar;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 use logforce::Guarantee;
 use logforce::pages::{Error, Options};
 use logforce_measure::numbers::{bytes, count};
 use logforce_measure::progress::Progress;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const MORE: &str = "\
 A log may be in use: nothing is locked, and TO holds all records that its writer has proven durable so
@@ -17,7 +17,7 @@ far (half a second old at most while it commits, unless an option says otherwise
 positions. A program that has the log open can make a complete backup itself, by Log::backup_to.
 
 A page file is opened as its owner opens it: what a crash left in its log is redone, and nobody else
-can open it meanwhile. So the program that has it open must make the backup itself, by
+can open it meanwhile. Where this process may not write (a read-only mount), it is only read. So the program that has it open must make the backup itself, by
 logforce::pages::backup. TO holds the same pages under another id.
 
 Either is durable and read back when the command ends. Restore it by opening it, or a copy of it.
@@ -80,12 +80,15 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         .segment_size(1 << 20);
     let options = Options::new().require(Guarantee::Nothing).log(log);
     let file = match logforce::pages::open_existing(&args.from, options) {
-        Err(Error::Locked { .. }) => bail!(
-            "{from} is open in a program, and only that can back it up, by logforce::pages::backup; or close it first"
-        ),
-        opened => opened?,
+        Err(e) if cannot_write(&e) => None,
+        Err(e) => return Err(refused(e, &args.from)),
+        Ok(file) => Some(file),
     };
-    let state = file.snapshot()?;
+    let state = match &file {
+        Some(file) => file.snapshot(),
+        None => logforce::pages::read_only(&args.from),
+    };
+    let state = state.map_err(|e| refused(e, &args.from))?;
     let bar = Bar::new();
     bar.doing("copying");
     let made = logforce::pages::backup_with(&state, &args.to, args.require, &mut |page, all| {
@@ -93,9 +96,11 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     });
     bar.clear();
     let (commit, page_count) = (state.commit(), state.page_count());
-    let size = bytes(file.page_size().into());
+    let size = bytes(state.page_size().into());
     drop(state);
-    file.close().with_context(|| format!("closing {from}"))?;
+    if let Some(file) = file {
+        file.close().with_context(|| format!("closing {from}"))?;
+    }
     made?;
     let text = format!(
         "{to} holds {} of {size} of {from}, up to commit {commit}\n",
@@ -108,6 +113,23 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         ..Report::default()
     };
     finish(&args, &text, json, report)
+}
+
+/// Whether the page file could not be opened because this process may not write there.
+fn cannot_write(error: &Error) -> bool {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    let kinds = [PermissionDenied, ReadOnlyFilesystem];
+    matches!(error, Error::Io { source, .. } if kinds.contains(&source.kind()))
+}
+
+fn refused(error: Error, from: &Path) -> anyhow::Error {
+    match error {
+        Error::Locked { .. } => anyhow!(
+            "{} is open in a program, and only that can back it up, by logforce::pages::backup; or close it first",
+            from.display()
+        ),
+        e => e.into(),
+    }
 }
 
 fn back_up_log(args: &Args) -> anyhow::Result<End> {

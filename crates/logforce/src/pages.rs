@@ -101,6 +101,21 @@ pub fn backup_with(
     snapshot.copy_with(&system, to, require, progress)
 }
 
+/// Reads the page file in the directory `path`, which no program has open: on a filesystem that is mounted
+/// read-only, or that this user may not write to. The snapshot shows what the next opening would begin
+/// with, the commits included that are still in the log. It can be backed up as any other.
+///
+/// Nothing is locked, changed or forced, so nobody must write the file meanwhile. If somebody does, what is
+/// read from then on is refused.
+///
+/// # Errors
+/// [`ErrorKind::Locked`] if a program has it open, and from each read on once one has opened it;
+/// [`ErrorKind::NoPageFile`]; [`ErrorKind::Damaged`].
+pub fn read_only(path: impl AsRef<Path>) -> Result<Snapshot> {
+    let system: Arc<dyn logforce_device::System> = Arc::new(logforce_device_os::OsSystem::new());
+    Snapshot::read_only(&system, path)
+}
+
 /// Opens the page file in the directory `path` for inspection: nothing is locked, changed or forced,
 /// and another process may be writing it.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Inspector> {

@@ -5,6 +5,7 @@ use crate::cow::{CowCommit, CowStore, CowView};
 use crate::error::{Error, Result};
 use crate::files::{DATA, DataDir};
 use crate::header::HeaderSlots;
+use crate::inspect::view::ReadOnlyView;
 use crate::logged::{LoggedCommit, LoggedFile, LoggedStore, LoggedView};
 use crate::options::{CommitMode, Options};
 use crate::types::{Acknowledged, Stats};
@@ -27,6 +28,8 @@ pub(crate) enum Store {
 pub(crate) enum View {
     Cow(CowView),
     Logged(LoggedView),
+    /// Of a file that nobody has open.
+    ReadOnly(Arc<ReadOnlyView>),
 }
 
 /// A commit that is decided, and perhaps not durable.
@@ -205,6 +208,7 @@ impl View {
         match self {
             View::Cow(view) => view.commit(),
             View::Logged(view) => view.commit(),
+            View::ReadOnly(view) => view.commit(),
         }
     }
 
@@ -213,6 +217,7 @@ impl View {
         match self {
             View::Cow(view) => view.page_count(),
             View::Logged(view) => view.page_count(),
+            View::ReadOnly(view) => view.page_count(),
         }
     }
 
@@ -221,6 +226,7 @@ impl View {
         match self {
             View::Cow(view) => view.header(),
             View::Logged(view) => view.header(),
+            View::ReadOnly(view) => view.header(),
         }
     }
 
@@ -229,6 +235,7 @@ impl View {
         match self {
             View::Cow(view) => view.each_number(visit),
             View::Logged(view) => view.each_number(visit),
+            View::ReadOnly(view) => view.each_number(visit),
         }
     }
 
@@ -237,6 +244,7 @@ impl View {
         match self {
             View::Cow(view) => view.image(page),
             View::Logged(view) => view.image(page),
+            View::ReadOnly(view) => view.image(page),
         }
     }
 
@@ -245,6 +253,10 @@ impl View {
         match self {
             View::Cow(view) => view.read(page, buf),
             View::Logged(view) => view.read(page, buf),
+            View::ReadOnly(view) => {
+                buf.copy_from_slice(&view.image(page)?);
+                Ok(())
+            }
         }
     }
 }

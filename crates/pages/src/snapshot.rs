@@ -3,10 +3,12 @@
 use crate::backup;
 use crate::dispatch::View;
 use crate::error::{Error, Result};
+use crate::inspect::view::ReadOnlyView;
 use crate::page::Page;
 use logforce_core::Guarantee;
 use logforce_device::System;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A committed state, which stays as it is however much is committed meanwhile. It blocks no writer;
 /// while it is there, what it shows takes space.
@@ -19,6 +21,20 @@ pub struct Snapshot {
 impl Snapshot {
     pub(crate) fn new(view: View, page_size: u32) -> Self {
         Snapshot { view, page_size }
+    }
+
+    /// The state with which the next opening of the page file in `path` would begin. Nothing is locked or
+    /// written.
+    #[doc(hidden)]
+    pub fn read_only(system: &Arc<dyn System>, path: impl AsRef<Path>) -> Result<Snapshot> {
+        let view = ReadOnlyView::open(system, path.as_ref())?;
+        let page_size = view.header().page_size;
+        Ok(Snapshot::new(View::ReadOnly(Arc::new(view)), page_size))
+    }
+
+    /// The size of a page, bytes.
+    pub fn page_size(&self) -> u32 {
+        self.page_size
     }
 
     /// The number of the last commit in it; 0 before the first.

@@ -2,7 +2,11 @@
 
 use crate::common::{place, text};
 use crate::logs::{all_output, filled, flip, json, logforce, options, segments};
+#[cfg(target_os = "linux")]
+use logforce::pages::CommitMode;
 use logforce_testkit::Rng;
+#[cfg(target_os = "linux")]
+use logforce_testkit::loopfs::LoopFs;
 use logforce_testkit::process::Start;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -79,6 +83,33 @@ fn a_closed_log() {
         "{said}"
     );
     assert!(!dir.path().join("x").exists());
+}
+
+/// A page file there cannot be opened, only read.
+#[cfg(target_os = "linux")]
+#[test]
+fn page_files_on_a_read_only_mount() {
+    let home = place();
+    let fs = match LoopFs::new("ext4", 64, home.path()) {
+        Ok(fs) => fs,
+        Err(skip) => return logforce_testkit::skip!("{skip}"),
+    };
+    let modes = [CommitMode::Logged, CommitMode::CopyOnWrite];
+    let at = |mode| fs.path().join(format!("{mode:?}"));
+    modes.map(|mode| crate::pages::made(&at(mode), mode));
+    fs.remount("ro").unwrap();
+    for mode in modes {
+        let to = home.path().join(format!("{mode:?}"));
+        let out = back_up(&at(mode), &to, &["--json", "-"]);
+        assert_eq!(out.status.code(), Some(0), "{}", all_output(&out));
+        let report = json(&out);
+        let said = (&report["kind"], &report["pages"], &report["commit"]);
+        assert_eq!(said, (&"page file".into(), &10.into(), &3.into()));
+        let out = logforce(&to, "verify", &[]);
+        assert_eq!(out.status.code(), Some(0), "{}", all_output(&out));
+        let read = logforce::pages::read_only(&to).unwrap();
+        assert_eq!(&read.page(2).unwrap()[..6], b"hellob", "{mode:?}");
+    }
 }
 
 #[test]

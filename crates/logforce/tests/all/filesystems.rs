@@ -124,3 +124,47 @@ fn unmounted_and_mounted_again_everything_is_there() {
         assert_holds(&log, 0, 40, 9000);
     }
 }
+
+/// What a rescue system has, or a snapshot that is mounted to be looked at.
+#[test]
+fn page_files_on_a_read_only_mount() {
+    use logforce::pages::{CommitMode, Options};
+    let home = temp();
+    let Some(fs) = loop_fs("ext4", 96, &home) else {
+        return;
+    };
+    let modes = [CommitMode::Logged, CommitMode::CopyOnWrite];
+    let with = |mode| {
+        let options = Options::new().mode(mode).log(options());
+        options.require(Guarantee::ProcessCrash)
+    };
+    let dir = |mode| fs.path().join(format!("{mode:?}"));
+    for mode in modes {
+        let file = logforce::pages::create_new(dir(mode), with(mode)).unwrap();
+        for n in 0..50 {
+            let written = file.transact(|t| t.write(n, &record(n, 4096)));
+            written.unwrap();
+            if n == 20 {
+                file.checkpoint().unwrap();
+            }
+        }
+        // The rest stays in the log.
+        file.close().unwrap();
+    }
+    fs.remount("ro").unwrap();
+    for mode in modes {
+        let e = logforce::pages::open_existing(dir(mode), with(mode)).unwrap_err();
+        assert!(e.to_string().contains("pages::read_only"), "{e}");
+        let read = logforce::pages::read_only(dir(mode)).unwrap();
+        assert_eq!((read.commit(), read.page_count()), (50, 50));
+        let to = home.path().join(format!("{mode:?}"));
+        logforce::pages::backup(&read, &to, Guarantee::ProcessCrash).unwrap();
+        let copy = logforce::pages::open_existing(&to, with(mode)).unwrap();
+        let copy = copy.snapshot().unwrap();
+        for n in 0..50 {
+            let expected = record(n, 4096);
+            assert!(read.page(n).unwrap()[..] == expected[..], "{mode:?}: {n}");
+            assert!(copy.page(n).unwrap()[..] == expected[..], "{mode:?}: {n}");
+        }
+    }
+}

@@ -14,8 +14,10 @@ use crate::file_read;
 use crate::files::{DATA, MAP};
 use crate::logged::map::PageMap;
 use crate::logged::read::{holds, page_offset, read_page, sectors_with_data};
+use logforce_device::File;
 use logforce_format::{MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MAX_PAGES, MapEntry, page_crc, planted};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const ENTRIES: u64 = MAP_SECTOR_ENTRIES as u64;
 
@@ -51,10 +53,7 @@ pub(super) fn walk(inspector: &Inspector, out: &mut Out<'_>) -> Result<VerifyRep
         });
         return Ok(report);
     };
-    let data = Data {
-        inspector,
-        map: PageMap::of(file, inspector.path.join(MAP), &inspector.header),
-    };
+    let data = Data::of(inspector, file);
     let mut sectors = data.map.used_sectors(0..MAX_PAGES.div_ceil(ENTRIES))?;
     sectors.extend(in_log.pages.keys().map(|page| page / ENTRIES));
     let with_data = sectors_with_data(&*inspector.data, inspector.header.page_size as usize);
@@ -108,6 +107,14 @@ struct Checked {
 }
 
 impl Data<'_> {
+    pub(super) fn of(inspector: &Inspector, map: Arc<dyn File>) -> Data<'_> {
+        let path = inspector.path.join(MAP);
+        Data {
+            inspector,
+            map: PageMap::of(map, path, &inspector.header),
+        }
+    }
+
     /// Nobody had the file open since it was opened for inspection, or had it only before the last
     /// header.
     fn is_settled(&self) -> Result<bool> {

@@ -10,6 +10,7 @@ pub(crate) mod info;
 mod one;
 mod redo;
 mod table;
+pub(crate) mod view;
 
 use crate::error::{Error, Result};
 use crate::files::{DATA, LOCK, LOG, MAP};
@@ -200,6 +201,26 @@ impl Inspector {
             Ok(map) => Ok(Some(map)),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
             Err(e) => Err(Error::io("open", self.path.join(MAP))(e)),
+        }
+    }
+
+    /// As [`open_map`](Self::open_map); that it is missing is damage.
+    fn existing_map(&self) -> Result<Arc<dyn File>> {
+        self.open_map()?.ok_or_else(|| Error::Damaged {
+            path: self.path.join(MAP),
+            what: "page map".to_owned(),
+            offset: 0,
+            found: "the file is missing".to_owned(),
+        })
+    }
+
+    /// Damage, for those who read.
+    fn error_of(&self, damage: &Damage) -> Error {
+        Error::Damaged {
+            path: self.path.join(&damage.file),
+            what: damage.what.clone(),
+            offset: damage.offset,
+            found: damage.found.clone(),
         }
     }
 

@@ -6,8 +6,6 @@ use super::{Inspector, Out, ROUNDS, redo, table};
 use crate::cow::medium::What;
 use crate::cow::tree::{Found, Link, Tree};
 use crate::error::{Error, Result};
-use crate::files::MAP;
-use crate::logged::map::PageMap;
 use crate::logged::read::{page_offset, put_ranges};
 use logforce_core::Record;
 use logforce_format::{
@@ -49,7 +47,7 @@ fn in_table(inspector: &Inspector, header: &PageFileHeader, page: u64) -> Result
     let PageFileKind::CopyOnWrite(root) = header.kind else {
         return Ok(ABSENT);
     };
-    let medium = table::medium(inspector);
+    let medium = table::medium(inspector, 0);
     let crc = root.crc;
     let link = |place| Link::Stored(TableEntry { place, crc });
     let tree = Tree {
@@ -91,16 +89,16 @@ fn in_table(inspector: &Inspector, header: &PageFileHeader, page: u64) -> Result
 
 /// A page as the records of the log leave it.
 #[derive(Default)]
-struct Rebuilt {
+pub(super) struct Rebuilt {
     /// `None` while the log holds nothing of it.
-    bytes: Option<Vec<u8>>,
+    pub(super) bytes: Option<Vec<u8>>,
     records: Vec<Lsn>,
     is_dropped: bool,
 }
 
 impl Rebuilt {
     /// Records that cannot be read end the walk before this.
-    fn add(&mut self, record: &Record, page: u64, page_size: u32) {
+    pub(super) fn add(&mut self, record: &Record, page: u64, page_size: u32) {
         let Ok(redo) = Redo::decode(&record.data, page_size) else {
             return;
         };
@@ -171,7 +169,11 @@ pub(super) fn by_map(inspector: &Inspector, page: u64) -> Result<FoundPage> {
                 damage: None,
             });
         }
-        found = in_data(inspector, &in_log.header, page)?;
+        found = in_data(
+            &Data::of(inspector, inspector.existing_map()?),
+            &in_log.header,
+            page,
+        )?;
         // A checkpoint may have ended since the log was read, or a commit may be in the data file that
         // the log did not hold yet.
         if found.damage.is_none() || !inspector.is_locked()? {
@@ -181,17 +183,9 @@ pub(super) fn by_map(inspector: &Inspector, page: u64) -> Result<FoundPage> {
     Ok(found)
 }
 
-fn in_data(inspector: &Inspector, header: &PageFileHeader, page: u64) -> Result<FoundPage> {
-    let Some(file) = inspector.open_map()? else {
-        return Err(Error::Damaged {
-            path: inspector.path.join(MAP),
-            what: "page map".to_owned(),
-            offset: 0,
-            found: "the file is missing".to_owned(),
-        });
-    };
-    let map = PageMap::of(file, inspector.path.join(MAP), &inspector.header);
-    let data = Data { inspector, map };
+/// A page as the data file holds it, whose last header is `header`.
+pub(super) fn in_data(data: &Data<'_>, header: &PageFileHeader, page: u64) -> Result<FoundPage> {
+    let inspector = data.inspector;
     let entries = MAP_SECTOR_ENTRIES as u64;
     let entry = match data.map.read(page / entries) {
         Ok(sector) => sector.entries[(page % entries) as usize],

@@ -18,14 +18,14 @@ use logforce_format::{
     CopyOnWriteRoot, PageFileHeader, PageFileKind, TableEntry, planted, table_entries,
 };
 
-pub(super) fn medium(inspector: &Inspector) -> Medium {
+pub(super) fn medium(inspector: &Inspector, cache: usize) -> Medium {
     Medium::new(
         inspector.data.clone(),
         inspector.path.join(DATA),
         inspector.system.runtime(),
         inspector.header.page_size,
         inspector.header.checksums,
-        0,
+        cache,
     )
 }
 
@@ -34,7 +34,7 @@ pub(super) fn walk(
     root: &CopyOnWriteRoot,
     out: &mut Out<'_>,
 ) -> Result<VerifyReport> {
-    let medium = medium(inspector);
+    let medium = medium(inspector, 0);
     let (mut header, mut root) = (inspector.header, *root);
     if let Err(e) = Length::of(&medium)?.check(&medium, &root) {
         out.damage(&inspector.damage(e, None, true)?);

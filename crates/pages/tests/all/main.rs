@@ -17,6 +17,7 @@ mod displaced;
 mod inspect;
 #[cfg(planted)]
 mod known_bugs;
+mod read_only;
 mod reading;
 mod space;
 mod verdicts;

@@ -1,0 +1,294 @@
+//! A page file for reading that nobody has open: on a filesystem that is mounted read-only, say.
+
+use super::data::Data;
+use super::one::{Rebuilt, in_data};
+use super::{Inspector, Out, Visit, redo, table};
+use crate::changes::Image;
+use crate::cow::medium::Medium;
+use crate::cow::table_scan::free_places;
+use crate::cow::tree::{Found, Link, Tree};
+use crate::error::{Error, Result};
+use crate::files::{DATA, LOG};
+use crate::logged::read::sectors_with_data;
+use logforce_core::ReadOnly;
+use logforce_device::{File, OpenFile, ReadSource, System};
+use logforce_format::{
+    CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Lsn, MAP_SECTOR_ENTRIES, PAGE_HEADER_LEN,
+    PAGE_HEADER_OFFSETS, PageChange, PageFileHeader, PageFileKind, Redo, TableEntry,
+};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes of the page table that are kept in memory.
+const CACHE: usize = 4 << 20;
+
+/// The state that the next opening would begin with, read from where it lies. No lock keeps a writer
+/// away: one that begins is noticed, and what is read from then on is refused.
+pub(crate) struct ReadOnlyView {
+    inspector: Inspector,
+    watched: Vec<Watched>,
+    commit: u64,
+    page_count: u64,
+    pages: Pages,
+}
+
+/// Where the pages are.
+enum Pages {
+    ByTable { medium: Medium, tree: Tree },
+    InLogAndData(InLogAndData),
+}
+
+struct InLogAndData {
+    /// The header with which the log was read.
+    header: PageFileHeader,
+    log: ReadOnly,
+    map: Arc<dyn File>,
+    /// The records that rebuild a page, by page; none if it was dropped.
+    records: BTreeMap<u64, Vec<Lsn>>,
+    /// Of the other pages those from this one on are dropped.
+    dropped_from: u64,
+}
+
+/// The records that rebuild a page, by page.
+#[derive(Default)]
+struct RecordsByPage {
+    records: BTreeMap<u64, Vec<Lsn>>,
+}
+
+impl RecordsByPage {
+    fn note(&mut self, start: Lsn, redo: &Redo<'_>) {
+        for (_, records) in self.records.range_mut(redo.resize.drop_from..) {
+            records.clear();
+        }
+        for (page, change) in &redo.pages {
+            let records = self.records.entry(*page).or_default();
+            if !matches!(change, PageChange::Ranges(_)) {
+                records.clear();
+            }
+            if !matches!(change, PageChange::Discard) {
+                records.push(start);
+            }
+        }
+    }
+}
+
+/// The two slots of a file of which every writer changes one before it changes a page.
+struct Watched {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    slots: [u64; 2],
+    slot_len: usize,
+    bytes: Vec<u8>,
+}
+
+impl Watched {
+    fn new(
+        file: Arc<dyn File>,
+        path: PathBuf,
+        slots: [u64; 2],
+        slot_len: usize,
+    ) -> Result<Watched> {
+        let mut watched = Watched {
+            file,
+            path,
+            slots,
+            slot_len,
+            bytes: Vec::new(),
+        };
+        watched.bytes = watched.now()?;
+        Ok(watched)
+    }
+
+    fn now(&self) -> Result<Vec<u8>> {
+        let mut now = vec![0; 2 * self.slot_len];
+        for (at, buf) in self.slots.iter().zip(now.chunks_mut(self.slot_len)) {
+            let read = self.file.read_at(*at, buf, ReadSource::Cache);
+            read.map_err(Error::io("read", &self.path))?;
+        }
+        Ok(now)
+    }
+}
+
+impl ReadOnlyView {
+    /// Opens the page file in the directory `path`.
+    pub(crate) fn open(system: &Arc<dyn System>, path: &Path) -> Result<ReadOnlyView> {
+        let inspector = Inspector::open(system.clone(), path)?;
+        let data = inspector.data.clone();
+        let data = Watched::new(data, path.join(DATA), PAGE_HEADER_OFFSETS, PAGE_HEADER_LEN)?;
+        let mut watched = vec![data];
+        if let PageFileKind::Logged(_) = inspector.header.kind
+            && let Ok(dir) = system.directory(&path.join(LOG))
+            && let Ok(control) = dir.open("control", OpenFile::READ)
+        {
+            // Without one the log is not opened either, which says why.
+            let path = path.join(LOG).join("control");
+            let control = Watched::new(control, path, CONTROL_SLOT_OFFSETS, CONTROL_SLOT_LEN)?;
+            watched.push(control);
+        }
+        // After that: a writer that was there has the lock, one that comes changes what is watched.
+        if inspector.is_locked()? {
+            return Err(locked(path));
+        }
+        let header = inspector.header;
+        let (commit, page_count, pages) = match header.kind {
+            PageFileKind::CopyOnWrite(root) => {
+                let medium = table::medium(&inspector, CACHE);
+                // Bounds what is walked later: no two nodes share a part of the table.
+                free_places(&medium, &header, &root, 1)?;
+                let crc = root.crc;
+                let stored = |place| Link::Stored(TableEntry { place, crc });
+                let tree = Tree {
+                    root: root.place.map_or(Link::None, stored),
+                    depth: root.depth,
+                };
+                let pages = Pages::ByTable { medium, tree };
+                (header.commit, header.page_count, pages)
+            }
+            PageFileKind::Logged(_) => read_log(&inspector)?,
+        };
+        let view = ReadOnlyView {
+            inspector,
+            watched,
+            commit,
+            page_count,
+            pages,
+        };
+        view.check()?;
+        Ok(view)
+    }
+
+    /// Refuses what was read if somebody has opened the file for writing since.
+    fn check(&self) -> Result<()> {
+        for watched in &self.watched {
+            if watched.now()? != watched.bytes {
+                return Err(locked(&self.inspector.path));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn commit(&self) -> u64 {
+        self.commit
+    }
+
+    pub(crate) fn page_count(&self) -> u64 {
+        self.page_count
+    }
+
+    pub(crate) fn header(&self) -> PageFileHeader {
+        self.inspector.header
+    }
+
+    pub(crate) fn each_number(&self, visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        let page_size = self.header().page_size;
+        match &self.pages {
+            Pages::ByTable { medium, tree } => tree.each_page(medium, page_size, visit),
+            Pages::InLogAndData(pages) => {
+                let entries = MAP_SECTOR_ENTRIES as u64;
+                let data = Data::of(&self.inspector, pages.map.clone());
+                let count = self.page_count;
+                let mut sectors = data.map.used_sectors(0..count.div_ceil(entries))?;
+                sectors.extend(pages.records.keys().map(|page| page / entries));
+                // The map may have lost some of its sectors: reading their pages tells.
+                let with_data = sectors_with_data(&*self.inspector.data, page_size as usize);
+                let path = self.inspector.path.join(DATA);
+                sectors.extend(with_data.map_err(Error::io("look for data in", path))?);
+                for sector in sectors {
+                    (sector * entries..((sector + 1) * entries).min(count))
+                        .try_for_each(&mut *visit)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A page's contents, whose number is in range.
+    pub(crate) fn image(&self, page: u64) -> Result<Image> {
+        let image = match &self.pages {
+            Pages::ByTable { medium, tree } => by_table(medium, tree, page),
+            Pages::InLogAndData(pages) => self.in_log_or_data(pages, page),
+        };
+        // Also what looks like damage: it may have been written over.
+        self.check()?;
+        image
+    }
+
+    fn in_log_or_data(&self, pages: &InLogAndData, page: u64) -> Result<Image> {
+        let page_size = self.header().page_size;
+        let zeroes = || Image::from(vec![0; page_size as usize]);
+        match pages.records.get(&page) {
+            Some(records) => {
+                let mut rebuilt = Rebuilt::default();
+                for start in records {
+                    rebuilt.add(&pages.log.read_at(*start)?, page, page_size);
+                }
+                Ok(rebuilt.bytes.map_or_else(zeroes, Image::from))
+            }
+            // Behind the last header's end the map says nothing.
+            None if page >= pages.dropped_from.min(pages.header.page_count) => Ok(zeroes()),
+            None => {
+                let data = Data::of(&self.inspector, pages.map.clone());
+                let found = in_data(&data, &pages.header, page)?;
+                match found.damage {
+                    Some(damage) => Err(self.inspector.error_of(&damage)),
+                    None => Ok(found.bytes.map_or_else(zeroes, Image::from)),
+                }
+            }
+        }
+    }
+}
+
+fn by_table(medium: &Medium, tree: &Tree, page: u64) -> Result<Image> {
+    match tree.find(medium, medium.page_size, page)? {
+        Found::Hole => Ok(medium.zeroes.clone()),
+        Found::Fresh(image) => Ok(image),
+        Found::Stored(at) => medium.page(page, at),
+    }
+}
+
+/// What the log holds beyond the data file.
+fn read_log(inspector: &Inspector) -> Result<(u64, u64, Pages)> {
+    let mut damage = None;
+    let mut visit = |visit: Visit<'_>| {
+        if let Visit::Damage(found) = visit {
+            damage.get_or_insert(found.clone());
+        }
+        true
+    };
+    let mut out = Out {
+        visit: &mut visit,
+        stopped: false,
+        damages: 0,
+        refused: None,
+    };
+    let page_size = inspector.header.page_size;
+    let mut changes = RecordsByPage::default();
+    // What cannot be decoded is damage, and visited.
+    let in_log = redo::read(inspector, &mut out, false, &mut |record| {
+        if let Ok(redo) = Redo::decode(&record.data, page_size) {
+            changes.note(record.start, &redo);
+        }
+    })?;
+    if let Some(damage) = damage {
+        return Err(inspector.error_of(&damage));
+    }
+    let pages = InLogAndData {
+        header: in_log.header,
+        log: ReadOnly::open(&*inspector.system, inspector.path.join(LOG))?,
+        map: inspector.existing_map()?,
+        records: changes.records,
+        dropped_from: in_log.dropped_from,
+    };
+    Ok((
+        in_log.commit(),
+        in_log.page_count,
+        Pages::InLogAndData(pages),
+    ))
+}
+
+fn locked(path: &Path) -> Error {
+    Error::Locked {
+        path: path.to_owned(),
+    }
+}
