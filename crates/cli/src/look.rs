@@ -3,10 +3,11 @@
 use crate::exit::{Damaged, Usage};
 use crate::output::{Sink, Target, Writer};
 use crate::pages;
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use logforce::{Damage, Error, GivenUp, Inspector, LogSummary, Lsn, RecoveryCase, SegmentInfo};
 use logforce_measure::numbers::count;
 use serde::Serialize;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The log, and where results go.
@@ -37,7 +38,7 @@ impl LogArgs {
         match opened {
             Ok(inspector) => Ok(inspector),
             Err(e @ (Error::NoLog { .. } | Error::NotALog { .. } | Error::Damaged(_)))
-                if !self.salvage && has_segments(&self.dir) =>
+                if !self.salvage && has_segments(&self.dir)? =>
             {
                 bail!(Damaged(format!(
                     "{}. There are segments: look at them with --salvage, save what they hold with `logforce \
@@ -45,7 +46,7 @@ impl LogArgs {
                     refusal(&e)
                 )))
             }
-            Err(e @ Error::NoLog { .. }) if self.salvage && has_segments(&self.dir) => {
+            Err(e @ Error::NoLog { .. }) if self.salvage && has_segments(&self.dir)? => {
                 bail!(Damaged(e.to_string()))
             }
             Err(e) if matches!(e, Error::Damaged(_)) => bail!(Damaged(refusal(&e))),
@@ -92,12 +93,23 @@ pub fn refusal(e: &Error) -> String {
     }
 }
 
-fn has_segments(dir: &Path) -> bool {
-    std::fs::read_dir(dir).is_ok_and(|entries| {
-        entries
-            .filter_map(Result::ok)
-            .any(|e| e.path().extension().is_some_and(|x| x == "seg"))
-    })
+/// Whether there are segments. Only where the system says that there is no directory there are none:
+/// otherwise the advice would be to make a new log over what is whole.
+fn has_segments(dir: &Path) -> anyhow::Result<bool> {
+    let cannot = |e| anyhow!("cannot look into {}: {e}", dir.display());
+    let entries = match std::fs::read_dir(dir) {
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(false);
+        }
+        entries => entries.map_err(cannot)?,
+    };
+    for entry in entries {
+        let name = entry.map_err(cannot)?.file_name();
+        if Path::new(&name).extension().is_some_and(|x| x == "seg") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether `damage` in a log that is being written is none: its place was truncated, and its file
@@ -373,4 +385,22 @@ pub fn parse_lsn(text: &str) -> Result<Lsn, String> {
     parsed
         .map(Lsn)
         .map_err(|_| format!("'{text}' is no LSN: give a number, as 8192 or 0x2000"))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_missing_directory_has_no_segments() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!has_segments(dir.path()).unwrap());
+        assert!(!has_segments(&dir.path().join("missing")).unwrap());
+        std::fs::write(dir.path().join("0000000000000000.seg"), "").unwrap();
+        assert!(has_segments(dir.path()).unwrap());
+        let circle = dir.path().join("circle");
+        std::os::unix::fs::symlink("circle", &circle).unwrap();
+        let told = has_segments(&circle).unwrap_err().to_string();
+        assert!(told.contains("cannot look into"), "{told}");
+    }
 }

@@ -60,7 +60,7 @@ pub struct Checked {
 /// None of these is a verdict.
 pub fn check(check: &Check<'_>) -> Result<Checked, CutError> {
     let (run, has_run_file) = identify(check)?;
-    let _lock = match check.home.path().is_dir() {
+    let _lock = match check.home.is_there()? {
         true => Some(check.home.lock(check.system)?),
         false => None,
     };
@@ -153,7 +153,7 @@ fn look(
         Phase::Control => CONTROL,
         Phase::Measured => CANARY,
     };
-    let (unforced, unforced_lost) = if check.home.path().is_dir() {
+    let (unforced, unforced_lost) = if check.home.is_there()? {
         let dir = check.system.directory(check.home.path());
         let opening = format!("opening {}", check.home.path().display());
         slots.lost(&*dir.map_err(CutError::io(opening))?, name, round.unforced)?
@@ -241,7 +241,9 @@ fn record(
         kernel: line(&facts.kernel),
         tool: check.tool.chars().take(60).collect(),
     };
-    let home = check.home.path().is_dir().then_some(check.home.path());
+    // What cannot be looked at says so when it is written to.
+    let is_there = check.home.is_there().unwrap_or(true);
+    let home = is_there.then_some(check.home.path());
     for dir in home.into_iter().chain(check.cache) {
         match cuts::record(dir, &entry) {
             Ok(path) => recorded.push(path),

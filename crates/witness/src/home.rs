@@ -149,17 +149,41 @@ impl Home {
         })
     }
 
+    /// Whether the directory is there. Only where the system says that it is missing, or is a file, it is
+    /// not: any other error would count everything in it as lost.
+    ///
+    /// # Errors
+    /// If it cannot be looked at.
+    pub fn is_there(&self) -> Result<bool, CutError> {
+        is_directory(&self.path).map_err(self.named("looking at"))
+    }
+
     /// Facts of the directory, or of the nearest one above it that is there.
     pub fn facts(&self, cache: Option<&Path>) -> Result<Facts, CutError> {
         let absolute = std::path::absolute(&self.path).map_err(self.named("finding"))?;
         let mut path = absolute.as_path();
-        while !path.is_dir() {
+        while !is_directory(path).map_err(self.named("looking above"))? {
             match path.parent() {
                 Some(parent) => path = parent,
                 None => break,
             }
         }
         Ok(logforce::cuts::facts(path, cache)?)
+    }
+}
+
+fn is_directory(path: &Path) -> io::Result<bool> {
+    match path.metadata() {
+        Ok(found) => Ok(found.is_dir()),
+        Err(e)
+            if matches!(
+                e.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            Ok(false)
+        }
+        Err(e) => Err(e),
     }
 }
 
@@ -200,6 +224,18 @@ pub fn line(text: &str) -> String {
 mod tests {
     use super::*;
     use logforce_testkit::SimOptions;
+
+    /// Otherwise a check would count all that was forced as lost.
+    #[cfg(unix)]
+    #[test]
+    fn only_what_is_not_there_is_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| Home::new(dir.path().join(name));
+        assert!(at("").is_there().unwrap());
+        assert!(!at("missing").is_there().unwrap());
+        std::os::unix::fs::symlink("circle", dir.path().join("circle")).unwrap();
+        assert!(at("circle").is_there().is_err());
+    }
 
     #[test]
     fn a_place_is_told_in_words_where_nothing_is_known() {

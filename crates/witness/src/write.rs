@@ -103,7 +103,7 @@ pub fn write(
     let home = &write.home;
     let (run, is_known) = identify(write)?;
     // Before the witness hears of it: it would end the connection of who is at work here.
-    let lock = match home.path().is_dir() {
+    let lock = match home.is_there()? {
         true => Some(home.lock(write.system)?),
         false => None,
     };
@@ -196,7 +196,7 @@ fn new_subject(write: &Write<'_>) -> Result<Subject, CutError> {
     let facts = write.home.facts(write.cache)?;
     let method = match write.method {
         Some(method) => method,
-        None if write.home.path().is_dir() => {
+        None if write.home.is_there()? => {
             logforce::calibration::chosen(write.home.path(), write.cache)?
                 .decision
                 .method
