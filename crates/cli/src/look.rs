@@ -3,7 +3,7 @@
 use crate::exit::{Damaged, Usage};
 use crate::output::{Sink, Target, Writer};
 use crate::pages;
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use logforce::{Damage, Error, GivenUp, Inspector, LogSummary, Lsn, RecoveryCase, SegmentInfo};
 use logforce_measure::numbers::count;
 use serde::Serialize;
@@ -96,7 +96,7 @@ pub fn refusal(e: &Error) -> String {
 /// Whether there are segments. Only where the system says that there is no directory there are none:
 /// otherwise the advice would be to make a new log over what is whole.
 fn has_segments(dir: &Path) -> anyhow::Result<bool> {
-    let cannot = |e| anyhow!("cannot look into {}: {e}", dir.display());
+    let cannot = |e| pages::cannot("list", dir, e);
     let entries = match std::fs::read_dir(dir) {
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(false);
@@ -243,7 +243,7 @@ impl LogInfo {
 pub fn control_file(dir: &Path, i: &LogSummary) -> &'static str {
     let is_missing = || {
         let looked = dir.join("control").symlink_metadata();
-        looked.is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
+        looked.is_err_and(|e| e.kind() == ErrorKind::NotFound)
     };
     match i.control_whole {
         true => "whole, in both slots",
@@ -401,6 +401,6 @@ mod tests {
         let circle = dir.path().join("circle");
         std::os::unix::fs::symlink("circle", &circle).unwrap();
         let told = has_segments(&circle).unwrap_err().to_string();
-        assert!(told.contains("cannot look into"), "{told}");
+        assert!(told.contains("cannot list"), "{told}");
     }
 }

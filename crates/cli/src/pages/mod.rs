@@ -12,6 +12,7 @@ use anyhow::{anyhow, bail};
 use logforce::pages::{Error, Inspector};
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Whether the directory holds a page file, by the names in it. What they are is said by opening it.
 pub fn is_there(dir: &Path) -> anyhow::Result<bool> {
@@ -33,16 +34,18 @@ fn has_file(path: &Path) -> anyhow::Result<bool> {
     match path.metadata() {
         Ok(found) => Ok(found.is_file()),
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
-        Err(e) => {
-            let advice = match e.kind() {
-                ErrorKind::PermissionDenied => {
-                    "; the user of this process must be allowed to read it"
-                }
-                _ => "",
-            };
-            Err(anyhow!("cannot look at {}: {e}{advice}", path.display()))
-        }
+        Err(e) => Err(cannot("look at", path, e)),
     }
+}
+
+/// The system's error, with the advice of the library's.
+pub fn cannot(doing: &'static str, path: &Path, source: std::io::Error) -> anyhow::Error {
+    logforce::Error::Io {
+        doing,
+        path: path.to_owned(),
+        source: Arc::new(source),
+    }
+    .into()
 }
 
 /// What to say of a part of a page file, which has no data file.
