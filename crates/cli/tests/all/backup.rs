@@ -96,7 +96,9 @@ fn page_files_on_a_read_only_mount() {
     };
     let modes = [CommitMode::Logged, CommitMode::CopyOnWrite];
     let at = |mode| fs.path().join(format!("{mode:?}"));
-    modes.map(|mode| crate::pages::made(&at(mode), mode));
+    for mode in modes {
+        crate::pages::made(&at(mode), mode);
+    }
     fs.remount("ro").unwrap();
     for mode in modes {
         let to = home.path().join(format!("{mode:?}"));
