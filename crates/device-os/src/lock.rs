@@ -41,12 +41,15 @@ pub fn take(
         Entry { identity, process }
     };
     match call()? {
-        Some(held) => Ok(WriterLock { held, entry }),
+        Some(held) => Ok(WriterLock {
+            _held: FileLock::new(held),
+            _entry: entry,
+        }),
         None => Err(taken(path, "another process")),
     }
 }
 
-fn taken(path: &Path, by: &str) -> io::Error {
+pub fn taken(path: &Path, by: &str) -> io::Error {
     io::Error::new(
         io::ErrorKind::WouldBlock,
         format!(
@@ -56,20 +59,35 @@ fn taken(path: &Path, by: &str) -> io::Error {
     )
 }
 
-/// The lock, held until dropped or until the process ends.
+/// The lock of a directory, held until dropped or until the process ends.
 pub struct WriterLock {
     /// First, so that it is closed before the entry leaves.
-    held: Held,
-    entry: Entry,
+    _held: FileLock,
+    _entry: Entry,
 }
 
-impl Drop for WriterLock {
+/// A locked file, until dropped or until the process ends.
+pub struct FileLock {
+    held: Held,
+    process: u64,
+}
+
+impl FileLock {
+    pub fn new(held: Held) -> FileLock {
+        FileLock {
+            held,
+            process: process(),
+        }
+    }
+}
+
+impl Drop for FileLock {
     fn drop(&mut self) {
         // By an explicit unlock, not only by closing: a forked child has a copy of the
         // descriptor, and would keep the log locked for as long as it lives; and Windows says that
         // locks are dropped some time after closing. But a child that drops its copy of this value
         // must not unlock its parent's log: there only the descriptor is closed.
-        if self.entry.process == process() {
+        if self.process == process() {
             unlock(&self.held);
         }
     }

@@ -102,8 +102,16 @@ pub trait Directory: Send + Sync {
     /// this one, holds it.
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
 
-    /// Whether a process holds the writer lock, without taking it. `Ok(false)` if the lock file
-    /// does not exist.
+    /// Locks a file that is there and that every writer needs, beside the writer lock and for as long:
+    /// whoever deletes the lock file would let a second writer in beside the first. `WouldBlock` if
+    /// another opening has locked it. It hinders no reading or writing.
+    ///
+    /// It does nothing where a lock file cannot be deleted while it is locked (Windows), and where a
+    /// lock could keep others from reading (macOS).
+    fn lock_file(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
+
+    /// Whether a process has locked the file `name`, the writer lock or one that
+    /// [`lock_file`](Self::lock_file) locks, without taking it. `Ok(false)` if the file does not exist.
     fn is_locked(&self, name: &str) -> io::Result<bool>;
 
     /// Facts of the filesystem and the device below this directory, found without a write: on a

@@ -77,6 +77,7 @@ forward! {
         fn remove(&self, name: &str) -> io::Result<()>;
         fn sync(&self) -> io::Result<()>;
         fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
+        fn lock_file(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
         fn is_locked(&self, name: &str) -> io::Result<bool>;
         fn facts(&self) -> io::Result<Facts>;
         fn facts_for_writing(&self) -> io::Result<Facts>;

@@ -146,6 +146,9 @@ impl Directory for MemDirectory {
     fn lock(&self, _: &str) -> io::Result<Box<dyn Send + Sync>> {
         Err(io::ErrorKind::Unsupported.into())
     }
+    fn lock_file(&self, _: &str) -> io::Result<Box<dyn Send + Sync>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     fn is_locked(&self, _: &str) -> io::Result<bool> {
         Ok(false)
     }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use logforce_core::{Granted, Guarantee, Modes, OpenMode, Source, Verdict};
-use logforce_device::sync::Mutex;
+use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{
     Assessment, Barrier, Directory, Displacement, Facts, File, FileState, ForceBy, NamedFiles,
     OpenFile, Plan, Runtime, System,
@@ -38,8 +38,8 @@ pub(crate) struct DataDir {
     pub(crate) named: NamedFiles,
     /// The process that opened it; a fork's calls are refused.
     process: u64,
-    /// `None` once the page file is closed: views may outlive that.
-    lock: Mutex<Option<Box<dyn Send + Sync>>>,
+    /// Empty once the page file is closed: views may outlive that. The lock file's is the last to go.
+    locks: Mutex<Vec<Box<dyn Send + Sync>>>,
 }
 
 impl DataDir {
@@ -77,24 +77,48 @@ impl DataDir {
         let facts = dir.facts_for_writing();
         let facts = facts.map_err(Error::io("look at", path))?;
         let runtime = system.runtime();
-        Ok(DataDir {
+        let data_dir = DataDir {
             path: path.to_owned(),
             process: runtime.process(),
             dir,
             runtime,
             facts,
             named,
-            lock: Mutex::new(Some(lock)),
-        })
+            locks: Mutex::new(vec![lock]),
+        };
+        data_dir.lock_data()?;
+        Ok(data_dir)
+    }
+
+    fn locks(&self) -> MutexGuard<'_, Vec<Box<dyn Send + Sync>>> {
+        self.locks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the data file, if there is one. Without this a second opener would write beside the first, whose lock file
+    /// was deleted, and destroy what that acknowledges until it notices.
+    pub(crate) fn lock_data(&self) -> Result<()> {
+        if planted!("data-file-unlocked") {
+            return Ok(());
+        }
+        match self.dir.lock_file(DATA) {
+            Ok(lock) => self.locks().push(lock),
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                return Err(Error::Locked {
+                    path: self.path.clone(),
+                });
+            }
+            Err(e) => return Err(Error::io("lock", self.path_of(DATA))(e)),
+        }
+        Ok(())
     }
 
     /// Lets another opener in. No write may be in flight, and no read of what may be written over.
     pub(crate) fn release(&self) {
-        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = lock.take();
-        // Giving it up is a call of the system, for which no mutex is held.
-        drop(lock);
-        drop(taken);
+        let taken = std::mem::take(&mut *self.locks());
+        // Giving one up is a call of the system, for which no mutex is held. In this order: who gets the
+        // lock file's must get the data file's.
+        taken.into_iter().rev().for_each(drop);
     }
 
     /// Whether there is a data file. Not by a listing: one that is short would have a new file made in

@@ -96,6 +96,10 @@ impl ForwardDirectory for PatientDirectory {
         self.call(|| self.inner.lock(name))
     }
 
+    fn lock_file(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        self.call(|| self.inner.lock_file(name))
+    }
+
     fn facts(&self) -> io::Result<Facts> {
         self.call(|| self.inner.facts())
     }

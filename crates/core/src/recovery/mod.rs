@@ -121,17 +121,32 @@ fn open_or_create(
     let facts = facts(&options, &dir, &*runtime)?;
     let unit = options.resolve_write_unit(facts.write_unit())?;
     let chosen = choose(&options, &facts, path)?;
-    let lock = dir.lock(names::LOCK).map_err(|e| match e.kind() {
-        io::ErrorKind::WouldBlock => Error::Locked {
-            path: path.to_owned(),
-        },
-        _ => Error::io("lock", path.join(names::LOCK))(e),
-    })?;
+    let locking = |name: &'static str| {
+        move |e: io::Error| match e.kind() {
+            io::ErrorKind::WouldBlock => Error::Locked {
+                path: path.to_owned(),
+            },
+            _ => Error::io("lock", path.join(name))(e),
+        }
+    };
+    let lock = dir.lock(names::LOCK).map_err(locking(names::LOCK))?;
     // Another process may have created the log before this one got the lock.
     let present = check_directory(&dir, mode)?;
     if !present {
         create(&dir, &*runtime)?;
     }
+    // Without this a second writer would write beside the first, whose lock file was deleted, and destroy
+    // what that acknowledges until it notices. An environment spends no second descriptor on each log.
+    let lock: Box<dyn Send + Sync> =
+        match options.environment.is_some() || planted!("control-unlocked") {
+            true => lock,
+            false => {
+                let control = dir.lock_file(names::CONTROL);
+                let control = control.map_err(locking(names::CONTROL))?;
+                // In this order they go: who gets the lock file's must get this one.
+                Box::new((control, lock))
+            }
+        };
     let loaded = ControlFile::load(&dir)?;
     let created = loaded.control.prepared_end == Lsn::ORIGIN;
     // After the lock: a calibration must not load the disk if the lock is not available.

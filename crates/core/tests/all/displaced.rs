@@ -293,3 +293,34 @@ fn its_own_changes_of_names_are_not_noticed() {
         });
     }
 }
+
+/// Another process would need no more than a new lock file: the control file is locked as well.
+#[test]
+fn a_deleted_lock_lets_no_second_writer_in() {
+    in_simulation(|disk, system| {
+        let log = open(system, options());
+        log.commit(b"one").unwrap();
+        let dir = system.directory(Path::new("/log")).unwrap();
+        dir.remove("lock").unwrap();
+        for _ in 0..2 {
+            // The second time there is a lock file that nobody holds.
+            let again = Log::open(system, "/log", OpenMode::OpenExisting, options());
+            assert_eq!(again.map(drop).unwrap_err().kind(), ErrorKind::Locked);
+            let reader = logforce_core::Inspector::open(system, "/log").unwrap();
+            assert!(reader.summary().in_use);
+        }
+        let bytes = disk.file_bytes("/log", "control").unwrap();
+        disk.put_file("/log", "copy", &bytes);
+        dir.rename("copy", "control").unwrap();
+        // A copy was restored: it is another log by now.
+        let second = open(system, options());
+        let began = system.runtime().now();
+        while log.commit(b"two").is_ok() {
+            assert!(system.runtime().now() - began < Duration::from_secs(1));
+            pause(system, Duration::from_millis(20));
+        }
+        assert_displaced(log.commit(b"two"), "");
+        second.commit(b"three").unwrap();
+        second.close().unwrap();
+    });
+}

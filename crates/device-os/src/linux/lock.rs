@@ -3,7 +3,7 @@
 use super::error::{at, uninterrupted};
 use super::ofd;
 use crate::lock::is_ours;
-use crate::unix::lock::{find, make};
+use crate::unix::lock::{existing, find, make};
 use logforce_device::FileIdentity;
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
@@ -21,8 +21,16 @@ pub fn take(
     mode: Option<Mode>,
     path: &Path,
 ) -> io::Result<Option<Held>> {
-    let file = make(dir, name, mode, path)?;
-    match ofd::try_lock(file.as_fd()) {
+    try_lock(make(dir, name, mode, path)?, ofd::WHOLE, path)
+}
+
+/// Locks the file `name`, which is there and holds data; `None` if another opening has.
+pub fn take_file(dir: BorrowedFd<'_>, name: &str, path: &Path) -> io::Result<Option<Held>> {
+    try_lock(existing(dir, name, path)?, ofd::BEYOND, path)
+}
+
+fn try_lock(file: OwnedFd, from: libc::off_t, path: &Path) -> io::Result<Option<Held>> {
+    match ofd::try_lock(file.as_fd(), from) {
         Ok(()) => Ok(Some(file)),
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(None),
         Err(e) => Err(at(e, "lock", path)),

@@ -8,10 +8,17 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Takes the write lock on the whole file without waiting; `WouldBlock` if another open file
-/// description holds a lock on it.
-pub fn try_lock(file: BorrowedFd<'_>) -> io::Result<()> {
-    call(file, libc::F_OFD_SETLK, libc::F_WRLCK)
+/// Where a lock of the whole file begins.
+pub const WHOLE: libc::off_t = 0;
+
+/// Where a lock begins that covers no byte of any file: on some network filesystems (SMB) others
+/// cannot read or write what a lock covers.
+pub const BEYOND: libc::off_t = libc::off_t::MAX / 2 + 1;
+
+/// Takes the write lock from `from` on without waiting; `WouldBlock` if another open file description
+/// holds a lock there.
+pub fn try_lock(file: BorrowedFd<'_>, from: libc::off_t) -> io::Result<()> {
+    call(file, libc::F_OFD_SETLK, libc::F_WRLCK, from)
         .map(drop)
         .map_err(|e| {
             // POSIX lets a kernel say EACCES for a lock that is taken.
@@ -25,21 +32,26 @@ pub fn try_lock(file: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Drops the lock of this open file description, even if a forked child has a copy of it.
 pub fn unlock(file: BorrowedFd<'_>) -> io::Result<()> {
-    call(file, libc::F_OFD_SETLK, libc::F_UNLCK).map(drop)
+    call(file, libc::F_OFD_SETLK, libc::F_UNLCK, WHOLE).map(drop)
 }
 
-/// Whether another open file description holds a lock that `try_lock` would meet.
+/// Whether another open file description holds a lock anywhere in the file.
 pub fn is_locked(file: BorrowedFd<'_>) -> io::Result<bool> {
-    call(file, libc::F_OFD_GETLK, libc::F_WRLCK).map(|found| found != libc::F_UNLCK)
+    call(file, libc::F_OFD_GETLK, libc::F_WRLCK, WHOLE).map(|found| found != libc::F_UNLCK)
 }
 
-fn call(file: BorrowedFd<'_>, command: libc::c_int, kind: libc::c_int) -> io::Result<libc::c_int> {
-    // From the start to the end of the file, however long it is. `l_pid` must be 0 for these
+fn call(
+    file: BorrowedFd<'_>,
+    command: libc::c_int,
+    kind: libc::c_int,
+    from: libc::off_t,
+) -> io::Result<libc::c_int> {
+    // To the end of the file, however long it is. `l_pid` must be 0 for these
     // commands.
     let mut lock = libc::flock {
         l_type: kind as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,
-        l_start: 0,
+        l_start: from,
         l_len: 0,
         l_pid: 0,
     };

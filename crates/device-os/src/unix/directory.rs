@@ -1,6 +1,6 @@
 use super::error::{at, of_making, uninterrupted};
 use super::way::Way;
-use crate::lock::take;
+use crate::lock::{FileLock, take, taken};
 use crate::os::file::OsFile;
 use crate::os::{directory as os, facts, lock};
 use crate::system::OsSystem;
@@ -234,6 +234,16 @@ impl Directory for OsDirectory {
         let dir = self.open.fd().map_err(|e| at(e, "lock", &path))?;
         let call = || lock::take(dir.as_fd(), name, self.open.file_mode(), &path);
         Ok(Box::new(take(self.open.identity, &path, call)?))
+    }
+
+    fn lock_file(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        check(name)?;
+        let path = self.open.path_of(name);
+        let dir = self.open.fd().map_err(|e| at(e, "lock", &path))?;
+        match lock::take_file(dir.as_fd(), name, &path)? {
+            Some(held) => Ok(Box::new(FileLock::new(held))),
+            None => Err(taken(&path, "another opening")),
+        }
     }
 
     fn is_locked(&self, name: &str) -> io::Result<bool> {

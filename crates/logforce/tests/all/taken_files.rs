@@ -306,3 +306,72 @@ fn a_mount_over_the_directory() {
         drop(unmount);
     }
 }
+
+/// What a second process finds that opens the directory.
+const SECOND: &str = "LOGFORCE_TEST_SECOND_OPENER";
+
+/// In that process; it opens what its parent has open.
+#[test]
+fn second_opener() {
+    let Some(dir) = in_second_process(SECOND) else {
+        return;
+    };
+    let is_log = dir.join("control").exists();
+    let opened = match is_log {
+        true => (logforce::open_existing(&dir, quiet()).map(drop)).map_err(|e| e.to_string()),
+        false => {
+            let options = pages::Options::new().require(logforce::Guarantee::ProcessCrash);
+            let opened = pages::open_existing(&dir, options.log(quiet()));
+            opened.map(drop).map_err(|e| e.to_string())
+        }
+    };
+    println!("{}", opened.map_or_else(|e| e, |()| "opened".to_owned()));
+}
+
+#[track_caller]
+fn second_process(dir: &Path) -> String {
+    let output = again("second_opener", SECOND, dir).output().unwrap();
+    assert_passed(&output);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The file that holds the data is locked, too, so that deleting `lock` lets nobody in. A restored copy
+/// of that file is another one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_deleted_lock_lets_no_second_process_in() {
+    for kind in KINDS {
+        let home = temp();
+        let dir = home.path().join("subject");
+        let subject = kind.create(&dir);
+        let remove_locks = || {
+            let names = files(&dir).into_iter();
+            for name in names.filter(|name| name.ends_with("lock")) {
+                fs::remove_file(dir.join(name)).unwrap();
+            }
+        };
+        remove_locks();
+        // With a lock file that the first attempt made, as well.
+        for _ in 0..2 {
+            let found = second_process(&dir);
+            assert!(
+                found.contains("already, in this process or"),
+                "{kind:?}: {found}"
+            );
+        }
+        for name in ["pages", "control", "log/control"].map(|name| dir.join(name)) {
+            if name.exists() {
+                fs::copy(&name, name.with_extension("copy")).unwrap();
+                fs::rename(name.with_extension("copy"), &name).unwrap();
+            }
+        }
+        let found = second_process(&dir);
+        assert!(found.contains("opened"), "{kind:?}: {found}");
+        let refused = subject.commit_until_refused();
+        assert!(
+            refused.contains("'lock' was") || refused.contains("was replaced"),
+            "{refused}"
+        );
+        subject.close().unwrap_err();
+    }
+}

@@ -40,6 +40,7 @@ impl CowStore {
             kind: PageFileKind::CopyOnWrite(CopyOnWriteRoot::default()),
         };
         HeaderSlots::create(&data_dir, &header)?;
+        data_dir.lock_data()?;
         CowStore::start(data_dir, options, guarantee, true)
     }
 

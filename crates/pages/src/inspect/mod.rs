@@ -187,8 +187,14 @@ impl Inspector {
     }
 
     fn is_locked(&self) -> Result<bool> {
-        let locked = self.dir.is_locked(LOCK);
-        locked.map_err(Error::io("ask for the lock on", self.path.join(LOCK)))
+        // An opener locks both: somebody may have deleted the lock file.
+        for name in [LOCK, DATA] {
+            let locked = self.dir.is_locked(name);
+            if locked.map_err(Error::io("ask for the lock on", self.path.join(name)))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn open_log(&self) -> logforce_core::Result<LogInspector> {

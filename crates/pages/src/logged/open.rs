@@ -71,6 +71,7 @@ impl LoggedStore {
         };
         PageMap::create(&data_dir)?;
         HeaderSlots::create(&data_dir, &header)?;
+        data_dir.lock_data()?;
         log.set_meta(&meta_of(header.id))?;
         LoggedStore::start(data_dir, options, guarantee, log)
     }

@@ -3,7 +3,7 @@
 use crate::common::*;
 use logforce_core::Policy;
 use logforce_device::{Directory, OpenFile, System, Whereabouts};
-use logforce_pages::{CommitMode, Error, ErrorKind, PageFile};
+use logforce_pages::{CommitMode, Error, ErrorKind, Inspector, PageFile};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::path::Path;
 use std::time::Duration;
@@ -302,4 +302,62 @@ fn without_the_file_of_versions_nothing_is_lost() {
         assert_eq!(found, page(5));
         file.close().unwrap();
     });
+}
+
+/// Another process would need no more than a new lock file: the data file, and the log's control file,
+/// are locked as well.
+#[test]
+fn a_deleted_lock_lets_no_second_opener_in() {
+    for mode in MODES {
+        let disk = disk(1);
+        SimRuntime::run(1, |rt| {
+            let system = disk.system(rt);
+            let first = open(rt, &disk, options(mode)).unwrap();
+            commit(&first, 0, 1).unwrap();
+            let refuse = |why: &str| {
+                let refused = open(rt, &disk, options(mode)).map(drop).unwrap_err();
+                let is_locked = match &refused {
+                    Error::Log(e) => e.kind() == logforce_core::ErrorKind::Locked,
+                    e => e.kind() == ErrorKind::Locked,
+                };
+                assert!(is_locked, "{mode:?}, {why}: {refused}");
+                let inspector = Inspector::open(disk.system(rt), PATH).unwrap();
+                assert!(
+                    inspector.summary().unwrap().in_use || why != "no lock",
+                    "{mode:?}"
+                );
+            };
+            dir(&*system).remove("lock").unwrap();
+            refuse("no lock");
+            if mode == CommitMode::Logged {
+                log_dir(&*system).remove("lock").unwrap();
+                refuse("no lock");
+                // Restored beside the log that is in use.
+                replace(&disk, &*dir(&*system), PATH, "pages");
+                refuse("another data file");
+                let path = Path::new(PATH).join("log");
+                replace(&disk, &*log_dir(&*system), path, "control");
+            } else {
+                replace(&disk, &*dir(&*system), PATH, "pages");
+            }
+            // It is another page file by now.
+            let second = open(rt, &disk, options(mode)).unwrap();
+            let began = system.runtime().now();
+            while commit(&first, 0, 2).is_ok() {
+                assert!(system.runtime().now() - began < Duration::from_secs(1));
+                pause(&*system, Duration::from_millis(20));
+            }
+            assert_displaced(commit(&first, 0, 2), "");
+            first.close().unwrap_err();
+            commit(&second, 0, 3).unwrap();
+            second.close().unwrap();
+        });
+    }
+}
+
+/// Puts a copy in the place of a file.
+fn replace(disk: &SimDisk, dir: &dyn Directory, path: impl AsRef<Path>, name: &str) {
+    let bytes = disk.file_bytes(&path, name).unwrap();
+    disk.put_file(&path, "copy", &bytes);
+    dir.rename("copy", name).unwrap();
 }

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 /// The list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`, and the tests.
-const SUSPECTS: [(&str, &str); 21] = [
+const SUSPECTS: [(&str, &str); 23] = [
     (
         "page-map-checksum-ignored",
         "damage::a_rotten_sector_of_the_map_is_damage_and_never_an_empty_page",
@@ -51,6 +51,8 @@ const SUSPECTS: [(&str, &str); 21] = [
     ),
     ("page-location-unchecked", TAKEN_AWAY),
     ("page-files-unwatched", TAKEN_AWAY),
+    ("data-file-unlocked", LOCK_DELETED),
+    ("control-unlocked", LOCK_DELETED),
     (
         "one-lane-asked",
         "reading::snapshots_of_many_threads_stay_as_they_are",
@@ -62,6 +64,7 @@ const SUSPECTS: [(&str, &str); 21] = [
 ];
 
 const FULL: &str = "cow_full::a_full_file_is_overwritten_and_emptied";
+const LOCK_DELETED: &str = "displaced::a_deleted_lock_lets_no_second_opener_in";
 const TAKEN_AWAY: &str = "displaced::noticed_within_a_second_of_commits";
 const CONTENTION: &str = "contention::a_conflict_is_with_a_commit_that_a_new_transaction_sees";
 

@@ -156,6 +156,13 @@ impl ForwardDirectory for Names {
         }
     }
 
+    fn lock_file(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        match self.fault {
+            Fault::Unlocked => Ok(Box::new(())),
+            _ => self.real.lock_file(name),
+        }
+    }
+
     /// An image in memory stands for the disk that it was taken from: what it is kept in counts for
     /// nothing.
     fn facts(&self) -> io::Result<Facts> {

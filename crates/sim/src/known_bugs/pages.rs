@@ -211,6 +211,11 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
         "a logged file goes on acknowledging after its data file or its map was taken away",
     ),
     bug(
+        "data-file-unlocked",
+        "a second opener writes beside the first, whose lock file was deleted",
+    ),
+    bug("control-unlocked", "the same, of a log"),
+    bug(
         "one-lane-asked",
         "a page is overwritten that a snapshot of another thread reads",
     ),

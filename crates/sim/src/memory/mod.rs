@@ -236,6 +236,11 @@ impl Directory for MemoryDirectory {
         Ok(Box::new(()))
     }
 
+    fn lock_file(&self, _: &str) -> io::Result<Box<dyn Send + Sync>> {
+        self.0.enter(Call::Lock)?;
+        Ok(Box::new(()))
+    }
+
     fn is_locked(&self, _: &str) -> io::Result<bool> {
         self.0.enter(Call::IsLocked)?;
         Ok(false)

@@ -51,6 +51,11 @@ impl Place {
     /// As [`enter`](Self::enter), for a call that handles its own failure.
     pub fn look(&self, call: Call) -> io::Result<(MutexGuard<'_, State>, Option<Refusal>)> {
         self.runtime.point();
+        self.state(call)
+    }
+
+    /// As [`look`](Self::look), without a scheduling point.
+    fn state(&self, call: Call) -> io::Result<(MutexGuard<'_, State>, Option<Refusal>)> {
         let mut s = self.disk.lock();
         if s.boot != self.boot {
             return Err(io::Error::other(
@@ -168,6 +173,11 @@ impl SimDirectory {
             .ok_or_else(|| missing(name))
     }
 
+    fn held(&self, inode: u64) -> Box<dyn Send + Sync> {
+        let at = self.at.clone();
+        Box::new(Lock { at, inode })
+    }
+
     fn create(&self, s: &mut State, name: &str) -> io::Result<u64> {
         let fault = s.step(|| format!("create {name}"))?;
         check(s, fault)?;
@@ -179,6 +189,14 @@ impl SimDirectory {
         });
         Ok(inode)
     }
+}
+
+fn check_unlocked(s: &State, name: &str, inode: u64) -> io::Result<()> {
+    if s.locks.contains(&inode) {
+        let text = format!("{name} is locked by another opening");
+        return Err(io::Error::new(ErrorKind::WouldBlock, text));
+    }
+    Ok(())
 }
 
 impl Directory for SimDirectory {
@@ -298,30 +316,36 @@ impl Directory for SimDirectory {
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
         check_name(name)?;
         let mut s = self.at.enter(Call::Lock)?;
-        let key = (self.identity.file, name.to_owned());
-        if s.locks.contains(&key) {
-            let text = format!("{name} is locked by another opening");
-            return Err(io::Error::new(ErrorKind::WouldBlock, text));
+        let found = self.lookup(&mut s, name);
+        if let Ok(inode) = found {
+            check_unlocked(&s, name, inode)?;
         }
-        if self.lookup(&mut s, name).is_err() {
-            self.create(&mut s, name)?;
-        }
+        let inode = found.or_else(|_| self.create(&mut s, name))?;
         let fault = s.step(|| format!("lock {name}"))?;
         check(&s, fault)?;
-        s.locks.insert(key.clone());
-        Ok(Box::new(Lock {
-            at: self.at.clone(),
-            key,
-        }))
+        s.locks.insert(inode);
+        Ok(self.held(inode))
+    }
+
+    /// No scheduling point, and no step of a plan: the lock of the directory comes right before it.
+    fn lock_file(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        check_name(name)?;
+        let (mut s, how) = self.at.state(Call::Lock)?;
+        if let Some(how) = how {
+            return Err(how.error());
+        }
+        let inode = self.lookup(&mut s, name)?;
+        check_unlocked(&s, name, inode)?;
+        s.locks.insert(inode);
+        drop(s);
+        Ok(self.held(inode))
     }
 
     fn is_locked(&self, name: &str) -> io::Result<bool> {
         check_name(name)?;
-        Ok(self
-            .at
-            .enter(Call::IsLocked)?
-            .locks
-            .contains(&(self.identity.file, name.to_owned())))
+        let mut s = self.at.enter(Call::IsLocked)?;
+        let found = self.lookup(&mut s, name);
+        Ok(found.is_ok_and(|inode| s.locks.contains(&inode)))
     }
 
     fn facts(&self) -> io::Result<Facts> {
@@ -347,17 +371,17 @@ impl Directory for SimDirectory {
     }
 }
 
-/// A held writer lock. Dropping it is no scheduling point: destructors run anywhere.
+/// A held lock. Dropping it is no scheduling point: destructors run anywhere.
 struct Lock {
     at: Place,
-    key: (u64, String),
+    inode: u64,
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
         let mut s = self.at.disk.lock();
         if s.boot == self.at.boot {
-            s.locks.remove(&self.key);
+            s.locks.remove(&self.inode);
         }
     }
 }

@@ -52,7 +52,7 @@ pub(super) struct State {
     pub inodes: BTreeMap<u64, Arc<Inode>>,
     pub directories: BTreeMap<PathBuf, Names>,
     pub in_flight: BTreeMap<u64, InFlight>,
-    pub locks: BTreeSet<(u64, String)>,
+    pub locks: BTreeSet<u64>,
     pub log: VecDeque<String>,
     /// A barrier of this boot has failed.
     pub barrier_failed: bool,

@@ -71,10 +71,16 @@ fn find_added(
 
 /// Whether a process has the log open for writing. An error does not count as no: the caller would
 /// return records of a running writer that are not durable yet.
-fn is_in_use(dir: &Arc<dyn Directory>) -> Result<bool> {
-    let path = dir.path().join(names::LOCK);
-    dir.is_locked(names::LOCK)
-        .map_err(Error::io("check the lock", path))
+///
+/// A writer locks the control file as well (`Directory::lock_file`): somebody may have deleted the other.
+pub(crate) fn is_in_use(dir: &Arc<dyn Directory>) -> Result<bool> {
+    for name in [names::LOCK, names::CONTROL] {
+        let locked = dir.is_locked(name);
+        if locked.map_err(Error::io("check the lock", dir.path().join(name)))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl Inspector {

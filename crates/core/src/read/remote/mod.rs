@@ -15,12 +15,11 @@ mod location;
 mod proof;
 
 use crate::error::{Error, Result};
-use crate::names;
 use crate::options::OnDamage;
 use crate::read::boundary::boundary;
 use crate::read::divergence::{Compared, check_log};
 use crate::read::history::Position;
-use crate::read::inspect::{Inspector, check_end};
+use crate::read::inspect::{Inspector, check_end, is_in_use};
 use crate::read::position::FollowerPosition;
 use crate::read::read_only::ReadOnly;
 use crate::read::records::Records;
@@ -318,9 +317,7 @@ impl ReadOnlyFollower {
 
     /// Whether a process has the log open for writing now. Fails if the lock cannot be checked.
     pub fn is_writer_running(&self) -> Result<bool> {
-        let dir = &self.files.dir;
-        dir.is_locked(names::LOCK)
-            .map_err(Error::io("check the lock", dir.path().join(names::LOCK)))
+        is_in_use(&self.files.dir)
     }
 
     /// Continues after an error in the files that have replaced those that caused it, if any have.
