@@ -33,15 +33,25 @@ pub(super) fn clear_end(data: &DataFile, writers: &Writers, first: u64) -> Resul
     let end = data.file.len().map_err(Error::io("look at", path()))?;
     let (mut page, mut buf) = (first, data.zeroes.to_vec());
     while data.offset(page) < end {
+        match data.map.entry(page) {
+            Ok(MapEntry::Absent) => {}
+            // A checkpoint clears the places of dropped pages that it adds again. A sector of the map that
+            // is damaged makes damaged pages of all that the header covers, and refuses no opening.
+            Ok(_) | Err(Error::Damaged { .. }) => {
+                page += 1;
+                continue;
+            }
+            Err(e) => return Err(e),
+        }
         let found = data.file.next_data(data.offset(page));
         let Some(at) = found.map_err(Error::io("look for data in", path()))? else {
             break;
         };
-        page = page.max(data.page_at(at));
-        // A checkpoint clears the places of dropped pages that it adds again.
-        if data.map.entry(page)? == MapEntry::Absent
-            && holds(&*data.file, data.offset(page), &mut buf).map_err(Error::io("read", path()))?
-        {
+        if data.page_at(at) > page {
+            page = data.page_at(at);
+            continue;
+        }
+        if holds(&*data.file, data.offset(page), &mut buf).map_err(Error::io("read", path()))? {
             let cleared = data.clear(writers, &[page]);
             cleared.map_err(Error::io("clear the end of", path()))?;
         }

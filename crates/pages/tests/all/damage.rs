@@ -362,6 +362,16 @@ fn dropped_pages_that_are_added_again_are_no_damage() {
 /// files have left shows there on some filesystems. It is no page that the map has lost.
 #[test]
 fn what_a_crash_left_at_the_end_of_the_data_file_is_no_damage() {
+    what_a_crash_left(false);
+}
+
+/// After a clean close just as well: it makes the log durable, and leaves the data file as it is.
+#[test]
+fn what_a_crash_left_after_a_clean_close_is_no_damage() {
+    what_a_crash_left(true);
+}
+
+fn what_a_crash_left(closes: bool) {
     let disk = disk(1);
     SimRuntime::run(1, |rt| {
         let file = open(rt, &disk, options_of_a_large_one()).unwrap();
@@ -372,6 +382,9 @@ fn what_a_crash_left_at_the_end_of_the_data_file_is_no_damage() {
         let mut txn = file.begin().unwrap();
         txn.write(100, &page(101)).unwrap();
         txn.commit().unwrap();
+        if closes {
+            file.close().unwrap();
+        }
         disk.cut();
     });
     disk.crash(Failure::Power, Some(Survival::Kept), 1);

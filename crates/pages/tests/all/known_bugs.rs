@@ -4,7 +4,7 @@
 use std::process::Command;
 
 /// The list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`, and the tests.
-const SUSPECTS: [(&str, &str); 23] = [
+const SUSPECTS: [(&str, &str); 24] = [
     (
         "page-map-checksum-ignored",
         "damage::a_rotten_sector_of_the_map_is_damage_and_never_an_empty_page",
@@ -20,6 +20,10 @@ const SUSPECTS: [(&str, &str); 23] = [
     (
         "cleared-page-unsynced",
         "damage::dropped_pages_that_are_added_again_are_no_damage",
+    ),
+    (
+        "closed-end-not-cleared",
+        "damage::what_a_crash_left_after_a_clean_close_is_no_damage",
     ),
     ("taken-page-conflicts", CONTENTION),
     ("taken-page-forgotten", CONTENTION),

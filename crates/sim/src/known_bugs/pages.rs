@@ -150,6 +150,7 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
         "cleared-page-unsynced",
         "the map says that a place is cleared before that is durable",
     ),
+    bug("closed-end-not-cleared", "the same, after a clean close"),
     bug(
         "taken-page-conflicts",
         "a commit conflicts with one that is being appended: to begin again meets it once more",
