@@ -116,3 +116,21 @@ fn a_program_that_is_started_does_not_inherit_it() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_with_data_is_locked_beside_the_lock() {
+    let (temp, dir) = on_disk();
+    let missing = dir.lock_file("data").map(drop).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound);
+    std::fs::write(temp.path().join("data"), b"abc").unwrap();
+    let lock = dir.lock_file("data").unwrap();
+    assert!(dir.is_locked("data").unwrap());
+    let again = dir.lock_file("data").map(drop).unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::WouldBlock, "{again}");
+    // Advisory.
+    assert_eq!(std::fs::read(temp.path().join("data")).unwrap(), b"abc");
+    drop(lock);
+    assert!(!dir.is_locked("data").unwrap());
+    drop(dir.lock_file("data").unwrap());
+}

@@ -416,6 +416,31 @@ fn what_a_crash_left(closes: bool) {
     }
 }
 
+/// Damage of the map is that of its pages, whose sector the end of the data file may share.
+#[test]
+fn a_rotten_sector_of_the_map_refuses_no_opening_after_a_crash() {
+    let disk = disk(1);
+    SimRuntime::run(1, |rt| {
+        let file = open(rt, &disk, options_of_a_large_one()).unwrap();
+        let mut txn = file.begin().unwrap();
+        (0..10).for_each(|n| txn.write(n, &page(n + 1)).unwrap());
+        txn.commit().unwrap();
+        file.checkpoint().unwrap();
+        let mut txn = file.begin().unwrap();
+        txn.write(20, &page(21)).unwrap();
+        txn.commit().unwrap();
+        disk.cut();
+    });
+    disk.crash(Failure::Power, Some(Survival::Kept), 1);
+    assert!(disk.flip_bit(PATH, "map", 100, 0));
+    reopen(&disk, |file| {
+        let file = file.unwrap();
+        let lost = read(&file, 9).map(drop).unwrap_err();
+        assert_eq!(lost.kind(), ErrorKind::Damaged, "{lost}");
+        assert!(read(&file, 20).unwrap() == page(21));
+    });
+}
+
 fn options_of_a_large_one() -> logforce_pages::Options {
     let options = options(CommitMode::Logged).checkpoint_distance(1 << 20);
     options.cache(1 << 20)
