@@ -126,8 +126,8 @@ healthy
 ";
 
 const DUMP_COW: &str = "\
-header  slot at byte 0: sequence 5, commit 3, 10 pages, in force
-header  slot at byte 65536: sequence 4, commit 2, 10 pages
+header  slot at byte 0: sequence 7, commit 3, 10 pages, in force
+header  slot at byte 65536: sequence 6, commit 3, 10 pages
 node    level 0, pages 0 to 255, place 11, checksum 73c5b779, 6 entries
 page    0, place 0, byte 131072, checksum 26c74ca2, whole
 page    1, place 1, byte 135168, checksum 26c74ca2, whole

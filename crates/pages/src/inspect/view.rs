@@ -5,7 +5,7 @@ use super::one::{Rebuilt, in_data};
 use super::{Inspector, Out, Visit, redo, table};
 use crate::changes::Image;
 use crate::cow::medium::Medium;
-use crate::cow::table_scan::free_places;
+use crate::cow::table_scan;
 use crate::cow::tree::{Found, Link, Tree};
 use crate::error::{Error, Result};
 use crate::files::{DATA, LOG};
@@ -135,7 +135,7 @@ impl ReadOnlyView {
             PageFileKind::CopyOnWrite(root) => {
                 let medium = table::medium(&inspector, CACHE);
                 // Bounds what is walked later: no two nodes share a part of the table.
-                free_places(&medium, &header, &root, 1)?;
+                table_scan::scan(&medium, &header, &root, 1)?;
                 let crc = root.crc;
                 let stored = |place| Link::Stored(TableEntry { place, crc });
                 let tree = Tree {
