@@ -33,7 +33,7 @@ impl ReadOnlyFollower {
         }
         let is_displaced = self.location.is_displaced(&*self.files.dir);
         let is_suspect = std::mem::take(&mut self.location.suspect)
-            && self.location.begun != Some(self.beginning());
+            && self.location.begun != Some(self.beginning_at(self.position().lsn()));
         if is_displaced || is_suspect || !self.has_last_batch()? {
             // In the middle of a change: again with the next check.
             self.location.suspect = !self.begin_anew(is_displaced)?;
@@ -56,7 +56,7 @@ impl ReadOnlyFollower {
             Ok(mut begun) => {
                 begun.poll = self.poll;
                 begun.alarm = self.alarm.take();
-                begun.location.begun = Some(begun.beginning());
+                begun.location.begun = Some(begun.beginning_at(position.lsn()));
                 *self = begun;
                 Ok(true)
             }
@@ -70,9 +70,9 @@ impl ReadOnlyFollower {
         }
     }
 
-    fn beginning(&self) -> (Lsn, u64, Epoch) {
+    fn beginning_at(&self, lsn: Lsn) -> (Lsn, u64, Epoch) {
         let control = &self.files.control;
-        (self.position().lsn(), control.sequence, control.epoch)
+        (lsn, control.sequence, control.epoch)
     }
 
     /// Goes back to `to`, or below what a truncation that is undone by that has voided. The next call
