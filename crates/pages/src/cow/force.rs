@@ -245,7 +245,12 @@ impl<'a> Leader<'a> {
     /// What lies between the current header and what is to become durable.
     pub(super) fn plan(&self) -> Plan {
         let medium = &self.store.medium;
-        Plan::new(medium, medium.page_size, &self.from.tree, &self.to.tree)
+        let mut plan = Plan::new(medium, medium.page_size, &self.from.tree, &self.to.tree);
+        // Small pages are freed in granules that others still use: overwriting or discarding one by one
+        // would use up the reserve. Dropping from the end is sure to give space back.
+        let shares_granules = self.store.lock().places.granule() > 1;
+        plan.leaves_reserve = shares_granules && self.to.page_count >= self.from.page_count;
+        plan
     }
 
     /// Places that the file is long enough for.

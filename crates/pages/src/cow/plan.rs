@@ -16,6 +16,8 @@ const RESERVE: u64 = 32 << 10;
 /// What lies between the state that the last header reaches and a later one.
 pub(crate) struct Plan {
     page_size: u32,
+    /// The reserve stays, whatever it frees.
+    pub(crate) leaves_reserve: bool,
     /// What gets a place, children before their parents.
     items: Vec<Item>,
     /// Nodes in which nothing is left: they get no place.
@@ -72,6 +74,7 @@ impl Plan {
             nodes,
             plan: Plan {
                 page_size,
+                leaves_reserve: false,
                 items: Vec::new(),
                 emptied: Vec::new(),
                 freed: Vec::new(),
@@ -106,7 +109,8 @@ impl Plan {
     /// Without them a full file could not shrink: a page is dropped by writing nodes. 0 for a commit that
     /// is one of those.
     pub(crate) fn reserve(&self) -> u64 {
-        match self.len() > self.freed.len() as u64 && !planted!("cow-no-reserve") {
+        let takes = self.len() > self.freed.len() as u64 || self.leaves_reserve;
+        match takes && !planted!("cow-no-reserve") {
             true => (RESERVE / u64::from(self.page_size)).max(2 * (u64::from(self.depth) + 1)),
             false => 0,
         }

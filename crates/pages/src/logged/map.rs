@@ -207,16 +207,25 @@ impl PageMap {
         }
     }
 
-    /// Notes what lies in the places of pages.
+    /// Notes what lies in the places of pages. A damaged sector begins anew, as one that was lost: for it
+    /// the other pages were never written, and the data file contradicts that in each that holds something.
+    /// Otherwise no checkpoint could end, and no page of the sector could be mended.
     pub(super) fn set(&self, pages: impl Iterator<Item = (u64, MapEntry)>) -> io::Result<()> {
         for (page, entry) in pages {
             let (sector, at) = Self::place_of(page);
-            let set = self.with_sector(sector, |cached| {
+            let set = |cached: &mut Cached| {
                 cached.sectors.get_mut(&sector)?.entries[at] = entry;
                 cached.dirty.insert(sector);
                 Some(())
-            });
-            set.map_err(io::Error::other)?;
+            };
+            match self.with_sector(sector, set) {
+                Err(Error::Damaged { .. }) => {
+                    let mut cached = self.cached();
+                    cached.sectors.entry(sector).or_default();
+                    let _ = set(&mut cached);
+                }
+                result => result.map_err(io::Error::other)?,
+            }
         }
         Ok(())
     }

@@ -108,6 +108,26 @@ fn a_rotten_sector_of_the_map_is_damage_and_never_an_empty_page() {
             let file = file.unwrap();
             let error = read(&file, 4).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Damaged, "{offset}: {error}");
+            // A page that is written as a whole is mended, and takes no other with it.
+            let mut txn = file.begin().unwrap();
+            txn.write(4, &page(100)).unwrap();
+            txn.commit().unwrap();
+            file.checkpoint().unwrap();
+            file.close().unwrap();
+        });
+        reopen(&disk, |file| {
+            let file = file.unwrap();
+            assert_eq!(read(&file, 4).unwrap(), page(100));
+            for n in (0..10).filter(|n| *n != 4) {
+                let error = read(&file, n).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Damaged, "{offset}, {n}: {error}");
+            }
+            let mut txn = file.begin().unwrap();
+            (0..10).for_each(|n| txn.write(n, &page(n + 1)).unwrap());
+            txn.commit().unwrap();
+            file.checkpoint().unwrap();
+            (0..10).for_each(|n| assert_eq!(read(&file, n).unwrap(), page(n + 1)));
+            file.close().unwrap();
         });
     }
 }
