@@ -12,6 +12,7 @@ use crate::storage::segment::Segment;
 use crate::storage::segments::Segments;
 use logforce_device::{Access, Barrier, Blocks, OpenFile};
 use logforce_format::{Lsn, planted};
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -60,6 +61,13 @@ impl Opening {
         };
         if fills {
             let (name, path) = (segment.name(), segment.path());
+            // A fill that meets the end of the space would leave none for the segment that an opening falls
+            // back to, nor for others. A failure to ask says nothing.
+            let need = range.end - range.start;
+            if builder.dir.free_space().is_ok_and(|free| free < need) {
+                let full = io::Error::from(io::ErrorKind::StorageFull);
+                return Err(Error::io("fill the missing blocks of", path)(full));
+            }
             let how = OpenFile {
                 access: Access::Write,
                 direct: builder.direct,
