@@ -78,7 +78,8 @@ impl Compared<'_> {
     /// The lower end of the void ranges that end at or above `at`; `at` if there are none.
     fn below_voids(&self, mut at: Lsn) -> Lsn {
         let voids = self.view.voids();
-        while let Some((from, _)) = voids.covering(Lsn(at.0.saturating_sub(1))) {
+        // A range may begin with the log.
+        while let Some((from, _)) = at.0.checked_sub(1).and_then(|b| voids.covering(Lsn(b))) {
             at = from;
         }
         at

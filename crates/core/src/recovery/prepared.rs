@@ -64,7 +64,8 @@ impl Opening {
             // A fill that meets the end of the space would leave none for the segment that an opening falls
             // back to, nor for others. A failure to ask says nothing.
             let need = range.end - range.start;
-            if builder.dir.free_space().is_ok_and(|free| free < need) {
+            let takes_space = blocks != Blocks::Reserved;
+            if takes_space && builder.dir.free_space().is_ok_and(|free| free < need) {
                 let full = io::Error::from(io::ErrorKind::StorageFull);
                 return Err(Error::io("fill the missing blocks of", path)(full));
             }
