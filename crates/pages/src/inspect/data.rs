@@ -72,7 +72,10 @@ pub(super) fn walk(inspector: &Inspector, out: &mut Out<'_>) -> Result<VerifyRep
         for page in &mut pages {
             match page.held {
                 Held::Dropped => {}
-                _ if page.page >= in_log.page_count => {
+                // Behind the header's count a map may hold anything.
+                held if page.page >= in_log.page_count
+                    || page.page >= count && !matches!(held, Held::InLog) =>
+                {
                     report.unreachable += 1;
                     continue;
                 }
@@ -180,7 +183,9 @@ impl Data<'_> {
                 held,
             });
         }
-        let is_read = |p: &PageInfo| matches!(p.held, Held::Whole | Held::Unverified);
+        // Behind the header's count any entry is allowed.
+        let is_read =
+            |p: &PageInfo| p.page < count && matches!(p.held, Held::Whole | Held::Unverified);
         let follows = |a: &PageInfo, b: &PageInfo| b.page == a.page + 1 && is_read(a) && is_read(b);
         for run in pages[first..].chunk_by_mut(follows) {
             if run.first().is_some_and(is_read) {
