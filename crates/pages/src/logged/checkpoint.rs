@@ -3,6 +3,7 @@
 
 use super::LoggedStore;
 use super::admission::EndedGeneration;
+use super::grow::clear_absent;
 use super::proof::{Applicable, Forced};
 use super::stats::add;
 use super::version_chain::Bytes;
@@ -244,12 +245,15 @@ impl LoggedStore {
         dropped.map_err(Error::io("write", self.data_dir.path_of(MAP)))
     }
 
-    /// Clears the places of dropped pages among those that the next header covers again: of each page
-    /// that it covers the map says what lies in its place.
+    /// Clears the places of dropped and of absent pages among those that the next header covers again: of
+    /// each page that it covers the map says what lies in its place.
     fn clear_dropped(&self, covered: Range<u64>) -> std::result::Result<(), Stopped> {
         let data = &self.contents.data;
         let is_dropped = |entry| entry == MapEntry::Dropped;
-        let dropped = data.map.pages_in(covered, is_dropped)?;
+        let dropped = data.map.pages_in(covered.clone(), is_dropped)?;
+        // A sector that was lost or is stale calls them absent: what lies there would pass for pages
+        // that the map has lost, once the header covers them. The sync before the header covers this.
+        clear_absent(data, &self.writers, covered)?;
         if dropped.is_empty() || planted!("dropped-page-kept") {
             return Ok(());
         }

@@ -29,10 +29,15 @@ pub(super) struct Room {
 /// or with `data=writeback`, where `nodioread_nolock` is set). It would pass for pages that the map has
 /// lost.
 pub(super) fn clear_end(data: &DataFile, writers: &Writers, first: u64) -> Result<()> {
+    clear_absent(data, writers, first..u64::MAX)
+}
+
+/// Writes zeroes over what lies in the places of absent pages in `pages`.
+pub(super) fn clear_absent(data: &DataFile, writers: &Writers, pages: Range<u64>) -> Result<()> {
     let path = || data.path();
     let end = data.file.len().map_err(Error::io("look at", path()))?;
-    let (mut page, mut buf) = (first, data.zeroes.to_vec());
-    while data.offset(page) < end {
+    let (mut page, mut buf) = (pages.start, data.zeroes.to_vec());
+    while page < pages.end && data.offset(page) < end {
         match data.map.entry(page) {
             Ok(MapEntry::Absent) => {}
             // A checkpoint clears the places of dropped pages that it adds again. A sector of the map that
@@ -53,7 +58,9 @@ pub(super) fn clear_end(data: &DataFile, writers: &Writers, first: u64) -> Resul
         }
         if holds(&*data.file, data.offset(page), &mut buf).map_err(Error::io("read", path()))? {
             let cleared = data.clear(writers, &[page]);
-            cleared.map_err(Error::io("clear the end of", path()))?;
+            cleared.map_err(|e| {
+                Error::no_space("clear a page in", path(), data.zeroes.len() as u64, e)
+            })?;
         }
         page += 1;
     }

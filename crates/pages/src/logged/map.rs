@@ -237,6 +237,7 @@ impl PageMap {
             return Ok(());
         }
         for sector in self.known_sectors(Self::place_of(page).0..u64::MAX)? {
+            self.empty_if_damaged(sector)?;
             self.with_sector(sector, |cached| {
                 cached.sectors.get(&sector)?;
                 cached.dirty.insert(sector);
@@ -259,6 +260,7 @@ impl PageMap {
         let wanted = Self::place_of(range.start).0..Self::place_of(range.end - 1).0 + 1;
         let mut pages = Vec::new();
         for sector in self.known_sectors(wanted)? {
+            self.empty_if_damaged(sector)?;
             for at in 0..MAP_SECTOR_ENTRIES as u64 {
                 let page = sector * MAP_SECTOR_ENTRIES as u64 + at;
                 if range.contains(&page) && is_wanted(self.entry(page)?) {
@@ -267,6 +269,24 @@ impl PageMap {
             }
         }
         Ok(pages)
+    }
+
+    /// Replaces a damaged sector by an empty one: its pages stay damaged where the data file holds
+    /// something, and can be dropped. The checkpointer calls this.
+    fn empty_if_damaged(&self, sector: u64) -> Result<()> {
+        match self.with_sector(sector, |cached| cached.sectors.get(&sector).map(drop)) {
+            Err(Error::Damaged { .. }) => {
+                let mut cached = self.cached();
+                let entries = [MapEntry::Absent; MAP_SECTOR_ENTRIES];
+                cached
+                    .sectors
+                    .entry(sector)
+                    .or_insert(MapSector { entries });
+                cached.dirty.insert(sector);
+                Ok(())
+            }
+            found => found,
+        }
     }
 
     /// Of these sectors those that tell of pages, or did.

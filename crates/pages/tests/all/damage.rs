@@ -551,3 +551,68 @@ fn an_older_copy_of_one_of_the_two_is_refused() {
         assert!(matches!(error, Error::ForeignLog { .. }), "{error}");
     });
 }
+
+/// Sectors that were lost, are rotten, or are stale, of pages that are dropped and added again, in the
+/// same opening or behind the end of the file.
+#[test]
+fn dropping_and_adding_pages_mends_what_a_sector_of_the_map_lost() {
+    for (sector, closed_with) in [(0, 130), (1, 70), (0, 70), (1, 63)] {
+        for how in ["lost", "rotten", "stale"] {
+            let disk = disk(1);
+            let mut stale = Vec::new();
+            SimRuntime::run(1, |rt| {
+                let file = open(rt, &disk, options_of_a_large_one()).unwrap();
+                commit(&file, |txn| {
+                    (0..130)
+                        .step_by(2)
+                        .try_for_each(|n| txn.write(n, &page(n + 1)))
+                });
+                file.checkpoint().unwrap();
+                stale = disk.file_bytes(PATH, "map").unwrap();
+                commit(&file, |txn| {
+                    (0..130).try_for_each(|n| txn.write(n, &page(n + 2)))
+                });
+                file.checkpoint().unwrap();
+                commit(&file, |txn| txn.set_page_count(closed_with));
+                file.checkpoint().unwrap();
+                file.close().unwrap();
+            });
+            let mut map = disk.file_bytes(PATH, "map").unwrap();
+            let range = sector * 512..(sector + 1) * 512;
+            match how {
+                "lost" => map[range].fill(0),
+                "rotten" => map[range.start + 9] ^= 1,
+                _ => map[range.clone()].copy_from_slice(&stale[range]),
+            }
+            disk.put_file(PATH, "map", &map);
+            // What lies behind the header's count is no damage.
+            if how == "stale" && sector == 1 && closed_with == 63 {
+                assert!(damaged_pages(&disk).is_empty());
+            }
+            let kept = if sector == 0 { 0 } else { closed_with };
+            reopen(&disk, |file| {
+                let file = file.unwrap();
+                if sector == 0 {
+                    commit(&file, |txn| txn.set_page_count(0));
+                    file.checkpoint().unwrap();
+                }
+                commit(&file, |txn| txn.set_page_count(100));
+                file.checkpoint().unwrap();
+                file.close().unwrap();
+            });
+            reopen(&disk, |file| {
+                let file = file.unwrap();
+                for n in kept..100 {
+                    let found = read(&file, n);
+                    let is_zero = found.as_ref().is_ok_and(|p| p.iter().all(|b| *b == 0));
+                    assert!(
+                        is_zero,
+                        "{how} {sector} {closed_with}, page {n}: {:?}",
+                        found.err()
+                    );
+                }
+                file.close().unwrap();
+            });
+        }
+    }
+}
