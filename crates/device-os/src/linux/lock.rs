@@ -3,7 +3,7 @@
 use super::error::{at, uninterrupted};
 use super::ofd;
 use crate::lock::is_ours;
-use crate::unix::lock::{existing, find, make};
+use crate::unix::lock::{find, make};
 use logforce_device::FileIdentity;
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
@@ -24,9 +24,9 @@ pub fn take(
     try_lock(make(dir, name, mode, path)?, ofd::WHOLE, path)
 }
 
-/// Locks the file `name`, which is there and holds data; `None` if another opening has.
-pub fn take_file(dir: BorrowedFd<'_>, name: &str, path: &Path) -> io::Result<Option<Held>> {
-    try_lock(existing(dir, name, path)?, ofd::BEYOND, path)
+/// Locks a file that holds data; `None` if another opening has.
+pub fn take_file(file: OwnedFd, path: &Path) -> io::Result<Option<Held>> {
+    try_lock(file, ofd::BEYOND, path)
 }
 
 fn try_lock(file: OwnedFd, from: libc::off_t, path: &Path) -> io::Result<Option<Held>> {

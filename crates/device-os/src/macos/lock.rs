@@ -2,7 +2,7 @@
 
 use super::error::at;
 use crate::lock::is_ours;
-use crate::unix::lock::{existing, find, make};
+use crate::unix::lock::{find, make};
 use logforce_device::FileIdentity;
 use rustix::fs::{FlockOperation, Mode, flock};
 use rustix::io::Errno;
@@ -40,8 +40,8 @@ pub fn take(
 
 /// Opens the file `name` and locks nothing: `flock` covers the whole file, and on a network filesystem
 /// (SMB) that could keep others from reading it.
-pub fn take_file(dir: BorrowedFd<'_>, name: &str, path: &Path) -> io::Result<Option<Held>> {
-    existing(dir, name, path).map(Some)
+pub fn take_file(file: OwnedFd, _: &Path) -> io::Result<Option<Held>> {
+    Ok(Some(file))
 }
 
 pub fn unlock(held: &Held) {

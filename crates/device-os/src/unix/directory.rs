@@ -239,8 +239,8 @@ impl Directory for OsDirectory {
     fn lock_file(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
         check(name)?;
         let path = self.open.path_of(name);
-        let dir = self.open.fd().map_err(|e| at(e, "lock", &path))?;
-        match lock::take_file(dir.as_fd(), name, &path)? {
+        let file = super::file::open(&self.open, name, OpenFile::WRITE)?;
+        match lock::take_file(file, &path)? {
             Some(held) => Ok(Box::new(FileLock::new(held))),
             None => Err(taken(&path, "another opening")),
         }

@@ -34,12 +34,6 @@ pub fn make(
         .map_err(|e| at(of_making(e, path), "open the lock file", path))
 }
 
-/// Opens a file that is there to lock it.
-pub fn existing(dir: BorrowedFd<'_>, name: &str, path: &Path) -> io::Result<OwnedFd> {
-    let open = || rustix::fs::openat(dir, name, FLAGS | OFlags::RDWR, Mode::empty());
-    uninterrupted(open).map_err(|e| at(e, "open", path))
-}
-
 /// Opens it to ask for the lock; `None` if it is missing, which is nobody's lock.
 pub fn find(dir: BorrowedFd<'_>, name: &str, path: &Path) -> io::Result<Option<OwnedFd>> {
     let flags = FLAGS | OFlags::RDONLY;

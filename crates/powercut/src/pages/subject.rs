@@ -5,7 +5,7 @@ use crate::ledger::{Entry, Kind, LedgerWriter};
 use crate::subject::seam::Faulty;
 use anyhow::{Context, Result, bail};
 use logforce::pages::{CommitMode, ErrorKind, Options, PageFile};
-use logforce::{Guarantee, Method, OpenMode, Policy};
+use logforce::{Guarantee, Method, OpenMode, Policy, Verdict};
 use logforce_testkit::Rng;
 use std::path::Path;
 use std::time::Duration;
@@ -23,6 +23,8 @@ pub(super) fn open(
     let log = logforce::Options::new()
         .method(rng.pick(&methods))
         .calibrate(false)
+        // The disk is a program's, whose flushes are what is tested.
+        .require_verdict(Verdict::Unknown)
         .segment_size(256 << 10);
     let mode = match copy_on_write {
         true => CommitMode::CopyOnWrite,
@@ -31,6 +33,7 @@ pub(super) fn open(
     let options = Options::new()
         .mode(mode)
         .page_size(PAGE as u32)
+        .require_verdict(Verdict::Unknown)
         .cache(rng.pick(&[64 << 10, 4 << 20]))
         .checkpoint_distance(rng.pick(&[64 << 10, 256 << 10]))
         .writers(rng.pick(&[1, 4]))
