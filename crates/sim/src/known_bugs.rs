@@ -50,7 +50,7 @@ pub const SIMULATION: &[KnownBug] = &[
     bug(
         "history-without-voids",
         "7: a replica lacks what a lost truncation voided",
-    ).found_by(1465),
+    ),
     bug(
         "back-to-without-voids",
         "7: a replica that goes back lacks what a lost truncation voided",

@@ -125,17 +125,23 @@ impl Subject {
 /// An action of another program on a path, and the error's words for it.
 type Doing = (&'static str, fn(&Path));
 
+/// Does it once the file is there: that of the statistics has no name for a moment when it is written anew.
+fn settled<T>(mut act: impl FnMut() -> std::io::Result<T>) {
+    assert!((0..10_000).any(|_| act().is_ok()), "the file stays away");
+}
+
 /// Actions on a file.
 const DOINGS: [Doing; 3] = [
-    ("deleted or renamed", |file| fs::remove_file(file).unwrap()),
     ("deleted or renamed", |file| {
-        fs::rename(file, file.with_extension("bak")).unwrap();
+        settled(|| fs::remove_file(file));
+    }),
+    ("deleted or renamed", |file| {
+        settled(|| fs::rename(file, file.with_extension("bak")));
     }),
     ("replaced by another", |file| {
         // As a tool does that restores from a backup, or edits in a copy.
         let copy = file.with_extension("copy");
-        // The statistics have no file for a moment when they are written anew.
-        assert!((0..10_000).any(|_| fs::copy(file, &copy).is_ok()));
+        settled(|| fs::copy(file, &copy));
         fs::rename(copy, file).unwrap();
     }),
 ];

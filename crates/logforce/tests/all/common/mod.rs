@@ -211,10 +211,11 @@ pub fn methods(dir: &Path) -> Vec<Method> {
 /// test gets a second process.
 #[track_caller]
 pub fn again(name: &str, variable: &str, value: impl AsRef<OsStr>) -> Command {
+    let program = std::env::current_exe().unwrap();
     // By its path, another user may not get to it.
-    let program = match cfg!(target_os = "linux") {
-        true => PathBuf::from("/proc/self/exe"),
-        false => std::env::current_exe().unwrap(),
+    let program = match program.metadata() {
+        Ok(_) => program,
+        Err(_) => PathBuf::from("/proc/self/exe"),
     };
     let mut command = Command::new(program);
     same_test(&mut command, name, variable, value);

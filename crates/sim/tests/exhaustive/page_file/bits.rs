@@ -141,7 +141,9 @@ fn flip(
                     let Error::Damaged { what: place, .. } = &e else {
                         continue;
                     };
-                    let is_named = place == &format!("page {page}") || place.contains("map");
+                    let is_named = place == &format!("page {page}")
+                        || place.contains("map")
+                        || place.contains("node");
                     assert!(is_named, "{what}: page {page}: {e}");
                     count.pages += 1;
                 }
