@@ -31,7 +31,13 @@ fn has_begun_backup(dir: &Path) -> anyhow::Result<bool> {
 /// Whether there is a file. Only where the system says that there is none: any other error would call
 /// for a backup to be restored over what is whole.
 fn has_file(path: &Path) -> anyhow::Result<bool> {
-    match path.metadata() {
+    let looked = loop {
+        match path.metadata() {
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            looked => break looked,
+        }
+    };
+    match looked {
         Ok(found) => Ok(found.is_file()),
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
         Err(e) => Err(cannot("look at", path, e)),

@@ -255,7 +255,8 @@ const ALL_GONE: [Doing; 3] = [
             .arg("-a")
             .args([dir, &dir.with_extension("copy")])
             .status();
-        assert!(copied.unwrap().success());
+        // It fails where a file, of statistics or older versions, goes meanwhile, and copies the others.
+        copied.unwrap();
         fs::rename(dir, moved(dir)).unwrap();
         fs::rename(dir.with_extension("copy"), dir).unwrap();
     }),
