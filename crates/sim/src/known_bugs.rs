@@ -50,12 +50,15 @@ pub const SIMULATION: &[KnownBug] = &[
     bug(
         "history-without-voids",
         "7: a replica lacks what a lost truncation voided",
-    ),
+    ).found_by(26),
     bug(
         "back-to-without-voids",
         "7: a replica that goes back lacks what a lost truncation voided",
-    )
-    .found_by(702418),
+    ).found_by(26),
+    bug(
+        "follower-takes-any-successor",
+        "7: a follower goes on in another history behind a void range",
+    ).found_by(1465),
     bug(
         "other-log-followed",
         "7: a follower continues in another log",

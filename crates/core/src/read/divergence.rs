@@ -69,10 +69,13 @@ impl Compared<'_> {
         })
     }
 
-    /// From where on the log does not contain the position's history. It may lie below the front.
+    /// Returns from where on the log does not contain the position's history. It may lie below the front.
     fn parting(&self, position: &Position) -> Result<Lsn> {
         let parted = position.parting(|epoch| self.end_of(epoch))?;
-        Ok(self.below_voids(parted.unwrap_or(Lsn::ORIGIN)))
+        let parted = self.below_voids(parted.unwrap_or(Lsn::ORIGIN));
+        // What a truncation of the position's history has voided may exist in this one.
+        let lowest = position.back_to(parted).lsn();
+        Ok(planted!("history-without-voids", parted, else lowest))
     }
 
     /// The lower end of the void ranges that end at or above `at`; `at` if there are none.

@@ -480,3 +480,79 @@ fn another_history_in_the_place_of_the_one_that_was_followed() {
     std::fs::remove_dir_all(&dir).unwrap();
     assert_eq!(error_of(&mut follower).kind(), ErrorKind::NoLog);
 }
+
+/// Two copies of a log that truncate at the back: the second voids a range that holds the position of the
+/// first one's replica.
+#[test]
+fn two_copies_that_truncate_at_the_back() {
+    let home = temp();
+    let (dir, other, old) = (
+        home.path().join("log"),
+        home.path().join("other"),
+        home.path().join("old"),
+    );
+    let open = |dir: &Path| logforce::open_or_create(dir, options()).unwrap();
+    let log = open(&dir);
+    if !has_stamps(&log) {
+        return;
+    }
+    let commit = |log: &Log, data: &str| log.commit(data.as_bytes()).unwrap();
+    commit(&log, "r0");
+    let r1 = commit(&log, "r1");
+    log.close().unwrap();
+    logforce::backup(&dir, &other, Guarantee::PowerLoss, &mut |_, _| ()).unwrap();
+
+    let log = open(&dir);
+    log.truncate_back(r1.start).unwrap();
+    commit(&log, "a0");
+    commit(&log, "a1");
+    let mut replica: Vec<Record> = Vec::new();
+    let mut follower = remote(&dir, Lsn::ORIGIN).unwrap();
+    let follow = |follower: &mut ReadOnlyFollower, replica: &mut Vec<Record>, last: &str| loop {
+        match follower.next_timeout(LONG) {
+            Ok(Some(record)) => replica.push(record),
+            Ok(None) => panic!("nothing came for a minute, at {:?}", follower.position()),
+            Err(Error::Voided { from, .. }) => replica.retain(|r| r.start < from),
+            Err(Error::Diverged { from, .. }) => {
+                let back = follower.position().back_to(from);
+                replica.retain(|r| r.start < back.lsn());
+                *follower = remote_at(&dir, &back).unwrap();
+            }
+            Err(e) => panic!("{e}"),
+        }
+        if replica.last().is_some_and(|r| r.data == last.as_bytes()) {
+            return;
+        }
+    };
+    follow(&mut follower, &mut replica, "a1");
+    let stored = follower.position();
+    log.close().unwrap();
+
+    let log = open(&other);
+    for n in 0..10 {
+        commit(&log, &format!("b{n}"));
+    }
+    log.truncate_back(r1.end).unwrap();
+    commit(&log, "bx");
+    log.close().unwrap();
+    std::fs::rename(&dir, &old).unwrap();
+    std::fs::rename(&other, &dir).unwrap();
+
+    // The follower that runs, and one that begins at what was stored.
+    let mut later = replica.clone();
+    follow(&mut follower, &mut replica, "bx");
+    let voided = remote_at(&dir, &stored).map(drop).unwrap_err();
+    let Error::Voided { from, .. } = voided else {
+        panic!("{voided}");
+    };
+    assert_eq!(from, r1.end);
+    let back = stored.back_to(from);
+    assert_eq!(back.lsn(), r1.start);
+    later.retain(|r| r.start < from);
+    let mut follower = remote_at(&dir, &back).unwrap();
+    follow(&mut follower, &mut later, "bx");
+    for replica in [replica, later] {
+        let data: Vec<_> = replica.iter().map(|r| r.data.as_slice()).collect();
+        assert_eq!(data, [&b"r0"[..], b"r1", b"bx"]);
+    }
+}

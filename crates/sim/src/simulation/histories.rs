@@ -46,6 +46,11 @@ impl Replica {
         match error {
             Error::Diverged { from, lsn, .. } => {
                 assert!(from <= lsn, "{from} {lsn}");
+                if let Some(stored) = &self.stored {
+                    let stored: Position = stored.parse().expect("it was printed");
+                    let lowest = stored.back_to(from).lsn();
+                    assert_eq!(lowest, from.min(stored.lsn()), "not the lowest: {stored}");
+                }
                 self.undo(from);
                 self.diverged += 1;
             }

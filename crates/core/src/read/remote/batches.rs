@@ -53,6 +53,7 @@ impl ReadOnlyFollower {
     }
 
     fn try_consume(&mut self, source: ReadSource) -> ScanResult<()> {
+        let expected = self.expected_epoch();
         let mut medium = Window::new(ReadSource::Medium);
         let window = match source {
             ReadSource::Cache => &mut self.batches.window,
@@ -63,6 +64,17 @@ impl ReadOnlyFollower {
             Ok(linked) => linked,
             Err(stop) => return Ok(Err(stop)),
         };
+        if expected.is_some_and(|epoch| epoch != linked.header.epoch) {
+            // Otherwise the follower may go on in another history and never return what it lacks of that.
+            return match self.begin_anew(false)? {
+                true => Ok(Ok(())),
+                false => Ok(Err(Stop {
+                    at: linked.header.lsn,
+                    seen: Seen::Malformed,
+                    found: "the log changes while it is read".to_owned(),
+                })),
+            };
+        }
         let next = match linked.check(window, self.batches.consumed)? {
             Ok(next) => next,
             Err(stop) => return Ok(Err(stop)),

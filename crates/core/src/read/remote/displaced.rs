@@ -57,6 +57,7 @@ impl ReadOnlyFollower {
                 begun.poll = self.poll;
                 begun.alarm = self.alarm.take();
                 begun.location.begun = Some(begun.beginning_at(position.lsn()));
+                begun.location.just_begun = true;
                 *self = begun;
                 Ok(true)
             }
@@ -65,8 +66,13 @@ impl ReadOnlyFollower {
                 Err(e)
             }
             // The files are the same, and an opening may be in the middle of a change.
-            Err(Error::Damaged(_) | Error::Io { .. }) if !is_displaced => Ok(false),
-            Err(e) => Err(e),
+            Err(Error::Damaged(_)) if !is_displaced => Ok(false),
+            Err(e) if !is_displaced && e.is_not_found() => Ok(false),
+            Err(e) => {
+                // After `Io` the next call tries again.
+                self.location.suspect = true;
+                Err(e)
+            }
         }
     }
 
@@ -112,6 +118,17 @@ impl ReadOnlyFollower {
             self.suspect_now();
         }
         is_other
+    }
+
+    /// The opening that must have written the next batch; `None` if it may be any. No checksum links the first
+    /// batch behind a void range to what was read: only one of the same opening, which draws a nonce, is
+    /// certain to be of the same history.
+    pub(super) fn expected_epoch(&self) -> Option<Epoch> {
+        let is_linked = self.batches.consumed.prev_crc.is_some();
+        if is_linked || self.location.just_begun || planted!("follower-takes-any-successor") {
+            return None;
+        }
+        self.batches.history.epoch()
     }
 
     /// Whether the last batch that was consumed is still there. The front may have passed it, or an opening

@@ -20,6 +20,8 @@ pub(super) struct FollowedLocation {
     /// Position and control file (sequence, epoch) of the last new beginning. Another one there would find the
     /// same: bytes that go on to look suspicious must not have a follower begin for ever.
     pub(super) begun: Option<(Lsn, u64, Epoch)>,
+    /// This call has begun anew: the files contain the history of its position.
+    pub(super) just_begun: bool,
 }
 
 impl FollowedLocation {
@@ -29,6 +31,7 @@ impl FollowedLocation {
             next: now.saturating_add(EVERY),
             suspect: false,
             begun: None,
+            just_begun: false,
         }
     }
 

@@ -229,6 +229,7 @@ impl ReadOnlyFollower {
         if self.ended {
             return Ok(None);
         }
+        self.location.just_begun = false;
         let answer = self.advance().or_else(|e| self.explain(e));
         // After a voided range it goes on behind it, and after `Io` where it was.
         self.ended = match &answer {
@@ -332,11 +333,6 @@ impl ReadOnlyFollower {
 
     fn advance(&mut self) -> Result<Option<Record>> {
         loop {
-            // Behind a void range no checksum links the next batch to the last one that was read: another
-            // history's would be taken for its successor.
-            if self.batches.consumed.prev_crc.is_none() && self.batches.last.is_some() {
-                self.location.next = Duration::ZERO;
-            }
             self.check_location()?;
             if let Some(e) = self.position.voided(&self.voids) {
                 return Err(e);
