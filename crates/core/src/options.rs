@@ -16,8 +16,8 @@ use std::time::Duration;
 /// log on a full disk can still be closed, opened again and truncated.
 pub(crate) const RESERVED_UNITS: u64 = 16;
 
-/// Segments that one append may fill. Each is prepared and forced by itself (10 ms on a fast disk), and
-/// stays open until all of them are forced.
+/// Maximum number of segments that one append may fill. The log prepares and forces each one separately (10
+/// ms on a fast disk), and keeps them open until all are forced.
 const SEGMENTS_OF_AN_APPEND: u64 = 128;
 
 /// The smallest write unit in bytes.
@@ -198,18 +198,18 @@ impl Options {
         self
     }
 
-    /// The least that is to be known of the guarantee; opening fails where less is. Default
-    /// [`Verdict::Declared`]: those that answer for it say so. With [`Verdict::Unknown`] a log opens
-    /// where nobody does (a filesystem that a program or another machine serves), and its guarantee
-    /// prints as `power-loss?`. A method that lost data in a power cut stays refused: it no longer
-    /// guarantees [`Guarantee::PowerLoss`].
+    /// Requires this verdict on the guarantee: opening fails if the verdict is lower. The default is
+    /// [`Verdict::Declared`], which accepts the word of the party that answers for the guarantee. With
+    /// [`Verdict::Unknown`] a log also opens where no party answers for it (a filesystem that a program or
+    /// another machine serves). Its guarantee then prints as `power-loss?`. A method that lost data in a
+    /// power cut stays refused, because it no longer guarantees [`Guarantee::PowerLoss`].
     pub fn require_verdict(mut self, verdict: Verdict) -> Self {
         self.require_verdict = verdict;
         self
     }
 
-    /// Size of new segments in bytes, 16 KiB to 4 GiB, a multiple of the write unit. Default 64
-    /// MiB. The log keeps at least one prepared segment after the current one. A record or an atomic
+    /// Sets the size of new segments in bytes: 16 KiB to 4 GiB, a multiple of the write unit. The default is
+    /// 64 MiB. The log keeps at least one prepared segment after the current one. A record or an atomic
     /// append may be 128 times as large, and never larger than 64 MiB.
     pub fn segment_size(mut self, bytes: u64) -> Self {
         self.segment_size = bytes;
@@ -235,7 +235,7 @@ impl Options {
         self.first_segment_size.unwrap_or(default)
     }
 
-    /// The longest record, bytes.
+    /// Returns the maximum length of a record or an atomic append, in bytes.
     pub(crate) fn longest_append(&self) -> usize {
         let most = SEGMENTS_OF_AN_APPEND.saturating_mul(self.segment_size);
         most.min(MAX_RECORD_LEN as u64) as usize

@@ -35,9 +35,9 @@ pub struct Acknowledged {
     pub start: Lsn,
     /// Exclusive end.
     pub end: Lsn,
-    /// What it survives now. After `commit` and `submit` at least what
-    /// [`Options::require`](crate::Options::require) asks for. With a [`Policy`](crate::Policy) that
-    /// does not wait for a force it may be [`Guarantee::Nothing`](crate::Guarantee::Nothing).
+    /// Guarantee of the records at this moment. After `commit` and `submit` it is at least the one that
+    /// [`Options::require`](crate::Options::require) asks for. With a [`Policy`](crate::Policy) that does not
+    /// wait for a force it may be [`Guarantee::Nothing`](crate::Guarantee::Nothing).
     pub guarantee: Granted,
 }
 

@@ -36,7 +36,7 @@ pub struct BackupReport {
 /// Called with the bytes that are done and all that are to be: each is copied, then read back.
 pub type BackupProgress<'a> = dyn FnMut(u64, u64) + 'a;
 
-/// The same, which can end the copy.
+/// Callback like [`BackupProgress`] that ends the copy by returning an error.
 type Progress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
 
 /// What is asked of the directory of a backup.

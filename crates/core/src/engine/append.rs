@@ -104,9 +104,9 @@ impl Engine {
         };
         let mut state = self.state();
         let kept_one_waiting = state.reservations.release(promised);
-        // The space is not asked for again. The bound by which it was promised counts two batches and a
-        // stamp for each append; of what forces and stamps have used of that since, a second look knows
-        // nothing, and would take it for missing.
+        // Does not check the space again. The promise reserved two batches and a stamp for each append. A
+        // second check would not know the share that forces and stamps have used since, and would report it
+        // as missing.
         let placed = self.check_open(&state).and_then(|()| {
             if planted!("promise-checked-again")
                 && self.check_prepared(&mut state, bytes, &mut None)?.is_some()
@@ -166,7 +166,7 @@ impl Engine {
         }))
     }
 
-    /// Fails if the log has failed or closes.
+    /// Fails if the log has failed or is closing.
     fn check_open(&self, state: &State) -> Result<()> {
         self.poison.check()?;
         match state.lifecycle.closing {
@@ -197,7 +197,7 @@ impl Engine {
         Ok(None)
     }
 
-    /// Bytes of the frames of an atomic append.
+    /// Returns the bytes of the frames of an atomic append.
     pub(crate) fn slices_len(&self, records: RecordSlices<'_>) -> Result<usize> {
         let lens = records.iter().map(|r| r.iter().map(|p| p.len()).sum());
         frames_len(lens, self.config.options.longest_append())

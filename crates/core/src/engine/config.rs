@@ -40,12 +40,12 @@ pub(crate) struct ForceConfig {
 }
 
 impl ForceConfig {
-    /// Whether a write that no force follows is worth more on blocks that were written before.
+    /// Returns true if a write without a force guarantees more on blocks that were written before.
     pub(crate) fn needs_written(&self) -> bool {
         self.first_written != self.written
     }
 
-    /// Returns what a force guarantees, with its doubt.
+    /// Returns the guarantee of a force, marked as doubted if its verdict does not support it.
     pub(crate) fn granted(&self) -> Granted {
         Granted::new(self.guarantee, self.verdict)
     }

@@ -19,9 +19,9 @@ impl Engine {
         }
     }
 
-    /// Returns what has happened to the files, if they were displaced.
+    /// Returns the displacement of the log's files, if there is one.
     pub(super) fn displaced(&self) -> Option<Displacement> {
-        // What lies around the log first: that says more.
+        // Checks the files around the log first, because a displacement there says more.
         let named = self.location.beside.get().into_iter();
         let mut named = named.chain([&self.location.own]);
         if let Some(displaced) = named.find_map(NamedFiles::displacement) {

@@ -22,7 +22,7 @@ impl Drop for FileChange<'_> {
 }
 
 impl FileChange<'_> {
-    /// Fails if what it called has closed the log: the files are the next opening's.
+    /// Fails if a callback of this change has closed the log. The files then belong to the next opening.
     pub(crate) fn check_open(&self) -> Result<()> {
         match self.engine.state().lifecycle.closed {
             Some(_) => Err(Error::Closed),
@@ -32,8 +32,8 @@ impl FileChange<'_> {
 }
 
 impl Engine {
-    /// Registers a truncation, a change of the metadata or a backup. A close waits for it, unless that
-    /// calls the close, and none begins after a close: the files belong to the next opening then.
+    /// Registers a truncation, a change of the metadata or a backup. A close waits for it, unless the change
+    /// itself calls the close. None begins after a close, because the files then belong to the next opening.
     pub(crate) fn begin_file_change(&self) -> Result<FileChange<'_>> {
         refuse_in_waker()?;
         self.check()?;

@@ -11,10 +11,10 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 /// File identities (device and inode, or the like) behind the names of the log's files.
 pub(crate) struct Location {
-    /// The control file, and the lock file: if that is replaced, another process can lock and write
+    /// The control file and the lock file. If the lock file is replaced, another process can lock and write
     /// the same log.
     pub(crate) own: NamedFiles,
-    /// Files of the log's owner, which does not find its log without them.
+    /// Files that the log's owner needs to find its log.
     pub(crate) beside: OnceLock<NamedFiles>,
     /// Segments that are being written or will be, by start.
     segments: Mutex<BTreeMap<Lsn, Option<FileIdentity>>>,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 pub(crate) struct Membership {
     pub(crate) shared: Arc<Shared>,
     pub(crate) files: Arc<OpenFiles>,
-    /// Number among the environment's logs.
+    /// Number of the log in its environment.
     number: u64,
 }
 
@@ -23,7 +23,7 @@ impl Membership {
         }
     }
 
-    /// The log is open, and can be closed by `log`.
+    /// Records that the log is open and that `log` can close it.
     pub(crate) fn opened(&self, log: Weak<dyn Member>) {
         self.shared.members.opened(self.number, log);
     }

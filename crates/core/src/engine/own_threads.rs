@@ -17,12 +17,12 @@ thread_local! {
     static THREAD_OF: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
     /// The log whose callback runs in this thread.
     static CALLBACK_OF: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
-    /// The logs that a call in this thread closes, or changes files of. One that calls back may be called
-    /// again within.
+    /// Logs that calls of this thread are closing, or are changing files of. A call that runs a callback may
+    /// be called again within it.
     static WITHIN: RefCell<Vec<*const Engine>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A call for which a close waits, or a close, in the thread that makes it.
+/// Mark of the calling thread during a close, or during a call for which a close waits.
 pub(crate) struct Within(*const Engine);
 
 impl Drop for Within {
@@ -50,7 +50,7 @@ impl Drop for Adopted {
     }
 }
 
-/// Whether the calling thread is one of any log's own, or of a pool: perhaps in a callback.
+/// Returns true if the calling thread belongs to any log or to a pool. It may be in a callback.
 pub(crate) fn is_own_thread_of_any_log() -> bool {
     let is_marked = |log: &Cell<*const Engine>| !log.get().is_null();
     is_pool_thread() || THREAD_OF.with(is_marked) || CALLBACK_OF.with(is_marked)
@@ -87,14 +87,14 @@ impl Engine {
         WRITER_OF.with(|log| std::ptr::eq(log.get(), self))
     }
 
-    /// Marks the calling thread as one that closes the log, or changes files of it.
+    /// Marks the calling thread as closing the log or changing its files.
     pub(crate) fn enter(&self) -> Within {
         WITHIN.with(|within| within.borrow_mut().push(self));
         Within(self)
     }
 
-    /// How many such calls of this log the calling thread is in. Called again by one of them, it must
-    /// not wait for them.
+    /// Returns the number of such calls of this log that the calling thread is in. A call made within them
+    /// must not wait for them.
     pub(crate) fn calls_within(&self) -> u32 {
         let is_this = |log: &&*const Engine| std::ptr::eq(**log, self);
         WITHIN.with(|within| within.borrow().iter().filter(is_this).count() as u32)

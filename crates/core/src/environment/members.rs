@@ -1,4 +1,4 @@
-//! Which logs an environment has.
+//! The logs of an environment.
 
 use crate::error::Result;
 use logforce_device::sync::{Mutex, MutexGuard};
@@ -8,10 +8,10 @@ use std::sync::{Arc, PoisonError, Weak};
 
 /// An open log of an environment.
 pub(crate) trait Member: Send + Sync {
-    /// The log's directory.
+    /// Returns the log's directory.
     fn path(&self) -> &Path;
 
-    /// Closes it, in the calling thread.
+    /// Closes the log in the calling thread.
     fn close(&self) -> Result<()>;
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Members {
 struct Known {
     /// Number of the next log.
     next: u64,
-    /// By number; `None` while a log is being opened.
+    /// Logs by number; `None` while a log is being opened.
     logs: BTreeMap<u64, Option<Weak<dyn Member>>>,
 }
 
@@ -38,7 +38,7 @@ impl Members {
         self.known().logs.len()
     }
 
-    /// Adds a log that is being opened. Returns its number.
+    /// Adds a log that is being opened, and returns its number.
     pub(crate) fn add(&self) -> u64 {
         let mut known = self.known();
         let number = known.next;
@@ -47,7 +47,7 @@ impl Members {
         number
     }
 
-    /// The log of this number is open.
+    /// Records that the log of this number is open.
     pub(crate) fn opened(&self, number: u64, log: Weak<dyn Member>) {
         if let Some(entry) = self.known().logs.get_mut(&number) {
             *entry = Some(log);
@@ -58,7 +58,7 @@ impl Members {
         self.known().logs.remove(&number);
     }
 
-    /// Those that are open, in the order in which they were opened.
+    /// Returns the open logs in the order in which they were opened.
     pub(crate) fn open(&self) -> Vec<Arc<dyn Member>> {
         let known = self.known();
         let all = known.logs.values().flatten();

@@ -17,7 +17,7 @@ const READING: [&str; 6] = [
     "ask",
 ];
 
-/// What a failed call was made for.
+/// Object of a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// A log.
@@ -27,7 +27,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// What to do about one that has failed.
+    /// Returns the advice for a subject that has failed.
     pub fn reopen(self) -> &'static str {
         self.choose("open the log again", "open the page file again")
     }
@@ -61,7 +61,8 @@ pub fn describe(subject: Subject, doing: &str, path: &Path, source: &io::Error) 
     }
 }
 
-/// As [`describe`], for a failed call that has poisoned its subject: the advice is to open that again.
+/// Describes a failed call like [`describe`], and advises opening the subject again, because the call has
+/// poisoned it.
 pub fn to_continue_after(subject: Subject, doing: &str, path: &Path, source: &io::Error) -> String {
     let (answer, reopen) = (answer(doing, path, source), subject.reopen());
     match advice(subject, doing, source) {
@@ -71,7 +72,8 @@ pub fn to_continue_after(subject: Subject, doing: &str, path: &Path, source: &io
     }
 }
 
-/// The system's error alone, for a message that names the file already: a backend's error names it too.
+/// Returns the system's error without the path, for a message that names the file already. A backend's error
+/// names it too.
 pub fn cause(path: &Path, source: &io::Error) -> String {
     match FailedCall::of(source) {
         Some(call) if call.path == path => call.answer.clone(),
@@ -284,7 +286,7 @@ mod tests {
             let message = message("write", kind.into());
             assert!(message.contains(part), "{message}");
             assert!(message.contains("/data/log"), "{message}");
-            // A page file has no segments, and is not read as a log is.
+            // A page file has no segments and is not read as a log is.
             let of_pages = describe(Subject::PageFile, "write", at, &kind.into());
             assert!(of_pages.contains(part), "{of_pages}");
             for word in ["segment", "logforce::read_only", " log "] {

@@ -112,20 +112,20 @@ pub enum Error {
         /// Why.
         evidence: String,
     },
-    /// Too little is known of the guarantee here.
+    /// The verdict on the guarantee is below the required one.
     #[error("{}: that method {method} guarantees {got} here is {verdict}, {wanted} is required: {evidence}. To accept it, open with Options::require_verdict(Verdict::{verdict:?})", path.display())]
     Verdict {
         /// The directory.
         path: PathBuf,
         /// The method.
         method: Method,
-        /// The guarantee of the method here.
+        /// Guarantee of the method in this directory.
         got: Guarantee,
-        /// How far it is to be believed.
+        /// Verdict on that guarantee.
         verdict: Verdict,
         /// The required verdict.
         wanted: Verdict,
-        /// Why.
+        /// Evidence for the verdict.
         evidence: String,
     },
     /// The method is not offered here.
@@ -219,8 +219,8 @@ pub enum Error {
         /// The end.
         end: Lsn,
     },
-    /// A position is of another history of the log: a backup was restored, or a copy of the directory was
-    /// written, and has other records from some LSN on.
+    /// A position belongs to another history of the log. A backup was restored, or a copy of the directory
+    /// was written, and its records differ from some LSN on.
     #[error(
         "{} contains another history of the log than the position at LSN {lsn}: they differ from LSN {from} on. A restored backup or another copy of the log is there now: undo what you have from LSN {from} on, and follow from Position::back_to that", path.display()
     )]
@@ -229,11 +229,11 @@ pub enum Error {
         path: PathBuf,
         /// The position's LSN.
         lsn: Lsn,
-        /// Records below are the same in both histories. LSN 0 if no more is known; it may lie below the
-        /// front.
+        /// LSN below which the records of both histories are the same. It is 0 if no more is known, and may
+        /// lie below the front.
         from: Lsn,
     },
-    /// A position is of another log.
+    /// A position belongs to another log.
     #[error(
         "{} contains log {found}, and the position is of log {wanted}: check the path, or start anew from the front of this log", path.display()
     )]
@@ -275,8 +275,8 @@ pub enum Error {
     /// The log was closed.
     #[error("the log is closed")]
     Closed,
-    /// A call that may wait was made by a task's waker, in a thread of the log or of another caller: it
-    /// could wait for itself.
+    /// A task's waker made a call that may wait, in a thread of the log or of another caller. The call could
+    /// wait for itself.
     #[error(
         "a waker must not make calls that wait: have it schedule the task, and make the call there"
     )]
@@ -339,8 +339,8 @@ pub enum ErrorKind {
     /// a read that finds no file because the directory was moved. Put the files back before opening the log.
     Displaced,
     /// An argument is wrong: an option, a path, a record that is too large, a position at which no record
-    /// begins or ends, a backup's directory that is not empty; or a waker makes a call that waits. Fix the
-    /// program.
+    /// begins or ends, or a backup directory that is not empty. A waker that makes a call that waits has this
+    /// kind, too. Fix the program.
     InvalidInput,
     /// The position lies below the front: its record was dropped. A reader starts from a checkpoint.
     Truncated,
@@ -348,11 +348,11 @@ pub enum ErrorKind {
     /// replica undoes what it has from there, and goes on behind the range.
     Voided,
     /// The log contains another history than the one that was followed: a backup was restored, or another
-    /// copy of the directory is there. A replica undoes what it has from the error's `from` on, and goes on
-    /// at [`Position::back_to`](crate::Position::back_to) that; or it starts anew.
+    /// copy of the directory is there. A replica undoes its records from the error's `from` on, and continues
+    /// at [`Position::back_to`](crate::Position::back_to) that LSN; or it starts anew.
     Diverged,
-    /// The directory contains another log than the one that was followed. Check the path; a replica
-    /// starts anew.
+    /// The directory contains another log than the one that was followed. Check the path; a replica starts
+    /// anew.
     OtherLog,
     /// The position lies beyond the end. Fix the program.
     BeyondEnd,

@@ -37,9 +37,9 @@ impl Log {
         self.backup_with(to, &mut |_, _| {})
     }
 
-    /// As [`Log::backup_to`], and calls `progress` with the bytes that are done and all that are to be,
-    /// about every MiB: each byte counts twice, since it is copied and then read back. If `progress`
-    /// closes the log, the backup ends with [`Error::Closed`].
+    /// Copies the log as [`Log::backup_to`] does, and calls `progress` about every MiB with the bytes done
+    /// and the total. Each byte counts twice, because it is copied and then read back. If `progress` closes
+    /// the log, the backup ends with [`Error::Closed`].
     pub fn backup_with(
         &self,
         to: impl AsRef<Path>,

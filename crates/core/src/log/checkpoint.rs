@@ -60,7 +60,7 @@ impl Options {
         self
     }
 
-    /// Returns whether it is set.
+    /// Returns true if a checkpoint callback is set.
     #[doc(hidden)]
     pub fn has_checkpoint_callback(&self) -> bool {
         self.on_checkpoint_due.is_some()

@@ -35,7 +35,8 @@ impl Handle {
             return (Err(e), None);
         }
         let first = !std::mem::replace(&mut engine.state().lifecycle.closing, true);
-        // Backups whose progress calls this: they end without the log's files.
+        // A backup whose progress callback makes this call ends without using the files again. The close does
+        // not wait for it.
         let within = match planted!("close-waits-for-its-caller") {
             true => 0,
             false => engine.calls_within(),
@@ -121,8 +122,8 @@ impl Drop for Handle {
         }
         let is_own = self.engine.is_own_thread() || is_waking();
         if is_own && !self.engine.state().lifecycle.closing {
-            // A callback or a woken task has dropped the last clone: this thread may be in the
-            // middle of a job, or of what others wait for, and cannot wait for itself.
+            // A callback or a woken task has dropped the last clone. This thread may be in the middle of a
+            // job, or of a call that others wait for, and cannot wait for itself.
             let engine = self.engine.clone();
             let close = move || {
                 drop(Handle {

@@ -9,7 +9,8 @@ use logforce_device::sync::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
-/// Closings at once: most of a closing is waiting for the device.
+/// Maximum number of logs that close at the same time. Most of the time of a close is spent waiting for the
+/// device.
 const AT_ONCE: usize = 16;
 
 impl Member for Handle {
@@ -17,13 +18,13 @@ impl Member for Handle {
         &self.engine.view.path
     }
 
-    /// A panic of the device is the log's error, as for its other callers.
+    /// Closes the log. A panic of the device becomes the log's error, as for its other callers.
     fn close(&self) -> Result<()> {
         self.close_catching_panics().0
     }
 }
 
-/// Logs that are yet to be closed, and those whose closing has failed.
+/// Logs that are yet to be closed, and the errors of those whose close failed.
 struct Closing {
     left: Mutex<Vec<Arc<dyn Member>>>,
     failed: Mutex<Vec<(PathBuf, Error)>>,
@@ -35,8 +36,8 @@ impl Closing {
             let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
             left.pop()
         } {
-            // `Closed` is the answer in a callback of a log that another thread closes: it waits for
-            // the callback.
+            // A callback of a log that another thread closes gets `Closed`, because that close waits for the
+            // callback.
             if let Err(e) = log.close()
                 && !matches!(e, Error::Closed)
             {
@@ -48,19 +49,19 @@ impl Closing {
 }
 
 impl Environment {
-    /// Closes all of its logs, up to 16 at once, as [`Log::close`](crate::Log::close) does. Returns the
-    /// directory and the error of each that failed, ordered by directory. Clones of the logs may remain:
-    /// they answer [`Error::Closed`]. The environment can be used for other logs.
+    /// Closes all logs of this environment, up to 16 at once, as [`Log::close`](crate::Log::close) does.
+    /// Returns the directory and the error of each log that failed, ordered by directory. Clones of the logs
+    /// may remain: they answer [`Error::Closed`]. The environment can be used for other logs.
     ///
-    /// The log of a page file is closed as well: close the page file first. A log whose last clone another
-    /// thread drops just now is not waited for. In a callback of a log it closes one after another, in the
-    /// calling thread.
+    /// The log of a page file is closed as well: close the page file first. A log whose last clone is being
+    /// dropped by another thread is not waited for. In a callback of a log it closes the logs one after
+    /// another, in the calling thread.
     #[must_use = "a log that is not named in it was closed; the others may have lost what was not forced"]
     pub fn close_all(&self) -> Vec<(PathBuf, Error)> {
         let mut logs = self.shared.members.open();
         logs.reverse();
         let threads = match is_own_thread_of_any_log() {
-            // Other threads would close its log, and wait for it.
+            // Another thread would close the log of this callback, and wait for the callback.
             true => 1,
             false => logs.len().min(AT_ONCE),
         };
@@ -72,7 +73,7 @@ impl Environment {
         for _ in 1..threads {
             let closing = closing.clone();
             let body = Box::new(move || closing.run());
-            // Where the system has no more threads, those that run close the rest.
+            // If the system has no more threads, those that run close the rest.
             others.extend(self.shared.runtime.spawn("logforce-close", body).ok());
         }
         closing.run();

@@ -172,15 +172,14 @@ impl Log {
         self.read_back_from(self.durable_lsn())?.next().transpose()
     }
 
-    /// Drops the records below `front` (the start or the end of a record; within an atomic append, those below
-    /// the append). Durable when it returns.
-    /// What lies below and is not durable yet is forced first. The log reuses or removes the
-    /// segments that lie below as a whole.
+    /// Drops the records below `front` (the start or the end of a record; within an atomic append, those
+    /// below the append). The truncation is durable when this returns. Forces the records below that are not
+    /// durable yet first. The log reuses or removes the segments that lie below `front` as a whole.
     ///
-    /// If a [`Pin`] lies below, the front moves to the oldest pin only. The log
-    /// remembers the request while it is open, and moves the front on as pins advance or are
-    /// dropped. That is no error: [`Log::front_lsn`] says how far the front has moved. This breaks
-    /// pins that lie more than [`Options::max_pinned_bytes`] bytes below `front`.
+    /// If a [`Pin`] lies below, the front moves to the oldest pin only. The log remembers the request while
+    /// it is open, and moves the front on as pins advance or are dropped. That is no error:
+    /// [`Log::front_lsn`] returns the front. This breaks pins that lie more than
+    /// [`Options::max_pinned_bytes`] bytes below `front`.
     pub fn truncate_front(&self, front: Lsn) -> Result<()> {
         let in_progress = self.engine().begin_file_change()?;
         truncate_front(&self.handle.engine, front)?;
@@ -201,10 +200,10 @@ impl Log {
         Ok(front)
     }
 
-    /// Voids every record from `from` on (the start or the end of an append), durably. Within an atomic append,
-    /// of which no part can remain, it fails with [`Error::WithinAppend`](crate::Error::WithinAppend). Their LSNs
-    /// are not used again: reading there fails with [`Error::Voided`](crate::Error::Voided). It may void records that
-    /// other threads append while it runs.
+    /// Voids every record from `from` on (the start or the end of an append), durably. If `from` lies within
+    /// an atomic append, it fails with [`Error::WithinAppend`](crate::Error::WithinAppend), because no part
+    /// of an append can remain. The LSNs of the voided records are not used again: reading there fails with
+    /// [`Error::Voided`](crate::Error::Voided). It may void records that other threads append while it runs.
     pub fn truncate_back(&self, from: Lsn) -> Result<()> {
         let in_progress = self.engine().begin_file_change()?;
         truncate_back(&self.handle.engine, from)?;
@@ -213,11 +212,13 @@ impl Log {
         Ok(())
     }
 
-    /// Holds the front at or below `lsn` (the start or the end of a durable record, not below
-    /// [`Log::front_lsn`]; within an atomic append, the pin is at its start) until the pin is dropped,
-    /// advanced or broken.
+    /// Holds the front at or below `lsn` until the pin is dropped, advanced or broken. `lsn` is the start or
+    /// the end of a durable record, not below [`Log::front_lsn`]. Within an atomic append, the pin is at the
+    /// append's start.
     ///
-    /// [`Error::Truncated`](crate::Error::Truncated) below the front, [`Error::NotABoundary`](crate::Error::NotABoundary) within a record,
+    /// # Errors
+    /// [`Error::Truncated`](crate::Error::Truncated) below the front,
+    /// [`Error::NotABoundary`](crate::Error::NotABoundary) within a record;
     /// [`Error::Voided`](crate::Error::Voided) and [`Error::BeyondEnd`](crate::Error::BeyondEnd) as in reads.
     pub fn pin(&self, lsn: Lsn) -> Result<Pin> {
         pin(self.engine_arc(), lsn)
@@ -229,13 +230,13 @@ impl Log {
         pin_front(self.engine_arc())
     }
 
-    /// Follows the log from a follower's [position](Follower::position) on, which may have been stored long
-    /// ago, or be that of a [`ReadOnlyFollower`](crate::ReadOnlyFollower).
+    /// Follows the log from a follower's [position](Follower::position) on. The position may have been stored
+    /// long ago, or come from a [`ReadOnlyFollower`](crate::ReadOnlyFollower).
     ///
     /// # Errors
     /// [`Error::Diverged`](crate::Error::Diverged) if the log contains another history by now,
-    /// [`Error::OtherLog`](crate::Error::OtherLog) if it is another one;
-    /// [`Error::Truncated`](crate::Error::Truncated) and [`Error::Voided`](crate::Error::Voided) as
+    /// [`Error::OtherLog`](crate::Error::OtherLog) if it is another log;
+    /// [`Error::Truncated`](crate::Error::Truncated) and [`Error::Voided`](crate::Error::Voided) as for
     /// [`Log::read_from`].
     pub fn follow(&self, from: &Position) -> Result<Follower> {
         self.engine().view.check_process()?;
@@ -285,7 +286,7 @@ impl Log {
         self.engine().stats()
     }
 
-    /// Returns what a force guarantees.
+    /// Returns the guarantee of a force.
     pub fn guarantee(&self) -> Granted {
         self.engine().config.force.granted()
     }
@@ -322,27 +323,27 @@ impl Log {
         &self.engine().config.report
     }
 
-    /// Forces everything, marks the log as closed cleanly, ends its threads and releases the lock. From
-    /// then on all clones answer [`Error::Closed`](crate::Error::Closed) to what would append, reserve,
-    /// truncate, back up, set the metadata or discard, and followers end; what reads, pins or tells
-    /// (`read_at`, `read_from`, `last`, `follow`, `follow_lsn`, `pin_front`, `durable_lsn`, `stats`, `meta`, `given_up`)
-    /// still works, on the log as it was then, and so does a `force` of what is durable. Pins hold nothing
-    /// any more: another opening may truncate what they read. The last clone to be dropped gives the
-    /// descriptors back, which keep a filesystem from being unmounted.
+    /// Forces everything, marks the log as closed cleanly, ends its threads and releases the lock. From then
+    /// on all clones answer [`Error::Closed`](crate::Error::Closed) to calls that append, reserve, truncate,
+    /// back up, discard or set the metadata. Followers end. Calls that only read, pin or report (`read_at`,
+    /// `read_from`, `last`, `follow`, `follow_lsn`, `pin_front`, `durable_lsn`, `stats`, `meta`, `given_up`)
+    /// still work, on the log as it was then. So does a `force` of durable records. Pins hold nothing any
+    /// more: another opening may truncate the records that they read. Dropping the last clone releases the
+    /// descriptors, which keep a filesystem from being unmounted.
     ///
-    /// Dropping the last clone does the same, but cannot report a failure.
+    /// Dropping the last clone also closes the log, but cannot report a failure.
     pub fn close(self) -> Result<()> {
         self.handle.close()
     }
 
-    /// Has the log check these files as well, which its owner needs to find it: whenever it checks its
-    /// own. The first call counts.
+    /// Makes the log check these files whenever it checks its own. Its owner needs them to find the log. Only
+    /// the first call has an effect.
     #[doc(hidden)]
     pub fn watch_beside(&self, files: NamedFiles) {
         let _ = self.engine().location.beside.set(files);
     }
 
-    /// Fails the log if one of its files, or one beside it, is not where it was opened.
+    /// Fails the log if one of its files, or of the files beside it, is not where it was opened.
     #[doc(hidden)]
     pub fn check_location(&self) -> Result<()> {
         self.engine().check_location()

@@ -135,15 +135,17 @@ fn open_or_create(
     if !present {
         create(&dir, &*runtime)?;
     }
-    // Without this a second writer would write beside the first, whose lock file was deleted, and destroy
-    // what that acknowledges until it notices. An environment spends no second descriptor on each log.
+    // Locks the control file as well. Otherwise, once the lock file is deleted, a second process could open
+    // the log and destroy records that the first acknowledges until it notices. A log in an environment does
+    // without, to save a second descriptor for each log.
     let lock: Box<dyn Send + Sync> =
         match options.environment.is_some() || planted!("control-unlocked") {
             true => lock,
             false => {
                 let control = dir.lock_file(names::CONTROL);
                 let control = control.map_err(locking(names::CONTROL))?;
-                // In this order they go: who gets the lock file's must get this one.
+                // Drops the control file's lock first. A process that gets the lock file's must also get this
+                // one.
                 Box::new((control, lock))
             }
         };
@@ -291,9 +293,10 @@ impl Opening {
         })
     }
 
-    /// Syncs what the scan has read before anything depends on it: it may be only in the system's
-    /// cache, written by a process that crashed before its barrier. And what is written next: that its
-    /// blocks were written may be only in the cache, too, of a file that was copied just now.
+    /// Syncs the segments that the scan has read before anything depends on them. A process that crashed
+    /// before its barrier may have left their bytes only in the system's cache. If the opening may fill
+    /// blocks, also syncs the segments that are written next: the blocks of a file that was just copied may
+    /// be only in the cache.
     fn sync_recovered(&self, found: &Scanned) -> Result<()> {
         let tail = found.end.state.at;
         for segment in found.segments.all() {
@@ -410,7 +413,7 @@ impl Opening {
             let len = spare.as_ref().map_or(wanted, |s| s.len);
             let at = control.prepared_end;
             let made = match builder.make(at, len, self.unit, spare.as_ref()) {
-                // On a full disk a log must open, since only an open one can be truncated.
+                // On a full disk a log must open, because only an open log can be truncated.
                 Err(e) if e.is_full() && len > self.sizes.first => {
                     builder.make(at, self.sizes.first, self.unit, None)
                 }

@@ -156,7 +156,7 @@ pub(super) fn advise(
     advised
         .and_then(|method| {
             let Chosen { force, .. } = &chosen;
-            // One that was never cut is as good as one that was; one that is doubted is not.
+            // Treats a method without a power-cut run like one that passed it, but not like a doubted one.
             let verdict = force
                 .verdict
                 .min(Verdict::Declared)
@@ -188,7 +188,7 @@ fn assess(
         source: _,
         evidence,
     } = assessed;
-    // On a read-only mount the lock cannot be taken, and the error of that says what to do.
+    // On a read-only mount the lock cannot be taken. The error of the lock names the remedy.
     if guarantee < require && !facts.read_only {
         return Err(Error::Guarantee {
             path: path.to_owned(),

@@ -1,7 +1,7 @@
-//! Space that earlier openings prepared: what the filesystem has of it now.
+//! Space that earlier openings prepared, and its current state on the filesystem.
 //!
-//! A segment's header says how it was prepared. A copy of the log may have left the zeroes out, or
-//! share its blocks with the original (`cp --sparse`, `cp --reflink`, `fallocate -d`).
+//! A segment's header records how the segment was prepared. A copy of the log may have left the zeroes out,
+//! or may share its blocks with the original (`cp --sparse`, `cp --reflink`, `fallocate -d`).
 
 use crate::error::{Error, Result};
 use crate::recovery::opening::Opening;
@@ -17,8 +17,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 impl Opening {
-    /// Makes the prepared space from `tail` on fit for commits. Returns whether it is: not if the disk
-    /// lacks space for what is missing.
+    /// Makes the prepared space from `tail` on fit for commits. Returns false if the disk lacks space for the
+    /// missing blocks.
     pub(super) fn check_prepared(
         &self,
         builder: &SegmentBuilder<'_>,
@@ -42,8 +42,8 @@ impl Opening {
         Ok(true)
     }
 
-    /// Writes zeroes to the range where a commit would change more than its own bytes. Behind the end of
-    /// the log nothing is needed, and a crash in between leaves the same end.
+    /// Writes zeroes to the range if a commit there would change more than its own bytes. The range lies
+    /// behind the end of the log, so a crash in between leaves the same end.
     fn check_segment(
         &self,
         builder: &SegmentBuilder<'_>,
@@ -53,7 +53,7 @@ impl Opening {
         let blocks = builder.blocks(&*segment.file()?, range.clone(), segment.header.unwritten);
         let fills = match blocks {
             Blocks::Written => false,
-            // By this method the first write to a block is lost in a crash that an overwrite survives.
+            // With this method, a crash loses the first write to a block, but keeps an overwrite.
             Blocks::Reserved => {
                 self.filling == Filling::Always && !planted!("unwritten-by-any-method")
             }
@@ -61,8 +61,8 @@ impl Opening {
         };
         if fills {
             let (name, path) = (segment.name(), segment.path());
-            // A fill that meets the end of the space would leave none for the segment that an opening falls
-            // back to, nor for others. A failure to ask says nothing.
+            // A fill that uses up the space would leave none for the segment that an opening falls back to,
+            // nor for other files. If the free space is not known, the fill is tried.
             let need = range.end - range.start;
             let takes_space = blocks != Blocks::Reserved;
             if takes_space && builder.dir.free_space().is_ok_and(|free| free < need) {

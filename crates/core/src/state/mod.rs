@@ -47,8 +47,8 @@ pub(crate) struct State {
     load_before: Load,
 }
 
-/// Checks that the records of an atomic append take at most `max` bytes with the headers of their frames,
-/// but for that of the first, and returns how many they take.
+/// Returns the bytes of an atomic append's records with their frame headers. Fails if they exceed `max` by
+/// more than one frame header.
 pub(crate) fn frames_len(lens: impl Iterator<Item = usize>, max: usize) -> Result<usize> {
     let mut sum = 0u64;
     for len in lens {

@@ -37,7 +37,7 @@ pub(crate) struct SegmentBuilder<'a> {
     /// Fill in any case where the filesystem does not reserve blocks (an ext4 without extents): a commit
     /// that finds the disk full fails the log.
     pub(crate) needs_blocks: bool,
-    /// A write that no force follows is worth more on blocks that were written before.
+    /// A write without a force guarantees more on blocks that were written before.
     pub(crate) needs_written: bool,
     /// Stops it early.
     pub(crate) stop: Option<&'a AtomicBool>,
@@ -79,7 +79,7 @@ struct Blank {
     file: Arc<dyn File>,
     /// Blocks of it may never have been written.
     unwritten: bool,
-    /// Blocks were allocated or written for the first time now.
+    /// The build allocated blocks or wrote them for the first time.
     changed: bool,
 }
 
@@ -249,7 +249,7 @@ impl SegmentBuilder<'_> {
         let file = opened.map_err(Error::io("open for writing", &path))?;
         let blocks = match self.needs_blocks {
             true => self.blocks(&*file, 0..spare.len, spare.unwritten),
-            // Nothing is filled, and nothing depends on it.
+            // No blocks are needed here, and nothing depends on this value.
             false => Blocks::Reserved,
         };
         let changed = blocks != Blocks::Written;
@@ -262,9 +262,10 @@ impl SegmentBuilder<'_> {
         })
     }
 
-    /// What writes to a range of a file meet that was prepared before, when `unwritten` or not. The
-    /// file may be a copy that lacks blocks of zeroes: a commit there is lost in a crash that it is
-    /// said to survive. Where the system does not say, only what needs no more is believed.
+    /// Returns the state of a prepared range: the worst that a write to it meets. The file may be a copy that
+    /// lacks blocks of zeroes, and a crash would lose a commit there that it should survive. If the system
+    /// does not answer, the state that was prepared (`unwritten` or not) counts only for a method that does
+    /// not need written blocks.
     pub(crate) fn blocks(&self, file: &dyn File, range: Range<u64>, unwritten: bool) -> Blocks {
         let prepared = match unwritten {
             true => Blocks::Reserved,
@@ -306,7 +307,7 @@ impl SegmentBuilder<'_> {
         })
     }
 
-    /// Fills the range with zeroes, if that is wanted or a `must`. Returns whether it did.
+    /// Fills the range with zeroes if the builder's settings or `must` ask for it. Returns true if it did.
     pub(crate) fn fill(
         &self,
         file: &dyn File,

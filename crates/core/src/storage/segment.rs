@@ -18,7 +18,7 @@ const INDEX_STEP: u64 = 64 << 10;
 /// A file that holds a part of the log.
 pub(crate) struct Segment {
     pub(crate) header: SegmentHeader,
-    /// Blocks that are yet to be used may never have been written.
+    /// Unused blocks may never have been written.
     unwritten: AtomicBool,
     dir: Arc<dyn Directory>,
     state: Mutex<SegmentState>,
@@ -52,8 +52,8 @@ impl Segment {
         }
     }
 
-    /// Whether blocks that are yet to be used may never have been written: by the header, until an
-    /// opening has looked.
+    /// Returns true if unused blocks may never have been written. This is the header's value until an opening
+    /// has checked the blocks.
     pub(crate) fn is_unwritten(&self) -> bool {
         self.unwritten.load(Acquire)
     }

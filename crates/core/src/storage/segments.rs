@@ -80,7 +80,7 @@ impl Segments {
         (last.header.end() > header.start).then(|| last.clone())
     }
 
-    /// Whether a segment in this range has blocks that may never have been written.
+    /// Returns true if a segment in this range has blocks that may never have been written.
     pub(crate) fn has_unwritten(&self, range: Range<Lsn>) -> bool {
         let below = self.by_start.range(..range.end);
         below

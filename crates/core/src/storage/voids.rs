@@ -1,14 +1,15 @@
 use logforce_format::Lsn;
 use std::collections::BTreeMap;
 
-/// The void ranges of a log, disjoint: their ends by their starts.
+/// The void ranges of a log: the end of each range by its start. They are disjoint.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Voids {
     ranges: BTreeMap<Lsn, Lsn>,
 }
 
 impl Voids {
-    /// Adds `[from, to)`, and merges it with the ranges that it touches. Takes the time of those, not of all.
+    /// Adds `[from, to)` and merges it with the ranges that it touches. The time depends on the number of
+    /// those, not on that of all ranges.
     pub(crate) fn add(&mut self, mut from: Lsn, mut to: Lsn) {
         if from >= to {
             return;
@@ -32,7 +33,7 @@ impl Voids {
         (lsn < to).then_some((from, to))
     }
 
-    /// The ranges that contain a part of `[from, to)`, for a reader that must not hold a lock.
+    /// Copies the ranges that contain a part of `[from, to)`, for a reader that must not hold a lock.
     pub(crate) fn within(&self, from: Lsn, to: Lsn) -> Voids {
         let first = self.covering(from);
         let above = self.ranges.range(from..to.max(from));

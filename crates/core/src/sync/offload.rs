@@ -71,7 +71,7 @@ pub async fn offload<T: Send + 'static>(
             .map_err(Error::io("start a thread for", path))?,
     );
     poll_fn(move |context| {
-        // Cloned and dropped without the mutex: either may run the executor's code.
+        // Clones and drops wakers without the mutex, because both may run the executor's code.
         let mut waker = Some(context.waker().clone());
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         let polled = match slot.result.take() {

@@ -37,7 +37,7 @@ impl Wakers {
             at,
             number: self.next.fetch_add(1, Relaxed),
         });
-        // Cloned and dropped without the mutex: either may run the executor's code.
+        // Clones and drops wakers without the mutex, because both may run the executor's code.
         let waker = waker.clone();
         let mut waiting = self.waiting();
         let before = waiting.insert((id.at, id.number), waker);
@@ -62,7 +62,7 @@ impl Wakers {
         let waker = waiting.remove(&(id.at, id.number));
         self.count.store(waiting.len(), SeqCst);
         drop(waiting);
-        // Without the mutex: dropping it may run the executor's code.
+        // Drops the waker without the mutex, because dropping it may run the executor's code.
         drop(waker);
     }
 

@@ -47,8 +47,8 @@ pub(crate) fn truncate_front_at_most(engine: &Engine, to: Lsn) -> Result<Lsn> {
     }
 }
 
-/// Where the front may lie for `to`, the start or the end of a record: there, or at the start of the atomic
-/// append that it lies within. A part of an append must not remain.
+/// Returns the highest front at or below `to` (the start or the end of a record): `to`, or the start of the
+/// atomic append that contains it. No part of an append may remain.
 pub(crate) fn front_at(engine: &Engine, to: Lsn) -> Result<Lsn> {
     if to == engine.front() {
         return Ok(to);

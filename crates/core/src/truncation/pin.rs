@@ -54,7 +54,7 @@ pub(crate) fn pin(engine: &Arc<Engine>, lsn: Lsn) -> Result<Pin> {
     let start = front_at(engine, lsn)?;
     match start == lsn {
         true => Ok(pin),
-        // This pin holds the front below the append until the other one does.
+        // This pin holds the front below the append until the other pin does.
         false => self::pin(engine, start),
     }
 }
@@ -62,7 +62,7 @@ pub(crate) fn pin(engine: &Arc<Engine>, lsn: Lsn) -> Result<Pin> {
 /// Pins the front where it is; see `Log::pin_front`.
 pub(crate) fn pin_front(engine: &Arc<Engine>) -> Result<Pin> {
     engine.view.check_process()?;
-    // It waits for a move of the front.
+    // Adding this pin waits while the front moves.
     refuse_in_waker()?;
     let (id, _) = engine.pins.add_at_front(|| engine.front());
     Ok(Pin {

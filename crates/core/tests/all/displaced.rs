@@ -294,7 +294,7 @@ fn its_own_changes_of_names_are_not_noticed() {
     }
 }
 
-/// Another process would need no more than a new lock file: the control file is locked as well.
+/// Another process would need only a new lock file if the control file were not locked as well.
 #[test]
 fn a_deleted_lock_lets_no_second_writer_in() {
     in_simulation(|disk, system| {
@@ -303,7 +303,7 @@ fn a_deleted_lock_lets_no_second_writer_in() {
         let dir = system.directory(Path::new("/log")).unwrap();
         dir.remove("lock").unwrap();
         for _ in 0..2 {
-            // The second time there is a lock file that nobody holds.
+            // The second attempt finds a lock file that no process holds.
             let again = Log::open(system, "/log", OpenMode::OpenExisting, options());
             assert_eq!(again.map(drop).unwrap_err().kind(), ErrorKind::Locked);
             let reader = logforce_core::Inspector::open(system, "/log").unwrap();
@@ -312,7 +312,7 @@ fn a_deleted_lock_lets_no_second_writer_in() {
         let bytes = disk.file_bytes("/log", "control").unwrap();
         disk.put_file("/log", "copy", &bytes);
         dir.rename("copy", "control").unwrap();
-        // A copy was restored: it is another log by now.
+        // A copy was restored: it is another log now.
         let second = open(system, options());
         let began = system.runtime().now();
         while log.commit(b"two").is_ok() {

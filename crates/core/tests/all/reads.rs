@@ -1,4 +1,4 @@
-//! What reading costs, in bytes, and what it shows around damage.
+//! Bytes that reading costs, and its results around damage.
 
 use logforce_core::{Batch, Error, ErrorKind, Log, Lsn, OpenMode, Options, ReadOnly};
 use logforce_device::{
@@ -59,7 +59,7 @@ fn options() -> Options {
         .live_stats(false)
 }
 
-/// Each void batch is one small read, however many there are.
+/// Each void batch costs one small read, whatever their number.
 #[test]
 fn an_opening_reads_a_long_void_list_once() {
     let cost = |truncations: u64| {
@@ -91,7 +91,7 @@ fn an_opening_reads_a_long_void_list_once() {
     assert!(many - few <= 800 * 4096, "{few} bytes, {many} bytes");
 }
 
-/// Reading backwards shows every whole record behind a damaged one, then the damage.
+/// Reading backwards returns every intact record behind a damaged one, then the damage.
 #[test]
 fn backwards_down_to_the_damage() {
     for damaged in [0, 7, 20, 38, 39] {
@@ -117,7 +117,7 @@ fn backwards_down_to_the_damage() {
     }
 }
 
-/// Within an atomic append the front and a pin go to its start, and nothing is truncated at the back.
+/// Within an atomic append the front and a pin move to its start, and truncating at the back fails.
 #[test]
 fn positions_within_an_append() {
     let disk = SimDisk::new(SimOptions::default(), 1);

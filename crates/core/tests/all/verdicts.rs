@@ -1,4 +1,4 @@
-//! A guarantee that nobody answers for: refused, or accepted by name and printed with its doubt.
+//! A guarantee that no party answers for: refused, or accepted by name and printed with its doubt.
 
 use logforce_core::{
     Error, ErrorKind, Guarantee, Log, Method, OpenMode, Options, Policy, Result, Verdict,
@@ -6,7 +6,7 @@ use logforce_core::{
 };
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 
-/// On a disk of which nobody knows whether it has a volatile cache.
+/// Runs `body` on a disk whose write cache is unknown.
 fn on_a_doubtful_disk(body: impl Fn(&dyn Fn(Options) -> Result<Log>)) {
     let options = SimOptions {
         write_cache: WriteCache::Unknown,
@@ -39,7 +39,7 @@ fn what_nobody_answers_for_is_refused_by_default() {
                 assert!(words.contains(word), "{words}");
             }
         }
-        // What is certain needs nobody's word.
+        // These guarantees rest on no party's word.
         for options in [
             Options::new().require(Guarantee::ProcessCrash),
             Options::new()
@@ -67,7 +67,7 @@ fn what_is_accepted_by_name_is_printed_with_its_doubt() {
                 assert_eq!(granted, Guarantee::PowerLoss);
                 assert_eq!(granted.to_string(), "power-loss?");
             }
-            // No more is claimed of what is not forced yet.
+            // Records that are not forced yet claim no more.
             let later = Policy::Interval {
                 within: std::time::Duration::from_secs(1),
             };

@@ -31,7 +31,8 @@ pub(super) fn list(input: &WalkInput<'_>, last: Option<Lsn>) -> Result<KnownVoid
     Ok(known)
 }
 
-/// A window for links, which lie apart: a read ahead of each would read a long list's log many times over.
+/// Makes a window for links, which lie apart. Reading ahead at each link would read the log of a long list
+/// many times.
 pub(super) fn link_window() -> Window {
     let mut window = Window::new(ReadSource::Cache);
     window.limit(BATCH_HEADER_LEN as u64);
