@@ -2,46 +2,46 @@
 
 use crate::Source;
 
-/// Cache of a device, as the system sees it.
+/// Cache of a device, as the system reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WriteCache {
-    /// None, or a power-protected one: a completed write is on the medium.
+    /// No cache, or a power-protected one: a completed write is on the medium.
     Through,
-    /// Volatile: needs a flush, or FUA.
+    /// Volatile cache: a write needs a flush, or FUA.
     Back,
-    /// It does not say.
+    /// Not reported.
     Unknown,
 }
 
-/// The alignment that direct I/O needs, in bytes.
+/// Alignment that direct I/O needs, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DirectAlignment {
-    /// Of the memory address.
+    /// Alignment of the memory address.
     pub memory: u32,
-    /// Of file offset and length.
+    /// Alignment of file offset and length.
     pub offset: u32,
 }
 
-/// The block device below a filesystem, as far as the system says.
+/// The block device below a filesystem, as far as the system reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockDevice {
     /// Kernel name of the whole device, such as `nvme0n1`.
     pub name: String,
-    /// Its cache, as the system sees it: no flush is sent where it is [`WriteCache::Through`].
+    /// Cache of the device, as the system reports it. With [`WriteCache::Through`] no flush is sent.
     pub write_cache: WriteCache,
-    /// The party that answers for `write_cache`; of a device that others lie below, the least of all
-    /// that do.
+    /// The party that answers for `write_cache`. For a device above other devices, the weakest party of all
+    /// of them.
     pub cache_source: Source,
-    /// Whether it takes FUA writes (durable without a flush of everything else). On Windows: whether
-    /// it says that it supports write-through.
+    /// Support of FUA writes (durable without a flush of everything else). On Windows: reported support of
+    /// write-through.
     pub fua: Option<bool>,
-    /// Logical sector, bytes.
+    /// Size of a logical sector in bytes.
     pub logical_sector: u32,
-    /// Physical sector, bytes.
+    /// Size of a physical sector in bytes.
     pub physical_sector: u32,
-    /// Whether it turns.
+    /// Rotational (hard disk).
     pub rotational: Option<bool>,
-    /// The device's model, or the backing file of a loop device; empty if unknown.
+    /// Model of the device, or the backing file of a loop device; empty if unknown.
     pub model: String,
 }

@@ -102,24 +102,24 @@ pub trait Directory: Send + Sync {
     /// this one, holds it.
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
 
-    /// Locks a file that is there and that every writer needs, beside the writer lock and for as long:
-    /// whoever deletes the lock file would let a second writer in beside the first. `WouldBlock` if
-    /// another opening has locked it. It hinders no reading or writing.
+    /// Locks a file that every writer needs, beside the writer lock and for as long. Otherwise a process that
+    /// deletes the lock file would let a second writer in beside the first. Returns `WouldBlock` if another
+    /// opening has locked the file. Reading and writing stay possible.
     ///
-    /// It does nothing where a lock file cannot be deleted while it is locked (Windows), and where a
-    /// lock could keep others from reading (macOS).
+    /// Does nothing where a lock file cannot be deleted while it is locked (Windows), and where a lock could
+    /// keep others from reading (macOS).
     fn lock_file(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
 
-    /// Whether a process has locked the file `name`, the writer lock or one that
-    /// [`lock_file`](Self::lock_file) locks, without taking it. `Ok(false)` if the file does not exist.
+    /// Returns true if a process has locked the file `name`, without taking the lock. This covers the writer
+    /// lock and the locks of [`lock_file`](Self::lock_file). Returns `Ok(false)` if the file does not exist.
     fn is_locked(&self, name: &str) -> io::Result<bool>;
 
-    /// Facts of the filesystem and the device below this directory, found without a write: on a
-    /// filesystem that is frozen, or full, or another user's, looking neither waits nor fails.
+    /// Returns the facts of the filesystem and the device below this directory, without a write. On a
+    /// filesystem that is frozen, full, or owned by another user it neither waits nor fails.
     fn facts(&self) -> io::Result<Facts>;
 
-    /// The same for an opener that is about to write. It may make a nameless file, which shows what the
-    /// files made next can do: those that are there may have other flags.
+    /// Returns the same facts for an opener that is about to write. It may make a nameless file, which
+    /// reveals the abilities of files made from now on: existing files may have other flags.
     fn facts_for_writing(&self) -> io::Result<Facts> {
         self.facts()
     }

@@ -221,14 +221,14 @@ impl Facts {
         answer
     }
 
-    /// The party that answers for the device's cache and its flush.
+    /// Returns the party that answers for the device's cache and its flush.
     fn flush_source(&self) -> Source {
         self.device
             .as_ref()
             .map_or(Source::Nobody, |d| d.cache_source)
     }
 
-    /// Evidence that the device needs no flush, if the system sees it so.
+    /// Returns the evidence that the device needs no flush, if the system reports so.
     fn says_no_cache(&self) -> Option<String> {
         let device = self.device.as_ref()?;
         (device.write_cache == WriteCache::Through)
@@ -330,8 +330,8 @@ impl Facts {
         }
     }
 
-    /// Returns true where the documentation of the system promises a flush down to the medium, and
-    /// nothing that the device says speaks against it. Linux promises what the device makes of it.
+    /// Returns true if the system's documentation promises a flush down to the medium, and the device reports
+    /// nothing that contradicts it. Linux promises only the flush that the device reports.
     fn system_promises(&self, cache: Option<WriteCache>) -> bool {
         self.platform != Platform::Linux
             && (cache.is_none() || self.flush_source() == Source::System)

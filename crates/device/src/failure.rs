@@ -71,7 +71,7 @@ pub fn medium(words: impl Into<String>) -> io::Error {
     io::Error::other(Medium(words.into()))
 }
 
-/// There is space for bytes, and none for another file.
+/// The filesystem has free bytes, but no inode for another file.
 #[derive(Debug)]
 struct NoInodes(u64);
 
@@ -87,18 +87,18 @@ impl fmt::Display for NoInodes {
 
 impl Error for NoInodes {}
 
-/// The error of a call that makes a file, where the filesystem has `free` bytes and no inode.
+/// Makes the error of a call that creates a file on a filesystem with `free` bytes and no inode.
 pub fn no_inodes(free: u64) -> io::Error {
     io::Error::new(io::ErrorKind::StorageFull, NoInodes(free))
 }
 
-/// Whether `error`, of kind `StorageFull`, is one of inodes: to free bytes does not help.
+/// Returns true if `error`, of kind `StorageFull`, reports missing inodes. Freeing bytes does not help then.
 pub fn lacks_inodes(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|e| e.is::<NoInodes>())
         || FailedCall::of(error).is_some_and(|call| call.of_inodes)
 }
 
-/// Advice for an `error` of kind `StorageFull` or `QuotaExceeded`, in words.
+/// Returns the advice for an `error` of kind `StorageFull` or `QuotaExceeded`.
 pub fn what_to_free(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::QuotaExceeded => "free some or raise the quota",

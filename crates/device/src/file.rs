@@ -87,7 +87,7 @@ pub enum ReadSource {
     Medium,
 }
 
-/// What a write to a range of a file meets there, on a filesystem that overwrites in place.
+/// State of a range of a file for a write to it, on a filesystem that overwrites in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Blocks {
     /// Written blocks of this file alone: the write changes nothing else.
@@ -96,7 +96,7 @@ pub enum Blocks {
     Reserved,
     /// A hole, or blocks that another file shares: the write needs free space.
     Missing,
-    /// The system does not say.
+    /// Not reported by the system.
     Unknown,
 }
 
@@ -142,9 +142,9 @@ pub trait File: Send + Sync {
         Ok(Some(offset))
     }
 
-    /// What writes to the range meet, as the filesystem shows it now: the worst of it. What was written
-    /// before this call counts only once a [`barrier`](Self::barrier) has followed. An error is no
-    /// answer.
+    /// Returns the state of the range as the filesystem reports it now: the worst state of any part. Blocks
+    /// that were written before this call count only after a [`barrier`](Self::barrier). An error counts as
+    /// no answer.
     fn blocks(&self, _: Range<u64>) -> Blocks {
         Blocks::Unknown
     }
@@ -159,8 +159,8 @@ pub trait File: Send + Sync {
     /// space is an error of kind `StorageFull` or `QuotaExceeded`.
     fn reserve(&self, len: u64) -> io::Result<bool>;
 
-    /// Gives the blocks of a range back to the filesystem: its bytes are zeroes afterwards, and the size
-    /// stays. `Ok(false)` where the system has no such call.
+    /// Gives the blocks of a range back to the filesystem. Its bytes are zeroes afterwards, and the size
+    /// stays. Returns `Ok(false)` where the system has no such call.
     fn punch(&self, _: Range<u64>) -> io::Result<bool> {
         Ok(false)
     }

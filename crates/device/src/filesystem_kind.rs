@@ -1,4 +1,4 @@
-/// Behaviour of a filesystem with a write, as far as durability goes.
+/// Behaviour of a filesystem on a write, as it affects durability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FilesystemKind {
@@ -7,11 +7,11 @@ pub enum FilesystemKind {
     /// Never overwrites in place, or writes data twice: copy-on-write (btrfs, zfs), ext4 with
     /// `data=journal`, compressed or encrypted files.
     Relocating,
-    /// Memory only (tmpfs, ramfs): nothing survives a restart.
+    /// In memory only (tmpfs, ramfs): nothing survives a restart.
     Volatile,
-    /// On another machine (NFS, SMB): durability is the server's word.
+    /// On another machine (NFS, SMB): durability depends on the server.
     Remote,
-    /// Nothing known.
+    /// Unknown.
     Other,
 }
 

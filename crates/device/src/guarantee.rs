@@ -41,7 +41,7 @@ impl fmt::Display for Guarantee {
     }
 }
 
-/// How far a guarantee is to be believed. Ordered, weakest first.
+/// Degree to which a guarantee is to be believed. Ordered, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Verdict {
@@ -50,11 +50,11 @@ pub enum Verdict {
     Contradicted,
     /// Faster than physics or than the device's own flush allows.
     Implausible,
-    /// Nothing says so, and nothing speaks against it.
+    /// No party answers for the guarantee, and no measurement contradicts it.
     Unknown,
-    /// Those that answer for it say so: see [`Source`].
+    /// The parties that answer for the guarantee declare it: see [`Source`].
     Declared,
-    /// A power-cut run on this device kept everything that was acknowledged.
+    /// A power-cut run on this device kept all acknowledged data.
     Proven,
 }
 
@@ -77,12 +77,12 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The party that a guarantee rests on. Ordered, the least to be relied on first; where several have
-/// to keep their word it is the first of them.
+/// The party that a guarantee rests on. Ordered, the least reliable first. If several parties have to keep
+/// their word, the source is the first of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Source {
-    /// Nothing that can be seen answers for it.
+    /// No visible party.
     Nobody,
     /// A program or another machine that serves the filesystem or the device.
     Server,
@@ -94,14 +94,14 @@ pub enum Source {
     Filesystem,
     /// The device.
     Device,
-    /// The operating system, by what it does itself.
+    /// The operating system, by its own implementation.
     System,
     /// A power-cut run.
     PowerCut,
 }
 
 impl Source {
-    /// The name used in reports, such as `device`.
+    /// Returns the name used in reports, such as `device`.
     pub fn name(self) -> &'static str {
         match self {
             Source::Nobody => "nobody",
@@ -129,13 +129,13 @@ impl Source {
         }
     }
 
-    /// Returns true for the device and for the hypervisor that stands in its place. A write without a
-    /// flush is on the medium by their word alone.
+    /// Returns true for the device and for the hypervisor, which acts as the device. A write without a flush
+    /// is on the medium by their word alone.
     pub fn is_device(self) -> bool {
         matches!(self, Source::Device | Source::Hypervisor)
     }
 
-    /// Evidence that no flush is needed, in words.
+    /// Returns the evidence that no flush is needed.
     #[doc(hidden)]
     pub fn says_no_cache(self, device: &str) -> String {
         match self {
@@ -152,7 +152,7 @@ impl Source {
         }
     }
 
-    /// Evidence that a flush is sent, in words.
+    /// Returns the evidence that a flush is sent.
     #[doc(hidden)]
     pub fn says_flushed(self) -> String {
         let by = match self {
@@ -183,9 +183,9 @@ pub struct Assessment {
 }
 
 impl Assessment {
-    /// Returns true if this is at least `guarantee`, and to be believed at least as `verdict` says. Less
-    /// than [`Guarantee::PowerLoss`] is what is left for certain, whatever spoke against more, and a
-    /// crash of the process nothing speaks against.
+    /// Returns true if this is at least `guarantee`, with at least `verdict`. A guarantee below
+    /// [`Guarantee::PowerLoss`] counts as `Declared`, because it is what remains certain. A crash of the
+    /// process needs no verdict, because nothing contradicts that it is survived.
     pub fn meets(&self, guarantee: Guarantee, verdict: Verdict) -> bool {
         let known = match self.guarantee {
             Guarantee::PowerLoss => self.verdict,
@@ -195,12 +195,12 @@ impl Assessment {
         self.guarantee >= guarantee && (is_enough || planted!("doubt-accepted"))
     }
 
-    /// Returns the guarantee with its doubt.
+    /// Returns the guarantee, marked as doubted if the verdict does not support it.
     pub fn granted(&self) -> Granted {
         Granted::new(self.guarantee, self.verdict)
     }
 
-    /// Returns one of these parts.
+    /// Makes an assessment of these parts.
     pub fn new(
         guarantee: Guarantee,
         verdict: Verdict,
@@ -216,18 +216,19 @@ impl Assessment {
     }
 }
 
-/// A guarantee as a log or a page file gives it: it prints as `power-loss?` where the opening accepted
-/// a verdict below [`Verdict::Declared`]. Compares with a [`Guarantee`].
+/// A guarantee as a log or a page file gives it. It prints as `power-loss?` if the opening accepted a verdict
+/// below [`Verdict::Declared`]. It can be compared with a [`Guarantee`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Granted {
     /// Failures that are survived.
     pub guarantee: Guarantee,
-    /// Nobody answers for it, or something speaks against it.
+    /// No party answers for the guarantee, or evidence contradicts it.
     pub is_doubted: bool,
 }
 
 impl Granted {
-    /// Returns the guarantee, doubted where it is more than what is left for certain by that verdict.
+    /// Makes the guarantee. It is doubted if it is [`Guarantee::PowerLoss`] with a verdict below
+    /// [`Verdict::Declared`].
     pub fn new(guarantee: Guarantee, verdict: Verdict) -> Granted {
         Granted {
             guarantee,
@@ -235,7 +236,7 @@ impl Granted {
         }
     }
 
-    /// Returns the name used in reports: that of the guarantee, and a `?` where it is doubted.
+    /// Returns the name used in reports: the guarantee's, with a `?` if it is doubted.
     pub fn name(self) -> &'static str {
         match (self.guarantee, self.is_doubted) {
             (Guarantee::PowerLoss, true) => "power-loss?",

@@ -1,7 +1,7 @@
-//! Whether files are still found under the names by which they were opened.
+//! Checks that files are still found under the names by which they were opened.
 //!
-//! An open file stays writable when its name, or its directory, is taken away: every barrier succeeds,
-//! and no opening ever finds what was written.
+//! An open file stays writable when its name, or its directory, is taken away. Every barrier succeeds, but no
+//! opening ever finds the written data.
 
 use crate::{Directory, FileIdentity, Whereabouts};
 use std::io;
@@ -16,21 +16,21 @@ pub struct NamedFiles {
     files: Vec<(&'static str, Option<FileIdentity>)>,
 }
 
-/// The directory or one of the files is not what was opened.
+/// Displacement of the directory or of one of its files: another one, or none, has its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Displacement {
     /// The path by which the directory was opened.
     pub path: PathBuf,
-    /// What was found there, for messages.
+    /// Description of the displacement, for messages.
     pub found: String,
 }
 
 impl NamedFiles {
-    /// The interval of checks while something is written, and so the longest time for which what is
-    /// acknowledged may lie in files that were taken away.
+    /// Interval of checks while something is written. It is also the longest time for which acknowledged data
+    /// may lie in files that were taken away.
     pub const CHECK_EVERY: Duration = Duration::from_millis(500);
 
-    /// The directory alone.
+    /// Starts with the directory alone.
     pub fn new(dir: Arc<dyn Directory>) -> Self {
         NamedFiles {
             dir,
@@ -38,13 +38,13 @@ impl NamedFiles {
         }
     }
 
-    /// Adds a file that was just opened. It keeps its name for as long as it is in use.
+    /// Adds a file that was just opened. The file keeps its name for as long as it is in use.
     pub fn add(&mut self, name: &'static str) {
         self.files.push((name, self.dir.identity_of(name).ok()));
     }
 
-    /// Returns what has happened, if the directory or a file was displaced. Only what the system says
-    /// about names counts: that it has no descriptors or denies access says nothing about the files.
+    /// Returns the displacement, if the directory or a file was displaced. Only answers about names count: an
+    /// error such as missing descriptors or denied access says nothing about the files.
     pub fn displacement(&self) -> Option<Displacement> {
         let of_file = |(name, known): &(&'static str, _)| {
             let what = change_of(&*self.dir, name, *known)?;
@@ -59,7 +59,7 @@ impl NamedFiles {
     }
 }
 
-/// Returns what became of an open directory, if its path no longer leads there.
+/// Returns a description of the change if an open directory's path no longer leads to it.
 pub fn directory_displaced(dir: &dyn Directory) -> Option<&'static str> {
     match dir.whereabouts() {
         Ok(Whereabouts::Here) | Err(_) => None,
@@ -70,7 +70,7 @@ pub fn directory_displaced(dir: &dyn Directory) -> Option<&'static str> {
     }
 }
 
-/// Returns what became of a file whose identity was `known`, if its name no longer leads to it.
+/// Returns a description of the change if the name no longer leads to the file with the identity `known`.
 pub fn change_of(
     dir: &dyn Directory,
     name: &str,

@@ -192,8 +192,8 @@ fn the_default_of_windows_is_a_flush_whatever_the_device_says_of_write_through()
     }
 }
 
-/// Windows and macOS promise that a flush is on the medium; Linux promises what the device makes of it.
-/// What the device denies is not promised.
+/// Windows and macOS promise that a flush reaches the medium. Linux promises only the flush that the device
+/// reports. A promise that the device contradicts does not count.
 #[test]
 fn a_flush_that_the_system_promises_needs_no_word_of_the_device() {
     for (platform, source, verdict) in [

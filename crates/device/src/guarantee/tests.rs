@@ -1,6 +1,6 @@
 use super::*;
 
-/// Of all guarantees and verdicts: which openings accept them, by what they require.
+/// For all guarantees and verdicts: the requirements with which an opening accepts them.
 #[test]
 fn less_than_declared_is_accepted_by_name_alone() {
     use Guarantee::{OsCrash, PowerLoss, ProcessCrash};
@@ -14,7 +14,7 @@ fn less_than_declared_is_accepted_by_name_alone() {
             assert_eq!(is_met(PowerLoss, by, PowerLoss, verdict), is_known);
             assert_eq!(is_met(PowerLoss, by, OsCrash, verdict), is_known);
             assert!(is_met(PowerLoss, by, ProcessCrash, verdict));
-            // What is left is known, and proven by nothing.
+            // The weaker guarantee is certain, but no run has proven it.
             assert_eq!(is_met(OsCrash, by, OsCrash, verdict), verdict <= Declared);
             assert!(is_met(ProcessCrash, by, ProcessCrash, verdict));
             assert!(!is_met(OsCrash, by, PowerLoss, verdict));

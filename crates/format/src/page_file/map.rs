@@ -16,7 +16,7 @@ const DROPPED: u32 = 2;
 /// What the map says of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MapEntry {
-    /// It was never written, or its place was cleared: zeroes lie there.
+    /// A page that was never written, or whose bytes were cleared: zeroes lie there.
     #[default]
     Absent,
     /// It was written.
@@ -24,7 +24,7 @@ pub enum MapEntry {
         /// CRC-32C of the page's number and its bytes; 0 in a file without checksums.
         crc: u32,
     },
-    /// It lies behind the end of the file, which has become shorter: anything may lie in its place.
+    /// A page behind the end of the file, which has become shorter: any bytes may lie there.
     Dropped,
 }
 
@@ -95,8 +95,7 @@ impl MapSector {
         b
     }
 
-    /// Reads the sector with this number. One of nothing but zeroes was never written: its pages are
-    /// absent.
+    /// Reads the sector with this number. A sector of zeroes was never written: its pages are absent.
     pub fn decode(b: &[u8; MAP_SECTOR_LEN], number: u64) -> Result<MapSector, MapReject> {
         if are_zero(b) {
             return Ok(MapSector::default());

@@ -202,7 +202,7 @@ fn sectors_of_the_map() {
             "bit {bit}"
         );
     }
-    // An unknown kind, and checksums of pages that have none.
+    // Sets an unknown kind, and checksums of pages without one.
     for (at, byte) in [(8, 3), (12, 1), (12 + 8 * 5, 1)] {
         let mut odd = b;
         odd[at] = byte;
