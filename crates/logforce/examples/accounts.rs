@@ -264,7 +264,7 @@ fn is_closed(e: &(dyn std::error::Error + 'static)) -> bool {
     error.is_some_and(|e| e.kind() == ErrorKind::Closed)
 }
 
-/// Durable when this returns; a crash before that leaves the one before.
+/// Writes the checkpoint, durably. A crash before this returns leaves the previous one.
 fn write_checkpoint(dir: &Path, state: &State) -> Result<()> {
     let mut bytes = state.entries.to_le_bytes().to_vec();
     bytes.extend(state.balances.iter().flat_map(|b| b.to_le_bytes()));

@@ -27,13 +27,13 @@ const LAZY: Policy = Policy::Interval {
     within: Duration::from_millis(100),
 };
 
-/// The copy: each of its records is one of the primary's, behind its LSN, the length of a position's text,
-/// and the position after it.
+/// The copy. Each of its records contains one of the primary's behind its LSN, the length of a position's
+/// text, and the position after it.
 struct Copy {
     log: Log,
     /// Where each record of the copy begins, and where its original lies.
     places: Vec<(Lsn, Lsn)>,
-    /// Where to go on in the primary's log; `None` before the first record.
+    /// Position to continue at in the primary's log; `None` before the first record.
     position: Option<Position>,
 }
 
@@ -72,8 +72,8 @@ impl Copy {
         Ok(())
     }
 
-    /// The primary has truncated what it had from `from` on, or a backup of it was restored, which has
-    /// other records from there on.
+    /// Undoes the records from `from` on. The primary has truncated them, or a backup of it was restored
+    /// whose records differ from there on.
     fn undo(&mut self, from: Lsn) -> Result<()> {
         let kept = self
             .places
@@ -95,7 +95,7 @@ impl Copy {
                 None => log.follow_lsn(log.front_lsn()),
             });
             match follower {
-                // While this was not following.
+                // The primary was truncated or restored while this replica did not follow.
                 Err(Error::Voided { from, .. } | Error::Diverged { from, .. }) => {
                     self.undo(from)?;
                 }

@@ -102,11 +102,11 @@ pub fn backup_with(
 }
 
 /// Reads the page file in the directory `path`, which no program has open: on a filesystem that is mounted
-/// read-only, or that this user may not write to. The snapshot shows what the next opening would begin
-/// with, the commits included that are still in the log. It can be backed up as any other.
+/// read-only, or that this user may not write to. The snapshot contains the state with which the next opening
+/// would begin, including the commits that are still in the log. It can be backed up as any other.
 ///
-/// Nothing is locked, changed or forced, so nobody must write the file meanwhile. If somebody does, what is
-/// read from then on is refused.
+/// Nothing is locked, changed or forced, so no program may write the file meanwhile. If one does, reads from
+/// then on are refused.
 ///
 /// # Errors
 /// [`ErrorKind::Locked`] if a program has it open, and from each read on once one has opened it;

@@ -288,7 +288,7 @@ fn a_directory_that_is_moved_while_its_log_is_idle() {
     }
 }
 
-/// Bytes that the files below a directory take up on the disk.
+/// Returns the bytes that the files below a directory occupy on the disk.
 fn on_disk(dir: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let entries = std::fs::read_dir(dir).expect("listed").flatten();
@@ -300,7 +300,7 @@ fn on_disk(dir: &Path) -> u64 {
         .sum()
 }
 
-/// The figures of the guide, for as many logs as `LOGFORCE_LOGS` says.
+/// Prints the figures of the guide, for `LOGFORCE_LOGS` logs.
 #[test]
 #[ignore = "prints figures, and takes minutes"]
 fn figures_for_the_guide() {

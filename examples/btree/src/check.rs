@@ -132,7 +132,7 @@ impl<S: Source> Walk<'_, S> {
         }
     }
 
-    /// As [`reach`](Self::reach); why not, in words.
+    /// Marks a page like [`reach`](Self::reach), and returns the reason as an error if it fails.
     fn reached_anew(&mut self, page: u64) -> std::result::Result<(), String> {
         if page >= self.report.page_count {
             return Err(format!("it names page {page}, behind the end"));
@@ -208,8 +208,8 @@ impl<S: Source> Walk<'_, S> {
             let mut by = node.number();
             let source = self.source;
             let walked = chain::walk(source, first, len, |page, _| {
-                // One that is used elsewhere ends it: a chain that meets itself would be as long as the
-                // value says.
+                // Ends at a page that is used elsewhere. Otherwise a chain that meets itself would be as long
+                // as the value claims.
                 let reached = self.reached_anew(page);
                 reached.map_err(|what| Error::Corrupt { page: by, what })?;
                 self.report.value_pages += 1;
@@ -244,7 +244,7 @@ impl<S: Source> Walk<'_, S> {
         Ok(())
     }
 
-    /// Pages that nothing uses: one problem for each run of them, since the file's number of pages may be
+    /// Reports pages that nothing uses: one problem for each run, since the file's number of pages may be
     /// anything.
     fn unreached(&mut self) {
         let mut reached: Vec<u64> = self.reached.iter().copied().collect();

@@ -1,8 +1,8 @@
-//! The header of a checkpoint file, as docs/format.md has it.
+//! The header of a checkpoint file, as docs/format.md describes it.
 
 use crate::Lsn;
 
-/// Length of the header, bytes.
+/// Length of the header in bytes.
 pub const HEADER: usize = 32;
 
 /// Version of the format.
@@ -15,23 +15,23 @@ const MAGIC: [u8; 8] = *b"LOGFCHKP";
 pub struct Header {
     /// Checksum of header and state.
     pub sum: u32,
-    /// End of what the state holds.
+    /// End of the last record that the state holds.
     pub lsn: Lsn,
-    /// Length of the state, bytes.
+    /// Length of the state in bytes.
     pub len: u64,
 }
 
-/// Reason why bytes are no header.
+/// Reason for which bytes are not a header.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The version of a newer program.
+    /// Version of a newer program.
     Version(u32),
-    /// Another one.
+    /// Any other reason.
     Other(&'static str),
 }
 
 impl Header {
-    /// Returns that of a new checkpoint.
+    /// Makes the header of a new checkpoint.
     pub fn new(lsn: Lsn, state: &[u8]) -> Header {
         let mut header = Header {
             sum: 0,
@@ -42,7 +42,7 @@ impl Header {
         header
     }
 
-    /// Returns its bytes.
+    /// Returns the header's bytes.
     pub fn encode(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -53,7 +53,7 @@ impl Header {
         bytes
     }
 
-    /// Reads one. Its checksum is not compared: the state is part of it.
+    /// Decodes a header. Does not compare its checksum, which covers the state as well.
     pub fn decode(bytes: &[u8; HEADER]) -> Result<Header, Refused> {
         let (words, _) = bytes.as_chunks::<4>();
         let word = |at: usize| u32::from_le_bytes(words[at]);
@@ -73,7 +73,8 @@ impl Header {
     }
 }
 
-/// The checksum (CRC-32C) of the header without that field; that of the state is appended to it.
+/// Returns the checksum (CRC-32C) of the header without the checksum field. The caller appends the state to
+/// it.
 pub fn checksum(header: &Header) -> u32 {
     let bytes = header.encode();
     crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..])

@@ -34,7 +34,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes that are read or written at a time.
+/// Bytes that one call reads or writes.
 const CHUNK: usize = 1 << 20;
 
 /// A checkpoint that was read.
@@ -50,10 +50,10 @@ pub struct Checkpoint {
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Error {
-    /// A call of the operating system failed. The checkpoint before is still there; or, of a directory that
-    /// could not be synced, the new one.
+    /// A call of the operating system failed. The previous checkpoint is still there. If only the sync of the
+    /// directory failed, the new one is.
     Io(crate::Error),
-    /// The file is no whole checkpoint.
+    /// The file is not a whole checkpoint.
     Damaged {
         /// The file.
         path: PathBuf,
@@ -104,11 +104,12 @@ impl std::error::Error for Error {
     }
 }
 
-/// Writes the checkpoint `path`, in place of the one before. It is durable when this returns; only then may
+/// Writes the checkpoint `path` and replaces the previous one. It is durable when this returns. Only then may
 /// the log be truncated to `lsn`, the end of the last record that `state` holds.
 ///
-/// A crash before that leaves the one before or the new one, and perhaps `path` with `.new` appended, which
-/// the next call replaces. One call at a time for a path: of two that overlap, the older state could stay.
+/// A crash before that leaves the previous checkpoint or the new one. It may also leave `path` with `.new`
+/// appended, which the next call replaces. Calls for the same path must not overlap: the older state could
+/// stay.
 ///
 /// # Errors
 /// [`Error::Io`] if a call of the system fails.
@@ -116,12 +117,12 @@ pub fn write(path: impl AsRef<Path>, lsn: Lsn, state: &[u8]) -> Result<(), Error
     write_on(&OsSystem::new(), path.as_ref(), lsn, state)
 }
 
-/// Reads the checkpoint `path`; `None` if there is no such file. Takes memory for the state once its
-/// checksum is known to be right.
+/// Reads the checkpoint `path`; `None` if there is no such file. Allocates memory for the state only after
+/// its checksum was verified.
 ///
 /// # Errors
-/// [`Error::Damaged`] if the file is not, whole, what [`write`](write()) has written;
-/// [`Error::NewerFormat`]; [`Error::Io`] if a call of the system fails.
+/// [`Error::Damaged`] if the file is not a whole checkpoint of [`write`](write()); [`Error::NewerFormat`];
+/// [`Error::Io`] if a call of the system fails.
 pub fn read(path: impl AsRef<Path>) -> Result<Option<Checkpoint>, Error> {
     read_on(&OsSystem::new(), path.as_ref())
 }
@@ -136,7 +137,7 @@ fn failed<'p>(doing: &'static str, path: &'p Path) -> impl Fn(io::Error) -> Erro
     }
 }
 
-/// The directory of the file, open, and the file's name.
+/// Opens the directory of the file, and returns it with the file's name.
 fn located<'p>(system: &dyn System, path: &'p Path) -> io::Result<(Arc<dyn Directory>, &'p str)> {
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "not a file's name"))?;
@@ -151,14 +152,14 @@ fn write_on(system: &dyn System, path: &Path, lsn: Lsn, state: &[u8]) -> Result<
         if made.is_err() {
             let _ = dir.remove(&new);
         }
-        // The name: a power cut could bring the checkpoint before back, after the log has dropped what only
-        // this one holds.
+        // Syncs the new name. Otherwise a power cut could bring the previous checkpoint back after the log
+        // has dropped records that only the new one holds.
         made.and_then(|()| dir.sync())
     });
     written.map_err(failed("write the checkpoint", path))
 }
 
-/// Makes the file `name` anew, whole and durable: a crash after the rename must not find it shorter.
+/// Makes the file `name` anew, whole and durable. Otherwise a crash after the rename could leave it shorter.
 fn fill(dir: &dyn Directory, name: &str, lsn: Lsn, state: &[u8]) -> io::Result<()> {
     match dir.remove(name) {
         Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
@@ -219,7 +220,8 @@ fn read_on(system: &dyn System, path: &Path) -> Result<Option<Checkpoint>, Error
         let why = format!("it has {len} bytes, and names a state of {}", header.len);
         return Err(damaged(why));
     }
-    // Twice: memory is taken for what is known to be a checkpoint, and what is returned was checked itself.
+    // Reads the state twice: the first pass proves the checksum before memory is allocated, the second
+    // verifies the bytes that are returned.
     let mut state = Vec::new();
     for keeps in [false, true] {
         if keeps {
@@ -239,8 +241,8 @@ fn read_on(system: &dyn System, path: &Path) -> Result<Option<Checkpoint>, Error
     }))
 }
 
-/// Reads the state in pieces, into `state` if there is one, and returns the checksum; `None` if the file
-/// ends early.
+/// Reads the state in pieces, into `state` if there is one, and returns the checksum; `None` if the file ends
+/// early.
 fn state_sum(
     file: &dyn File,
     header: &Header,
@@ -264,7 +266,7 @@ fn state_sum(
     Ok(Some(sum))
 }
 
-/// Fills `buf` from `offset`; false if the file ends before.
+/// Fills `buf` from `offset`. Returns false if the file ends before.
 fn whole(file: &dyn File, offset: u64, buf: &mut [u8]) -> io::Result<bool> {
     let read = file.read_at(offset, buf, ReadSource::Cache)?;
     Ok(read == buf.len())

@@ -7,7 +7,7 @@ fn state(n: u64) -> Vec<u8> {
     (0..n * 300).map(|i| (i * 7 + n) as u8).collect()
 }
 
-/// On the simulated disk, in its directory `/d`.
+/// Runs `body` on the simulated disk, in its directory `/d`.
 fn on<T: Send + 'static>(
     disk: &SimDisk,
     seed: u64,
@@ -18,7 +18,7 @@ fn on<T: Send + 'static>(
     })
 }
 
-/// A disk with an empty directory, and the checkpoint `before` if there is one.
+/// Makes a disk with an empty directory, and with the checkpoint `before` if it is not 0.
 fn disk(seed: u64, before: u64) -> SimDisk {
     let disk = SimDisk::new(SimOptions::default(), seed);
     SimRuntime::run(seed, |rt| {
@@ -41,7 +41,7 @@ fn disk(seed: u64, before: u64) -> SimDisk {
     disk
 }
 
-/// The number of the checkpoint that is there, whole; 0 without one.
+/// Returns the number of the whole checkpoint on the disk; 0 without one.
 fn found(disk: &SimDisk, seed: u64) -> u64 {
     let read = on(disk, seed, |system, path| read_on(system, path)).unwrap();
     read.map_or(0, |found| {
@@ -78,7 +78,7 @@ fn a_crash_at_any_operation_leaves_the_old_or_the_new_one() {
                     "{op}, seed {seed}: {left}"
                 );
                 seen[usize::from(left == 2)] += 1;
-                // What the crash left does not disturb the next one.
+                // Remains of the crash do not disturb the next checkpoint.
                 on(&cut, seed, |system, path| {
                     write_on(system, path, Lsn(3), &state(3))
                 })
@@ -96,7 +96,7 @@ fn a_missing_one_is_not_a_damaged_one() {
     let path = home.path().join(NAME);
     assert_eq!(read(&path).unwrap(), None);
     assert_eq!(read(path.join("below/nothing")).ok().flatten(), None);
-    // Another file of that name was left by a crash.
+    // A crash left another file of that name.
     std::fs::write(home.path().join("checkpoint.new"), "half").unwrap();
     let large = vec![7; 2 * CHUNK + 5];
     write(&path, Lsn(9), &large).unwrap();
@@ -134,7 +134,7 @@ fn every_changed_bit_and_every_length_is_found() {
         check(&bytes[..len]);
     }
     check(&[&bytes[..], b"x"].concat());
-    // A length that no memory holds, in a file that has it: nothing is allocated for it.
+    // The file has a length that no memory holds: nothing is allocated for it.
     let mut huge = Header::decode(bytes[..HEADER].try_into().unwrap()).unwrap();
     huge.len = 1 << 40;
     std::fs::write(&path, huge.encode()).unwrap();

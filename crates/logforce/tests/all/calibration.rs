@@ -255,8 +255,8 @@ fn a_place_that_cannot_be_written_to_is_no_error() {
     let dir = home.path().join("readable");
     fs::create_dir(&dir).unwrap();
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o555)).unwrap();
-    // Root may write all the same, and then it is measured. Another user can make no file to try direct
-    // I/O on, so there may be nothing to compare.
+    // Root may write all the same, so the directory is measured. Another user can make no file for direct
+    // I/O, so there may be nothing to compare.
     let report = calibration::measured(&dir, None, Duration::from_millis(50)).unwrap();
     let measured = matches!(report.origin, Some(Origin::Measured));
     assert_eq!(measured, report.calibration.is_some());

@@ -1,4 +1,4 @@
-//! A limit of the process on the size of files, as `ulimit -f` sets it: more space does not help.
+//! A limit of the process on the size of files, as `ulimit -f` sets it. More space does not help.
 
 use crate::common::*;
 use logforce::Guarantee;
@@ -43,7 +43,7 @@ fn assert_holds(file: &PageFile, pages: u64) {
     }
 }
 
-/// A loop that waits for space would never end.
+/// An error of kind `NoSpace` would make a loop that waits for space endless.
 #[test]
 fn a_page_file_refuses_what_the_limit_forbids_and_goes_on() {
     const NAME: &str = "a_page_file_refuses_what_the_limit_forbids_and_goes_on";
@@ -68,7 +68,7 @@ fn a_page_file_refuses_what_the_limit_forbids_and_goes_on() {
             assert!(text.contains("raise the limit"), "{text}");
             let data = dir.join("pages").display().to_string();
             assert_eq!(text.matches(&data).count(), 1, "{text}");
-            // It is not poisoned, and needs no more space for this.
+            // The file is not poisoned, and needs no more space for this.
             write(&file, 0, 7).unwrap();
             file.checkpoint().unwrap();
             assert_holds(&file, pages);

@@ -125,7 +125,7 @@ fn unmounted_and_mounted_again_everything_is_there() {
     }
 }
 
-/// What a rescue system has, or a snapshot that is mounted to be looked at.
+/// A rescue system has such a mount, and so has a snapshot.
 #[test]
 fn page_files_on_a_read_only_mount() {
     use logforce::pages::{CommitMode, Options};
@@ -148,7 +148,7 @@ fn page_files_on_a_read_only_mount() {
                 file.checkpoint().unwrap();
             }
         }
-        // The rest stays in the log.
+        // The later commits stay in the log.
         file.close().unwrap();
     }
     fs.remount("ro").unwrap();

@@ -33,7 +33,7 @@ fn remote(dir: &Path, from: Lsn) -> Result<ReadOnlyFollower> {
     Ok(follower.poll_interval(Duration::from_millis(1)))
 }
 
-/// A follower that goes on where another was, as after a restart: by what was stored.
+/// Opens a follower at a stored position, as after a restart.
 fn remote_at(dir: &Path, stored: &Position) -> Result<ReadOnlyFollower> {
     let stored = stored.to_string().parse()?;
     let follower = logforce::read_only(dir)?.follow(&stored)?;
@@ -359,7 +359,7 @@ fn followers_are_streams_and_know_their_lag() {
     assert!(here.is_ended() && here.next_timeout(short).unwrap().is_none());
 }
 
-/// The next error of a follower; records on the way are fine.
+/// Returns the next error of a follower, and ignores the records before it.
 #[track_caller]
 fn error_of(follower: &mut ReadOnlyFollower) -> Error {
     loop {
@@ -379,8 +379,8 @@ fn diverged(error: Error) -> Lsn {
     }
 }
 
-/// Restored backups, another log, and a directory that goes away, beside a follower in another process than
-/// the writer; by stored positions too.
+/// Restored backups, another log and a missing directory below a follower, in another process than the
+/// writer; also by stored positions.
 #[test]
 fn another_history_in_the_place_of_the_one_that_was_followed() {
     let name = "another_history_in_the_place_of_the_one_that_was_followed";
@@ -388,7 +388,7 @@ fn another_history_in_the_place_of_the_one_that_was_followed() {
         let log = logforce::open_or_create(dir, options()).unwrap();
         for _ in 0..50 {
             let n = read_all(&log).len() as u64;
-            // Each process writes other records.
+            // Each process writes different records.
             let n = (n << 32) + u64::from(std::process::id());
             log.commit(&record(n, 100)).unwrap();
         }
@@ -425,7 +425,8 @@ fn another_history_in_the_place_of_the_one_that_was_followed() {
     assert!(follower.next_timeout(Duration::ZERO).unwrap().is_none());
     let stored = follower.position();
 
-    // An older copy in which nothing was written since, under a follower and from a stored position.
+    // An older copy is restored, and nothing is written since: below a follower, and before one that begins
+    // at a stored position.
     restore();
     let from = diverged(error_of(&mut follower));
     assert!(
@@ -438,7 +439,7 @@ fn another_history_in_the_place_of_the_one_that_was_followed() {
         from
     );
     assert!(from <= end);
-    // From there on all is as in the restored log, which other openings continue.
+    // From there on the follower returns the restored log's records, which other openings append.
     let mut follower = remote_at(&dir, &stored.back_to(from)).unwrap();
     write(&dir);
     write(&dir);
@@ -454,7 +455,7 @@ fn another_history_in_the_place_of_the_one_that_was_followed() {
     assert!(log.follow(&follower.position()).is_ok());
     log.close().unwrap();
 
-    // A copy of the same history, moved to the directory: the follower goes on in it.
+    // A copy of the same history is moved to the directory: the follower continues in it.
     let moved = home.path().join("moved");
     copy(&dir, &moved);
     std::fs::rename(&dir, home.path().join("first")).unwrap();
@@ -464,7 +465,7 @@ fn another_history_in_the_place_of_the_one_that_was_followed() {
         next(&mut follower);
     }
 
-    // Another log, and none.
+    // The directory contains another log, then none.
     let stored = follower.position();
     std::fs::remove_dir_all(&dir).unwrap();
     write(&dir);

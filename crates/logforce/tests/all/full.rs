@@ -106,7 +106,7 @@ fn once_there_is_space(open: impl Fn() -> logforce::Result<Log>) -> Log {
     open().unwrap()
 }
 
-/// Space for bytes and none for another file: the error says so, and not to free what is there.
+/// The filesystem has free bytes but no inode: the error says so, and does not advise freeing bytes.
 #[test]
 fn no_inodes_left() {
     on_each(&[("ext4", 16)], "no_inodes_left", |home| {

@@ -49,12 +49,12 @@ fn a_copy_on_write_file_shrinks_on_a_full_btrfs() {
             shorten(&file, pages).unwrap();
             write(&file, 3, stamp).unwrap();
         }
-        // Far more than what is free.
+        // Writes far more than the free space.
         let mut txn = file.begin().unwrap();
         let grown = vec![9; file.page_size() as usize];
         (1000..3000).for_each(|page| txn.write(page, &grown).unwrap());
         assert_eq!(txn.commit().unwrap_err().kind(), ErrorKind::NoSpace);
-        // Up to the last block.
+        // Fills the filesystem up to the last block.
         while write(&file, pages, 1).is_ok() {
             pages += 1;
         }

@@ -237,8 +237,8 @@ fn what_the_facts_say_can_be_passed_on() {
     assert!(told.weakest <= Guarantee::PowerLoss);
 }
 
-/// Restored by a copy that leaves zeroes out, or whose blocks belong to the original as well: no commit is
-/// the first to be written to its blocks.
+/// A copy that leaves zeroes out, or shares its blocks with the original, is filled at opening. Otherwise a
+/// commit would be the first write to its blocks, which a crash loses.
 #[test]
 fn a_copy_is_made_whole_before_it_is_written_to() {
     for (kind, mib, how) in [
@@ -265,7 +265,7 @@ fn a_copy_is_made_whole_before_it_is_written_to() {
         assert!(copied.unwrap().success(), "{kind}: cp {how}");
         let segment = copy.join("0000000000000000.seg");
         let blocks = || std::fs::metadata(&segment).unwrap().blocks() * 512;
-        // xfs counts blocks that it has allocated ahead.
+        // xfs counts blocks that it has preallocated.
         assert!(kind == "xfs" || blocks() < SEGMENT, "{kind}");
         let free = || {
             let _ = rustix::fs::syncfs(File::open(fs.path()).unwrap());
@@ -274,7 +274,7 @@ fn a_copy_is_made_whole_before_it_is_written_to() {
         };
         let before = free();
         let log = logforce::open_existing(&copy, direct()).unwrap();
-        // All but what lies before the end of the log.
+        // The opening fills all but the part before the end of the log.
         let most = SEGMENT - (64 << 10);
         assert!(blocks() >= most, "{kind} {how}: {} bytes", blocks());
         let shared = how.contains("reflink");

@@ -216,7 +216,7 @@ fn a_replica_and_its_primary_are_killed() {
     assert!(last.0.wait().unwrap().success());
     println!("{} sales, copied in {:?}", records.len(), began.elapsed());
     let copied = logforce::open_existing(&copy, Options::new().segment_size(1 << 20)).unwrap();
-    // Behind the original's LSN and the text of a position.
+    // Skips the original's LSN and the text of a position.
     let original = |r: &Vec<u8>| {
         let len = u64::from_le_bytes(r[8..16].try_into().unwrap()) as usize;
         r[16 + len..].to_vec()

@@ -1,5 +1,5 @@
-//! Every file of a log and of page files, taken away while it is open, on a real filesystem. The
-//! directories are listed, so that a new kind of file is among them.
+//! Every file of a log and of page files, taken away while it is open, on a real filesystem. The test lists
+//! the directories, so that it also covers a new kind of file.
 
 use crate::common::*;
 use logforce::pages::{self, CommitMode, PageFile};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What is open.
+/// An open log or page file.
 enum Subject {
     Log(Log),
     Pages(PageFile),
@@ -24,17 +24,16 @@ enum Kind {
 
 const KINDS: [Kind; 3] = [Kind::Log, Kind::CopyOnWrite, Kind::Logged];
 
-/// Files that hold nothing for the next opening: older versions of pages that a reader needs, and a page
-/// of statistics.
+/// Files that the next opening does not need: older versions of pages for readers, and a page of statistics.
 const SCRATCH: [&str; 2] = ["versions", "live"];
 
-/// Nothing is prepared or stamped meanwhile: only the check by the clock is left.
+/// Options with which nothing is prepared or stamped meanwhile: only the timed check remains.
 fn quiet() -> Options {
     options().segment_size(8 << 20).idle_stamp(Duration::MAX)
 }
 
 impl Kind {
-    /// Makes a new one, with all the files that there can be.
+    /// Makes a new one, with all the files that it can have.
     fn create(self, dir: &Path) -> Subject {
         let mode = match self {
             Kind::Log => {
@@ -54,7 +53,7 @@ impl Kind {
         let subject = Subject::Pages(file.clone());
         subject.commit().unwrap();
         file.checkpoint().unwrap();
-        // An older version that a reader needs.
+        // A reader keeps an older version in use.
         let old = file.latest().unwrap();
         subject.commit().unwrap();
         file.checkpoint().unwrap();
@@ -88,7 +87,7 @@ impl Subject {
         }
     }
 
-    /// The message of an error, which has to be that one.
+    /// Checks that the error is that of a displacement, and returns its message.
     #[track_caller]
     fn of_log(e: logforce::Error) -> String {
         let logforce::Error::Poisoned { cause, .. } = &e else {
@@ -107,7 +106,7 @@ impl Subject {
         e.to_string()
     }
 
-    /// Commits until that is refused, which has to come soon.
+    /// Commits until a commit is refused, which has to happen soon.
     #[track_caller]
     fn commit_until_refused(&self) -> String {
         let began = Instant::now();
@@ -116,16 +115,17 @@ impl Subject {
                 Ok(()) => std::thread::sleep(Duration::from_millis(2)),
                 Err(e) => return e,
             }
-            // Within a second; a busy machine has its own time.
+            // The check is due within a second; a busy machine takes longer.
             assert!(began.elapsed() < Duration::from_secs(60), "nobody noticed");
         }
     }
 }
 
-/// An action of another program on a path, and the error's words for it.
+/// An action of another program on a path, and the words of the resulting error.
 type Doing = (&'static str, fn(&Path));
 
-/// Does it once the file is there: that of the statistics has no name for a moment when it is written anew.
+/// Repeats the action until the file is there. The file of the statistics has no name for a moment when it is
+/// rewritten.
 fn settled<T>(mut act: impl FnMut() -> std::io::Result<T>) {
     assert!((0..10_000).any(|_| act().is_ok()), "the file stays away");
 }
@@ -139,14 +139,14 @@ const DOINGS: [Doing; 3] = [
         settled(|| fs::rename(file, file.with_extension("bak")));
     }),
     ("replaced by another", |file| {
-        // As a tool does that restores from a backup, or edits in a copy.
+        // Restores the file as a tool does that copies a backup or edits in a copy.
         let copy = file.with_extension("copy");
         settled(|| fs::copy(file, &copy));
         fs::rename(copy, file).unwrap();
     }),
 ];
 
-/// All files below a directory, by their paths in it.
+/// Lists all files below a directory, by their paths in it.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -161,7 +161,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Runs the cases, a few at a time: each sleeps for most of a second.
+/// Runs the cases, a few at a time, because each sleeps for most of a second.
 fn run<T: Sync>(cases: &[T], run: impl Fn(&T) + Sync) {
     for some in cases.chunks(3) {
         std::thread::scope(|scope| {
@@ -214,7 +214,7 @@ fn every_file_is_missed() {
     });
 }
 
-/// Without a commit in between, also.
+/// Also without a commit in between.
 #[test]
 fn every_file_is_missed_by_the_close() {
     for kind in KINDS {
@@ -226,7 +226,7 @@ fn every_file_is_missed_by_the_close() {
             let dir = home.path().join(n.to_string());
             let subject = kind.create(&dir);
             if !dir.join(&name).exists() {
-                // A segment that only another one has.
+                // Only the other subject has this segment.
                 continue;
             }
             fs::remove_file(dir.join(&name)).unwrap();
@@ -250,12 +250,13 @@ const ALL_GONE: [Doing; 3] = [
         fs::remove_dir_all(moved(dir)).unwrap();
     }),
     ("deleted or moved away", |dir| {
-        // A copy takes its place, seen in between or not.
+        // A copy takes its name, and the check may run in between or not.
         let copied = Command::new("cp")
             .arg("-a")
             .args([dir, &dir.with_extension("copy")])
             .status();
-        // It fails where a file, of statistics or older versions, goes meanwhile, and copies the others.
+        // The copy fails for a file of statistics or older versions that disappears meanwhile, and copies the
+        // others.
         copied.unwrap();
         fs::rename(dir, moved(dir)).unwrap();
         fs::rename(dir.with_extension("copy"), dir).unwrap();
@@ -285,7 +286,7 @@ fn the_directory_is_missed() {
     });
 }
 
-/// Another filesystem, mounted over the directory: nobody finds what is below.
+/// Another filesystem is mounted over the directory, so that no process finds the files below.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_mount_over_the_directory() {
@@ -315,10 +316,10 @@ fn a_mount_over_the_directory() {
     }
 }
 
-/// What a second process finds that opens the directory.
+/// Variable with the directory that a second process opens.
 const SECOND: &str = "LOGFORCE_TEST_SECOND_OPENER";
 
-/// In that process; it opens what its parent has open.
+/// Opens, in the second process, the subject that its parent has open.
 #[test]
 fn second_opener() {
     let Some(dir) = in_second_process(SECOND) else {
@@ -343,8 +344,8 @@ fn second_process(dir: &Path) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The file that holds the data is locked, too, so that deleting `lock` lets nobody in. A restored copy
-/// of that file is another one.
+/// The file that holds the data is locked as well, so that deleting `lock` lets no process in. A restored
+/// copy of that file is another file.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_deleted_lock_lets_no_second_process_in() {
@@ -359,7 +360,7 @@ fn a_deleted_lock_lets_no_second_process_in() {
             }
         };
         remove_locks();
-        // With a lock file that the first attempt made, as well.
+        // The second attempt finds a lock file that the first one made.
         for _ in 0..2 {
             let found = second_process(&dir);
             assert!(

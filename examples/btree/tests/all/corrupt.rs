@@ -151,7 +151,7 @@ fn damage_one(tree: &Tree) {
     assert!(problems.iter().any(|p| p.page == 1), "{problems:?}");
 }
 
-/// The pages behind the tree's are one problem, and not one each.
+/// The pages behind the tree's pages are one problem, not one for each.
 #[test]
 fn a_forged_number_of_pages_is_looked_at_in_no_time() {
     with_grown(|tree| {

@@ -212,7 +212,7 @@ pub fn methods(dir: &Path) -> Vec<Method> {
 #[track_caller]
 pub fn again(name: &str, variable: &str, value: impl AsRef<OsStr>) -> Command {
     let program = std::env::current_exe().unwrap();
-    // By its path, another user may not get to it.
+    // Another user may not reach the program by its path.
     let program = match program.metadata() {
         Ok(_) => program,
         Err(_) => PathBuf::from("/proc/self/exe"),

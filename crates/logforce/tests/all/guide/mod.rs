@@ -270,9 +270,9 @@ fn replicate(dir: &Path, position: &mut Option<Position>) -> Result<()> {
             None => log.follow_lsn(front),
         };
         match begun {
-            // Truncated at the back meanwhile, or a backup was restored.
+            // The log was truncated at the back meanwhile, or a backup was restored.
             Err(Error::Voided { from, .. } | Error::Diverged { from, .. }) => undo(from, position),
-            // Truncated at the front in between.
+            // The log was truncated at the front in between.
             Err(Error::Truncated { front: now, .. }) if position.is_none() => front = now,
             other => break other?,
         }
@@ -293,7 +293,7 @@ fn keep(record: &Record) {
     apply(record.start, &record.data);
 }
 
-/// Forgets what was applied from `from` on.
+/// Forgets the records that were applied from `from` on.
 fn undo(from: Lsn, position: &mut Option<Position>) {
     assert!(from > Lsn::ORIGIN);
     *position = position.take().map(|position| position.back_to(from));

@@ -181,7 +181,7 @@ fn many_threads_and_checkpoints_at_the_cap() -> Result<()> {
     Ok(())
 }
 
-/// What the threads leave.
+/// Returns the entries that the threads leave.
 fn expected() -> BTreeMap<u64, u64> {
     (0..THREADS)
         .flat_map(|t| (CHANGES - 50..CHANGES).map(move |n| (t * 100 + n % 50, n)))
