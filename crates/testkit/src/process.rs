@@ -41,7 +41,7 @@ impl Start for Command {
 /// helper that calls this for a test is `#[track_caller]` itself.
 ///
 /// # Panics
-/// Called by what tests share: a name that fits no test would run none, and that counts as success.
+/// If shared code of tests calls it: a name that fits no test would run none, and that counts as success.
 #[track_caller]
 pub fn same_test(command: &mut Command, name: &str, variable: &str, value: impl AsRef<OsStr>) {
     command
@@ -54,7 +54,7 @@ pub fn same_test(command: &mut Command, name: &str, variable: &str, value: impl 
         .env(variable, value);
 }
 
-/// A test's whole name, by which its program runs it again alone: in a file of `tests/all` the module
+/// Returns a test's full name, by which its program runs it again alone. In a file of `tests/all` the module
 /// is part of it.
 #[track_caller]
 fn whole_name(test: &str) -> String {

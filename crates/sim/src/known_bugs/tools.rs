@@ -1,8 +1,9 @@
-//! The known bugs that programs beside the simulator catch: loom, the fuzzer, system calls that fail.
+//! Known bugs that programs beside the simulator catch: loom, the fuzzer, failing system calls.
 
 use super::{KnownBug, bug};
 
-/// Caught by exploring what weak memory allows, with loom: `order-…`, by the tests of core itself.
+/// Bugs that loom catches by exploring the orders that weak memory allows: `order-…`, by the tests of core
+/// itself.
 pub const ORDERINGS: &[KnownBug] = &[
     bug(
         "order-register",
@@ -22,7 +23,7 @@ pub const ORDERINGS: &[KnownBug] = &[
     ),
 ];
 
-/// Caught by fuzzing: `cargo xtask fuzz --planted` shows it.
+/// Bugs that fuzzing catches: `cargo xtask fuzz --planted` runs it.
 pub const FUZZING: &[KnownBug] = &[
     bug(
         "length-before-checksum",
@@ -50,7 +51,7 @@ pub const FUZZING: &[KnownBug] = &[
     ),
 ];
 
-/// Caught by system calls that fail (`crates/powercut`, process faults `inject`).
+/// Bugs that failing system calls catch (`crates/powercut`, process faults `inject`).
 pub const SYSTEM_CALLS: &[KnownBug] = &[
     bug(
         "error-is-not-found",

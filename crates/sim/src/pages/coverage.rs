@@ -19,7 +19,7 @@ pub struct Coverage {
     pub conflicts: u64,
     /// Commits that were refused for lack of space.
     pub refused: u64,
-    /// Commits that dropped pages right after that.
+    /// Commits that dropped pages right after a refused commit.
     pub shrunk: u64,
     /// Transactions whose outcome nobody knew when the boot ended.
     pub unknown: u64,

@@ -90,9 +90,8 @@ pub(super) fn corrupt_and_look(run: &mut Run, notes: &Notes, commit: u64, found:
     run.coverage.damages += u64::from(damaged);
 }
 
-/// Writes a page as a whole, which is how a damaged one is mended, checkpoints and closes: what the map
-/// has lost of the pages beside it must stay damaged. Returns the state afterwards, `None` where the file
-/// refused.
+/// Writes a whole page, which mends a damaged one, checkpoints and closes. Pages beside it that the map has
+/// lost must stay damaged. Returns the state afterwards, `None` if the file refused.
 fn write_beside(run: &Run, file: &PageFile, mut expected: State) -> Option<State> {
     let universe = &run.fixed.universe;
     let mut rng = Rng::new(run.rng.clone().bits() ^ 0xbe51_de00);
@@ -188,8 +187,8 @@ fn is_reported(error: &Error, place: Place) {
     );
 }
 
-/// Flips bits, makes sectors unreadable, or of the map has a device lose one or a write of it. `None` if
-/// there is nothing to damage.
+/// Damages the file: flips bits, makes sectors unreadable, or lets the device lose a sector of the map or a
+/// write of one. Returns `None` if there is nothing to damage.
 fn corrupt(disk: &SimDisk, rng: &mut Rng, mode: CommitMode) -> Option<Place> {
     let len = |name| disk.file_bytes(PATH, name).map_or(0, |b| b.len() as u64);
     let place = rng.pick(match mode {
@@ -210,7 +209,7 @@ fn corrupt(disk: &SimDisk, rng: &mut Rng, mode: CommitMode) -> Option<Place> {
         return None;
     }
     let mut any = false;
-    // Drawn aside: what else a seed means stays.
+    // Draws from a separate generator, so that the other choices of a seed stay the same.
     let mut aside = Rng::new(rng.clone().bits() ^ 0x5ec7_0125);
     if place == Place::Map && aside.one_in(2) {
         let fault = match aside.one_in(2) {

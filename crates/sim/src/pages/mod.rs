@@ -118,7 +118,7 @@ impl Run {
             disk.change(|o| o.capacity = Some(capacity));
             may_be_full = true;
         }
-        // Drawn aside: what else a seed means stays.
+        // Draws from a separate generator, so that the other choices of a seed stay the same.
         let mut aside = Rng::new(rng.clone().bits() ^ 0xf011_d15c);
         if self.fixed.mode == CommitMode::CopyOnWrite && !may_fail && aside.one_in(3) {
             let page = u64::from(self.fixed.page_size);
@@ -168,7 +168,8 @@ impl Run {
         let is_logged = self.fixed.mode == CommitMode::Logged;
         let notes = self.new_notes();
         let facts = self.disk.options().facts();
-        // Where writing over something takes no space, and no page shares a granule with another.
+        // Shrinking is sure to succeed only where overwriting needs no space, and no page shares a granule
+        // with another.
         let can_shrink = !is_logged
             && threads == 1
             && !may_fail

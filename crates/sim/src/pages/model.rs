@@ -139,7 +139,7 @@ pub fn random_steps(rng: &mut Rng, universe: &Universe, mut count: u64) -> Vec<S
     steps
 }
 
-/// Steps that drop up to three of `count` pages, or all from one on; none if there are no pages.
+/// Returns steps that drop up to three of `count` pages, or all from one on; none if there are no pages.
 pub fn shrinking_steps(rng: &mut Rng, universe: &Universe, count: u64) -> Vec<Step> {
     let mut pages = BTreeSet::new();
     for _ in 0..1 + rng.below(3) {

@@ -20,13 +20,13 @@ pub struct Notes {
     pub seen: Vec<Seen>,
     /// The last stamp that was given to a transaction.
     pub stamp: u64,
-    /// Calls of the page file,
+    /// Calls of the page file.
     pub calls: u64,
-    /// transactions that lost a conflict,
+    /// Transactions that lost a conflict.
     pub conflicts: u64,
-    /// those that were refused for lack of space,
+    /// Transactions that were refused for lack of space.
     pub refused: u64,
-    /// and those that dropped pages after that.
+    /// Transactions that dropped pages after such a refusal.
     pub shrunk: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct Work {
     pub may_be_weak: bool,
     /// Calls may fail.
     pub may_fail: bool,
-    /// Pages can be dropped however full the disk is.
+    /// Pages can be dropped even on a full disk.
     pub can_shrink: bool,
 }
 
@@ -108,7 +108,7 @@ impl Work {
                     let refused = self.notes().refused;
                     self.transact(rng)?;
                     if self.can_shrink && self.notes().refused > refused {
-                        // Snapshots keep what they show.
+                        // Snapshots must keep their contents.
                         held.drain(..).try_for_each(|h| self.still_shows(&h))?;
                         self.shrink(rng)?;
                     }
@@ -215,7 +215,7 @@ impl Work {
         self.ended(handle.wait(), policy, done, Some(number))
     }
 
-    /// Drops a few pages where another commit was refused.
+    /// Drops a few pages after a commit was refused.
     fn shrink(&self, rng: &mut Rng) -> std::result::Result<(), Ended> {
         let Some(mut txn) = self.unless_it_fails(self.file.begin())? else {
             return Ok(());

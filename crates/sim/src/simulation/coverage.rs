@@ -19,7 +19,7 @@ pub struct Coverage {
     pub crashes: u64,
     /// Crashes inside an opening, before it returned.
     pub crashes_in_recovery: u64,
-    /// Restored copies without the zeroes.
+    /// Copies that were restored without their zeroes.
     pub sparse_copies: u64,
     /// Openings while calls failed for a while,
     pub openings_amid_failing_calls: u64,
@@ -43,7 +43,7 @@ pub struct Coverage {
     pub unprovable: u64,
     /// and the ones whose log was truncated at the damage and on which the run continued.
     pub continued: u64,
-    /// Followers that were refused for another history of the log.
+    /// Followers that were refused because the log has another history.
     pub diverged: u64,
     /// How often each row of the decision table was reached.
     pub cases: BTreeMap<RecoveryCase, u64>,

@@ -1,5 +1,5 @@
-//! Followers of a log that goes back: an older copy of its directory is restored, and written on. A
-//! replica that follows it, or that begins at a stored position, has in the end what the log has.
+//! Followers of a log that goes back: an older copy of its directory is restored, and written to. A replica
+//! that follows it, or that begins at a stored position, must end with the records of the log.
 
 use crate::model::{PATH, small};
 use logforce_core::{
@@ -14,16 +14,16 @@ use std::time::Duration;
 #[derive(Default)]
 struct Copy {
     files: BTreeMap<String, Vec<u8>>,
-    /// The starts of the records in it, except those within an atomic append.
+    /// Starts of the records in the copy, except those within an atomic append.
     placed: Vec<Lsn>,
 }
 
-/// What a replica has: all records of the log from where it began up to its position.
+/// State of a replica: all records of the log from its base up to its position.
 #[derive(Clone, Default)]
 struct Replica {
     records: BTreeMap<Lsn, Vec<u8>>,
     stored: Option<String>,
-    /// The front where it began: what lies below it never had.
+    /// The front where the replica began. It never had the records below.
     base: Lsn,
     diverged: u64,
 }
@@ -41,7 +41,7 @@ impl Replica {
         self.stored = stored.map(|stored| stored.back_to(from).to_string());
     }
 
-    /// Does what an error demands, if a new follower is to begin then.
+    /// Does what an error demands before a new follower begins.
     fn heed(&mut self, error: Error) {
         match error {
             Error::Diverged { from, lsn, .. } => {
@@ -77,7 +77,7 @@ impl Replica {
             match begun {
                 Ok(follower) => return follower,
                 Err(e) => {
-                    // Each error tells how to get further.
+                    // Each error says how to continue.
                     let this = format!("{at:?}: {e}");
                     assert_ne!(this, last, "twice");
                     last = this;
@@ -87,7 +87,7 @@ impl Replica {
         }
     }
 
-    /// Follows until nothing has come for two seconds, or `most` records have.
+    /// Follows until no record arrives for two seconds, or `most` records have arrived.
     fn catch_up(&mut self, follower: &mut ReadOnlyFollower, system: &dyn System, most: u64) {
         for _ in 0..most {
             match follower.next_timeout(Duration::from_secs(2)) {
@@ -134,7 +134,7 @@ fn open(system: &dyn System) -> Log {
     log.expect("nothing fails")
 }
 
-/// Commits, and truncates at both ends, behind what an earlier call has `placed` as well: a copy may hold
+/// Commits and truncates at both ends, also after records that an earlier call has `placed`. A copy may hold
 /// records that the history of a position has voided.
 fn write(log: &Log, rt: &SimRuntime, rng: &mut Rng, placed: &mut Vec<Lsn>) {
     for _ in 0..1 + rng.below(15) {
@@ -173,7 +173,7 @@ fn copy(disk: &SimDisk, placed: &[Lsn]) -> Copy {
     }
 }
 
-/// Brings a copy back: in files of its own, or over the bytes of those that are there.
+/// Restores a copy: in new files, or over the bytes of the existing ones.
 fn restore(disk: &SimDisk, copy: &Copy, in_files_of_its_own: bool) {
     for name in disk.names(PATH).into_keys().filter(|name| name != "lock") {
         if !copy.files.contains_key(&name) {
@@ -220,7 +220,7 @@ pub(super) fn run(seed: u64) -> u64 {
                 continue;
             }
             if rng.one_in(8) {
-                // Another log.
+                // Replaces the log by another one.
                 restore(&disk, &Copy::default(), true);
                 open(&*system).close().expect("nothing fails");
                 if let Some(stored) = &replica.stored {

@@ -109,7 +109,7 @@ struct Simulation {
     coverage: Coverage,
     /// Draws what logs share.
     sharing_rng: Rng,
-    /// Draws when the log is restored by a copy. Separate, for the same reason.
+    /// Decides when the log is restored by a copy. Separate, for the same reason.
     copying_rng: Rng,
     /// The device was made to panic.
     panics: bool,

@@ -183,7 +183,7 @@ fn a_truncation_at_every_step() {
     assert!(steps > 3 && again > 2, "{steps}, {again}");
 }
 
-/// The progress closes the log: the backup ends, nothing waits for itself, and the log is whole.
+/// The progress callback closes the log: the backup ends, nothing waits for itself, and the log is whole.
 #[test]
 fn a_close_at_every_step() {
     let mut steps = 0;
@@ -192,13 +192,13 @@ fn a_close_at_every_step() {
         let met = SimRuntime::run(1, |rt| {
             let system = disk.system(rt);
             let log = Log::open(&*system, LOG, OpenMode::OpenExisting, options());
-            // Not dropped where the test fails: that would wait as well.
+            // Not dropped if the test fails, because the drop would wait as well.
             let log = ManuallyDrop::new(log.expect("nothing fails"));
             let mut calls = 0;
             let made = log.backup_with(COPY, &mut |_, _| {
                 if calls == at {
                     Log::clone(&log).close().expect("nothing fails");
-                    // It is closed, and the lock is free.
+                    // The log is closed, and the lock is free.
                     let again = Log::open(&*system, LOG, OpenMode::OpenExisting, options());
                     drop(again.expect("nothing fails"));
                 }

@@ -143,8 +143,8 @@ fn permits() {
     });
 }
 
-/// Permits have taken the last space below the cap: each is used, although earlier appends are forced
-/// meanwhile, in batches that end where nothing had to end before.
+/// Permits have taken the last space below the cap. Each can be used, although earlier appends are forced
+/// meanwhile, in batches that end at unplanned points.
 #[test]
 fn permits_at_the_cap() {
     explore("permits_at_the_cap", || {

@@ -80,7 +80,8 @@ fn commit(world: &World, file: &PageFile, n: u64, i: u64, all: &Acknowledged) ->
         }
         Err(e) => {
             assert!(shares && e.kind() == ErrorKind::Conflict, "{e}");
-            // Who begins again sees the commit that was ahead, and does not meet it once more.
+            // A transaction that begins again sees the commit that was ahead, and does not conflict with it
+            // once more.
             assert!(file.latest().expect("nothing fails").commit() > before);
             1
         }

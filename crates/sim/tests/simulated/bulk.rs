@@ -213,9 +213,8 @@ fn spares_are_used_together() {
     });
 }
 
-/// A file that was only reserved, and perhaps never written to its end (the filesystem does not say), is
-/// filled before it is used again for commits: in the same opening, and in one by a method that forces
-/// nothing.
+/// A file that was only reserved is filled before commits use it again, if the filesystem does not report its
+/// blocks. This holds in the same opening, and after one whose method forces nothing.
 #[test]
 fn spares_that_were_only_reserved_are_filled() {
     for reopens in [false, true] {

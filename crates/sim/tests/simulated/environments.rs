@@ -168,7 +168,7 @@ fn a_device_that_panics_in_a_close() {
     assert!(panics > 5, "{panics}");
 }
 
-/// All at once, from a thread of the program or from a callback of one of them; what could not be forced is
+/// Closes all logs at once, from a thread of the program or from a callback of one of them. Failed forces are
 /// reported by the log's directory.
 #[test]
 fn all_are_closed_at_once() {

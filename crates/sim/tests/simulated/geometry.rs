@@ -86,8 +86,8 @@ fn the_segment_length_changes() {
     }
 }
 
-/// Each segment that an append fills is prepared, forced and held open by itself: thousands are refused
-/// before anything is accepted.
+/// The log prepares and forces each segment of an append separately, and keeps it open. An append over
+/// thousands of segments is refused before anything is accepted.
 #[test]
 fn an_append_fills_a_bounded_number_of_segments() {
     const SEGMENT: usize = 16 << 10;
@@ -97,7 +97,7 @@ fn an_append_fills_a_bounded_number_of_segments() {
         let options = || small().segment_size(SEGMENT as u64);
         let log = opened(&disk, rt, options());
         let tail = log.tail_lsn();
-        // A second record counts 8 bytes more.
+        // A second record adds 8 bytes.
         let (first, second) = (vec![1; LONGEST - SEGMENT - 8], vec![2; SEGMENT]);
         let longer = vec![1; first.len() + 8];
         for refused in [

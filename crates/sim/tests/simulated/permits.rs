@@ -1,4 +1,4 @@
-//! Permits at the end of the space that a log may have: each has its space, whatever comes in between.
+//! Permits at the end of the space that a log may have: each has its space, whatever happens in between.
 
 use crate::common::{block_on, opened};
 use logforce_core::{Error, ErrorKind, Options, Permit, Policy};
@@ -20,7 +20,7 @@ fn random_options(rng: &mut Rng) -> Options {
         .live_stats(false)
 }
 
-/// An append or a force of others, or time for a stamp. Nothing but the end of the space is an error.
+/// Appends or forces for others, or waits for a stamp. Any error other than missing space fails the test.
 fn disturb(log: &logforce_core::Log, rt: &SimRuntime, rng: &mut Rng) {
     let len = rng.pick(&[1, 100, 5_000]);
     let done = match rng.below(5) {
@@ -81,7 +81,7 @@ fn a_permit_has_its_space_at_the_cap() {
                     disturb(&log, rt, &mut rng);
                 }
             }
-            // There is space for the last stamp, and for the next opening.
+            // The last stamp and the next opening have space.
             log.close().expect("nothing fails");
             let log = opened(&disk, rt, random_options(&mut Rng::new(seed)));
             log.truncate_front(log.durable_lsn())

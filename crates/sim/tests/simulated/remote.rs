@@ -20,9 +20,9 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 struct Replica {
     records: BTreeMap<Lsn, Vec<u8>>,
-    /// Exclusive end of what it has.
+    /// Exclusive end of the records that it has.
     end: Lsn,
-    /// What it has stored, if it has begun before.
+    /// Stored position, if it has begun before.
     position: Option<Position>,
     /// Records below were truncated before it saw them, or may have been.
     base: Lsn,

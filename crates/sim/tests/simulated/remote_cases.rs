@@ -46,8 +46,8 @@ fn a_look_in_vain_reads_three_places() {
         for _ in 0..800 {
             assert_eq!(follower.try_next().unwrap(), None);
         }
-        // Two slots of the control file and a header; every eighth time, past the cache as well. Once, the last
-        // batch by its name.
+        // A poll reads two slots of the control file and a header, and every eighth time past the cache as
+        // well. Once it reads the last batch by its name.
         let reads = disk.reads() - before;
         assert!(reads <= 800 * 3 + 101, "{reads} reads");
         assert_eq!(disk.ops(), ops, "it only reads");

@@ -1,5 +1,5 @@
-//! Logs restored by a copy that leaves zeroes out: what is written to the holes is worth what it is said
-//! to be, and needs no space that nobody has.
+//! Logs restored by a copy that leaves zeroes out: writes to the holes keep the log's guarantee, and need no
+//! space that was not checked.
 
 use crate::common::{open, opened};
 use logforce_core::{ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy};
@@ -25,7 +25,7 @@ fn options(method: Method) -> Options {
         .live_stats(false)
 }
 
-/// A closed log of some segments and a spare, copied.
+/// Makes a closed log of some segments and a spare, and copies it.
 fn copied(disk: &SimDisk, method: Method) {
     SimRuntime::run(1, |rt| {
         let log = opened(disk, rt, options(method));
@@ -63,7 +63,7 @@ fn commits_into_holes_are_worth_what_they_are_said_to_be() {
             let before = SimRuntime::run(2, |rt| {
                 let log = opened(&disk, rt, options(method));
                 let before = count(&log);
-                // Over the holes of the segment in use and of the spares that are used again.
+                // The commits write over the holes of the segment in use and of the reused spares.
                 for n in 0..200u8 {
                     let done = log
                         .commit_with([n | 1; 4_000], policy)
@@ -83,7 +83,7 @@ fn commits_into_holes_are_worth_what_they_are_said_to_be() {
     }
 }
 
-/// What such a copy takes up, in bytes.
+/// Returns the bytes that the copy occupies.
 fn taken(disk: &SimDisk) -> u64 {
     let names = disk.stable_names(PATH).into_iter();
     let files = names.filter_map(|n| disk.file_bytes(PATH, &n));
@@ -101,7 +101,7 @@ fn a_copy_opens_on_a_full_disk_and_can_be_truncated() {
     for method in [Method::Direct, Method::DirectDsync] {
         let disk = SimDisk::new(SimOptions::default(), 1);
         copied(&disk, method);
-        // Not enough for the holes of the segment in use.
+        // The free space does not suffice for the holes of the segment in use.
         let little = options(method).first_segment_size(32 << 10);
         let space = taken(&disk) + (64 << 10);
         disk.change(|o| o.capacity = Some(space));
@@ -121,7 +121,7 @@ fn a_copy_opens_on_a_full_disk_and_can_be_truncated() {
             }
             log.close().expect("nothing fails");
         });
-        // With no space at all it is refused for that, and is what it was once there is some.
+        // Without space the opening is refused, and succeeds unchanged once there is some.
         let disk = SimDisk::new(SimOptions::default(), 1);
         copied(&disk, method);
         let space = taken(&disk);
@@ -137,7 +137,7 @@ fn a_copy_opens_on_a_full_disk_and_can_be_truncated() {
     }
 }
 
-/// What another opening has only reserved is filled where it lies: no space is needed for that.
+/// A segment that another opening has only reserved is filled in place, without new space.
 #[test]
 fn reserved_segments_open_on_a_full_disk_by_any_method() {
     let disk = SimDisk::new(SimOptions::default(), 1);

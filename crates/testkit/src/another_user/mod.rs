@@ -1,7 +1,7 @@
 //! Directories that another user may enter, and programs that a test runs as that user.
 //!
-//! A checkout below a home directory of mode 0700 is closed to other users: they reach neither the
-//! programs that were built there nor the files that a test made there. Windows has no such test.
+//! A checkout below a home directory of mode 0700 is closed to other users. They reach neither the programs
+//! that were built there nor the files of a test there. Windows has no such test.
 
 #[cfg(unix)]
 mod programs;
@@ -14,8 +14,8 @@ pub use programs::{NOBODY, as_nobody, unprivileged};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Returns the directory in which tests make what another user enters: `build` if all users may enter
-/// it, else that of temporary files, which `cargo xtask test` chooses accordingly.
+/// Returns the directory for files of tests that another user enters: `build` if all users may enter it.
+/// Otherwise it is the directory for temporary files, which `cargo xtask test` chooses accordingly.
 #[must_use]
 pub fn directory(build: &str) -> PathBuf {
     match all_may_enter(Path::new(build)) {
@@ -36,7 +36,7 @@ pub fn all_may_enter(dir: &Path) -> bool {
 /// Lets all users enter and list that directory.
 ///
 /// # Errors
-/// Of the system.
+/// Fails with the error of the system.
 pub fn open(dir: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::fs::set_permissions(dir, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;

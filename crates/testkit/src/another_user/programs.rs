@@ -13,8 +13,8 @@ use std::sync::{Mutex, PoisonError};
 /// Number of the user and of the group `nobody`.
 pub const NOBODY: u32 = 65534;
 
-/// Returns a command that runs `program` as the user `nobody`. Prints why it is skipped, and returns
-/// `None`, where this process cannot become that user: it is not root's, or a container has one user.
+/// Returns a command that runs `program` as the user `nobody`. Prints a reason to skip the test and returns
+/// `None` if this process cannot become that user: it does not run as root, or a container has one user.
 ///
 /// # Panics
 /// If the program cannot be opened.
@@ -30,11 +30,11 @@ pub fn as_nobody(program: &Path) -> Option<Command> {
     Some(command)
 }
 
-/// Returns a command that runs `program` without root's rights: as [`as_nobody`] where this process has
-/// them, else as it is.
+/// Returns a command that runs `program` without root's rights: as [`as_nobody`] does if this process has
+/// them, else unchanged.
 ///
 /// # Panics
-/// As that.
+/// As [`as_nobody`] does.
 #[must_use]
 pub fn unprivileged(program: &Path) -> Option<Command> {
     match is_root() {
@@ -43,17 +43,18 @@ pub fn unprivileged(program: &Path) -> Option<Command> {
     }
 }
 
-/// The effective user is root.
+/// Returns true if the effective user is root.
 pub fn is_root() -> bool {
-    // Without a dependency for one call: a new file would be the alternative.
+    // Reads the file instead of adding a dependency for one call. Making a file to see its owner is the
+    // alternative.
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ids = status.lines().find_map(|l| l.strip_prefix("Uid:"));
     ids.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
 }
 
-/// A command that reaches the program by a descriptor: its path may be closed to the user.
+/// Makes a command that reaches the program by a descriptor, because its path may be closed to the user.
 fn command(program: &Path) -> io::Result<Command> {
-    /// Programs stay open until this process ends.
+    /// Opened programs, which stay open until this process ends.
     static OPEN: Mutex<BTreeMap<PathBuf, File>> = Mutex::new(BTreeMap::new());
     if !cfg!(target_os = "linux") {
         return Ok(Command::new(program));
@@ -61,7 +62,7 @@ fn command(program: &Path) -> io::Result<Command> {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     if !open.contains_key(program) {
         let file = File::open(program)?;
-        // A strict umask has closed it to others.
+        // A strict umask has closed the program to other users.
         if file.metadata()?.permissions().mode() & 0o005 != 0o005 {
             file.set_permissions(PermissionsExt::from_mode(0o755))?;
         }

@@ -54,7 +54,7 @@ impl Place {
         self.state(call)
     }
 
-    /// As [`look`](Self::look), without a scheduling point.
+    /// Returns the state as [`look`](Self::look) does, without a scheduling point.
     fn state(&self, call: Call) -> io::Result<(MutexGuard<'_, State>, Option<Refusal>)> {
         let mut s = self.disk.lock();
         if s.boot != self.boot {
@@ -327,7 +327,8 @@ impl Directory for SimDirectory {
         Ok(self.held(inode))
     }
 
-    /// No scheduling point, and no step of a plan: the lock of the directory comes right before it.
+    /// Locks without a scheduling point or a step of a plan, because the directory's lock comes right before
+    /// it.
     fn lock_file(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
         check_name(name)?;
         let (mut s, how) = self.at.state(Call::Lock)?;
@@ -371,7 +372,7 @@ impl Directory for SimDirectory {
     }
 }
 
-/// A held lock. Dropping it is no scheduling point: destructors run anywhere.
+/// A held lock. Dropping it is not a scheduling point, because destructors run anywhere.
 struct Lock {
     at: Place,
     inode: u64,

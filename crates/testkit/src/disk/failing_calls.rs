@@ -33,7 +33,7 @@ pub enum Call {
     Remove,
     /// A directory is synced.
     Sync,
-    /// The writer lock is taken, or a file is locked beside it.
+    /// Taking the writer lock, or locking a file beside it.
     Lock,
     /// The writer lock is looked at.
     IsLocked,

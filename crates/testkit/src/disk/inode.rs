@@ -133,10 +133,10 @@ impl Inode {
         Some(found.max(offset)).filter(|at| *at < self.size)
     }
 
-    /// What a write to a range of bytes meets.
+    /// Returns the state of a range of bytes for a write to it.
     pub fn blocks_in(&self, range: Range<u64>) -> Blocks {
         let sectors = self.sectors(range);
-        // Not what a failed barrier has left in the cache alone.
+        // Blocks that a failed barrier has left only in the cache do not count.
         let is_dirty = |n: &u64| self.cache.get(n).is_some_and(|c| !c.dirty.is_empty());
         let is_written =
             |n: &u64| self.stable.contains_key(n) || self.device.contains_key(n) || is_dirty(n);
@@ -149,7 +149,7 @@ impl Inode {
         }
     }
 
-    /// What a copy of the file that leaves zeroes out would be: durable, and without blocks for them.
+    /// Turns the file into a copy that leaves zeroes out: durable, and without blocks for them.
     pub fn copy_sparsely(&mut self) {
         self.write_back_all(Rules {
             in_place: true,

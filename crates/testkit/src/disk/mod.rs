@@ -310,8 +310,8 @@ impl SimDisk {
         s.note(|| format!("-- the test puts {name}, {} bytes", bytes.len()));
     }
 
-    /// Turns the files of a directory, which none has open, into copies of themselves that leave zeroes
-    /// out, durable, as a restored backup may be (`cp --sparse=always`).
+    /// Turns the files of a directory, which no handle has open, into copies that leave zeroes out. They are
+    /// durable, as a restored backup may be (`cp --sparse=always`).
     pub fn copy_sparsely(&self, dir: impl AsRef<Path>) {
         let mut s = self.lock();
         s.note(|| "-- the test restores the files sparsely".to_owned());
@@ -322,8 +322,8 @@ impl SimDisk {
         }
     }
 
-    /// Puts other bytes into a file, durably, as a copy over it does: it stays the same file, and its handles
-    /// show them. Returns whether it was there.
+    /// Puts other bytes into a file, durably, as a copy over it does. The file keeps its identity, and its
+    /// handles read the new bytes. Returns true if the file existed.
     pub fn overwrite_file(&self, dir: impl AsRef<Path>, name: &str, bytes: &[u8]) -> bool {
         let Some(old) = self.names(&dir).get(name).copied() else {
             return false;

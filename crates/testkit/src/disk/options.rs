@@ -31,7 +31,7 @@ pub struct SimOptions {
     pub in_place: bool,
     /// Whether blocks can be reserved, where it overwrites in place.
     pub reserves: bool,
-    /// Whether the filesystem says which blocks of a file were written.
+    /// The filesystem reports which blocks of a file were written.
     pub tells_blocks: bool,
     /// Whether the device's cache is volatile. [`WriteCache::Unknown`] behaves like `Back`.
     pub write_cache: WriteCache,

@@ -6,16 +6,17 @@ use std::io::{self, BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest time that a program may take on a frozen filesystem. One that waits for the thaw waits for
-/// ever, and no signal ends it.
+/// Maximum duration of a program on a frozen filesystem. A program that waits for the thaw waits for ever,
+/// and no signal ends it.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The script of a shell that freezes, says so, and thaws when its input ends, also when the test is killed, which would otherwise
-/// leave a filesystem that nothing can write to or unmount. Signals to the group of the test are ignored.
+/// Script of a shell that freezes, says so, and thaws when its input ends, also when the test is killed.
+/// Otherwise nothing could write to the filesystem or unmount it. The shell ignores signals to the group of
+/// the test.
 const SCRIPT: &str =
     "trap '' HUP INT TERM; fsfreeze -f \"$0\" && echo frozen; read _; fsfreeze -u \"$0\"";
 
-/// A frozen filesystem; thawed when dropped.
+/// A frozen filesystem; dropping it thaws it.
 #[derive(Debug)]
 pub struct Frozen<'f> {
     filesystem: &'f LoopFs,
@@ -23,7 +24,7 @@ pub struct Frozen<'f> {
 }
 
 impl LoopFs {
-    /// Freezes it: whatever writes to it from now on waits, in the kernel.
+    /// Freezes the filesystem. From now on every write waits in the kernel.
     ///
     /// # Errors
     /// [`Skip`] if `fsfreeze` is missing or fails.
@@ -64,7 +65,8 @@ impl Frozen<'_> {
             in_time = Instant::now() < end;
         }
         if !in_time {
-            // Before it is waited for. The next program finds the filesystem thawed; this one failed.
+            // Thaws before waiting for the program. The next program finds the filesystem thawed, but this
+            // one has failed.
             let path = self.filesystem.path();
             let _ = Command::new("fsfreeze").arg("-u").arg(path).status();
             let _ = child.kill();

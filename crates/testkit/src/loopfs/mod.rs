@@ -159,7 +159,7 @@ impl LoopFs {
             .args(["-t", self.filesystem, "-o", self.options])
             .arg(&device)
             .arg(&self.mount_point));
-        // It is busy while it is mounted: the kernel detaches it when that ends.
+        // The mounted device is busy: the kernel detaches it after the unmount.
         let detached = run(Command::new("losetup").arg("--detach").arg(&device));
         mounted.and(detached)?;
         let Some(device) = mounted_device(&self.mount_point) else {
@@ -266,9 +266,9 @@ fn fresh_directory(dir: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// A new loop device for the image, past the system's cache where its filesystem allows that. Through
-/// the cache a write may fail after it was reported as done, since the image is sparse: a log refuses
-/// that.
+/// Attaches a new loop device to the image, past the system's cache if the image's filesystem allows that.
+/// Through the cache a write may fail after it was reported as done, since the image is sparse. A log refuses
+/// such a device.
 fn attach(image: &Path) -> Result<PathBuf, Skip> {
     let losetup = |args: &[&str]| {
         let out = Command::new("losetup").args(args).arg(image).output();

@@ -89,7 +89,7 @@ fn transactions(mode: CommitMode) -> Vec<Done> {
         vec![change(1), change(33), Write(1023)],
         vec![Shrink(300), Write(3)],
         vec![change(0), change(1), change(2), change(3)],
-        // Pages that are dropped and added again, also in a sector of the map that nothing else changes.
+        // Drops pages and adds them again, also in a map sector that nothing else changes.
         vec![Shrink(2), Grow(300), Write(32)],
         vec![Discard(0), Write(1)],
         vec![Write(0), Write(2), Write(1024)],
