@@ -115,7 +115,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     finish(&args, &text, json, report)
 }
 
-/// Whether the page file could not be opened because this process may not write there.
+/// Returns true if this process may not write to the page file, so that it could not be opened.
 fn cannot_write(error: &Error) -> bool {
     use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     let kinds = [PermissionDenied, ReadOnlyFilesystem];

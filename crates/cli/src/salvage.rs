@@ -54,7 +54,7 @@ pub struct Args {
     /// Accept a NEW that survives less than a loss of power: process-crash, os-crash
     #[arg(long, value_name = "GUARANTEE", value_parser = parse_guarantee, default_value = "power-loss")]
     require: Guarantee,
-    /// Accept a NEW of whose guarantee less is known: unknown
+    /// Accept a NEW whose guarantee has a lower verdict: unknown
     #[arg(long, value_name = "VERDICT", value_parser = parse_verdict, default_value = "declared")]
     require_verdict: Verdict,
     /// Write the LSNs of each record, in SRC and in NEW, as CSV to FILE; - is standard output
@@ -78,7 +78,7 @@ pub fn parse_guarantee(text: &str) -> Result<Guarantee, String> {
     })
 }
 
-/// A verdict by its name.
+/// Parses the name of a verdict.
 fn parse_verdict(text: &str) -> Result<Verdict, String> {
     let all = [Verdict::Unknown, Verdict::Declared, Verdict::Proven];
     let known = all.into_iter().find(|v| v.name() == text);

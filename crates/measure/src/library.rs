@@ -134,7 +134,7 @@ impl SharedLog {
         let mut options = Options::new()
             .method(self.setup.method)
             .require(self.setup.guarantee)
-            // What is doubted is printed so.
+            // A doubted guarantee is measured too, and printed as such.
             .require_verdict(Verdict::Contradicted)
             .segment_size(self.setup.segment_size)
             // A log that falls idle writes a stamp: that must not happen in another row's slice.

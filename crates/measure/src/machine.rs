@@ -34,7 +34,7 @@ pub struct Machine {
     pub write_cache: String,
     /// The party that answers for `write_cache`: the name of a [`logforce_device::Source`].
     pub write_cache_source: &'static str,
-    /// The same, as the end of a sentence.
+    /// The same party, as the end of a sentence.
     #[serde(skip)]
     pub write_cache_by: &'static str,
     /// Whether it takes FUA writes.

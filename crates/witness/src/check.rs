@@ -241,7 +241,7 @@ fn record(
         kernel: line(&facts.kernel),
         tool: check.tool.chars().take(60).collect(),
     };
-    // What cannot be looked at says so when it is written to.
+    // A directory that cannot be checked reports its error when it is written to.
     let is_there = check.home.is_there().unwrap_or(true);
     let home = is_there.then_some(check.home.path());
     for dir in home.into_iter().chain(check.cache) {

@@ -149,11 +149,11 @@ impl Home {
         })
     }
 
-    /// Whether the directory is there. Only where the system says that it is missing, or is a file, it is
-    /// not: any other error would count everything in it as lost.
+    /// Returns false only if the system reports that the directory is missing or is a file. Any other error
+    /// is returned, because a check would otherwise count everything in the directory as lost.
     ///
     /// # Errors
-    /// If it cannot be looked at.
+    /// If the directory cannot be checked.
     pub fn is_there(&self) -> Result<bool, CutError> {
         is_directory(&self.path).map_err(self.named("looking at"))
     }
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use logforce_testkit::SimOptions;
 
-    /// Otherwise a check would count all that was forced as lost.
+    /// Otherwise a check would count all forced records as lost.
     #[cfg(unix)]
     #[test]
     fn only_what_is_not_there_is_missing() {

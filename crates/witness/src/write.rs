@@ -307,7 +307,7 @@ fn open_log(write: &Write<'_>, state: &State) -> Result<Log, CutError> {
     let mut options = Options::new()
         .method(method)
         .require(Guarantee::PowerLoss)
-        // What nobody knows is what a run is to find out.
+        // A run is to find out what no party answers for.
         .require_verdict(Verdict::Unknown)
         .segment_size(segment)
         .max_log_size(size);

@@ -5,8 +5,8 @@ use super::{Build, Places, TARGETS, Target};
 use crate::test::Budget;
 use anyhow::{Context, Result};
 
-/// A known bug of `crates/sim/src/known_bugs/tools.rs`, the target that has to find it, and within how many
-/// executions.
+/// A known bug of `crates/sim/src/known_bugs/tools.rs`, the target that has to find it, and the maximum
+/// number of executions for that.
 #[derive(Debug)]
 struct KnownBug {
     name: &'static str,

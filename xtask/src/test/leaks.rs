@@ -1,9 +1,8 @@
-//! What tests leaked: mounts, loop devices, processes, files.
+//! Leaks of tests: mounts, loop devices, processes, files.
 //!
-//! What is below the target folder or the tests' temporary directory, or carries the run's mark, is
-//! certainly ours and always a failure.
-//! What is new elsewhere may be another program's: it is a failure only on a CI machine, which has no
-//! other program.
+//! A leak below the target folder or the tests' temporary directory, or with the run's mark, is certainly
+//! from the tests and always a failure. A new one elsewhere may belong to another program. It is a failure
+//! only on a CI machine, which runs no other program.
 
 use super::Setting;
 use std::collections::BTreeSet;

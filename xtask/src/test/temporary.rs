@@ -30,7 +30,7 @@ pub fn path(workspace: &Workspace) -> PathBuf {
     workspace.target.join("tmp-tests")
 }
 
-/// All users may pass through each directory of that path, which has no links in it.
+/// Returns true if all users may pass through each directory of that path, which has no links in it.
 #[cfg(unix)]
 fn all_may_enter(dir: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -38,7 +38,7 @@ fn all_may_enter(dir: &Path) -> bool {
     dir.ancestors().all(open)
 }
 
-/// Makes it anew. Another user's directory of that name in `/var/tmp` is an error.
+/// Makes the directory anew. Fails if another user owns a directory of that name in `/var/tmp`.
 pub fn make(temp: &Path) -> Result<()> {
     clean(temp)?;
     let made = std::fs::create_dir(temp);
@@ -50,18 +50,18 @@ pub fn make(temp: &Path) -> Result<()> {
     made.with_context(|| temp.display().to_string())
 }
 
-/// Removes a temporary directory of tests, with the filesystems that are still mounted in it:
-/// tests that were killed could not.
+/// Removes a temporary directory of tests, with the filesystems that are still mounted in it. Tests that were
+/// killed could not remove them.
 pub fn clean(temp: &Path) -> Result<()> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    // The innermost first.
+    // Unmounts the innermost first.
     let points = mount_points(&mounts);
     for point in points.iter().rev().filter(|p| p.starts_with(temp)) {
         unmount(point)?;
     }
     match std::fs::remove_dir_all(temp) {
         Err(e) if e.kind() == ErrorKind::PermissionDenied => {
-            // A test closed a directory to its owner, who may not even list it.
+            // A test may have closed a directory to its owner, who may then not even list it.
             open_directories(temp);
             std::fs::remove_dir_all(temp)
         }
@@ -75,14 +75,14 @@ pub fn clean(temp: &Path) -> Result<()> {
 fn open_directories(dir: &Path) {
     #[cfg(unix)]
     let _ = std::fs::set_permissions(dir, std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    // Links are not followed: what they lead to is not ours.
+    // Does not follow links, because they may lead outside.
     let is_directory = |path: &PathBuf| path.symlink_metadata().is_ok_and(|m| m.is_dir());
     for below in entries(dir).into_iter().filter(is_directory) {
         open_directories(&below);
     }
 }
 
-/// Unmounts what may be in use for a moment yet, by a process that was just ended.
+/// Unmounts a filesystem that a process which just ended may still use for a moment.
 fn unmount(point: &Path) -> Result<()> {
     let end = Instant::now() + TIMEOUT;
     loop {
@@ -110,7 +110,8 @@ mod tests {
         let temp = tempfile::TempDir::new().unwrap();
         let dir = temp.path().join("dir");
         std::fs::create_dir_all(dir.join("deep")).unwrap();
-        // Also what its owner may not list: only a user who is not root needs that.
+        // Also covers directories that their owner may not list, which matters only for users other than
+        // root.
         #[cfg(unix)]
         {
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o000);

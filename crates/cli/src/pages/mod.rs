@@ -28,8 +28,8 @@ fn has_begun_backup(dir: &Path) -> anyhow::Result<bool> {
     has_file(&dir.join("backup.tmp"))
 }
 
-/// Whether there is a file. Only where the system says that there is none: any other error would call
-/// for a backup to be restored over what is whole.
+/// Returns true unless the system reports that the file does not exist. Any other error would make the caller
+/// advise restoring a backup over an intact file.
 fn has_file(path: &Path) -> anyhow::Result<bool> {
     let looked = loop {
         match path.metadata() {
@@ -44,7 +44,7 @@ fn has_file(path: &Path) -> anyhow::Result<bool> {
     }
 }
 
-/// The system's error, with the advice of the library's.
+/// Returns the system's error with the library's advice.
 pub fn cannot(doing: &'static str, path: &Path, source: std::io::Error) -> anyhow::Error {
     logforce::Error::Io {
         doing,
@@ -119,7 +119,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert!(!is_there(dir.path()).unwrap());
         assert!(!is_part_there(&dir.path().join("missing")).unwrap());
-        // It may be there: nobody can tell.
+        // The link refers to itself, so the system cannot say if the file exists.
         std::os::unix::fs::symlink("pages", dir.path().join("pages")).unwrap();
         let told = is_there(dir.path()).unwrap_err().to_string();
         assert!(told.contains("cannot look at"), "{told}");

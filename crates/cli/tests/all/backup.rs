@@ -85,7 +85,7 @@ fn a_closed_log() {
     assert!(!dir.path().join("x").exists());
 }
 
-/// A page file there cannot be opened, only read.
+/// Page files on a read-only mount cannot be opened, only read.
 #[cfg(target_os = "linux")]
 #[test]
 fn page_files_on_a_read_only_mount() {

@@ -252,7 +252,7 @@ fn a_report_that_somebody_has_open_is_told() {
 #[test]
 fn an_unwritable_directory_is_told() {
     let dir = open_place();
-    // Its owner may not write to it, and a user who is not root reads no more than all others.
+    // Mode 0555 denies writing to the owner, and grants other users the same access as the owner.
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o555);
     fs::set_permissions(dir.path(), mode).unwrap();
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_logforce"));

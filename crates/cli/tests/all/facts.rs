@@ -223,7 +223,7 @@ fn what_may_not_be_looked_at_is_told() {
         assert_eq!(printed.matches("ermission denied").count(), 1, "{printed}");
         assert!(!printed.contains("writable"), "{printed}");
     }
-    // Its owner, too, has to list it to remove it.
+    // The owner, too, has to list the directory to remove it.
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
     let Some(out) = run(home.path()) else { return };
     assert!(

@@ -1,4 +1,4 @@
-//! Looking writes nothing: it does not wait for a filesystem that is frozen for a snapshot.
+//! Reading commands write nothing: they do not wait for a filesystem that is frozen for a snapshot.
 
 use crate::common::place;
 use crate::logs::{all_output, filled};
@@ -45,7 +45,7 @@ fn looking_does_not_wait_for_a_frozen_filesystem() {
     assert!(out.status.success(), "{}", all_output(&out));
 }
 
-/// Reads and follows the log, in the second process.
+/// Reads and follows the log in the second process.
 fn read(dir: &Path) {
     let log = logforce::read_only(dir).unwrap();
     assert_eq!(log.read_from(log.front_lsn()).unwrap().count(), 3);

@@ -35,7 +35,7 @@ impl User {
         )))
     }
 
-    /// Fails where this process is root in a container that has no other user.
+    /// Checks that this process can become the user. It cannot as root of a container that has no other user.
     fn become_here(&self) -> std::io::Result<()> {
         let mut command = Command::new("true");
         command.uid(self.uid).gid(self.gid).status().map(drop)

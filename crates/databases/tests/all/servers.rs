@@ -6,10 +6,11 @@ use logforce_measure::MeasureError;
 use logforce_measure::inserts::Ledger;
 use std::path::Path;
 
-/// What a server is not offered for in a container that has one user.
+/// Reason for which a server is not available in a container with one user.
 const ONE_USER: &str = "cannot become the user";
 
-/// The settings of a server; `None`, and a line that says so, where it is not installed or has no user.
+/// Returns the settings of a server. Prints a line and returns `None` if the server is not installed or has
+/// no user.
 pub fn ledgers(listed: Result<Listed, MeasureError>) -> Option<Vec<Box<dyn Ledger>>> {
     let why = match listed {
         Ok(Listed::Ledgers(ledgers)) => return Some(ledgers),

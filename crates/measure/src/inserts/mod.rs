@@ -183,7 +183,7 @@ fn judge(row: &mut Row, setting: &Setting, facts: &Facts) {
     }
 }
 
-/// Returns what the durability of a write to the disk rests on, in words.
+/// Returns the facts on which the durability of a write to the disk rests, in words.
 fn rests_on(facts: &Facts) -> String {
     let Some(device) = &facts.device else {
         return Source::Device.by().to_owned();

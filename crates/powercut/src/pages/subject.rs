@@ -23,7 +23,7 @@ pub(super) fn open(
     let log = logforce::Options::new()
         .method(rng.pick(&methods))
         .calibrate(false)
-        // The disk is a program's, whose flushes are what is tested.
+        // A program serves the disk, and its flushes are the subject of the test.
         .require_verdict(Verdict::Unknown)
         .segment_size(256 << 10);
     let mode = match copy_on_write {

@@ -148,7 +148,7 @@ fn options(job: &Job, method: Method) -> Options {
     Options::new()
         .method(method)
         .require(require)
-        // The disk is a program's, whose flushes are what is tested.
+        // A program serves the disk, and its flushes are the subject of the test.
         .require_verdict(Verdict::Unknown)
         .calibrate(false)
         .segment_size(rng.pick(&[64 << 10, 128 << 10, 256 << 10]))

@@ -8,7 +8,7 @@ pub fn place() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// A new directory on a disk, which other users may enter.
+/// Makes a directory on a disk that other users may enter.
 pub fn open_place() -> tempfile::TempDir {
     let on = another_user::directory(env!("CARGO_TARGET_TMPDIR"));
     let dir = tempfile::tempdir_in(on).unwrap();

@@ -14,7 +14,7 @@ pub fn command(dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Makes `command`, which runs the program, run `bench` with `arguments` in `dir`.
+/// Makes `command`, which starts the program, run `bench` with `arguments` in `dir`.
 pub fn bench_in<'c>(command: &'c mut Command, dir: &Path, arguments: &[&str]) -> &'c mut Command {
     command
         .arg("bench")

@@ -57,7 +57,7 @@ pub fn owner(session: u64, thread: u64) -> u64 {
     session << 8 | thread
 }
 
-/// Where a follower begins.
+/// Start of a follower.
 #[derive(Debug)]
 enum Begin {
     Lsn(Lsn),
