@@ -28,7 +28,7 @@ pub(crate) enum Store {
 pub(crate) enum View {
     Cow(CowView),
     Logged(LoggedView),
-    /// Of a file that nobody has open.
+    /// A state of a file that no program has open.
     ReadOnly(Arc<ReadOnlyView>),
 }
 
@@ -178,7 +178,7 @@ impl Store {
         }
     }
 
-    /// The threads and the clock.
+    /// Returns the runtime, with its threads and clock.
     pub(crate) fn runtime(&self) -> &dyn Runtime {
         match self {
             Store::Cow(store) => store.runtime(),
@@ -230,7 +230,7 @@ impl View {
         }
     }
 
-    /// Visits the numbers of the pages that may be something else than zeroes, ascending.
+    /// Visits the numbers of the pages that may hold more than zeroes, in ascending order.
     pub(crate) fn each_number(&self, visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         match self {
             View::Cow(view) => view.each_number(visit),

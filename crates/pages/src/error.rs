@@ -101,18 +101,18 @@ pub enum Error {
         /// Why.
         evidence: String,
     },
-    /// Too little is known of the guarantee here.
+    /// The verdict on the guarantee is below the required one.
     #[error("{}: that a barrier guarantees {got} here is {verdict}, {wanted} is required: {evidence}. To accept it, open with Options::require_verdict(Verdict::{verdict:?})", path.display())]
     Verdict {
         /// The directory.
         path: PathBuf,
-        /// The guarantee of a barrier here.
+        /// Guarantee of a barrier in this directory.
         got: Guarantee,
-        /// How far it is to be believed.
+        /// Verdict on that guarantee.
         verdict: Verdict,
         /// The required verdict.
         wanted: Verdict,
-        /// Why.
+        /// Evidence for the verdict.
         evidence: String,
     },
     /// No space for the commit. It was not accepted; what is durable stays, and the page file goes on
@@ -127,7 +127,7 @@ pub enum Error {
     NoSpace {
         /// The file.
         path: PathBuf,
-        /// Bytes needed: that the commit, the checkpoint or the backup has still to write, at most.
+        /// Maximum number of bytes that the commit, the checkpoint or the backup still has to write.
         need: u64,
         /// The system's error.
         source: Arc<io::Error>,
@@ -151,15 +151,15 @@ pub enum Error {
         poison_message(.0)
     )]
     Poisoned(Arc<Error>),
-    /// The directory or one of the files was deleted, moved away or replaced while the page file was
-    /// open. The cause of an [`Error::Poisoned`].
+    /// The directory or one of the files was deleted, moved away or replaced while the page file was open. It
+    /// is the cause of an [`Error::Poisoned`].
     #[error(
         "{} is not what was opened: {found}. What was committed since then, half a second of commits at most, may be missing there: restore what was removed before you open the page file again", path.display()
     )]
     Displaced {
         /// The path by which the directory was opened.
         path: PathBuf,
-        /// What was found there.
+        /// Description of the displacement.
         found: String,
     },
     /// Another transaction has committed a change of the page since this one began.
@@ -215,8 +215,8 @@ pub enum Error {
     /// The page file was closed.
     #[error("the page file is closed")]
     Closed,
-    /// A call that may wait was made by a task's waker, in a thread of the page file or of another
-    /// caller: it could wait for itself.
+    /// A task's waker made a call that may wait, in a thread of the page file or of another caller. The call
+    /// could wait for itself.
     #[error(
         "a waker must not make calls that wait: have it schedule the task, and make the call there"
     )]
@@ -226,7 +226,7 @@ pub enum Error {
     Forked,
 }
 
-/// Of a log that has failed or was displaced, and its page file with it, as of any page file.
+/// A failure or displacement of the log becomes that of its page file.
 impl From<LogError> for Error {
     fn from(error: LogError) -> Error {
         match error {
@@ -252,7 +252,8 @@ impl From<LogError> for Error {
     }
 }
 
-/// Why a page file has failed, and what to do: repeating a call cannot succeed, opening it again can.
+/// Returns the reason of a page file's failure, and the remedy. Repeating a call cannot succeed, but opening
+/// the file again can.
 fn poison_message(cause: &Error) -> String {
     match cause {
         Error::Io {
@@ -270,8 +271,8 @@ pub(crate) fn is_no_space(error: &io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
-/// Whether the error says that the file cannot get longer, and nothing of the medium. Space that gets
-/// free helps only where [`is_no_space`] says so: a limit of the process stays.
+/// Returns true if the error says that the file cannot grow, and nothing about the medium. Freed space helps
+/// only if [`is_no_space`] holds too: a limit of the process stays.
 pub(crate) fn cannot_grow(error: &io::Error) -> bool {
     is_no_space(error) || error.kind() == io::ErrorKind::FileTooLarge
 }
@@ -308,18 +309,18 @@ pub enum ErrorKind {
     /// Something stored is damaged; the message says which page and where. It is never served. Look by
     /// `logforce verify`; restore a backup.
     Damaged,
-    /// A write or a sync has failed, and the page file has stopped. Commits that were acknowledged as
-    /// durable are there; whether one in flight is there as well is known after opening it again. Also
-    /// if the failure is that the page file was [displaced](ErrorKind::Displaced).
+    /// A write or a sync has failed, or the page file was [displaced](ErrorKind::Displaced). The page file
+    /// has stopped. Commits that were acknowledged as durable are there. Opening the file again tells if a
+    /// commit in flight is there as well.
     Poisoned,
     /// Files of the page file were deleted, moved away or replaced while it was open. The cause of an
-    /// [`Error::Poisoned`] has this kind, while that error itself has [`ErrorKind::Poisoned`]. Put the
-    /// files back before opening it.
+    /// [`Error::Poisoned`] has this kind, while that error itself has [`ErrorKind::Poisoned`]. Put the files
+    /// back before opening it.
     Displaced,
     /// Another transaction wrote the same page and was first. Begin again, and retry.
     Conflict,
-    /// An argument is wrong: a page's size or number, an option; or a waker makes a call that waits. Fix
-    /// the program.
+    /// An argument is wrong: a page's size or number, or an option. A waker that makes a call that waits has
+    /// this kind, too. Fix the program.
     InvalidInput,
     /// Closed, or opened before a fork.
     Closed,
@@ -368,7 +369,7 @@ impl Error {
         }
     }
 
-    /// That of a call for which the file `path` would have to hold `need` more bytes.
+    /// Makes the error of a call for which the file `path` would have to hold `need` more bytes.
     pub(crate) fn no_space(
         doing: &'static str,
         path: PathBuf,

@@ -33,12 +33,13 @@ pub(crate) struct DataDir {
     pub(crate) dir: Arc<dyn Directory>,
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) facts: Facts,
-    /// The files whose names are checked while the page file is open: the lock, without which another
-    /// process could write it, and what the caller adds.
+    /// Files whose names are checked while the page file is open: the lock, without which another process
+    /// could write it, and those that the caller adds.
     pub(crate) named: NamedFiles,
     /// The process that opened it; a fork's calls are refused.
     process: u64,
-    /// Empty once the page file is closed: views may outlive that. The lock file's is the last to go.
+    /// Held locks. Empty once the page file is closed, which views may outlive. The lock file's lock is
+    /// released last.
     locks: Mutex<Vec<Box<dyn Send + Sync>>>,
 }
 
@@ -94,8 +95,8 @@ impl DataDir {
         self.locks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the data file, if there is one. Without this a second opener would write beside the first, whose lock file
-    /// was deleted, and destroy what that acknowledges until it notices.
+    /// Locks the data file, if there is one. Otherwise, once the lock file is deleted, a second process could
+    /// open the page file and destroy commits that the first acknowledges until it notices.
     pub(crate) fn lock_data(&self) -> Result<()> {
         if planted!("data-file-unlocked") {
             return Ok(());
@@ -116,8 +117,8 @@ impl DataDir {
     /// Lets another opener in. No write may be in flight, and no read of what may be written over.
     pub(crate) fn release(&self) {
         let taken = std::mem::take(&mut *self.locks());
-        // Giving one up is a call of the system, for which no mutex is held. In this order: who gets the
-        // lock file's must get the data file's.
+        // Releases the locks without a mutex, because that is a system call. Releases the data file's first,
+        // because a process that gets the lock file's must also get that one.
         taken.into_iter().rev().for_each(drop);
     }
 

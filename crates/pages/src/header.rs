@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(crate) struct HeaderSlots {
     file: Arc<dyn File>,
     path: PathBuf,
-    /// Bytes of a read past the system's cache.
+    /// Length in bytes of a read past the system's cache.
     unit: usize,
     /// Both slots held the same, apart from the sequence, when they were read.
     pub(crate) are_alike: bool,
@@ -112,14 +112,14 @@ impl HeaderSlots {
         Ok(())
     }
 
-    /// Reads from the medium whether the older slot holds the header that [`HeaderSlots::store`] failed
-    /// to write; if so, it is current. A barrier must have succeeded since: nothing is left in the
-    /// system's cache that would change the slot later.
+    /// Reads from the medium if the older slot holds the header that [`HeaderSlots::store`] failed to write.
+    /// If so, it becomes the current header. A barrier must have succeeded since: the system's cache then
+    /// holds nothing that would change the slot later.
     pub(crate) fn settle(&mut self, mut header: PageFileHeader) -> io::Result<bool> {
         header.sequence = self.header.sequence + 1;
         let mut buf = AlignedBuf::zeroed(self.unit, self.unit);
         let offset = PAGE_HEADER_OFFSETS[self.older];
-        // Each attempt must miss it: one wrong read would take a header for absent that a crash reveals.
+        // Every attempt must miss the header. One wrong read would miss a header that a crash reveals.
         for _ in 0..attempts() {
             let len = self.file.read_at(offset, &mut buf, ReadSource::Medium)?;
             let slot = buf.get(..len.min(PAGE_HEADER_LEN)).unwrap_or_default();
@@ -177,7 +177,7 @@ pub(crate) fn in_force(slots: [Slot; 2], path: &Path) -> Result<(usize, PageFile
     })
 }
 
-/// Length and alignment of a read of a slot.
+/// Returns the length and alignment of a read of a slot.
 fn slot_unit(facts: &Facts) -> usize {
     PAGE_HEADER_LEN.max(facts.write_unit() as usize)
 }

@@ -134,7 +134,7 @@ impl Options {
         self
     }
 
-    /// The least that is to be known of that guarantee; opening fails where less is. Default
+    /// Requires this verdict on that guarantee: opening fails if the verdict is lower. The default is
     /// [`Verdict::Declared`]; see [`logforce_core::Options::require_verdict`].
     pub fn require_verdict(mut self, verdict: Verdict) -> Self {
         self.require_verdict = verdict;
@@ -197,10 +197,10 @@ impl Options {
         self
     }
 
-    /// Options of the log of a logged file, such as its method. The guarantee and the verdict that it
-    /// must have are those of the page file. `calibrate`, `calibration_cache`, `wait_for_lock` and the
-    /// modes of files and directory hold for the page file itself, of either kind, as well.
-    /// `on_checkpoint_due` is refused: a page file truncates its log itself.
+    /// Sets options of the log of a logged file, such as its method. The page file's own options set the
+    /// guarantee and the verdict that the log must have. `calibrate`, `calibration_cache`, `wait_for_lock`
+    /// and the modes of files and directory also hold for the page file itself, of either kind.
+    /// `on_checkpoint_due` is refused, because a page file truncates its log itself.
     pub fn log(mut self, options: logforce_core::Options) -> Self {
         self.log = options;
         self
@@ -267,8 +267,8 @@ impl Options {
                 format!("{size} is not a power of two from {MIN_PAGE_SIZE} to {MAX_PAGE_SIZE}"),
             );
         }
-        // It would get the log, and what it truncated there would be missing at the next opening. And a
-        // checkpoint in it would wait for the commit that waits for it.
+        // The callback would get the log and truncate records that the next opening needs. A checkpoint in it
+        // would wait for the commit that waits for it.
         if self.log.has_checkpoint_callback() {
             return bad(
                 "log",

@@ -63,19 +63,19 @@ impl PageFile {
         ))
     }
 
-    /// Runs `change` in a transaction and commits it durably. Where another commit has changed one of its
-    /// pages meanwhile, begins again from the state after that. Returns what `change` returned.
+    /// Runs `change` in a transaction and commits it durably. If another commit has changed one of its pages
+    /// meanwhile, begins again from the state after that commit. Returns the result of `change`.
     ///
-    /// `change` may run any number of times, so it should have no effect but on its transaction. While it
-    /// runs nothing is locked: it may read the file and commit to it. An error that it returns ends this
-    /// without a commit, and if it changes nothing, nothing is committed. Each further run follows a commit
-    /// of another thread, so some thread always makes progress. A change that takes long and meets short
-    /// ones again and again may be late each time.
+    /// `change` may run any number of times, so it should affect only its transaction. Nothing is locked
+    /// while it runs: it may read the file and commit to it. If it returns an error, nothing is committed. If
+    /// it changes nothing, nothing is committed either. Each further run follows a commit of another thread,
+    /// so some thread always makes progress. A long change that meets short ones again and again may be
+    /// delayed each time.
     ///
     /// Blocks the thread until the commit is durable.
     ///
     /// # Errors
-    /// Those of `change`, [`begin`](Self::begin) and [`Transaction::commit`], but for
+    /// Those of `change`, [`begin`](Self::begin) and [`Transaction::commit`], except
     /// [`Error::Conflict`](crate::Error::Conflict).
     pub fn transact<T>(&self, mut change: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
         loop {
@@ -159,8 +159,8 @@ impl Drop for Handle {
             let _ = self.store.close();
             return;
         }
-        // A woken task has dropped the last clone: this thread may be one that the close waits for. If no
-        // thread can be started, the file stays open until the process ends.
+        // A woken task has dropped the last clone, and the close may wait for this thread. If no thread can
+        // be started, the file stays open until the process ends.
         let store = self.store.clone();
         let close = Box::new(move || drop(store.close()));
         let _ = self.store.runtime().spawn("logforce-close", close);

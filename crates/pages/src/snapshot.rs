@@ -23,8 +23,8 @@ impl Snapshot {
         Snapshot { view, page_size }
     }
 
-    /// The state with which the next opening of the page file in `path` would begin. Nothing is locked or
-    /// written.
+    /// Returns the state with which the next opening of the page file in `path` would begin. Locks and writes
+    /// nothing.
     #[doc(hidden)]
     pub fn read_only(system: &Arc<dyn System>, path: impl AsRef<Path>) -> Result<Snapshot> {
         let view = ReadOnlyView::open(system, path.as_ref())?;
@@ -32,7 +32,7 @@ impl Snapshot {
         Ok(Snapshot::new(View::ReadOnly(Arc::new(view)), page_size))
     }
 
-    /// The size of a page, bytes.
+    /// Returns the size of a page in bytes.
     pub fn page_size(&self) -> u32 {
         self.page_size
     }

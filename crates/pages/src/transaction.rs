@@ -224,12 +224,12 @@ impl Transaction {
         store.commit(&view, changes, policy)
     }
 
-    /// Commits without waiting for the force: the place in the order is decided, and
-    /// [`PageFile::latest`] shows the changes, when this returns.
+    /// Commits without waiting for the force. When this returns, the order of the commit is decided and
+    /// [`PageFile::latest`] contains the changes.
     ///
-    /// May block the thread: of a logged file while another commit of the same pages is being appended,
-    /// while the log has no space in its buffer, while the data file is made larger, or until a checkpoint
-    /// has caught up; of a copy-on-write file while too much waits to be forced.
+    /// May block the thread. In a logged file it waits while another commit of the same pages is being
+    /// appended, while the log's buffer is full, while the data file grows, or until a checkpoint has caught
+    /// up. In a copy-on-write file it waits while too many bytes are not forced yet.
     ///
     /// [`PageFile::latest`]: crate::PageFile::latest
     pub fn submit(self) -> Result<CommitHandle> {

@@ -42,7 +42,7 @@ pub(crate) fn make(
     match system.directory(path) {
         Ok(dir) => {
             let entries = dir.entries().map_err(Error::io("list", path))?;
-            // The lock alone is what a backup left that could not begin: it may be tried again.
+            // A backup that could not begin leaves the lock alone. It may be tried again.
             if entries.iter().any(|e| e.name != LOCK) {
                 return Err(exists());
             }
@@ -202,7 +202,7 @@ fn remove(system: &dyn System, data_dir: DataDir) {
     let _ = system.remove_empty_directory(&path);
 }
 
-/// A lack of space, as one of the whole backup: nothing of it is left.
+/// Makes a lack of space that of the whole backup, because nothing of the backup remains.
 fn as_no_space(error: Error, path: &Path, view: &View) -> Error {
     let source = match error {
         Error::Io { source, .. } | Error::Log(LogError::Io { source, .. })

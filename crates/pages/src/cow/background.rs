@@ -41,8 +41,8 @@ impl CowStore {
                 // Those who wait for it learn what became of it.
                 Some(group) if is_due => drop(self.wait_for(&group)),
                 _ if is_due => {}
-                // Commits wait to be forced, perhaps for long, and their program takes them for
-                // accepted: it learns soon that the file was taken away. A failure clears `left`.
+                // Commits wait to be forced, perhaps for long, and their program takes them for accepted.
+                // This check reports soon that the file was taken away. A failure clears `left`.
                 _ if left.is_some() && is_check_due(location_checked, now) => {
                     location_checked = Some(now);
                     let _ = self.check_location();

@@ -125,8 +125,8 @@ struct Prepared {
 }
 
 impl CowStore {
-    /// Commits and waits. A full disk refuses all that would have become durable together: then it is
-    /// tried by itself.
+    /// Commits and waits. A full disk refuses all commits that would have become durable together. A refused
+    /// commit is then tried alone.
     pub(crate) fn commit_and_wait(
         self: &Arc<Self>,
         view: &CowView,
@@ -181,7 +181,7 @@ impl CowStore {
             state.check_base(view.commit())?;
             if let Some(group) = state.in_the_way() {
                 drop(state);
-                // Its committers learn what became of it.
+                // The committers of the group learn its outcome, so it is ignored here.
                 drop(self.wait_for(&group));
                 continue;
             }
@@ -301,7 +301,7 @@ impl CowStore {
             };
             drop(state);
             Counts::add(&self.counts.waits, 1);
-            // Its committers learn what became of it: another commit is not refused for that.
+            // The committers of the group learn its outcome. A failure of theirs does not refuse this commit.
             drop(self.wait_for(&group));
         }
     }

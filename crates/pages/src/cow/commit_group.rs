@@ -54,7 +54,7 @@ impl CommitGroup {
 
     /// The outcome, or `waker` is woken when there is one. `id` is the caller's registration.
     pub(crate) fn poll(&self, id: &mut Option<u64>, waker: &Waker) -> Option<Result<()>> {
-        // Cloned and dropped without the mutex: either may run the executor's code.
+        // Clones and drops wakers without the mutex, because both may run the executor's code.
         let mut waker = Some(waker.clone());
         let mut state = self.state();
         if state.outcome.is_none() {
@@ -124,7 +124,7 @@ impl CommitGroups {
         }
     }
 
-    /// The one that the leader is writing.
+    /// Returns the group that the leader is writing.
     pub(crate) fn in_flight(&self) -> Option<Arc<CommitGroup>> {
         self.in_flight.clone()
     }

@@ -30,7 +30,7 @@ pub(super) struct Leader<'a> {
     from: CommittedState,
     to: CommittedState,
     header: PageFileHeader,
-    /// Time at which it began to write. The clock is not read under the mutex.
+    /// Start of the write. Read before, because the clock is not read under the mutex.
     began: Duration,
 }
 
@@ -45,8 +45,8 @@ impl LeaderToken {
 
 /// Why a force failed.
 pub(super) enum Trouble {
-    /// There is no space for what it writes, or the file may not grow, and nothing was written over:
-    /// the file goes on without these commits.
+    /// The write needs space that is missing, or the file may not grow. Nothing was overwritten: the file
+    /// goes on without these commits.
     NoSpace(Error),
     /// What is on the medium is not known any more.
     Fatal(Error),
@@ -57,19 +57,19 @@ pub(super) struct Written {
     placed: Placed,
     freed: Vec<u64>,
     header: PageFileHeader,
-    /// It met the end of the space.
+    /// The force met the end of the space.
     was_full: bool,
 }
 
-/// Where a plan is written.
+/// Places to which a plan is written.
 pub(super) struct Layout {
     /// A place for each item, in ascending order.
     pub(super) places: Vec<Range<u64>>,
     /// Exclusive end of the places in use.
     pub(super) places_end: u64,
-    /// Exclusive end of the places that the file is to be long enough for.
+    /// Exclusive end of the places for which the file is to be long enough.
     pub(super) written_end: u64,
-    /// The disk is full: the file does not grow, and each page is written by itself.
+    /// The disk is full: the file does not grow, and each page is written separately.
     pub(super) is_full: bool,
 }
 
@@ -79,7 +79,7 @@ impl CowStore {
         self.check_process()?;
         self.lock().check()?;
         self.force_all()?;
-        // A checkpoint in files that were taken away is one that no opening finds.
+        // Checks the files, because no opening finds a checkpoint in files that were taken away.
         self.check_location()
     }
 
@@ -98,7 +98,7 @@ impl CowStore {
         state.groups.take_unreported()
     }
 
-    /// Writes headers until both slots hold what is durable now: one lost block does not take it.
+    /// Writes headers until both slots hold the durable state. One lost block then does not lose it.
     fn fill_both_slots(&self) {
         let commit = self.lock().durable.commit;
         loop {
@@ -112,9 +112,9 @@ impl CowStore {
             match (leader, in_flight) {
                 (Some(leader), _) if leader.group.is_empty() => return leader.lead_nothing(),
                 (Some(leader), _) => leader.lead(),
-                // Its committers learn what became of it.
+                // The committers of the group learn its outcome.
                 (None, Some(group)) => drop(self.wait_for(&group)),
-                // It was closed meanwhile.
+                // The file was closed meanwhile.
                 (None, None) => return,
             }
         }
@@ -173,7 +173,7 @@ impl<'a> Leader<'a> {
     fn lead(mut self) {
         self.began = self.store.runtime().now();
         let mut forced = self.force();
-        // What grows leaves the file the blocks of its reserve.
+        // A growing commit leaves the file the blocks of its reserve.
         if matches!(forced, Err(Trouble::NoSpace(_)))
             && self.plan().reserve() == 0
             && self.give_blocks_back()
@@ -204,7 +204,7 @@ impl<'a> Leader<'a> {
 
     /// Writes what is new, forces it, then the header that reaches it.
     fn force(&mut self) -> std::result::Result<Written, Trouble> {
-        // Before anything is written: where the lock was taken away, the file may be another process'.
+        // Checks before writing: where the lock was taken away, the file may belong to another process.
         self.check_location(false)?;
         if self
             .token
@@ -242,24 +242,24 @@ impl<'a> Leader<'a> {
         }
     }
 
-    /// What lies between the current header and what is to become durable.
+    /// Returns the difference between the current header's state and the one that is to become durable.
     pub(super) fn plan(&self) -> Plan {
         let medium = &self.store.medium;
         let mut plan = Plan::new(medium, medium.page_size, &self.from.tree, &self.to.tree);
-        // Small pages are freed in granules that others still use: overwriting or discarding one by one
+        // Small pages are freed in granules that others still use. Overwriting or discarding them one by one
         // would use up the reserve. Dropping from the end is sure to give space back.
         let shares_granules = self.store.lock().places.granule() > 1;
         plan.leaves_reserve = shares_granules && self.to.page_count >= self.from.page_count;
         plan
     }
 
-    /// Places that the file is long enough for.
+    /// Returns the number of places for which the file is long enough.
     pub(super) fn written_places(&self) -> u64 {
         let len = self.token.as_ref().map_or(0, |token| token.len);
         len.saturating_sub(PAGE_DATA_OFFSET) / u64::from(self.store.medium.page_size)
     }
 
-    /// Writes a plan to its places and makes it durable, then the header that reaches it.
+    /// Writes a plan to its places and makes it durable, then writes the header that reaches it.
     pub(super) fn carry_out(
         &mut self,
         mut plan: Plan,
@@ -311,7 +311,7 @@ impl<'a> Leader<'a> {
         })
     }
 
-    /// Checks that the file is where it was opened, if that is due or to be done `at_once`.
+    /// Checks that the file is where it was opened, if the check is due or requested `at_once`.
     fn check_location(&mut self, at_once: bool) -> std::result::Result<(), Trouble> {
         let Some(token) = &mut self.token else {
             return Ok(());
@@ -325,8 +325,8 @@ impl<'a> Leader<'a> {
             .map_or(Ok(()), |e| Err(Trouble::Fatal(e)))
     }
 
-    /// Writes to places that nothing reaches, and makes what it wrote durable. If the file ends before
-    /// the places that it is to have, it grows by a step.
+    /// Writes to places that nothing reaches, and makes the written bytes durable. If the file ends before
+    /// its last place, it grows by a step.
     fn write(
         &mut self,
         pieces: Vec<(u64, Image)>,
@@ -342,7 +342,7 @@ impl<'a> Leader<'a> {
         let (mut through, mut barrier) = (false, Barrier::Full);
         let mut len = token.len.max(offset(layout.places_end));
         let runs = if layout.is_full {
-            // A copy-on-write filesystem needs space for each write: the least at once.
+            // A copy-on-write filesystem needs space for each write, so each page is written separately.
             let alone = |(offset, piece)| Run {
                 offset,
                 pieces: vec![piece],
@@ -398,9 +398,8 @@ impl<'a> Leader<'a> {
         }
     }
 
-    /// Where overwriting takes new space, the header may be refused. Reads what the slot holds now:
-    /// either the header is there and durable, or no crash can bring it there, and the commits are
-    /// refused.
+    /// Settles a refused header, which happens where overwriting takes new space. Reads the slot: either the
+    /// header is there and durable, or no crash can bring it there and the commits are refused.
     fn settle_header(
         &mut self,
         header: PageFileHeader,
@@ -422,13 +421,13 @@ impl<'a> Leader<'a> {
                 let need = need.saturating_add(PAGE_HEADER_LEN as u64);
                 Err(self.refused(&layout.places, need, error))
             }
-            // The medium cannot be read: nobody knows which header a crash would leave.
+            // The medium cannot be read: the header that a crash would leave is unknown.
             Err(_) => Err(self.fatal("write the header of", error)),
         }
     }
 
-    /// Writes the current header into the older slot as well: the places that only the header there
-    /// reached are free then, and one lost block does not take the last commit.
+    /// Writes the current header into the older slot as well. The places that only the header there reached
+    /// are free then, and one lost block does not lose the last commit.
     pub(super) fn repeat_header(&mut self) -> std::result::Result<(), Trouble> {
         let Some(token) = &mut self.token else {
             return Ok(());
@@ -436,7 +435,7 @@ impl<'a> Leader<'a> {
         let header = token.slots.header;
         match token.slots.store(header) {
             Ok(()) => self.header_is_written()?,
-            // Whatever the slot holds now, it reaches nothing that the two headers do not.
+            // Whatever the slot holds now, it reaches nothing beyond the two headers.
             Err(e) if cannot_grow(&e) => return Err(self.refused(&[], PAGE_HEADER_LEN as u64, e)),
             Err(e) => return Err(self.fatal("write the header of", e)),
         }
@@ -448,7 +447,7 @@ impl<'a> Leader<'a> {
         Ok(())
     }
 
-    /// Nothing was committed: the current header goes into both slots.
+    /// Leads a group without commits: the current header goes into both slots.
     fn lead_nothing(mut self) {
         let mut repeated = self.repeat_header();
         if matches!(repeated, Err(Trouble::NoSpace(_))) && self.give_blocks_back() {
@@ -479,7 +478,7 @@ impl<'a> Leader<'a> {
         Trouble::Fatal(Error::io(doing, &self.store.medium.path)(error))
     }
 
-    /// Gives the places back: there is no space to write there, or the file may not be so long.
+    /// Gives the places back, because there is no space to write there, or the file may not be that long.
     fn refused(&self, places: &[Range<u64>], need: u64, source: io::Error) -> Trouble {
         let mut state = self.store.lock();
         for run in places {

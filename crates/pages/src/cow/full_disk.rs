@@ -1,9 +1,9 @@
 //! A force where the file cannot grow: the disk or a quota is full, or a limit is reached.
 //!
-//! Whatever is free in the file is used, in any number of runs. What the older header slot still holds
-//! gets free by writing the current header there as well. A commit that takes more places than it gives
-//! back leaves a reserve ([`Plan::reserve`](crate::cow::plan::Plan::reserve)), so that the file can
-//! always shrink.
+//! The force uses any free places in the file, in any number of runs. Writing the current header into the
+//! older slot as well frees the places that only the older header reached. A commit that takes more places
+//! than it gives back leaves a reserve ([`Plan::reserve`](crate::cow::plan::Plan::reserve)), so that the file
+//! can always shrink.
 
 use crate::cow::force::{Layout, Leader, Trouble, Written};
 use crate::error::{Error, cannot_grow};
@@ -13,40 +13,40 @@ use logforce_device::FilesystemKind;
 use logforce_format::{PAGE_DATA_OFFSET, place_offset};
 use std::ops::Range;
 
-/// Places that a write can have without new space.
+/// Places to which a write needs no new space.
 #[derive(Default)]
 struct Search {
     found: Vec<Range<u64>>,
-    /// Those that have no blocks, and for which there are none.
+    /// Places without blocks, for which the filesystem has none.
     refused: Vec<Range<u64>>,
-    /// Parts of runs that were taken, still to be tried.
+    /// Parts of taken runs that are still to be tried.
     left: Vec<Range<u64>>,
-    /// Those in holes of the file, which come last.
+    /// Places in holes of the file, which are tried last.
     holes: Vec<Range<u64>>,
-    /// Places in `found`.
+    /// Number of places in `found`.
     count: u64,
 }
 
 impl Leader<'_> {
-    /// Gives the blocks of all free places back to the filesystem, where overwriting takes new blocks:
-    /// those of the places help nobody there. Returns whether there were any.
+    /// Gives the blocks of all free places back to the filesystem, where overwriting takes new blocks. Blocks
+    /// of free places do not help there. Returns true if there were any.
     pub(super) fn give_blocks_back(&mut self) -> bool {
         let (store, medium) = (self.store, &self.store.medium);
-        // What the older slot reaches is not free as long as that is unknown.
+        // The older slot's places are not known to be free while its header is unknown.
         let is_known = self.token.as_ref().is_some_and(|t| t.is_older_slot_known);
         if !is_known || store.data_dir.facts.kind != FilesystemKind::Relocating {
             return false;
         }
         let state = store.lock();
         let mut runs: Vec<Range<u64>> = state.places.free_runs().collect();
-        // Only the leader takes places: until then they stay free.
+        // Only the leader takes places, so these stay free.
         runs.push(state.places.end()..self.written_places());
         drop(state);
         let offset = |place| place_offset(medium.page_size, place).unwrap_or(u64::MAX);
         let mut any = false;
         for run in runs.into_iter().filter(|run| run.start < run.end) {
             let bytes = offset(run.start)..offset(run.end);
-            // Of holes nothing comes back, and a commit would be tried again for nothing.
+            // Skips holes. They give no blocks back, and the commit would be tried again in vain.
             let is_hole = |data| !matches!(data, Ok(Some(at)) if at < bytes.end);
             if !is_hole(medium.file.next_data(bytes.start)) {
                 any |= medium.file.punch(bytes).is_ok_and(|punched| punched);
@@ -58,7 +58,7 @@ impl Leader<'_> {
         any
     }
 
-    /// Forces into what is free. `error` is why the file could not grow.
+    /// Forces into the free places. `error` is the reason why the file could not grow.
     pub(super) fn force_on_a_full_disk(&mut self, error: Error) -> Result<Written, Trouble> {
         loop {
             let plan = self.plan();
@@ -79,8 +79,8 @@ impl Leader<'_> {
         }
     }
 
-    /// Takes `count` places that have blocks, in ascending order; `None` if that would leave fewer than
-    /// `reserve` such.
+    /// Takes `count` places that have blocks, in ascending order. Returns `None` if fewer than `reserve` such
+    /// places would remain.
     fn find_places(
         &mut self,
         count: u64,
@@ -111,7 +111,7 @@ impl Leader<'_> {
         Ok(found.then_some(places))
     }
 
-    /// Looks for `wanted` places, by writing zeroes there.
+    /// Looks for `wanted` places by writing zeroes there.
     fn search(&mut self, wanted: u64, search: &mut Search) -> Result<(), Trouble> {
         let written = self.written_places();
         let granule = self.store.lock().places.granule();
@@ -139,7 +139,7 @@ impl Leader<'_> {
                 search.refused.push(run);
             }
         }
-        // The disk may have a few blocks left: for holes, and behind what was written.
+        // The disk may have a few blocks left: tries holes, and places behind the written end.
         while search.count < wanted {
             let run = match search.holes.pop() {
                 Some(hole) => {
@@ -160,7 +160,7 @@ impl Leader<'_> {
         Ok(())
     }
 
-    /// The first place of a run that may have blocks.
+    /// Returns the first place of a run that may have blocks.
     fn next_data(&self, run: &Range<u64>) -> u64 {
         let medium = &self.store.medium;
         let page_size = u64::from(medium.page_size);
@@ -168,12 +168,12 @@ impl Leader<'_> {
         match medium.file.next_data(offset) {
             Ok(Some(data)) => data.saturating_sub(PAGE_DATA_OFFSET) / page_size,
             Ok(None) => run.end,
-            // Writing there tells.
+            // Writing there finds out.
             Err(_) => run.start,
         }
     }
 
-    /// Whether zeroes can be written to all of a run.
+    /// Writes zeroes to a run. Returns true if all of it has blocks.
     fn has_blocks(&mut self, run: &Range<u64>) -> Result<bool, Trouble> {
         let medium = &self.store.medium;
         let offset = |place| place_offset(medium.page_size, place).unwrap_or(u64::MAX);

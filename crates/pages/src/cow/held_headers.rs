@@ -71,7 +71,7 @@ impl HeldHeaders {
         self.free_or_keep(Freed { place, born, until }, &mut free);
     }
 
-    /// Whether places wait for the header, and nothing but one slot holds it.
+    /// Returns true if places wait for the header, and only one slot holds it.
     pub(crate) fn is_waited_for(&self, header: u64) -> bool {
         self.held.get(&header) == Some(&1) && self.waiting.contains_key(&header)
     }

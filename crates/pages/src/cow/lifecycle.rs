@@ -76,7 +76,7 @@ impl CowStore {
         );
         data_dir.named.add(DATA);
         let granule = u64::from(data_dir.facts.write_unit() / header.page_size);
-        // Before anything is written: of a file that is refused, nothing is changed.
+        // Scans before writing, so that a refused file stays unchanged.
         let scanned = table_scan::scan(&medium, &header, &root, granule)?;
         // What readers see from now on is durable: the pages, which a process may have copied here
         // and nobody forced, and the header, which the process before may have been killed over.
@@ -85,9 +85,9 @@ impl CowStore {
         let mut has_holes = false;
         let is_older_slot_known = match scanned.is_whole.then(|| slots.store(header)) {
             Some(Ok(())) => true,
-            // Until something is committed, the table of the header before can still be salvaged.
+            // A lost node: until the next commit, the previous header's table can still be salvaged.
             None => slots.are_alike,
-            // Where overwriting takes new space. What is there can be read.
+            // Overwriting takes new space here and there is none. The file can be read.
             Some(Err(e)) if cannot_grow(&e) => {
                 has_holes = true;
                 slots.are_alike
@@ -160,8 +160,8 @@ impl CowStore {
     }
 }
 
-/// The end of the threads and of the lock, also where the last force panics: otherwise they would stay
-/// until the process ends.
+/// Guard that ends the threads and releases the lock, also if the last force panics. Otherwise they would
+/// stay until the process ends.
 struct Ending<'a>(&'a CowStore);
 
 impl Drop for Ending<'_> {

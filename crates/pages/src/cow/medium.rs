@@ -138,14 +138,14 @@ impl Medium {
         Ok(())
     }
 
-    /// A node's bytes, past the cache of places: as they were written.
+    /// Reads a node's bytes as they were written, past the cache of places.
     pub(crate) fn read_node(&self, at: TableEntry) -> Result<Image> {
         let mut bytes = vec![0; self.page_size as usize];
         self.read(What::Node, at, &mut bytes)?;
         Ok(bytes.into())
     }
 
-    /// Refuses a node that no writer makes: every place in it is below `places_end`.
+    /// Refuses a node that no writer makes: every place in it must be below `places_end`.
     pub(crate) fn check_node(&self, at: TableEntry, node: &Image, places_end: u64) -> Result<()> {
         check_table_node(node, self.page_size, places_end)
             .map_err(|reject| self.damaged(What::Node, at, reject.to_string()))

@@ -42,19 +42,19 @@ impl Places {
         self.end
     }
 
-    /// Places of a granule.
+    /// Returns the number of places of a granule.
     pub(crate) fn granule(&self) -> u64 {
         self.granule
     }
 
-    /// How many places behind the end and below `written` can be handed out.
+    /// Returns the number of places behind the end and below `written` that can be handed out.
     fn behind(&self, written: u64) -> u64 {
         let written = written / self.granule * self.granule;
         written.saturating_sub(self.end.next_multiple_of(self.granule))
     }
 
-    /// Where a file has to end, which ends at `written`, so that all places in use are in it and
-    /// `reserve` can be handed out.
+    /// Returns the end that a file of `written` places needs, so that it covers all places in use and
+    /// `reserve` places can be handed out.
     pub(crate) fn end_for(&self, reserve: u64, written: u64) -> u64 {
         let missing = reserve.saturating_sub(self.usable + self.behind(written));
         match missing {
@@ -163,8 +163,8 @@ impl Places {
         taken
     }
 
-    /// Takes up to `count` places, rounded up to whole granules, from the longest free run; once there
-    /// is none, from those behind the end and below `written`. `None` once there is neither.
+    /// Takes up to `count` places, rounded up to whole granules, from the longest free run. Without a run it
+    /// takes them from behind the end and below `written`. Returns `None` without either.
     pub(crate) fn take_run(&mut self, count: u64, written: u64) -> Option<Range<u64>> {
         let wanted = count.div_ceil(self.granule);
         if let Some((granules, start)) = self.by_granules.last().copied() {
@@ -176,7 +176,7 @@ impl Places {
         }
     }
 
-    /// The free runs below the end.
+    /// Returns the free runs below the end.
     pub(crate) fn free_runs(&self) -> impl Iterator<Item = Range<u64>> {
         self.free.iter().map(|(start, len)| *start..start + len)
     }

@@ -9,14 +9,14 @@ use logforce_format::{
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes that stay free in a full file. Dropping pages here and there takes a node for each that had a
-/// neighbour: a transaction that needs more than this has to be made in parts.
+/// Bytes that stay free in a full file. Dropping scattered pages takes a node for each that had a neighbour.
+/// A transaction that needs more than this must be split.
 const RESERVE: u64 = 32 << 10;
 
 /// What lies between the state that the last header reaches and a later one.
 pub(crate) struct Plan {
     page_size: u32,
-    /// The reserve stays, whatever it frees.
+    /// The reserve stays, whatever the commit frees.
     pub(crate) leaves_reserve: bool,
     /// What gets a place, children before their parents.
     items: Vec<Item>,
@@ -105,9 +105,9 @@ impl Plan {
         self.items.len() as u64
     }
 
-    /// Number of places that stay free afterwards, for commits that take no more than they give back.
-    /// Without them a full file could not shrink: a page is dropped by writing nodes. 0 for a commit that
-    /// is one of those.
+    /// Returns the number of places that must stay free after this commit, for commits that take no more than
+    /// they give back. Without them a full file could not shrink, because dropping a page writes nodes.
+    /// Returns 0 for a commit that gives back what it takes.
     pub(crate) fn reserve(&self) -> u64 {
         let takes = self.len() > self.freed.len() as u64 || self.leaves_reserve;
         match takes && !planted!("cow-no-reserve") {

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Forces without lack of space after which commits share one again.
+/// Number of forces without lack of space after which commits share a force again.
 const ALONE: u32 = 64;
 
 /// A committed state.
@@ -33,16 +33,16 @@ pub(crate) struct CommittedState {
 pub(crate) struct LeaderToken {
     pub(crate) slots: HeaderSlots,
     pub(crate) writers: Writers,
-    /// `false` where the slots differed when the file was opened, and opening has not written the header
-    /// into the older one as well, for lack of space or for a lost node: until that has happened, the places that the header there reaches are unknown,
-    /// and nothing is written.
+    /// The header in the older slot is known. `false` if the slots differed at opening and it could not write
+    /// the header into the older slot, for lack of space or because of a lost node. The places that the older
+    /// header reaches are then unknown, and nothing is written until that header was replaced.
     pub(crate) is_older_slot_known: bool,
-    /// Free places may have no blocks, since those were given back or the disk was full: what grows
-    /// has to see to the reserve by writing there, until the file is opened again.
+    /// Free places may have no blocks, because those were given back or the disk was full. Until the next
+    /// opening, a growing commit secures the reserve by writing there.
     pub(crate) has_holes: bool,
     /// Bytes of the data file: what is written below needs no new blocks.
     pub(crate) len: u64,
-    /// When a leader last checked that the files are where they were opened, by the runtime's clock.
+    /// Time of the last check by a leader that the files are where they were opened, by the runtime's clock.
     pub(crate) location_checked: Option<Duration>,
 }
 
@@ -61,11 +61,11 @@ pub(crate) struct State {
     pub(crate) places: Places,
     pub(crate) held_headers: HeldHeaders,
     pub(crate) conflicts: Conflicts,
-    /// The headers that the slots hold, the older one first: their numbers, and the commits that they
-    /// make durable.
+    /// Headers that the slots hold, the older one first: their numbers, and the commits that they make
+    /// durable.
     slots: VecDeque<(u64, u64)>,
-    /// Number of forces, after one that met the end of the space, for which each commit is forced by
-    /// itself: one that fits must not be refused because of another.
+    /// Remaining number of forces, after one that met the end of the space, for which each commit is forced
+    /// separately. Otherwise a commit that fits could be refused because of another.
     alone: u32,
     /// Commits that were rolled back for lack of space, oldest first.
     rolled_back: VecDeque<(Range<u64>, Error)>,
@@ -204,7 +204,7 @@ impl State {
         [std::mem::replace(&mut self.durable, version), latest]
     }
 
-    /// A force has ended, and `was_full` if it met the end of the space.
+    /// Records that a force has ended, and whether it met the end of the space.
     pub(crate) fn note_space(&mut self, was_full: bool) {
         self.alone = match was_full {
             true => ALONE,
@@ -212,7 +212,8 @@ impl State {
         };
     }
 
-    /// What has to have an outcome before a transaction begins or commits, because the disk is full.
+    /// Returns the group whose outcome a transaction must wait for before it begins or commits, because the
+    /// disk is full.
     pub(crate) fn in_the_way(&self) -> Option<Arc<CommitGroup>> {
         match self.alone {
             0 => None,
@@ -220,18 +221,19 @@ impl State {
         }
     }
 
-    /// Whether the older slot holds a header of before this commit, which is durable.
+    /// Returns true if the older slot holds a header from before this commit, which is durable.
     pub(crate) fn has_one_header_of(&self, commit: u64) -> bool {
         self.slots.front().is_some_and(|(_, held)| *held < commit)
     }
 
-    /// Whether places are free once the current header is in both slots.
+    /// Returns true if writing the current header into both slots frees places.
     pub(crate) fn older_slot_keeps_places(&self) -> bool {
         let older = self.slots.front();
         older.is_some_and(|(number, _)| self.held_headers.is_waited_for(*number))
     }
 
-    /// The current header is in both slots. Gives what the caller drops, without the mutex.
+    /// Records that the current header is in both slots. Returns states that the caller drops without the
+    /// mutex.
     pub(crate) fn publish_again(&mut self, header: PageFileHeader) -> [CommittedState; 2] {
         self.publish(header, self.durable.clone(), std::iter::empty(), Vec::new())
     }

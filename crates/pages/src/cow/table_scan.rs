@@ -9,15 +9,15 @@ use logforce_format::{
     CopyOnWriteRoot, PAGE_DATA_OFFSET, PageFileHeader, TableEntry, fan_out, planted, table_entries,
 };
 
-/// Reads the whole table: one node for each 32 pages of 512 bytes, 256 of 4 KiB, 4096 of 64 KiB
-/// that are in use, each as long as a page.
+/// Reads the whole table: one node for each 32 pages of 512 bytes, 256 of 4 KiB, 4096 of 64 KiB that are in
+/// use, each as long as a page.
 ///
-/// A lost node ends no opening: reading what it leads to answers the error, and no place that is in
-/// the file counts as free, since the node may reach it.
+/// A lost node does not fail the opening: reading the pages below it returns the error. No place in the file
+/// then counts as free, since the node may reach it.
 ///
 /// # Errors
-/// [`Error::Damaged`], naming a node that contradicts the header or another one, or saying that the file
-/// is too short.
+/// [`Error::Damaged`], naming a node that contradicts the header or another one, or saying that the file is
+/// too short.
 pub(crate) fn scan(
     medium: &Medium,
     header: &PageFileHeader,
@@ -39,7 +39,7 @@ pub(crate) fn scan(
     Ok(Scanned { places, is_whole })
 }
 
-/// What an opening learns from the table.
+/// Result of reading the table at an opening.
 pub(crate) struct Scanned {
     /// The free places.
     pub(crate) places: Places,
@@ -81,7 +81,7 @@ impl Length {
     }
 }
 
-/// The first contradiction ends an opening.
+/// Visitor of an opening. It fails at the first contradiction.
 struct Opening<'a> {
     medium: &'a Medium,
     is_whole: bool,
@@ -126,9 +126,9 @@ pub(crate) trait Visitor {
     fn node(&mut self, node: &Node, image: &Image);
     /// Where a page lies; it is not read.
     fn page(&mut self, page: u64, at: TableEntry) -> Result<()>;
-    /// The node that leads to these pages cannot be read, or is not the one that was written.
+    /// Called for a node that cannot be read or is not the one that was written, with the pages below it.
     fn lost(&mut self, error: Error, pages: (u64, u64)) -> Result<()>;
-    /// What leads to these pages was written so, and contradicts the rest.
+    /// Called for a contradiction in bytes that are as they were written, with the pages below.
     fn damaged(&mut self, error: Error, pages: (u64, u64)) -> Result<()>;
 }
 
@@ -184,7 +184,7 @@ impl Walk<'_, '_> {
         if !self.visitor.wants(node.pages) {
             return Ok(());
         }
-        // Before it is read: also a lost node is the only owner of its place.
+        // Marks the place before the read, because a lost node also owns its place.
         if self.used.mark(at.place) == Marked::Again {
             let found = format!("place {} has two owners", at.place);
             return self.damaged(&node, found, node.pages);

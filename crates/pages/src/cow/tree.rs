@@ -333,7 +333,7 @@ fn truncate<N: Nodes>(
     level: u32,
     count: u64,
 ) -> Result<Link, N::Error> {
-    // Of a node that goes as a whole nothing is read: it may be lost.
+    // Reads nothing of a node that goes as a whole, because it may be lost.
     let bits = fan_out(page_size).ilog2();
     let span = 1u64.checked_shl(bits * (level + 1));
     if matches!(link, Link::None) || span.is_some_and(|span| count.is_multiple_of(span)) {

@@ -45,8 +45,8 @@ impl CowView {
         store.check_process()?;
         let mut state = store.lock();
         while is_latest && let Some(group) = state.in_the_way() {
-            // It may be rolled back, and what is built on it would be refused as well: on a full disk
-            // those that cannot fit, tried again and again, would keep all others out.
+            // Waits, because the group may be rolled back, and commits on top of it would be refused as well.
+            // On a full disk, commits that cannot fit and are tried again would keep all others out.
             drop(state);
             drop(store.wait_for(&group));
             state = store.lock();

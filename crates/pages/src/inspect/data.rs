@@ -72,7 +72,7 @@ pub(super) fn walk(inspector: &Inspector, out: &mut Out<'_>) -> Result<VerifyRep
         for page in &mut pages {
             match page.held {
                 Held::Dropped => {}
-                // Behind the header's count a map may hold anything.
+                // Behind the header's count a map may hold any entry.
                 held if page.page >= in_log.page_count
                     || page.page >= count && !matches!(held, Held::InLog) =>
                 {
@@ -127,8 +127,8 @@ impl Data<'_> {
         Ok(planted!("inspected-map-believed", true, else is_same))
     }
 
-    /// Looks at the pages of a sector, `count` of which in all are in the header. `newest` says of a page
-    /// whether its newest version is in the log, and has contents.
+    /// Checks the pages of a sector. The header counts `count` pages in all. `newest` returns `Some` for a
+    /// page whose newest version is in the log: true if that has contents.
     fn check(
         &self,
         sector: u64,
@@ -165,7 +165,7 @@ impl Data<'_> {
                 (Some(false), Some(_)) => Held::Dropped,
                 (None, Some(_)) if checksums => Held::Whole,
                 (None, Some(_)) => Held::Unverified,
-                // An opening clears what lies behind the last header's end.
+                // An opening clears the pages behind the last header's end.
                 (None, None) if page < count && is_read => match self.lost(page, entry)? {
                     Some(damage) => {
                         checked.damages.push(damage);
@@ -195,7 +195,7 @@ impl Data<'_> {
         Ok(checked)
     }
 
-    /// What is damaged if the data file holds something of a page that is absent by the map.
+    /// Returns the damage if the data file holds bytes of a page that is absent in the map.
     pub(super) fn lost(&self, page: u64, entry: MapEntry) -> Result<Option<Damage>> {
         let inspector = self.inspector;
         let mut buf = vec![0; inspector.header.page_size as usize];

@@ -187,7 +187,7 @@ impl Inspector {
     }
 
     fn is_locked(&self) -> Result<bool> {
-        // An opener locks both: somebody may have deleted the lock file.
+        // An opener locks both files, because the lock file may have been deleted.
         for name in [LOCK, DATA] {
             let locked = self.dir.is_locked(name);
             if locked.map_err(Error::io("ask for the lock on", self.path.join(name)))? {
@@ -210,7 +210,7 @@ impl Inspector {
         }
     }
 
-    /// As [`open_map`](Self::open_map); that it is missing is damage.
+    /// Opens the map as [`open_map`](Self::open_map) does. A missing map is damage.
     fn existing_map(&self) -> Result<Arc<dyn File>> {
         self.open_map()?.ok_or_else(|| Error::Damaged {
             path: self.path.join(MAP),
@@ -220,7 +220,7 @@ impl Inspector {
         })
     }
 
-    /// Damage, for those who read.
+    /// Returns the error for readers of damaged data.
     fn error_of(&self, damage: &Damage) -> Error {
         Error::Damaged {
             path: self.path.join(&damage.file),

@@ -183,7 +183,7 @@ pub(super) fn by_map(inspector: &Inspector, page: u64) -> Result<FoundPage> {
     Ok(found)
 }
 
-/// A page as the data file holds it, whose last header is `header`.
+/// Reads a page from the data file, whose last header is `header`.
 pub(super) fn in_data(data: &Data<'_>, header: &PageFileHeader, page: u64) -> Result<FoundPage> {
     let inspector = data.inspector;
     let entries = MAP_SECTOR_ENTRIES as u64;

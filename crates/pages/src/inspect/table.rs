@@ -147,7 +147,7 @@ impl Look<'_, '_> {
         clipped.filter(|(first, last)| first <= last).collect()
     }
 
-    /// Damage of what leads to these pages, for which an opening is `refused` or not.
+    /// Reports damage in the table above these pages. `refused` is true if an opening would fail.
     fn note(&mut self, error: Error, pages: (u64, u64), refused: bool) -> Result<()> {
         if self.is_decided()? {
             self.damages_in_table += 1;

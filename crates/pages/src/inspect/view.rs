@@ -1,4 +1,4 @@
-//! A page file for reading that nobody has open: on a filesystem that is mounted read-only, say.
+//! Read-only view of a page file that no program has open, for example on a read-only mount.
 
 use super::data::Data;
 use super::one::{Rebuilt, in_data};
@@ -20,11 +20,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes of the page table that are kept in memory.
+/// Maximum number of bytes of the page table in memory.
 const CACHE: usize = 4 << 20;
 
-/// The state that the next opening would begin with, read from where it lies. No lock keeps a writer
-/// away: one that begins is noticed, and what is read from then on is refused.
+/// State that the next opening would begin with, read in place. No lock keeps a writer away. The view notices
+/// a writer that begins, and refuses reads from then on.
 pub(crate) struct ReadOnlyView {
     inspector: Inspector,
     watched: Vec<Watched>,
@@ -33,24 +33,24 @@ pub(crate) struct ReadOnlyView {
     pages: Pages,
 }
 
-/// Where the pages are.
+/// Sources of the pages.
 enum Pages {
     ByTable { medium: Medium, tree: Tree },
     InLogAndData(InLogAndData),
 }
 
 struct InLogAndData {
-    /// The header with which the log was read.
+    /// Header with which the log was read.
     header: PageFileHeader,
     log: ReadOnly,
     map: Arc<dyn File>,
-    /// The records that rebuild a page, by page; none if it was dropped.
+    /// Records that rebuild a page, by page; none if it was dropped.
     records: BTreeMap<u64, Vec<Lsn>>,
-    /// Of the other pages those from this one on are dropped.
+    /// First of the dropped pages that have no records.
     dropped_from: u64,
 }
 
-/// The records that rebuild a page, by page.
+/// Records that rebuild a page, by page.
 #[derive(Default)]
 struct RecordsByPage {
     records: BTreeMap<u64, Vec<Lsn>>,
@@ -73,7 +73,7 @@ impl RecordsByPage {
     }
 }
 
-/// The two slots of a file of which every writer changes one before it changes a page.
+/// The two slots of a file. Every writer changes one of them before it changes a page.
 struct Watched {
     file: Arc<dyn File>,
     path: PathBuf,
@@ -121,12 +121,13 @@ impl ReadOnlyView {
             && let Ok(dir) = system.directory(&path.join(LOG))
             && let Ok(control) = dir.open("control", OpenFile::READ)
         {
-            // Without one the log is not opened either, which says why.
+            // Without a control file the log cannot be opened either, and that error is returned.
             let path = path.join(LOG).join("control");
             let control = Watched::new(control, path, CONTROL_SLOT_OFFSETS, CONTROL_SLOT_LEN)?;
             watched.push(control);
         }
-        // After that: a writer that was there has the lock, one that comes changes what is watched.
+        // Asks for the lock after reading the slots: a writer that was there holds it, and a later one
+        // changes a slot.
         if inspector.is_locked()? {
             return Err(locked(path));
         }
@@ -134,7 +135,7 @@ impl ReadOnlyView {
         let (commit, page_count, pages) = match header.kind {
             PageFileKind::CopyOnWrite(root) => {
                 let medium = table::medium(&inspector, CACHE);
-                // Bounds what is walked later: no two nodes share a part of the table.
+                // Verifies that no two nodes share a part of the table, which bounds later walks.
                 table_scan::scan(&medium, &header, &root, 1)?;
                 let crc = root.crc;
                 let stored = |place| Link::Stored(TableEntry { place, crc });
@@ -158,7 +159,7 @@ impl ReadOnlyView {
         Ok(view)
     }
 
-    /// Refuses what was read if somebody has opened the file for writing since.
+    /// Fails if a program has opened the file for writing since the view was opened.
     fn check(&self) -> Result<()> {
         for watched in &self.watched {
             if watched.now()? != watched.bytes {
@@ -190,7 +191,7 @@ impl ReadOnlyView {
                 let count = self.page_count;
                 let mut sectors = data.map.used_sectors(0..count.div_ceil(entries))?;
                 sectors.extend(pages.records.keys().map(|page| page / entries));
-                // The map may have lost some of its sectors: reading their pages tells.
+                // The map may have lost some sectors. Reading the pages of such a sector reports it.
                 let with_data = sectors_with_data(&*self.inspector.data, page_size as usize);
                 let path = self.inspector.path.join(DATA);
                 sectors.extend(with_data.map_err(Error::io("look for data in", path))?);
@@ -203,13 +204,13 @@ impl ReadOnlyView {
         }
     }
 
-    /// A page's contents, whose number is in range.
+    /// Reads the contents of a page whose number is in range.
     pub(crate) fn image(&self, page: u64) -> Result<Image> {
         let image = match &self.pages {
             Pages::ByTable { medium, tree } => by_table(medium, tree, page),
             Pages::InLogAndData(pages) => self.in_log_or_data(pages, page),
         };
-        // Also what looks like damage: it may have been written over.
+        // Also checks after apparent damage, because a writer may have changed the page.
         self.check()?;
         image
     }
@@ -225,7 +226,7 @@ impl ReadOnlyView {
                 }
                 Ok(rebuilt.bytes.map_or_else(zeroes, Image::from))
             }
-            // Behind the last header's end the map says nothing.
+            // Behind the last header's end the map has no valid entries.
             None if page >= pages.dropped_from.min(pages.header.page_count) => Ok(zeroes()),
             None => {
                 let data = Data::of(&self.inspector, pages.map.clone());
@@ -247,7 +248,7 @@ fn by_table(medium: &Medium, tree: &Tree, page: u64) -> Result<Image> {
     }
 }
 
-/// What the log holds beyond the data file.
+/// Reads the changes that the log holds beyond the data file.
 fn read_log(inspector: &Inspector) -> Result<(u64, u64, Pages)> {
     let mut damage = None;
     let mut visit = |visit: Visit<'_>| {
@@ -264,7 +265,7 @@ fn read_log(inspector: &Inspector) -> Result<(u64, u64, Pages)> {
     };
     let page_size = inspector.header.page_size;
     let mut changes = RecordsByPage::default();
-    // What cannot be decoded is damage, and visited.
+    // A record that cannot be decoded is reported to `visit` as damage.
     let in_log = redo::read(inspector, &mut out, false, &mut |record| {
         if let Ok(redo) = Redo::decode(&record.data, page_size) {
             changes.note(record.start, &redo);

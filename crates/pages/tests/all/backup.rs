@@ -318,8 +318,8 @@ fn a_full_disk_is_an_error_and_nothing_is_left() {
                     let Error::NoSpace { need, .. } = e else {
                         panic!("{e}")
                     };
-                    // For all 11 pages, since what was copied is removed; of a logged file at most for
-                    // those that share their sectors of the map.
+                    // All 11 pages need space, since the copied ones are removed. A logged file needs space
+                    // for those that share their sectors of the map.
                     let pages = need / PAGE as u64;
                     assert!((11..=200).contains(&pages), "{need}");
                     refused += 1;
@@ -337,7 +337,7 @@ fn a_full_disk_is_an_error_and_nothing_is_left() {
     }
 }
 
-/// Facts cannot be had: nothing was written, and the next attempt finds no more than the lock.
+/// The facts are not available: nothing was written, and the next attempt finds only the lock.
 #[test]
 fn a_backup_that_could_not_begin_may_be_tried_again() {
     for call in [Call::Facts, Call::Lock] {

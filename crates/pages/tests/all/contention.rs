@@ -1,4 +1,5 @@
-//! Many threads on one page: a conflict is with a commit that was decided, and nobody is left waiting.
+//! Many threads on one page: a conflict is with a commit whose order is decided, and no thread is left
+//! waiting.
 
 use crate::common::{MODES, disk, open, options};
 use logforce_core::OpenMode;
@@ -32,8 +33,8 @@ fn in_threads(rt: &SimRuntime, file: &PageFile, body: fn(&PageFile, u64)) {
     threads.into_iter().for_each(|t| t.join().unwrap());
 }
 
-/// A commit whose pages another one has taken, which is being appended, waits: before that is in the
-/// order, a transaction that begins again meets it once more.
+/// A commit waits if another one that is being appended has taken its pages. Otherwise a transaction that
+/// begins again would meet that commit once more.
 #[test]
 fn a_conflict_is_with_a_commit_that_a_new_transaction_sees() {
     let mut conflicts = 0;
@@ -46,7 +47,7 @@ fn a_conflict_is_with_a_commit_that_a_new_transaction_sees() {
                     let before = file.latest().unwrap().commit();
                     let mut txn = file.begin().unwrap();
                     add_one(&mut txn, 0).unwrap();
-                    // So much that appends wait for the log's buffer.
+                    // Writes enough bytes to make appends wait for the log's buffer.
                     (0..24).for_each(|i| txn.page_mut(1 + 24 * n + i).unwrap().fill(n as u8 + 1));
                     match txn.commit() {
                         Ok(_) => {}
@@ -110,10 +111,10 @@ fn transact_passes_other_errors_on_and_commits_nothing_then() {
             });
             assert!(matches!(error, Err(Error::OutOfRange { .. })), "{error:?}");
             assert_eq!((runs, number(&file, 3)), (1, 1));
-            // Nothing was changed: nothing is committed.
+            // Without changes, nothing is committed.
             assert_eq!(file.transact(|txn| Ok(txn.page_count())).unwrap(), 4);
             assert_eq!(file.stats().commits, 1);
-            // A transaction within one, on the same page: the outer one sees it the second time.
+            // A transaction within one, on the same page: the outer one sees its change in the second run.
             let mut is_first = true;
             let number_then = file.transact(|outer| {
                 if std::mem::take(&mut is_first) {
@@ -127,7 +128,7 @@ fn transact_passes_other_errors_on_and_commits_nothing_then() {
     }
 }
 
-/// A commit that cannot be appended gives its pages back: those that wait for it go on.
+/// A commit that cannot be appended gives its pages back, and the commits that wait for them continue.
 #[test]
 fn who_waits_for_a_commit_that_fails_goes_on() {
     for seed in 0..40 {
@@ -143,7 +144,7 @@ fn who_waits_for_a_commit_that_fails_goes_on() {
                         add_one(txn, 0).map(drop)
                     });
                     match done.map_err(|e| e.kind()) {
-                        // To make the file larger failed, which changes nothing.
+                        // The file could not grow, which changes nothing.
                         Ok(()) | Err(ErrorKind::Io) => {}
                         Err(kind) => {
                             assert_eq!(kind, ErrorKind::Poisoned);

@@ -1,5 +1,5 @@
-//! A copy-on-write file on a full disk: what fits is committed wherever it fits, and pages can always be
-//! overwritten and dropped.
+//! A copy-on-write file on a full disk: it commits any change that fits, and pages can always be overwritten
+//! and dropped.
 
 use crate::cow_basics::{contents, create, options, reopen};
 use logforce_core::Policy;
@@ -39,7 +39,7 @@ fn drop_from(file: &PageFile, page_count: u64) -> Result<u64, Error> {
     Ok(tx.commit()?.commit)
 }
 
-/// Adds pages of a commit each until there is no space. Returns how many there are.
+/// Adds pages, each with a commit, until there is no space. Returns the number of pages.
 fn fill(file: &PageFile) -> u64 {
     let begin = file.latest().unwrap().page_count();
     for page in begin.. {
@@ -71,8 +71,8 @@ fn assert_pages(file: &PageFile, pages: impl IntoIterator<Item = u64>, stamp: u6
     }
 }
 
-/// Filled to the last block, also after a new opening: each page can be written again, and each can be
-/// discarded, in any order.
+/// Fills the file to the last block, also after a new opening. Each page can then be overwritten, and each
+/// can be discarded, in any order.
 #[test]
 fn a_full_file_is_overwritten_and_emptied() {
     for (page_size, capacity) in [(4096, 1 << 20), (65536, 4 << 20), (4096, 300 << 10)] {
@@ -96,7 +96,7 @@ fn a_full_file_is_overwritten_and_emptied() {
                 for page in shuffled(pages, &mut rng) {
                     discard(&file, [page]).unwrap();
                 }
-                // Nothing was used up by it.
+                // The refused commits used nothing up.
                 write(&file, 0..pages - 8, 4).unwrap();
                 assert_pages(&file, 0..pages - 8, 4);
                 file.close().unwrap();
@@ -106,20 +106,20 @@ fn a_full_file_is_overwritten_and_emptied() {
     }
 }
 
-/// Where pages share a granule with what a power cut during a later write may tear, only dropping from
-/// the end is sure to give space back.
+/// Where pages share a granule that a power cut during a later write may tear, only dropping from the end is
+/// sure to give space back.
 #[test]
 fn a_full_file_of_small_pages_is_shortened() {
     let disk = full_disk(400 << 10, 1);
     SimRuntime::run(1, |rt| {
         let file = create(&disk, rt, options().page_size(512));
-        // Many pages of a commit share granules: few of these get free by what is written one by one.
+        // Many pages of a commit share granules, so writing them one by one frees few of these.
         let mut begin = 0;
         while write(&file, begin..begin + 40, 1).is_ok() {
             begin += 40;
         }
         let pages = fill(&file);
-        // What is used up by writing here and there does not keep it from that.
+        // Blocks that scattered writes use up do not prevent dropping.
         let mut rng = Rng::new(1);
         let at_random = |file: &PageFile, rng: &mut Rng| {
             let order = shuffled(pages, rng);
@@ -142,7 +142,7 @@ fn a_full_file_of_small_pages_is_shortened() {
     });
 }
 
-/// What is free lies in single places all over the file.
+/// The free space lies in single places all over the file.
 #[test]
 fn a_commit_fits_in_any_number_of_runs() {
     for seed in 0..4 {
@@ -158,7 +158,7 @@ fn a_commit_fits_in_any_number_of_runs() {
             write(&file, every_third.clone(), 2).unwrap();
             assert!(file.stats().headers - before <= 2);
             assert_pages(&file, every_third.clone(), 2);
-            // All at once, as far as the nodes of the table fit.
+            // Discards and overwrites these pages, each in one commit.
             discard(&file, every_third.clone()).unwrap();
             write(&file, every_third, 3).unwrap();
             assert_eq!(
@@ -169,7 +169,7 @@ fn a_commit_fits_in_any_number_of_runs() {
     }
 }
 
-/// Half of what there is was dropped, and the header before still reaches it.
+/// Half of the pages were dropped, and the previous header still reaches them.
 #[test]
 fn what_the_older_header_reaches_is_free_when_it_is_needed() {
     let disk = full_disk(1 << 20, 1);
@@ -180,7 +180,7 @@ fn what_the_older_header_reaches_is_free_when_it_is_needed() {
         let headers = file.stats().headers;
         write(&file, pages / 2..pages / 2 + 60, 2).unwrap();
         assert_eq!(file.stats().headers - headers, 2);
-        // A reader still needs it: it is no longer free by that.
+        // A reader holds the state, so replacing the older slot's header does not free the pages.
         let held = file.snapshot().unwrap();
         let rest = pages / 2 + 60;
         drop_from(&file, 4).unwrap();
@@ -192,7 +192,7 @@ fn what_the_older_header_reaches_is_free_when_it_is_needed() {
     });
 }
 
-/// What grows is refused, and takes nothing with it that shrinks.
+/// Growing commits are refused, and shrinking ones in the same group are not.
 #[test]
 fn a_commit_that_fits_is_not_refused_because_of_another() {
     for seed in 0..12 {
@@ -206,7 +206,7 @@ fn a_commit_that_fits_is_not_refused_because_of_another() {
                     let (file, ended) = (file.clone(), ended.clone());
                     let body = move || {
                         while !ended.load(SeqCst) {
-                            // Too much, whatever is dropped.
+                            // Needs too much space, whatever is dropped.
                             let far = 1000 * (n + 1);
                             let told = write(&file, far..far + 250, 1).unwrap_err();
                             assert_eq!(told.kind(), ErrorKind::NoSpace, "{told}");
@@ -215,8 +215,8 @@ fn a_commit_that_fits_is_not_refused_because_of_another() {
                     rt.spawn("growing", Box::new(body)).unwrap()
                 })
                 .collect();
-            // Commits share a force again where many in a row had space: what was built on one that is
-            // refused then is refused as well, once.
+            // Commits share a force again after many in a row that had space. Commits on top of one that is
+            // refused then are refused as well, once.
             let mut refused = 0;
             for page in 0..pages {
                 while discard(&file, [page]).is_err() {
@@ -231,7 +231,7 @@ fn a_commit_that_fits_is_not_refused_because_of_another() {
     }
 }
 
-/// Growing has failed in the middle: the file is longer than what has blocks.
+/// Growing has failed halfway: the file is longer than its blocks.
 #[test]
 fn holes_are_not_taken_for_free_space() {
     for seed in 0..8 {
@@ -239,7 +239,7 @@ fn holes_are_not_taken_for_free_space() {
         SimRuntime::run(seed, |rt| {
             let file = create(&disk, rt, options());
             let pages = fill(&file);
-            // Much more than fits, so that several writes are in flight, and any of them may succeed.
+            // Writes much more than fits, so that several writes are in flight, and any of them may succeed.
             for _ in 0..4 {
                 write(&file, 2000..4000, 1).unwrap_err();
             }
@@ -255,7 +255,7 @@ fn holes_are_not_taken_for_free_space() {
     }
 }
 
-/// What has returned without waiting is not rolled back with what does not fit.
+/// A commit that returned without waiting is not rolled back with one that does not fit.
 #[test]
 fn what_was_accepted_is_forced_by_itself_once_the_disk_is_full() {
     let disk = full_disk(1 << 20, 1);

@@ -64,7 +64,7 @@ fn a_commit_costs_one_write_of_what_is_contiguous_one_barrier_and_the_header() {
             assert_eq!(did.barriers - stats.barriers, expected.2 + 1);
             assert_eq!(did.commits - stats.commits, 1);
             assert_eq!(did.pages_committed - stats.pages_committed, pages);
-            // The other slot, and nothing for nothing.
+            // Writes the other slot once, and nothing the second time.
             file.checkpoint().unwrap();
             file.checkpoint().unwrap();
             file.begin().unwrap().commit().unwrap();

@@ -131,9 +131,9 @@ fn damage_is_told_with_the_page_and_never_served() {
     }
 }
 
-/// One lost node makes nothing else unusable, whichever it is: the other pages are read and written,
-/// what it leads to is not written over, dropping its pages mends the file, and without a commit the
-/// header slots stay as they are.
+/// One lost node makes nothing else unusable, whichever it is. The other pages are read and written, the
+/// pages below it are not overwritten, and dropping those mends the file. Without a commit the header slots
+/// stay as they are.
 #[test]
 fn a_lost_node_takes_nothing_with_it() {
     for seed in 0..8 {
@@ -195,7 +195,7 @@ fn a_lost_node_takes_nothing_with_it() {
                     now[slot.clone()] == bytes[slot]
                 };
                 assert!(PAGE_HEADER_OFFSETS.into_iter().all(untouched));
-                // Many commits, which free places and look for others.
+                // Makes many commits, which free places and look for others.
                 let mut file = reopen(disk, rt);
                 for round in 0..40 {
                     let Some(page) = left.get(rng.below(left.len() as u64 + 1) as usize) else {
@@ -212,7 +212,7 @@ fn a_lost_node_takes_nothing_with_it() {
                     }
                 }
                 file.close().unwrap();
-                // What the node leads to is still there.
+                // The pages below the node are still there.
                 assert!(disk.flip_bit("/db", "pages", offset, bit));
                 let file = reopen(disk, rt);
                 lost.iter().for_each(|page| assert!(!is_lost(&file, *page)));
@@ -282,8 +282,8 @@ fn a_read_that_fails_is_no_damage() {
     });
 }
 
-/// The newer header is lost, not by a crash but by the medium: the one before is in force, and what it
-/// reaches is whole. After closing, both hold the last commit.
+/// The medium, not a crash, loses the newer header. The previous header is in force, and the state that it
+/// reaches is whole. After closing, both slots hold the last commit.
 #[test]
 fn the_older_header_still_reaches_its_state() {
     for (rounds, closes) in (1..12).flat_map(|rounds| [(rounds, false), (rounds, true)]) {
@@ -577,8 +577,8 @@ fn a_full_disk_refuses_and_goes_on() {
     }
 }
 
-/// Where overwriting takes space as well, it may be missing for the header: the commit is refused like
-/// any other, no crash brings it back, and the file goes on and can be opened.
+/// Where overwriting takes space as well, the header's write may lack it. The commit is refused like any
+/// other, no crash brings it back, and the file goes on and can be opened.
 #[test]
 fn a_full_disk_that_relocates_refuses_and_goes_on() {
     for (seed, room) in (0..40).map(|n| (n, (400 << 10) + n * 1024)) {
@@ -586,7 +586,7 @@ fn a_full_disk_that_relocates_refuses_and_goes_on() {
             SimOptions {
                 capacity: Some(room),
                 in_place: false,
-                // A refused header may be there as a whole.
+                // A refused header may have been written whole.
                 sector: if seed % 2 == 0 { 4096 } else { 512 },
                 ..SimOptions::default()
             },
@@ -622,7 +622,7 @@ fn a_full_disk_that_relocates_refuses_and_goes_on() {
             disk.change(|o| o.capacity = Some(2 << 20));
             write_all(&file, last..last + 1, last + 1);
             let last = last + 1;
-            // Refused once more, and then a crash.
+            // Refuses a commit once more, then crashes.
             disk.change(|o| o.capacity = Some(room));
             for page in (0..last).cycle().take(3) {
                 if try_write(&file, page, page + 1).is_err() {
@@ -797,7 +797,7 @@ fn an_error_of_the_medium_is_not_hidden_by_a_full_disk() {
                 disk.fail_at(begin + op, fault);
             }
             let told = tx.commit();
-            // Where no write met it, there is space elsewhere in the file.
+            // Without a failed write, there is space elsewhere in the file.
             let failed = disk.faults().get(FaultKind::WriteError) > 0;
             poisoned += u32::from(failed);
             assert_eq!(

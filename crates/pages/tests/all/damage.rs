@@ -108,7 +108,7 @@ fn a_rotten_sector_of_the_map_is_damage_and_never_an_empty_page() {
             let file = file.unwrap();
             let error = read(&file, 4).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Damaged, "{offset}: {error}");
-            // A page that is written as a whole is mended, and takes no other with it.
+            // Writing a whole page mends it, and does not mend or lose any other.
             let mut txn = file.begin().unwrap();
             txn.write(4, &page(100)).unwrap();
             txn.commit().unwrap();
@@ -185,7 +185,7 @@ fn a_lost_sector_of_the_map_is_damage_and_never_an_empty_page() {
     assert_eq!(cut_short, [of_sector(1, 63), of_sector(2, 4)].concat());
 }
 
-/// Pages of the file that are damaged by the inspector and by a backup, which fails.
+/// Returns the pages that the inspector and a backup report as damaged. The backup fails.
 fn damaged_pages(disk: &SimDisk) -> Vec<u64> {
     let before = disk.snapshot();
     let pages = SimRuntime::run(3, |rt| {
@@ -214,8 +214,8 @@ fn damaged_pages(disk: &SimDisk) -> Vec<u64> {
     pages
 }
 
-/// Pages that a lost sector told of do not turn into zeroes when a page beside them is written, whether
-/// in this opening or redone from the log.
+/// Pages of a lost sector do not turn into zeroes when a page beside them is written, in the same opening or
+/// by redo from the log.
 #[test]
 fn what_a_lost_sector_of_the_map_told_of_stays_damaged_beside_a_new_page() {
     for (cut_short, is_redone) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -246,7 +246,7 @@ fn what_a_lost_sector_of_the_map_told_of_stays_damaged_beside_a_new_page() {
             });
         }
         assert_eq!(damaged_pages(&disk), (1..10).collect::<Vec<_>>());
-        // Dropped or written as a whole, each is mended.
+        // Dropping a page or writing it whole mends it.
         reopen(&disk, |file| {
             let file = file.unwrap();
             assert!(read(&file, 0).unwrap() == page(100));
@@ -261,8 +261,8 @@ fn what_a_lost_sector_of_the_map_told_of_stays_damaged_beside_a_new_page() {
     }
 }
 
-/// A device that answers as if it had written a sector of the map, and has not: whatever became of its
-/// pages since, none of them is what it was, and none is empty.
+/// A device reports a written sector of the map, and has not written it. No changed page reads as its
+/// previous version, and none reads as empty.
 #[test]
 fn a_lost_write_of_the_map_is_damage() {
     type Change = fn(&PageFile);
@@ -304,7 +304,8 @@ fn a_lost_write_of_the_map_is_damage() {
                     expected = page(44);
                 }
                 match read(&file, 4) {
-                    // Its contents are raw then: the same entry, and the bytes that were written.
+                    // The contents are unverified then: the entry is the same, and the bytes are the written
+                    // ones.
                     Ok(bytes) => assert!(!checksums && bytes == expected, "{what}"),
                     Err(e) => assert_eq!(e.kind(), ErrorKind::Damaged, "{what}: {e}"),
                 }
@@ -321,8 +322,8 @@ fn commit(file: &PageFile, change: impl FnOnce(&mut Transaction) -> Result<()>) 
     file.checkpoint().unwrap();
 }
 
-/// Pages that the file drops keep their places, which are cleared when it covers them again: also where
-/// it drops and adds them between two checkpoints, and whatever a crash leaves of that.
+/// Dropped pages keep their bytes until the file covers them again, which clears them. This also holds if the
+/// file drops and adds them between two checkpoints, and after any crash.
 #[test]
 fn dropped_pages_that_are_added_again_are_no_damage() {
     let mut crashes = 0;
@@ -385,7 +386,7 @@ fn what_a_crash_left_at_the_end_of_the_data_file_is_no_damage() {
     what_a_crash_left(false);
 }
 
-/// After a clean close just as well: it makes the log durable, and leaves the data file as it is.
+/// The same holds after a clean close, which makes the log durable and leaves the data file as it is.
 #[test]
 fn what_a_crash_left_after_a_clean_close_is_no_damage() {
     what_a_crash_left(true);
@@ -436,7 +437,7 @@ fn what_a_crash_left(closes: bool) {
     }
 }
 
-/// Damage of the map is that of its pages, whose sector the end of the data file may share.
+/// Damage of the map is damage of its pages. The end of the data file may lie within their sector.
 #[test]
 fn a_rotten_sector_of_the_map_refuses_no_opening_after_a_crash() {
     let disk = disk(1);
@@ -552,8 +553,8 @@ fn an_older_copy_of_one_of_the_two_is_refused() {
     });
 }
 
-/// Sectors that were lost, are rotten, or are stale, of pages that are dropped and added again, in the
-/// same opening or behind the end of the file.
+/// Sectors that were lost, are rotten, or are stale, of pages that are dropped and added again, in the same
+/// opening or behind the end of the file.
 #[test]
 fn dropping_and_adding_pages_mends_what_a_sector_of_the_map_lost() {
     for (sector, closed_with) in [(0, 130), (1, 70), (0, 70), (1, 63)] {
@@ -585,7 +586,7 @@ fn dropping_and_adding_pages_mends_what_a_sector_of_the_map_lost() {
                 _ => map[range.clone()].copy_from_slice(&stale[range]),
             }
             disk.put_file(PATH, "map", &map);
-            // What lies behind the header's count is no damage.
+            // Damage behind the header's count does not count.
             if how == "stale" && sector == 1 && closed_with == 63 {
                 assert!(damaged_pages(&disk).is_empty());
             }

@@ -1,4 +1,5 @@
-//! A page file that is taken away while it is open: what counts as that, and when it is noticed.
+//! A page file that is taken away while it is open: the displacements that count, and the time of their
+//! detection.
 
 use crate::common::*;
 use logforce_core::Policy;
@@ -8,7 +9,7 @@ use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::path::Path;
 use std::time::Duration;
 
-/// Takes something away, as another program does.
+/// Takes a file or directory away, as another program does.
 type Taking = fn(&SimDisk, &dyn System);
 
 fn dir(system: &dyn System) -> std::sync::Arc<dyn Directory> {
@@ -24,7 +25,7 @@ fn copy_over(dir: &dyn Directory, name: &str) {
     dir.rename("copy", name).unwrap();
 }
 
-/// The ways for a file of either kind.
+/// Displacements of a file of either kind.
 const WAYS: [(&str, Taking); 7] = [
     ("deleted or moved away", |disk, _| {
         disk.displace(PATH, Whereabouts::Gone);
@@ -49,7 +50,7 @@ const WAYS: [(&str, Taking); 7] = [
     }),
 ];
 
-/// Those for a logged file as well.
+/// Additional displacements of a logged file.
 const LOGGED: [(&str, Taking); 8] = [
     ("'map' was deleted or renamed", |_, system| {
         dir(system).remove("map").unwrap();
@@ -89,7 +90,7 @@ fn ways(mode: CommitMode) -> impl Iterator<Item = (&'static str, Taking)> {
     WAYS.iter().chain(logged).copied()
 }
 
-/// Runs `body` for each commit mode and each way, on a disk that offers direct writes or does not.
+/// Runs `body` for each commit mode and each displacement, on a disk with and without direct writes.
 fn each(body: impl Fn(&SimDisk, &dyn System, &PageFile, &str, Taking)) {
     for mode in MODES {
         for (words, take) in ways(mode) {
@@ -159,7 +160,7 @@ fn noticed_within_a_second_of_commits() {
     for busy in [false, true] {
         each(|disk, system, file, words, take| {
             commit(file, 0, 1).unwrap();
-            // Everybody sleeps, or has just looked.
+            // All threads sleep, or have just checked.
             pause(system, Duration::from_secs(if busy { 0 } else { 60 }));
             commit(file, 0, 2).unwrap();
             pause(system, Duration::from_millis(if busy { 1 } else { 60_000 }));
@@ -175,7 +176,7 @@ fn noticed_within_a_second_of_commits() {
             };
             assert_displaced(refused, words);
             assert_displaced(file.checkpoint(), words);
-            // What is durable is still read.
+            // Durable pages can still be read.
             let mut found = page(0);
             file.snapshot().unwrap().read(0, &mut found).unwrap();
             assert_ne!(found, page(0));
@@ -198,7 +199,7 @@ fn noticed_by_growth_a_checkpoint_and_the_close() {
             drop(transaction.submit()?);
             file.checkpoint()
         }),
-        // Commits enough for a segment of the log, or for a step of the data file.
+        // Makes enough commits for a segment of the log, or for a step of the data file.
         ("growth", |file| {
             (0..40).try_for_each(|round| {
                 let mut transaction = file.begin()?;
@@ -218,7 +219,7 @@ fn noticed_by_growth_a_checkpoint_and_the_close() {
     }
 }
 
-/// One commit that is not forced for an hour, and nothing afterwards.
+/// Makes one commit that is not forced for an hour, and nothing afterwards.
 #[test]
 fn noticed_though_nothing_is_forced() {
     for policy in [
@@ -234,7 +235,7 @@ fn noticed_though_nothing_is_forced() {
             pause(system, Duration::from_secs(60));
             let mut transaction = file.begin().unwrap();
             transaction.write(0, &page(2)).unwrap();
-            // A copy-on-write file looks again while the commit waits, a log once it is written.
+            // A copy-on-write file checks again while the commit waits, a log once it is written.
             let is_early = file.mode() == CommitMode::Logged;
             if is_early {
                 take(disk, system);
@@ -244,7 +245,7 @@ fn noticed_though_nothing_is_forced() {
                 pause(system, Duration::from_millis(1));
                 take(disk, system);
             }
-            // A log that only keeps a record in memory has not written anything: nothing to look for.
+            // A log that only keeps a record in memory has written nothing, so there is nothing to check.
             let is_written =
                 file.mode() == CommitMode::CopyOnWrite || matches!(policy, Policy::Write { .. });
             if is_written {
@@ -256,7 +257,7 @@ fn noticed_though_nothing_is_forced() {
     }
 }
 
-/// Without commits nobody wakes up, and nothing is looked for.
+/// Without commits no thread wakes up or checks.
 #[test]
 fn an_idle_file_sleeps() {
     for mode in MODES {
@@ -275,7 +276,7 @@ fn an_idle_file_sleeps() {
     }
 }
 
-/// Older versions of pages that readers need: nothing of it outlives the opening, so it is not missed.
+/// Older versions of pages for readers do not outlive the opening, so losing them is not a displacement.
 #[test]
 fn without_the_file_of_versions_nothing_is_lost() {
     let disk = disk(1);
@@ -304,8 +305,8 @@ fn without_the_file_of_versions_nothing_is_lost() {
     });
 }
 
-/// Another process would need no more than a new lock file: the data file, and the log's control file,
-/// are locked as well.
+/// Another process would need only a new lock file if the data file and the log's control file were not
+/// locked as well.
 #[test]
 fn a_deleted_lock_lets_no_second_opener_in() {
     for mode in MODES {
@@ -332,7 +333,7 @@ fn a_deleted_lock_lets_no_second_opener_in() {
             if mode == CommitMode::Logged {
                 log_dir(&*system).remove("lock").unwrap();
                 refuse("no lock");
-                // Restored beside the log that is in use.
+                // Restores the data file beside the log that is in use.
                 replace(&disk, &*dir(&*system), PATH, "pages");
                 refuse("another data file");
                 let path = Path::new(PATH).join("log");
@@ -340,7 +341,7 @@ fn a_deleted_lock_lets_no_second_opener_in() {
             } else {
                 replace(&disk, &*dir(&*system), PATH, "pages");
             }
-            // It is another page file by now.
+            // It is another page file now.
             let second = open(rt, &disk, options(mode)).unwrap();
             let began = system.runtime().now();
             while commit(&first, 0, 2).is_ok() {
@@ -355,7 +356,7 @@ fn a_deleted_lock_lets_no_second_opener_in() {
     }
 }
 
-/// Puts a copy in the place of a file.
+/// Replaces a file by a copy.
 fn replace(disk: &SimDisk, dir: &dyn Directory, path: impl AsRef<Path>, name: &str) {
     let bytes = disk.file_bytes(&path, name).unwrap();
     disk.put_file(&path, "copy", &bytes);

@@ -74,15 +74,15 @@ fn work(file: &PageFile, rng: &mut Rng, count: u64) {
     }
 }
 
-/// A transaction that drops a page and writes to it logs it as a whole: ranges on what the page held
-/// before would be ranges on a page of which the log holds no image.
+/// A transaction that drops a page and writes to it logs the whole page. Ranges would be relative to an image
+/// that the log does not hold.
 #[test]
 fn a_page_that_is_dropped_and_changed_by_one_commit_is_whole_in_the_log() {
     let disk = disk(1);
     SimRuntime::run(1, |rt| {
         let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
         let mut txn = file.begin().unwrap();
-        // Little enough that the difference would be ranges.
+        // Writes few enough bytes that the difference would be ranges.
         (0..9).for_each(|n| txn.page_mut(n).unwrap()[3] = 3);
         txn.commit().unwrap();
         let mut txn = file.begin().unwrap();

@@ -1,5 +1,4 @@
-//! Reading without opening: it shows what the next opening shows, whatever a crash left, and writes
-//! nothing.
+//! Reading without opening: it returns the state of the next opening, after any crash, and writes nothing.
 
 use crate::common::{MODES, PAGE, PATH, disk, open, options, page};
 use logforce_core::{Guarantee, OpenMode};
@@ -52,7 +51,7 @@ fn it_shows_what_the_next_opening_shows() {
             }
         });
         if seed % 3 == 0 {
-            // Now with a log that was not closed.
+            // Repeats it with a log that was not closed.
             SimRuntime::run(seed, |rt| {
                 let file = open(rt, &disk, options(mode)).unwrap();
                 work(&file, &mut rng);
@@ -87,7 +86,7 @@ fn it_shows_what_the_next_opening_shows() {
     assert!(in_log > 20, "{in_log}");
 }
 
-/// Nothing locks it, so what a writer changes must not pass for the older state, nor for damage.
+/// Nothing locks the file, so a writer's changes must not pass for the older state, nor for damage.
 #[test]
 fn a_writer_is_noticed() {
     for mode in MODES {
@@ -104,7 +103,7 @@ fn a_writer_is_noticed() {
             file.close().unwrap();
             let held = read_only(rt, &disk).unwrap();
             assert!(held.page(3).unwrap()[..] == page(1)[..]);
-            // Also one that has ended by now.
+            // The writer may also have ended by now.
             for closes in [false, true] {
                 let file = open(rt, &disk, options(mode)).unwrap();
                 write(&file, 2);

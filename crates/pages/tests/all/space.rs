@@ -98,7 +98,7 @@ fn older_versions_give_their_space_back_when_nobody_reads_them() {
             drop(older);
             assert!(has_versions(), "one reads them");
             assert!(newer.page(3).unwrap()[..] == page(tag + 23)[..]);
-            // Those of the newest state need none, and may stay.
+            // Views of the newest state need no older versions, and may stay.
             let newest = file.snapshot().unwrap();
             drop(newer);
             assert!(!has_versions(), "without another commit");
@@ -190,7 +190,7 @@ fn dropped_pages_stay_dropped_where_a_write_met_a_full_disk() {
     assert!(refused > 0);
 }
 
-/// Who frees as much as the error names has freed enough.
+/// Freeing the space that the error names is enough.
 #[test]
 fn a_full_disk_says_how_much_is_needed() {
     let mut needs = BTreeSet::new();
@@ -205,7 +205,7 @@ fn a_full_disk_says_how_much_is_needed() {
             };
             write_all(10);
             file.checkpoint().unwrap();
-            // What it reads is kept beside.
+            // The versions that the snapshot reads are kept beside the file.
             let held = file.snapshot().unwrap();
             write_all(20);
             disk.fail_at(disk.ops() + op, Fault::NoSpace);
