@@ -33,7 +33,7 @@ const SUSPECTS: [(&str, &str); 24] = [
     ),
     (
         "table-checksum-unverified",
-        "cow_trouble::damage_is_told_with_the_page_and_never_served",
+        "cow_damage::damage_is_told_with_the_page_and_never_served",
     ),
     ("cow-full-disk-wedges", FULL),
     ("cow-no-reserve", FULL),
@@ -51,7 +51,7 @@ const SUSPECTS: [(&str, &str); 24] = [
     ),
     (
         "cow-lost-node-ignored",
-        "cow_trouble::a_lost_node_takes_nothing_with_it",
+        "cow_damage::a_lost_node_takes_nothing_with_it",
     ),
     ("page-location-unchecked", TAKEN_AWAY),
     ("page-files-unwatched", TAKEN_AWAY),
