@@ -138,8 +138,8 @@ fn a_full_disk_that_relocates_refuses_and_goes_on() {
     }
 }
 
-/// What was built on a commit that was taken back is refused for the same reason, and who was told
-/// that a commit is accepted learns that it is not.
+/// Commits on top of a rolled-back commit are refused for the same reason, and the committers of accepted
+/// commits learn that these were rolled back.
 #[test]
 fn what_was_accepted_and_taken_back_is_told() {
     let disk = full_disk(400 << 10, true);
@@ -169,7 +169,7 @@ fn what_was_accepted_and_taken_back_is_told() {
         assert_eq!(nothing.commit, 1);
         // Begun on what was there before: no conflict with what never came to be.
         assert!(write_all(&file, [5], 4) > accepted.commit);
-        // In the background nobody is told, until somebody asks.
+        // A rollback in the background is reported once, by the next checkpoint.
         let mut tx = file.begin().unwrap();
         for page in 0..100 {
             tx.write(page, &contents(page, 2, 4096)).unwrap();

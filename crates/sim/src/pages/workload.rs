@@ -1,8 +1,8 @@
 //! What threads do with a page file, and what they note down.
 
-use super::model::{Done, History, State, Universe, random_steps, shrinking_steps};
+use super::model::{Done, History, State, Step, Universe, random_steps, shrinking_steps};
 use logforce_core::{Guarantee, Policy};
-use logforce_pages::{Acknowledged, Error, ErrorKind, PageFile, Result, Snapshot};
+use logforce_pages::{Acknowledged, Error, ErrorKind, PageFile, Result, Snapshot, Transaction};
 use logforce_testkit::{Rng, SimDisk};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -176,17 +176,9 @@ impl Work {
             return Ok(());
         };
         let steps = random_steps(rng, &self.universe, txn.page_count());
-        let mut done = {
-            let mut notes = self.notes();
-            notes.stamp += 1;
-            Done::new(notes.stamp, steps)
-        };
-        let built = done
-            .look(&txn, &self.universe)
-            .and_then(|()| done.perform(&mut txn, &self.universe));
-        if self.unless_it_fails(built)?.is_none() {
+        let Some(done) = self.build(&mut txn, steps)? else {
             return Ok(());
-        }
+        };
         let within = Duration::from_micros(rng.below(2000));
         let policy = match rng.below(6) {
             0 if self.may_be_weak => Policy::Interval { within },
@@ -215,6 +207,23 @@ impl Work {
         self.ended(handle.wait(), policy, done, Some(number))
     }
 
+    /// Makes the steps in a transaction. Returns `None` if a call failed that may fail.
+    fn build(
+        &self,
+        txn: &mut Transaction,
+        steps: Vec<Step>,
+    ) -> std::result::Result<Option<Done>, Ended> {
+        let mut done = {
+            let mut notes = self.notes();
+            notes.stamp += 1;
+            Done::new(notes.stamp, steps)
+        };
+        let built = done
+            .look(txn, &self.universe)
+            .and_then(|()| done.perform(txn, &self.universe));
+        Ok(self.unless_it_fails(built)?.map(|()| done))
+    }
+
     /// Drops a few pages after a commit was refused.
     fn shrink(&self, rng: &mut Rng) -> std::result::Result<(), Ended> {
         let Some(mut txn) = self.unless_it_fails(self.file.begin())? else {
@@ -224,17 +233,9 @@ impl Work {
         if steps.is_empty() {
             return Ok(());
         }
-        let mut done = {
-            let mut notes = self.notes();
-            notes.stamp += 1;
-            Done::new(notes.stamp, steps)
-        };
-        let built = done
-            .look(&txn, &self.universe)
-            .and_then(|()| done.perform(&mut txn, &self.universe));
-        if self.unless_it_fails(built)?.is_none() {
+        let Some(done) = self.build(&mut txn, steps)? else {
             return Ok(());
-        }
+        };
         let result = txn.commit();
         if let Err(error) = &result {
             let is_full = error.kind() == ErrorKind::NoSpace;
