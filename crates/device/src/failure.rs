@@ -98,6 +98,12 @@ pub fn lacks_inodes(error: &io::Error) -> bool {
         || FailedCall::of(error).is_some_and(|call| call.of_inodes)
 }
 
+/// Returns true if the error says that there is no space, and nothing about the medium.
+pub fn is_no_space(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
+}
+
 /// Returns the advice for an `error` of kind `StorageFull` or `QuotaExceeded`.
 pub fn what_to_free(error: &io::Error) -> &'static str {
     match error.kind() {

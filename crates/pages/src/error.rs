@@ -2,6 +2,7 @@
 
 use logforce_core::advice::{self, Bytes, Subject};
 use logforce_core::{Error as LogError, Guarantee, Verdict};
+pub(crate) use logforce_device::failure::is_no_space;
 use logforce_device::failure::what_to_free;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -263,12 +264,6 @@ fn poison_message(cause: &Error) -> String {
         } => advice::to_continue_after(Subject::PageFile, doing, path, source),
         other => format!("{other}. To continue, {}", Subject::PageFile.reopen()),
     }
-}
-
-/// Whether the error says that there is no space, and nothing of the medium.
-pub(crate) fn is_no_space(error: &io::Error) -> bool {
-    use io::ErrorKind::{QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
 /// Returns true if the error says that the file cannot grow, and nothing about the medium. Freed space helps

@@ -4,7 +4,7 @@ mod damage;
 pub(crate) use advice::Bytes;
 use advice::Subject;
 pub use damage::Damage;
-use logforce_device::failure::what_to_free;
+use logforce_device::failure::{is_no_space, what_to_free};
 
 use logforce_device::{Guarantee, Method, Verdict};
 use logforce_format::{LogId, Lsn};
@@ -475,12 +475,7 @@ impl Error {
     pub(crate) fn is_full(&self) -> bool {
         match self {
             Error::NoSpace { .. } => true,
-            Error::Io { source, .. } => {
-                matches!(
-                    source.kind(),
-                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-                )
-            }
+            Error::Io { source, .. } => is_no_space(source),
             _ => false,
         }
     }
