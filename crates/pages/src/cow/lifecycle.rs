@@ -4,7 +4,7 @@ use crate::cow::medium::Medium;
 use crate::cow::state::{CommittedState, LeaderToken, State};
 use crate::cow::store::{Counts, CowStore};
 use crate::cow::table_scan;
-use crate::cow::tree::{Link, Tree};
+use crate::cow::tree::Tree;
 use crate::error::{Error, Result, cannot_grow};
 use crate::event::Event;
 use crate::files::{DATA, DataDir};
@@ -14,7 +14,7 @@ use crate::write_out::Writers;
 use logforce_core::Granted;
 use logforce_device::sync::Mutex;
 use logforce_device::{Barrier, File, FileState, ForceBy, Plan};
-use logforce_format::{CopyOnWriteRoot, PageFileHeader, PageFileId, PageFileKind, TableEntry};
+use logforce_format::{CopyOnWriteRoot, PageFileHeader, PageFileId, PageFileKind};
 use std::io;
 use std::sync::Arc;
 
@@ -195,13 +195,8 @@ fn open_data(data_dir: &DataDir, page_size: u32) -> Result<Arc<dyn File>> {
 }
 
 fn committed_state_of(header: &PageFileHeader, root: &CopyOnWriteRoot) -> CommittedState {
-    let crc = root.crc;
-    let stored = |place| Link::Stored(TableEntry { place, crc });
     CommittedState {
-        tree: Tree {
-            root: root.place.map_or(Link::None, stored),
-            depth: root.depth,
-        },
+        tree: Tree::stored(root),
         page_count: header.page_count,
         commit: header.commit,
     }

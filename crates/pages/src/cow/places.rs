@@ -18,9 +18,9 @@ pub(crate) struct Places {
     free: BTreeMap<u64, u64>,
     /// The same runs by how many whole granules they hold; those without one are not in it.
     by_granules: BTreeSet<(u64, u64)>,
-    /// How many places are free.
+    /// Number of free places.
     count: u64,
-    /// How many of them lie in whole granules.
+    /// Number of free places that lie in whole granules.
     usable: u64,
 }
 

@@ -6,7 +6,9 @@
 //! header is in memory ([`Link::Page`], [`Link::Node`]).
 
 use crate::changes::Image;
-use logforce_format::{TableEntry, fan_out, table_depth, table_entries, table_entry, table_index};
+use logforce_format::{
+    CopyOnWriteRoot, TableEntry, fan_out, table_depth, table_entries, table_entry, table_index,
+};
 use std::sync::{Arc, OnceLock};
 
 /// What an entry of a node leads to.
@@ -152,6 +154,16 @@ impl Draft {
 }
 
 impl Tree {
+    /// Makes the table that a header reaches.
+    pub(crate) fn stored(root: &CopyOnWriteRoot) -> Tree {
+        let crc = root.crc;
+        let stored = |place| Link::Stored(TableEntry { place, crc });
+        Tree {
+            root: root.place.map_or(Link::None, stored),
+            depth: root.depth,
+        }
+    }
+
     /// What the page holds in this state.
     pub(crate) fn find<N: Nodes>(
         &self,

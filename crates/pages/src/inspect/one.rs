@@ -2,15 +2,14 @@
 
 use super::data::Data;
 use super::info::{FoundPage, Held, PageInfo, PageSource};
-use super::{Inspector, Out, ROUNDS, redo, table};
+use super::{Inspector, ROUNDS, redo, table};
 use crate::cow::medium::What;
-use crate::cow::tree::{Found, Link, Tree};
+use crate::cow::tree::{Found, Tree};
 use crate::error::{Error, Result};
 use crate::logged::read::{page_offset, put_ranges};
 use logforce_core::Record;
 use logforce_format::{
     Lsn, MAP_SECTOR_ENTRIES, MAX_PAGES, MapEntry, PageChange, PageFileHeader, PageFileKind, Redo,
-    TableEntry,
 };
 
 const ABSENT: FoundPage = FoundPage {
@@ -48,13 +47,7 @@ fn in_table(inspector: &Inspector, header: &PageFileHeader, page: u64) -> Result
         return Ok(ABSENT);
     };
     let medium = table::medium(inspector, 0);
-    let crc = root.crc;
-    let link = |place| Link::Stored(TableEntry { place, crc });
-    let tree = Tree {
-        root: root.place.map_or(Link::None, link),
-        depth: root.depth,
-    };
-    let at = match tree.find(&medium, header.page_size, page) {
+    let at = match Tree::stored(&root).find(&medium, header.page_size, page) {
         Ok(Found::Stored(at)) => at,
         Ok(_) => return Ok(ABSENT),
         Err(e) => {
@@ -134,30 +127,20 @@ impl Rebuilt {
 pub(super) fn by_map(inspector: &Inspector, page: u64) -> Result<FoundPage> {
     let mut found = ABSENT;
     for _ in 0..ROUNDS {
-        let mut damage = None;
         let mut rebuilt = Rebuilt::default();
-        let mut visit = |visit: super::Visit<'_>| {
-            if let super::Visit::Damage(d) = visit {
-                damage.get_or_insert(d.clone());
-            }
-            true
-        };
-        let mut out = Out {
-            visit: &mut visit,
-            stopped: false,
-            damages: 0,
-            refused: None,
-        };
         let page_size = inspector.header.page_size;
-        let in_log = redo::read(inspector, &mut out, false, &mut |record| {
+        let read = redo::read_undamaged(inspector, &mut |record| {
             rebuilt.add(record, page, page_size);
         })?;
-        if let Some(damage) = damage {
-            return Ok(FoundPage {
-                damage: Some(damage),
-                ..ABSENT
-            });
-        }
+        let in_log = match read {
+            Ok(in_log) => in_log,
+            Err(damage) => {
+                return Ok(FoundPage {
+                    damage: Some(damage),
+                    ..ABSENT
+                });
+            }
+        };
         check_range(page, in_log.page_count)?;
         if rebuilt.is_dropped && rebuilt.bytes.is_none() {
             return Ok(ABSENT);

@@ -1,7 +1,7 @@
 //! What the log of a logged file holds beyond the data file.
 
 use super::info::{ChangeInfo, ChangeKind, Damage, RedoInfo, RedoSummary};
-use super::{Inspector, Out, ROUNDS};
+use super::{Inspector, Out, ROUNDS, Visit};
 use crate::error::Result;
 use crate::files::LOG;
 use crate::logged::open::meta_of;
@@ -113,6 +113,28 @@ impl InLog {
     }
 }
 
+/// Reads the records as [`read`] does, or returns the first damage.
+pub(super) fn read_undamaged(
+    inspector: &Inspector,
+    each: &mut dyn FnMut(&Record),
+) -> Result<std::result::Result<InLog, Damage>> {
+    let mut damage = None;
+    let mut visit = |visit: Visit<'_>| {
+        if let Visit::Damage(found) = visit {
+            damage.get_or_insert(found.clone());
+        }
+        true
+    };
+    let mut out = Out {
+        visit: &mut visit,
+        stopped: false,
+        damages: 0,
+        refused: None,
+    };
+    let in_log = read(inspector, &mut out, false, each)?;
+    Ok(damage.map_or(Ok(in_log), Err))
+}
+
 /// Reads the records that the data file may not hold. What is wrong with the log, or keeps an opening
 /// from using it, goes to `out`.
 pub(super) fn read(
@@ -148,7 +170,7 @@ pub(super) fn read(
                 Ok(info) => {
                     each(record);
                     if is_shown {
-                        out.visit(super::Visit::Redo(&info));
+                        out.visit(Visit::Redo(&info));
                     }
                 }
                 Err(why) => {

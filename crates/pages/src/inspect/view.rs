@@ -2,11 +2,11 @@
 
 use super::data::Data;
 use super::one::{Rebuilt, in_data};
-use super::{Inspector, Out, Visit, redo, table};
+use super::{Inspector, redo, table};
 use crate::changes::Image;
 use crate::cow::medium::Medium;
 use crate::cow::table_scan;
-use crate::cow::tree::{Found, Link, Tree};
+use crate::cow::tree::{Found, Tree};
 use crate::error::{Error, Result};
 use crate::files::{DATA, LOG};
 use crate::logged::read::sectors_with_data;
@@ -14,7 +14,7 @@ use logforce_core::ReadOnly;
 use logforce_device::{File, OpenFile, ReadSource, System};
 use logforce_format::{
     CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Lsn, MAP_SECTOR_ENTRIES, PAGE_HEADER_LEN,
-    PAGE_HEADER_OFFSETS, PageChange, PageFileHeader, PageFileKind, Redo, TableEntry,
+    PAGE_HEADER_OFFSETS, PageChange, PageFileHeader, PageFileKind, Redo,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -137,12 +137,7 @@ impl ReadOnlyView {
                 let medium = table::medium(&inspector, CACHE);
                 // Verifies that no two nodes share a part of the table, which bounds later walks.
                 table_scan::scan(&medium, &header, &root, 1)?;
-                let crc = root.crc;
-                let stored = |place| Link::Stored(TableEntry { place, crc });
-                let tree = Tree {
-                    root: root.place.map_or(Link::None, stored),
-                    depth: root.depth,
-                };
+                let tree = Tree::stored(&root);
                 let pages = Pages::ByTable { medium, tree };
                 (header.commit, header.page_count, pages)
             }
@@ -250,30 +245,15 @@ fn by_table(medium: &Medium, tree: &Tree, page: u64) -> Result<Image> {
 
 /// Reads the changes that the log holds beyond the data file.
 fn read_log(inspector: &Inspector) -> Result<(u64, u64, Pages)> {
-    let mut damage = None;
-    let mut visit = |visit: Visit<'_>| {
-        if let Visit::Damage(found) = visit {
-            damage.get_or_insert(found.clone());
-        }
-        true
-    };
-    let mut out = Out {
-        visit: &mut visit,
-        stopped: false,
-        damages: 0,
-        refused: None,
-    };
     let page_size = inspector.header.page_size;
     let mut changes = RecordsByPage::default();
-    // A record that cannot be decoded is reported to `visit` as damage.
-    let in_log = redo::read(inspector, &mut out, false, &mut |record| {
+    // A record that cannot be decoded is damage.
+    let read = redo::read_undamaged(inspector, &mut |record| {
         if let Ok(redo) = Redo::decode(&record.data, page_size) {
             changes.note(record.start, &redo);
         }
     })?;
-    if let Some(damage) = damage {
-        return Err(inspector.error_of(&damage));
-    }
+    let in_log = read.map_err(|damage| inspector.error_of(&damage))?;
     let pages = InLogAndData {
         header: in_log.header,
         log: ReadOnly::open(&*inspector.system, inspector.path.join(LOG))?,
