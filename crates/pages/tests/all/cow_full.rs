@@ -106,7 +106,7 @@ fn a_full_file_is_overwritten_and_emptied() {
     }
 }
 
-/// Where pages share a granule that a power cut during a later write may tear, only dropping from the end is
+/// If pages share a granule that a power cut during a later write may tear, only dropping from the end is
 /// sure to give space back.
 #[test]
 fn a_full_file_of_small_pages_is_shortened() {

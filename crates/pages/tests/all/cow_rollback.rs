@@ -63,7 +63,7 @@ fn a_full_disk_refuses_and_goes_on() {
     }
 }
 
-/// Where overwriting takes space as well, the header's write may lack it. The commit is refused like any
+/// If overwriting takes space as well, the header's write may lack it. The commit is refused like any
 /// other, no crash brings it back, and the file goes on and can be opened.
 #[test]
 fn a_full_disk_that_relocates_refuses_and_goes_on() {
