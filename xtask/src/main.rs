@@ -5,6 +5,7 @@
 mod check;
 mod flagged;
 mod fuzz;
+mod guard;
 mod platform;
 mod powercut;
 mod sim;
@@ -46,6 +47,7 @@ enum Commands {
     #[command(disable_help_flag = true)]
     Powercut(Passed),
     Fuzz(fuzz::Options),
+    BenchGuard(guard::Options),
 }
 
 /// Arguments of another program.
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Commands::Planted(passed) => sim::planted(&passed.words),
         Commands::Powercut(passed) => powercut::command(&passed.words),
         Commands::Fuzz(options) => fuzz::command(&options),
+        Commands::BenchGuard(options) => guard::command(&options),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
