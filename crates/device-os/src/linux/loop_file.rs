@@ -1,12 +1,12 @@
 //! The file that a loop device keeps its blocks in.
 
-use super::allocation;
 use super::block::{self, Located};
-use super::error::{at, uninterrupted_io};
+use super::error::uninterrupted_io;
+use super::extents;
 use super::layers::{Dropped, Walk, in_memory, reachable, through_the_cache};
 use super::stack;
-use logforce_device::{Assessment, Barrier, Facts, FileState, FilesystemKind, ForceBy, Guarantee};
-use logforce_device::{Layer, Plan, Source, Verdict};
+use logforce_device::{Assessment, Barrier, Blocks, Facts, FileState, FilesystemKind, ForceBy};
+use logforce_device::{Guarantee, Layer, Plan, Source, Verdict};
 use rustix::fs::{Mode, OFlags};
 use std::fs;
 use std::io;
@@ -171,15 +171,13 @@ fn fails_in_silence(
         FilesystemKind::InPlace => {
             let how = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
             let open = || rustix::fs::open(file, how, Mode::empty()).map_err(io::Error::from);
-            let full = match reachable(uninterrupted_io(open), "open", file)? {
-                Some(opened) => allocation::is_full(opened.as_fd(), end)
-                    .map_err(|e| at(e, "ask for the extents of", file))?,
-                None => None,
-            };
-            match full {
-                Some(true) => return Ok(None),
-                Some(false) => "the file does not have all of its blocks yet".to_owned(),
-                None => "whether the file has all of its blocks cannot be seen".to_owned(),
+            let opened = reachable(uninterrupted_io(open), "open", file)?;
+            match opened.map_or(Blocks::Unknown, |f| extents::blocks(f.as_fd(), 0..end)) {
+                Blocks::Written => return Ok(None),
+                Blocks::Unknown => {
+                    "whether the file has all of its blocks cannot be seen".to_owned()
+                }
+                _ => "the file does not have all of its blocks yet".to_owned(),
             }
         }
         // In memory: that says it all.

@@ -10,7 +10,6 @@
 //!   for what is not there. `counters` reads the device's statistics.
 //! - `runtime`, over `fork` (unsafe): futexes, random bits, and telling a forked child apart.
 
-mod allocation;
 mod ask;
 mod block;
 mod counters;
