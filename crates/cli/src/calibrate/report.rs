@@ -24,8 +24,6 @@ pub struct Report {
     decided: bool,
     why: String,
     guarantee: Option<&'static str>,
-    /// The guarantee as it is printed: with a `?` where it is doubted.
-    survives: Option<&'static str>,
     verdict: Option<&'static str>,
     verdict_why: Option<String>,
     /// `measured`, `known`, `skipped` or `failed`.
@@ -192,8 +190,7 @@ impl Report {
             method: d.method.to_string(),
             decided: d.decided,
             why: d.why.clone(),
-            guarantee: assessed.as_ref().map(|a| a.guarantee.name()),
-            survives: assessed.as_ref().map(|a| a.granted().name()),
+            guarantee: assessed.as_ref().map(|a| a.granted().name()),
             verdict: assessed.as_ref().map(|a| a.verdict.name()),
             verdict_why: assessed.map(|a| a.evidence),
             origin: match &found.origin {
@@ -243,7 +240,7 @@ impl Report {
         line("method", &format!("{}{is_default}{chosen}", self.method));
         line("why", &self.why);
         if let (Some(guarantee), Some(verdict), Some(why)) =
-            (self.survives, self.verdict, &self.verdict_why)
+            (self.guarantee, self.verdict, &self.verdict_why)
         {
             line("guarantee", &format!("{guarantee}, {verdict}: {why}"));
         }

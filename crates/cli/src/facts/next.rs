@@ -13,10 +13,8 @@ pub struct Next {
     pub decided: bool,
     /// Why this one.
     pub why: String,
-    /// What a force survives; null where the method is not offered.
+    /// Name of the guarantee of a force, with its doubt; null where the method is not offered.
     pub guarantee: Option<&'static str>,
-    /// The same as it is printed: with a `?` where it is doubted.
-    pub survives: Option<&'static str>,
     /// How far that is to be believed.
     pub verdict: Option<&'static str>,
     /// The party that the verdict rests on.
@@ -41,8 +39,7 @@ impl Next {
             method: method.name(),
             decided: known.decision.decided,
             why: known.decision.why.clone(),
-            guarantee: assessed.as_ref().map(|a| a.guarantee.name()),
-            survives: assessed.as_ref().map(|a| a.granted().name()),
+            guarantee: assessed.as_ref().map(|a| a.granted().name()),
             verdict: assessed.as_ref().map(|a| a.verdict.name()),
             source: assessed.as_ref().map(|a| a.source.name()),
             is_enough: assessed
@@ -66,7 +63,7 @@ impl Next {
             (false, false) => "the default, measuring did not decide",
         };
         let mut text = format!("{} ({chosen}): {}.", self.method, self.why);
-        match (self.survives, self.verdict, &self.evidence) {
+        match (self.guarantee, self.verdict, &self.evidence) {
             (Some(guarantee), Some(verdict), Some(evidence)) => {
                 text.push_str(&format!(
                     " A force survives {guarantee}, {verdict}: {evidence}."

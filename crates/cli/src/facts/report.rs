@@ -59,8 +59,6 @@ pub struct WriteThrough {
     /// `yes`, `no`, or `unknown`.
     pub answer: &'static str,
     pub guarantee: &'static str,
-    /// The guarantee as it is printed: with a `?` where it is doubted.
-    pub survives: &'static str,
     pub verdict: &'static str,
     /// The party that the verdict rests on.
     pub source: &'static str,
@@ -79,7 +77,6 @@ pub struct MethodLine {
     /// Why it is not offered; null if it is, and then all that follows but `unprepared` is there.
     pub why_not: Option<String>,
     pub guarantee: Option<&'static str>,
-    pub survives: Option<&'static str>,
     pub verdict: Option<&'static str>,
     pub source: Option<&'static str>,
     pub evidence: Option<String>,
@@ -91,8 +88,6 @@ pub struct MethodLine {
 #[derive(Debug, Clone, Serialize)]
 pub struct Worth {
     pub guarantee: &'static str,
-    /// The guarantee as it is printed: with a `?` where it is doubted.
-    pub survives: &'static str,
     pub verdict: &'static str,
     /// The party that the verdict rests on.
     pub source: &'static str,
@@ -110,8 +105,7 @@ pub struct Cuts {
 impl From<Assessment> for Worth {
     fn from(a: Assessment) -> Worth {
         Worth {
-            guarantee: a.guarantee.name(),
-            survives: a.granted().name(),
+            guarantee: a.granted().name(),
             verdict: a.verdict.name(),
             source: a.source.name(),
             evidence: a.evidence,
@@ -180,7 +174,6 @@ impl MethodLine {
             is_default: method == facts.default_method(),
             why_not: prepared.is_none().then(|| facts.why_not_offered(method)),
             guarantee: known.map(|p| p.guarantee),
-            survives: known.map(|p| p.survives),
             verdict: known.map(|p| p.verdict),
             source: known.map(|p| p.source),
             evidence: known.map(|p| p.evidence.clone()),
@@ -205,8 +198,7 @@ impl WriteThrough {
                 (Verdict::Contradicted, _) => "no",
                 _ => "unknown",
             },
-            guarantee: a.guarantee.name(),
-            survives: a.granted().name(),
+            guarantee: a.granted().name(),
             verdict: a.verdict.name(),
             source: a.source.name(),
             evidence: a.evidence,

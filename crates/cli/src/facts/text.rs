@@ -143,7 +143,7 @@ impl Lines {
             "unknown" => "unknown, nothing says so",
             answer => answer,
         };
-        let verdict = format!("{answer} ({}, {}): {}.", w.survives, w.verdict, w.evidence);
+        let verdict = format!("{answer} ({}, {}): {}.", w.guarantee, w.verdict, w.evidence);
         for sentences in [&verdict, &w.what_matters] {
             for line in wrap(sentences, self.width.max(20) - 2, 0).lines() {
                 self.text.push_str(&format!("  {line}\n"));
@@ -170,12 +170,12 @@ impl Lines {
         let rows: Vec<Vec<String>> = methods
             .iter()
             .map(|m| {
-                let prepared = match (m.survives, m.verdict, &m.evidence, &m.why_not) {
+                let prepared = match (m.guarantee, m.verdict, &m.evidence, &m.why_not) {
                     (Some(guarantee), Some(verdict), Some(why), _) => cell(guarantee, verdict, why),
                     (.., why) => cell("n/a", "not offered", why.as_deref().unwrap_or_default()),
                 };
                 let unprepared = m.unprepared.as_ref().map_or("the same".to_owned(), |u| {
-                    cell(u.survives, u.verdict, &u.evidence)
+                    cell(u.guarantee, u.verdict, &u.evidence)
                 });
                 let mark = if m.is_default { " (default)" } else { "" };
                 vec![format!("{}{mark}", m.method), prepared, unprepared]

@@ -111,6 +111,28 @@ fn what_matters_is_told_of_each_system() {
     assert!(matters.contains("no medium"), "{matters}");
 }
 
+/// No field and no line prints a doubted guarantee as a certain one.
+#[test]
+fn a_doubted_guarantee_is_printed_with_its_doubt_everywhere() {
+    let mut facts = facts(Platform::Linux, Some(true));
+    (facts.kind, facts.device) = (FilesystemKind::Other, None);
+    let assessed = facts.assess(facts.default_method(), FileState::Zeroed);
+    let assessed = assessed.map(|a| (a.guarantee, a.verdict));
+    assert_eq!(assessed, Some((Guarantee::PowerLoss, Verdict::Unknown)));
+    let report = report(facts);
+    let text = one_line(&render(&report, 80));
+    for printed in [text, serde_json::to_string(&report).unwrap()] {
+        assert!(printed.contains("power-loss?"), "{printed}");
+        for wrong in [
+            "\"guarantee\":\"power-loss\"",
+            "power-loss, unknown",
+            "survives power-loss,",
+        ] {
+            assert!(!printed.contains(wrong), "{wrong}: {printed}");
+        }
+    }
+}
+
 #[test]
 fn a_cut_of_power_goes_before_the_device_s_word() {
     for (platform, method) in [

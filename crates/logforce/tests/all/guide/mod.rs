@@ -10,7 +10,7 @@ mod tasks;
 use crate::common::examples::too_weak;
 use crate::common::*;
 use logforce::{
-    Batch, Error, ErrorKind, Guarantee, Lsn, OnDamage, Options, Policy, Position, Record,
+    Batch, Error, ErrorKind, Guarantee, Lsn, OnDamage, Options, Policy, Position, Record, Verdict,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -112,7 +112,8 @@ fn opening() -> Result<()> {
         log.close()?;
     }
     let options = Options::new()
-        .require(Guarantee::OsCrash)
+        .require(Guarantee::OsCrash) // less is promised
+        .require_verdict(Verdict::Unknown) // less is known of what is promised
         .segment_size(16 << 20)
         .on_damage(OnDamage::Refuse);
     let log = logforce::open_existing(dir, options)?;
