@@ -96,20 +96,19 @@ pub fn refusal(e: &Error) -> String {
 /// Whether there are segments. Only where the system says that there is no directory there are none:
 /// otherwise the advice would be to make a new log over what is whole.
 fn has_segments(dir: &Path) -> anyhow::Result<bool> {
-    let cannot = |e| pages::cannot("list", dir, e);
-    let entries = match std::fs::read_dir(dir) {
-        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(false);
+    // An interrupted list ends: it is begun anew.
+    let looked = pages::uninterrupted(|| {
+        for entry in std::fs::read_dir(dir)? {
+            if entry?.path().extension().is_some_and(|x| x == "seg") {
+                return Ok(true);
+            }
         }
-        entries => entries.map_err(cannot)?,
-    };
-    for entry in entries {
-        let name = entry.map_err(cannot)?.file_name();
-        if Path::new(&name).extension().is_some_and(|x| x == "seg") {
-            return Ok(true);
-        }
+        Ok(false)
+    });
+    match looked {
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+        looked => looked.map_err(|e| pages::cannot("list", dir, e)),
     }
-    Ok(false)
 }
 
 /// Whether `damage` in a log that is being written is none: its place was truncated, and its file

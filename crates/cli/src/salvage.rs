@@ -385,14 +385,7 @@ fn remove(partial: &Path) {
 
 /// Gives the whole log its name, durably.
 fn appear(partial: &Path, new: &Path) -> anyhow::Result<()> {
-    let rename = || loop {
-        match std::fs::rename(partial, new) {
-            // By a signal: it was not done.
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            done => return done,
-        }
-    };
-    rename()
+    pages::uninterrupted(|| std::fs::rename(partial, new))
         .with_context(|| format!("cannot rename {} to {}", partial.display(), new.display()))?;
     #[cfg(unix)]
     {

@@ -10,7 +10,7 @@ use crate::exit::{Damaged, Usage};
 use crate::look::LogArgs;
 use anyhow::{anyhow, bail};
 use logforce::pages::{Error, Inspector};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,21 +31,25 @@ fn has_begun_backup(dir: &Path) -> anyhow::Result<bool> {
 /// Returns true unless the system reports that the file does not exist. Any other error would make the caller
 /// advise restoring a backup over an intact file.
 fn has_file(path: &Path) -> anyhow::Result<bool> {
-    let looked = loop {
-        match path.metadata() {
-            Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            looked => break looked,
-        }
-    };
-    match looked {
+    match uninterrupted(|| path.metadata()) {
         Ok(found) => Ok(found.is_file()),
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
         Err(e) => Err(cannot("look at", path, e)),
     }
 }
 
+/// Repeats a call that a signal has interrupted.
+pub fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
 /// Returns the system's error with the library's advice.
-pub fn cannot(doing: &'static str, path: &Path, source: std::io::Error) -> anyhow::Error {
+pub fn cannot(doing: &'static str, path: &Path, source: io::Error) -> anyhow::Error {
     logforce::Error::Io {
         doing,
         path: path.to_owned(),
