@@ -117,12 +117,12 @@ pub fn write(path: impl AsRef<Path>, lsn: Lsn, state: &[u8]) -> Result<(), Error
     write_on(&OsSystem::new(), path.as_ref(), lsn, state)
 }
 
-/// Reads the checkpoint `path`; `None` if there is no such file. Allocates memory for the state only after
-/// its checksum was verified.
+/// Reads the checkpoint `path`; `None` if its directory exists without such a file. Allocates memory for
+/// the state only after its checksum was verified.
 ///
 /// # Errors
 /// [`Error::Damaged`] if the file is not a whole checkpoint of [`write`](write()); [`Error::NewerFormat`];
-/// [`Error::Io`] if a call of the system fails.
+/// [`Error::Io`] if a call of the system fails, and if the directory is missing.
 pub fn read(path: impl AsRef<Path>) -> Result<Option<Checkpoint>, Error> {
     read_on(&OsSystem::new(), path.as_ref())
 }
@@ -189,9 +189,10 @@ fn put(file: &dyn File, offset: u64, part: &[u8]) -> io::Result<()> {
 }
 
 fn read_on(system: &dyn System, path: &Path) -> Result<Option<Checkpoint>, Error> {
-    let opened = located(system, path).and_then(|(dir, name)| dir.open(name, OpenFile::READ));
     let reading = failed("read the checkpoint", path);
-    let file = match opened {
+    // A directory that is missing is an error: a volume that is not mounted would pass for no checkpoint.
+    let (dir, name) = located(system, path).map_err(&reading)?;
+    let file = match dir.open(name, OpenFile::READ) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(&reading)?,
     };

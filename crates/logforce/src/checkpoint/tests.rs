@@ -51,6 +51,18 @@ fn found(disk: &SimDisk, seed: u64) -> u64 {
 }
 
 #[test]
+fn a_missing_directory_is_not_a_missing_checkpoint() {
+    let read = |system: &dyn System, _: &Path| {
+        let of = |path: &str| read_on(system, Path::new(path));
+        (of("/d/checkpoint"), of("/missing/checkpoint"))
+    };
+    let (file, directory) = on(&disk(1, 0), 1, read);
+    assert_eq!(file.unwrap(), None);
+    let message = directory.unwrap_err().to_string();
+    assert!(message.contains("/missing/checkpoint"), "{message}");
+}
+
+#[test]
 fn a_crash_at_any_operation_leaves_the_old_or_the_new_one() {
     let mut seen = [0; 2];
     for before in [0, 1] {
