@@ -6,7 +6,7 @@ use crate::pages;
 use crate::progress::Bar;
 use anyhow::{Context, anyhow};
 use logforce::Guarantee;
-use logforce::pages::{Error, Options};
+use logforce::pages::Error;
 use logforce_measure::numbers::{bytes, count};
 use logforce_measure::progress::Progress;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ A log may be in use: nothing is locked, and TO holds all records that its writer
 far (half a second old at most while it commits, unless an option says otherwise), under the same
 positions. A program that has the log open can make a complete backup itself, by Log::backup_to.
 
-A page file is opened as its owner opens it: what a crash left in its log is redone, and nobody else
-can open it meanwhile. Where this process may not write (a read-only mount), it is only read. So the program that has it open must make the backup itself, by
-logforce::pages::backup. TO holds the same pages under another id.
+A page file is only read as well: TO holds what its next opening would begin with, the commits in its
+log included, under another id. A program that has it open must make the backup itself, by
+logforce::pages::backup; one that opens it meanwhile ends this backup with an error.
 
 Either is durable and read back when the command ends. Restore it by opening it, or a copy of it.
 
@@ -67,28 +67,12 @@ struct Report {
 
 /// Backs up.
 pub fn run(args: Args) -> anyhow::Result<End> {
-    let (from, to) = (args.from.display(), args.to.display());
     if !pages::is_there(&args.from)? {
         return back_up_log(&args);
     }
     let json = args.json.as_ref().map(Sink::open).transpose();
     let json = json.context("--json")?;
-    // It is read, and what its log holds is redone: no more is asked of the place than it has.
-    let log = logforce::Options::new()
-        .calibrate(false)
-        .live_stats(false)
-        .segment_size(1 << 20);
-    let options = Options::new().require(Guarantee::Nothing).log(log);
-    let file = match logforce::pages::open_existing(&args.from, options) {
-        Err(e) if cannot_write(&e) => None,
-        Err(e) => return Err(refused(e, &args.from)),
-        Ok(file) => Some(file),
-    };
-    let state = match &file {
-        Some(file) => file.snapshot(),
-        None => logforce::pages::read_only(&args.from),
-    };
-    let state = state.map_err(|e| refused(e, &args.from))?;
+    let state = logforce::pages::read_only(&args.from).map_err(|e| refused(e, &args.from))?;
     let bar = Bar::new();
     bar.doing("copying");
     let made = logforce::pages::backup_with(&state, &args.to, args.require, &mut |page, all| {
@@ -97,11 +81,8 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     bar.clear();
     let (commit, page_count) = (state.commit(), state.page_count());
     let size = bytes(state.page_size().into());
-    drop(state);
-    if let Some(file) = file {
-        file.close().with_context(|| format!("closing {from}"))?;
-    }
-    made?;
+    made.map_err(|e| refused(e, &args.from))?;
+    let (from, to) = (args.from.display(), args.to.display());
     let text = format!(
         "{to} holds {} of {size} of {from}, up to commit {commit}\n",
         count(page_count, "page")
@@ -113,13 +94,6 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         ..Report::default()
     };
     finish(&args, &text, json, report)
-}
-
-/// Returns true if this process may not write to the page file, so that it could not be opened.
-fn cannot_write(error: &Error) -> bool {
-    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
-    let kinds = [PermissionDenied, ReadOnlyFilesystem];
-    matches!(error, Error::Io { source, .. } if kinds.contains(&source.kind()))
 }
 
 fn refused(error: Error, from: &Path) -> anyhow::Error {

@@ -38,6 +38,19 @@ fn looking_does_not_wait_for_a_frozen_filesystem() {
         let out = out.unwrap_or_else(|| panic!("{word} {name}: it waits"));
         assert!(out.status.success(), "{word} {name}: {}", all_output(&out));
     }
+    let copies = place();
+    for name in ["log", "logged", "cow"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_logforce"));
+        command
+            .arg("backup")
+            .arg(at(name))
+            .arg(copies.path().join(name));
+        let out = frozen
+            .to_end(command.args(["--require", "process-crash"]))
+            .unwrap();
+        let out = out.unwrap_or_else(|| panic!("backup {name}: it waits"));
+        assert!(out.status.success(), "backup {name}: {}", all_output(&out));
+    }
     let mut reader = Command::new(std::env::current_exe().unwrap());
     let name = "looking_does_not_wait_for_a_frozen_filesystem";
     same_test(&mut reader, name, DIR, at("log"));
