@@ -46,6 +46,8 @@ pub use error::advice;
 pub use error::{Damage, Error, ErrorKind, Result};
 pub use log::Log;
 pub use log::handles::{CommitHandle, ForceHandle};
+#[doc(hidden)]
+pub use log::offload::offload;
 pub use log::reserve::{Permit, ReserveFuture};
 pub use logforce_device::{
     Assessment, BlockDevice, CutEvidence, CutResult, DirectAlignment, Facts, FileState,
@@ -67,8 +69,6 @@ pub use read::reader::Reader;
 pub use read::remote::follower::ReadOnlyFollower;
 pub use recovery::lock_wait::wait_for_lock;
 pub use storage::given_up::GivenUp;
-#[doc(hidden)]
-pub use sync::offload::offload;
 #[doc(hidden)]
 pub use sync::waking::{is_waking, refuse_in_waker, wake};
 pub use truncation::pin::Pin;

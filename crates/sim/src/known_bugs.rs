@@ -342,6 +342,14 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
         "an append in the owner's callback waits for the callback",
     ),
     bug(
+        "callback-awaits-a-thread",
+        "a future in a callback waits for a thread that waits for the callback",
+    ),
+    bug(
+        "writer-awaits-itself",
+        "a commit that is awaited in a callback waits for the thread of the callback",
+    ),
+    bug(
         "wake-prepare-on-unpin",
         "the front stays where a pin was that went",
     ),

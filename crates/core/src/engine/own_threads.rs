@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::options::RESERVED_UNITS;
 use crate::state::State;
 use crate::sync::pool::is_pool_thread;
+use crate::sync::waking::is_waking;
 use logforce_device::sync::thread_local;
 use logforce_format::Lsn;
 use std::cell::{Cell, RefCell};
@@ -56,6 +57,13 @@ pub(crate) fn is_own_thread_of_any_log() -> bool {
     is_pool_thread() || THREAD_OF.with(is_marked) || CALLBACK_OF.with(is_marked)
 }
 
+/// Returns true in a thread that may be in a callback of any log, but in no call of a waker. Another
+/// thread would perhaps wait for this one.
+pub(crate) fn may_be_in_callback() -> bool {
+    let is_within = || WITHIN.with(|within| !within.borrow().is_empty());
+    (is_own_thread_of_any_log() || is_within()) && !is_waking()
+}
+
 impl Engine {
     /// Marks the calling thread as one of the log's own.
     pub(crate) fn adopt_thread(&self) -> Adopted {
@@ -98,6 +106,12 @@ impl Engine {
     pub(crate) fn calls_within(&self) -> u32 {
         let is_this = |log: &&*const Engine| std::ptr::eq(**log, self);
         WITHIN.with(|within| within.borrow().iter().filter(is_this).count() as u32)
+    }
+
+    /// Returns true in a callback of the thread that a task of this log would wait for: the writer, or a
+    /// thread of a pool. A waker that polls is not asked to wait.
+    pub(crate) fn must_do_it_itself(&self) -> bool {
+        (self.is_writer_thread() || is_pool_thread()) && !is_waking()
     }
 
     /// Frees buffer space if the caller is the writer thread itself, which would otherwise wait for

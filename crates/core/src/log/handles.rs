@@ -1,5 +1,5 @@
-//! What a submission returns: a handle to wait on, poll or await. Polling it does no I/O, and dropping
-//! it changes nothing.
+//! What a submission returns: a handle to wait on, poll or await. Polling it does no I/O, except in a
+//! callback of the thread that would do it. Dropping it changes nothing.
 
 use crate::engine::Engine;
 use crate::error::Result;
@@ -81,6 +81,9 @@ impl Pending {
     fn poll(&mut self, context: &Context<'_>) -> Poll<Result<Granted>> {
         if let Some(answer) = self.result() {
             return Poll::Ready(answer);
+        }
+        if self.engine.must_do_it_itself() && !planted!("writer-awaits-itself") {
+            return Poll::Ready(self.wait());
         }
         let wakers = match self.level {
             Some(WaitLevel::Write) => &self.engine.events.written_tasks,

@@ -3,13 +3,14 @@
 use crate::backup::BackupReport;
 use crate::error::Result;
 use crate::log::Log;
-use crate::sync::offload::offload;
+use crate::log::offload::offload;
 use logforce_format::Lsn;
 use std::path::Path;
 
 /// For tasks: the same calls, in a thread of their own each. That costs some 50 µs, which these do not
 /// notice: each forces something. Records have [`Log::commit_async`] and [`Log::reserve`], which need
-/// no thread.
+/// no thread. In a callback of a log, the progress of a backup among them, the first poll makes the call
+/// itself: another thread could wait for the one that is in the callback.
 ///
 /// **Cancelling.** A call begins when its future is first polled; dropping the future after that does
 /// not stop it. Calls that run at the same time come in no order: a close may come before a call that was

@@ -8,6 +8,7 @@ mod given_up;
 pub(crate) mod handles;
 mod in_tasks;
 mod meta;
+pub(crate) mod offload;
 pub(crate) mod reserve;
 mod submit;
 

@@ -46,7 +46,8 @@ pub struct ReserveFuture {
 
 impl Log {
     /// Commits in a task: waits for space, appends, and returns when the record or
-    /// [`Batch`](crate::Batch) is durable. It blocks nowhere.
+    /// [`Batch`](crate::Batch) is durable. It blocks nowhere, except in a callback of a log: there it does the
+    /// work of the thread that it would wait for.
     ///
     /// Its place in the log is decided when there is space, so two of them that run at the same time
     /// come in any order. To decide the order yourself, use [`Log::reserve`].
@@ -118,13 +119,21 @@ impl Future for ReserveFuture {
                 return Poll::Ready(Err(e.clone()));
             }
         };
-        for _ in 0..2 {
+        let mut is_registered = false;
+        loop {
             let reserved = this.engine.try_reserve(promised, &mut this.asked);
             if let Err(Error::WouldBlock) = reserved {
+                // In a callback of the thread that frees the space.
+                if this.engine.must_do_it_itself() && this.engine.write_in_own_thread() {
+                    continue;
+                }
+                if std::mem::replace(&mut is_registered, true) {
+                    return Poll::Pending;
+                }
                 let wakers = &this.engine.events.space_tasks;
                 wakers.register(Lsn::ORIGIN, &mut this.waker_id, context.waker());
                 if planted!("recheck-room-after-register") {
-                    break;
+                    return Poll::Pending;
                 }
                 // Space may have been freed before there was a waker to wake: once more.
                 continue;
@@ -133,7 +142,6 @@ impl Future for ReserveFuture {
             let engine = this.engine.clone();
             return Poll::Ready(reserved.map(|()| Permit { engine, promised }));
         }
-        Poll::Pending
     }
 }
 

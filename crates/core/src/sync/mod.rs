@@ -4,7 +4,6 @@
 pub(crate) mod event;
 #[cfg(all(test, loom))]
 mod loom_tests;
-pub(crate) mod offload;
 pub(crate) mod poison;
 pub(crate) mod pool;
 pub(crate) mod runtime_mutex;

@@ -227,6 +227,37 @@ fn a_callback_fills_up() {
     });
 }
 
+/// A callback in the writing thread waits for futures, which wait for that thread: they do its work.
+#[test]
+fn a_callback_awaits() {
+    explore("a_callback_awaits", || {
+        let world = World::new();
+        let log = world.open(narrow());
+        let (inner, own) = (log.clone(), world.clone());
+        let called = Word::new(&world);
+        let counter = called.clone();
+        let closes = pick(&[false, true]);
+        let submitted = log.submit_then(&record(1, 40), Policy::Force, move |done| {
+            done.expect("nothing fails");
+            for n in 0..3 {
+                let data = record(10 + n, 5_000);
+                let permit = own.block_on(inner.reserve(data.len()));
+                let handle = permit.and_then(|permit| permit.submit(&data));
+                drop(handle.expect("nothing fails"));
+            }
+            let committed = own.block_on(inner.commit_async(record(20, 40)));
+            committed.expect("nothing fails");
+            if closes {
+                own.block_on(inner.close_async()).expect("nothing fails");
+            }
+            counter.add();
+        });
+        submitted.expect("there is room");
+        called.reaches(1);
+        world.close(log).expect("nothing fails");
+    });
+}
+
 /// Callbacks of two logs fill up a third one of their environment, which has as many threads: one is
 /// left to prepare a segment for it.
 #[test]

@@ -1,6 +1,6 @@
 //! The calls of a log, in the callbacks of a log.
 
-use super::{OnDrop, Once, assert_complete, memory, poll, public_functions, within_limit};
+use super::{OnDrop, Once, assert_complete, memory, poll, public_functions, wait, within_limit};
 use crate::common::*;
 use logforce::{Batch, EnvironmentOptions, ErrorKind, Log, Method, Options, Policy};
 use std::future::Future;
@@ -101,15 +101,29 @@ const CALLS: &[Call] = &[
         let _ = log.submit_force(log.tail_lsn()).map(|handle| handle.wait());
     }),
     ("commit_async", |log, _| {
-        poll(log.commit_async(b"committed"))
+        wait(log.commit_async(b"committed"))
     }),
     ("reserve", |log, _| {
-        let mut reserved = pin!(log.reserve(100));
-        let polled = reserved
-            .as_mut()
-            .poll(&mut Context::from_waker(Waker::noop()));
-        if let std::task::Poll::Ready(Ok(permit)) = polled {
-            let _ = permit.submit(b"permitted").map(|handle| handle.wait());
+        wait(async {
+            if let Ok(permit) = log.reserve(100).await {
+                let _ = permit.submit(b"permitted")?.await;
+            }
+            Ok::<(), logforce::Error>(())
+        });
+    }),
+    ("handles, awaited", |log, _| {
+        for policy in POLICIES {
+            wait(async { log.submit_with(b"submitted", policy)?.await });
+        }
+        wait(async { log.submit_force(log.tail_lsn())?.await });
+    }),
+    ("reserve, more than the buffer holds", |log, _| {
+        for n in 0..8 {
+            wait(async {
+                let record = record(n, 20 << 10);
+                drop(log.reserve(record.len()).await?.submit(&record)?);
+                Ok::<(), logforce::Error>(())
+            });
         }
     }),
     ("meta", |log, _| drop(log.meta())),
@@ -124,21 +138,21 @@ const CALLS: &[Call] = &[
             let _ = log.clone().close();
         });
     }),
-    ("close_async", |log, _| poll(log.clone().close_async())),
+    ("close_async", |log, _| wait(log.clone().close_async())),
     ("truncate_front_async", |log, _| {
-        poll(log.truncate_front_async(log.durable_lsn()))
+        wait(log.truncate_front_async(log.durable_lsn()))
     }),
     ("truncate_front_at_most_async", |log, _| {
-        poll(log.truncate_front_at_most_async(log.durable_lsn()));
+        wait(log.truncate_front_at_most_async(log.durable_lsn()));
     }),
     ("truncate_back_async", |log, _| {
-        poll(log.truncate_back_async(log.front_lsn()))
+        wait(log.truncate_back_async(log.front_lsn()))
     }),
     ("set_meta_async", |log, _| {
-        poll(log.set_meta_async(b"metadata"))
+        wait(log.set_meta_async(b"metadata"))
     }),
     ("backup_to_async", |log, copies| {
-        poll(log.backup_to_async(copies.join("called")))
+        wait(log.backup_to_async(copies.join("called")))
     }),
     // Looking into it, and opening it once more.
     ("open", |log, _| {
@@ -151,7 +165,13 @@ const CALLS: &[Call] = &[
 ];
 
 /// In the table, and no function of a log.
-const OTHERS: [&str; 3] = ["append_many", "open", "drop"];
+const OTHERS: [&str; 5] = [
+    "append_many",
+    "handles, awaited",
+    "reserve, more than the buffer holds",
+    "open",
+    "drop",
+];
 
 const POLICIES: [Policy; 3] = [
     Policy::Force,

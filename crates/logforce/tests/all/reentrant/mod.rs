@@ -46,9 +46,16 @@ impl Once {
     }
 }
 
+thread_local! {
+    /// The thread is in a call of a waker, which may wait for nothing.
+    static IS_WAKER: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
 impl Wake for Once {
     fn wake(self: std::sync::Arc<Self>) {
+        IS_WAKER.set(true);
         self.call();
+        IS_WAKER.set(false);
     }
 }
 
@@ -71,6 +78,25 @@ fn poll<F: Future>(future: F) {
     let _ = future
         .as_mut()
         .poll(&mut std::task::Context::from_waker(Waker::noop()));
+}
+
+/// Waits for a future in this thread; polls it once in a call of a waker.
+fn wait<F: Future>(future: F) {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    if IS_WAKER.get() {
+        return poll(future);
+    }
+    let waker = Waker::from(std::sync::Arc::new(Unpark(std::thread::current())));
+    let mut context = std::task::Context::from_waker(&waker);
+    let mut future = std::pin::pin!(future);
+    while future.as_mut().poll(&mut context).is_pending() {
+        std::thread::park();
+    }
 }
 
 /// The public functions of a type that a file implements, but those that return it.

@@ -1,6 +1,6 @@
 //! The calls of a page file, in the callbacks of a page file.
 
-use super::{OnDrop, Once, assert_complete, memory, poll, public_functions, within_limit};
+use super::{OnDrop, Once, assert_complete, memory, public_functions, wait, within_limit};
 use crate::common::*;
 use logforce::pages::{self, CommitMode, ErrorKind, Options, PageFile, Transaction};
 use logforce::{Guarantee, Log, Policy};
@@ -52,7 +52,7 @@ const CALLS: &[Call] = &[
     }),
     ("submit_with", |file, _| {
         for policy in POLICIES {
-            write(file, 1, |t| _ = t.submit_with(policy).map(poll));
+            write(file, 1, |t| _ = t.submit_with(policy).map(wait));
         }
     }),
     ("read", |file, _| {

@@ -1,8 +1,10 @@
 //! Calls that block, for tasks: in a thread of their own.
 
+use crate::engine::own_threads::may_be_in_callback;
 use crate::error::{Error, Result};
 use logforce_device::Runtime;
 use logforce_device::sync::Mutex;
+use logforce_format::planted;
 use std::future::poll_fn;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,12 +51,17 @@ impl<T> Drop for Delivery<T> {
 }
 
 /// Runs `call` in a thread of its own, and waits for it in a task. It begins at the first poll, and
-/// dropping the future after that does not stop it. `path` is for messages.
+/// dropping the future after that does not stop it. `path` is for messages. In a callback of a log the
+/// first poll makes the call itself: only the thread that is in the callback can know that, and not wait
+/// for its end.
 pub async fn offload<T: Send + 'static>(
     runtime: &dyn Runtime,
     path: &Path,
     call: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
+    if !planted!("callback-awaits-a-thread") && may_be_in_callback() {
+        return call();
+    }
     let slot = Arc::new(Mutex::new(Slot {
         result: None,
         waker: None,
