@@ -191,7 +191,10 @@ impl LoggedStore {
         if planted!("log-truncated-early") {
             self.log.truncate_front(ended.at.end).map_err(Error::from)?;
         }
-        let written_map = self.contents.data.map.write();
+        let written_map = {
+            let _taken = self.take_room();
+            self.contents.data.map.write()
+        };
         written_map.map_err(|e| {
             let need = self.contents.data.map.unwritten();
             Error::no_space("write", self.data_dir.path_of(MAP), need, e)
@@ -249,6 +252,7 @@ impl LoggedStore {
     /// each page that it covers the map says what lies in its place.
     fn clear_dropped(&self, covered: Range<u64>) -> std::result::Result<(), Stopped> {
         let data = &self.contents.data;
+        let _taken = self.take_room();
         let is_dropped = |entry| entry == MapEntry::Dropped;
         let dropped = data.map.pages_in(covered.clone(), is_dropped)?;
         // A sector that was lost or is stale calls them absent: what lies there would pass for pages

@@ -4,21 +4,83 @@
 use super::LoggedStore;
 use super::proof::DataFile;
 use super::read::holds;
+use super::room::filled_until;
+use crate::by_page::ByPage;
+use crate::changes::{Change, Changes};
 use crate::error::{Error, Result, cannot_grow};
 use crate::files::DATA;
-use crate::growth::{next_end, zeroes};
-use crate::write_out::{Writers, gather};
-use logforce_format::MapEntry;
+use crate::growth::next_end;
+use crate::write_out::Writers;
+use logforce_format::{MAP_SECTOR_ENTRIES, MapEntry, planted};
 use std::io;
 use std::ops::Range;
 
-/// How far the data file reaches.
+/// Pages whose places in the data file and in the map have blocks: writing there takes no space.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    /// It has room for so many pages.
-    pub(super) reached: u64,
-    /// A thread makes it larger.
-    is_growing: bool,
+    /// Pages below have it.
+    reached: u64,
+    /// Others that have it: a bit for each page of a sector of the map.
+    apart: ByPage<u64>,
+    /// End of the pages that the log held at the opening, until the data file has them.
+    redone: u64,
+    /// A thread takes blocks, writes the map, or clears places.
+    is_taken: bool,
+}
+
+impl Room {
+    /// Looks which pages have room, as far as that is known from the outside. `redone` is the end of
+    /// the pages that the checkpointer brings in from the log.
+    pub(super) fn find(data: &DataFile, is_in_place: bool, redone: u64) -> io::Result<Room> {
+        let len = data.file.len()?;
+        let (mut filled, mut map) = (len, u64::MAX);
+        // Elsewhere each write takes new blocks, whatever was there.
+        if is_in_place && !planted!("holes-are-room") {
+            filled = filled_until(&*data.file, data.offset(0).min(len)..len);
+            map = data.map.filled_pages()?;
+        }
+        Ok(Room {
+            reached: data.page_at(filled).min(map),
+            redone,
+            ..Room::default()
+        })
+    }
+
+    fn place_of(page: u64) -> (u64, u64) {
+        let entries = MAP_SECTOR_ENTRIES as u64;
+        (page / entries, 1 << (page % entries))
+    }
+
+    fn has(&self, page: u64) -> bool {
+        let (sector, bit) = Self::place_of(page);
+        page < self.reached || self.apart.get(&sector).is_some_and(|bits| bits & bit != 0)
+    }
+
+    fn add(&mut self, page: u64) {
+        let (sector, bit) = Self::place_of(page);
+        *self.apart.entry(sector).or_default() |= bit;
+    }
+
+    /// Returns the pages that the changes need room for, and whether each is written.
+    fn missing(&self, changes: &Changes) -> Vec<(u64, bool)> {
+        let behind = changes.pages.range(self.reached..);
+        let lacks = behind.filter(|(page, _)| !self.has(**page));
+        let is_write = |change: &Change| matches!(change, Change::Write { .. });
+        lacks
+            .map(|(page, change)| (*page, is_write(change)))
+            .collect()
+    }
+}
+
+/// The right to take blocks, to write the map, or to clear places: each would overwrite what another
+/// has just written with what it has read before.
+pub(super) struct Taken<'a>(&'a LoggedStore);
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.0.state().room.is_taken = false;
+        self.0.progress.notify(self.0.runtime());
+    }
 }
 
 /// Writes zeroes over what a crash has left at the end of the data file: in the places of absent pages
@@ -68,77 +130,103 @@ pub(super) fn clear_absent(data: &DataFile, writers: &Writers, pages: Range<u64>
 }
 
 impl LoggedStore {
-    /// Makes the data file large enough for `page_count` pages.
-    ///
-    /// It grows by a step of zeroes. Where the pages begin beyond that, only the last one of them is
-    /// written: a file that grows far at once is sparse.
-    pub(super) fn reach(&self, page_count: u64) -> Result<()> {
-        let reached = loop {
+    /// Waits for other threads that write beside the checkpointer's pages.
+    pub(super) fn take_room(&self) -> Taken<'_> {
+        loop {
             let seen = self.progress.observe();
-            {
-                let mut state = self.state();
-                if page_count <= state.room.reached {
-                    return Ok(());
-                }
-                if !state.room.is_growing {
-                    state.room.is_growing = true;
-                    break state.room.reached;
-                }
+            if !std::mem::replace(&mut self.state().room.is_taken, true) {
+                return Taken(self);
             }
             self.progress.wait(self.runtime(), seen, None);
-        };
-        let grown = self.grow(reached, page_count);
+        }
+    }
+
+    /// Has the data file and its map take the blocks that the pages need.
+    pub(super) fn reach(&self, changes: &Changes) -> Result<()> {
+        // Without a list: nearly each commit ends here.
+        if let Some((last, _)) = changes.pages.last_key_value()
+            && *last >= self.state().room.reached
         {
-            let mut state = self.state();
-            state.room.is_growing = false;
-            if let Ok(reached) = grown {
-                state.room.reached = reached;
+            let missing = self.state().room.missing(changes);
+            if !missing.is_empty() {
+                return self.grow(changes);
             }
         }
-        self.progress.notify(self.runtime());
-        let path = || self.data_dir.path_of(DATA);
-        grown.map(drop).map_err(|e| {
-            let offset = |page| self.contents.data.offset(page);
-            let need = offset(page_count).saturating_sub(offset(reached));
-            Error::no_space("make room for more pages in", path(), need, e)
+        Ok(())
+    }
+
+    fn grow(&self, changes: &Changes) -> Result<()> {
+        let (taken, reached, missing) = loop {
+            let taken = self.take_room();
+            let state = self.state();
+            let (reached, missing) = (state.room.reached, state.room.missing(changes));
+            if state.room.redone <= reached || missing.is_empty() {
+                break (taken, reached, missing);
+            }
+            drop(state);
+            drop(taken);
+            // Where blocks are missing it may be writing this very page, and it comes first for space.
+            self.checkpoint()?;
+            self.state().room.redone = 0;
+        };
+        let grown = self.take_blocks(reached, &missing);
+        drop(taken);
+        grown.map_err(|e| {
+            let need = (missing.len() * self.page_size()) as u64;
+            Error::no_space(
+                "make room for pages in",
+                self.data_dir.path_of(DATA),
+                need,
+                e,
+            )
         })
     }
 
-    /// Writes from the page `reached` on: no commit can have written one of those, since it would have
-    /// come here first, and waited. Returns how many pages there is room for.
-    fn grow(&self, reached: u64, page_count: u64) -> io::Result<u64> {
-        let page_size = self.header.page_size;
-        let (len, needed) = (
-            self.contents.data.offset(reached),
-            self.contents.data.offset(page_count),
-        );
-        let step_end = next_end(len, len, page_size);
-        if needed > step_end {
-            self.extend(
-                self.contents.data.offset(page_count - 1)..needed,
-                page_count,
-            )?;
-            return Ok(page_count);
+    /// Takes blocks for all pages up to a step behind those that begin near `reached`, and for each of
+    /// the others.
+    fn take_blocks(&self, reached: u64, missing: &[(u64, bool)]) -> io::Result<()> {
+        let data = &self.contents.data;
+        let step_end = |page| {
+            let len = data.offset(page);
+            data.page_at(next_end(len, len, self.header.page_size))
+        };
+        let near = step_end(reached);
+        let mut end = near;
+        for (page, _) in missing {
+            end = if *page <= end { end.max(page + 1) } else { end };
         }
-        let target = self.contents.data.page_at(step_end);
-        match self.extend(len..step_end, target) {
-            Ok(()) => Ok(target),
-            // It may be enough for these pages.
-            Err(e) if cannot_grow(&e) => {
-                self.extend(len..needed, page_count)?;
-                Ok(page_count)
+        if missing.first().is_some_and(|(page, _)| *page < near) {
+            match self.take_blocks_of(reached..end) {
+                Ok(()) => self.state().room.reached = end,
+                // There may be enough for the pages themselves.
+                Err(e) if cannot_grow(&e) => {}
+                Err(e) => return Err(e),
             }
-            Err(e) => Err(e),
         }
+        for run in missing.chunk_by(|a, b| a.1 && b.1 && a.0 + 1 == b.0) {
+            let (Some((first, is_write)), Some((last, _))) = (run.first(), run.last()) else {
+                continue;
+            };
+            let pages = (*first).max(self.state().room.reached)..last + 1;
+            if pages.is_empty() {
+                continue;
+            }
+            if !is_write && data.is_hole(*first)? {
+                data.map.fill(pages)?;
+                continue;
+            }
+            let is_last = missing.last() == run.last();
+            if is_last || !planted!("room-for-the-last-page") {
+                self.take_blocks_of(pages.clone())?;
+            }
+            let mut state = self.state();
+            pages.for_each(|page| state.room.add(page));
+        }
+        Ok(())
     }
 
-    /// Writes to the new end of the data file, which holds `page_count` pages then, and has the map
-    /// reach as far.
-    fn extend(&self, offsets: Range<u64>, page_count: u64) -> io::Result<()> {
-        self.contents.data.map.extend(page_count)?;
-        let runs = gather(zeroes(offsets, &self.contents.data.zeroes));
-        // No barrier: one that failed here might lose what the checkpointer has written, and the
-        // checkpointer's own would not tell. Its checkpoint makes this durable with everything else.
-        self.writers.write(runs, false)
+    fn take_blocks_of(&self, pages: Range<u64>) -> io::Result<()> {
+        self.contents.data.map.fill(pages.clone())?;
+        self.contents.data.fill(&self.writers, pages)
     }
 }

@@ -7,6 +7,7 @@
 //! It consists of sectors of 512 bytes, of which each is written whole or not at all by any disk we
 //! know. Changes of a sector are redone from the log together with the pages that they are about.
 
+use super::room::{self, filled_until};
 use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::file_read::{self, ReadResult};
@@ -25,9 +26,6 @@ use std::sync::{Arc, PoisonError};
 
 /// Sectors that are written by one write at most.
 const LONGEST_WRITE: usize = 2048;
-/// Bytes by which the file grows at least: a block of the usual filesystem.
-const STEP: u64 = 4096;
-
 /// The map. What was read of it stays in memory: 8 bytes a page.
 pub(crate) struct PageMap {
     file: Arc<dyn File>,
@@ -38,8 +36,6 @@ pub(crate) struct PageMap {
     /// Pages below were in the header at the opening, and were not dropped since.
     covered: AtomicU64,
     cached: Mutex<Cached>,
-    /// Sectors that may be in use end here.
-    end: Mutex<u64>,
 }
 
 #[derive(Default)]
@@ -83,10 +79,7 @@ impl PageMap {
             }
             file => file?,
         };
-        let len = file.len().map_err(Error::io("look at", &path))?;
-        let map = PageMap::of(file, path, header);
-        map.extend_end(len.next_multiple_of(MAP_SECTOR_LEN as u64));
-        Ok(map)
+        Ok(PageMap::of(file, path, header))
     }
 
     /// The map in this file.
@@ -98,7 +91,6 @@ impl PageMap {
             opened_with: header.page_count,
             covered: AtomicU64::new(header.page_count),
             cached: Mutex::default(),
-            end: Mutex::default(),
         }
     }
 
@@ -236,7 +228,8 @@ impl PageMap {
         if planted!("recovered-drop-believed") {
             return Ok(());
         }
-        for sector in self.known_sectors(Self::place_of(page).0..u64::MAX)? {
+        // Others that are in memory were never written: the file may have no blocks for them.
+        for sector in self.used_sectors(Self::place_of(page).0..u64::MAX)? {
             self.empty_if_damaged(sector)?;
             self.with_sector(sector, |cached| {
                 cached.sectors.get(&sector)?;
@@ -330,45 +323,22 @@ impl PageMap {
         Ok(sectors)
     }
 
-    /// Writes zeroes behind the end of the file, for so many pages, which says nothing about them: what
-    /// is applied later needs no new blocks. Where they begin far behind it, it is left sparse. One
-    /// thread at a time calls this.
-    pub(super) fn extend(&self, page_count: u64) -> io::Result<()> {
-        let (end, needed) = (self.end(), Self::len_for(page_count));
-        if needed <= end {
+    /// Has the file take blocks for the sectors of these pages, and changes no byte. Nothing else may
+    /// write to the file meanwhile.
+    pub(super) fn fill(&self, pages: Range<u64>) -> io::Result<()> {
+        if pages.is_empty() {
             return Ok(());
         }
-        let target = (end + end / 8).next_multiple_of(STEP) + STEP;
-        if needed <= target {
-            let longest = (LONGEST_WRITE * MAP_SECTOR_LEN) as u64;
-            for at in (end..target).step_by(longest as usize) {
-                let len = longest.min(target - at) as usize;
-                self.write_run(at / MAP_SECTOR_LEN as u64, &vec![0; len])?;
-            }
-        }
-        self.extend_end(needed.max(target));
-        Ok(())
+        let offset = |page| Self::place_of(page).0 * MAP_SECTOR_LEN as u64;
+        let sectors = offset(pages.start)..offset(pages.end - 1) + MAP_SECTOR_LEN as u64;
+        let zeroes: Image = vec![0; MAP_SECTOR_LEN].into();
+        room::fill(&*self.file, sectors, &zeroes)
     }
 
-    /// So many pages may be committed without more room: their sectors are written when they are
-    /// applied, and zeroes must not be written over them. After a crash the file may be shorter.
-    pub(super) fn extend_end_to_pages(&self, page_count: u64) {
-        self.extend_end(Self::len_for(page_count));
-    }
-
-    fn end(&self) -> u64 {
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn extend_end(&self, len: u64) {
-        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
-        *end = len.max(*end);
-    }
-
-    /// Bytes of the sectors for so many pages.
-    fn len_for(page_count: u64) -> u64 {
-        let sectors = page_count.div_ceil(MAP_SECTOR_ENTRIES as u64);
-        sectors.saturating_mul(MAP_SECTOR_LEN as u64)
+    /// Returns the number of pages whose sectors have blocks, without a gap.
+    pub(super) fn filled_pages(&self) -> io::Result<u64> {
+        let filled = filled_until(&*self.file, 0..self.file.len()?);
+        Ok(filled / MAP_SECTOR_LEN as u64 * MAP_SECTOR_ENTRIES as u64)
     }
 
     /// Bytes of what has changed and was not written.

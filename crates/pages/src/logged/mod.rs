@@ -3,7 +3,8 @@
 //! `commit` decides the order and appends, `admission` when it may; `state` is what the mutex guards,
 //! `version_chain` the versions of one page, `clean` what the data file holds, in memory; `readers` who
 //! reads which state, `newest` what most readers see, and `near` what they read again and again, each
-//! beside that mutex; `grow` makes room for new pages; `read` finds a version; `checkpoint` is the
+//! beside that mutex; `grow` takes blocks for pages before a commit is accepted, `room` finds which
+//! are missing; `read` finds a version; `checkpoint` is the
 //! thread that brings generations of commits into the data file, `proof` the order in which it must;
 //! `open` creates and recovers.
 
@@ -22,6 +23,7 @@ mod proof;
 pub(crate) mod read;
 mod readers;
 mod resident;
+mod room;
 mod state;
 mod stats;
 mod version_chain;

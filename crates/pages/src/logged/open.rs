@@ -1,12 +1,13 @@
 //! Creating a logged page file, and opening one: what the log holds beyond the data file is read, and
 //! brought into it in the background.
 
-use super::grow::clear_end;
+use super::grow::{Room, clear_end};
 use super::map::PageMap;
 use super::newest::Newest;
 use super::point::Point;
 use super::proof::DataFile;
 use super::read::put_ranges;
+use super::room::fill_header;
 use super::state::State;
 use super::stats::Counts;
 use super::version_chain::{Bytes, PageVersion};
@@ -20,10 +21,11 @@ use crate::header::HeaderSlots;
 use crate::options::{DEFAULT_PAGE_SIZE, Options};
 use crate::write_out::Writers;
 use logforce_core::{Error as LogError, ErrorKind as LogErrorKind, Granted, Log, OpenMode, Record};
-use logforce_device::System;
 use logforce_device::sync::Mutex;
+use logforce_device::{FilesystemKind, System};
 use logforce_format::{
-    LoggedState, Lsn, PageChange, PageFileHeader, PageFileId, PageFileKind, Redo, planted,
+    LoggedState, Lsn, PAGE_HEADER_LEN, PageChange, PageFileHeader, PageFileId, PageFileKind, Redo,
+    planted,
 };
 use std::sync::Arc;
 
@@ -99,7 +101,8 @@ impl LoggedStore {
         guarantee: Granted,
         log: Log,
     ) -> Result<LoggedFile> {
-        let slots = HeaderSlots::load(&data_dir, data_dir.open_file(DATA, false)?)?;
+        let header_file = data_dir.open_file(DATA, false)?;
+        let slots = HeaderSlots::load(&data_dir, header_file.clone())?;
         let header = slots.header;
         let redo_from = check_log(&data_dir, &header, &log)?;
         let io = |e| Error::io("start a thread for", &data_dir.path)(e);
@@ -133,11 +136,6 @@ impl LoggedStore {
             clear_end(&data, &writers, header.page_count)?;
         }
         let mut state = State::new(at, options.clean_cache());
-        let len = data
-            .file
-            .len()
-            .map_err(Error::io("look at", data_dir.path_of(DATA)))?;
-        state.room.reached = data.page_at(len);
         let limit = options.changed_cache() / page_size as usize;
         Recovery {
             log: &log,
@@ -146,12 +144,16 @@ impl LoggedStore {
             state: &mut state,
         }
         .run(redo_from)?;
-        // The file may have lost its new end in the crash, and the log has pages there: room for more
-        // is made above all of them, for it is made by writing.
         let recovered = state.chains.keys().max().map_or(0, |page| page + 1);
-        state.room.reached = state.room.reached.max(recovered);
-        data.map
-            .extend_end_to_pages(state.room.reached.max(recovered));
+        let is_in_place = data_dir.facts.kind != FilesystemKind::Relocating;
+        if is_in_place {
+            let filled = fill_header(&*header_file);
+            let need = 2 * PAGE_HEADER_LEN as u64;
+            let path = || data_dir.path_of(DATA);
+            filled.map_err(|e| Error::no_space("fill the header of", path(), need, e))?;
+        }
+        let room = Room::find(&data, is_in_place, recovered);
+        state.room = room.map_err(Error::io("look at", data_dir.path_of(DATA)))?;
         let store = Arc::new(LoggedStore {
             header,
             checkpointer: Checkpointer {

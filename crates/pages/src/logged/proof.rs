@@ -6,6 +6,7 @@
 
 use super::map::PageMap;
 use super::read::page_offset;
+use super::room::{is_hole, unfilled};
 use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::files::{DATA, MAP};
@@ -17,6 +18,7 @@ use logforce_format::{
     LoggedState, Lsn, MapEntry, PAGE_DATA_OFFSET, PageFileHeader, PageFileKind, planted,
 };
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -91,8 +93,18 @@ impl DataFile {
 
     /// Whether the place of the page has no blocks: nothing was ever written there.
     pub(super) fn is_hole(&self, page: u64) -> io::Result<bool> {
-        let data = self.file.next_data(self.offset(page))?;
-        Ok(data.is_none_or(|at| at >= self.offset(page + 1)))
+        is_hole(&*self.file, self.offset(page)..self.offset(page + 1))
+    }
+
+    /// Has the file take blocks for these pages, and changes no byte. Nothing else may write them
+    /// meanwhile.
+    ///
+    /// Without a barrier: one that failed here might lose what the checkpointer has written, and the
+    /// checkpointer's own would not tell. Its checkpoint makes this durable with everything else.
+    pub(super) fn fill(&self, writers: &Writers, pages: Range<u64>) -> io::Result<()> {
+        let bytes = self.offset(pages.start)..self.offset(pages.end);
+        let unfilled = unfilled(&*self.file, bytes, &self.zeroes)?;
+        writers.write(gather(unfilled), false)
     }
 
     /// Writes pages, which come in ascending order. Returns how many writes that took.

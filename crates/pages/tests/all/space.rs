@@ -2,21 +2,11 @@
 //! and holes cost nothing.
 
 use crate::common::{PAGE, PATH, disk, open, options, page};
-use logforce_pages::{CommitMode, Error, ErrorKind, Inspector};
+use logforce_pages::{CommitMode, Error, ErrorKind, Inspector, PageFile};
 use logforce_testkit::{Fault, SimDisk, SimRuntime};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
-
-/// Leaves no space for anything more.
-fn fill(disk: &SimDisk) {
-    let len = |dir: &str, name: &str| disk.visible_bytes(dir, name).map_or(0, |b| b.len() as u64);
-    let used: u64 = [PATH, "/file/log"]
-        .iter()
-        .flat_map(|dir| disk.names(dir).into_keys().map(move |name| len(dir, &name)))
-        .sum();
-    disk.change(|o| o.capacity = Some(used));
-}
 
 /// The log has space for the commit. In the data file there is none, so the commit could never be
 /// applied, and the log never be truncated.
@@ -32,7 +22,7 @@ fn a_commit_without_room_in_the_data_file_is_refused() {
         };
         commit(1).unwrap();
         file.checkpoint().unwrap();
-        fill(&disk);
+        disk.fill();
         let error = commit(5000).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
         assert_eq!(file.latest().unwrap().page_count(), 2);
@@ -233,4 +223,93 @@ fn a_full_disk_says_how_much_is_needed() {
     ] {
         assert!(needs.contains(&need), "{need:?} in {needs:?}");
     }
+}
+
+/// Whatever is acknowledged, and pages that are there, cost nothing more: far behind the end, in what
+/// was left sparse, and in a file that was opened again.
+#[test]
+fn what_is_acknowledged_needs_no_more_space() {
+    const FAR: u64 = 5000;
+    let disk = disk(1);
+    let commit = |file: &PageFile, pages: &[u64], tag: u64| {
+        let mut txn = file.begin()?;
+        pages.iter().try_for_each(|n| txn.write(*n, &page(tag)))?;
+        txn.commit()
+    };
+    let refused = |file: &PageFile, pages: &[u64]| {
+        let error = commit(file, pages, 9).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+    };
+    SimRuntime::run(1, |rt| {
+        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+        commit(&file, &[0, 1, 2], 1).unwrap();
+        let mut txn = file.begin().unwrap();
+        txn.write(FAR, &page(1)).unwrap();
+        txn.set_page_count(2 * FAR).unwrap();
+        txn.commit().unwrap();
+        let everything = |file: &PageFile, tag: u64| {
+            disk.fill();
+            // Nothing was ever written there.
+            refused(file, &[FAR - 1000]);
+            refused(file, &[0, 2000, 1]);
+            refused(file, &[2 * FAR]);
+            commit(file, &[0, 1, 2, FAR], tag).unwrap();
+            file.checkpoint().unwrap();
+            let mut txn = file.begin().unwrap();
+            [1, FAR].iter().for_each(|n| txn.discard(*n).unwrap());
+            txn.commit().unwrap();
+            file.checkpoint().unwrap();
+            commit(file, &[1, FAR], tag + 1).unwrap();
+            file.checkpoint().unwrap();
+            let snapshot = file.snapshot().unwrap();
+            assert!(snapshot.page(FAR).unwrap()[..] == page(tag + 1)[..]);
+            assert!(snapshot.page(FAR - 1000).unwrap().iter().all(|b| *b == 0));
+            disk.change(|o| o.capacity = None);
+        };
+        everything(&file, 10);
+        file.close().unwrap();
+        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+        everything(&file, 20);
+        commit(&file, &[FAR - 1000], 30).unwrap();
+        file.close().unwrap();
+    });
+}
+
+/// A copy that leaves zeroes out has no blocks for pages of zeroes.
+#[test]
+fn holes_of_a_sparse_copy_are_no_space() {
+    let disk = disk(1);
+    SimRuntime::run(1, |rt| {
+        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+        let mut txn = file.begin().unwrap();
+        for n in 0..40 {
+            txn.write(n, &page(n % 2)).unwrap();
+        }
+        txn.commit().unwrap();
+        file.checkpoint().unwrap();
+        file.close().unwrap();
+        disk.copy_sparsely(PATH);
+        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+        let write = |number: u64, tag: u64| {
+            let mut txn = file.begin()?;
+            txn.write(number, &page(tag))?;
+            txn.commit()
+        };
+        // The log has the segments that it uses in turn.
+        for tag in 0..400 {
+            write(5000, tag).unwrap();
+        }
+        file.checkpoint().unwrap();
+        disk.fill();
+        for number in 0..40 {
+            match write(number, 7) {
+                Ok(_) => assert_eq!(number % 2, 1, "{number}"),
+                Err(e) => assert_eq!((e.kind(), number % 2), (ErrorKind::NoSpace, 0), "{e}"),
+            }
+            file.checkpoint().unwrap();
+        }
+        disk.change(|o| o.capacity = None);
+        (0..40).for_each(|number| assert!(write(number, 8).is_ok()));
+        file.close().unwrap();
+    });
 }

@@ -25,6 +25,14 @@ pub const PAGES: &[KnownBug] = &[
         "ranges of a page are logged whose image lies before the place where redo begins",
     ).found_by(2),
     bug(
+        "holes-are-room",
+        "holes of a data file that is opened again count as space that a commit has",
+    ).found_by(0),
+    bug(
+        "room-for-the-last-page",
+        "a commit far behind the end takes space for its last page alone",
+    ).found_by(0),
+    bug(
         "older-reader-forgotten",
         "a page is overwritten that an older snapshot reads",
     ).found_by(2),

@@ -175,7 +175,18 @@ impl Run {
             && !may_fail
             && facts.kind == FilesystemKind::InPlace
             && self.fixed.page_size >= facts.write_unit();
+        // Drawn aside: what else a seed means stays.
+        let mut aside = Rng::new(schedule ^ 0xb10c_f111);
+        let fills = is_logged
+            && !may_fail
+            && !may_be_full
+            && facts.kind == FilesystemKind::InPlace
+            && aside.one_in(3);
         let _report = self.report(&format!("boot {boot}"));
+        if fills && aside.one_in(2) {
+            self.disk.copy_sparsely(PATH);
+        }
+        let may_be_full = may_be_full || fills;
         let (disk, universe) = (&self.disk, &self.fixed.universe);
         let noted = SimRuntime::run(schedule, |rt| {
             let system = disk.system(rt);
@@ -189,6 +200,10 @@ impl Run {
                     return None;
                 }
             };
+            if fills {
+                // What a crash has left in the log may have lost its space.
+                let _ = file.checkpoint();
+            }
             let work = Arc::new(Work {
                 file,
                 universe: universe.clone(),
@@ -198,6 +213,7 @@ impl Run {
                 may_be_weak: is_logged || !may_be_full,
                 may_fail,
                 can_shrink,
+                fills,
             });
             let joiners: Vec<_> = (0..threads)
                 .map(|n| {

@@ -60,6 +60,8 @@ pub struct Work {
     pub may_fail: bool,
     /// Pages can be dropped even on a full disk.
     pub can_shrink: bool,
+    /// The disk becomes full halfway. What is committed of a logged file needs no more space.
+    pub fills: bool,
 }
 
 /// Why a thread ends: the page file, or the power, has failed.
@@ -78,7 +80,10 @@ impl Work {
 
     fn try_run(&self, rng: &mut Rng, count: u64) -> std::result::Result<(), Ended> {
         let mut held: Vec<(Snapshot, State)> = Vec::new();
-        for _ in 0..count {
+        for step in 0..count {
+            if self.fills && step == count / 2 {
+                self.disk.fill();
+            }
             match rng.below(12) {
                 0 => {
                     let is_durable = rng.one_in(2);
@@ -161,6 +166,17 @@ impl Work {
     fn checkpoint(&self) -> std::result::Result<(), Ended> {
         let before = self.file.latest().map(|s| s.commit());
         let done = self.file.checkpoint();
+        if self.fills
+            && let Err(Error::NoSpace { path, .. }) = &done
+        {
+            // But for older versions that a snapshot reads.
+            let is_kept = path.ends_with("versions");
+            assert!(
+                is_kept,
+                "what is committed has no space in {}",
+                path.display()
+            );
+        }
         if self.unless_it_fails(done)?.is_some()
             && let Ok(before) = before
             && !self.may_be_full

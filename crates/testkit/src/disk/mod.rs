@@ -310,6 +310,12 @@ impl SimDisk {
         s.note(|| format!("-- the test puts {name}, {} bytes", bytes.len()));
     }
 
+    /// Leaves no free space: sets the capacity to what the files have.
+    pub fn fill(&self) {
+        let mut s = self.lock();
+        s.options.capacity = Some(s.used_sectors() * u64::from(s.options.sector));
+    }
+
     /// Turns the files of a directory, which no handle has open, into copies that leave zeroes out. They are
     /// durable, as a restored backup may be (`cp --sparse=always`).
     pub fn copy_sparsely(&self, dir: impl AsRef<Path>) {

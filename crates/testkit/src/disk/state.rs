@@ -222,6 +222,11 @@ impl State {
     /// Free sectors; removed files take no room.
     pub fn free_sectors(&self) -> Option<u64> {
         let capacity = self.options.capacity? / u64::from(self.options.sector);
+        Some(capacity.saturating_sub(self.used_sectors()))
+    }
+
+    /// Sectors that files have.
+    pub fn used_sectors(&self) -> u64 {
         let mut ids: Vec<u64> = self
             .directories
             .values()
@@ -229,8 +234,7 @@ impl State {
             .collect();
         ids.sort_unstable();
         ids.dedup();
-        let used: u64 = ids.iter().map(|id| self.inodes[id].blocks()).sum();
-        Some(capacity.saturating_sub(used))
+        ids.iter().map(|id| self.inodes[id].blocks()).sum()
     }
 
     /// Does a submitted write, if that has not happened yet.
