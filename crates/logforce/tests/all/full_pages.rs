@@ -7,8 +7,12 @@ use logforce::pages::{CommitMode, Error, ErrorKind, Options, PageFile};
 use std::path::Path;
 
 fn with() -> Options {
+    of(CommitMode::CopyOnWrite)
+}
+
+fn of(mode: CommitMode) -> Options {
     Options::new()
-        .mode(CommitMode::CopyOnWrite)
+        .mode(mode)
         .require(Guarantee::ProcessCrash)
         .log(options())
 }
@@ -69,5 +73,36 @@ fn a_copy_on_write_file_shrinks_on_a_full_btrfs() {
             page != 3
         );
     }
+    file.close().unwrap();
+}
+
+/// Its log cannot write its control file. What is committed can be read without opening, and is there
+/// once there is space.
+#[test]
+fn a_logged_file_on_a_full_btrfs_waits_for_space_and_is_read() {
+    let home = open_to_all(temp());
+    let Some(fs) = loop_fs("btrfs", 128, &home) else {
+        return;
+    };
+    let dir = fs.path().join("file");
+    let file = logforce::pages::create_new(&dir, of(CommitMode::Logged)).unwrap();
+    (0..200).for_each(|page| write(&file, page, 1).unwrap());
+    file.close().unwrap();
+    let open = || logforce::pages::open_existing(&dir, of(CommitMode::Logged));
+    let filler = Filler::new(fs.path(), 0);
+    for _ in 0..2 {
+        let Err(refused) = open() else {
+            // The filesystem has found a few blocks yet.
+            return;
+        };
+        assert_eq!(refused.kind(), ErrorKind::NoSpace, "{refused}");
+        let snapshot = logforce::pages::read_only(&dir).unwrap();
+        (0..200).for_each(|page| assert_eq!(snapshot.page(page).unwrap()[0], 1));
+    }
+    drop(filler);
+    let file = open().unwrap();
+    shorten(&file, 100).unwrap();
+    write(&file, 3, 2).unwrap();
+    file.checkpoint().unwrap();
     file.close().unwrap();
 }

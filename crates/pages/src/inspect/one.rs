@@ -168,6 +168,10 @@ pub(super) fn by_map(inspector: &Inspector, page: u64) -> Result<FoundPage> {
 
 /// Reads a page from the data file, whose last header is `header`.
 pub(super) fn in_data(data: &Data<'_>, header: &PageFileHeader, page: u64) -> Result<FoundPage> {
+    // There the map may say anything.
+    if page >= header.page_count {
+        return Ok(ABSENT);
+    }
     let inspector = data.inspector;
     let entries = MAP_SECTOR_ENTRIES as u64;
     let entry = match data.map.read(page / entries) {
@@ -180,10 +184,8 @@ pub(super) fn in_data(data: &Data<'_>, header: &PageFileHeader, page: u64) -> Re
         }
     };
     let MapEntry::Present { crc } = entry else {
-        let is_covered = page < header.page_count;
-        let damage = is_covered.then(|| data.lost(page, entry)).transpose()?;
         return Ok(FoundPage {
-            damage: damage.flatten(),
+            damage: data.lost(page, entry)?,
             ..ABSENT
         });
     };

@@ -226,6 +226,9 @@ impl LoggedStore {
         let rewritten = pages.partition_point(|page| *page < from);
         self.keep_bases(forced, &pages[rewritten..])?;
         let map = &self.contents.data.map;
+        if !planted!("lost-page-forgotten") {
+            self.keep_lost(from)?;
+        }
         map.uncover(from);
         let is_present = |entry| matches!(entry, MapEntry::Present { .. });
         let mut present = map.pages_in(from..MAX_PAGES, is_present)?;
@@ -246,6 +249,34 @@ impl LoggedStore {
         self.about_to_drop(&present);
         let dropped = map.set(present.into_iter().map(|page| (page, MapEntry::Dropped)));
         dropped.map_err(Error::io("write", self.data_dir.path_of(MAP)))
+    }
+
+    /// Before pages are dropped: keeps in mind those that the map has lost, for readers of older states.
+    /// Once they are dropped, nothing tells them from pages that were never written.
+    fn keep_lost(&self, from: u64) -> Result<()> {
+        if self.state().readers.asked().oldest().is_none() {
+            return Ok(());
+        }
+        let data = &self.contents.data;
+        let mut page = from;
+        while data.map.covers(page) {
+            let found = data.file.next_data(data.offset(page));
+            let Some(at) = found.map_err(Error::io("look for data in", data.path()))? else {
+                break;
+            };
+            page = page.max(data.page_at(at));
+            let is_lost = match data.map.entry(page) {
+                Ok(MapEntry::Present { .. }) => false,
+                Ok(_) => matches!(self.read_data(page), Err(Error::Damaged { .. })),
+                Err(Error::Damaged { .. }) => true,
+                Err(e) => return Err(e),
+            };
+            if data.map.covers(page) && is_lost {
+                self.keep_dropped(page, 1)?;
+            }
+            page += 1;
+        }
+        Ok(())
     }
 
     /// Clears the places of dropped and of absent pages among those that the next header covers again: of
@@ -311,6 +342,16 @@ impl LoggedStore {
         versions_file.keep(image, until, self.bytes_of(count))
     }
 
+    /// Keeps what the data file holds of a page, the first of `count`. A damaged one stays damaged for
+    /// the readers of its state, and can be overwritten.
+    fn keep_data(&self, page: u64, count: usize) -> Result<Bytes> {
+        match self.read_data(page) {
+            Ok(image) => Ok(Bytes::InVersionsFile(self.keep(&image, count)?)),
+            Err(Error::Damaged { .. }) => Ok(Bytes::Lost),
+            Err(e) => Err(e),
+        }
+    }
+
     fn bytes_of(&self, pages: usize) -> u64 {
         (pages as u64).saturating_mul(self.page_size() as u64)
     }
@@ -330,11 +371,10 @@ impl LoggedStore {
             }
             dropped
         };
-        let image = self.read_data(page)?;
-        let slot = self.keep(&image, count)?;
+        let bytes = self.keep_data(page, count)?;
         let mut state = self.state();
         let chain = state.chains.entry(page).or_default();
-        chain.keep_base(slot, dropped);
+        chain.keep_base(bytes, dropped);
         Ok(())
     }
 
@@ -371,6 +411,8 @@ impl LoggedStore {
                 // Otherwise a lost write of the map's sector would bring the page back, or what is
                 // written there later would be lost with the next one.
                 Bytes::Zero => None,
+                // Of a state before the one that the data file holds.
+                Bytes::Lost => continue,
             };
             applicable.extend(forced.admit(*page, *end, image));
         }
@@ -409,13 +451,12 @@ impl LoggedStore {
             return Ok(());
         }
         for (at, page) in needed.iter().copied().enumerate() {
-            let image = self.read_data(page)?;
-            let slot = self.keep(&image, needed.len() - at)?;
+            let bytes = self.keep_data(page, needed.len() - at)?;
             let mut state = self.state();
             let base = state.chains.get(&page).map(|c| c.base);
             let dropped = base.and_then(|base| state.dropped_since(page, base));
             if let Some(chain) = state.chains.get_mut(&page) {
-                chain.keep_base(slot, dropped);
+                chain.keep_base(bytes, dropped);
             }
         }
         Ok(())
@@ -465,7 +506,7 @@ impl LoggedStore {
                 let image = match bytes {
                     Bytes::Memory(image) => image,
                     Bytes::Log(redo) => self.rebuild(page, &redo)?,
-                    Bytes::InVersionsFile(_) | Bytes::Zero => continue,
+                    Bytes::InVersionsFile(_) | Bytes::Zero | Bytes::Lost => continue,
                 };
                 let slot = self.keep(&image, count - at)?;
                 self.state().moved(page, end, slot);

@@ -15,6 +15,9 @@ use logforce_format::{MAP_SECTOR_ENTRIES, MapEntry, planted};
 use std::io;
 use std::ops::Range;
 
+/// Pages that are cleared at once: those that follow each other take one write.
+const CLEARED_AT_ONCE: usize = 512;
+
 /// Pages whose places in the data file and in the map have blocks: writing there takes no space.
 #[derive(Debug, Default)]
 pub(super) struct Room {
@@ -98,6 +101,14 @@ pub(super) fn clear_end(data: &DataFile, writers: &Writers, first: u64) -> Resul
 pub(super) fn clear_absent(data: &DataFile, writers: &Writers, pages: Range<u64>) -> Result<()> {
     let path = || data.path();
     let end = data.file.len().map_err(Error::io("look at", path()))?;
+    let clear = |pages: &[u64]| {
+        let need = (pages.len() * data.zeroes.len()) as u64;
+        let cleared = data.clear(writers, pages);
+        cleared
+            .map_err(|e| Error::no_space("clear pages in", path(), need, e))
+            .map(drop)
+    };
+    let mut found_pages = Vec::new();
     let (mut page, mut buf) = (pages.start, data.zeroes.to_vec());
     while page < pages.end && data.offset(page) < end {
         match data.map.entry(page) {
@@ -119,14 +130,15 @@ pub(super) fn clear_absent(data: &DataFile, writers: &Writers, pages: Range<u64>
             continue;
         }
         if holds(&*data.file, data.offset(page), &mut buf).map_err(Error::io("read", path()))? {
-            let cleared = data.clear(writers, &[page]);
-            cleared.map_err(|e| {
-                Error::no_space("clear a page in", path(), data.zeroes.len() as u64, e)
-            })?;
+            found_pages.push(page);
         }
         page += 1;
+        if found_pages.len() == CLEARED_AT_ONCE {
+            clear(&found_pages)?;
+            found_pages.clear();
+        }
     }
-    Ok(())
+    clear(&found_pages)
 }
 
 impl LoggedStore {

@@ -47,6 +47,7 @@ impl Drop for Registered {
 /// Where a version is.
 enum Found {
     Zero,
+    Lost,
     Memory(Image),
     /// The version, and the records that hold it.
     Log(Lsn, Vec<Lsn>),
@@ -98,6 +99,7 @@ impl LoggedStore {
         loop {
             let image = match self.find(page, at) {
                 Found::Zero => return Ok(vec![0; self.page_size()].into()),
+                Found::Lost => return Err(self.lost_version(page)),
                 Found::Memory(image) => return Ok(image),
                 Found::InVersionsFile(slot) => return self.contents.versions_file.read(slot),
                 Found::Log(version, redo) => {
@@ -134,6 +136,16 @@ impl LoggedStore {
         }
     }
 
+    /// Returns the error of a version that was damaged when a later commit replaced it.
+    fn lost_version(&self, page: u64) -> Error {
+        Error::Damaged {
+            path: self.data_dir.path_of(DATA),
+            what: format!("page {page}"),
+            offset: self.contents.data.offset(page),
+            found: "it was damaged before a later commit replaced it".to_owned(),
+        }
+    }
+
     /// A version was read back from the log, by up to so many reads as it has records: it stays in
     /// memory, and what was used longer ago leaves it.
     fn back_in_memory(&self, page: u64, version: Lsn, image: &Image) {
@@ -160,6 +172,7 @@ impl LoggedStore {
                 Bytes::Log(redo) => Found::Log(version.end, redo.clone()),
                 Bytes::InVersionsFile(slot) => Found::InVersionsFile(*slot),
                 Bytes::Zero => Found::Zero,
+                Bytes::Lost => Found::Lost,
             };
         }
         let base = state.base_of(page);

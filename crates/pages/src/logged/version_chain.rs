@@ -19,6 +19,8 @@ pub(super) enum Bytes {
     InVersionsFile(u64),
     /// The page was dropped.
     Zero,
+    /// Nowhere: it was damaged before it was overwritten.
+    Lost,
 }
 
 /// What a commit left of a page.
@@ -91,14 +93,13 @@ impl VersionChain {
         pruned
     }
 
-    /// What the data file held is in the file of older versions now: it is about to be overwritten.
-    /// `dropped` is the end of the commit that has dropped this page since, with all above it, if one
+    /// Keeps what the data file held as `bytes`: it is about to be overwritten. `dropped` is the end of the commit that has dropped this page since, with all above it, if one
     /// has.
-    pub(super) fn keep_base(&mut self, slot: u64, dropped: Option<Lsn>) {
+    pub(super) fn keep_base(&mut self, bytes: Bytes, dropped: Option<Lsn>) {
         let at = self.versions.partition_point(|v| v.end <= self.base);
         let kept = PageVersion {
             end: self.base,
-            bytes: Bytes::InVersionsFile(slot),
+            bytes,
             redo: Vec::new(),
         };
         self.versions.insert(at, kept);
@@ -136,7 +137,7 @@ impl Pruned {
         match bytes {
             Bytes::Memory(_) => self.images += 1,
             Bytes::InVersionsFile(slot) => self.slots.push(*slot),
-            Bytes::Log(_) | Bytes::Zero => {}
+            Bytes::Log(_) | Bytes::Zero | Bytes::Lost => {}
         }
     }
 }

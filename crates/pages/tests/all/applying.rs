@@ -149,3 +149,38 @@ fn a_page_that_cannot_be_written_stops_the_checkpoint() {
         }
     }
 }
+
+/// Zeroes over pages that follow each other take few writes, like contents.
+#[test]
+fn discarded_pages_are_cleared_in_runs() {
+    const COUNT: u64 = 1024;
+    for direct in [true, false] {
+        for step in [1, 3] {
+            let disk = disk(1);
+            SimRuntime::run(1, |rt| {
+                let file = open(rt, &disk, large(Some(direct))).unwrap();
+                let change = |discards: bool| {
+                    let mut txn = file.begin().unwrap();
+                    for n in (0..COUNT).step_by(if discards { step } else { 1 }) {
+                        match discards {
+                            true => txn.discard(n).unwrap(),
+                            false => txn.write(n, &[1; PAGE]).unwrap(),
+                        }
+                    }
+                    txn.commit().unwrap();
+                    let before = file.stats().writes;
+                    file.checkpoint().unwrap();
+                    file.stats().writes - before
+                };
+                let written = change(false);
+                let cleared = change(true);
+                match step {
+                    1 => assert_eq!(cleared, written, "of contents as many"),
+                    _ => assert_eq!(cleared, COUNT.div_ceil(step as u64)),
+                }
+                assert!(written <= 8, "{written}");
+                file.close().unwrap();
+            });
+        }
+    }
+}

@@ -617,3 +617,96 @@ fn dropping_and_adding_pages_mends_what_a_sector_of_the_map_lost() {
         }
     }
 }
+
+/// What a snapshot shows of a damaged page stays damaged when that is overwritten, discarded or dropped,
+/// and the file goes on.
+#[test]
+fn a_snapshot_never_shows_a_damaged_page_as_zeroes() {
+    for lost_map in [false, true] {
+        for how in 0..4 {
+            let disk = written();
+            match lost_map {
+                true => {
+                    disk.overwrite_file(PATH, "map", &[0; 512]);
+                }
+                false => {
+                    let offset = DATA + 4 * PAGE as u64 + 100;
+                    assert!(disk.flip_bit(PATH, "pages", offset, 3));
+                }
+            }
+            reopen(&disk, |file| {
+                let file = file.unwrap();
+                let held = file.snapshot().unwrap();
+                let check = |when: &str| {
+                    let mut bytes = vec![0; PAGE];
+                    for n in 0..10 {
+                        let found = held.read(n, &mut bytes);
+                        match lost_map || n == 4 {
+                            true => assert_eq!(
+                                found.expect_err(when).kind(),
+                                ErrorKind::Damaged,
+                                "{how}, page {n} {when}"
+                            ),
+                            false => {
+                                found.unwrap();
+                                assert!(bytes == page(n + 1), "{how}, page {n} {when}");
+                            }
+                        }
+                    }
+                };
+                check("before");
+                commit(&file, |txn| match how {
+                    0 => txn.write(4, &page(7)),
+                    1 => txn.discard(4),
+                    2 => txn.set_page_count(2),
+                    _ => {
+                        txn.set_page_count(0)?;
+                        txn.set_page_count(10)
+                    }
+                });
+                file.checkpoint().unwrap();
+                check("after the checkpoint");
+                commit(&file, |txn| txn.set_page_count(20));
+                file.checkpoint().unwrap();
+                check("after it was cleared");
+                assert!(read(&file, 4).unwrap() == page(if how == 0 { 7 } else { 0 }));
+                drop(held);
+                file.close().unwrap();
+            });
+        }
+    }
+}
+
+/// Behind the header's page count the map may hold anything, also of pages that the log adds.
+#[test]
+fn a_single_page_behind_the_header_is_not_looked_up_in_the_map() {
+    let disk = disk(1);
+    let mut stale = Vec::new();
+    SimRuntime::run(1, |rt| {
+        let file = open(rt, &disk, options_of_a_large_one()).unwrap();
+        commit(&file, |txn| {
+            (0..130).try_for_each(|n| txn.write(n, &page(n + 1)))
+        });
+        file.checkpoint().unwrap();
+        stale = disk.file_bytes(PATH, "map").unwrap();
+        commit(&file, |txn| txn.set_page_count(63));
+        file.checkpoint().unwrap();
+        file.transact(|txn| txn.set_page_count(100)).unwrap();
+        disk.cut();
+    });
+    disk.crash(Failure::Process, None, 1);
+    let mut map = disk.file_bytes(PATH, "map").unwrap();
+    map[512..].copy_from_slice(&stale[512..]);
+    disk.put_file(PATH, "map", &map);
+    SimRuntime::run(2, |rt| {
+        let inspector = Inspector::open(disk.system(rt), PATH).unwrap();
+        eprintln!("DBG {:?}", inspector.summary().unwrap());
+        eprintln!("DBG {:?}", inspector.walk(&mut |_| true));
+    });
+    assert_eq!(damaged_pages(&disk), []);
+    SimRuntime::run(2, |rt| {
+        let inspector = Inspector::open(disk.system(rt), PATH).unwrap();
+        let found = inspector.page(70).unwrap();
+        assert!(found.damage.is_none() && found.bytes.is_none(), "{found:?}");
+    });
+}

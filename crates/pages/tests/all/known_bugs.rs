@@ -4,7 +4,7 @@
 use std::process::Command;
 
 /// The list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`, and the tests.
-const SUSPECTS: [(&str, &str); 24] = [
+const SUSPECTS: [(&str, &str); 25] = [
     (
         "page-map-checksum-ignored",
         "damage::a_rotten_sector_of_the_map_is_damage_and_never_an_empty_page",
@@ -12,6 +12,10 @@ const SUSPECTS: [(&str, &str); 24] = [
     (
         "map-change-forgotten",
         "space::dropped_pages_stay_dropped_where_a_write_met_a_full_disk",
+    ),
+    (
+        "lost-page-forgotten",
+        "damage::a_snapshot_never_shows_a_damaged_page_as_zeroes",
     ),
     (
         "end-not-cleared",
