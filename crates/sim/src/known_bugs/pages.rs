@@ -23,7 +23,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "range-without-image",
         "ranges of a page are logged whose image lies before the place where redo begins",
-    ).found_by(2),
+    ).found_by(4),
     bug(
         "holes-are-room",
         "holes of a data file that is opened again count as space that a commit has",
@@ -35,7 +35,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "older-reader-forgotten",
         "a page is overwritten that an older snapshot reads",
-    ).found_by(2),
+    ).found_by(4),
     bug(
         "clean-page-kept",
         "a page that is overwritten in the data file stays in memory as it was",
@@ -120,7 +120,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "redo-looked-up-late",
         "a version is to be rebuilt from ranges alone",
-    ).found_by(457),
+    ).found_by(562),
     bug(
         "torn-page-not-repaired",
         "what recovery redid is not written before the log is truncated",
