@@ -244,7 +244,9 @@ fn what_is_acknowledged_needs_no_more_space() {
         let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
         commit(&file, &[0, 1, 2], 1).unwrap();
         let mut txn = file.begin().unwrap();
-        txn.write(FAR, &page(1)).unwrap();
+        [FAR, FAR + 200, FAR + 400]
+            .iter()
+            .for_each(|n| txn.write(*n, &page(1)).unwrap());
         txn.set_page_count(2 * FAR).unwrap();
         txn.commit().unwrap();
         let everything = |file: &PageFile, tag: u64| {
