@@ -58,8 +58,15 @@ impl Compared<'_> {
             let known = below.epoch();
             // Otherwise the follower lacks records below: a truncation that it has seen voided them.
             let has_all = below.lsn() == at;
-            if has_all && (known.is_none() || known == Some(self.epoch_below(at)?)) {
-                return Ok(());
+            if known.is_none() || known == Some(self.epoch_below(at)?) {
+                return match has_all {
+                    true => Ok(()),
+                    false => Err(Error::Voided {
+                        lsn: position.lsn(),
+                        from: below.lsn(),
+                        to: position.lsn(),
+                    }),
+                };
             }
         }
         Err(Error::Diverged {

@@ -49,15 +49,13 @@ impl Follower {
         }
         // Proven a moment ago to a follower that reads the files: this handle is about to learn of it.
         let is_ahead = lsn > compared.end && from.epoch() == Some(compared.epoch);
-        if !is_ahead
-            && view
-                .voids()
-                .covering(lsn)
-                .is_none_or(|(start, _)| start == lsn)
-        {
+        let covering = view.voids().covering(lsn);
+        if !is_ahead && covering.is_none_or(|(start, _)| start == lsn) {
             compared.check(from)?;
         }
-        let reader = Reader::from_boundary(view.clone(), lsn)?;
+        // Behind a range that begins with a record: nothing of it was returned.
+        let behind = covering.filter(|(start, _)| *start == lsn);
+        let reader = Reader::from_boundary(view.clone(), behind.map_or(lsn, |(_, to)| to))?;
         Ok(Follower::new(view, reader, lsn, from.history().clone()))
     }
 

@@ -68,10 +68,15 @@ impl History {
         self.steps.last().map(|step| step.epoch)
     }
 
-    /// Adds the batch that comes next. With `voids` a range is counted whole, of which the reader jumped over
-    /// a part.
-    pub(super) fn note_batch(&mut self, header: &BatchHeader, voids: &Voids) {
+    /// Adds the batch that comes next, behind one that ends at `below`. With `voids` a range is counted whole, of
+    /// which the reader jumped over a part.
+    pub(super) fn note_batch(&mut self, header: &BatchHeader, below: Lsn, voids: &Voids) {
         let mut from = header.lsn;
+        if below > Lsn::ORIGIN && self.epoch() != Some(header.epoch) {
+            // A segment's header area may lie in between. Another history may have records there, on a device
+            // with a smaller unit: a replica would lack them.
+            from = from.min(below);
+        }
         if header.voids() {
             let below = voids.covering(Lsn(header.lsn.0.saturating_sub(1)));
             from = below.map_or(header.void_from, |(from, _)| from.min(header.void_from));
@@ -169,7 +174,11 @@ impl Position {
         mut end_of: impl FnMut(Epoch) -> Result<Option<Lsn>>,
     ) -> Result<Option<Lsn>> {
         let steps = self.steps();
-        let mut ends = steps.iter().skip(1).map(|step| step.at).chain([self.lsn]);
+        let mut ends = steps
+            .iter()
+            .skip(1)
+            .map(|step| step.back_to)
+            .chain([self.lsn]);
         let mut parted = None;
         for step in steps.iter().rev() {
             let end = ends.next_back().unwrap_or(self.lsn);

@@ -165,10 +165,10 @@ impl Reader {
             // copied segment or a misdirected write.
             self.batches.buffer = self.records.take_buffer();
             let batch = self.batches.load(&self.view, self.state)?;
-            self.state = batch.next;
+            let below = std::mem::replace(&mut self.state, batch.next).at;
             let before = Lsn(batch.header.lsn.0.saturating_sub(1));
             let voids = self.view.voids().within(before, batch.next.at);
-            self.history.note_batch(&batch.header, &voids);
+            self.history.note_batch(&batch.header, below, &voids);
             self.records
                 .take_owned(&batch.header, batch.payload, self.from, &voids)
                 .map_err(|m| malformed(&self.view, m.0))?;

@@ -64,7 +64,8 @@ impl ReadOnlyFollower {
             Ok(linked) => linked,
             Err(stop) => return Ok(Err(stop)),
         };
-        if expected.is_some_and(|epoch| epoch != linked.header.epoch) {
+        let is_expected = |epoch| linked.header.voids() && linked.header.epoch == epoch;
+        if !expected.is_none_or(is_expected) {
             // Otherwise the follower may go on in another history and never return what it lacks of that.
             return match self.begin_anew(false)? {
                 true => Ok(Ok(())),
@@ -107,9 +108,10 @@ impl ReadOnlyFollower {
                 found: "the frame here does not fit".to_owned(),
             }));
         }
-        self.batches.consumed = next;
+        let below = std::mem::replace(&mut self.batches.consumed, next).at;
         self.batches.last = Some((linked.header.lsn, linked.header.crc));
-        self.batches.history.note_batch(&linked.header, &self.voids);
+        let (history, voids) = (&mut self.batches.history, &self.voids);
+        history.note_batch(&linked.header, below, voids);
         self.note_epoch(linked.header.epoch);
         Ok(Ok(()))
     }

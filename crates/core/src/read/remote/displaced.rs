@@ -46,12 +46,20 @@ impl ReadOnlyFollower {
     pub(super) fn begin_anew(&mut self, is_displaced: bool) -> Result<bool> {
         let position = self.position();
         let path = self.files.dir.path();
-        let begun = match self.files.dir.system() {
-            Ok(system) => existing_directory(&*system, path),
-            Err(e) => Err(Error::io("open the directory", path)(e)),
+        let begin = || {
+            let system = self.files.dir.system();
+            let system = system.map_err(Error::io("open the directory", path))?;
+            let dir = existing_directory(&*system, path)?;
+            Self::begin(&dir, &self.runtime, Begin::Position(&position))
         };
-        let begun =
-            begun.and_then(|dir| Self::begin(&dir, &self.runtime, Begin::Position(&position)));
+        let mut begun = begin();
+        if !is_displaced && matches!(begun, Err(Error::Damaged(_))) {
+            // An opening may be in the middle of a change. Without a writer the damage stays.
+            begun = match self.is_writer_running()? {
+                true => return Ok(false),
+                false => begin(),
+            };
+        }
         match begun {
             Ok(mut begun) => {
                 begun.poll = self.poll;
@@ -61,12 +69,12 @@ impl ReadOnlyFollower {
                 *self = begun;
                 Ok(true)
             }
-            Err(e @ Error::Voided { from, .. }) => {
-                self.go_back(from);
-                Err(e)
+            Err(Error::Voided { lsn, from, to }) => {
+                // The caller drops all that this may return again.
+                let from = self.go_back(from);
+                Err(Error::Voided { lsn, from, to })
             }
             // The files are the same, and an opening may be in the middle of a change.
-            Err(Error::Damaged(_)) if !is_displaced => Ok(false),
             Err(e) if !is_displaced && e.is_not_found() => Ok(false),
             Err(e) => {
                 // After `Io` the next call tries again.
@@ -81,9 +89,9 @@ impl ReadOnlyFollower {
         (lsn, control.sequence, control.epoch)
     }
 
-    /// Goes back to `to`, or below what a truncation that is undone by that has voided. The next call
-    /// begins there anew.
-    fn go_back(&mut self, to: Lsn) {
+    /// Goes back to `to`, or below what a truncation that is undone by that has voided; returns where it is
+    /// then. The next call begins there anew.
+    fn go_back(&mut self, to: Lsn) -> Lsn {
         let position = self.position().back_to(to);
         self.batches.history = position.history().clone();
         self.position = FollowerPosition::below(position.lsn());
@@ -91,6 +99,7 @@ impl ReadOnlyFollower {
         self.batches.records = Records::default();
         self.location.begun = None;
         self.suspect_now();
+        position.lsn()
     }
 
     /// Has the next call begin anew: what this knows to be proven may be another history's.
@@ -120,9 +129,10 @@ impl ReadOnlyFollower {
         is_other
     }
 
-    /// The opening that must have written the next batch; `None` if it may be any. No checksum links the first
-    /// batch behind a void range to what was read: only one of the same opening, which draws a nonce, is
-    /// certain to be of the same history.
+    /// Returns the opening that must have written the next batch, which voids what lies before it; `None` if
+    /// it may be any batch. No checksum links the first batch behind a void range to what was read, and the
+    /// range may be of a history that a copy has replaced. Only where the same opening (each draws a nonce)
+    /// has voided it is that certainly not so.
     pub(super) fn expected_epoch(&self) -> Option<Epoch> {
         let is_linked = self.batches.consumed.prev_crc.is_some();
         if is_linked || self.location.just_begun || planted!("follower-takes-any-successor") {
@@ -133,9 +143,11 @@ impl ReadOnlyFollower {
 
     /// Whether the last batch that was consumed is still there. The front may have passed it, or an opening
     /// has given it up; or an older copy was written over the files.
-    fn has_last_batch(&self) -> Result<bool> {
+    fn has_last_batch(&mut self) -> Result<bool> {
         let Some((lsn, crc)) = self.batches.last else {
-            return Ok(true);
+            // An older copy has an older control file.
+            self.reload_control()?;
+            return Ok(!self.location.suspect);
         };
         let Some(known) = self.files.segments.containing(lsn) else {
             return Ok(true);
