@@ -33,6 +33,10 @@ pub const PAGES: &[KnownBug] = &[
         "a commit far behind the end takes space for its last page alone",
     ).found_by(293),
     bug(
+        "added-without-room",
+        "a commit adds dropped pages again, for whose clearing it takes no space",
+    ).found_by(1061363334450),
+    bug(
         "older-reader-forgotten",
         "a page is overwritten that an older snapshot reads",
     ).found_by(4),
