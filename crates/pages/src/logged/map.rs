@@ -335,6 +335,20 @@ impl PageMap {
         room::fill(&*self.file, sectors, &zeroes)
     }
 
+    /// As [`fill`](Self::fill), for those sectors of these pages that the file holds.
+    pub(super) fn fill_used(&self, pages: Range<u64>) -> Result<()> {
+        if pages.is_empty() || planted!("dropped-without-room") {
+            return Ok(());
+        }
+        let sectors = Self::place_of(pages.start).0..Self::place_of(pages.end - 1).0 + 1;
+        let used = self.used_sectors(sectors)?;
+        let need = (used.len() * MAP_SECTOR_LEN) as u64;
+        used.iter()
+            .map(|sector| sector * MAP_SECTOR_ENTRIES as u64)
+            .try_for_each(|first| self.fill(first..first + 1))
+            .map_err(|e| Error::no_space("make room in", self.path.clone(), need, e))
+    }
+
     /// Returns the number of pages whose sectors have blocks, without a gap.
     pub(super) fn filled_pages(&self) -> io::Result<u64> {
         let filled = filled_until(&*self.file, 0..self.file.len()?);

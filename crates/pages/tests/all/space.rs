@@ -364,3 +364,36 @@ fn dropped_pages_that_are_added_again_take_their_space() {
         file.close().unwrap();
     });
 }
+
+/// Dropping pages changes the map. In a copy that shares its blocks with the original that takes space.
+#[test]
+fn pages_of_a_shared_copy_are_dropped_with_space_for_the_map() {
+    let disk = disk(1);
+    SimRuntime::run(1, |rt| {
+        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+        let written = file.transact(|txn| (0..20).try_for_each(|n| txn.write(n, &page(n + 1))));
+        written.unwrap();
+        file.checkpoint().unwrap();
+        file.close().unwrap();
+        disk.copy_by_reference(PATH);
+        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+        let resize = |count: u64| file.transact(|txn| txn.set_page_count(count));
+        disk.fill();
+        let error = resize(5).unwrap_err();
+        assert!(error.to_string().contains("/file/map"), "{error}");
+        assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+        file.checkpoint().unwrap();
+        disk.change(|o| o.capacity = None);
+        resize(5).unwrap();
+        disk.fill();
+        file.checkpoint().expect("it was taken before");
+        let error = resize(20).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+        disk.change(|o| o.capacity = None);
+        resize(20).unwrap();
+        disk.fill();
+        file.checkpoint().expect("it was taken before");
+        disk.change(|o| o.capacity = None);
+        file.close().unwrap();
+    });
+}
