@@ -159,34 +159,32 @@ impl LoggedStore {
     }
 
     /// Has the data file and its map take the blocks that the commit needs, where there were `before`
-    /// pages: for those that it changes, for dropped ones that it adds again, and in the map for those that
-    /// it drops. A checkpoint clears the places of added pages, which takes blocks where a place has holes
-    /// or shares blocks with another file.
+    /// pages: for those that it changes, for dropped ones that it adds again, and in the map also for
+    /// those that it drops. A checkpoint clears the places of added pages, which takes blocks where a
+    /// place has holes or shares blocks with another file.
     pub(super) fn reach(&self, before: u64, changes: &Changes) -> Result<()> {
         let added = match planted!("added-without-room") {
             true => 0..0,
             false => changes.added(before),
         };
-        let dropped = changes.resize.drop_from..before;
+        let resized = before.min(changes.resize.drop_from)..before.max(added.end);
         // Without a list: nearly each commit ends here.
         let reached = self.state().room.reached;
         let last = changes.pages.last_key_value();
         let lacks = last.is_some_and(|(last, _)| *last >= reached)
             && !self.state().room.missing(changes).is_empty();
-        if lacks || !(behind(reached, &added).is_empty() && behind(reached, &dropped).is_empty()) {
-            return self.grow(added, dropped, changes);
+        if lacks || !behind(reached, &resized).is_empty() {
+            return self.grow(added, resized, changes);
         }
         Ok(())
     }
 
-    fn grow(&self, added: Range<u64>, dropped: Range<u64>, changes: &Changes) -> Result<()> {
+    fn grow(&self, added: Range<u64>, resized: Range<u64>, changes: &Changes) -> Result<()> {
         let (taken, reached, missing) = loop {
             let taken = self.take_room();
             let state = self.state();
             let (reached, missing) = (state.room.reached, state.room.missing(changes));
-            let has_room = missing.is_empty()
-                && behind(reached, &added).is_empty()
-                && behind(reached, &dropped).is_empty();
+            let has_room = missing.is_empty() && behind(reached, &resized).is_empty();
             if state.room.redone <= reached || has_room {
                 break (taken, reached, missing);
             }
@@ -197,7 +195,7 @@ impl LoggedStore {
             self.state().room.redone = 0;
         };
         let map = &self.contents.data.map;
-        map.fill_used(behind(reached, &dropped))?;
+        map.fill_used(behind(reached, &resized))?;
         let grown = self.take_blocks(reached, &missing).and_then(|()| {
             self.each_held(&added, |page| {
                 self.take_blocks_of(page..page + 1)?;

@@ -296,8 +296,9 @@ impl PageMap {
         let end = self.file.len().map_err(read_error)?;
         let end = end.div_ceil(MAP_SECTOR_LEN as u64).min(wanted.end);
         let mut sectors = BTreeSet::new();
-        let mut buf = vec![0; LONGEST_WRITE * MAP_SECTOR_LEN];
         let mut start = wanted.start;
+        let most = end.saturating_sub(start).min(LONGEST_WRITE as u64);
+        let mut buf = vec![0; most as usize * MAP_SECTOR_LEN];
         // What a sparse file leaves out is not read.
         while start < end
             && let Some(at) = self
@@ -306,7 +307,7 @@ impl PageMap {
                 .map_err(read_error)?
         {
             start = start.max(at / MAP_SECTOR_LEN as u64);
-            let next = end.min(start + LONGEST_WRITE as u64);
+            let next = end.min(start + most);
             let offset = start * MAP_SECTOR_LEN as u64;
             let got = file_read::read(&*self.file, offset, &mut buf, ReadSource::Cache);
             match got.map_err(read_error)? {

@@ -397,3 +397,32 @@ fn pages_of_a_shared_copy_are_dropped_with_space_for_the_map() {
         file.close().unwrap();
     });
 }
+
+/// Adding dropped pages changes the map, also where their places are holes.
+#[test]
+fn pages_of_a_shared_copy_are_added_with_space_for_the_map() {
+    let disk = disk(1);
+    SimRuntime::run(1, |rt| {
+        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+        let written = file.transact(|txn| (0..20).try_for_each(|n| txn.write(n, &page(0))));
+        written.unwrap();
+        let resize = |file: &PageFile, count| file.transact(|txn| txn.set_page_count(count));
+        resize(&file, 5).unwrap();
+        file.checkpoint().unwrap();
+        file.transact(|txn| txn.write(0, &page(1))).unwrap();
+        file.checkpoint().unwrap();
+        file.close().unwrap();
+        disk.copy_by_reference(PATH);
+        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+        disk.fill();
+        let error = resize(&file, 20).unwrap_err();
+        assert!(error.to_string().contains("/file/map"), "{error}");
+        assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+        disk.change(|o| o.capacity = None);
+        resize(&file, 20).unwrap();
+        disk.fill();
+        file.checkpoint().expect("it was taken before");
+        disk.change(|o| o.capacity = None);
+        file.close().unwrap();
+    });
+}
