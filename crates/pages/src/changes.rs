@@ -2,6 +2,7 @@
 
 use logforce_format::Resize;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The contents of a page. Never changed once it is shared.
@@ -47,5 +48,11 @@ impl Changes {
     /// The number of pages after this, where there were `before`.
     pub(crate) fn page_count(&self, before: u64) -> u64 {
         self.resize.page_count(before, self.last_written())
+    }
+
+    /// The pages that the file has after this and had not before, where it had `before`, or that this
+    /// drops first.
+    pub(crate) fn added(&self, before: u64) -> Range<u64> {
+        before.min(self.resize.drop_from)..self.page_count(before)
     }
 }

@@ -101,7 +101,7 @@ impl LoggedStore {
     ) -> Result<(Point, T)> {
         self.data_dir.check_process()?;
         if !planted!("commit-without-room") {
-            self.reach(changes)?;
+            self.reach(view.page_count(), changes)?;
         }
         let mut freed = false;
         loop {

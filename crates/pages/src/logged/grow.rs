@@ -75,6 +75,11 @@ impl Room {
     }
 }
 
+/// Returns those of the pages that lie behind what is reached.
+fn behind(reached: u64, pages: &Range<u64>) -> Range<u64> {
+    pages.start.max(reached)..pages.end
+}
+
 /// The right to take blocks, to write the map, or to clear places: each would overwrite what another
 /// has just written with what it has read before.
 pub(super) struct Taken<'a>(&'a LoggedStore);
@@ -153,26 +158,34 @@ impl LoggedStore {
         }
     }
 
-    /// Has the data file and its map take the blocks that the pages need.
-    pub(super) fn reach(&self, changes: &Changes) -> Result<()> {
+    /// Has the data file and its map take the blocks that the commit needs, where there were `before`
+    /// pages: for those that it changes, for dropped ones that it adds again, and in the map also for
+    /// those that it drops. A checkpoint clears the places of added pages, which takes blocks where a
+    /// place has holes or shares blocks with another file.
+    pub(super) fn reach(&self, before: u64, changes: &Changes) -> Result<()> {
+        let added = match planted!("added-without-room") {
+            true => 0..0,
+            false => changes.added(before),
+        };
+        let resized = before.min(changes.resize.drop_from)..before.max(added.end);
         // Without a list: nearly each commit ends here.
-        if let Some((last, _)) = changes.pages.last_key_value()
-            && *last >= self.state().room.reached
-        {
-            let missing = self.state().room.missing(changes);
-            if !missing.is_empty() {
-                return self.grow(changes);
-            }
+        let reached = self.state().room.reached;
+        let last = changes.pages.last_key_value();
+        let lacks = last.is_some_and(|(last, _)| *last >= reached)
+            && !self.state().room.missing(changes).is_empty();
+        if lacks || !behind(reached, &resized).is_empty() {
+            return self.grow(added, resized, changes);
         }
         Ok(())
     }
 
-    fn grow(&self, changes: &Changes) -> Result<()> {
+    fn grow(&self, added: Range<u64>, resized: Range<u64>, changes: &Changes) -> Result<()> {
         let (taken, reached, missing) = loop {
             let taken = self.take_room();
             let state = self.state();
             let (reached, missing) = (state.room.reached, state.room.missing(changes));
-            if state.room.redone <= reached || missing.is_empty() {
+            let has_room = missing.is_empty() && behind(reached, &resized).is_empty();
+            if state.room.redone <= reached || has_room {
                 break (taken, reached, missing);
             }
             drop(state);
@@ -181,17 +194,55 @@ impl LoggedStore {
             self.checkpoint()?;
             self.state().room.redone = 0;
         };
-        let grown = self.take_blocks(reached, &missing);
+        let map = &self.contents.data.map;
+        map.fill_used(behind(reached, &resized))?;
+        let grown = self.take_blocks(reached, &missing).and_then(|()| {
+            self.each_held(&added, |page| {
+                self.take_blocks_of(page..page + 1)?;
+                self.state().room.add(page);
+                Ok(())
+            })
+        });
         drop(taken);
         grown.map_err(|e| {
-            let need = (missing.len() * self.page_size()) as u64;
+            let mut need = missing.len();
+            let _ = self.each_held(&added, |_| {
+                need += 1;
+                Ok(())
+            });
             Error::no_space(
                 "make room for pages in",
                 self.data_dir.path_of(DATA),
-                need,
+                (need * self.page_size()) as u64,
                 e,
             )
         })
+    }
+
+    /// Visits those of the pages whose places hold something and have no room. Without a list: a copied
+    /// file may have any number of them.
+    fn each_held(
+        &self,
+        pages: &Range<u64>,
+        mut visit: impl FnMut(u64) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let data = &self.contents.data;
+        let mut pages = behind(self.state().room.reached, pages);
+        let len = match pages.is_empty() {
+            true => 0,
+            false => data.file.len()?,
+        };
+        while pages.start < pages.end
+            && data.offset(pages.start) < len
+            && let Some(at) = data.file.next_data(data.offset(pages.start))?
+        {
+            let page = pages.start.max(data.page_at(at));
+            if page < pages.end && !self.state().room.has(page) {
+                visit(page)?;
+            }
+            pages.start = page + 1;
+        }
+        Ok(())
     }
 
     /// Takes blocks for all pages up to a step behind those that begin near `reached`, and for each of

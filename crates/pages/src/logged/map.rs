@@ -296,8 +296,9 @@ impl PageMap {
         let end = self.file.len().map_err(read_error)?;
         let end = end.div_ceil(MAP_SECTOR_LEN as u64).min(wanted.end);
         let mut sectors = BTreeSet::new();
-        let mut buf = vec![0; LONGEST_WRITE * MAP_SECTOR_LEN];
         let mut start = wanted.start;
+        let most = end.saturating_sub(start).min(LONGEST_WRITE as u64);
+        let mut buf = vec![0; most as usize * MAP_SECTOR_LEN];
         // What a sparse file leaves out is not read.
         while start < end
             && let Some(at) = self
@@ -306,7 +307,7 @@ impl PageMap {
                 .map_err(read_error)?
         {
             start = start.max(at / MAP_SECTOR_LEN as u64);
-            let next = end.min(start + LONGEST_WRITE as u64);
+            let next = end.min(start + most);
             let offset = start * MAP_SECTOR_LEN as u64;
             let got = file_read::read(&*self.file, offset, &mut buf, ReadSource::Cache);
             match got.map_err(read_error)? {
@@ -333,6 +334,20 @@ impl PageMap {
         let sectors = offset(pages.start)..offset(pages.end - 1) + MAP_SECTOR_LEN as u64;
         let zeroes: Image = vec![0; MAP_SECTOR_LEN].into();
         room::fill(&*self.file, sectors, &zeroes)
+    }
+
+    /// As [`fill`](Self::fill), for those sectors of these pages that the file holds.
+    pub(super) fn fill_used(&self, pages: Range<u64>) -> Result<()> {
+        if pages.is_empty() || planted!("dropped-without-room") {
+            return Ok(());
+        }
+        let sectors = Self::place_of(pages.start).0..Self::place_of(pages.end - 1).0 + 1;
+        let used = self.used_sectors(sectors)?;
+        let need = (used.len() * MAP_SECTOR_LEN) as u64;
+        used.iter()
+            .map(|sector| sector * MAP_SECTOR_ENTRIES as u64)
+            .try_for_each(|first| self.fill(first..first + 1))
+            .map_err(|e| Error::no_space("make room in", self.path.clone(), need, e))
     }
 
     /// Returns the number of pages whose sectors have blocks, without a gap.

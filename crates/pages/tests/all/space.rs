@@ -315,3 +315,114 @@ fn holes_of_a_sparse_copy_are_no_space() {
         file.close().unwrap();
     });
 }
+
+/// A checkpoint clears the places of dropped pages that are added again. Where a copy left a part of such
+/// a place out, that takes space.
+#[test]
+fn dropped_pages_that_are_added_again_take_their_space() {
+    const LARGE: usize = 2 * PAGE;
+    let disk = disk(1);
+    let options = || options(CommitMode::Logged).page_size(LARGE as u32);
+    SimRuntime::run(1, |rt| {
+        let file = open(rt, &disk, options()).unwrap();
+        let mut begins_only = vec![0; LARGE];
+        begins_only[..PAGE].fill(1);
+        let written = file.transact(|txn| (0..20).try_for_each(|n| txn.write(n, &begins_only)));
+        written.unwrap();
+        file.checkpoint().unwrap();
+        file.close().unwrap();
+        disk.copy_sparsely(PATH);
+        let file = open(rt, &disk, options()).unwrap();
+        let resize = |counts: &[u64]| {
+            let mut txn = file.begin()?;
+            counts.iter().try_for_each(|n| txn.set_page_count(*n))?;
+            txn.commit()
+        };
+        let refused = |counts: &[u64], places: u64| {
+            let Err(Error::NoSpace { path, need, .. }) = resize(counts) else {
+                panic!("{counts:?} was accepted");
+            };
+            assert!(path.ends_with("pages"));
+            assert_eq!(need, places * LARGE as u64);
+            file.checkpoint().unwrap();
+        };
+        disk.fill();
+        refused(&[5, 20], 15);
+        resize(&[5]).expect("dropping takes no space");
+        refused(&[8], 3);
+        file.checkpoint().unwrap();
+        refused(&[8], 3);
+        disk.change(|o| o.capacity = None);
+        resize(&[8]).unwrap();
+        disk.fill();
+        file.checkpoint().expect("it was taken before");
+        let snapshot = file.snapshot().unwrap();
+        assert!(snapshot.page(4).unwrap()[..] == begins_only[..]);
+        assert!(snapshot.page(7).unwrap().iter().all(|b| *b == 0));
+        drop(snapshot);
+        disk.change(|o| o.capacity = None);
+        file.close().unwrap();
+    });
+}
+
+/// Dropping pages changes the map. In a copy that shares its blocks with the original that takes space.
+#[test]
+fn pages_of_a_shared_copy_are_dropped_with_space_for_the_map() {
+    let disk = disk(1);
+    SimRuntime::run(1, |rt| {
+        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+        let written = file.transact(|txn| (0..20).try_for_each(|n| txn.write(n, &page(n + 1))));
+        written.unwrap();
+        file.checkpoint().unwrap();
+        file.close().unwrap();
+        disk.copy_by_reference(PATH);
+        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+        let resize = |count: u64| file.transact(|txn| txn.set_page_count(count));
+        disk.fill();
+        let error = resize(5).unwrap_err();
+        assert!(error.to_string().contains("/file/map"), "{error}");
+        assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+        file.checkpoint().unwrap();
+        disk.change(|o| o.capacity = None);
+        resize(5).unwrap();
+        disk.fill();
+        file.checkpoint().expect("it was taken before");
+        let error = resize(20).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+        disk.change(|o| o.capacity = None);
+        resize(20).unwrap();
+        disk.fill();
+        file.checkpoint().expect("it was taken before");
+        disk.change(|o| o.capacity = None);
+        file.close().unwrap();
+    });
+}
+
+/// Adding dropped pages changes the map, also where their places are holes.
+#[test]
+fn pages_of_a_shared_copy_are_added_with_space_for_the_map() {
+    let disk = disk(1);
+    SimRuntime::run(1, |rt| {
+        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+        let written = file.transact(|txn| (0..20).try_for_each(|n| txn.write(n, &page(0))));
+        written.unwrap();
+        let resize = |file: &PageFile, count| file.transact(|txn| txn.set_page_count(count));
+        resize(&file, 5).unwrap();
+        file.checkpoint().unwrap();
+        file.transact(|txn| txn.write(0, &page(1))).unwrap();
+        file.checkpoint().unwrap();
+        file.close().unwrap();
+        disk.copy_by_reference(PATH);
+        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+        disk.fill();
+        let error = resize(&file, 20).unwrap_err();
+        assert!(error.to_string().contains("/file/map"), "{error}");
+        assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+        disk.change(|o| o.capacity = None);
+        resize(&file, 20).unwrap();
+        disk.fill();
+        file.checkpoint().expect("it was taken before");
+        disk.change(|o| o.capacity = None);
+        file.close().unwrap();
+    });
+}

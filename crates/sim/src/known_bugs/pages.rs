@@ -15,23 +15,31 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "failed-flush-forgotten",
         "a sync between two parts of a checkpoint fails, and counts as done",
-    ).found_by(910),
+    ).found_by(6500),
     bug(
         "log-truncated-early",
         "the log is truncated before the header says where redo begins",
-    ).found_by(4),
+    ).found_by(6),
     bug(
         "range-without-image",
         "ranges of a page are logged whose image lies before the place where redo begins",
-    ).found_by(4),
+    ).found_by(21),
     bug(
         "holes-are-room",
         "holes of a data file that is opened again count as space that a commit has",
-    ).found_by(100),
+    ).found_by(353),
     bug(
         "room-for-the-last-page",
         "a commit far behind the end takes space for its last page alone",
     ).found_by(293),
+    bug(
+        "added-without-room",
+        "a commit adds dropped pages again, for whose clearing it takes no space",
+    ).found_by(1061363334450),
+    bug(
+        "dropped-without-room",
+        "a commit drops pages of a copy with shared blocks, and takes no space for the map",
+    ).found_by(576),
     bug(
         "older-reader-forgotten",
         "a page is overwritten that an older snapshot reads",

@@ -184,7 +184,10 @@ impl Run {
             && aside.one_in(3);
         let _report = self.report(&format!("boot {boot}"));
         if fills && aside.one_in(2) {
-            self.disk.copy_sparsely(PATH);
+            match aside.one_in(2) {
+                true => self.disk.copy_sparsely(PATH),
+                false => self.disk.copy_by_reference(PATH),
+            }
         }
         let may_be_full = may_be_full || fills;
         let (disk, universe) = (&self.disk, &self.fixed.universe);

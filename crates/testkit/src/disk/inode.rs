@@ -165,6 +165,12 @@ impl Inode {
         self.allocated = self.stable.keys().copied().collect();
     }
 
+    /// Turns the file into a copy that shares all blocks with another one: each write needs new ones.
+    pub fn copy_by_reference(&mut self) {
+        self.copy_sparsely();
+        self.allocated.clear();
+    }
+
     /// The sectors that a range of bytes touches.
     pub fn sectors(&self, range: Range<u64>) -> Range<u64> {
         if range.is_empty() {

@@ -319,12 +319,30 @@ impl SimDisk {
     /// Turns the files of a directory, which no handle has open, into copies that leave zeroes out. They are
     /// durable, as a restored backup may be (`cp --sparse=always`).
     pub fn copy_sparsely(&self, dir: impl AsRef<Path>) {
+        self.copy(
+            dir,
+            "restores the files sparsely",
+            inode::Inode::copy_sparsely,
+        );
+    }
+
+    /// As [`copy_sparsely`](Self::copy_sparsely), and all blocks are shared with another file
+    /// (`cp --reflink`).
+    pub fn copy_by_reference(&self, dir: impl AsRef<Path>) {
+        self.copy(
+            dir,
+            "restores the files by reference",
+            inode::Inode::copy_by_reference,
+        );
+    }
+
+    fn copy(&self, dir: impl AsRef<Path>, how: &str, copy: impl Fn(&mut inode::Inode)) {
         let mut s = self.lock();
-        s.note(|| "-- the test restores the files sparsely".to_owned());
+        s.note(|| format!("-- the test {how}"));
         let names = s.directories.get(dir.as_ref());
         let ids: Vec<u64> = names.map_or_else(Vec::new, |d| d.now.values().copied().collect());
         for id in ids {
-            s.inode(id).copy_sparsely();
+            copy(s.inode(id));
         }
     }
 
