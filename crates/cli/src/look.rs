@@ -107,6 +107,8 @@ fn has_segments(dir: &Path) -> anyhow::Result<bool> {
     });
     match looked {
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+        // Windows has other errors for a file.
+        Err(_) if cfg!(windows) && dir.is_file() => Ok(false),
         looked => looked.map_err(|e| pages::cannot("list", dir, e)),
     }
 }

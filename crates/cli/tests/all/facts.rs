@@ -79,13 +79,14 @@ fn text_and_json_agree_and_nothing_is_left() {
             );
             continue;
         };
-        assert_eq!(line["guarantee"], assessed.guarantee.name());
+        assert_eq!(line["guarantee"], assessed.granted().name());
         assert_eq!(line["verdict"], assessed.verdict.name());
         assert_eq!(line["evidence"], assessed.evidence);
         let mark = if is_default { " (default)" } else { "" };
         let row = format!(
             "{method}{mark} {}, {}",
-            assessed.guarantee, assessed.verdict
+            assessed.granted(),
+            assessed.verdict
         );
         assert!(printed.contains(&row), "{row}: {printed}");
         assert!(printed.contains(&assessed.evidence), "{printed}");

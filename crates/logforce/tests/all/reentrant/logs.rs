@@ -333,6 +333,11 @@ const SETTINGS: [(&str, bool, Method); 2] = [
 ];
 
 fn with(shared: bool, method: Method) -> Options {
+    let method = match Method::here().contains(&method) {
+        true => method,
+        false if cfg!(windows) => Method::FlushData,
+        false => Method::Fsync,
+    };
     let options = options()
         .segment_size(64 << 10)
         .max_batch(16 << 10)
