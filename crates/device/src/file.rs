@@ -1,4 +1,4 @@
-use crate::AlignedBuf;
+use crate::{AlignedBuf, DirectAlignment};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -111,6 +111,12 @@ pub trait File: Send + Sync {
     /// Whether the size is zero.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
+    }
+
+    /// Returns what transfers past the system's cache need on this file, where the system says that of single
+    /// files. `None` otherwise: what the facts of its directory say goes for it.
+    fn direct_alignment(&self) -> Option<DirectAlignment> {
+        None
     }
 
     /// Reads at `offset`; fewer bytes than asked for only at the end of the file.

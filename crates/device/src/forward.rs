@@ -1,8 +1,8 @@
 //! Directories and files around others: a wrapper writes only what it changes.
 
 use crate::{
-    Barrier, Blocks, Completion, DirEntry, Directory, Facts, File, FileIdentity, OpenFile,
-    ReadSource, System, Ticket, Whereabouts, Write, WriteQueue,
+    Barrier, Blocks, Completion, DirEntry, DirectAlignment, Directory, Facts, File, FileIdentity,
+    OpenFile, ReadSource, System, Ticket, Whereabouts, Write, WriteQueue,
 };
 use std::io;
 use std::ops::Range;
@@ -96,6 +96,7 @@ forward! {
     ForwardFile to File {
         fn len(&self) -> io::Result<u64>;
         fn is_empty(&self) -> io::Result<bool>;
+        fn direct_alignment(&self) -> Option<DirectAlignment>;
         fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize>;
         fn submit(&self, write: Write) -> Ticket;
         fn complete(&self, ticket: Ticket) -> Completion;

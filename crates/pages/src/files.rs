@@ -4,8 +4,8 @@ use crate::error::{Error, Result};
 use logforce_core::{Granted, Guarantee, Modes, OpenMode, Source, Verdict};
 use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{
-    Assessment, Barrier, Directory, Displacement, Facts, File, FileState, ForceBy, NamedFiles,
-    OpenFile, Plan, Runtime, System,
+    Assessment, Barrier, DirectAlignment, Directory, Displacement, Facts, File, FileState, ForceBy,
+    NamedFiles, OpenFile, Plan, Runtime, System,
 };
 use logforce_format::planted;
 use std::io::ErrorKind;
@@ -173,11 +173,24 @@ impl DataDir {
         self.path.join(name)
     }
 
-    /// Whether pages of this size can be written past the system's cache.
-    pub(crate) fn can_write_direct(&self, page_size: u32) -> bool {
-        self.facts
-            .direct
-            .is_some_and(|d| page_size.is_multiple_of(d.offset) && page_size >= d.offset)
+    /// Opens the data file to write pages of this size: past the system's cache if `wants_direct` and the
+    /// file permits that. Returns whether it does.
+    pub(crate) fn open_for_pages(
+        &self,
+        page_size: u32,
+        wants_direct: bool,
+    ) -> Result<(Arc<dyn File>, bool)> {
+        let fits = |needed: DirectAlignment| page_size.is_multiple_of(needed.offset);
+        if wants_direct && self.facts.direct.is_some_and(fits) {
+            match self.open_file(DATA, true) {
+                Err(Error::Io { source, .. }) if source.kind() == ErrorKind::Unsupported => {}
+                // A file that shares blocks with a copy may need whole blocks, where a new one does not:
+                // commits of smaller pages would be refused.
+                Ok(file) if !file.direct_alignment().is_none_or(fits) => {}
+                file => return Ok((file?, true)),
+            }
+        }
+        Ok((self.open_file(DATA, false)?, false))
     }
 
     /// The alignment of memory that writes need.

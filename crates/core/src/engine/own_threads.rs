@@ -51,17 +51,21 @@ impl Drop for Adopted {
     }
 }
 
-/// Returns true if the calling thread belongs to any log or to a pool. It may be in a callback.
-pub(crate) fn is_own_thread_of_any_log() -> bool {
+/// Returns true in a thread that may be in a callback or a waker of any log, or in a call for which a close
+/// waits. Another thread that closes the log would perhaps wait for this one, which must not wait for it.
+pub(crate) fn may_be_awaited() -> bool {
     let is_marked = |log: &Cell<*const Engine>| !log.get().is_null();
-    is_pool_thread() || THREAD_OF.with(is_marked) || CALLBACK_OF.with(is_marked)
+    let is_within = || WITHIN.with(|within| !within.borrow().is_empty());
+    is_pool_thread()
+        || THREAD_OF.with(is_marked)
+        || CALLBACK_OF.with(is_marked)
+        || is_within()
+        || is_waking()
 }
 
-/// Returns true in a thread that may be in a callback of any log, but in no call of a waker. Another
-/// thread would perhaps wait for this one.
+/// Returns true in such a thread if it is in no call of a waker.
 pub(crate) fn may_be_in_callback() -> bool {
-    let is_within = || WITHIN.with(|within| !within.borrow().is_empty());
-    (is_own_thread_of_any_log() || is_within()) && !is_waking()
+    may_be_awaited() && !is_waking()
 }
 
 impl Engine {

@@ -1,6 +1,6 @@
 //! Closing all logs of an environment at once.
 
-use crate::engine::own_threads::is_own_thread_of_any_log;
+use crate::engine::own_threads::may_be_awaited;
 use crate::environment::Environment;
 use crate::environment::members::Member;
 use crate::error::{Error, Result};
@@ -60,7 +60,7 @@ impl Environment {
     pub fn close_all(&self) -> Vec<(PathBuf, Error)> {
         let mut logs = self.shared.members.open();
         logs.reverse();
-        let threads = match is_own_thread_of_any_log() {
+        let threads = match may_be_awaited() {
             // Another thread would close the log of this callback, and wait for the callback.
             true => 1,
             false => logs.len().min(AT_ONCE),

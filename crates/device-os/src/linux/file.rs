@@ -251,6 +251,10 @@ impl File for OsFile {
         Ok(stat.st_size as u64)
     }
 
+    fn direct_alignment(&self) -> Option<DirectAlignment> {
+        self.alignment
+    }
+
     fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
         checks::end(offset, buf.len())?;
         let (fd, unit) = match source {

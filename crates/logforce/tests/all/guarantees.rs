@@ -284,3 +284,46 @@ fn a_copy_is_made_whole_before_it_is_written_to() {
         log.close().unwrap();
     }
 }
+
+/// Shared blocks may only be written whole past the cache, which a new file beside them may not need.
+#[test]
+fn a_reflinked_page_file_and_its_original_take_commits() {
+    use logforce::pages::{self, CommitMode};
+    let home = temp();
+    let Some(fs) = loop_fs("xfs", 300, &home) else {
+        return;
+    };
+    for mode in [CommitMode::CopyOnWrite, CommitMode::Logged] {
+        let dir = fs.path().join(format!("{mode:?}"));
+        let copy = fs.path().join(format!("copy of {mode:?}"));
+        let options = || pages::Options::new().mode(mode).page_size(512).direct(true);
+        let commit = |file: &pages::PageFile, tag: u8| {
+            let mut transaction = file.begin().unwrap();
+            for n in 0..5 {
+                transaction.page_mut(2 * n).unwrap().fill(tag);
+            }
+            transaction.commit().unwrap();
+            file.checkpoint().unwrap();
+        };
+        let file = pages::create_new(&dir, options()).unwrap();
+        commit(&file, 1);
+        file.close().unwrap();
+        let copied = Command::new("cp")
+            .args(["-a", "--reflink=always"])
+            .args([&dir, &copy])
+            .status();
+        assert!(copied.unwrap().success());
+        for (at, tag) in [(&dir, 2), (&copy, 3)] {
+            let file = pages::open_existing(at, options()).unwrap();
+            commit(&file, tag);
+            file.close().unwrap();
+        }
+        for (at, tag) in [(&dir, 2), (&copy, 3)] {
+            let file = pages::open_existing(at, options()).unwrap();
+            let mut page = [0; 512];
+            file.latest().unwrap().read(8, &mut page).unwrap();
+            assert_eq!(page, [tag; 512]);
+            file.close().unwrap();
+        }
+    }
+}

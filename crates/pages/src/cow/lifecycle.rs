@@ -13,9 +13,8 @@ use crate::options::{DEFAULT_PAGE_SIZE, Options, WriteThroughLimit};
 use crate::write_out::Writers;
 use logforce_core::Granted;
 use logforce_device::sync::Mutex;
-use logforce_device::{Barrier, File, FileState, ForceBy, Plan};
+use logforce_device::{Barrier, FileState, ForceBy, Plan};
 use logforce_format::{CopyOnWriteRoot, PageFileHeader, PageFileId, PageFileKind};
-use std::io;
 use std::sync::Arc;
 
 /// Bytes of committed pages that may at least wait to be written, however small the cache is.
@@ -67,7 +66,7 @@ impl CowStore {
             });
         };
         let medium = Medium::new(
-            open_data(&data_dir, header.page_size)?,
+            data_dir.open_for_pages(header.page_size, true)?.0,
             slots.path().clone(),
             data_dir.runtime.clone(),
             header.page_size,
@@ -181,16 +180,6 @@ impl Drop for Ending<'_> {
         drop(token);
         store.medium.close();
         store.data_dir.release();
-    }
-}
-
-/// The handle by which pages are written: past the system's cache where their size allows that.
-fn open_data(data_dir: &DataDir, page_size: u32) -> Result<Arc<dyn File>> {
-    match data_dir.open_file(DATA, data_dir.can_write_direct(page_size)) {
-        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::Unsupported => {
-            data_dir.open_file(DATA, false)
-        }
-        result => result,
     }
 }
 

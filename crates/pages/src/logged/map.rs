@@ -186,9 +186,14 @@ impl PageMap {
     /// What the map says of a page.
     pub(super) fn entry(&self, page: u64) -> Result<MapEntry> {
         let (sector, at) = Self::place_of(page);
-        self.with_sector(sector, |cached| {
+        let entry = self.with_sector(sector, |cached| {
             Some(cached.sectors.get(&sector)?.entries[at])
-        })
+        });
+        match entry {
+            // A damaged sector says as little of it as a whole one: the page would be lost for nothing.
+            Err(Error::Damaged { .. }) if page >= self.opened_with => Ok(MapEntry::Absent),
+            entry => entry,
+        }
     }
 
     /// The entry of a page with these bytes.

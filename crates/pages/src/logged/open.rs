@@ -107,9 +107,10 @@ impl LoggedStore {
         let redo_from = check_log(&data_dir, &header, &log)?;
         let io = |e| Error::io("start a thread for", &data_dir.path)(e);
         let page_size = header.page_size;
-        let is_direct = data_dir.can_write_direct(page_size) && options.applies_direct(&data_dir);
+        let wants_direct = options.applies_direct(&data_dir);
+        let (file, is_direct) = data_dir.open_for_pages(page_size, wants_direct)?;
         let data = DataFile {
-            file: data_dir.open_file(DATA, is_direct)?,
+            file,
             is_direct,
             map: PageMap::open(&data_dir, &header)?,
             page_size,

@@ -710,3 +710,38 @@ fn a_single_page_behind_the_header_is_not_looked_up_in_the_map() {
         assert!(found.damage.is_none() && found.bytes.is_none(), "{found:?}");
     });
 }
+
+/// Behind the header's count no entry of the map is believed, and so none is missed.
+#[test]
+fn pages_behind_the_header_need_no_sector_of_the_map() {
+    let disk = disk(1);
+    SimRuntime::run(1, |rt| {
+        let file = open(rt, &disk, options_of_a_large_one()).unwrap();
+        commit(&file, |txn| {
+            (0..135).try_for_each(|n| txn.write(n, &page(n + 1)))
+        });
+        file.close().unwrap();
+    });
+    let mut map = disk.file_bytes(PATH, "map").unwrap();
+    map[2 * 512 + 9] ^= 1;
+    disk.put_file(PATH, "map", &map);
+    SimRuntime::run(2, |rt| {
+        let file = open(rt, &disk, options_of_a_large_one()).unwrap();
+        let mut txn = file.begin().unwrap();
+        txn.set_page_count(150).unwrap();
+        txn.commit().unwrap();
+        let check = |when: &str| {
+            for n in (126..150).rev() {
+                let found = read(&file, n);
+                match n {
+                    ..135 => assert!(matches!(found, Err(Error::Damaged { .. })), "{when}: {n}"),
+                    _ => assert_eq!(found.unwrap(), vec![0; PAGE], "{when}: {n}"),
+                }
+            }
+        };
+        check("before the checkpoint");
+        file.checkpoint().unwrap();
+        check("after it");
+        file.close().unwrap();
+    });
+}

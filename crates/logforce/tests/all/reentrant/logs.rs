@@ -496,6 +496,39 @@ fn every_call_in_the_drop_of_a_callback() {
     }
 }
 
+/// Of several logs in an environment, of which one is in the callback: another thread would wait for that.
+#[test]
+fn close_all_in_every_callback() {
+    for method in [Method::Dsync, Method::Fdatasync] {
+        for (callback, trigger) in CALLBACKS {
+            let home = memory();
+            let dir = home.path().to_owned();
+            within_limit(&format!("{method:?}: close_all in {callback}"), move || {
+                let one = EnvironmentOptions::new().threads(1);
+                let environment = logforce::environment(&one).unwrap();
+                let options = with(false, method).environment(&environment);
+                let create = |name: String| {
+                    let log = logforce::create_new(dir.join(name), options.clone()).unwrap();
+                    log.commit(b"before").unwrap();
+                    log
+                };
+                let others: Vec<Log> = (0..8).map(|n| create(format!("other {n}"))).collect();
+                let log = create("log".to_owned());
+                let once = Once::new(move || drop(environment.close_all()));
+                let dir = dir.clone();
+                let subject = Subject { log, dir };
+                trigger(&subject, once.clone());
+                once.call();
+                drop(once);
+                ends_well(subject.log, options);
+                for log in others {
+                    log.close().unwrap();
+                }
+            });
+        }
+    }
+}
+
 /// The thread that wakes may be in the middle of what the call waits for: a matter of luck.
 #[test]
 fn a_waker_makes_no_call_that_waits() {
