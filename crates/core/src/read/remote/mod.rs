@@ -142,11 +142,6 @@ impl ReadOnlyFollower {
             headerless: &[],
         };
         let voids = void_ranges(input, &end, end.reread_from.last_void)?;
-        // What an opening has voided is not readable, proven or not.
-        let all_voids = match end.state.last_void == end.reread_from.last_void {
-            true => voids.clone(),
-            false => void_ranges(input, &end, end.state.last_void)?,
-        };
         if from < control.front {
             return Err(Error::Truncated {
                 lsn: from,
@@ -159,7 +154,7 @@ impl ReadOnlyFollower {
             runtime.clone(),
             control.log_id,
             segments,
-            all_voids,
+            voids.clone(),
             control.front..end.state.at,
         );
         let compared = Compared {
