@@ -93,7 +93,7 @@ pub fn refusal(e: &Error) -> String {
     }
 }
 
-/// Whether there are segments. Only where the system says that there is no directory there are none:
+/// Returns true if there are segments. Only where the system says that there is no directory there are none:
 /// otherwise the advice would be to make a new log over what is whole.
 fn has_segments(dir: &Path) -> anyhow::Result<bool> {
     // An interrupted list ends: it is begun anew.

@@ -75,7 +75,7 @@ impl PageFile {
     /// Blocks the thread until the commit is durable.
     ///
     /// # Errors
-    /// Those of `change`, [`begin`](Self::begin) and [`Transaction::commit`], except
+    /// The errors of `change`, [`begin`](Self::begin) and [`Transaction::commit`], except
     /// [`Error::Conflict`](crate::Error::Conflict).
     pub fn transact<T>(&self, mut change: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
         loop {

@@ -11,7 +11,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Of at least one pair of rates, (base, new).
+    /// Computes the ratio of at least one pair of rates, (base, new).
     pub fn of(pairs: &[(f64, f64)]) -> Ratio {
         let mut ratios: Vec<f64> = pairs.iter().map(|(base, new)| new / base).collect();
         ratios.sort_by(f64::total_cmp);
@@ -24,13 +24,13 @@ impl Ratio {
         }
     }
 
-    /// Whether it is below `lowest`, and noise does not explain that.
+    /// Returns true if it is below `lowest` and noise does not explain that.
     pub fn is_below(&self, lowest: f64) -> bool {
         self.median < lowest && self.high < 1.0
     }
 }
 
-/// How many values of `n` lie outside the interval at each end. The number of values below the true median
+/// Returns the number of values of `n` that lie outside the interval at each end. The number of values below the true median
 /// is binomial, with one half: each end keeps at most 2.5 %. No assumption about the distribution.
 fn outside(n: usize) -> usize {
     let mut chance = 0.5_f64.powi(n as i32);

@@ -1,4 +1,4 @@
-//! What a submission returns: a handle to wait on, poll or await. Polling it does no I/O, except in a
+//! The handle that a submission returns, to wait on, poll or await. Polling it does no I/O, except in a
 //! callback of the thread that would do it. Dropping it changes nothing.
 
 use crate::engine::Engine;

@@ -80,7 +80,7 @@ impl Compared<'_> {
     fn parting(&self, position: &Position) -> Result<Lsn> {
         let parted = position.parting(|epoch| self.end_of(epoch))?;
         let parted = self.below_voids(parted.unwrap_or(Lsn::ORIGIN));
-        // What a truncation of the position's history has voided may exist in this one.
+        // Records that a truncation of the position's history has voided may exist in this one.
         let lowest = position.back_to(parted).lsn();
         Ok(planted!("history-without-voids", parted, else lowest))
     }

@@ -63,7 +63,7 @@ impl History {
         history
     }
 
-    /// The opening that wrote the last batch; `None` where that is not known.
+    /// Returns the opening that wrote the last batch; `None` where that is not known.
     pub(super) fn epoch(&self) -> Option<Epoch> {
         self.steps.last().map(|step| step.epoch)
     }

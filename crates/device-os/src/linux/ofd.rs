@@ -8,10 +8,10 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Where a lock of the whole file begins.
+/// Offset at which a lock of the whole file begins.
 pub const WHOLE: libc::off_t = 0;
 
-/// Where a lock begins that covers no byte of any file: on some network filesystems (SMB) others
+/// Offset of a lock that covers no byte of any file: on some network filesystems (SMB) others
 /// cannot read or write what a lock covers.
 pub const BEYOND: libc::off_t = libc::off_t::MAX / 2 + 1;
 
@@ -35,7 +35,7 @@ pub fn unlock(file: BorrowedFd<'_>) -> io::Result<()> {
     call(file, libc::F_OFD_SETLK, libc::F_UNLCK, WHOLE).map(drop)
 }
 
-/// Whether another open file description holds a lock anywhere in the file.
+/// Returns true if another open file description holds a lock anywhere in the file.
 pub fn is_locked(file: BorrowedFd<'_>) -> io::Result<bool> {
     call(file, libc::F_OFD_GETLK, libc::F_WRLCK, WHOLE).map(|found| found != libc::F_UNLCK)
 }

@@ -559,3 +559,58 @@ fn two_copies_that_truncate_at_the_back() {
         assert_eq!(data, [&b"r0"[..], b"r1", b"bx"]);
     }
 }
+
+/// More truncations than a position has steps, and then two that go far back: what the follower returns
+/// again, the replica has dropped.
+#[test]
+fn a_replica_of_many_truncations() {
+    let home = temp();
+    let dir = home.path().join("log");
+    let mut log = logforce::open_or_create(&dir, options()).unwrap();
+    if !has_stamps(&log) {
+        return;
+    }
+    let commit = |log: &Log, data: &str| log.commit(data.as_bytes()).unwrap();
+    let mut replica: Vec<Record> = Vec::new();
+    let mut follower = remote(&dir, Lsn::ORIGIN).unwrap();
+    let catch_up = |follower: &mut ReadOnlyFollower, replica: &mut Vec<Record>, last: &str| loop {
+        match follower.next_timeout(LONG) {
+            Ok(Some(record)) => {
+                assert!(replica.last().is_none_or(|r| r.end <= record.start), "twice");
+                replica.push(record);
+            }
+            Ok(None) => panic!("nothing came for a minute, at {:?}", follower.position()),
+            Err(Error::Voided { from, .. }) => replica.retain(|r| r.start < from),
+            Err(e) => panic!("{e}"),
+        }
+        if replica.last().is_some_and(|r| r.data == last.as_bytes()) {
+            return;
+        }
+    };
+    let mut kept = Vec::new();
+    for n in 0..20 {
+        for m in 0..4 {
+            kept.push(commit(&log, &format!("kept {n} {m}")));
+        }
+        let gone = commit(&log, "gone");
+        catch_up(&mut follower, &mut replica, "gone");
+        log.truncate_back(gone.start).unwrap();
+    }
+    for (back_to, last) in [(9, "first"), (7, "second")] {
+        log.truncate_back(kept[back_to].start).unwrap();
+        log.close().unwrap();
+        log = logforce::open_existing(&dir, options()).unwrap();
+        commit(&log, last);
+        catch_up(&mut follower, &mut replica, last);
+        let there = read_all(&log);
+        let has: Vec<_> = replica.iter().map(|r| r.data.clone()).collect();
+        assert_eq!(has, there, "{last}");
+    }
+    // A position that a follower has given is no reason to answer the same for ever.
+    let voided = commit(&log, "voided");
+    catch_up(&mut follower, &mut replica, "voided");
+    log.truncate_back(voided.start).unwrap();
+    let stored = follower.position().back_to(voided.start);
+    assert!(log.follow(&stored).is_ok(), "{stored}");
+    log.close().unwrap();
+}

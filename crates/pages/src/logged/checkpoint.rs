@@ -411,7 +411,7 @@ impl LoggedStore {
                 // Otherwise a lost write of the map's sector would bring the page back, or what is
                 // written there later would be lost with the next one.
                 Bytes::Zero => None,
-                // Of a state before the one that the data file holds.
+                // The entry is of a state before the one that the data file holds.
                 Bytes::Lost => continue,
             };
             applicable.extend(forced.admit(*page, *end, image));

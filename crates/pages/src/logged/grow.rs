@@ -190,7 +190,7 @@ impl LoggedStore {
             }
             drop(state);
             drop(taken);
-            // Where blocks are missing it may be writing this very page, and it comes first for space.
+            // The checkpointer may be writing this very page where blocks are missing, and it comes first for space.
             self.checkpoint()?;
             self.state().room.redone = 0;
         };

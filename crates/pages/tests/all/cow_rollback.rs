@@ -161,7 +161,7 @@ fn what_was_accepted_and_taken_back_is_told() {
         assert_eq!(file.checkpoint().unwrap_err().kind(), ErrorKind::NoSpace);
         assert_eq!(file.latest().unwrap().commit(), 1);
         assert_eq!(built.commit().unwrap_err().kind(), ErrorKind::NoSpace);
-        // Who looks at it still sees it.
+        // A snapshot that looks at it still sees it.
         let mut buf = vec![0; 4096];
         view.read(99, &mut buf).unwrap();
         assert!(buf == contents(99, 2, 4096));

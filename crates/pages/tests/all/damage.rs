@@ -618,7 +618,7 @@ fn dropping_and_adding_pages_mends_what_a_sector_of_the_map_lost() {
     }
 }
 
-/// What a snapshot shows of a damaged page stays damaged when that is overwritten, discarded or dropped,
+/// A damaged page of a snapshot stays damaged when the page is overwritten, discarded or dropped,
 /// and the file goes on.
 #[test]
 fn a_snapshot_never_shows_a_damaged_page_as_zeroes() {

@@ -204,7 +204,7 @@ impl Run {
                 }
             };
             if fills {
-                // What a crash has left in the log may have lost its space.
+                // Records that a crash has left in the log may have lost their space.
                 let _ = file.checkpoint();
             }
             let work = Arc::new(Work {

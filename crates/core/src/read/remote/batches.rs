@@ -66,7 +66,7 @@ impl ReadOnlyFollower {
         };
         let is_expected = |epoch| linked.header.voids() && linked.header.epoch == epoch;
         if !expected.is_none_or(is_expected) {
-            // Otherwise the follower may go on in another history and never return what it lacks of that.
+            // Otherwise the follower may continue in the history of a copy and never return its other records.
             return match self.begin_anew(false)? {
                 true => Ok(Ok(())),
                 false => Ok(Err(Stop {

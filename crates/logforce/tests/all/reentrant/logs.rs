@@ -496,7 +496,7 @@ fn every_call_in_the_drop_of_a_callback() {
     }
 }
 
-/// Of several logs in an environment, of which one is in the callback: another thread would wait for that.
+/// Closes several logs of an environment, one of which is in the callback: another thread would wait for it.
 #[test]
 fn close_all_in_every_callback() {
     for method in [Method::Dsync, Method::Fdatasync] {
