@@ -576,7 +576,10 @@ fn a_replica_of_many_truncations() {
     let catch_up = |follower: &mut ReadOnlyFollower, replica: &mut Vec<Record>, last: &str| loop {
         match follower.next_timeout(LONG) {
             Ok(Some(record)) => {
-                assert!(replica.last().is_none_or(|r| r.end <= record.start), "twice");
+                assert!(
+                    replica.last().is_none_or(|r| r.end <= record.start),
+                    "twice"
+                );
                 replica.push(record);
             }
             Ok(None) => panic!("nothing came for a minute, at {:?}", follower.position()),
@@ -613,4 +616,41 @@ fn a_replica_of_many_truncations() {
     let stored = follower.position().back_to(voided.start);
     assert!(log.follow(&stored).is_ok(), "{stored}");
     log.close().unwrap();
+}
+
+/// Nobody opens the log again, so only the follower's own checks can notice.
+#[test]
+fn a_closed_log_that_changes_under_a_follower() {
+    let home = temp();
+    let dir = home.path().join("log");
+    let log = logforce::open_or_create(&dir, options()).unwrap();
+    if !has_stamps(&log) {
+        return;
+    }
+    log.commit(b"both").unwrap();
+    log.close().unwrap();
+    let files = || std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().path());
+    let copy: Vec<_> = files()
+        .map(|path| (std::fs::read(&path).unwrap(), path))
+        .collect();
+    let log = logforce::open_existing(&dir, options()).unwrap();
+    log.commit(b"one").unwrap();
+    log.close().unwrap();
+
+    // Begun, and nothing read yet: an older copy is written over the bytes.
+    let mut follower = remote(&dir, logforce::read_only(&dir).unwrap().durable_lsn()).unwrap();
+    assert!(follower.next_timeout(Duration::ZERO).unwrap().is_none());
+    for (bytes, path) in &copy {
+        std::fs::write(path, bytes).unwrap();
+    }
+    diverged(error_of(&mut follower));
+
+    // A segment is gone.
+    let mut follower = remote(&dir, Lsn::ORIGIN).unwrap();
+    assert_eq!(next(&mut follower).data, b"both");
+    let is_segment = |path: &std::path::PathBuf| path.extension().is_some_and(|x| x == "seg");
+    for path in files().filter(is_segment) {
+        std::fs::remove_file(path).unwrap();
+    }
+    assert_eq!(error_of(&mut follower).kind(), ErrorKind::Damaged);
 }
