@@ -108,6 +108,18 @@ fn a_cut_at_damage() {
             assert!(disk.remove_file(PATH, &lost));
             let log = opened(&disk, rt, truncate());
             assert!(log.recovered().lost.is_some());
+            // Before anything proves that the opening is durable.
+            let look = ReadOnly::open(&*disk.system(rt), PATH).unwrap();
+            match look.follow(&follower.position()) {
+                Ok(begun) => {
+                    assert!(taken <= 1, "{taken} taken");
+                    assert_eq!(begun.position(), follower.position());
+                }
+                Err(Error::Voided { lsn, from, .. }) => {
+                    assert!(taken > 1 && from < lsn, "{taken} taken: {lsn} {from}");
+                }
+                Err(e) => panic!("{taken} taken: {e}"),
+            }
             log.commit(b"anew").unwrap();
             let mut voided = 0;
             loop {

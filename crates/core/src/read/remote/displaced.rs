@@ -91,7 +91,7 @@ impl ReadOnlyFollower {
 
     /// Goes back to `to`, or below what a truncation that is undone by that has voided; returns where it is
     /// then. The next call begins there anew.
-    fn go_back(&mut self, to: Lsn) -> Lsn {
+    pub(super) fn go_back(&mut self, to: Lsn) -> Lsn {
         let position = self.position().back_to(to);
         self.batches.history = position.history().clone();
         self.position = FollowerPosition::below(position.lsn());

@@ -142,19 +142,25 @@ impl ReadOnlyFollower {
             headerless: &[],
         };
         let voids = void_ranges(input, &end, end.reread_from.last_void)?;
+        // An opening may have given up what a position has read, before anything proves the opening.
+        let unproven = void_ranges(input, &end, end.state.last_void)?;
         if from < control.front {
             return Err(Error::Truncated {
                 lsn: from,
                 front: control.front,
             });
         }
-        let covering = voids.covering(from);
+        let given_up = || unproven.covering(from).filter(|(start, _)| *start < from);
+        let at_front = from == control.front;
+        let covering = voids
+            .covering(from)
+            .or_else(|| given_up().filter(|_| !at_front));
         let view = View::new(
             dir.clone(),
             runtime.clone(),
             control.log_id,
             segments,
-            voids.clone(),
+            unproven.clone(),
             control.front..end.state.at,
         );
         let compared = Compared {
@@ -167,11 +173,14 @@ impl ReadOnlyFollower {
         {
             compared.check(position)?;
         }
+        let history = match begin {
+            Begin::Lsn(from) => compared.history_below(from)?,
+            Begin::Position(position) => position.history().clone(),
+        };
+        view.voids().clone_from(&voids);
         let consumed = match covering {
             // All records there are voided, and the caller has none of them.
-            Some((start, to)) if start == from || from == control.front => {
-                ScanState::after_void(to)
-            }
+            Some((start, to)) if start == from || at_front => ScanState::after_void(to),
             Some((start, to)) => {
                 return Err(Error::Voided {
                     lsn: from,
@@ -187,10 +196,6 @@ impl ReadOnlyFollower {
             }
             None if from >= end.reread_from.at => end.reread_from,
             None => ScanState::unlinked(boundary(&view, from)?.batch),
-        };
-        let history = match begin {
-            Begin::Lsn(from) => compared.history_below(from)?,
-            Begin::Position(position) => position.history().clone(),
         };
         let segments = std::mem::take(&mut *view.segments());
         Ok(ReadOnlyFollower {
@@ -340,6 +345,17 @@ impl ReadOnlyFollower {
             while let Some(record) = self.batches.records.next() {
                 if self.voids.covering(record.start).is_some() {
                     continue;
+                }
+                let is_cut = || {
+                    self.voids
+                        .covering(Lsn(record.end.0.saturating_sub(1)))
+                        .is_some()
+                };
+                if !self.location.just_begun && is_cut() {
+                    // No truncation ends within a record: the range is of a history that a copy has replaced. Told
+                    // of it, the caller would go back to an LSN at which no record of the copy begins.
+                    self.go_back(self.position.end());
+                    return Ok(None);
                 }
                 if record.start < self.files.control.front {
                     self.confirm_front(record.start, |c| c.front)?;
