@@ -154,8 +154,10 @@ impl LoggedStore {
     pub(crate) fn checkpoint(&self) -> Result<()> {
         self.data_dir.check_process()?;
         let target = {
-            let state = self.state();
+            let mut state = self.state();
             state.check()?;
+            // There may be space again. The checkpointer would try by itself only after a pause.
+            state.generations.stalled = None;
             state.points.latest.end
         };
         loop {

@@ -207,6 +207,7 @@ fn a_full_disk_says_how_much_is_needed() {
                         unreachable!()
                     };
                     needs.insert((path, need));
+                    file.checkpoint().expect("there is space again");
                 }
                 Err(e) => assert_eq!(e.kind(), ErrorKind::Poisoned, "{e}"),
                 Ok(()) => {}
