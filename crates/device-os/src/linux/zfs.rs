@@ -80,7 +80,7 @@ fn sync_property(dataset: &str, roots: &Roots) -> io::Result<Option<String>> {
                 let value = String::from_utf8_lossy(&out.stdout).trim().to_owned();
                 return Ok(Some(value));
             }
-            Ok(_) => return Ok(None),
+            Ok(_) => {}
             Err(e) if is_not_there(&e) => {}
             Err(e) => return Err(super::error::at(e, "run", program)),
         }
