@@ -7,7 +7,7 @@ use std::process::Command;
 const SUSPECTS: [(&str, &str); 25] = [
     (
         "page-map-checksum-ignored",
-        "damage::a_rotten_sector_of_the_map_is_damage_and_never_an_empty_page",
+        "map_damage::a_rotten_sector_of_the_map_is_damage_and_never_an_empty_page",
     ),
     (
         "map-change-forgotten",
@@ -15,19 +15,19 @@ const SUSPECTS: [(&str, &str); 25] = [
     ),
     (
         "lost-page-forgotten",
-        "damage::a_snapshot_never_shows_a_damaged_page_as_zeroes",
+        "map_damage::a_snapshot_never_shows_a_damaged_page_as_zeroes",
     ),
     (
         "end-not-cleared",
-        "damage::what_a_crash_left_at_the_end_of_the_data_file_is_no_damage",
+        "map_damage::what_a_crash_left_at_the_end_of_the_data_file_is_no_damage",
     ),
     (
         "cleared-page-unsynced",
-        "damage::dropped_pages_that_are_added_again_are_no_damage",
+        "map_damage::dropped_pages_that_are_added_again_are_no_damage",
     ),
     (
         "closed-end-not-cleared",
-        "damage::what_a_crash_left_after_a_clean_close_is_no_damage",
+        "map_damage::what_a_crash_left_after_a_clean_close_is_no_damage",
     ),
     ("taken-page-conflicts", CONTENTION),
     ("taken-page-forgotten", CONTENTION),

@@ -19,6 +19,7 @@ mod displaced;
 mod inspect;
 #[cfg(planted)]
 mod known_bugs;
+mod map_damage;
 mod read_only;
 mod reading;
 mod space;

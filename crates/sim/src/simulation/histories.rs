@@ -129,8 +129,17 @@ impl Replica {
     }
 }
 
-fn open(system: &dyn System) -> Log {
-    let log = Log::open(system, PATH, OpenMode::OpenOrCreate, small());
+/// Opens the log. In one run of five the write unit changes, and with it the header area of segments.
+fn open(system: &dyn System, units: &mut Option<Rng>) -> Log {
+    let mut options = small();
+    if let Some(rng) = units {
+        let unit = rng.pick(&[4096, 8192]);
+        options = options
+            .write_unit(unit)
+            .max_batch(2 * unit)
+            .segment_size(6 * u64::from(unit));
+    }
+    let log = Log::open(system, PATH, OpenMode::OpenOrCreate, options);
     log.expect("nothing fails")
 }
 
@@ -190,6 +199,7 @@ fn restore(disk: &SimDisk, copy: &Copy, in_files_of_its_own: bool) {
 /// Makes the run of a seed; returns how often a follower was refused for another history.
 pub(super) fn run(seed: u64) -> u64 {
     let mut rng = Rng::new(seed ^ 0x4157_0213);
+    let mut units = Some(Rng::new(seed ^ 0x4157_0214)).filter(|_| seed % 5 == 3);
     let disk = SimDisk::new(SimOptions::default(), seed);
     let mut diverged = 0;
     SimRuntime::run(seed, |rt| {
@@ -200,7 +210,7 @@ pub(super) fn run(seed: u64) -> u64 {
         let mut follower = None;
         for round in 0..2 + rng.below(3) {
             for _ in 0..1 + rng.below(3) {
-                let log = open(&*system);
+                let log = open(&*system, &mut units);
                 let follower = follower.get_or_insert_with(|| replica.begin(&*system));
                 for _ in 0..1 + rng.below(2) {
                     write(&log, rt, &mut rng, &mut placed);
@@ -222,7 +232,7 @@ pub(super) fn run(seed: u64) -> u64 {
             if rng.one_in(8) {
                 // Replaces the log by another one.
                 restore(&disk, &Copy::default(), true);
-                open(&*system).close().expect("nothing fails");
+                open(&*system, &mut units).close().expect("nothing fails");
                 if let Some(stored) = &replica.stored {
                     let log = ReadOnly::open(&*system, PATH).expect("it was closed");
                     let stored = stored.parse().expect("it was printed");
@@ -242,7 +252,7 @@ pub(super) fn run(seed: u64) -> u64 {
                 }
             }
         }
-        let log = open(&*system);
+        let log = open(&*system, &mut units);
         write(&log, rt, &mut rng, &mut placed);
         let mut follower = follower.expect("it has begun");
         replica.catch_up(&mut follower, &*system, u64::MAX);
