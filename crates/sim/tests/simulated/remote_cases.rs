@@ -111,12 +111,13 @@ fn a_cut_at_damage() {
             // Before anything proves that the opening is durable.
             let look = ReadOnly::open(&*disk.system(rt), PATH).unwrap();
             match look.follow(&follower.position()) {
-                Ok(begun) => {
-                    assert!(taken <= 1, "{taken} taken");
-                    assert_eq!(begun.position(), follower.position());
-                }
+                // What lies below it can still be read; it is told of the cut once that is proven.
+                Ok(begun) => assert_eq!(begun.position(), follower.position()),
                 Err(Error::Voided { lsn, from, .. }) => {
-                    assert!(taken > 1 && from < lsn, "{taken} taken: {lsn} {from}");
+                    assert!(
+                        (6..=8).contains(&taken) && from < lsn,
+                        "{taken}: {lsn} {from}"
+                    );
                 }
                 Err(e) => panic!("{taken} taken: {e}"),
             }

@@ -142,27 +142,42 @@ impl ReadOnlyFollower {
             headerless: &[],
         };
         let voids = void_ranges(input, &end, end.reread_from.last_void)?;
-        // An opening may have given up what a position has read, before anything proves the opening.
-        let unproven = void_ranges(input, &end, end.state.last_void)?;
         if from < control.front {
             return Err(Error::Truncated {
                 lsn: from,
                 front: control.front,
             });
         }
-        let given_up = || unproven.covering(from).filter(|(start, _)| *start < from);
-        let at_front = from == control.front;
-        let covering = voids
-            .covering(from)
-            .or_else(|| given_up().filter(|_| !at_front));
+        let covering = voids.covering(from);
         let view = View::new(
             dir.clone(),
             runtime.clone(),
             control.log_id,
             segments,
-            unproven.clone(),
+            voids.clone(),
             control.front..end.state.at,
         );
+        // An opening may have given up what a position has read, before anything proves the opening.
+        let unless_given_up = |e: Error| {
+            let is_lost = matches!(e, Error::Damaged(_)) && from > control.front;
+            let segments = view.segments();
+            let input = WalkInput {
+                dir: &dir,
+                segments: &segments,
+                control: &control,
+                both_slots: whole,
+                headerless: &[],
+            };
+            let unproven = is_lost.then(|| void_ranges(input, &end, end.state.last_void));
+            match unproven.and_then(|voids| voids.ok()?.covering(from)) {
+                Some((start, to)) if start < from => Error::Voided {
+                    lsn: from,
+                    from: start,
+                    to,
+                },
+                _ => e,
+            }
+        };
         let compared = Compared {
             view: &view,
             end: end.state.at,
@@ -171,16 +186,13 @@ impl ReadOnlyFollower {
         if let Begin::Position(position) = begin
             && covering.is_none_or(|(start, _)| start == from)
         {
-            compared.check(position)?;
+            compared.check(position).map_err(&unless_given_up)?;
         }
-        let history = match begin {
-            Begin::Lsn(from) => compared.history_below(from)?,
-            Begin::Position(position) => position.history().clone(),
-        };
-        view.voids().clone_from(&voids);
         let consumed = match covering {
             // All records there are voided, and the caller has none of them.
-            Some((start, to)) if start == from || at_front => ScanState::after_void(to),
+            Some((start, to)) if start == from || from == control.front => {
+                ScanState::after_void(to)
+            }
             Some((start, to)) => {
                 return Err(Error::Voided {
                     lsn: from,
@@ -195,7 +207,11 @@ impl ReadOnlyFollower {
                 });
             }
             None if from >= end.reread_from.at => end.reread_from,
-            None => ScanState::unlinked(boundary(&view, from)?.batch),
+            None => ScanState::unlinked(boundary(&view, from).map_err(&unless_given_up)?.batch),
+        };
+        let history = match begin {
+            Begin::Lsn(from) => compared.history_below(from)?,
+            Begin::Position(position) => position.history().clone(),
         };
         let segments = std::mem::take(&mut *view.segments());
         Ok(ReadOnlyFollower {
