@@ -645,6 +645,10 @@ fn a_closed_log_that_changes_under_a_follower() {
     }
     diverged(error_of(&mut follower));
 
+    // Windows keeps the names of open files.
+    if cfg!(windows) {
+        return;
+    }
     // A segment is gone.
     let mut follower = remote(&dir, Lsn::ORIGIN).unwrap();
     assert_eq!(next(&mut follower).data, b"both");
