@@ -15,6 +15,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+/// Records, and what ended the reading.
+type Shown = Result<(Vec<Record>, String)>;
+
 /// The damaged files of a log.
 #[derive(Debug, Clone, Default)]
 pub struct Frozen {
@@ -99,7 +102,7 @@ impl Frozen {
 }
 
 /// What is shown of a log: a line for each record, and one for what ended the reading.
-fn describe(text: &mut String, how: &str, shown: Result<(Vec<Record>, String)>) {
+fn describe(text: &mut String, how: &str, shown: Shown) {
     match shown {
         Err(Error::Damaged(d)) => {
             let _ = writeln!(text, "{how} damaged {} {:?}", d.lsn.0, d.case);
@@ -132,7 +135,7 @@ fn all<R: Iterator<Item = Result<Record>>>(reader: Result<R>) -> (Vec<Record>, S
     (records, "whole".to_owned())
 }
 
-fn open(rt: &SimRuntime, disk: &SimDisk, options: Options) -> Result<(Vec<Record>, String)> {
+fn open(rt: &SimRuntime, disk: &SimDisk, options: Options) -> Shown {
     let log = Log::open(&*disk.system(rt), PATH, OpenMode::OpenExisting, options)?;
     let (records, end) = all(log.read_from(log.front_lsn()));
     let meta = log.meta().map(|m| logforce_format::payload_crc(0, &m));
@@ -141,13 +144,13 @@ fn open(rt: &SimRuntime, disk: &SimDisk, options: Options) -> Result<(Vec<Record
     Ok((records, rest))
 }
 
-fn read_only(rt: &SimRuntime, disk: &SimDisk) -> Result<(Vec<Record>, String)> {
+fn read_only(rt: &SimRuntime, disk: &SimDisk) -> Shown {
     let log = ReadOnly::open(&*disk.system(rt), PATH)?;
     let (records, end) = all(log.read_from(log.front_lsn()));
     Ok((records, format!("{end}, front {}", log.front_lsn().0)))
 }
 
-fn salvage(rt: &SimRuntime, disk: &SimDisk) -> Result<(Vec<Record>, String)> {
+fn salvage(rt: &SimRuntime, disk: &SimDisk) -> Shown {
     let inspector = Inspector::salvage(&*disk.system(rt), PATH)?;
     let mut records = Vec::new();
     inspector.walk(&mut |visit| {
@@ -160,7 +163,7 @@ fn salvage(rt: &SimRuntime, disk: &SimDisk) -> Result<(Vec<Record>, String)> {
 }
 
 /// The records that an opening has given up and that can still be read.
-fn remainder(rt: &SimRuntime, disk: &SimDisk) -> Result<(Vec<Record>, String)> {
+fn remainder(rt: &SimRuntime, disk: &SimDisk) -> Shown {
     let inspector = Inspector::open(&*disk.system(rt), PATH)?;
     let mut records = Vec::new();
     for range in inspector.given_up()? {
@@ -177,8 +180,7 @@ fn remainder(rt: &SimRuntime, disk: &SimDisk) -> Result<(Vec<Record>, String)> {
 /// What this version makes of it.
 fn outcome(frozen: &Frozen) -> String {
     let mut text = String::new();
-    let run = |disk: &SimDisk,
-               how: &dyn Fn(&SimRuntime, &SimDisk) -> Result<(Vec<Record>, String)>| {
+    let run = |disk: &SimDisk, how: &dyn Fn(&SimRuntime, &SimDisk) -> Shown| {
         disk.reboot(1);
         SimRuntime::run(1, |rt| how(rt, disk))
     };
