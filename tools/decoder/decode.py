@@ -388,7 +388,6 @@ class End:
 
 
 SEGMENT_NAME = re.compile(r"([0-9a-fA-F]{16})\.seg")
-CUT_NAME = re.compile(r"([0-9a-fA-F]{16})-([0-9a-fA-F]{16})\.cut")
 
 
 class Log:
@@ -399,11 +398,6 @@ class Log:
                 if entry.is_file(follow_symlinks=False):
                     with open(entry.path, "rb") as file:
                         self.files[entry.name] = file.read()
-        self.markers = [
-            (int(m[1], 16), int(m[2], 16))
-            for m in map(CUT_NAME.fullmatch, sorted(self.files))
-            if m
-        ]
         self.regained = []
         try:
             self.control = load_control(self.files)
@@ -596,15 +590,11 @@ class Log:
 
     def find_end(self, state):
         c, begun = self.control, state
-        found, ranges = self.resumptions(state.at), self.marker_ranges()
+        found = self.resumptions(state.at)
         trusted = state.at
         while True:
-            there = self.resumed(found, state)
-            if there is None and any(a <= state.at < b for a, b in ranges):
-                stop = Stop(state.at, "no-segment")
-                break
             try:
-                h, _, _, state = self.next_batch(there or state)
+                h, _, _, state = self.next_batch(self.resumed(found, state) or state)
                 trusted = max(trusted, h.stamp)
             except Stop as stopped:
                 stop = stopped
@@ -631,23 +621,6 @@ class Log:
         s = self.holding(lsn)
         h = self.header_at(s, lsn) if s else None
         return h if h and h.voids() else None
-
-    def marker_ranges(self):
-        closed, c = [], self.control
-        for start, to in self.markers:
-            s = self.holding(to)
-            if s is None:
-                is_closed = to < c.prepared_end
-            elif s.get(to, 128) is None:
-                is_closed = True
-            elif self.header_at(s, to):
-                is_closed = False
-            else:
-                first = next(self.headers_after(to + 1, None), None)
-                is_closed = c.anchor_void == to or (first is not None and first[0] is s)
-            if is_closed:
-                closed.append((start, to))
-        return closed
 
     def read_voids(self):
         """What is void, as far as the list says; where it is broken, as far as anything says."""
@@ -680,23 +653,20 @@ class Log:
                 break
             self.voids.add(h.void_from, h.lsn)
             at = h.last_void
-        for start, to in self.marker_ranges():
-            self.voids.add(start, to)
         if self.unknown is not None:
             self.gather()
 
     def gather(self):
-        named, valid, joined = set(self.named), set(), set()
+        named, valid = set(self.named), set()
         voids = Ranges(self.voids.all)
 
-        def visit(what, h=None, end=None, **_):
+        def visit(what, h=None, **_):
             if what != "batch":
                 return
             if h.voids():
                 voids.add(h.void_from, h.lsn)
                 valid.add(h.lsn)
             named.add(h.last_void)
-            joined.update(cut for cut in self.markers if h.lsn < cut[0] <= end)
 
         self.read_all(visit)
         self.unknown, self.named, self.voids = None, named, voids
@@ -708,11 +678,6 @@ class Log:
             if h:
                 voids.add(h.void_from, h.lsn)
                 continue
-            marker = next((cut for cut in self.markers if cut[1] == at), None)
-            if marker:
-                voids.add(*marker)
-                if marker[0] <= front or marker in joined:
-                    continue
             self.unknown = at
             return
 

@@ -5,9 +5,7 @@ mod line;
 
 use crate::exit::{Damaged, End, Usage};
 use crate::listing::Listing;
-use crate::look::{
-    LogArgs, LogInfo, explain, given_up_words, is_overtaken, parse_lsn, places_of, unknown_bounds,
-};
+use crate::look::{LogArgs, LogInfo, explain, is_overtaken, parse_lsn, places_of, unknown_bounds};
 use crate::output::{Sink, complain};
 use crate::pages;
 use crate::progress::Walk;
@@ -165,29 +163,6 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     })?;
     drop(walk);
     result?;
-    let given_up = inspector.given_up()?;
-    if args.log.salvage && !args.batches && whole {
-        for range in &given_up {
-            let mut result = Ok(());
-            inspector.walk_given_up(range, &mut |visit| {
-                let Visit::Record { record, proven } = visit else {
-                    return true;
-                };
-                let wanted = args.from.is_none_or(|from| record.start >= from)
-                    && args.to.is_none_or(|to| record.start < to);
-                if out.is_full() {
-                    return false;
-                }
-                if wanted {
-                    result = out
-                        .line(&Line::given_up(record, proven, data, shown))
-                        .map(drop);
-                }
-                result.is_ok()
-            })?;
-            result?;
-        }
-    }
     let end = whole.then_some((finding.end, finding.case));
     // Only if all was read.
     let (lsn, case) = match end {
@@ -197,9 +172,6 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     out.finish(&format!(
         "\"end\":{lsn},\"case\":{case},\"damages\":{damages}"
     ))?;
-    for range in &given_up {
-        complain(&given_up_words(range));
-    }
     if let Some(unknown) = unknown_bounds(&summary) {
         complain(&unknown);
     }

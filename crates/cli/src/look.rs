@@ -4,7 +4,7 @@ use crate::exit::{Damaged, Usage};
 use crate::output::{Sink, Target, Writer};
 use crate::pages;
 use anyhow::bail;
-use logforce::{Damage, Error, GivenUp, Inspector, LogSummary, Lsn, RecoveryCase, SegmentInfo};
+use logforce::{Damage, Error, Inspector, LogSummary, Lsn, RecoveryCase, SegmentInfo};
 use logforce_measure::numbers::count;
 use serde::Serialize;
 use std::io::ErrorKind;
@@ -127,34 +127,6 @@ pub fn places_of(damages: u64) -> String {
     match damages {
         1 => "one place".to_owned(),
         n => format!("{n} places"),
-    }
-}
-
-/// What an opening gave up at damage, in a line.
-pub fn given_up_words(range: &GivenUp) -> String {
-    let kept: u64 = range.files.iter().map(|(_, len)| len).sum();
-    let files = match kept {
-        0 => String::new(),
-        n => format!(", and files of {} are kept for it alone", count(n, "byte")),
-    };
-    format!(
-        "an opening with OnDamage::Truncate gave up LSN {} to {}{}{files}: see `logforce dump --salvage`, `logforce salvage --given-up`",
-        range.from,
-        range.to,
-        because_of(range)
-    )
-}
-
-/// Why something was given up; empty where that is not known any more.
-pub fn because_of(range: &GivenUp) -> String {
-    let place = match (&range.file, range.offset) {
-        (Some(file), Some(offset)) => format!(" in {file} offset {offset}"),
-        _ => String::new(),
-    };
-    match (&*range.why, range.case) {
-        ("", _) => String::new(),
-        (why, Some(case)) => format!(", because of {case}{place}: {why}"),
-        (why, None) => format!(", because of: {why}"),
     }
 }
 

@@ -18,6 +18,7 @@ mod output;
 mod pages;
 mod powercut;
 mod progress;
+mod repair;
 mod report;
 mod salvage;
 mod signal;
@@ -28,7 +29,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Measure what a commit costs on a disk and what it is worth; inspect and check logs and page
-/// files, back up a page file, salvage a damaged log.
+/// files, back up a page file, salvage or repair a damaged log.
 #[derive(Debug, Parser)]
 #[command(name = "logforce", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
@@ -50,6 +51,7 @@ Examples:
   logforce verify sales.log           is every acknowledged record still there?
   logforce dump sales.log --limit 20  what is in it?
   logforce salvage sales.log saved    copy what can be read of a damaged log into a new one
+  logforce repair sales.log           end a damaged log before the damage, so that it opens again
 
 `stat`, `verify`, `dump`, `salvage` and `backup` of a log neither lock nor change what they read: a
 program may have it open meanwhile. `backup` of a page file needs it closed. `facts` writes nothing;
@@ -82,6 +84,8 @@ enum Command {
     Powercut(powercut::Args),
     /// Make the page with charts, or the charts alone, of a result of `bench`.
     Report(report::Args),
+    /// End a damaged log before the damage, so that it opens again.
+    Repair(repair::Args),
     /// Copy all records that can be read of a damaged log into a new one.
     Salvage(salvage::Args),
     /// Show the state, size and statistics of a log or page file, without reading its contents.
@@ -105,6 +109,7 @@ fn main() -> ExitCode {
         Command::Verify(args) => verify::run(args),
         Command::Powercut(args) => powercut::run(args),
         Command::Report(args) => report::run(args),
+        Command::Repair(args) => repair::run(args),
         Command::Salvage(args) => salvage::run(args),
         Command::Stat(args) => stat::run(args),
     };

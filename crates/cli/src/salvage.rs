@@ -1,13 +1,13 @@
 //! `logforce salvage`.
 
 use crate::exit::{End, Usage};
-use crate::look::{DamageInfo, because_of, metadata, unknown_bounds};
+use crate::look::{DamageInfo, metadata, unknown_bounds};
 use crate::output::{Sink, Target, complain, print};
 use crate::pages;
 use crate::progress::Bar;
 use anyhow::{Context, bail};
 use logforce::{
-    BatchInfo, Damage, Error, GivenUp, Guarantee, Inspector, Log, LogSummary, Lsn, Options, Record,
+    BatchInfo, Damage, Error, Guarantee, Inspector, Log, LogSummary, Lsn, Options, Record,
     RecoveryCase, Verdict, Visit,
 };
 use logforce_measure::numbers::{bytes, count};
@@ -26,8 +26,7 @@ file is lost, a segment is missing, or the middle is damaged. SRC is only read. 
 NEW.partial, which a killed salvage leaves behind, to be removed by hand.
 
 Records that truncate_back voided, and atomic appends that are not whole, are no part of SRC and are
-not saved. What an opening with OnDamage::Truncate gave up is saved with --given-up only: the
-log went on without it, and only its owner knows how the two fit together.
+not saved. What a repair has cut is no part of SRC either: salvage the copy that it has kept.
 
 Of a segment with a damaged header, salvage reads the batches whose own headers say that they belong
 to this log and to this place.
@@ -48,9 +47,6 @@ pub struct Args {
     /// The directory of the log that is made; it must not exist
     #[arg(value_name = "NEW")]
     new: PathBuf,
-    /// Save as well what an opening with OnDamage::Truncate gave up, where it lay
-    #[arg(long)]
-    given_up: bool,
     /// Accept a NEW that survives less than a loss of power: process-crash, os-crash
     #[arg(long, value_name = "GUARANTEE", value_parser = parse_guarantee, default_value = "power-loss")]
     require: Guarantee,
@@ -111,7 +107,6 @@ struct Report {
     metadata_saved: bool,
     damages: u64,
     damage: Vec<NotSaved>,
-    given_up: Vec<GivenUpInfo>,
 }
 
 /// A damaged place, and what of the log is not saved for it.
@@ -190,22 +185,6 @@ impl Extents {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct GivenUpInfo {
-    from: u64,
-    to: u64,
-    /// What was damaged, of old: file, offset and cause; null or empty where nothing says so.
-    case: Option<&'static str>,
-    file: Option<String>,
-    offset: Option<u64>,
-    why: String,
-    #[serde(skip)]
-    because: String,
-    /// Whole records that can be read there.
-    records: u64,
-    saved: bool,
-}
-
 /// The log that is made.
 struct Made<'a> {
     log: Log,
@@ -217,19 +196,19 @@ struct Made<'a> {
 
 impl Made<'_> {
     /// Saves a record; `false` if that failed.
-    fn take(&mut self, record: &Record, proven: bool, given_up: bool) -> bool {
-        let taken = self.try_take(record, proven, given_up);
+    fn take(&mut self, record: &Record, proven: bool) -> bool {
+        let taken = self.try_take(record, proven);
         self.failed = taken.err();
         self.failed.is_none()
     }
 
-    fn try_take(&mut self, record: &Record, proven: bool, given_up: bool) -> anyhow::Result<()> {
+    fn try_take(&mut self, record: &Record, proven: bool) -> anyhow::Result<()> {
         let at = self.log.append(&record.data)?;
         self.report.records += 1;
         self.report.record_bytes += record.data.len() as u64;
         self.report.proven += u64::from(proven);
         if let Some(map) = &mut self.map {
-            map.serialize((record.start.0, at.start.0, proven, given_up))?;
+            map.serialize((record.start.0, at.start.0, proven))?;
         }
         Ok(())
     }
@@ -268,7 +247,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         Some(target) => {
             let sink = Sink::open(target).and_then(Sink::writer);
             let mut map = csv::Writer::from_writer(sink.context("--map")?);
-            map.write_record(["src_lsn", "new_lsn", "proven", "given_up"])?;
+            map.write_record(["src_lsn", "new_lsn", "proven"])?;
             // The header is written; rows have no names.
             let inner = map.into_inner().map_err(|e| e.into_error())?;
             Some(
@@ -306,7 +285,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         report: &mut report,
         failed: None,
     };
-    if let Err(e) = save(&args, &inspector, made).and_then(|()| appear(&partial, &args.new)) {
+    if let Err(e) = save(&inspector, made).and_then(|()| appear(&partial, &args.new)) {
         remove(&partial);
         return Err(e.context(format!("nothing was saved to {}", args.new.display())));
     }
@@ -398,7 +377,7 @@ fn appear(partial: &Path, new: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Result<()> {
+fn save(inspector: &Inspector, mut made: Made<'_>) -> anyhow::Result<()> {
     let summary = inspector.summary();
     made.report.log_id = summary.log_id.to_string();
     made.report.bounds_known = summary.bounds_known;
@@ -410,20 +389,14 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
     bar.doing("saving");
     let first = summary.segments.first().map_or(0, |s| s.start.0);
     let whole = summary.prepared_end.0.saturating_sub(first).max(1) as f64;
-    let mut ranges = inspector.given_up()?.into_iter().peekable();
     let (mut damages, mut seen) = (Extents::default(), 0_u64);
     let finding = inspector.walk(&mut |visit| match visit {
         Visit::Record { record, proven } => {
-            while let Some(range) = ranges.next_if(|r| r.to <= record.start) {
-                if !gave_up(args, inspector, &range, &mut made) {
-                    return false;
-                }
-            }
             seen += 1;
             if seen.is_multiple_of(4096) {
                 bar.fraction(record.end.0.saturating_sub(first) as f64 / whole);
             }
-            made.take(record, proven, false)
+            made.take(record, proven)
         }
         Visit::Damage(damage) => {
             damages.damage(damage);
@@ -436,11 +409,6 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
         Visit::Part(_) => true,
     });
     let finding = finding?;
-    for range in ranges {
-        if made.failed.is_none() {
-            gave_up(args, inspector, &range, &mut made);
-        }
-    }
     bar.clear();
     if let Some(e) = made.failed {
         return Err(e);
@@ -467,10 +435,8 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
         Err(Error::Damaged(_)) => report.metadata_saved = false,
         Err(e) => return Err(e.into()),
     }
-    // What was given up was damaged when it was, and what was lost of it was not counted.
     report.complete = report.bounds_known
         && (report.metadata_saved || report.metadata.is_none())
-        && report.given_up.is_empty()
         && report.damages == report.damage.len() as u64
         && report.damage.iter().all(|d| !d.missing);
     if let Some(mut map) = made.map {
@@ -480,34 +446,6 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
     made.log.force(end)?;
     made.log.close()?;
     Ok(())
-}
-
-/// Reports a range that an opening gave up, and saves its records if that is asked for. `false` if
-/// that failed.
-fn gave_up(args: &Args, inspector: &Inspector, range: &GivenUp, made: &mut Made<'_>) -> bool {
-    let mut records = 0;
-    let walked = inspector.walk_given_up(range, &mut |visit| {
-        let Visit::Record { record, proven } = visit else {
-            return true;
-        };
-        records += 1;
-        !args.given_up || made.take(record, proven, true)
-    });
-    if let Err(e) = walked {
-        made.failed = Some(e.into());
-    }
-    made.report.given_up.push(GivenUpInfo {
-        from: range.from.0,
-        to: range.to.0,
-        case: range.case.map(RecoveryCase::label),
-        file: range.file.clone(),
-        offset: range.offset,
-        why: range.why.clone(),
-        because: because_of(range),
-        records,
-        saved: args.given_up,
-    });
-    made.failed.is_none()
 }
 
 fn text(r: &Report) -> String {
@@ -540,17 +478,6 @@ fn text(r: &Report) -> String {
     if unlisted > 0 {
         text.push_str(&format!("NOT SAVED: {unlisted} more places\n"));
     }
-    for range in &r.given_up {
-        let (from, to, n) = (range.from, range.to, count(range.records, "record"));
-        let because = &range.because;
-        text.push_str(&if range.saved {
-            format!("given up earlier, and saved now: LSN {from} to {to}, {n}{because}\n")
-        } else {
-            format!(
-                "given up earlier, NOT SAVED without --given-up: LSN {from} to {to}, {n} can be read{because}\n"
-            )
-        });
-    }
     if let Some(metadata) = &r.metadata {
         let saved = if r.metadata_saved {
             "saved"
@@ -578,9 +505,6 @@ fn text(r: &Report) -> String {
     ));
     text.push_str(match (r.complete, r.damages, r.bounds_known) {
         (true, ..) => "nothing is missing\n",
-        (false, 0, _) if !r.given_up.is_empty() => {
-            "something IS MISSING: what was damaged in the part of the log that was given up\n"
-        }
         (false, 0, false) => "something MAY BE MISSING: see above\n",
         (false, ..) => "something IS MISSING: see above\n",
     });

@@ -2,13 +2,13 @@
 
 use crate::exit::End;
 use crate::look::{
-    DamageInfo, LogArgs, LogInfo, control_file, explain, given_up_words, metadata, places_of,
-    refusal, unknown_bounds,
+    DamageInfo, LogArgs, LogInfo, control_file, explain, metadata, places_of, refusal,
+    unknown_bounds,
 };
 use crate::output::print;
 use crate::pages;
 use crate::progress::Walk;
-use logforce::{Damage, Error, ErrorKind, GivenUp, LogSummary, VerifyReport, Visit};
+use logforce::{Damage, Error, ErrorKind, LogSummary, VerifyReport, Visit};
 use logforce_measure::numbers::{bytes, count};
 use serde::Serialize;
 use std::io::Write;
@@ -28,8 +28,7 @@ written.
 Of a page file: its header, its page table or map, every page, and of a logged one the log. Beside a
 process that writes it, pages that are being written are not checked, and the report says how many.
 
-Exit status: 0 healthy (also where something was given up at damage before: the first line says so),
-1 damaged, 2 unusable arguments, 4 it could not be read, and nothing can be said.";
+Exit status: 0 healthy, 1 damaged, 2 unusable arguments, 4 it could not be read, and nothing can be said.";
 
 /// Checks a log or a page file.
 #[derive(Debug, clap::Args)]
@@ -44,7 +43,6 @@ struct Look {
     summary: LogSummary,
     finding: VerifyReport,
     damages: Vec<Damage>,
-    given_up: Vec<GivenUp>,
     /// Bytes of whole batches.
     scanned: u64,
     took: Duration,
@@ -68,8 +66,6 @@ struct Report<'a> {
     seconds: f64,
     damages: u64,
     damage: &'a [DamageInfo],
-    /// First and exclusive last LSN of each range that an opening gave up at damage.
-    given_up: Vec<(u64, u64)>,
 }
 
 /// Checks and reports.
@@ -155,7 +151,6 @@ fn look(args: &LogArgs) -> anyhow::Result<Look> {
         finding.damages -= (before - damages.len()) as u64;
     }
     Ok(Look {
-        given_up: inspector.given_up()?,
         summary,
         finding,
         damages,
@@ -193,7 +188,6 @@ fn report<'a>(
         seconds: look.took.as_secs_f64(),
         damages: f.damages,
         damage,
-        given_up: look.given_up.iter().map(|g| (g.from.0, g.to.0)).collect(),
     }
 }
 
@@ -233,10 +227,6 @@ fn text(args: &LogArgs, look: &Look, refused: Option<&Error>) -> String {
     if unlisted > 0 {
         text.push_str(&format!("DAMAGE in {} more\n", places_of(unlisted)));
     }
-    for range in &look.given_up {
-        text.push_str(&given_up_words(range));
-        text.push('\n');
-    }
     text.push_str(&format!(
         "{} ({}) in {}{}; known to be durable up to LSN {}\n",
         count(f.records, "record"),
@@ -271,16 +261,12 @@ fn text(args: &LogArgs, look: &Look, refused: Option<&Error>) -> String {
 
 /// In a few words: the first line of the report says it.
 fn state(look: &Look, refused: Option<&Error>) -> String {
-    match (look.finding.damages, refused, look.given_up.len() as u64) {
-        (0, None, _) if !look.summary.bounds_known => {
+    match (look.finding.damages, refused) {
+        (0, None) if !look.summary.bounds_known => {
             "DAMAGED: no control file could be used".to_owned()
         }
-        (0, Some(_), _) => "DAMAGED: it cannot be opened".to_owned(),
-        (0, None, 0) => "healthy".to_owned(),
-        (0, None, n) => format!(
-            "healthy but for {} GIVEN UP at damage before",
-            count(n, "range")
-        ),
-        (n, ..) => format!("DAMAGED in {}", places_of(n)),
+        (0, Some(_)) => "DAMAGED: it cannot be opened".to_owned(),
+        (0, None) => "healthy".to_owned(),
+        (n, _) => format!("DAMAGED in {}", places_of(n)),
     }
 }

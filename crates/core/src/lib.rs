@@ -57,7 +57,7 @@ pub use logforce_format::{
     BatchKind, Epoch, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, RecoveryCase,
 };
 pub use metrics::{Counters, HistogramSnapshot, LiveStats, LiveSummary, Stats};
-pub use options::{Modes, OnDamage, OpenMode, Options};
+pub use options::{Modes, OpenMode, Options};
 pub use policy::Policy;
 pub use read::backward::BackwardReader;
 pub use read::follow::Follower;
@@ -68,7 +68,7 @@ pub use read::read_only::ReadOnly;
 pub use read::reader::Reader;
 pub use read::remote::follower::ReadOnlyFollower;
 pub use recovery::lock_wait::wait_for_lock;
-pub use storage::given_up::GivenUp;
+pub use recovery::repair::{Cut, RepairOptions, RepairReport, repair};
 #[doc(hidden)]
 pub use sync::waking::{is_waking, refuse_in_waker, wake};
 pub use truncation::pin::Pin;

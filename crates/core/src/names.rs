@@ -31,8 +31,8 @@ pub(crate) enum NameKind {
     Segment,
     Preparing,
     Spare,
-    /// A marker or a kept file of a range that was given up at damage.
-    GivenUp,
+    /// A file that was in the way of a segment.
+    SetAside,
     /// Results of calibration or power cuts: not part of the log.
     Evidence,
     /// Belongs to the filesystem: a log may live in a mount's root.
@@ -52,44 +52,8 @@ pub(crate) fn spare(start: Lsn) -> String {
     format!("{:016x}{SPARE}", start.0)
 }
 
-/// The marker of a range that an opening has given up at damage.
-const MARKER: &str = ".cut";
-/// A segment that holds a part of such a range, and is no longer part of the log.
-const KEPT: &str = ".seg.cut";
 /// A file that was set aside.
 const DAMAGED: &str = ".seg.damaged";
-
-pub(crate) fn marker(from: Lsn, to: Lsn) -> String {
-    format!("{:016x}-{:016x}{MARKER}", from.0, to.0)
-}
-
-/// The range in a marker's name.
-pub(crate) fn marker_range(name: &str) -> Option<(Lsn, Lsn)> {
-    let (from, to) = name.strip_suffix(MARKER)?.split_once('-')?;
-    let lsn = |digits: &str| {
-        is_number(digits)
-            .then(|| u64::from_str_radix(digits, 16).ok())?
-            .map(Lsn)
-    };
-    Some((lsn(from)?, lsn(to)?))
-}
-
-pub(crate) fn kept(start: Lsn) -> String {
-    format!("{:016x}{KEPT}", start.0)
-}
-
-/// Whether the file is kept for a range that was given up: it holds a part of it, or was set aside.
-pub(crate) fn is_kept(name: &str) -> bool {
-    kept_start(name).is_some()
-}
-
-/// The start in the name of such a file.
-pub(crate) fn kept_start(name: &str) -> Option<Lsn> {
-    let digits = name.strip_suffix(KEPT).or_else(|| set_aside_digits(name))?;
-    is_number(digits)
-        .then(|| u64::from_str_radix(digits, 16).ok())?
-        .map(Lsn)
-}
 
 /// The `n`th name, from 0, for a file that is set aside.
 pub(crate) fn set_aside(name: &str, n: u32) -> String {
@@ -137,7 +101,7 @@ pub(crate) fn kind(name: &str) -> NameKind {
         _ if hex(SEGMENT) => NameKind::Segment,
         _ if hex(PREPARING) => NameKind::Preparing,
         _ if hex(SPARE) => NameKind::Spare,
-        _ if marker_range(name).is_some() || is_kept(name) => NameKind::GivenUp,
+        _ if is_set_aside(name) => NameKind::SetAside,
         _ if is_evidence_under_way(name) => NameKind::Evidence,
         _ => NameKind::Foreign,
     }
@@ -164,9 +128,7 @@ mod tests {
         let name = segment(Lsn(0xf0000));
         for n in [0, 1, 17] {
             let aside = set_aside(&name, n);
-            assert!(is_set_aside(&aside) && is_kept(&aside), "{aside}");
-            assert_eq!(kept_start(&aside), Some(Lsn(0xf0000)), "{aside}");
-            assert_eq!(kind(&aside), NameKind::GivenUp, "{aside}");
+            assert_eq!(kind(&aside), NameKind::SetAside, "{aside}");
         }
         for name in [
             "notes.seg.damaged",

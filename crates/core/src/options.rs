@@ -63,21 +63,6 @@ pub enum OpenMode {
     OpenOrCreate,
 }
 
-/// What opening does when acknowledged data is damaged. To read around damage without changing
-/// anything, use the inspector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum OnDamage {
-    /// Fail, and say where (the default).
-    Refuse,
-    /// The log ends before the damage; what follows is lost, reported in
-    /// [`RecoveryReport::lost`](crate::RecoveryReport::lost), and kept until
-    /// [`Log::discard_given_up`](crate::Log::discard_given_up). If the damage hit what
-    /// `truncate_back` wrote, voided records may be back. Damaged metadata counts as never set,
-    /// which [`RecoveryReport::lost_meta`](crate::RecoveryReport::lost_meta) reports until it is
-    /// set again.
-    Truncate,
-}
-
 /// How to open a log.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -89,7 +74,6 @@ pub struct Options {
     pub(crate) write_unit: Option<u32>,
     pub(crate) max_batch: u32,
     pub(crate) buffer_size: usize,
-    pub(crate) on_damage: OnDamage,
     idle_stamp: Option<Duration>,
     pub(crate) max_spare_segments: usize,
     pub(crate) max_in_flight_writes: usize,
@@ -155,7 +139,6 @@ impl Default for Options {
             write_unit: None,
             max_batch: 1 << 20,
             buffer_size: 4 << 20,
-            on_damage: OnDamage::Refuse,
             idle_stamp: None,
             max_spare_segments: 2,
             max_in_flight_writes: 16,
@@ -336,12 +319,6 @@ impl Options {
     #[doc(hidden)]
     pub fn force_of_bulk(mut self, bytes: u64) -> Self {
         self.force_of_bulk = bytes;
-        self
-    }
-
-    /// What to do about damage. Default: [`OnDamage::Refuse`].
-    pub fn on_damage(mut self, on_damage: OnDamage) -> Self {
-        self.on_damage = on_damage;
         self
     }
 

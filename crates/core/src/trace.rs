@@ -57,7 +57,6 @@ events! {
         case = found.case.label(),
         scanned = found.scanned,
         clean = found.clean,
-        lost = found.lost.is_some(),
         unit,
         "opened"
     }

@@ -1,6 +1,5 @@
 //! What the log returns: where a record lies, what a commit guarantees, what an opening found.
 
-use crate::error::Damage;
 use logforce_device::Granted;
 use logforce_format::{LogId, Lsn, RecoveryCase};
 use std::path::PathBuf;
@@ -54,14 +53,8 @@ pub struct RecoveryReport {
     pub scanned: u64,
     /// Batches that recovery has scanned.
     pub batches: u64,
-    /// How often the log continued after a range that an opening had given up.
+    /// How often the log continued behind a range that a repair has cut, or in a segment of its own.
     pub resumed: u64,
-    /// The damage at which [`OnDamage::Truncate`](crate::OnDamage::Truncate) has ended the log. It
-    /// may lie after `end`, if a segment is missing to which no chain leads.
-    pub lost: Option<Damage>,
-    /// The damage for which [`OnDamage::Truncate`](crate::OnDamage::Truncate) has given up the
-    /// metadata.
-    pub lost_meta: Option<Damage>,
     /// The log was closed cleanly the last time. [`RecoveryCase::CleanEnd`] is something else: after
     /// a crash between two writes that is the case too.
     pub clean: bool,

@@ -84,7 +84,7 @@ impl Seen {
 pub enum RecoveryCase {
     /// The next batch is there.
     Next,
-    /// A later opening gave up this position and goes on further up.
+    /// A repair, or a later opening, has ended the log at this position and goes on further up.
     Resumed,
     /// Data known to have been durable is not there any more.
     Damaged,
@@ -97,7 +97,7 @@ pub enum RecoveryCase {
     /// The log ends between two writes: nothing was ever written here. It says nothing of how the
     /// log ended, which may have been a crash; that is `RecoveryReport::clean`.
     CleanEnd,
-    /// The log ends before old bytes of a recycled segment, or of an opening that was given up.
+    /// The log ends before old bytes of a recycled segment, or of an opening that a later one has dropped.
     StaleEnd,
     /// The log ends before a write that was in flight when everything stopped.
     TornEnd,

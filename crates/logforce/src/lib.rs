@@ -167,7 +167,8 @@
 //!   the rest is there is known after reopening. **Call nothing again on this log**: after a failed `fsync`
 //!   the system may say that a second one has succeeded while the data is gone.
 //! - [`Damaged`](ErrorKind::Damaged): acknowledged data was lost or changed on the medium. Leave the files
-//!   alone, look by `logforce verify`, save what can be read by `logforce salvage` or restore a backup.
+//!   alone, look by `logforce verify`, save what can be read by `logforce salvage`, restore a backup, or end the
+//!   log before the damage by [`repair`].
 //! - all others: report them and stop.
 //!
 //! # Limits
@@ -210,14 +211,14 @@ use std::sync::Arc;
 
 pub use logforce_core::{
     Acknowledged, Append, Assessment, BackupProgress, BackupReport, BackwardReader, Batch,
-    BatchInfo, BatchKind, BlockDevice, CheckpointDue, CommitHandle, Counters, CutEvidence,
+    BatchInfo, BatchKind, BlockDevice, CheckpointDue, CommitHandle, Counters, Cut, CutEvidence,
     CutResult, Damage, DirectAlignment, Environment, EnvironmentOptions, EnvironmentStats, Epoch,
-    Error, ErrorKind, Facts, FileState, FilesystemKind, Follower, ForceHandle, GivenUp, Granted,
-    Guarantee, HistogramSnapshot, Inspector, Layer, LiveStats, LiveSummary, Log, LogId, LogSummary,
-    Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, OpenMode, Options, Permit, Pin, Platform,
-    Policy, Position, ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange, RecordRef,
-    RecoveryCase, RecoveryReport, ReserveFuture, Result, SegmentInfo, Stats, Verdict, VerifyReport,
-    Visit, WriteCache,
+    Error, ErrorKind, Facts, FileState, FilesystemKind, Follower, ForceHandle, Granted, Guarantee,
+    HistogramSnapshot, Inspector, Layer, LiveStats, LiveSummary, Log, LogId, LogSummary, Lsn,
+    MAX_META_LEN, MAX_RECORD_LEN, Method, OpenMode, Options, Permit, Pin, Platform, Policy,
+    Position, ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange, RecordRef, RecoveryCase,
+    RecoveryReport, RepairOptions, RepairReport, ReserveFuture, Result, SegmentInfo, Stats,
+    Verdict, VerifyReport, Visit, WriteCache,
 };
 pub use many::{environment, open_many};
 
@@ -287,6 +288,29 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Inspector> {
 /// Like [`inspect`], and where the control file is missing or damaged, from the segments alone.
 pub fn salvage(path: impl AsRef<Path>) -> Result<Inspector> {
     Inspector::salvage(&logforce_device_os::OsSystem::new(), path)
+}
+
+/// Repairs a log that an opening refuses: ends it before the damage, after copying aside all that it cuts.
+/// [`salvage`] reads the copies. It changes nothing in a log that opens. A service that must come up by itself
+/// calls it when an opening fails with [`ErrorKind::Damaged`], and opens again.
+///
+/// If it fails, or the machine does meanwhile, call it again.
+///
+/// # Errors
+/// [`ErrorKind::Damaged`] where it cannot help: the control file is unusable, or two segments claim the same part
+/// of the log. [`ErrorKind::Locked`] while the log is open. [`ErrorKind::Io`], among others for a place without
+/// space for the copies: see [`RepairOptions::aside`].
+///
+/// A logged page file's log is in its directory `log`. It is repaired only if nothing is cut that the last whole
+/// checkpoint has taken from it. A checkpoint that was under way at a crash may have written pages of commits
+/// that are cut: no repair can see that.
+pub fn repair(path: impl AsRef<Path>, options: &RepairOptions) -> Result<RepairReport> {
+    let path = path.as_ref();
+    let mut options = options.clone();
+    if let Some(applied) = pages::applied(path)? {
+        options = options.not_below(applied);
+    }
+    logforce_core::repair(&logforce_device_os::OsSystem::new(), path, &options)
 }
 
 /// What the system says of the filesystem and the device below the directory `path`.

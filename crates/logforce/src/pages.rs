@@ -35,8 +35,8 @@
 //!
 //! Guarantees, policies and the rule that a failed write stops the file are those of [the log](crate).
 
-use crate::{Guarantee, OpenMode};
-use logforce_device::Directory;
+use crate::{Guarantee, Lsn, OpenMode};
+use logforce_device::{Directory, System};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -62,6 +62,26 @@ fn open(path: &Path, mode: OpenMode, options: Options) -> Result<PageFile> {
 pub(crate) fn is_there(dir: &dyn Directory) -> bool {
     let entries = dir.entries().unwrap_or_default();
     entries.iter().any(|e| e.is_file && e.name == "pages")
+}
+
+/// Up to where a page file has taken all from the log in `path`; `None` if that is no page file's.
+pub(crate) fn applied(path: &Path) -> crate::Result<Option<Lsn>> {
+    let log = logforce_device_os::OsSystem::new().resolved(path);
+    let file = log.parent().filter(|_| log.ends_with("log"));
+    let summary = file.map(|file| inspect(file)?.summary());
+    match summary {
+        None | Some(Err(Error::NoPageFile { .. } | Error::NotAPageFile { .. })) => Ok(None),
+        Some(Err(Error::Log(e))) => Err(e),
+        Some(Err(e)) => Err(crate::Error::Io {
+            doing: "look at the page file of",
+            path: path.to_owned(),
+            source: Arc::new(std::io::Error::other(e)),
+        }),
+        Some(Ok(summary)) => Ok(match summary.header.kind {
+            PageFileKind::Logged(state) => Some(state.redo_from),
+            PageFileKind::CopyOnWrite(_) => None,
+        }),
+    }
 }
 
 /// Opens the page file in the directory `path`; makes one where the directory is missing or empty.
@@ -112,7 +132,7 @@ pub fn backup_with(
 /// [`ErrorKind::Locked`] if a program has it open, and from each read on once one has opened it;
 /// [`ErrorKind::NoPageFile`]; [`ErrorKind::Damaged`].
 pub fn read_only(path: impl AsRef<Path>) -> Result<Snapshot> {
-    let system: Arc<dyn logforce_device::System> = Arc::new(logforce_device_os::OsSystem::new());
+    let system: Arc<dyn System> = Arc::new(logforce_device_os::OsSystem::new());
     Snapshot::read_only(&system, path)
 }
 

@@ -1,11 +1,12 @@
 //! Small logs of which everything is known, to be damaged; and every way to open what is left.
 
 use crate::memory::{FileImage, MemorySystem};
+use crate::mending::OnDamage;
 use crate::model::{Known, Model, PATH, lock};
 use crate::workload::{Step, World};
 use logforce_core::{
-    BatchInfo, Damage, Error, Inspector, LiveStats, Log, LogSummary, Lsn, OnDamage, OpenMode,
-    Options, ReadOnly, Record, RecoveryCase, VerifyReport, Visit,
+    BatchInfo, Damage, Error, Inspector, LiveStats, Log, LogSummary, Lsn, OpenMode, Options,
+    ReadOnly, Record, RecoveryCase, VerifyReport, Visit,
 };
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader};
 use logforce_testkit::{Failure, SimOptions, Survival};
@@ -71,7 +72,7 @@ pub struct Shown {
     pub records: Vec<Record>,
     /// The damage that ended the reading.
     pub damage: Option<Damage>,
-    /// What the opening reported as lost.
+    /// The damage at which a repair has cut the log.
     pub lost: Option<Damage>,
     /// The metadata.
     pub meta: Meta,
@@ -168,15 +169,19 @@ pub fn open_to_write(
     options: &Options,
     on_damage: OnDamage,
 ) -> Result<Shown, Error> {
-    let options = options.clone().on_damage(on_damage);
-    let log = Log::open(memory, PATH, OpenMode::OpenExisting, options)?;
+    let mended = on_damage.mend(memory)?;
+    let log = Log::open(memory, PATH, OpenMode::OpenExisting, options.clone())?;
+    let (lost, lost_meta) = match mended {
+        Some(report) => (report.cut.map(|cut| cut.damage), report.lost_meta),
+        None => (None, None),
+    };
     let read = gather(log.read_from(log.front_lsn()));
     let recovered = log.recovered().clone();
     let shown = read.map(|(records, damage)| Shown {
         records,
         damage,
-        lost: recovered.lost,
-        meta: match recovered.lost_meta {
+        lost,
+        meta: match lost_meta {
             Some(lost) => Err(Box::new(lost)),
             None => Ok(log.meta()),
         },

@@ -6,7 +6,8 @@
 use crate::fuzz;
 use crate::model::{PATH, small};
 use logforce_core::{
-    Error, Inspector, Log, OnDamage, OpenMode, Options, ReadOnly, Record, Result, Visit,
+    Error, Inspector, Log, OpenMode, Options, ReadOnly, Record, RepairOptions, RepairReport,
+    Result, Visit, repair,
 };
 use logforce_testkit::{Rng, SimDisk, SimOptions, SimRuntime};
 use std::collections::BTreeMap;
@@ -105,6 +106,9 @@ impl Frozen {
 fn describe(text: &mut String, how: &str, shown: Shown) {
     match shown {
         Err(Error::Damaged(d)) => {
+            if std::env::var_os("SAY").is_some() {
+                println!("{how}: {d}");
+            }
             let _ = writeln!(text, "{how} damaged {} {:?}", d.lsn.0, d.case);
         }
         Err(e) => {
@@ -150,8 +154,8 @@ fn read_only(rt: &SimRuntime, disk: &SimDisk) -> Shown {
     Ok((records, format!("{end}, front {}", log.front_lsn().0)))
 }
 
-fn salvage(rt: &SimRuntime, disk: &SimDisk) -> Shown {
-    let inspector = Inspector::salvage(&*disk.system(rt), PATH)?;
+fn salvage(rt: &SimRuntime, disk: &SimDisk, path: &Path) -> Shown {
+    let inspector = Inspector::salvage(&*disk.system(rt), path)?;
     let mut records = Vec::new();
     inspector.walk(&mut |visit| {
         if let Visit::Record { record, .. } = visit {
@@ -162,21 +166,6 @@ fn salvage(rt: &SimRuntime, disk: &SimDisk) -> Shown {
     Ok((records, "salvaged".to_owned()))
 }
 
-/// The records that an opening has given up and that can still be read.
-fn remainder(rt: &SimRuntime, disk: &SimDisk) -> Shown {
-    let inspector = Inspector::open(&*disk.system(rt), PATH)?;
-    let mut records = Vec::new();
-    for range in inspector.given_up()? {
-        inspector.walk_given_up(&range, &mut |visit| {
-            if let Visit::Record { record, .. } = visit {
-                records.push(record.clone());
-            }
-            true
-        })?;
-    }
-    Ok((records, "given up".to_owned()))
-}
-
 /// What this version makes of it.
 fn outcome(frozen: &Frozen) -> String {
     let mut text = String::new();
@@ -185,15 +174,37 @@ fn outcome(frozen: &Frozen) -> String {
         SimRuntime::run(1, |rt| how(rt, disk))
     };
     let strict = |rt: &SimRuntime, disk: &SimDisk| open(rt, disk, small());
-    let cut =
-        |rt: &SimRuntime, disk: &SimDisk| open(rt, disk, small().on_damage(OnDamage::Truncate));
+    let log = Path::new(PATH);
+    let shown = |rt: &SimRuntime, disk: &SimDisk| salvage(rt, disk, log);
     describe(&mut text, "read", run(&frozen.disk(), &read_only));
     describe(&mut text, "open", run(&frozen.disk(), &strict));
-    describe(&mut text, "salvage", run(&frozen.disk(), &salvage));
+    describe(&mut text, "salvage", run(&frozen.disk(), &shown));
     let disk = frozen.disk();
-    describe(&mut text, "cut", run(&disk, &cut));
+    let mut report: Option<RepairReport> = None;
+    let repaired = SimRuntime::run(1, |rt| {
+        repair(&*disk.system(rt), log, &RepairOptions::new())
+    });
+    match repaired {
+        Ok(repaired) => {
+            report = Some(repaired);
+            describe(&mut text, "cut", run(&disk, &strict));
+        }
+        Err(e) => describe(&mut text, "cut", Err(e)),
+    }
     describe(&mut text, "again", run(&disk, &strict));
-    describe(&mut text, "rest", run(&disk, &remainder));
+    if let Some(RepairReport {
+        cut: Some(cut),
+        aside: Some(aside),
+        ..
+    }) = report
+    {
+        let rest = |rt: &SimRuntime, disk: &SimDisk| {
+            let (mut records, rest) = salvage(rt, disk, &aside)?;
+            records.retain(|record| record.start >= cut.from);
+            Ok((records, rest))
+        };
+        describe(&mut text, "rest", run(&disk, &rest));
+    }
     text
 }
 

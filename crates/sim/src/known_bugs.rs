@@ -200,16 +200,6 @@ pub const SIMULATION: &[KnownBug] = &[
         "9: a listing that is short is all there is",
     )
     .found_by(0),
-    bug(
-        "marker-ignored",
-        "10: what was given up comes back where the segment in which the log went on is lost",
-    )
-    .found_by(383),
-    bug(
-        "given-up-is-reused",
-        "3: what was given up at damage is written over",
-    )
-    .found_by(0),
 ];
 
 /// Caught by exploring interleavings, with shuttle.
@@ -609,6 +599,22 @@ pub const EXHAUSTIVE: &[KnownBug] = &[
     bug(
         "recovered-drop-believed",
         "pages that were dropped come back: a failed sync left that in the cache only",
+    ),
+    bug(
+        "copy-unforced",
+        "1: a repair changes the log before the copies of what it cuts are durable",
+    ),
+    bug(
+        "repair-begins-at-once",
+        "12: what fills the place of a lost segment is there before the batch that voids it",
+    ),
+    bug(
+        "cut-is-left",
+        "10: what a repair has cut comes back where the batch that voids it is lost",
+    ),
+    bug(
+        "cut-end-unforced",
+        "10: the same, and a crash has taken back what keeps it from coming back",
     ),
 ];
 

@@ -19,6 +19,7 @@
 //! | [`model`] | what a log must hold after a failure |
 //! | [`workload`] | what threads do with a log, and every way to end it |
 //! | [`fixture`] | small logs of which everything is known, to be damaged by exhaustive tests |
+//! | [`mending`] | openings of a damaged log: refused, or repaired before |
 //! | [`memory`] | a directory in memory, cheap enough to open a log in a million times |
 //! | [`frozen`] | damaged directories, kept with what a version of the library makes of them |
 //! | [`fuzz`] | what the fuzz targets do with an input |
@@ -33,6 +34,7 @@ pub mod frozen;
 pub mod fuzz;
 pub mod known_bugs;
 pub mod memory;
+pub mod mending;
 pub mod model;
 pub mod pages;
 pub mod simulation;

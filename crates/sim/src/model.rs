@@ -34,12 +34,8 @@ pub struct Model {
     pub records: BTreeMap<Lsn, Known>,
     /// Records that were truncated at the front.
     past: BTreeMap<Lsn, Arc<Vec<u8>>>,
-    /// Records that an opening gave up at damage. Their bytes are kept, and salvage may show them where
-    /// the batch that gave them up is lost.
-    given_up: BTreeMap<Lsn, Arc<Vec<u8>>>,
-    /// Of those, the ones that could be read when they were given up. They are kept until the caller
-    /// discards them.
-    kept: Vec<Record>,
+    /// Records that a repair has cut. Salvage may show them where the batch that voids them is lost.
+    cut: BTreeMap<Lsn, Arc<Vec<u8>>>,
     /// Acknowledged void ranges.
     pub voids: Vec<(Lsn, Lsn)>,
     /// Void ranges whose acknowledgement promised less than `PowerLoss`.
@@ -195,25 +191,9 @@ impl Model {
         data.map_or_else(|| self.begun.contains(&e.data), |data| **data == e.data)
     }
 
-    /// Notes which given-up records are kept.
-    pub fn keeps(&mut self, system: &dyn System) {
-        (_, self.kept) = given_up(system);
-    }
-
-    /// Checks that all of them are still there.
-    pub fn check_kept(&self, system: &dyn System) {
-        if self.kept.is_empty() {
-            return;
-        }
-        let (_, now) = given_up(system);
-        for e in &self.kept {
-            assert!(now.contains(e), "given up, and not kept: {}", e.start);
-        }
-    }
-
-    /// Whether this record was given up at damage.
-    pub fn was_given_up(&self, e: &Record) -> bool {
-        let data = self.given_up.get(&e.start);
+    /// Whether a repair has cut this record.
+    pub fn was_cut(&self, e: &Record) -> bool {
+        let data = self.cut.get(&e.start);
         data.is_some_and(|data| **data == e.data)
     }
 
@@ -276,7 +256,6 @@ impl Model {
             tail >= end.max(high).max(acked),
             "tail {tail}: {end} was found, {high} voided, {acked} acknowledged"
         );
-        assert_eq!(log.recovered().lost, None);
         // Of an append that was voided in part and never written to its end, the rest of the LSNs is
         // used again.
         self.records.retain(|_, k| k.end <= tail);
@@ -297,7 +276,7 @@ impl Model {
         self.check_walk(system, &found, false);
     }
 
-    /// Adopts what a log shows that was truncated at damage, and reported it.
+    /// Adopts what a log shows that was repaired.
     pub fn adopt(&mut self, log: &Log) {
         self.front = log.front_lsn();
         self.fronts_in_flight.clear();
@@ -319,12 +298,12 @@ impl Model {
         };
         self.voids
             .retain(|v| v.1 > log.front_lsn() && is_void(v.0) && is_void(Lsn(v.1.0 - 1)));
-        // Voided records were not given up, and stay where they lay.
+        // Voided records were not cut, and stay where they lay.
         for (lsn, k) in known {
             if self.is_voided(lsn) {
                 self.records.insert(lsn, k);
             } else {
-                self.given_up.insert(lsn, k.data);
+                self.cut.insert(lsn, k.data);
             }
         }
         self.meta = log.meta();
@@ -547,23 +526,6 @@ fn check_prefix(found: &[Record], live: &[(Lsn, Known)], acked: Lsn) {
             k.group
         );
     }
-}
-
-/// How many ranges were given up at damage, and all their records that can be read.
-pub fn given_up(system: &dyn System) -> (usize, Vec<Record>) {
-    let inspector = Inspector::open(system, PATH).expect("a healthy log can be inspected");
-    let ranges = inspector.given_up().expect("nothing fails");
-    let mut found = Vec::new();
-    for range in &ranges {
-        let walked = inspector.walk_given_up(range, &mut |visit| {
-            if let Visit::Record { record, .. } = visit {
-                found.push(record.clone());
-            }
-            true
-        });
-        walked.expect("nothing fails");
-    }
-    (ranges.len(), found)
 }
 
 /// All records from `from` on.

@@ -20,5 +20,6 @@ mod exhaustive {
     mod page_file;
     mod pairs;
     mod regions;
+    mod repairs;
     mod workers;
 }

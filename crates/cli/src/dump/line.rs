@@ -117,14 +117,6 @@ impl Line {
         }
     }
 
-    /// A record that an opening gave up at damage: it is no part of the log.
-    pub fn given_up(record: &Record, proven: bool, data: Data, most: usize) -> Self {
-        Line {
-            what: "given-up",
-            ..Line::record(record, proven, &Places(BTreeMap::new()), data, most)
-        }
-    }
-
     /// A record of an append of which another part is lost.
     pub fn part(record: &Record, places: &Places, data: Data, most: usize) -> Self {
         let record = Line::record(record, true, places, data, most);

@@ -109,7 +109,6 @@ struct RedoJson {
     to: u64,
     commits: u64,
     bytes: u64,
-    given_up: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -141,7 +140,6 @@ impl WalkInfo {
                 to: redo.to.0,
                 commits: redo.commits,
                 bytes: redo.bytes,
-                given_up: redo.given_up,
             }),
             table: r.table.map(|table| TableJson {
                 nodes: table.nodes,
@@ -216,13 +214,6 @@ pub fn found(r: &VerifyReport) -> String {
     );
     if let Some(redo) = &r.redo {
         text.push_str(&redo_words(redo));
-        if redo.given_up > 0 {
-            text.push_str(&format!(
-                "GIVEN UP at damage before: {} of the log, with commits that may be lost; `logforce dump --salvage` of \
-                 its directory 'log' lists what is left\n",
-                count(redo.given_up, "range")
-            ));
-        }
     }
     if let Some(table) = &r.table {
         text.push_str(&table_words(table));

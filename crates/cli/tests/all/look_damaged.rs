@@ -215,7 +215,7 @@ fn two_segments_for_one_place_are_told() {
                 all_output(&out)
             );
         }
-        for part in ["logforce verify", "OnDamage"] {
+        for part in ["logforce verify", "logforce repair"] {
             assert!(
                 !all_output(&out).contains(part),
                 "'{part}' in {}",

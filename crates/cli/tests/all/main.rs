@@ -34,6 +34,7 @@ mod mutated;
 mod packed;
 mod pages;
 mod quiet;
+mod repair;
 mod reports;
 #[path = "common/runs.rs"]
 mod runs;

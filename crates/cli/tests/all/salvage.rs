@@ -1,7 +1,7 @@
-//! `logforce salvage`, and what is kept of what an opening gave up.
+//! `logforce salvage`.
 
 use crate::common::{place, text};
-use logforce::{Guarantee, Lsn, OnDamage, Options};
+use logforce::{Guarantee, Lsn, Options, RepairOptions};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -300,8 +300,8 @@ fn a_lost_segment() {
     assert_eq!((found[0], found[found.len() - 1]), (0, RECORDS - 1));
 }
 
-/// A flipped bit in a segment's header costs no record, and is told. Where an opening gave the segment
-/// up for it, its records can be had as well.
+/// A flipped bit in a segment's header costs no record, and is told. Where a repair has cut the log there,
+/// the records are in the copies.
 #[test]
 fn a_damaged_header() {
     let dir = place();
@@ -321,17 +321,12 @@ fn a_damaged_header() {
         assert!(printed.contains(part), "{printed}");
     }
 
-    let truncating = options().on_damage(OnDamage::Truncate);
-    let opened = logforce::open_existing(&log, truncating).unwrap();
-    let lost = opened.recovered().lost.clone().expect("it was damaged");
+    let report = logforce::repair(&log, &RepairOptions::new()).unwrap();
+    let cut = report.cut.expect("it was damaged");
+    let lost = &cut.damage;
     assert_eq!((lost.file.as_deref(), lost.offset), (Some(&*name), 0));
     assert!(lost.found.contains("segment header checksum"), "{lost}");
-    let kept = opened.given_up().unwrap();
-    assert_eq!((kept.len(), kept[0].lsn), (1, Some(lost.lsn)));
-    assert_eq!((kept[0].case, &kept[0].file), (Some(lost.case), &lost.file));
-    assert_eq!((kept[0].offset, &kept[0].why), (Some(0), &lost.found));
-    let before = numbers_of(&opened).len();
-    opened.close().unwrap();
+    let below = numbers(&log);
     let out = Command::new(env!("CARGO_BIN_EXE_logforce"))
         .arg("verify")
         .arg(&log)
@@ -339,18 +334,17 @@ fn a_damaged_header() {
         .unwrap();
     let printed = text(&out.stdout);
     assert!(out.status.success(), "{printed}");
-    assert!(
-        printed
-            .lines()
-            .next()
-            .unwrap()
-            .contains("GIVEN UP at damage"),
-        "{printed}"
-    );
-    let (found, json, printed) = saved(&log, &dir.path().join("given-up"), &["--given-up"]);
-    assert_eq!(found, (0..RECORDS).collect::<Vec<_>>(), "{printed}");
-    assert_eq!(json["given_up"][0]["records"], RECORDS as usize - before);
-    assert_eq!(json["given_up"][0]["file"], name);
+    let first = printed.lines().next().unwrap();
+    assert!(first.contains("healthy"), "{printed}");
+    let copies = report.aside.unwrap();
+    let (found, json, printed) = saved(&copies, &dir.path().join("cut"), &[]);
+    // The copies may show some of what lies below as well.
+    let mut all = [below.clone(), found].concat();
+    all.sort();
+    all.dedup();
+    assert_eq!(all, (0..RECORDS).collect::<Vec<_>>(), "{printed}");
+    assert_eq!(json["damage"][0]["file"], name);
+    assert_eq!(cut.records, u64::from(RECORDS) - below.len() as u64);
 }
 
 #[test]
@@ -398,168 +392,4 @@ fn what_must_not_be() {
     let (out, _) = salvage(&log, &new, &[]);
     assert!(text(&out.stderr).contains("remove it first"));
     assert!(!new.exists());
-}
-
-/// Truncation at damage keeps what it cuts, whatever becomes of the log, until it is discarded.
-#[test]
-fn what_was_given_up_is_kept() {
-    let dir = place();
-    let path = dir.path().join("log");
-    let log = logforce::create_new(&path, options()).unwrap();
-    // As a crash leaves it, once what lies above the anchor, where openings begin to scan, is long
-    // enough. The anchor is the copy's: the log's moves on whenever a segment is prepared.
-    let crashed = dir.path().join("crashed");
-    let mut count = 0;
-    let anchor = loop {
-        let end = log.commit(&record(count)).unwrap().end;
-        count += 1;
-        let is_long = |path| {
-            let anchor = logforce::inspect(path).unwrap().summary().anchor;
-            (end.since(anchor) >= 40 * 4096).then_some(anchor)
-        };
-        if count < 60 || is_long(&path).is_none() {
-            continue;
-        }
-        fs::create_dir(&crashed).unwrap();
-        for (file, bytes) in contents(&path) {
-            fs::write(crashed.join(file.file_name().unwrap()), bytes).unwrap();
-        }
-        if let Some(anchor) = is_long(&crashed) {
-            break anchor;
-        }
-        fs::remove_dir_all(&crashed).unwrap();
-    };
-    // One record in the middle damaged.
-    log.close().unwrap();
-    let hit = anchor.plus(20 * 4096);
-    let summary = logforce::inspect(&crashed).unwrap().summary();
-    let segment = summary.segments.iter().rfind(|s| s.start <= hit).unwrap();
-    let file = crashed.join(&segment.name);
-    let mut bytes = fs::read(&file).unwrap();
-    let at = hit.since(segment.start).max(8192) as usize / 4096 * 4096 + 500;
-    bytes[at] ^= 1;
-    fs::write(&file, bytes).unwrap();
-
-    let truncating = options().on_damage(OnDamage::Truncate);
-    let log = logforce::open_existing(&crashed, truncating).unwrap();
-    let lost = log.recovered().lost.clone().expect("it was damaged");
-    let kept = log.given_up().unwrap();
-    assert_eq!((kept.len(), kept[0].from), (1, lost.lsn));
-    assert!(kept[0].why.contains(&lost.found), "{kept:?}");
-    for n in 10_000..10_300 {
-        log.commit(&record(n)).unwrap();
-    }
-    let whole = numbers_of(&log);
-    let before = whole.iter().filter(|n| **n < 10_000).count();
-    assert!(before > 15 && before < count as usize - 10, "{before}");
-    log.close().unwrap();
-
-    // It does not come back where it can be read again and the segment is lost where the log went on.
-    let again = dir.path().join("again");
-    fs::create_dir(&again).unwrap();
-    for (path, bytes) in contents(&crashed) {
-        fs::write(again.join(path.file_name().unwrap()), bytes).unwrap();
-    }
-    let file = again.join(&segment.name);
-    let mut bytes = fs::read(&file).unwrap();
-    bytes[at] ^= 1;
-    fs::write(&file, bytes).unwrap();
-    let kept_now = logforce::inspect(&again).unwrap().given_up().unwrap();
-    let now = logforce::inspect(&again).unwrap().summary().segments;
-    let went_on = now.iter().rfind(|s| s.start <= kept_now[0].to).unwrap();
-    fs::remove_file(again.join(&went_on.name)).unwrap();
-    let e = logforce::open_existing(&again, options()).unwrap_err();
-    assert_eq!(e.kind(), logforce::ErrorKind::Damaged);
-    let (found, _, printed) = saved(&again, &dir.path().join("again-saved"), &[]);
-    assert!(
-        found.iter().filter(|n| **n < 10_000).count() == before,
-        "{printed}"
-    );
-    let log = logforce::open_existing(&again, options().on_damage(OnDamage::Truncate)).unwrap();
-    let old = numbers_of(&log).into_iter().filter(|n| *n < 10_000).count();
-    assert_eq!(old, before);
-    log.close().unwrap();
-
-    // It is shown, and saved if that is asked for.
-    let (found, json, printed) = saved(&crashed, &dir.path().join("without"), &[]);
-    assert_eq!(found, whole);
-    assert!(
-        printed.contains("NOT SAVED without --given-up"),
-        "{printed}"
-    );
-    let readable = json["given_up"][0]["records"].as_u64().unwrap();
-    assert_eq!(
-        readable as usize,
-        count as usize - before - 1,
-        "all but the damaged one"
-    );
-    let (found, _, printed) = saved(&crashed, &dir.path().join("with"), &["--given-up"]);
-    assert_eq!(
-        found.len(),
-        whole.len() + count as usize - before - 1,
-        "{printed}"
-    );
-    assert!(found.is_sorted(), "where it lay");
-    for words in [&["verify"][..], &["dump", "--salvage"]] {
-        let out = Command::new(env!("CARGO_BIN_EXE_logforce"))
-            .args(words)
-            .arg(&crashed)
-            .output()
-            .unwrap();
-        let printed = text(&out.stdout) + &text(&out.stderr);
-        assert!(
-            out.status.success() && printed.contains("gave up LSN"),
-            "{printed}"
-        );
-        if words.len() > 1 {
-            assert_eq!(
-                printed.matches("given-up  ").count() as u64,
-                readable,
-                "{printed}"
-            );
-        }
-    }
-
-    // Truncated past it, and its segments would be used again.
-    let log = logforce::open_existing(&crashed, options()).unwrap();
-    assert_eq!(log.given_up().unwrap()[0].from, kept[0].from);
-    let last = log
-        .read_from(log.front_lsn())
-        .unwrap()
-        .last()
-        .unwrap()
-        .unwrap();
-    log.truncate_front(last.start).unwrap();
-    for n in 20_000..20_300 {
-        log.commit(&record(n)).unwrap();
-    }
-    log.close().unwrap();
-    let (_, json, printed) = saved(&crashed, &dir.path().join("later"), &["--given-up"]);
-    assert_eq!(json["given_up"][0]["records"], readable, "{printed}");
-
-    // Until it is discarded.
-    let log = logforce::open_existing(&crashed, options()).unwrap();
-    assert!(!log.given_up().unwrap()[0].files.is_empty());
-    assert!(log.discard_given_up().unwrap() >= 256 << 10);
-    assert!(log.given_up().unwrap().is_empty());
-    log.close().unwrap();
-    let kept = fs::read_dir(&crashed).unwrap();
-    assert_eq!(
-        kept.filter(|e| e
-            .as_ref()
-            .unwrap()
-            .path()
-            .extension()
-            .is_some_and(|x| x == "cut"))
-            .count(),
-        0
-    );
-    let (_, json, _) = saved(&crashed, &dir.path().join("gone"), &["--given-up"]);
-    assert_eq!(json["given_up"].as_array().unwrap().len(), 0);
-}
-
-fn numbers_of(log: &logforce::Log) -> Vec<u32> {
-    let all = log.read_from(log.front_lsn()).unwrap();
-    all.map(|e| u32::from_le_bytes(e.unwrap().data[2000..].try_into().unwrap()))
-        .collect()
 }

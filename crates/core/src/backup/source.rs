@@ -1,7 +1,6 @@
 //! What a backup copies.
 
 use crate::error::{Error, Result};
-use crate::names;
 use crate::read::inspect::Inspector;
 use crate::storage::control_file::ControlFile;
 use crate::storage::segment::Segment;
@@ -17,8 +16,6 @@ pub(crate) struct Source {
     pub(crate) meta: Option<Vec<u8>>,
     /// In order; the last one holds the anchor.
     pub(crate) segments: Vec<Arc<Segment>>,
-    /// Markers of ranges that openings have given up at damage.
-    pub(crate) markers: Vec<String>,
 }
 
 impl Source {
@@ -34,12 +31,8 @@ impl Source {
             .into_iter()
             .filter(|s| s.header.start >= control.first_segment && s.header.start < anchor.lsn)
             .collect();
-        let entries = dir.entries().map_err(Error::io("list", dir.path()))?;
-        let markers = entries.into_iter().map(|e| e.name);
-        let markers = markers.filter(|name| names::marker_range(name).is_some());
         let end = segments.last().map_or(anchor.lsn, |s| s.header.end());
         Ok(Source {
-            markers: markers.collect(),
             control: Control {
                 prepared_end: end,
                 // Nothing lies above.

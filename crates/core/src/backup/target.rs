@@ -167,7 +167,7 @@ impl<'a> Target<'a> {
             match names::kind(&name) {
                 names::NameKind::System | names::NameKind::Lock => {}
                 names::NameKind::Backup if unfinished => {}
-                names::NameKind::Segment | names::NameKind::GivenUp if unfinished => {
+                names::NameKind::Segment if unfinished => {
                     target.remove(&name)?;
                 }
                 _ => return Err(target.refused("it is not empty")),
@@ -270,9 +270,6 @@ impl<'a> Target<'a> {
             }
             barrier(&*file, Barrier::Full, Why::BackupSegment).map_err(Error::io("sync", &path))?;
         }
-        for name in &source.markers {
-            self.copy_marker(source, name)?;
-        }
         Ok(())
     }
 
@@ -281,20 +278,6 @@ impl<'a> Target<'a> {
         let file = file.map_err(Error::io("create", self.path(name)))?;
         self.made.push(name.to_owned());
         Ok(file)
-    }
-
-    fn copy_marker(&mut self, source: &Source, name: &str) -> Result<()> {
-        let path = source.dir.path().join(name);
-        let from = source.dir.open(name, OpenFile::READ);
-        let from = from.map_err(Error::io("open", &path))?;
-        let len = from.len().map_err(Error::io("check the size of", &path))?;
-        // Text of a few lines; more is not ours.
-        let mut buf = AlignedBuf::zeroed(len.min(CHUNK as u64) as usize, ALIGNMENT);
-        read_whole(&*from, 0, &mut buf).map_err(Error::io("read", &path))?;
-        let file = self.create(name)?;
-        let path = self.path(name);
-        write(&*file, 0, buf).map_err(Error::io("write", &path))?;
-        barrier(&*file, Barrier::Full, Why::BackupSegment).map_err(Error::io("sync", &path))
     }
 
     /// Reads the copy: rot in the log is found now, and not when the backup is needed.
@@ -324,7 +307,7 @@ impl<'a> Target<'a> {
             // The same bytes are there.
             Some(damage) => Err(Error::Damaged(Box::new(Damage {
                 path: source.dir.path().to_owned(),
-                truncatable: false,
+                repairable: false,
                 ..damage
             }))),
         }

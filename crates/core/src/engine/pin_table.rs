@@ -101,11 +101,6 @@ impl PinTable {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks out moves of the front.
-    pub(crate) fn lock_moves(&self) -> RuntimeMutexGuard<'_> {
-        self.turn.lock()
-    }
-
     /// Begins to move the front, to the requested one or the oldest pin. Until the move ends, new
     /// pins below are refused.
     pub(crate) fn begin_move(&self) -> Move<'_> {

@@ -20,7 +20,6 @@ use crate::state::segment_queue::SegmentQueue;
 use crate::storage::builder::Spare;
 use crate::storage::control_file::ControlFile;
 use crate::storage::filling::Filling;
-use crate::storage::ranges::GivenUpRanges;
 use crate::storage::retired_files::RetiredFiles;
 use crate::storage::segment::Segment;
 use crate::storage::segment_sizes::SegmentSizes;
@@ -80,8 +79,6 @@ pub(crate) struct LogFiles {
     pub(crate) segments: Segments,
     pub(crate) spares: Vec<Spare>,
     pub(crate) voids: Voids,
-    /// Ranges that were given up at damage.
-    pub(crate) given_up: GivenUpRanges,
 }
 
 impl Engine {
@@ -182,7 +179,7 @@ impl Engine {
             files: Files {
                 control: found.control,
                 spares: Mutex::new(found.spares),
-                retired: RetiredFiles::keeping(found.given_up),
+                retired: RetiredFiles::default(),
                 lock: Mutex::new(Some(lock)),
             },
             pins,

@@ -20,13 +20,12 @@ pub struct Damage {
     pub found: String,
     /// Records below are known to have been durable; [`Lsn::ORIGIN`] if nothing is known.
     pub durable_to: Lsn,
-    /// Found by reading a log, not by opening it. An opening reads only the end of the log, so
-    /// [`OnDamage::Truncate`](crate::OnDamage::Truncate) may not find it.
+    /// Found by reading a log, not by opening it. An opening reads only the end of the log, and so does
+    /// [`repair`](crate::repair), which may not find it.
     pub in_reading: bool,
-    /// An opening with [`OnDamage::Truncate`](crate::OnDamage::Truncate) ends the log before it. If
-    /// false, that fails as well: two segments claim the same part of the log, or the control file
-    /// is unusable.
-    pub truncatable: bool,
+    /// [`repair`](crate::repair) ends the log before it. If false, that fails as well: two segments claim the
+    /// same part of the log, or the control file is unusable.
+    pub repairable: bool,
 }
 
 impl std::fmt::Display for Damage {
@@ -54,22 +53,20 @@ impl std::fmt::Display for Damage {
 }
 
 impl Damage {
-    /// What to do about damage, after saving the rest. An opening reads only the end of the log:
-    /// ending it there does not help with damage that a reader has found further down.
-    pub(super) fn advice(&self) -> &'static str {
-        match (self.in_reading, self.truncatable) {
+    /// What to do about damage, after saving the rest.
+    pub(super) fn advice(&self) -> String {
+        let log = self.path.display();
+        match (self.in_reading, self.repairable) {
             (false, true) => {
-                "opening with Options::on_damage(OnDamage::Truncate) gives up what follows this position"
+                format!("`logforce repair {log}` gives up what is damaged and what follows it, and keeps a copy")
             }
-            (false, false) => {
-                "opening with OnDamage::Truncate fails here too. Repair what is named here, restore the log \
-                 from a copy, or continue with the saved records"
-            }
-            (true, _) => {
-                "an opening reads only the end of a log, so OnDamage::Truncate may not help here. Restore the \
-                 log from a copy, or continue with the saved records; or, if the records up to this \
-                 position are no longer needed, truncate_front to a record after it"
-            }
+            (false, false) => "a repair cannot mend this. Mend what is named here, restore the log from a copy, or \
+                               continue with the saved records"
+                .to_owned(),
+            (true, _) => "an opening reads only the end of a log, and a repair mends only what an opening refuses. \
+                          Restore the log from a copy, or continue with the saved records; or, if the records up \
+                          to this position are no longer needed, truncate_front to a record after it"
+                .to_owned(),
         }
     }
 }

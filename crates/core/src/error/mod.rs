@@ -325,8 +325,8 @@ pub enum ErrorKind {
     Unavailable,
     /// Acknowledged data was lost or changed on the medium. An opening that fails so has changed nothing,
     /// and a log that is open goes on. Leave the files alone; look by `logforce verify`, save what can be
-    /// read by `logforce salvage`, restore a backup, or open with
-    /// [`OnDamage::Truncate`](crate::OnDamage::Truncate).
+    /// read by `logforce salvage`, restore a backup, or end the log before the damage by
+    /// [`repair`](crate::repair).
     Damaged,
     /// A write or a sync has failed, and the log has stopped; the failure is the error's cause. What was
     /// acknowledged is durable. **Whether a record that was not is in the log is unknown** until it is
@@ -511,14 +511,14 @@ mod tests {
             found: "cannot read at 12288: Input/output error (os error 5)".to_owned(),
             durable_to: Lsn(9000),
             in_reading: false,
-            truncatable: true,
+            repairable: true,
         };
         let read = Damage {
             in_reading: true,
             ..damage.clone()
         };
         let refused = Damage {
-            truncatable: false,
+            repairable: false,
             ..damage.clone()
         };
         let file = Path::new("/data/log").join("0000000000000000.seg");
@@ -533,30 +533,22 @@ mod tests {
             "Nothing was changed",
             "logforce verify /data/log",
             "logforce salvage /data/log NEW",
-            "OnDamage::Truncate",
+            "logforce repair /data/log",
         ] {
             let at = message.get(from..).and_then(|t| t.find(part));
             from += at.unwrap_or_else(|| panic!("no '{part}' in order in: {message}"));
         }
-        // An opening would not find it.
+        // A repair would not find it.
         let message = Error::Damaged(Box::new(read)).to_string();
         for part in ["logforce salvage /data/log NEW", "truncate_front", "a copy"] {
             assert!(message.contains(part), "{message}");
         }
-        assert!(
-            !message.contains("opening with Options::on_damage"),
-            "{message}"
-        );
         assert!(!message.contains("  "), "{message}");
-        // An opening with that option does not advise to use it.
         let message = Error::Damaged(Box::new(refused)).to_string();
-        for part in ["logforce salvage /data/log NEW", "fails here too", "a copy"] {
+        for part in ["logforce salvage /data/log NEW", "cannot mend", "a copy"] {
             assert!(message.contains(part), "{message}");
         }
-        assert!(
-            !message.contains("opening with Options::on_damage"),
-            "{message}"
-        );
+        assert!(!message.contains("repair /data/log"), "{message}");
     }
 
     /// No call on a failed log can succeed.

@@ -4,7 +4,6 @@ mod backup;
 mod checkpoint;
 mod close;
 mod close_all;
-mod given_up;
 pub(crate) mod handles;
 mod in_tasks;
 mod meta;
@@ -327,7 +326,7 @@ impl Log {
     /// Forces everything, marks the log as closed cleanly, ends its threads and releases the lock. From then
     /// on all clones answer [`Error::Closed`](crate::Error::Closed) to calls that append, reserve, truncate,
     /// back up, discard or set the metadata. Followers end. Calls that only read, pin or report (`read_at`,
-    /// `read_from`, `last`, `follow`, `follow_lsn`, `pin_front`, `durable_lsn`, `stats`, `meta`, `given_up`)
+    /// `read_from`, `last`, `follow`, `follow_lsn`, `pin_front`, `durable_lsn`, `stats`, `meta`)
     /// still work, on the log as it was then. So does a `force` of durable records. Pins hold nothing any
     /// more: another opening may truncate the records that they read. Dropping the last clone releases the
     /// descriptors, which keep a filesystem from being unmounted.

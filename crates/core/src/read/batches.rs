@@ -65,7 +65,7 @@ pub(super) fn damaged(view: &View, lsn: Lsn, case: RecoveryCase, found: String) 
         found,
         durable_to: view.durable(),
         in_reading: true,
-        truncatable: false,
+        repairable: false,
     }))
 }
 

@@ -5,7 +5,6 @@ mod batches;
 pub(crate) mod boundary;
 pub(crate) mod divergence;
 pub(crate) mod follow;
-pub(crate) mod given_up;
 pub(crate) mod history;
 pub(crate) mod inspect;
 pub(crate) mod position;

@@ -40,7 +40,7 @@ fn counts(name: &str) -> bool {
     use names::NameKind::*;
     matches!(
         names::kind(name),
-        Control | ControlNew | Backup | Segment | Preparing | Spare | GivenUp
+        Control | ControlNew | Backup | Segment | Preparing | Spare | SetAside
     )
 }
 

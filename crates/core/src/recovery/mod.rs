@@ -4,9 +4,13 @@
 //!
 //! *Anchor*: a position below which all is known to be durable (PostgreSQL: redo point). *Stamp*: the
 //! durable LSN inside a batch. *Epoch*: number and nonce of one opening for writing. *Spare*: a
-//! truncated segment, kept for reuse. *Void*: a range of records that `truncate_back`, or an opening
-//! at damage, took out of the log.
+//! truncated segment, kept for reuse. *Void*: a range of records that `truncate_back`, or a repair, took
+//! out of the log.
+//!
+//! An opening changes nothing before it knows that it will not refuse. At damage it refuses; `repair.rs`
+//! ends a log there.
 
+mod aside;
 mod clean_up;
 mod listing;
 pub(crate) mod lock_wait;
@@ -14,6 +18,7 @@ mod opening;
 mod preflight;
 mod prepared;
 mod reconcile;
+pub(crate) mod repair;
 mod tail;
 
 use crate::engine::start::{LogEnd, LogFiles, OpenSettings, Parts};
@@ -22,9 +27,10 @@ use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::metrics::device::metered;
 use crate::names;
-use crate::options::{OnDamage, OpenMode, Options};
-use crate::scan::coverage::{check_counters, gaps, name_lost};
-use crate::scan::end_of_log::{End, anchor_state, earliest_void_beyond, find_end, first_state};
+use crate::options::{OpenMode, Options};
+use crate::scan::batch::ScanState;
+use crate::scan::coverage::{check_counters, gaps, lost_segment};
+use crate::scan::end_of_log::{End, anchor_state, find_end};
 use crate::scan::walk::types::WalkInput;
 use crate::scan::walk::void_ranges::settle_void_ranges;
 use crate::storage::builder::{OPEN_AHEAD, Spare};
@@ -33,7 +39,6 @@ use crate::storage::control_file::{ControlFile, Loaded, check_counter};
 use crate::storage::directory::{check_path, directory_to_write, unusable_directory};
 use crate::storage::durability::{Why, barrier};
 use crate::storage::filling::Filling;
-use crate::storage::given_up;
 use crate::storage::segment::Segment;
 use crate::storage::segment_sizes::SegmentSizes;
 use crate::storage::segments::Segments;
@@ -45,7 +50,7 @@ use logforce_device::{AlignedBuf, Barrier, Directory, System};
 use logforce_format::{Anchor, BatchHeader, BatchKind, Control, Epoch, Lsn, planted, seal};
 use opening::Opening;
 use preflight::{advise, check_directory, choose, create, facts};
-use reconcile::missing_beyond;
+use reconcile::Leftovers;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -63,21 +68,15 @@ pub(crate) fn open(
     let is_missing = |e: io::Error| e.kind() == io::ErrorKind::NotFound;
     let creates =
         mode != OpenMode::OpenExisting && system.directory(path).err().is_some_and(is_missing);
-    let on_damage = options.on_damage;
     let opened = lock_wait::wait_for_lock(
         &*system.runtime(),
         options.wait_for_lock,
         |opened| matches!(opened, Err(Error::Locked { .. })),
-        || open_or_create(system, path, mode, options.clone(), creates),
+        || lock_log(system, path, mode, options.clone(), creates)?.recover(),
     );
     let opened = opened.map_err(|e| match e {
         // An opening returns the cause: there is no open log yet that could be poisoned.
         Error::Poisoned { cause, .. } => Arc::unwrap_or_clone(cause),
-        // The caller used `OnDamage::Truncate` already: the error must not recommend it.
-        Error::Damaged(mut damage) if on_damage == OnDamage::Truncate => {
-            damage.truncatable = false;
-            Error::Damaged(damage)
-        }
         e => e,
     });
     if creates && opened.is_err() {
@@ -88,13 +87,22 @@ pub(crate) fn open(
     opened
 }
 
-fn open_or_create(
+/// A log that nobody else writes, before anything in it is changed.
+struct Locked {
+    opening: Opening,
+    loaded: Loaded,
+    created: bool,
+    lock: Box<dyn Send + Sync>,
+}
+
+/// Locks the log, or creates it.
+fn lock_log(
     system: &dyn System,
     path: &Path,
     mode: OpenMode,
     options: Options,
     creates: bool,
-) -> Result<Parts> {
+) -> Result<Locked> {
     let runtime = system.runtime();
     let shared = options.shared();
     let in_place = |call: &dyn Fn() -> io::Result<Arc<dyn Directory>>| match &shared {
@@ -165,13 +173,17 @@ fn open_or_create(
         filling,
         metrics,
     };
-    opening.recover(loaded, created, lock)
+    Ok(Locked {
+        opening,
+        loaded,
+        created,
+        lock,
+    })
 }
 
-/// The opened control file and its contents.
+/// The control file, opened for changes, and what it said before.
 struct OpenedControl {
     control: Control,
-    both_slots: bool,
     file: ControlFile,
     poison: Poison,
 }
@@ -179,117 +191,114 @@ struct OpenedControl {
 /// The result of the scan.
 struct Scanned {
     segments: Segments,
-    spares: Vec<Spare>,
-    /// Parts of the log that no segment holds.
-    gaps: Vec<(Lsn, Lsn)>,
+    leftovers: Leftovers,
     end: End,
     voids: Voids,
-    /// If the log ends at damage: where the earliest range begins that a batch beyond it voids (takes out
-    /// of the log).
-    earliest_void: Option<Lsn>,
 }
 
-impl Opening {
-    fn recover(self, loaded: Loaded, created: bool, lock: Box<dyn Send + Sync>) -> Result<Parts> {
-        let control = &loaded.control;
-        check_counters(control, self.dir.path())?;
-        let meta = LoadedMeta::load(&self.dir, control)?;
-        let lost_meta = meta.lost(self.dir.path());
-        if let Some(damage) = &lost_meta
-            && self.options.on_damage == OnDamage::Refuse
-        {
-            // Fails before anything is written.
-            return Err(Error::Damaged(Box::new(damage.clone())));
+impl Locked {
+    fn recover(self) -> Result<Parts> {
+        let Locked {
+            opening,
+            loaded,
+            created,
+            lock,
+        } = self;
+        let path = opening.dir.path();
+        check_counters(&loaded.control, path)?;
+        let meta = LoadedMeta::load(&opening.dir, &loaded.control)?;
+        if let Some(damage) = meta.lost(path) {
+            return Err(Error::Damaged(Box::new(damage)));
         }
-        let mut opened = OpenedControl {
-            control: loaded.control.clone(),
-            both_slots: loaded.both,
-            file: ControlFile::open(
-                self.dir.clone(),
-                loaded,
-                self.runtime.clone(),
-                self.options.environment.is_none(),
-            )?,
-            poison: Poison::default(),
-        };
-        let mut found = self.scan(&mut opened)?;
-        self.sync_recovered(&found)?;
+        let (mut control, both_slots) = (loaded.control.clone(), loaded.both);
+        let was_clean = control.clean && both_slots && !created;
+        let Scanned {
+            segments,
+            leftovers,
+            end,
+            voids,
+        } = opening.scan(&mut control, both_slots)?;
+        // Only from here on it changes anything.
+        let opened = opening.open_control(loaded, control)?;
+        let spares = opening.clear_leftovers(&segments, leftovers)?;
+        opening.sync_recovered(&segments, &end)?;
         // Before the control file says that there is metadata: a crash in between would leave the
         // flag without durable slots.
         opened.file.sync_meta(&meta)?;
-        let epoch = self.persist_epoch(&opened, &found, meta.bytes().is_some())?;
-        self.enforce_names(&found.segments)?;
-        if found.end.lost.is_none() {
-            // Before the epoch's batch, since the log may continue in these segments.
-            let gaps = std::mem::take(&mut found.gaps);
-            self.fill_gaps(&mut found.segments, &opened.control, epoch, gaps)?;
-        }
-        clean_up::clear(&self.dir);
+        let epoch = opening.persist_epoch(&opened, &segments, &end, meta.bytes().is_some())?;
+        opening.enforce_names(&segments)?;
+        clean_up::clear(&opening.dir);
         let report = RecoveryReport {
             created,
-            end: found.end.state.at,
-            case: found.end.case,
-            scanned: found.end.scanned,
-            batches: found.end.batches,
-            resumed: found.end.resumed,
-            lost: found.end.lost.clone(),
-            lost_meta,
-            clean: opened.control.clean && opened.both_slots && !created,
+            end: end.state.at,
+            case: end.case,
+            scanned: end.scanned,
+            batches: end.batches,
+            resumed: end.resumed,
+            clean: was_clean,
         };
-        self.begin_epoch(opened, found, epoch, report, lock)
+        let found = Found {
+            segments,
+            spares,
+            end,
+            voids,
+        };
+        opening.begin_epoch(opened, found, epoch, report, lock)
+    }
+}
+
+/// What an opening goes on with.
+struct Found {
+    segments: Segments,
+    spares: Vec<Spare>,
+    end: End,
+    voids: Voids,
+}
+
+impl Opening {
+    /// Finds where the log ends. Changes none of its contents.
+    fn scan(&self, control: &mut Control, both_slots: bool) -> Result<Scanned> {
+        let (segments, leftovers) = self.list_segments(control, both_slots)?;
+        let path = self.dir.path();
+        if let Some(&(lsn, _)) = gaps(&segments, control).first() {
+            let lost = lost_segment(path, &segments, lsn, control);
+            return Err(Error::Damaged(Box::new(lost)));
+        }
+        let mut end = find_end(&segments, control, anchor_state(control), both_slots, path)?;
+        refuse(&end)?;
+        self.verify_tail(&segments, control, &mut end)?;
+        refuse(&end)?;
+        let voids = settle_void_ranges(self.walk(&segments, control, both_slots), &mut end)?;
+        Ok(Scanned {
+            segments,
+            leftovers,
+            end,
+            voids,
+        })
     }
 
-    /// Finds where the log ends. Changes none of its contents.
-    fn scan(&self, opened: &mut OpenedControl) -> Result<Scanned> {
-        let on_damage = self.options.on_damage;
-        let both_slots = opened.both_slots;
-        let (segments, spares) = self.reconcile_segments(&mut opened.control, both_slots)?;
-        let control = &opened.control;
-        let path = self.dir.path();
-        let gaps = gaps(&segments, control);
-        let mut start = anchor_state(control);
-        if gaps.first().is_some_and(|(lsn, _)| *lsn < start.at) {
-            // The log ends before the gap: scans from the start to find where.
-            start = first_state(&segments, control);
-        }
-        let mut end = find_end(&segments, control, start, both_slots, path, on_damage)?;
-        self.verify_tail(&segments, control, &mut end)?;
-        let input = WalkInput {
+    fn walk<'a>(
+        &'a self,
+        segments: &'a Segments,
+        control: &'a Control,
+        both_slots: bool,
+    ) -> WalkInput<'a> {
+        WalkInput {
             dir: &self.dir,
-            segments: &segments,
+            segments,
             control,
             both_slots,
             headerless: &[],
-        };
-        let voids = match settle_void_ranges(input, &mut end) {
-            Err(Error::Damaged(_)) if on_damage == OnDamage::Truncate => {
-                // The records that the damaged batch voids are unknown: the log ends before that
-                // batch, although an opening's scan begins above it.
-                let start = first_state(&segments, control);
-                end = find_end(&segments, control, start, both_slots, path, on_damage)?;
-                settle_void_ranges(input, &mut end)?
-            }
-            other => other?,
-        };
-        if end.lost.is_none() {
-            end.lost = missing_beyond(path, &segments, &gaps, control, both_slots, &end);
         }
-        if let Some(lost) = &mut end.lost {
-            // Before the segment's file is set aside or replaced.
-            name_lost(path, &segments, lost, control);
-        }
-        let lost = end.lost.is_some().then_some(&end.state);
-        let earliest_void = match lost {
-            Some(state) => earliest_void_beyond(&segments, control, state)?,
-            None => None,
-        };
-        Ok(Scanned {
-            segments,
-            spares,
-            gaps,
-            end,
-            voids,
-            earliest_void,
+    }
+
+    fn open_control(&self, loaded: Loaded, control: Control) -> Result<OpenedControl> {
+        let keeps_open = self.options.environment.is_none();
+        let (dir, runtime) = (self.dir.clone(), self.runtime.clone());
+        Ok(OpenedControl {
+            control,
+            file: ControlFile::open(dir, loaded, runtime, keeps_open)?,
+            poison: Poison::default(),
         })
     }
 
@@ -297,11 +306,11 @@ impl Opening {
     /// before its barrier may have left their bytes only in the system's cache. If the opening may fill
     /// blocks, also syncs the segments that are written next: the blocks of a file that was just copied may
     /// be only in the cache.
-    fn sync_recovered(&self, found: &Scanned) -> Result<()> {
-        let tail = found.end.state.at;
-        for segment in found.segments.all() {
+    fn sync_recovered(&self, segments: &Segments, end: &End) -> Result<()> {
+        let tail = end.state.at;
+        for segment in segments.all() {
             let is_next = segment.header.end() > tail && self.filling.begins();
-            if is_next || found.end.read.contains(&segment.header.start) {
+            if is_next || end.read.contains(&segment.header.start) {
                 let synced = barrier(&*segment.file()?, Barrier::Full, Why::RecoveredTail);
                 synced.map_err(Error::io("sync", segment.path()))?;
             }
@@ -322,9 +331,15 @@ impl Opening {
 
     /// Writes the new epoch to the control file before a batch carries it. In the other order, the
     /// next opening after a crash could use the same number for another history.
-    fn persist_epoch(&self, opened: &OpenedControl, found: &Scanned, meta: bool) -> Result<Epoch> {
-        let (control, end) = (&opened.control, &found.end);
-        let limit = self.write_limit(&found.segments, end.state.at, control.prepared_end);
+    fn persist_epoch(
+        &self,
+        opened: &OpenedControl,
+        segments: &Segments,
+        end: &End,
+        meta: bool,
+    ) -> Result<Epoch> {
+        let control = &opened.control;
+        let limit = self.write_limit(segments, end.state.at, control.prepared_end);
         // Above the last batch's too: if one slot of the control file is damaged, the other may not
         // list the latest opening.
         let last_epoch = end.state.epoch.unwrap_or_default();
@@ -354,16 +369,10 @@ impl Opening {
             };
             c.clean = false;
             c.has_meta |= meta;
-            // Also if the anchor moves back, to the start of the damage: after a crash before the
+            // A repair moves the anchor back, to the start of the damage: after a crash before the
             // new epoch's batch is durable, the next opening must find the damage again.
-            let s = &end.append_boundary;
-            c.anchor = Anchor {
-                lsn: s.at,
-                prev_crc: s.prev_crc.unwrap_or(c.first_prev_crc),
-                epoch: s.epoch.unwrap_or_default(),
-                last_void: s.last_void.unwrap_or(Lsn::ORIGIN),
-            };
-            c.front = c.front.min(s.at);
+            c.anchor = anchor_at(&end.append_boundary, c);
+            c.front = c.front.min(c.anchor.lsn);
         })?;
         Ok(epoch)
     }
@@ -372,133 +381,61 @@ impl Opening {
     fn begin_epoch(
         self,
         opened: OpenedControl,
-        found: Scanned,
+        found: Found,
         epoch: Epoch,
         report: RecoveryReport,
         lock: Box<dyn Send + Sync>,
     ) -> Result<Parts> {
-        let OpenedControl {
-            control,
-            file: control_file,
-            poison,
-            ..
-        } = opened;
-        let Scanned {
+        let Found {
             mut segments,
             mut spares,
-            gaps,
             end,
             mut voids,
-            earliest_void,
         } = found;
-        let direct = self.chosen.force.plan.direct;
+        let control = &opened.control;
         let tail = end.state.at;
-        let sequence = &end.state.sequence;
-        let open_from = planted!("torn-append-kept", None, else sequence.open_from());
-        let last_void = end.state.last_void.unwrap_or(Lsn::ORIGIN);
+        let open_from = planted!("torn-append-kept", None, else end.state.sequence.open_from());
         // A device with larger blocks: no write may share a physical block with acknowledged records.
         let is_finer = |s: &Arc<Segment>| s.header.write_unit < self.unit;
         let has_finer = segments.containing(tail).as_ref().is_some_and(is_finer)
             || segments.above(tail).iter().any(is_finer);
         let at_end = tail >= control.prepared_end;
         let builder = self.builder(control.log_id, epoch);
-        // A new segment after damage, too: no LSN that may have been read is used again.
-        let fresh = end.lost.is_some()
-            || has_finer
-            || at_end
-            || !self.check_prepared(&builder, &segments, tail)?;
+        let fresh = has_finer || at_end || !self.check_prepared(&builder, &segments, tail)?;
         let segment = if fresh {
             let wanted = self.sizes.next(segments.bytes(), 0, self.runtime.now());
-            let spare = self.sizes.take_spare(&mut spares, wanted);
-            let len = spare.as_ref().map_or(wanted, |s| s.len);
-            let at = control.prepared_end;
-            let made = match builder.make(at, len, self.unit, spare.as_ref()) {
-                // On a full disk a log must open, because only an open log can be truncated.
-                Err(e) if e.is_full() && len > self.sizes.first => {
-                    builder.make(at, self.sizes.first, self.unit, None)
-                }
-                made => made,
-            };
-            let segment = made.map_err(|e| self.no_space(e))?;
-            let prepared_end = segment.header.end();
-            segments.insert(segment.clone());
-            let first = segment.header.first_batch();
-            let limit = self.write_limit(&segments, first, prepared_end);
-            control_file.update(&poison, |c| {
-                c.prepared_end = prepared_end;
-                c.write_limit = c.write_limit.max(limit);
-            })?;
-            segment
+            self.new_segment(&opened, &mut segments, &mut spares, epoch, wanted)?
         } else {
             segments
                 .containing(tail)
                 .ok_or_else(|| self.no_segment_at(tail))?
         };
+        let direct = self.chosen.force.plan.direct;
         segment.open_writer(direct)?;
         let lsn = tail.max(segment.header.first_batch());
-        let void_from = if fresh && !at_end {
-            Some(open_from.unwrap_or(tail))
-        } else {
-            open_from
+        let void_from = match fresh && !at_end {
+            true => Some(open_from.unwrap_or(tail)),
+            false => open_from,
         };
-        let void_from = earliest_void.map_or(void_from, |lsn| {
-            Some(void_from.map_or(lsn, |from| from.min(lsn)))
-        });
-        let mut given_up = std::mem::take(&mut segments.given_up);
-        if let Some(lost) = &end.lost {
-            // An empty range is not given up.
-            if let Some(from) = void_from.filter(|from| *from < lsn) {
-                given_up::write_marker(&self.dir, from, lsn, lost)?;
-                given_up.push((from, lsn));
-            }
-        } else {
-            // Only without damage: otherwise the batch that voids a range may be the one that is
-            // damaged.
-            given_up = given_up::remove_stale_markers(&self.dir, given_up, &voids, control.front)?;
-        }
         let durable = self.chosen.barrier_is_durable;
         let header = write_epoch(
             &segment,
             BatchHeader {
-                log_id: control.log_id,
-                lsn,
-                epoch,
-                kind: BatchKind::Epoch,
                 // `sync_recovered` has synced everything below the tail.
                 stamp: if durable { tail } else { end.proven.min(tail) },
                 void_from: void_from.unwrap_or(lsn),
-                last_void,
-                prev_crc: end.state.prev_crc.unwrap_or(control.first_prev_crc),
-                payload_len: 0,
-                payload_crc: 0,
-                frames: 0,
-                prev_epoch: end.state.epoch.unwrap_or_default(),
-                crc: 0,
+                ..epoch_header(control, &end, epoch, lsn)
             },
         )?;
-        // After damage (else `recover` has filled them), and only once that batch is durable: a crash
-        // in between would leave an empty segment in place of the lost one, and the next opening
-        // would not see the loss.
-        self.fill_gaps(&mut segments, &control, epoch, gaps)?;
         voids.add(header.void_from, header.lsn);
-        let written = header.end(segment.header.write_unit);
-        let anchor = Anchor {
-            lsn: written,
-            prev_crc: header.crc,
-            epoch,
-            last_void: if header.voids() { lsn } else { last_void },
-        };
-        let stamp = if durable { written } else { header.stamp };
-        let mut front = control.front;
-        if end.append_boundary.at < front {
-            // The log was ended below the front, or in the append in which the front lies: it is
-            // empty, and the records that the front had dropped must not come back.
-            front = lsn;
-            control_file.update(&poison, |c| {
-                c.front = front;
-                c.anchor = anchor;
-            })?;
-        }
+        let anchor = anchor_behind(&header, &segment);
+        let stamp = if durable { anchor.lsn } else { header.stamp };
+        let front = move_front(&opened, &end, anchor, lsn)?;
+        let OpenedControl {
+            control,
+            file: control_file,
+            poison,
+        } = opened;
         let open_ahead = match self.options.environment {
             Some(_) => 0,
             None => OPEN_AHEAD,
@@ -530,7 +467,6 @@ impl Opening {
                 segments,
                 spares,
                 voids,
-                given_up,
             },
             report,
             poison,
@@ -538,6 +474,104 @@ impl Opening {
             lock,
         })
     }
+
+    /// Prepares a segment behind all others, and has the control file list it.
+    fn new_segment(
+        &self,
+        opened: &OpenedControl,
+        segments: &mut Segments,
+        spares: &mut Vec<Spare>,
+        epoch: Epoch,
+        wanted: u64,
+    ) -> Result<Arc<Segment>> {
+        let control = &opened.control;
+        let builder = self.builder(control.log_id, epoch);
+        let spare = self.sizes.take_spare(spares, wanted);
+        let len = spare.as_ref().map_or(wanted, |s| s.len);
+        let at = control.prepared_end;
+        let made = match builder.make(at, len, self.unit, spare.as_ref()) {
+            // On a full disk a log must open, because only an open log can be truncated.
+            Err(e) if e.is_full() && len > self.sizes.first => {
+                builder.make(at, self.sizes.first, self.unit, None)
+            }
+            made => made,
+        };
+        let segment = made.map_err(|e| self.no_space(e))?;
+        let prepared_end = segment.header.end();
+        segments.insert(segment.clone());
+        let first = segment.header.first_batch();
+        let limit = self.write_limit(segments, first, prepared_end);
+        opened.file.update(&opened.poison, |c| {
+            c.prepared_end = prepared_end;
+            c.write_limit = c.write_limit.max(limit);
+        })?;
+        Ok(segment)
+    }
+}
+
+/// Fails if the log ends at damage.
+fn refuse(end: &End) -> Result<()> {
+    match &end.lost {
+        Some(damage) => Err(Error::Damaged(Box::new(damage.clone()))),
+        None => Ok(()),
+    }
+}
+
+/// The header of the batch at `lsn` by which an epoch continues behind `end`, voiding nothing.
+fn epoch_header(control: &Control, end: &End, epoch: Epoch, lsn: Lsn) -> BatchHeader {
+    BatchHeader {
+        log_id: control.log_id,
+        lsn,
+        epoch,
+        kind: BatchKind::Epoch,
+        stamp: end.proven.min(end.state.at),
+        void_from: lsn,
+        last_void: end.state.last_void.unwrap_or(Lsn::ORIGIN),
+        prev_crc: end.state.prev_crc.unwrap_or(control.first_prev_crc),
+        payload_len: 0,
+        payload_crc: 0,
+        frames: 0,
+        prev_epoch: end.state.epoch.unwrap_or_default(),
+        crc: 0,
+    }
+}
+
+/// The anchor at a boundary.
+fn anchor_at(state: &ScanState, control: &Control) -> Anchor {
+    Anchor {
+        lsn: state.at,
+        prev_crc: state.prev_crc.unwrap_or(control.first_prev_crc),
+        epoch: state.epoch.unwrap_or_default(),
+        last_void: state.last_void.unwrap_or(Lsn::ORIGIN),
+    }
+}
+
+/// The anchor behind the first batch of an epoch.
+fn anchor_behind(header: &BatchHeader, segment: &Segment) -> Anchor {
+    Anchor {
+        lsn: header.end(segment.header.write_unit),
+        prev_crc: header.crc,
+        epoch: header.epoch,
+        last_void: if header.voids() {
+            header.lsn
+        } else {
+            header.last_void
+        },
+    }
+}
+
+/// Moves the front to `lsn`, where an epoch begins, if the log was ended below the front, or in the append in
+/// which the front lies: it is empty then, and the records that the front had dropped must not come back.
+/// Returns the front.
+fn move_front(opened: &OpenedControl, end: &End, anchor: Anchor, lsn: Lsn) -> Result<Lsn> {
+    if end.append_boundary.at >= opened.control.front {
+        return Ok(opened.control.front);
+    }
+    opened.file.update(&opened.poison, |c| {
+        c.front = lsn;
+        c.anchor = anchor;
+    })?;
+    Ok(lsn)
 }
 
 /// Writes the epoch's first batch and forces it by a barrier, whatever the log's method is.

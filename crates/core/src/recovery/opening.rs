@@ -60,7 +60,7 @@ impl Opening {
             found: "no segment holds the end of the log".to_owned(),
             durable_to: at,
             in_reading: false,
-            truncatable: false,
+            repairable: false,
         }))
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn check_directory(dir: &Arc<dyn Directory>, mode: OpenMode) -> Resul
     if let Some((_, e)) = kinds.iter().find(|(k, _)| {
         matches!(
             k,
-            names::NameKind::Segment | names::NameKind::Spare | names::NameKind::GivenUp
+            names::NameKind::Segment | names::NameKind::Spare | names::NameKind::SetAside
         )
     }) {
         let why = format!(
@@ -89,7 +89,7 @@ pub(super) fn create(dir: &Arc<dyn Directory>, runtime: &dyn Runtime) -> Result<
         clean: true,
         ..Control::default()
     };
-    ControlFile::create(dir, &control)
+    ControlFile::create(dir, &control, None)
 }
 
 pub(super) struct Chosen {

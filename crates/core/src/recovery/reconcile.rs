@@ -1,32 +1,36 @@
 //! Reconciles the files in the directory with the control file, and removes what interrupted
 //! operations have left.
 
-use crate::error::{Damage, Error, Result};
+use crate::error::{Error, Result};
 use crate::names;
-use crate::options::OnDamage;
 use crate::recovery::listing;
 use crate::recovery::opening::Opening;
-use crate::scan::coverage::{adopt, check_bounds, gaps, lost_segment, reject_misnamed};
-use crate::scan::end_of_log::End;
+use crate::scan::coverage::{adopt, check_bounds, gaps, reject_misnamed};
 use crate::storage::builder::{RetireAction, Spare, retire};
-use crate::storage::given_up::set_aside;
 use crate::storage::listing::{Listing, list_of};
-use crate::storage::ranges::overlap_any;
+use crate::storage::segment::Segment;
 use crate::storage::segment_header::{Found, read_header_once};
 use crate::storage::segments::Segments;
-use logforce_format::{
-    Control, Epoch, Lsn, MAX_SEGMENT_LEN, MIN_WRITE_UNIT, SegmentHeader, planted,
-};
-use std::path::Path;
+use crate::storage::set_aside::set_aside;
+use logforce_format::{Control, Lsn, SegmentHeader, planted};
+use std::sync::Arc;
+
+/// Files that are not part of the log: what an interrupted preparation, truncation or recycling has left.
+pub(super) struct Leftovers {
+    preparing: Vec<String>,
+    spares: Vec<(String, u64)>,
+    /// Segments below the first listed one: a crash came between the control file's update and the rename.
+    /// Segments at or above the prepared end: between the preparation and the update.
+    unlisted: Vec<Arc<Segment>>,
+}
 
 impl Opening {
-    /// Lists the segments, and removes what an interrupted preparation, truncation or recycling has
-    /// left.
-    pub(super) fn reconcile_segments(
+    /// Lists the segments, and the files that are none. Changes nothing.
+    pub(super) fn list_segments(
         &self,
         control: &mut Control,
         both_slots: bool,
-    ) -> Result<(Segments, Vec<Spare>)> {
+    ) -> Result<(Segments, Leftovers)> {
         let entries = listing::list(&self.dir)?;
         let Listing {
             mut segments,
@@ -45,41 +49,43 @@ impl Opening {
         // A device that lost the write of a header shows the one before it, of a truncated segment. The file
         // would be used again or removed, with the acknowledged records in it.
         reject_misnamed(&mut segments, control, both_slots);
-        // Before anything is removed: if the two disagree, it is unknown which one is wrong.
+        // If the two disagree, it is unknown which one is wrong.
         check_bounds(&segments, control, self.dir.path())?;
-        // If a segment is missing, it may be any file that is removed or renamed below: a device may have lost
-        // the rename of a spare, or the write of its header.
-        if let Some(&(lsn, _)) = gaps(&segments, control).first()
-            && self.options.on_damage == OnDamage::Refuse
-        {
-            let lost = lost_segment(self.dir.path(), &segments, lsn, control);
-            return Err(Error::Damaged(Box::new(lost)));
-        }
-        for name in preparing {
+        let mut unlisted = segments.take_below(control.first_segment);
+        unlisted.extend(segments.take_from(control.prepared_end));
+        let leftovers = Leftovers {
+            preparing,
+            spares,
+            unlisted,
+        };
+        Ok((segments, leftovers))
+    }
+
+    /// Removes what interrupted operations have left, and gives segments their names. Returns the spares.
+    pub(super) fn clear_leftovers(
+        &self,
+        segments: &Segments,
+        leftovers: Leftovers,
+    ) -> Result<Vec<Spare>> {
+        for name in leftovers.preparing {
             self.dir
                 .remove(&name)
                 .map_err(Error::io("remove", self.dir.path().join(&name)))?;
         }
-        let mut spares = self.usable_spares(spares, &segments)?;
-        // A segment below the first listed one: a crash came between the control file's update and
-        // the rename. One at or above the prepared end: between the preparation and the update.
-        let mut unlisted = segments.take_below(control.first_segment);
-        unlisted.extend(segments.take_from(control.prepared_end));
-        for segment in unlisted {
-            let reuse = spares.len() < self.options.max_spare_segments
+        let unlisted = &leftovers.unlisted;
+        let in_use = segments.all().into_iter().chain(unlisted.iter().cloned());
+        let in_use = in_use.map(|s| s.header).collect();
+        let mut spares = self.usable_spares(leftovers.spares, in_use)?;
+        for segment in leftovers.unlisted {
+            let reuses = spares.len() < self.options.max_spare_segments
                 && self.sizes.fits(segment.header.len, self.sizes.first);
-            let action = match overlap_any(
-                &segments.given_up,
-                segment.header.start,
-                segment.header.end(),
-            ) {
-                true => RetireAction::Keep,
-                false if reuse => RetireAction::Reuse,
+            let action = match reuses {
+                true => RetireAction::Reuse,
                 false => RetireAction::Remove,
             };
             spares.extend(retire(&self.dir, &segment, action)?);
         }
-        self.fix_names(&segments)?;
+        self.fix_names(segments)?;
         spares.retain(|s| {
             let keep = self.sizes.fits(s.len, self.sizes.first);
             if !keep {
@@ -92,7 +98,7 @@ impl Opening {
             // An earlier opening may have kept more spares.
             let _ = self.dir.remove(&more.name);
         }
-        Ok((segments, spares))
+        Ok(spares)
     }
 
     /// The spares (truncated segments kept for reuse) that may be used: files that are not another segment or spare under a second
@@ -107,8 +113,11 @@ impl Opening {
     ///
     /// A spare whose name belongs to a segment is removed too: when that segment is retired, its
     /// file gets this name, and one file would be listed twice.
-    fn usable_spares(&self, listed: Vec<(String, u64)>, segments: &Segments) -> Result<Vec<Spare>> {
-        let mut seen: Vec<SegmentHeader> = segments.all().iter().map(|s| s.header).collect();
+    fn usable_spares(
+        &self,
+        listed: Vec<(String, u64)>,
+        mut seen: Vec<SegmentHeader>,
+    ) -> Result<Vec<Spare>> {
         let names_in_use: Vec<String> = seen.iter().map(|h| names::spare(h.start)).collect();
         let mut spares = Vec::new();
         for (name, len) in listed {
@@ -192,74 +201,4 @@ impl Opening {
         }
         Ok(())
     }
-
-    /// Sets aside the files with names in `[from, to)` that are not segments. All of them: one that
-    /// cannot be read now, but can be next time, would be a second segment for the same range.
-    fn set_aside(&self, segments: &Segments, from: Lsn, to: Lsn) -> Result<()> {
-        for name in listing::list(&self.dir)?.into_iter().map(|e| e.name) {
-            let claims = names::claimed_start(&name).is_some_and(|s| from <= s && s < to);
-            if claims && !segments.all().iter().any(|s| s.name() == name) {
-                set_aside(&self.dir, &name)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Creates empty segments in place of missing ones, so that every segment that the control file
-    /// lists exists again.
-    pub(super) fn fill_gaps(
-        &self,
-        segments: &mut Segments,
-        control: &Control,
-        epoch: Epoch,
-        gaps: Vec<(Lsn, Lsn)>,
-    ) -> Result<()> {
-        for (mut from, to) in gaps {
-            self.set_aside(segments, from, to)?;
-            while from < to {
-                let rest = to.since(from);
-                let len = if rest > MAX_SEGMENT_LEN {
-                    MAX_SEGMENT_LEN / 2
-                } else {
-                    rest
-                };
-                let fits = |unit: &u32| SegmentHeader::geometry_is_valid(from, len, *unit);
-                let Some(unit) = [4096, MIN_WRITE_UNIT].into_iter().find(fits) else {
-                    return Err(self.no_segment_at(from));
-                };
-                let segment = self
-                    .builder(control.log_id, epoch)
-                    .make(from, len, unit, None)
-                    .map_err(|e| self.no_space(e))?;
-                segment.writer_done();
-                segments.insert(segment);
-                from = from.plus(len);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The first missing segment after `end`, where a scan found an ordinary end of the log. That
-/// segment may have held acknowledged records, and the stamp that proves this end to be damage.
-/// Ending the log silently would lose them, and leave no marker that keeps what is dropped here
-/// dropped.
-///
-/// Not after a clean close: the log ended here then, and nothing after it was ever used.
-pub(super) fn missing_beyond(
-    path: &Path,
-    segments: &Segments,
-    gaps: &[(Lsn, Lsn)],
-    control: &Control,
-    both_slots: bool,
-    end: &End,
-) -> Option<Damage> {
-    let at = end.state.at;
-    if control.clean && both_slots && at == control.anchor.lsn {
-        return None;
-    }
-    let (lsn, _) = gaps.iter().find(|(from, _)| *from >= at)?;
-    let mut lost = lost_segment(path, segments, *lsn, control);
-    lost.durable_to = end.proven;
-    Some(lost)
 }

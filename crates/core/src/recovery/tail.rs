@@ -2,7 +2,6 @@
 //! vouches: the page cache may show what was never written.
 
 use crate::error::{Error, Result};
-use crate::options::OnDamage;
 use crate::recovery::opening::Opening;
 use crate::scan::end_of_log::{End, damage};
 use crate::scan::forward::Scan;
@@ -65,11 +64,8 @@ impl Opening {
         end.case = decide(stop.seen, known.is_some(), false);
         if end.case.decision() == Decision::Refuse {
             let durable_to = known.map_or(end.proven, |d| d.durable_to);
-            let d = damage(self.dir.path(), segments, &stop, end.case, durable_to);
-            if self.options.on_damage == OnDamage::Refuse {
-                return Err(Error::Damaged(Box::new(d)));
-            }
-            end.lost = Some(d);
+            let lost = damage(self.dir.path(), segments, &stop, end.case, durable_to);
+            end.lost = Some(lost);
         }
         end.state = scan.state;
         end.append_boundary = append_boundary;

@@ -74,7 +74,7 @@ pub(crate) fn check_bounds(segments: &Segments, control: &Control, path: &Path) 
             found,
             durable_to: Lsn::ORIGIN,
             in_reading: false,
-            truncatable: false,
+            repairable: false,
         })))
     };
     let bounds = [
@@ -177,7 +177,7 @@ pub(crate) fn lost_segment(
         found,
         durable_to: control.anchor.lsn,
         in_reading: false,
-        truncatable: true,
+        repairable: true,
     }
 }
 

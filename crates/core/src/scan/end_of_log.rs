@@ -6,19 +6,15 @@
 //! that what lies below it had been durable. With that the decision table (`format/src/decision.rs`)
 //! says whether it is a torn tail, which is cut off, or damage.
 
-use crate::error::{Damage, Error, Result};
-use crate::options::OnDamage;
+use crate::error::{Damage, Result};
 use crate::scan::batch::{ScanState, Stop};
 use crate::scan::coverage::gaps;
 use crate::scan::forward::Scan;
-use crate::scan::resume::{headers_beyond, ranges_by_marker, stamp_beyond};
+use crate::scan::resume::stamp_beyond;
 use crate::storage::segments::Segments;
-use crate::storage::window::Window;
 use logforce_device::ReadSource;
 use logforce_format::frame::Sequence;
-use logforce_format::{
-    BATCH_HEADER_LEN, BatchHeader, Control, Decision, Epoch, Lsn, RecoveryCase, Seen, decide,
-};
+use logforce_format::{Control, Decision, Epoch, Lsn, RecoveryCase, Seen, decide};
 use std::collections::VecDeque;
 use std::path::Path;
 
@@ -41,7 +37,7 @@ pub(crate) struct End {
     pub(crate) read: Vec<Lsn>,
     pub(crate) scanned: u64,
     pub(crate) batches: u64,
-    /// Ranges given up at damage by an earlier opening, behind which the scan went on.
+    /// Number of ranges that a repair has cut, or an opening has skipped, behind which the scan went on.
     pub(crate) resumed: u64,
 }
 
@@ -59,7 +55,7 @@ pub(crate) fn anchor_state(control: &Control) -> ScanState {
 
 /// The state for a scan of everything.
 ///
-/// An opening that gives up the whole log moves the front and leaves the segments below it, kept or
+/// A repair that ends the log below its front moves the front, and leaves the segments below it, void or
 /// empty. Nothing there is part of the log, and a scan from there would report the rest as lost.
 pub(crate) fn first_state(segments: &Segments, control: &Control) -> ScanState {
     let front = segments.containing(control.front);
@@ -91,7 +87,6 @@ pub(crate) fn find_end(
     state: ScanState,
     both_slots: bool,
     path: &Path,
-    on_damage: OnDamage,
 ) -> Result<End> {
     let mut proven = state.at;
     // Boundaries from the last proven one on; each new stamp drops the earlier ones.
@@ -101,14 +96,7 @@ pub(crate) fn find_end(
     let mut read: Vec<Lsn> = Vec::new();
     let (mut scanned, mut batches, mut resumed) = (0, 0, 0);
     let mut scan = Scan::new(segments, control, ReadSource::Cache, state)?;
-    let ranges_by_marker = ranges_by_marker(segments, control, ReadSource::Cache)?;
     let stop = loop {
-        let at = scan.state.at;
-        if let Some(stop) = given_up(&ranges_by_marker, at)
-            && !scan.resumes()
-        {
-            break stop;
-        }
         let (header, end) = match scan.next()? {
             Ok(batch) => {
                 resumed += u64::from(batch.resumed);
@@ -162,8 +150,8 @@ pub(crate) fn find_end(
     let case = decide(seen, below || stamp.is_some(), false);
     let durable_to = proven.max(stamp.unwrap_or(Lsn::ORIGIN));
     let (case, stop) = match hidden {
-        // That opening began at the anchor: what lies after it was not acknowledged, or was given
-        // up. It must not come back because the batch that voids it cannot be read.
+        // That opening began at the anchor: what lies after it was not acknowledged, or was
+        // cut. It must not come back because the batch that voids it cannot be read.
         Some(hidden) => {
             state = start;
             append_boundary = start;
@@ -177,13 +165,7 @@ pub(crate) fn find_end(
         None => (case, stop),
     };
     let lost = match case.decision() {
-        Decision::Refuse => {
-            let d = damage(path, segments, &stop, case, durable_to);
-            if on_damage == OnDamage::Refuse {
-                return Err(Error::Damaged(Box::new(d)));
-            }
-            Some(d)
-        }
+        Decision::Refuse => Some(damage(path, segments, &stop, case, durable_to)),
         _ => None,
     };
     let (reread_from, reread_append_boundary) = boundaries
@@ -202,19 +184,6 @@ pub(crate) fn find_end(
         scanned,
         batches,
         resumed,
-    })
-}
-
-/// Stops the scan at `at` if an opening has continued elsewhere from there, in a segment that
-/// cannot be read.
-fn given_up(ranges: &[(Lsn, Lsn)], at: Lsn) -> Option<Stop> {
-    let &(_, to) = ranges.iter().find(|(from, to)| *from <= at && at < *to)?;
-    Some(Stop {
-        at,
-        seen: Seen::NoSegment,
-        found: format!(
-            "what follows was given up at damage by an earlier opening, and the segment where the log continued, at LSN {to}, cannot be read"
-        ),
     })
 }
 
@@ -263,46 +232,6 @@ pub(crate) fn damage(
         found: stop.found.clone(),
         durable_to,
         in_reading: false,
-        truncatable: true,
+        repairable: true,
     }
-}
-
-/// The start of the earliest range that a batch after `end` voids, before the log is ended at
-/// `end`. Dropping that batch must not bring back the records that it voids: the new epoch's batch
-/// voids them again, as far as such batches can be read.
-///
-/// The last batch of this history lists the ranges. It is the last header after `end`, or the
-/// anchor's.
-pub(crate) fn earliest_void_beyond(
-    segments: &Segments,
-    control: &Control,
-    end: &ScanState,
-) -> Result<Option<Lsn>> {
-    let anchor = &control.anchor;
-    let mut last = (anchor.epoch.counter, anchor.lsn, anchor.last_void);
-    headers_beyond(segments, end.at, control, end.epoch, &mut |_, h| {
-        let void = if h.voids() { h.lsn } else { h.last_void };
-        if (h.epoch.counter, h.lsn) >= (last.0, last.1) {
-            last = (h.epoch.counter, h.lsn, void);
-        }
-        true
-    })?;
-    let mut at = last.2;
-    let mut earliest: Option<Lsn> = None;
-    let mut window = Window::new(ReadSource::Cache);
-    while at >= end.at {
-        let Some(segment) = segments.containing(at) else {
-            break;
-        };
-        let bytes = window.get(&segment, segment.offset(at), BATCH_HEADER_LEN)?;
-        let header = bytes.ok().and_then(|b| BatchHeader::decode(b).ok());
-        let Some(h) = header
-            .filter(|h| h.log_id == control.log_id && h.lsn == at && h.voids() && h.last_void < at)
-        else {
-            break;
-        };
-        earliest = Some(earliest.map_or(h.void_from, |e| e.min(h.void_from)));
-        at = h.last_void;
-    }
-    Ok(earliest)
 }

@@ -15,7 +15,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) payload: &'a [u8],
     /// Exclusive end: where the next batch begins.
     pub(crate) end: Lsn,
-    /// An opening gave up what lies between its predecessor and it.
+    /// It voids what lies between its predecessor and it: a repair, or an opening on a device with larger blocks,
+    /// went on in a new segment.
     pub(crate) resumed: bool,
 }
 
@@ -67,11 +68,6 @@ impl<'s> Scan<'s> {
             end: next.at,
             resumed: resumed.is_some(),
         }))
-    }
-
-    /// Whether an opening has continued elsewhere from here.
-    pub(crate) fn resumes(&self) -> bool {
-        self.resumptions.at(&self.state).is_some()
     }
 
     pub(crate) fn segments(&self) -> &'s Segments {

@@ -1,6 +1,6 @@
 //! What lies beyond the position where a scan stopped: *stamps* (durable LSNs in batch headers, which
-//! prove that what is missing had been durable), and *resumptions* (the first batch of an opening that
-//! gave up a damaged range and went on behind it).
+//! prove that what is missing had been durable), and *resumptions* (the first batch of a repair, or of an
+//! opening on a device with larger blocks, that voids a range and goes on behind it).
 
 use crate::error::Result;
 use crate::scan::batch::ScanState;
@@ -89,8 +89,8 @@ pub(crate) fn stamp_beyond(
     Ok(highest)
 }
 
-/// Resumptions: epoch batches at the start of segments, by which an opening has continued after it
-/// gave up what lies in between.
+/// Resumptions: epoch batches at the start of segments, by which a repair or an opening has continued
+/// and voided what lies in between.
 #[derive(Default)]
 pub(crate) struct Resumptions {
     found: Vec<BatchHeader>,
@@ -146,9 +146,9 @@ impl Resumptions {
 
     /// The resumption that continues from `state`: it names the batch that ends there as its
     /// predecessor, and voids what follows. It counts even if the next batch can be read after all:
-    /// what was given up once, perhaps because of a read error that has passed, must not come back.
+    /// what was cut once, perhaps because of a read error that has passed, must not come back.
     ///
-    /// No resumption leads past the anchor: an opening that gives something up moves the anchor
+    /// No resumption leads past the anchor: a repair moves the anchor
     /// there first.
     pub(crate) fn at(&self, state: &ScanState) -> Option<ScanState> {
         if planted!("resumption-ignored") {
@@ -172,62 +172,11 @@ impl Resumptions {
         })
     }
 
-    /// The latest resumption that voids `at`, although a batch before `at` was read: an opening has
+    /// The latest resumption that voids `at`, although a batch before `at` was read: a repair has
     /// ended the log at damage further down.
     pub(crate) fn cutting(&self, at: Lsn, control: &Control) -> Option<Lsn> {
         let cutting = |h: &&BatchHeader| h.void_from < at && at < h.lsn && control.knows(h.epoch);
         let latest = self.found.iter().filter(cutting);
         latest.max_by_key(|h| h.epoch.counter).map(|h| h.lsn)
     }
-}
-
-/// Ranges that openings gave up at damage, where only the marker says so now: the segment where the
-/// log continued is missing, or its first batch is damaged. The records in the range must not come
-/// back because of that, even if they can be read again. If that batch was never written, the
-/// opening crashed before, and the range was not given up.
-pub(crate) fn ranges_by_marker(
-    segments: &Segments,
-    control: &Control,
-    source: ReadSource,
-) -> Result<Vec<(Lsn, Lsn)>> {
-    let (mut closed, mut window) = (Vec::new(), Window::new(source));
-    for &(from, to) in &segments.given_up {
-        let is_closed = match segments.containing(to) {
-            None => to < control.prepared_end,
-            Some(s) => match window.get(&s, s.offset(to), BATCH_HEADER_LEN)? {
-                Err(_) => true,
-                Ok(bytes) => {
-                    !is_batch(bytes, control, to) && has_continued(segments, &s, control, to)?
-                }
-            },
-        };
-        let counts = planted!("marker-ignored", false, else is_closed);
-        if counts {
-            closed.push((from, to));
-        }
-    }
-    Ok(closed)
-}
-
-fn is_batch(bytes: &[u8], control: &Control, at: Lsn) -> bool {
-    BatchHeader::decode(bytes).is_ok_and(|h| h.log_id == control.log_id && h.lsn == at)
-}
-
-/// Whether an opening has continued at `to`, in a segment that it prepared for that. Its first
-/// batch is forced before anything else is written there, and before the anchor names it.
-fn has_continued(
-    segments: &Segments,
-    segment: &Arc<Segment>,
-    control: &Control,
-    to: Lsn,
-) -> Result<bool> {
-    if control.anchor.last_void == to {
-        return Ok(true);
-    }
-    let mut found = false;
-    headers_beyond(segments, to.plus(1), control, None, &mut |s, _| {
-        found = s.header.start == segment.header.start;
-        false
-    })?;
-    Ok(found)
 }

@@ -3,8 +3,8 @@
 use crate::error::{Error, Result};
 use crate::names;
 use crate::storage::durability::{Why, barrier, sync_names};
-use crate::storage::given_up::set_aside;
 use crate::storage::segment::Segment;
+use crate::storage::set_aside::set_aside;
 use crate::storage::writes::write_part;
 use logforce_device::sync::AtomicBool;
 use logforce_device::{Access, AlignedBuf, Barrier, Blocks, Directory, File, OpenFile, Runtime};
@@ -99,8 +99,6 @@ pub(crate) enum RetireAction {
     Reuse,
     /// Delete it.
     Remove,
-    /// Keep it: it holds a part of a range that was given up at damage.
-    Keep,
 }
 
 /// Renames or removes the file of a truncated segment.
@@ -114,14 +112,13 @@ pub(crate) fn retire(
     let start = segment.header.start;
     let to = match action {
         RetireAction::Reuse => Some(names::spare(start)),
-        RetireAction::Keep => Some(names::kept(start)),
         RetireAction::Remove => None,
     };
     if let Some(to) = to {
         match dir.rename(&from, &to).map_err(Error::io("rename", &path)) {
             Ok(()) => {
                 segment.set_name(to.clone());
-                return Ok((action == RetireAction::Reuse).then_some(Spare {
+                return Ok(Some(Spare {
                     name: to,
                     len: segment.header.len,
                     // Although the log went on behind it: one that ends at damage goes on in another
@@ -130,7 +127,7 @@ pub(crate) fn retire(
                 }));
             }
             // A full disk may lack space even for another name: removes the file then.
-            Err(e) if e.is_full() && action == RetireAction::Reuse => {}
+            Err(e) if e.is_full() => {}
             Err(e) if e.is_not_found() => return Ok(None),
             Err(e) => return Err(e),
         }

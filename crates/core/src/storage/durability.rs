@@ -46,6 +46,10 @@ pub(crate) enum Why {
     BackupNames,
     /// The call returns. Without it, a crash takes back a backup that was reported as made.
     BackupDone,
+    /// A repair changes the file afterwards. Without it, a crash loses what was cut.
+    Copy,
+    /// A repair returns. Without it, what was cut may come back where the batch that voids it is lost.
+    CutEnd,
 }
 
 impl Why {
@@ -65,6 +69,8 @@ impl Why {
             Why::BackupSegment => planted!("backup-segment-unforced"),
             Why::BackupNames => planted!("backup-names-unsynced"),
             Why::BackupDone => planted!("backup-done-unsynced"),
+            Why::Copy => planted!("copy-unforced"),
+            Why::CutEnd => planted!("cut-end-unforced"),
         }
     }
 }

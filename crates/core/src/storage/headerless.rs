@@ -6,7 +6,7 @@
 //! Batches from an earlier use of the file have other LSNs and prove nothing.
 //!
 //! Only inspection and salvage use this, and the header still counts as damage: an opening fails,
-//! or gives up what follows.
+//! and a repair cuts the segment.
 
 use crate::error::{Error, Result};
 use crate::names;

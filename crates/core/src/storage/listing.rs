@@ -71,12 +71,6 @@ fn take(
         match names::kind(&entry.name) {
             names::NameKind::Spare => listing.spares.push((entry.name, entry.len)),
             names::NameKind::Preparing => listing.preparing.push(entry.name),
-            names::NameKind::GivenUp => {
-                listing
-                    .segments
-                    .given_up
-                    .extend(names::marker_range(&entry.name));
-            }
             names::NameKind::Segment => match read_header(dir, &entry.name) {
                 Err(e) if e.is_not_found() => listing.vanished = Some(e),
                 Err(e) => return Err(e),
@@ -133,7 +127,7 @@ fn take(
             found,
             durable_to: Lsn::ORIGIN,
             in_reading: false,
-            truncatable: false,
+            repairable: false,
         });
     }
     Ok((listing, claims))

@@ -2,12 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::storage::builder::{RetireAction, Spare, retire};
-use crate::storage::ranges::{GivenUpRanges, overlap_any};
 use crate::storage::segment::Segment;
 use crate::storage::segment_sizes::SegmentSizes;
 use logforce_device::Directory;
 use logforce_device::sync::{AtomicU64, Mutex, MutexGuard};
-use logforce_format::planted;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, PoisonError};
 
@@ -28,8 +26,6 @@ pub(crate) struct RetiredFiles {
     /// Bytes of all of them.
     bytes: AtomicU64,
     unfinished: Mutex<Unfinished>,
-    /// Ranges that were given up at damage: files with a part of them are kept.
-    given_up: Mutex<GivenUpRanges>,
 }
 
 #[derive(Default)]
@@ -43,22 +39,6 @@ struct Unfinished {
 }
 
 impl RetiredFiles {
-    pub(crate) fn keeping(given_up: GivenUpRanges) -> Self {
-        RetiredFiles {
-            given_up: Mutex::new(given_up),
-            ..RetiredFiles::default()
-        }
-    }
-
-    fn given_up(&self) -> MutexGuard<'_, GivenUpRanges> {
-        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Forgets the ranges that were given up: their files need not be kept any more.
-    pub(crate) fn forget_given_up(&self) {
-        self.given_up().clear();
-    }
-
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(SeqCst)
     }
@@ -91,8 +71,7 @@ impl RetiredFiles {
         if unfinished.segments.is_empty() && unfinished.freed == 0 {
             return (0, Ok(()));
         }
-        let given_up = self.given_up().clone();
-        let (freed, finished) = unfinished.finish(dir, reuse, &given_up);
+        let (freed, finished) = unfinished.finish(dir, reuse);
         if freed > 0 {
             add(&mut unfinished.spares);
             self.bytes.fetch_sub(freed, SeqCst);
@@ -105,24 +84,14 @@ impl RetiredFiles {
 impl Unfinished {
     /// Retires each file, also after one that fails. Returns how many bytes are spares or free now,
     /// and the first failure.
-    fn finish(
-        &mut self,
-        dir: &Arc<dyn Directory>,
-        reuse: Reuse<'_>,
-        given_up: &GivenUpRanges,
-    ) -> (u64, Result<()>) {
+    fn finish(&mut self, dir: &Arc<dyn Directory>, reuse: Reuse<'_>) -> (u64, Result<()>) {
         let mut failed = None;
         for segment in std::mem::take(&mut self.segments) {
-            let is_given_up = overlap_any(given_up, segment.header.start, segment.header.end());
-            let must_keep = planted!("given-up-is-reused", false, else is_given_up);
-            let action = if must_keep {
-                RetireAction::Keep
-            } else if self.spares.len() < reuse.room
-                && reuse.sizes.fits(segment.header.len, reuse.wanted)
-            {
-                RetireAction::Reuse
-            } else {
-                RetireAction::Remove
+            let reuses = self.spares.len() < reuse.room
+                && reuse.sizes.fits(segment.header.len, reuse.wanted);
+            let action = match reuses {
+                true => RetireAction::Reuse,
+                false => RetireAction::Remove,
             };
             match retire(dir, &segment, action) {
                 Ok(spare) => {

@@ -3,7 +3,6 @@
 use crate::environment::open_logs::OpenFiles;
 use crate::error::{Error, Result};
 use crate::names;
-use crate::storage::ranges::GivenUpRanges;
 use crate::storage::segment::{Handles, Segment};
 use crate::storage::segment_header::{Found, read_header};
 use logforce_device::Directory;
@@ -17,8 +16,6 @@ use std::sync::Arc;
 pub(crate) struct Segments {
     by_start: BTreeMap<Lsn, Arc<Segment>>,
     handles: Arc<Handles>,
-    /// Ranges that openings have given up at damage, from their markers.
-    pub(crate) given_up: GivenUpRanges,
     /// Files with names of segments that were rejected, and why. Kept, because a later read may
     /// find a header valid that could not be read when the decision was made.
     pub(crate) rejected: Vec<(String, String)>,

@@ -7,4 +7,5 @@ mod busy;
 mod displaced;
 mod openings;
 mod reads;
+mod repairs;
 mod verdicts;

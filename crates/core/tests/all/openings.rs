@@ -1,14 +1,17 @@
 //! Openings in which the system fails, or answers short: what is told, and that nothing is lost.
 
-use logforce_core::{Error, ErrorKind, Log, OnDamage, OpenMode, Options};
+use logforce_core::{
+    Error, ErrorKind, Inspector, Log, OpenMode, Options, RepairOptions, RepairReport, repair,
+};
 use logforce_device::{DirEntry, Directory, ForwardDirectory, OpenFile, Runtime, System};
 use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 
-fn options() -> Options {
+pub fn options() -> Options {
     Options::new()
         .segment_size(64 << 10)
         .max_batch(16 << 10)
@@ -16,10 +19,10 @@ fn options() -> Options {
         .live_stats(false)
 }
 
-const RECORDS: u8 = 60;
+pub const RECORDS: u8 = 60;
 
 /// A log of several segments.
-fn fill(system: &dyn System) {
+pub fn fill(system: &dyn System) {
     let log = Log::open(system, "/log", OpenMode::CreateNew, options()).unwrap();
     for n in 0..RECORDS {
         log.commit(&[n; 4000]).unwrap();
@@ -111,22 +114,34 @@ impl ForwardDirectory for ShyDirectory {
     }
 }
 
-const MODES: [(OpenMode, OnDamage); 4] = [
-    (OpenMode::OpenExisting, OnDamage::Refuse),
-    (OpenMode::OpenExisting, OnDamage::Truncate),
-    (OpenMode::OpenOrCreate, OnDamage::Refuse),
-    (OpenMode::OpenOrCreate, OnDamage::Truncate),
+/// An opening, and whether a repair comes before it.
+const MODES: [(OpenMode, bool); 4] = [
+    (OpenMode::OpenExisting, false),
+    (OpenMode::OpenExisting, true),
+    (OpenMode::OpenOrCreate, false),
+    (OpenMode::OpenOrCreate, true),
 ];
 
-/// An empty or short listing, once at each place of an opening, or from there on: the log opens
-/// whole or the opening is refused, and it is as whole as before.
+pub fn repair_log(system: &dyn System) -> logforce_core::Result<RepairReport> {
+    repair(system, Path::new("/log"), &RepairOptions::new())
+}
+
+/// The log's files, but for the lock file, which holds nothing.
+pub fn files(disk: &SimDisk) -> BTreeMap<String, Option<Vec<u8>>> {
+    let names = disk.names("/log").into_keys().filter(|name| name != "lock");
+    let visible = |name: String| (name.clone(), disk.visible_bytes("/log", &name));
+    names.map(visible).collect()
+}
+
+/// An empty or short listing, once at each place of an opening or a repair, or from there on: the log opens
+/// whole or the opening is refused, and it is as whole as before. A repair changes nothing.
 #[test]
 fn a_listing_that_is_short_loses_nothing() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| fill(&*disk.system(rt)));
     let filled = disk.snapshot();
-    let mut refused = 0;
-    for (mode, on_damage) in MODES {
+    let (mut refused, mut unrepaired) = (0, 0);
+    for (mode, repairs) in MODES {
         for how in [
             Short::Empty,
             Short::Half,
@@ -136,7 +151,7 @@ fn a_listing_that_is_short_loses_nothing() {
         ] {
             for for_good in [false, true] {
                 for nth in 0.. {
-                    let what = format!("{mode:?}, {on_damage:?}, {how:?} at {nth}, {for_good}");
+                    let what = format!("{mode:?}, {repairs}, {how:?} at {nth}, {for_good}");
                     let disk = SimDisk::new(SimOptions::default(), 1);
                     disk.restore(&filled);
                     let left = Arc::new(AtomicI64::new(nth));
@@ -148,10 +163,19 @@ fn a_listing_that_is_short_loses_nothing() {
                             left: reported,
                             for_good,
                         };
-                        let options = options().on_damage(on_damage);
-                        match Log::open(&shy, "/log", mode, options) {
+                        if repairs {
+                            let before = files(&disk);
+                            match repair_log(&shy) {
+                                Ok(report) => assert_untouched(&report, &what),
+                                Err(e) => {
+                                    assert_ne!(e.kind(), ErrorKind::Damaged, "{what}: {e}");
+                                    unrepaired += 1;
+                                }
+                            }
+                            assert!(files(&disk) == before, "{what}: a repair has changed it");
+                        }
+                        match Log::open(&shy, "/log", mode, options()) {
                             Ok(log) => {
-                                assert_eq!(log.recovered().lost, None, "{what}");
                                 assert_whole(&log, &what);
                                 log.close().unwrap();
                                 false
@@ -180,7 +204,16 @@ fn a_listing_that_is_short_loses_nothing() {
             }
         }
     }
-    assert!(refused > 0, "no listing was ever short");
+    assert!(refused > 0 && unrepaired > 0, "no listing was ever short");
+}
+
+#[track_caller]
+pub fn assert_untouched(report: &RepairReport, what: &str) {
+    assert_eq!(
+        (&report.cut, &report.lost_meta, &report.aside),
+        (&None, &None, &None),
+        "{what}"
+    );
 }
 
 /// Each operation of an opening fails once: the error is that of the operation.
@@ -284,38 +317,39 @@ fn leftovers_go_and_nothing_else() {
     });
 }
 
-/// What was set aside is evidence: what is set aside later does not take its place.
+/// What was set aside is evidence: what is set aside later does not take its place, and a repair copies both.
 #[test]
 fn what_was_set_aside_before_is_kept() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
         let system = disk.system(rt);
         fill(&*system);
-        let mut names: Vec<String> = system
-            .directory(Path::new("/log"))
-            .unwrap()
-            .entries()
-            .unwrap()
-            .into_iter()
-            .map(|e| e.name)
-            .filter(|n| n.ends_with(".seg"))
-            .collect();
-        names.sort();
-        let second = &names[1];
-        let aside = format!("{second}.damaged");
+        let is_segment = |name: &String| name.ends_with(".seg");
+        let names: Vec<String> = disk.names("/log").into_keys().filter(is_segment).collect();
+        // Of a file that is in the way of the next segment.
+        let next = Inspector::open(&*system, "/log").unwrap().summary();
+        let next = format!("{:016x}.seg", next.prepared_end.0);
+        disk.put_file("/log", &next, b"in the way");
+        let (second, aside) = (&names[1], format!("{next}.damaged"));
         disk.put_file("/log", &aside, b"of another time");
         assert!(disk.flip_bit("/log", second, 20, 1));
         let bytes = disk.file_bytes("/log", second);
-        let open = || {
-            let options = options().on_damage(OnDamage::Truncate);
-            Log::open(&*system, "/log", OpenMode::OpenExisting, options)
-        };
+
+        let copies = repair_log(&*system).unwrap().aside.unwrap();
+        let open = || Log::open(&*system, "/log", OpenMode::OpenExisting, options());
         open().unwrap().close().unwrap();
-        assert_eq!(
-            disk.file_bytes("/log", &aside).as_deref(),
-            Some(&b"of another time"[..])
-        );
-        assert_eq!(disk.file_bytes("/log", &format!("{aside}.1")), bytes);
+        let kept = |dir: &Path, name: &str| disk.file_bytes(dir, name);
+        for (name, bytes) in [(&aside, &b"of another time"[..]), (&next, b"in the way")] {
+            assert_eq!(kept(&copies, name).as_deref(), Some(bytes), "{name}");
+        }
+        assert_eq!(kept(&copies, second), bytes);
+        let log = Path::new("/log");
+        for (name, bytes) in [
+            (aside.clone(), &b"of another time"[..]),
+            (format!("{aside}.1"), b"in the way"),
+        ] {
+            assert_eq!(kept(log, &name).as_deref(), Some(bytes), "{name}");
+        }
     });
 }
 

@@ -1,8 +1,7 @@
-//! Logs that lost a part, or got one of another: refused with what and where, changed only when
-//! asked to.
+//! Logs that lost a part, or got one of another: refused with what and where, changed only by a repair.
 
 use crate::common::*;
-use logforce::{Error, ErrorKind, Log, OnDamage, Options, RecoveryCase, Result, Visit};
+use logforce::{Error, ErrorKind, Log, Options, RecoveryCase, RepairOptions, Result, Visit};
 use logforce_testkit::process::Start;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,6 +59,15 @@ fn refused(dir: &Path, case: RecoveryCase, words: &[&str]) -> Error {
     e
 }
 
+/// A repair that failed has made no copies.
+fn assert_nothing_beside(log: &Path) {
+    let copies = format!("{}.cut-", name(log));
+    let entries = fs::read_dir(log.parent().unwrap()).unwrap();
+    let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
+    let made: Vec<String> = names.filter(|n| n.starts_with(&copies)).collect();
+    assert_eq!(made, [""; 0]);
+}
+
 fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut all: Vec<_> = fs::read_dir(dir)
         .unwrap()
@@ -70,11 +78,31 @@ fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     all
 }
 
-/// Opens and cuts at the damage: what was before is there, and the log goes on.
+/// Cuts at the damage: what was before is there, and the log goes on. The copies hold the files as they were.
 fn cut(dir: &Path) -> u64 {
-    let log = logforce::open_existing(dir, options().on_damage(OnDamage::Truncate)).unwrap();
-    let lost = log.recovered().lost.clone();
-    println!("lost: {lost:?}");
+    let before = contents(dir);
+    let copies = temp();
+    let repair = RepairOptions::new().aside(copies.path());
+    let report = logforce::repair(dir, &repair).unwrap();
+    println!("lost: {:?}", report.cut);
+    let cut = report.cut.as_ref().unwrap();
+    assert!(cut.from < cut.to && cut.damage.repairable, "{cut:?}");
+    let kept_in = report.aside.clone().unwrap();
+    assert!(kept_in.starts_with(copies.path()), "{report:?}");
+    // What ends below the cut is not copied: it stays.
+    let after = contents(dir);
+    for (path, bytes) in before.iter().filter(|f| !after.contains(f)) {
+        let name = match name(path) {
+            "lock" => continue,
+            "control" => "control.cut",
+            name => name,
+        };
+        let copy = fs::read(kept_in.join(name)).unwrap();
+        assert!(copy == *bytes, "{name}");
+    }
+    let again = logforce::repair(dir, &repair).unwrap();
+    assert_eq!((again.cut, again.aside), (None, None));
+    let log = logforce::open_existing(dir, options()).unwrap();
     let kept = read_all(&log).len() as u64;
     assert!(kept < RECORDS);
     assert_holds(&log, 0, kept, LEN);
@@ -171,20 +199,22 @@ fn a_segment_is_there_twice() {
         RecoveryCase::SegmentLost,
         &[name(&copy), name(&used[2]), "move the copy away"],
     );
-    // To truncate is no way out, and is not called one: neither before nor by the opening that tries.
-    for on_damage in [OnDamage::Refuse, OnDamage::Truncate] {
-        let e = logforce::open_existing(dir.path(), options().on_damage(on_damage)).unwrap_err();
+    // A repair is no way out, and is not called one: neither by the opening nor by the repair that tries.
+    let before = contents(dir.path());
+    let opened = logforce::open_existing(dir.path(), options()).map(drop);
+    let repaired = logforce::repair(dir.path(), &RepairOptions::new()).map(drop);
+    for result in [opened, repaired] {
+        let e = result.unwrap_err();
         let Error::Damaged(damage) = &e else {
             panic!("{e}")
         };
-        assert!(!damage.truncatable, "{e}");
+        assert!(!damage.repairable, "{e}");
         let reported = e.to_string();
-        assert!(
-            reported.contains("OnDamage::Truncate fails here too"),
-            "{reported}"
-        );
-        assert!(!reported.contains("opening with Options"), "{reported}");
+        assert!(reported.contains("a repair cannot mend this"), "{reported}");
+        assert!(!reported.contains("logforce repair"), "{reported}");
     }
+    assert!(before == contents(dir.path()));
+    assert_nothing_beside(dir.path());
     fs::remove_file(&copy).unwrap();
     // A copy under a name that is none of ours is nobody's business.
     fs::copy(&used[2], dir.path().join("backup.seg.old")).unwrap();
@@ -279,7 +309,9 @@ fn a_newer_format() {
         let found = logforce::open_existing(dir.path(), options());
         let e = assert_error(found, ErrorKind::NewerFormat, &words);
         assert_eq!(e.path(), Some(&*control));
-        let found = logforce::open_or_create(dir.path(), options().on_damage(OnDamage::Truncate));
+        let found = logforce::open_or_create(dir.path(), options());
+        assert_error(found, ErrorKind::NewerFormat, &words);
+        let found = logforce::repair(dir.path(), &RepairOptions::new());
         assert_error(found, ErrorKind::NewerFormat, &words);
         assert_error(
             logforce::inspect(dir.path()).map(drop),
@@ -297,13 +329,18 @@ fn a_newer_format() {
     let dir = closed_log();
     let segment = &used_segments(dir.path())[1];
     patch(segment, |b| with_right_checksum(&mut b[..128], newer));
-    let found = logforce::open_existing(dir.path(), options().on_damage(OnDamage::Truncate));
-    let e = assert_error(
-        found,
-        ErrorKind::NewerFormat,
-        &[name(segment), "version 77"],
-    );
-    assert_eq!(e.path(), Some(&**segment));
+    let before = contents(dir.path());
+    let opened = logforce::open_existing(dir.path(), options()).map(drop);
+    let repaired = logforce::repair(dir.path(), &RepairOptions::new()).map(drop);
+    for found in [opened, repaired] {
+        let e = assert_error(
+            found,
+            ErrorKind::NewerFormat,
+            &[name(segment), "version 77"],
+        );
+        assert_eq!(e.path(), Some(&**segment));
+    }
+    assert!(before == contents(dir.path()));
 }
 
 #[test]
@@ -373,6 +410,10 @@ fn a_control_file_that_is_no_good() {
             let e = assert_error(open(dir.path(), options()), kind, &["control", words]);
             assert_eq!(e.path(), Some(dir.path()));
         }
+        let repaired = logforce::repair(dir.path(), &RepairOptions::new());
+        let e = assert_error(repaired, kind, &["control", words]);
+        assert!(!e.to_string().contains("logforce repair"), "{e}");
+        assert_nothing_beside(dir.path());
         assert_error(logforce::inspect(dir.path()).map(drop), kind, &[words]);
         assert!(before == contents(dir.path()));
         // Everything is still to be had.

@@ -206,8 +206,6 @@ pub struct RedoSummary {
     pub bytes: u64,
     /// Pages whose newest version is in the log.
     pub pages: u64,
-    /// Ranges that openings gave up at damage and that are kept: commits in them may be lost.
-    pub given_up: u64,
 }
 
 /// The page table of a copy-on-write file.

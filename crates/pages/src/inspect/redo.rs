@@ -18,7 +18,6 @@ pub(super) struct InLog {
     to: Lsn,
     commits: u64,
     bytes: u64,
-    given_up: u64,
     pub(super) page_count: u64,
     /// Whether the newest version of a page has contents, by page.
     pub(super) pages: BTreeMap<u64, bool>,
@@ -34,7 +33,6 @@ impl InLog {
             to: from,
             commits: 0,
             bytes: 0,
-            given_up: 0,
             page_count: header.page_count,
             pages: BTreeMap::new(),
             dropped_from: u64::MAX,
@@ -58,7 +56,6 @@ impl InLog {
             commits: self.commits,
             bytes: self.bytes,
             pages: self.pages.values().filter(|written| **written).count() as u64,
-            given_up: self.given_up,
         }
     }
 
@@ -191,7 +188,6 @@ pub(super) fn read(
         return Ok(found);
     }
     found.to = report.end.max(from);
-    found.given_up = log.given_up()?.len() as u64;
     let damages = decided(inspector, damages)?;
     for damage in &damages {
         let file = damage.file.as_deref().map(|file| format!("{LOG}/{file}"));

@@ -357,8 +357,8 @@ impl Recovery<'_> {
     }
 }
 
-/// The records from `from` on. What the log gave up there, of an append that a crash cut short, is no
-/// commit; where nothing was committed before, the log does not skip it by itself.
+/// Returns the records from `from` on. A range that the log has voided there, of an append that a crash cut
+/// short or of a repair, is no commit; where nothing was committed before, the log does not skip it by itself.
 fn records(
     log: &Log,
     mut from: Lsn,

@@ -3,7 +3,8 @@
 use super::mutation::Mutated;
 use super::opening::{self, Shown, Walked, Written};
 use super::oracle::Case;
-use logforce_core::{BatchInfo, Error, ErrorKind, OnDamage, Record};
+use crate::mending::OnDamage;
+use logforce_core::{BatchInfo, Error, ErrorKind, Record};
 use logforce_testkit::SimDisk;
 
 /// What each way shows of one log.
@@ -24,7 +25,7 @@ impl Ways {
             opening::write(disk, &m.base.options, on_damage)
         };
         let strict = open(OnDamage::Refuse);
-        let truncated = open(OnDamage::Truncate);
+        let truncated = open(OnDamage::Repair);
         disk.restore(&before);
         m.make_unreadable(disk);
         Ways {

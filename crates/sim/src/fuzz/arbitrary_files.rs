@@ -3,9 +3,9 @@
 use super::base::{disk_options, options};
 use super::opening;
 use super::sealing::{seal, seal_batch};
+use crate::mending::OnDamage;
 use crate::model::PATH;
 use arbitrary::Arbitrary;
-use logforce_core::OnDamage;
 use logforce_format::{
     Anchor, BATCH_HEADER_LEN, BatchHeader, BatchKind, CONTROL_FILE_LEN, CONTROL_SLOT_OFFSETS,
     Control, Epoch, FORMAT_VERSION, LogId, Lsn, SegmentHeader, payload_crc,
@@ -353,7 +353,7 @@ pub(super) fn run(input: Input<'_>) {
         }
         How::Write | How::Truncate => {
             let on_damage = match input.how {
-                How::Truncate => OnDamage::Truncate,
+                How::Truncate => OnDamage::Repair,
                 _ => OnDamage::Refuse,
             };
             if let Ok(written) = opening::write(&disk, &options(16 << 10), on_damage) {

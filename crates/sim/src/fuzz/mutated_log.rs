@@ -5,9 +5,9 @@ use super::base::{self, Base, disk_options};
 use super::mutation::{Mutated, Mutation};
 use super::opening;
 use super::oracle::Case;
+use crate::mending::OnDamage;
 use crate::model::PATH;
 use arbitrary::Arbitrary;
-use logforce_core::OnDamage;
 use logforce_testkit::SimDisk;
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ pub(super) fn run(input: Input<'_>) {
         How::Write | How::Truncate => {
             let truncating = matches!(input.how, How::Truncate);
             let on_damage = match truncating {
-                true => OnDamage::Truncate,
+                true => OnDamage::Repair,
                 false => OnDamage::Refuse,
             };
             let written = opening::write(&disk, &base.options, on_damage);

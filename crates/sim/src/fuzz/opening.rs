@@ -1,10 +1,11 @@
 //! Every way to open a log, and what it shows. Reads, steps and memory are bounded, so that a hang is
 //! a failure.
 
+use crate::mending::OnDamage;
 use crate::model::PATH;
 use logforce_core::{
-    BatchInfo, Damage, Error, ErrorKind, Inspector, Log, Lsn, OnDamage, OpenMode, Options,
-    ReadOnly, Record, RecoveryReport, Visit,
+    BatchInfo, Damage, Error, ErrorKind, Inspector, Log, Lsn, OpenMode, Options, ReadOnly, Record,
+    RecoveryReport, Visit,
 };
 use logforce_testkit::{SimDisk, SimRuntime};
 
@@ -29,7 +30,7 @@ pub(super) struct Shown {
     pub(super) records: Vec<Record>,
     pub(super) ended: Option<Error>,
     pub(super) meta: Option<Vec<u8>>,
-    /// What opening reported as lost.
+    /// What a repair reported as cut.
     pub(super) lost: bool,
     /// The opening's report.
     pub(super) recovered: Option<RecoveryReport>,
@@ -158,7 +159,7 @@ fn show(log: &Log) -> Shown {
         ended,
         meta: log.meta(),
         recovered: Some(log.recovered().clone()),
-        lost: log.recovered().lost.is_some() || log.recovered().lost_meta.is_some(),
+        lost: false,
         front: log.front_lsn(),
     }
 }
@@ -169,7 +170,7 @@ pub(super) fn write(
     options: &Options,
     on_damage: OnDamage,
 ) -> Result<Written, Error> {
-    let options = options.clone().on_damage(on_damage);
+    let mended = run(|rt| on_damage.mend(&*disk.system(rt)))?;
     let open = |rt: &SimRuntime| {
         let system = disk.system(rt);
         Log::open(&*system, PATH, OpenMode::OpenExisting, options.clone())
@@ -177,7 +178,8 @@ pub(super) fn write(
     let data = b"committed after the opening".to_vec();
     let (before, committed) = run(|rt| {
         let log = open(rt)?;
-        let before = show(&log);
+        let mut before = show(&log);
+        before.lost = mended.as_ref().is_some_and(|report| report.aside.is_some());
         let committed = log.commit(&data).and_then(|c| log.close().map(|()| c));
         Ok((before, committed))
     })?;

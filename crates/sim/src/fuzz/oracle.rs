@@ -185,8 +185,7 @@ impl<'b> Case<'b> {
         let how = if truncating { "truncated" } else { "opened" };
         let before = &written.before;
         if let Some(recovered) = &before.recovered {
-            let reported =
-                recovered.lost.is_some() || recovered.case.decision() != Decision::Refuse;
+            let reported = before.lost || recovered.case.decision() != Decision::Refuse;
             assert!(
                 reported,
                 "{how}: a loss that is not reported: {recovered:?}"

@@ -54,6 +54,7 @@ impl FileImage {
             inner: Arc::new(Inner {
                 path: path.into(),
                 nodes: Mutex::new(self.files.iter().map(node).collect()),
+                others: Mutex::default(),
                 cut: AtomicBool::new(false),
                 calls: Mutex::default(),
             }),
@@ -75,6 +76,8 @@ pub struct MemorySystem {
 struct Inner {
     path: PathBuf,
     nodes: Mutex<BTreeMap<String, Node>>,
+    /// Directories that were made beside it.
+    others: Mutex<BTreeMap<PathBuf, MemorySystem>>,
     cut: AtomicBool,
     calls: Mutex<Calls>,
 }
@@ -153,11 +156,21 @@ impl System for MemorySystem {
 
     fn directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
         self.inner.enter(Call::Directory)?;
-        assert_eq!(path, self.inner.path, "there is one directory");
-        Ok(Arc::new(MemoryDirectory(self.inner.clone())))
+        if path == self.inner.path {
+            return Ok(Arc::new(MemoryDirectory(self.inner.clone())));
+        }
+        match lock(&self.inner.others).get(path) {
+            Some(other) => other.directory(path),
+            None => Err(ErrorKind::NotFound.into()),
+        }
     }
 
     fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        if path != self.inner.path {
+            let made = || FileImage::default().system(&path.to_string_lossy());
+            let mut others = lock(&self.inner.others);
+            others.entry(path.to_owned()).or_insert_with(made);
+        }
         self.directory(path)
     }
 }

@@ -3,11 +3,11 @@
 //! could prove it.
 
 use super::{Coverage, note_refusal};
+use crate::mending::OnDamage;
 use crate::model::{PATH, lock};
 use crate::workload::{World, is_quiet};
 use logforce_core::{
-    BatchInfo, BatchKind, Error, ErrorKind, Inspector, Log, Lsn, OnDamage, OpenMode, ReadOnly,
-    Record, Visit,
+    BatchInfo, BatchKind, Error, ErrorKind, Inspector, Log, Lsn, OpenMode, ReadOnly, Record, Visit,
 };
 use logforce_format::frame::FRAME_HEADER_LEN;
 use logforce_format::{
@@ -75,7 +75,7 @@ impl Aim {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Strict,
-    Truncate,
+    Repair,
     ReadOnly,
     Salvage,
 }
@@ -91,7 +91,7 @@ struct Seen {
 }
 
 /// Corrupts the disk, opens it in one way and checks what that shows; leaves it corrupted. Returns
-/// whether the log was truncated at the damage, so that the run can continue on it.
+/// whether the log was repaired, so that the run can continue on it.
 pub(super) fn corrupt_and_look(
     world: &mut World,
     rng: &mut Rng,
@@ -116,11 +116,11 @@ pub(super) fn corrupt_and_look(
         crate::frozen::take(&world.disk, &aim.unreadable);
     }
     let way = match aim.replaced {
-        Some(_) => rng.pick(&[Way::Strict, Way::Truncate]),
+        Some(_) => rng.pick(&[Way::Strict, Way::Repair]),
         None => rng.pick(&[
             Way::Strict,
             Way::Strict,
-            Way::Truncate,
+            Way::Repair,
             Way::ReadOnly,
             Way::Salvage,
         ]),
@@ -131,13 +131,13 @@ pub(super) fn corrupt_and_look(
     match look(world, seed, way) {
         Err(e) => {
             let may_refuse = aim.is_in_control() || aim.anywhere || e.kind() != ErrorKind::Damaged;
-            assert!(way != Way::Truncate || may_refuse, "not truncated: {e}");
+            assert!(way != Way::Repair || may_refuse, "not repaired: {e}");
             note_refusal(&e, coverage);
         }
         Ok(seen) if way == Way::Salvage => {
             let model = lock(&world.model);
             for e in &seen.records {
-                let was = model.ever(e) || model.was_given_up(e);
+                let was = model.ever(e) || model.was_cut(e);
                 assert!(was, "salvaged at {}: never was, or changed", e.start);
             }
             coverage.damages += u64::from(seen.reported);
@@ -145,7 +145,7 @@ pub(super) fn corrupt_and_look(
         }
         Ok(seen) => {
             truth.compare(&seen, &aim, way, world, coverage);
-            if way == Way::Truncate && seen.error.is_none() && !aim.forged {
+            if way == Way::Repair && seen.error.is_none() && !aim.forged {
                 check_stays_given_up(world, seed, &seen, &truth);
                 was_truncated = seen.reported;
             }
@@ -154,24 +154,23 @@ pub(super) fn corrupt_and_look(
     was_truncated
 }
 
-/// Continues the run on a log that was truncated at damage: from now on the model is what it shows.
+/// Continues the run on a log that was repaired: from now on the model is what it shows.
 pub(super) fn continue_truncated(world: &World, seed: u64) {
     let _report = world.report("continuing".to_owned());
     world.disk.reboot(seed);
     SimRuntime::run(seed, |rt| {
         let system = world.disk.system(rt);
         let opened = crate::model::open(&*system, true, world.options.clone(), None);
-        let log = opened.unwrap_or_else(|e| panic!("truncated, and damaged again: {e}"));
+        let log = opened.unwrap_or_else(|e| panic!("repaired, and damaged again: {e}"));
         let mut model = lock(&world.model).clone();
         model.adopt(&log);
-        model.keeps(&*system);
         *lock(&world.model) = model;
         world.disk.cut();
     });
     world.disk.reboot(seed ^ 1);
 }
 
-/// Checks that what an opening gave up does not come back once it can be read again: the next opening
+/// Checks that what a repair has cut does not come back once it can be read again: the next opening
 /// shows the same.
 fn check_stays_given_up(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
     world.disk.reboot(seed);
@@ -179,19 +178,19 @@ fn check_stays_given_up(world: &World, seed: u64, given_up: &Seen, truth: &Truth
     hide_opening(world, seed, given_up, truth);
     let _report = world.report("the damage has passed".to_owned());
     let again = look(world, seed ^ 1, Way::Strict);
-    let again = again.unwrap_or_else(|e| panic!("truncated, and damaged again: {e}"));
+    let again = again.unwrap_or_else(|e| panic!("repaired, and damaged again: {e}"));
     if let Some(e) = again.error {
-        panic!("truncated, and damaged again: {e}");
+        panic!("repaired, and damaged again: {e}");
     }
     let (was, is) = (given_up.records.len(), again.records.len());
     assert!(
         again.records == given_up.records,
-        "truncated to {was} records, and {is} are there again"
+        "repaired to {was} records, and {is} are there again"
     );
 }
 
-/// Makes the batch unreadable by which the opening gave up records, or removes its segment. That is
-/// damage, and must not bring back anything that was given up.
+/// Makes the batch unreadable by which a repair has cut records, or removes its segment. That is damage, and
+/// must not bring back anything that was cut.
 fn hide_opening(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
     let _report = world.report("the opening's own batch is lost".to_owned());
     let image = world.image();
@@ -208,7 +207,7 @@ fn hide_opening(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
             true
         })
     })
-    .unwrap_or_else(|e| panic!("truncated, and cannot be looked at: {e}"));
+    .unwrap_or_else(|e| panic!("repaired, and cannot be looked at: {e}"));
     if let Some((file, offset)) = cutting {
         let how = seed >> 1;
         let _ = match how % 3 {
@@ -218,7 +217,7 @@ fn hide_opening(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
         };
         let way = match how / 3 % 2 {
             0 => Way::Strict,
-            _ => Way::Truncate,
+            _ => Way::Repair,
         };
         if let Ok(seen) = look(world, seed ^ 2, way) {
             // What a call had voided may be back: the batch that says so may be lost as well.
@@ -540,7 +539,7 @@ fn look(world: &World, seed: u64, way: Way) -> Result<Seen, Error> {
             Way::ReadOnly => read_only(&*system),
             Way::Strict => open(world, &*system, OnDamage::Refuse, false),
             // Half of these runs cut the power right after the opening.
-            Way::Truncate => open(world, &*system, OnDamage::Truncate, seed & 1 == 0),
+            Way::Repair => open(world, &*system, OnDamage::Repair, seed & 1 == 0),
         };
         world.disk.cut();
         seen
@@ -553,9 +552,9 @@ fn open(
     on_damage: OnDamage,
     abruptly: bool,
 ) -> Result<Seen, Error> {
-    let options = world.options.clone().on_damage(on_damage);
-    let log = Log::open(system, PATH, OpenMode::OpenExisting, options)?;
-    let lost = log.recovered().lost.is_some() || log.recovered().lost_meta.is_some();
+    let mended = on_damage.mend(system)?;
+    let log = Log::open(system, PATH, OpenMode::OpenExisting, world.options.clone())?;
+    let lost = mended.is_some_and(|report| report.aside.is_some());
     let (records, error) = collect(log.read_from(log.front_lsn()));
     let meta = Ok(log.meta());
     if abruptly {

@@ -2,8 +2,9 @@
 //! nothing about the log, or once with an error of the medium, which a retry does not show.
 
 use super::World;
+use crate::mending::OnDamage;
 use crate::model::{PATH, lock, open};
-use logforce_core::{Error, ErrorKind, Inspector, OnDamage, ReadOnly, Record, Visit};
+use logforce_core::{Error, ErrorKind, Inspector, ReadOnly, Record, Visit};
 use logforce_device::System;
 use logforce_testkit::{Call, FailingCalls, Failure, Refusal, Rng, SimDisk, SimRuntime};
 use std::sync::Arc;
@@ -146,8 +147,20 @@ impl World {
         let opened = SimRuntime::run(seed, |rt| {
             let system = self.disk.system(rt);
             let created = lock(&self.model).created;
-            let options = self.options.clone().on_damage(on_damage);
-            let opened = open(&*system, created, options, self.environment.as_ref());
+            let mended = match created {
+                true => on_damage.mend(&*system),
+                false => Ok(None),
+            };
+            let opened = mended.and_then(|report| {
+                if let Some(report) = report {
+                    assert_eq!(
+                        report.aside, None,
+                        "repaired amid failing calls: {report:?}"
+                    );
+                }
+                let options = self.options.clone();
+                open(&*system, created, options, self.environment.as_ref())
+            });
             self.disk.stop_failing_calls();
             match opened {
                 Err(e) => {

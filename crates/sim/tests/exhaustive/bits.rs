@@ -4,10 +4,10 @@ use super::expect::{Fate, Trial, names_control};
 use super::logs;
 use super::regions::{Part, Region, parts};
 use super::workers::{all, share, thorough};
-use logforce_core::OnDamage;
 use logforce_format::{CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, META_SLOT_OFFSETS};
 use logforce_sim::fixture::{Fixture, look, open_to_write};
 use logforce_sim::memory::FileImage;
+use logforce_sim::mending::OnDamage;
 use logforce_sim::model::PATH;
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -172,7 +172,7 @@ impl Flipper<'_> {
             self.count.opened += 1;
         }
         if ways.truncate {
-            let opened = open_to_write(&system(), &self.fixture.options, OnDamage::Truncate);
+            let opened = open_to_write(&system(), &self.fixture.options, OnDamage::Repair);
             case.truncated(opened);
             self.count.truncated += 1;
         }
@@ -357,7 +357,7 @@ fn every_bit_of_both_slots() {
             flip(image);
             names_control(open(image, OnDamage::Refuse), &what);
             if bit == (byte % 8) as u8 {
-                let truncated = open(image, OnDamage::Truncate);
+                let truncated = open(image, OnDamage::Repair);
                 if slots == CONTROL_SLOT_OFFSETS {
                     names_control(truncated, &what);
                 } else {

@@ -3,9 +3,10 @@
 
 use super::logs;
 use super::workers::{all, share};
-use logforce_core::{Error, OnDamage};
+use logforce_core::Error;
 use logforce_sim::fixture::{Fixture, Look, Shown, look, open_to_read, open_to_write};
 use logforce_sim::memory::MemorySystem;
+use logforce_sim::mending::OnDamage;
 use logforce_sim::model::PATH;
 use logforce_sim::workload::check_not_damage;
 use logforce_testkit::{Call, FailingCalls, Refusal};
@@ -39,7 +40,7 @@ impl Way {
         let write = |on_damage| open_to_write(memory, &fixture.options, on_damage);
         match self {
             Way::Strict => write(OnDamage::Refuse).map(|s| Answer::Shown(Box::new(s))),
-            Way::Truncate => write(OnDamage::Truncate).map(|s| Answer::Shown(Box::new(s))),
+            Way::Truncate => write(OnDamage::Repair).map(|s| Answer::Shown(Box::new(s))),
             Way::Read => open_to_read(memory).map(|s| Answer::Shown(Box::new(s))),
             Way::Look => look(memory, false).map(|l| Answer::Look(Box::new(l))),
             Way::Salvage => look(memory, true).map(|l| Answer::Look(Box::new(l))),

@@ -4,10 +4,11 @@ use super::expect::names_control;
 use super::logs;
 use super::regions::{Part, Region, parts};
 use super::workers::{all, share, thorough};
-use logforce_core::{Error, ErrorKind, OnDamage, RecoveryCase};
+use logforce_core::{Error, ErrorKind, RecoveryCase};
 use logforce_format::{CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, META_SLOT_LEN, META_SLOT_OFFSETS};
 use logforce_sim::fixture::{Fixture, Shown, look, open_to_write};
 use logforce_sim::memory::{FileImage, MemorySystem};
+use logforce_sim::mending::OnDamage;
 use logforce_sim::model::PATH;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -101,7 +102,7 @@ impl<'a> Cut<'a> {
         }
         assert!(look == v.look, "{what}: {look:#?}");
         if opens {
-            for on_damage in [OnDamage::Refuse, OnDamage::Truncate] {
+            for on_damage in [OnDamage::Refuse, OnDamage::Repair] {
                 let shown = self
                     .open(on_damage)
                     .unwrap_or_else(|e| panic!("{what}: {e}"));
@@ -142,7 +143,7 @@ impl<'a> Cut<'a> {
             }
             other => panic!("{what}: {other:?}"),
         }
-        let shown = self.open(OnDamage::Truncate);
+        let shown = self.open(OnDamage::Repair);
         let shown = shown.unwrap_or_else(|e| panic!("{what}: not truncated: {e}"));
         assert_eq!(shown.meta, v.shown.meta, "{what}");
         let all = shown.records.len() == v.live.len();
@@ -168,7 +169,7 @@ impl<'a> Cut<'a> {
         let (v, what) = (self.fixture, &self.what);
         let Length::Is(len) = self.length else {
             // No log, and never a fresh one in place of it.
-            let kind = self.open(OnDamage::Truncate).map_err(|e| e.kind());
+            let kind = self.open(OnDamage::Repair).map_err(|e| e.kind());
             assert_eq!(kind.err(), Some(ErrorKind::NoLog), "{what}");
             count.detected += 1;
             return;
@@ -178,7 +179,7 @@ impl<'a> Cut<'a> {
         let meta = META_SLOT_OFFSETS.map(|at| there(at, META_SLOT_LEN));
         if control == [false, false] {
             count.detected += 1;
-            for on_damage in [OnDamage::Refuse, OnDamage::Truncate] {
+            for on_damage in [OnDamage::Refuse, OnDamage::Repair] {
                 names_control(self.open(on_damage), what);
             }
             return;
@@ -212,7 +213,7 @@ impl<'a> Cut<'a> {
         let strict = self.open(OnDamage::Refuse);
         if lost_meta {
             names_control(strict, what);
-            let shown = self.open(OnDamage::Truncate);
+            let shown = self.open(OnDamage::Repair);
             let shown = shown.unwrap_or_else(|e| panic!("{what}: not truncated: {e}"));
             assert!(shown.meta.is_err(), "{what}: the loss is not reported");
             expected.meta.clone_from(&shown.meta);

@@ -1,8 +1,11 @@
 //! What several of these tests use.
 
-use logforce_core::{BatchInfo, Error, Inspector, Log, Lsn, OpenMode, Options, Visit};
+use logforce_core::{
+    BatchInfo, Error, Inspector, Log, Lsn, OpenMode, Options, RepairReport, Visit,
+};
 use logforce_device::Runtime;
 use logforce_format::{CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control};
+use logforce_sim::mending::{self, OnDamage};
 use logforce_sim::model::PATH;
 use logforce_testkit::{SimDisk, SimRuntime};
 use std::pin::pin;
@@ -19,6 +22,21 @@ pub fn open(disk: &SimDisk, rt: &SimRuntime, options: &Options) -> Result<Log, E
 /// As [`open`], where nothing may fail.
 pub fn opened(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Log {
     open(disk, rt, &options).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Opens a log that may be repaired before; with what the repair did.
+pub fn mended(
+    disk: &SimDisk,
+    rt: &SimRuntime,
+    options: &Options,
+    on_damage: OnDamage,
+) -> Result<(Log, Option<RepairReport>), Error> {
+    on_damage.open(&*disk.system(rt), options)
+}
+
+/// As [`mended`], where a repair must succeed.
+pub fn repaired(disk: &SimDisk, rt: &SimRuntime, options: &Options) -> (Log, RepairReport) {
+    mending::repaired(&*disk.system(rt), options)
 }
 
 /// The anchor and the batches of a log, and how many damages the inspector found.

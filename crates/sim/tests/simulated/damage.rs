@@ -1,11 +1,13 @@
 //! Damage: distinguished from a torn tail wherever a stamp allows it, never a silently shorter log.
 
+use crate::common::{mended, repaired};
 use crate::crash::{case, spanning};
 use logforce_core::{
-    BatchInfo, BatchKind, Damage, Error, ErrorKind, Inspector, Log, Lsn, OnDamage, OpenMode,
-    Options, Record, RecoveryCase, Visit,
+    BatchInfo, BatchKind, Damage, Error, ErrorKind, Inspector, Log, Lsn, OpenMode, Record,
+    RecoveryCase, Visit,
 };
 use logforce_sim::is_deep;
+use logforce_sim::mending::OnDamage;
 use logforce_sim::model::{Known, PATH, lock, read, small};
 use logforce_sim::workload::{Image, Step, World};
 use logforce_testkit::{Failure, SimOptions, SimRuntime, Survival};
@@ -71,17 +73,12 @@ impl Fixture {
         })
     }
 
-    fn options(&self, on_damage: OnDamage) -> Options {
-        self.world.options.clone().on_damage(on_damage)
-    }
-
     /// Opens and reads; closes by losing power.
     fn open(&self, on_damage: OnDamage) -> Opened {
         SimRuntime::run(7, |rt| {
-            let system = self.world.disk.system(rt);
-            let options = self.options(on_damage);
-            let log = match Log::open(&*system, PATH, OpenMode::OpenExisting, options) {
-                Ok(log) => log,
+            let options = &self.world.options;
+            let (log, report) = match mended(&self.world.disk, rt, options, on_damage) {
+                Ok(opened) => opened,
                 Err(Error::Damaged(d)) => return Opened::Damaged(d),
                 Err(e) => panic!("{e}"),
             };
@@ -96,7 +93,7 @@ impl Fixture {
                     Err(e) => panic!("{e}"),
                 }
             }
-            let lost = log.recovered().lost.clone();
+            let lost = report.and_then(|report| report.cut).map(|cut| cut.damage);
             let tail = log.tail_lsn();
             self.world.disk.cut();
             Opened::Shows(shown, damage, lost, tail)
@@ -201,8 +198,8 @@ impl Fixture {
         }
 
         self.world.restore(&damaged);
-        match self.open(OnDamage::Truncate) {
-            Opened::Damaged(d) => panic!("{what}: not truncated: {d}"),
+        match self.open(OnDamage::Repair) {
+            Opened::Damaged(d) => panic!("{what}: not repaired: {d}"),
             Opened::Shows(shown, damage, lost, tail) => {
                 self.is_prefix_but(&shown, void_lost);
                 let end = self.live.last().map_or(Lsn::ORIGIN, |(_, k)| k.end);
@@ -211,23 +208,22 @@ impl Fixture {
                 if lost.is_some() {
                     assert!(tail > end, "{what}: LSNs are used again at {tail}");
                 }
-                self.crash_while_truncating(&what, &damaged, &shown, unprovable);
+                self.crash_while_repairing(&what, &damaged, &shown, unprovable);
             }
         }
         self.world.restore(&damaged);
     }
 
-    /// Crashes at every operation of the opening that truncates: the next one truncates too, or
-    /// it refuses; and what the finished one shows stays.
-    fn crash_while_truncating(&self, what: &str, damaged: &Image, shown: &[Record], free: bool) {
+    /// Crashes at every fifth operation of the repair: an opening refuses, or shows what the finished repair does;
+    /// and the next repair ends there, too.
+    fn crash_while_repairing(&self, what: &str, damaged: &Image, shown: &[Record], free: bool) {
         let ops = self.world.disk.ops();
         for op in (0..ops).step_by(5) {
             self.world.restore(damaged);
             self.world.disk.cut_at(op);
             SimRuntime::run(op, |rt| {
                 let system = self.world.disk.system(rt);
-                let options = self.options(OnDamage::Truncate);
-                let _ = Log::open(&*system, PATH, OpenMode::OpenExisting, options);
+                let _ = OnDamage::Repair.mend(&*system);
                 self.world.disk.cut();
             });
             self.world.disk.reboot(op);
@@ -235,13 +231,13 @@ impl Fixture {
             match self.open(OnDamage::Refuse) {
                 Opened::Damaged(_) | Opened::Shows(_, Some(_), ..) => {}
                 Opened::Shows(again, None, ..) => {
-                    // Only if the truncation was through.
+                    // Only if the repair was through.
                     assert!(again == shown || free, "{what}: other records after {op}");
                 }
             }
             self.world.restore(&between);
-            match self.open(OnDamage::Truncate) {
-                Opened::Damaged(d) => panic!("{what}: cut at {op} and not truncated: {d}"),
+            match self.open(OnDamage::Repair) {
+                Opened::Damaged(d) => panic!("{what}: cut at {op} and not repaired: {d}"),
                 Opened::Shows(again, ..) => {
                     assert!(again == shown || free, "{what}: other records after {op}");
                 }
@@ -447,9 +443,9 @@ fn a_damaged_control_slot() {
     }
 }
 
-/// Records of a log that was truncated at damage, and the LSNs that it gives out next.
+/// Records of a log that was repaired, and the LSNs that it gives out next.
 #[test]
-fn a_truncated_log_goes_on() {
+fn a_repaired_log_goes_on() {
     let fixture = Fixture::new("goes on", &steps(), false);
     // The first that the opening looks at: behind it there are stamps enough.
     let anchor = fixture.anchor();
@@ -461,12 +457,9 @@ fn a_truncated_log_goes_on() {
     fixture.world.disk.flip_bit(PATH, &b.file, b.offset + 9, 0);
     SimRuntime::run(3, |rt| {
         let system = fixture.world.disk.system(rt);
-        let open = |on_damage| {
-            let options = fixture.options(on_damage);
-            Log::open(&*system, PATH, OpenMode::OpenExisting, options)
-        };
-        let log = open(OnDamage::Truncate).expect("truncates");
-        let lost = log.recovered().lost.clone().expect("reported");
+        let options = &fixture.world.options;
+        let (log, report) = repaired(&fixture.world.disk, rt, options);
+        let lost = report.cut.expect("reported").damage;
         assert_eq!((lost.lsn, lost.case), (b.lsn, RecoveryCase::Damaged));
         let before = read(&log, log.front_lsn());
         fixture.is_prefix(&before);
@@ -476,7 +469,8 @@ fn a_truncated_log_goes_on() {
         let new = log.commit(b"goes on").expect("goes on");
         assert!(Some(new.start) > end);
         log.close().expect("closes");
-        let log = open(OnDamage::Refuse).expect("healthy again");
+        let log = mended(&fixture.world.disk, rt, options, OnDamage::Refuse);
+        let (log, _) = log.expect("healthy again");
         let after = read(&log, log.front_lsn());
         assert_eq!(after[..before.len()], before);
         assert_eq!(after.last().map(|e| &e.data[..]), Some(&b"goes on"[..]));

@@ -1,13 +1,12 @@
 //! What fuzzing found, each as a case of its own.
 
-use crate::common::forge_control;
-use logforce_core::{
-    Damage, Error, Inspector, Log, OnDamage, OpenMode, Record, RecoveryCase, Visit,
-};
+use crate::common::{forge_control, mended};
+use logforce_core::{Damage, Error, Inspector, Log, OpenMode, Record, RecoveryCase, Visit};
 use logforce_device::System;
 use logforce_format::{
     CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, Lsn, SEGMENT_HEADER_LEN, SegmentHeader,
 };
+use logforce_sim::mending::OnDamage;
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 
@@ -28,12 +27,12 @@ fn several_segments(disk: &SimDisk) -> (Vec<Record>, Vec<String>) {
 }
 
 fn open(system: &dyn System, on_damage: OnDamage) -> Result<Log, Error> {
-    let options = small().on_damage(on_damage);
-    Log::open(system, PATH, OpenMode::OpenExisting, options)
+    on_damage.mend(system)?;
+    Log::open(system, PATH, OpenMode::OpenExisting, small())
 }
 
 /// Two segments have each other's names, and one of them is damaged. The place of the lost one was
-/// prepared anew under its name, and the whole one that had it was set aside: the next opening
+/// prepared anew under its name, and the whole one that had it was put aside: the next opening
 /// missed it, and what was committed in between was gone.
 #[test]
 fn a_whole_segment_with_the_name_of_a_lost_one_is_kept() {
@@ -49,7 +48,7 @@ fn a_whole_segment_with_the_name_of_a_lost_one_is_kept() {
         let (before, new) = SimRuntime::run(2, |rt| {
             let system = disk.system(rt);
             assert!(open(&*system, OnDamage::Refuse).is_err());
-            let log = open(&*system, OnDamage::Truncate).expect("truncated");
+            let log = open(&*system, OnDamage::Repair).expect("truncated");
             let before = read(&log, log.front_lsn());
             let new = log.commit(b"new").expect("commit");
             log.close().expect("close");
@@ -98,14 +97,15 @@ fn a_loss_found_while_the_tail_is_read_again_is_reported() {
         disk.restore(&whole);
         assert!(disk.make_unreadable(PATH, file, *offset));
         SimRuntime::run(2, |rt| {
-            let Ok(log) = open(&*disk.system(rt), OnDamage::Truncate) else {
+            let Ok((log, report)) = mended(&disk, rt, &small(), OnDamage::Repair) else {
                 return;
             };
             let recovered = log.recovered().clone();
-            if let Some(damage) = &recovered.lost {
+            if let Some(cut) = report.and_then(|report| report.cut) {
+                let damage = cut.damage;
                 lost += 1;
                 assert!(damage.lsn <= *lsn, "{damage}");
-                assert!(recovered.end <= *lsn);
+                assert!(cut.from <= *lsn);
                 let at = log.commit(b"new").expect("commit");
                 assert!(at.start > places[places.len() - 1].2, "used again: {at:?}");
             } else {
@@ -215,7 +215,7 @@ fn a_segment_header_that_contradicts_its_neighbours_is_refused() {
                 }
             }
             disk.restore(&before);
-            if let Some(e) = refused_or_kept(&disk, OnDamage::Truncate) {
+            if let Some(e) = refused_or_kept(&disk, OnDamage::Repair) {
                 damage_of(Some(e), &what);
             }
             disk.restore(&before);
@@ -240,7 +240,7 @@ fn segments_that_overlap_are_refused_and_salvage_takes_one() {
     bytes[..SEGMENT_HEADER_LEN].copy_from_slice(&header.encode());
     let other = "00000000000000ff.seg";
     disk.put_file(PATH, other, &bytes);
-    for on_damage in [OnDamage::Refuse, OnDamage::Truncate] {
+    for on_damage in [OnDamage::Refuse, OnDamage::Repair] {
         let damage = damage_of(refused_or_kept(&disk, on_damage), "overlapping");
         assert_eq!(damage.file.as_deref(), Some(other));
         assert!(damage.found.contains(" of the log, of which "), "{damage}");
@@ -274,7 +274,7 @@ fn a_control_file_that_cannot_be_gone_on_from_is_refused() {
     for (what, change) in changes {
         disk.restore(&snapshot);
         forge_control(&disk, change);
-        for on_damage in [OnDamage::Refuse, OnDamage::Truncate] {
+        for on_damage in [OnDamage::Refuse, OnDamage::Repair] {
             let damage = damage_of(refused_or_kept(&disk, on_damage), what);
             assert!(damage.file.is_some(), "{what}: {damage}");
         }
@@ -377,7 +377,7 @@ fn a_write_unit_that_the_control_file_contradicts_is_refused() {
     header.write_unit = 8192;
     bytes[..SEGMENT_HEADER_LEN].copy_from_slice(&header.encode());
     disk.put_file(PATH, name, &bytes);
-    for on_damage in [OnDamage::Refuse, OnDamage::Truncate] {
+    for on_damage in [OnDamage::Refuse, OnDamage::Repair] {
         let damage = damage_of(refused_or_kept(&disk, on_damage), "a write unit");
         assert_eq!(damage.file.as_deref(), Some(name), "{damage}");
         assert!(

@@ -1,6 +1,8 @@
 //! Segment headers that a read returns wrong.
 
-use logforce_core::{Inspector, Log, OnDamage, OpenMode};
+use crate::common::mended;
+use logforce_core::{Inspector, Log, OpenMode};
+use logforce_sim::mending::OnDamage;
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{FaultKind, Misread, SimDisk, SimOptions, SimRuntime};
 
@@ -25,7 +27,7 @@ fn closed() -> SimDisk {
 fn a_header_that_is_read_wrong_once_costs_nothing() {
     let whole = closed();
     let image = whole.snapshot();
-    for on_damage in [OnDamage::Refuse, OnDamage::Truncate] {
+    for on_damage in [OnDamage::Refuse, OnDamage::Repair] {
         let mut wrong = 0;
         for n in 0..40 {
             let disk = &whole;
@@ -35,10 +37,10 @@ fn a_header_that_is_read_wrong_once_costs_nothing() {
             let before = disk.faults().get(FaultKind::MisdirectedRead);
             disk.misread_at(n, Misread::Misdirected);
             SimRuntime::run(1, |rt| {
-                let options = small().on_damage(on_damage);
-                let log = Log::open(&*disk.system(rt), PATH, OpenMode::OpenExisting, options);
-                let log = log.unwrap_or_else(|e| panic!("read {n}: {e}"));
-                assert_eq!(log.recovered().lost, None, "read {n}");
+                let opened = mended(disk, rt, &small(), on_damage);
+                let (log, report) = opened.unwrap_or_else(|e| panic!("read {n}: {e}"));
+                let copies = report.and_then(|report| report.aside);
+                assert_eq!(copies, None, "read {n}");
                 log.close().expect("nothing fails");
             });
             wrong += disk.faults().get(FaultKind::MisdirectedRead) - before;

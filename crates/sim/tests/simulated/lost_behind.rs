@@ -1,10 +1,11 @@
 //! A segment is lost that an opening does not come to, since the log seems to end before it.
 
-use crate::common::batches;
+use crate::common::{batches, mended, repaired};
 use logforce_core::{
-    BatchInfo, BatchKind, ErrorKind, Inspector, Log, OnDamage, OpenMode, Options, Record,
-    RecoveryCase, RecoveryReport,
+    BatchInfo, BatchKind, ErrorKind, Inspector, Log, OpenMode, Options, Record, RecoveryCase,
+    RepairReport,
 };
+use logforce_sim::mending::{OnDamage, cut};
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
 use std::time::Duration;
@@ -31,13 +32,11 @@ fn commit_all(disk: &SimDisk, closed: bool) {
     }
 }
 
-/// Opens, reads, and loses power.
-fn truncate(disk: &SimDisk, seed: u64) -> (RecoveryReport, Vec<Record>) {
+/// Repairs, reads, and loses power.
+fn mend(disk: &SimDisk, seed: u64) -> (RepairReport, Vec<Record>) {
     let seen = SimRuntime::run(seed, |rt| {
-        let options = options().on_damage(OnDamage::Truncate);
-        let log = Log::open(&*disk.system(rt), PATH, OpenMode::OpenExisting, options);
-        let log = log.expect("truncates");
-        let seen = (log.recovered().clone(), read(&log, log.front_lsn()));
+        let (log, report) = repaired(disk, rt, &options());
+        let seen = (report, read(&log, log.front_lsn()));
         disk.cut();
         seen
     });
@@ -45,13 +44,10 @@ fn truncate(disk: &SimDisk, seed: u64) -> (RecoveryReport, Vec<Record>) {
     seen
 }
 
-/// Whether a strict opening refuses, or the log says what was given up.
-fn is_reported(disk: &SimDisk, seed: u64) -> bool {
+fn is_refused(disk: &SimDisk, seed: u64) -> bool {
     SimRuntime::run(seed, |rt| {
-        match Log::open(&*disk.system(rt), PATH, OpenMode::OpenExisting, options()) {
-            Ok(log) => !log.given_up().expect("nothing fails").is_empty(),
-            Err(e) => e.kind() == ErrorKind::Damaged,
-        }
+        let opened = mended(disk, rt, &options(), OnDamage::Refuse);
+        opened.is_err_and(|e| e.kind() == ErrorKind::Damaged)
     })
 }
 
@@ -69,31 +65,33 @@ fn a_segment_lost_behind_a_rotten_batch_is_reported() {
     assert!(rotten.lsn >= anchor, "nothing but a stamp tells");
     assert!(disk.flip_bit(PATH, &rotten.file, rotten.offset + 200, 0));
     assert!(disk.remove_file(PATH, &next.file));
-    assert!(is_reported(&disk, 3));
+    assert!(is_refused(&disk, 3));
 
     let damaged = disk.snapshot();
-    // Cut at each operation of the opening, until it returns.
+    let place = mend(&disk, 4).0.aside.expect("it is damaged");
+    // Cut at each operation of the repair, until it returns.
     for op in 0.. {
         disk.restore(&damaged);
         disk.cut_at(op);
         let returned = SimRuntime::run(4, |rt| {
-            let options = options().on_damage(OnDamage::Truncate);
-            let log = Log::open(&*disk.system(rt), PATH, OpenMode::OpenExisting, options);
+            let report = OnDamage::Repair.mend(&*disk.system(rt)).ok().flatten();
             disk.cut();
-            log.is_ok()
+            report
         });
         disk.reboot(op);
-        assert!(is_reported(&disk, op), "cut at {op}, and nothing tells");
-        if returned {
+        let tells = is_refused(&disk, op) || disk.names(&place).contains_key("control");
+        assert!(tells, "cut at {op}, and nothing tells");
+        if returned.is_some() {
             assert!(op > 20, "hardly cut");
             break;
         }
     }
 
     disk.restore(&damaged);
-    let (recovered, shown) = truncate(&disk, 4);
-    assert_eq!(recovered.end, rotten.lsn);
-    let lost = recovered.lost.expect("reported");
+    let (report, shown) = mend(&disk, 4);
+    let done = report.cut.expect("reported");
+    assert_eq!(done.from, rotten.lsn);
+    let lost = done.damage;
     let file = Some(next.file.clone());
     assert_eq!((lost.case, lost.file), (RecoveryCase::SegmentLost, file));
 
@@ -103,9 +101,9 @@ fn a_segment_lost_behind_a_rotten_batch_is_reported() {
     let went_on = all.iter().find(gives_up).expect("where it went on");
     assert!(went_on.void_from <= rotten.lsn);
     assert!(disk.remove_file(PATH, &went_on.file));
-    let (recovered, again) = truncate(&disk, 6);
-    assert!(recovered.lost.is_some());
-    assert_eq!(again, shown, "what was given up is back");
+    let (report, again) = mend(&disk, 6);
+    assert!(report.cut.is_some());
+    assert_eq!(again, shown, "what was cut is back");
 }
 
 /// A log that was closed in order ends where it says: nothing was in a segment behind that.
@@ -119,16 +117,15 @@ fn a_segment_lost_behind_a_close_cost_nothing() {
     let unused = names.iter().filter(|n| n.ends_with(".seg")).max();
     let unused = unused.filter(|n| **n > used).expect("one prepared ahead");
     assert!(disk.remove_file(PATH, unused));
-    assert!(is_reported(&disk, 3));
-    let (recovered, shown) = truncate(&disk, 4);
-    assert_eq!(recovered.lost, None);
+    assert!(is_refused(&disk, 3));
+    let (report, shown) = mend(&disk, 4);
+    assert_eq!(report.cut, None);
     assert_eq!(shown.len(), 9);
 }
 
-/// Nor was anything given up with one whose header is damaged: its file is in the way, and stays
-/// without a word.
+/// Nor was anything in one whose header is damaged: its file is kept, and nothing is cut.
 #[test]
-fn an_unused_segment_with_a_damaged_header_is_nothing_given_up() {
+fn an_unused_segment_with_a_damaged_header_costs_nothing() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     commit_all(&disk, true);
     let (_, all, _) = batches(&disk, 2);
@@ -143,18 +140,19 @@ fn an_unused_segment_with_a_damaged_header_is_nothing_given_up() {
             true => assert!(disk.make_unreadable(PATH, unused, 0)),
             false => assert!(disk.flip_bit(PATH, unused, 20, 0)),
         }
-        let (recovered, shown) = truncate(&disk, 3);
-        assert_eq!(recovered.lost, None);
+        let (report, shown) = mend(&disk, 3);
+        assert_eq!(report.cut, None);
         assert_eq!(shown.len(), 9);
         disk.lift_faults();
-        let aside = format!("{unused}.damaged");
-        assert!(disk.stable_names(PATH).contains(&aside), "it is evidence");
+        let copies = disk.stable_names(report.aside.as_deref().expect("it was missing"));
+        assert!(copies.contains(unused), "it is evidence");
         SimRuntime::run(4, |rt| {
-            let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be looked at");
-            assert_eq!(inspector.given_up().expect("listed"), []);
+            let system = disk.system(rt);
+            assert_eq!(cut(&*system, &report), []);
+            let inspector = Inspector::open(&*system, PATH).expect("it can be looked at");
             let walked = inspector.walk(&mut |_| true).expect("it can be walked");
             assert_eq!((walked.records, walked.damages), (9, 0));
         });
-        assert!(!is_reported(&disk, 5), "{passes}");
+        assert!(!is_refused(&disk, 5), "{passes}");
     }
 }

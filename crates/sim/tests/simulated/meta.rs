@@ -1,8 +1,8 @@
 //! The metadata: the last acknowledged value or the one in flight, whatever crashes, fails or rots.
 
-use crate::common::open;
+use crate::common::{open, repaired};
 use logforce_core::{
-    Error, ErrorKind, Inspector, Log, MAX_META_LEN, Method, OnDamage, Options, ReadOnly, Visit,
+    Error, ErrorKind, Inspector, Log, MAX_META_LEN, Method, Options, ReadOnly, Visit,
 };
 use logforce_device::{Runtime, System};
 use logforce_sim::model::{PATH, small};
@@ -432,7 +432,6 @@ fn an_error_where_nothing_was_set_is_no_loss() {
             let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it is whole");
             assert_eq!(inspector.walk(&mut |_| true).expect("walk").damages, 0);
             let log = open(&disk, rt, &options).expect("nothing is lost");
-            assert_eq!(log.recovered().lost_meta, None);
             assert_eq!(log.meta(), None);
             log.set_meta(b"vote").expect("what is written is readable");
             log.close().expect("nothing fails");
@@ -493,20 +492,22 @@ fn rot_of_both_slots_is_damage() {
             });
             assert_eq!(finding.expect("walk").damages, 1, "{what}");
             assert!(reported[0].found.contains("metadata"), "{}", reported[0]);
-            // Given up on purpose; and the next opening says so again, until it is set.
-            for _ in 0..2 {
-                let log = open(&disk, rt, &options.clone().on_damage(OnDamage::Truncate));
-                let log = log.unwrap_or_else(|e| panic!("{what}: {e}"));
+            // Given up on purpose: there is none then, and nothing to repair.
+            for n in 0..2 {
+                let (log, report) = repaired(&disk, rt, &options);
                 assert_eq!(log.meta(), None);
-                assert!(log.recovered().lost_meta.is_some() && log.recovered().lost.is_none());
+                assert_eq!(
+                    (report.cut, report.lost_meta.is_some()),
+                    (None, n == 0),
+                    "{what}"
+                );
                 log.close().expect("nothing fails");
             }
-            let log = open(&disk, rt, &options.clone().on_damage(OnDamage::Truncate)).expect(&what);
+            let log = open(&disk, rt, &options).expect(&what);
             log.set_meta(b"anew").expect("nothing fails");
             log.close().expect("nothing fails");
             let log = open(&disk, rt, &options).expect("whole again");
             assert_eq!(log.meta().as_deref(), Some(&b"anew"[..]));
-            assert_eq!(log.recovered().lost_meta, None);
             log.close().expect("nothing fails");
         });
     }

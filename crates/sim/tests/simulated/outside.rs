@@ -1,7 +1,7 @@
 //! Bugs that an outside review found; each lost or hid acknowledged data.
 
 use crate::common::open;
-use logforce_core::{ErrorKind, Log, Lsn, Method, OnDamage, Options};
+use logforce_core::{ErrorKind, Log, Lsn, Method, Options};
 use logforce_device::WriteCache;
 use logforce_sim::model::PATH;
 use logforce_testkit::{Failure, Fault, SimDisk, SimOptions, SimRuntime, Survival};
@@ -112,8 +112,8 @@ fn a_jump_that_is_only_in_the_cache_is_not_taken() {
             });
             disk.crash(Failure::Power, Some(survival), op);
             SimRuntime::run(4, |rt| {
-                let refuse = options(4096).on_damage(OnDamage::Refuse);
-                let log = open(&disk, rt, &refuse).unwrap_or_else(|e| panic!("fault at {op}: {e}"));
+                let log = open(&disk, rt, &options(4096))
+                    .unwrap_or_else(|e| panic!("fault at {op}: {e}"));
                 assert_eq!(all(&log).len(), 3 + usize::from(opened), "fault at {op}");
                 log.close().unwrap();
             });

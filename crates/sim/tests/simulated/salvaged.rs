@@ -1,9 +1,11 @@
 //! What salvage, `dump` and `verify` show behind damage was part of the log.
 
+use crate::common::{mended, repaired};
 use logforce_core::{
-    Batch, BatchInfo, BatchKind, Error, Inspector, Log, Lsn, OnDamage, OpenMode, Options, ReadOnly,
-    Record, Visit,
+    Batch, BatchInfo, BatchKind, Error, Inspector, Log, Lsn, OpenMode, Options, ReadOnly, Record,
+    Visit,
 };
+use logforce_sim::mending::{OnDamage, cut};
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
 
@@ -131,9 +133,8 @@ fn given_up(disk: &SimDisk, also: Option<&[u8]>) {
         let system = disk.system(rt);
         let refused = ReadOnly::open(&*system, PATH).err();
         assert!(matches!(refused, Some(Error::Damaged(_))), "{refused:?}");
-        let options = options(disk).on_damage(OnDamage::Truncate);
-        let log = Log::open(&*system, PATH, OpenMode::OpenExisting, options).expect("truncated");
-        assert!(log.recovered().lost.is_some());
+        let (log, report) = repaired(disk, rt, &options(disk));
+        assert!(report.cut.is_some());
         let kept = read(&log, log.front_lsn());
         assert!(kept.iter().all(live), "{kept:?}");
     });
@@ -261,13 +262,12 @@ fn a_void_range_within_another_can_be_done_without() {
     assert_eq!(shown.damages, 0);
     assert_eq!(shown.records.len(), 2);
     assert!(shown.has(FIRST) && shown.has(b"later") && shown.proven.len() == 2);
-    for on_damage in [OnDamage::Refuse, OnDamage::Truncate] {
+    for on_damage in [OnDamage::Refuse, OnDamage::Repair] {
         disk.restore(&whole);
         SimRuntime::run(2, |rt| {
-            let options = options(&disk).on_damage(on_damage);
-            let system = disk.system(rt);
-            let log = Log::open(&*system, PATH, OpenMode::OpenExisting, options).expect("open");
-            assert!(log.recovered().lost.is_none());
+            let opened = mended(&disk, rt, &options(&disk), on_damage);
+            let (log, report) = opened.expect("open");
+            assert_eq!(report.and_then(|report| report.aside), None);
             assert_eq!(read(&log, log.front_lsn()), shown.records);
         });
     }
@@ -392,62 +392,25 @@ fn a_segment_without_its_header_shows_nothing_of_another_place_or_log() {
     }
 }
 
-/// An opening that truncates sets a segment with a damaged header aside. Its records can be had there.
+/// A repair cuts a segment with a damaged header. Its records are in the copies.
 #[test]
-fn what_was_set_aside_for_its_header_can_be_read() {
+fn what_was_cut_for_its_header_can_be_read() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     let (before, files) = of_segments(&disk, 1);
     hurt_header(&disk, &files[1]);
     SimRuntime::run(1, |rt| {
-        let system = disk.system(rt);
-        let options = options(&disk).on_damage(OnDamage::Truncate);
-        let log = Log::open(&*system, PATH, OpenMode::OpenExisting, options).expect("truncated");
+        let (log, report) = repaired(&disk, rt, &options(&disk));
         let mut all = read(&log, log.front_lsn());
-        let kept = log.given_up().expect("listed");
-        assert_eq!(kept.len(), 1, "{kept:?}");
-        let aside = kept[0]
-            .files
-            .iter()
-            .find(|(n, _)| n.ends_with(".seg.damaged"));
-        assert!(aside.is_some(), "{kept:?}");
         log.close().expect("close");
-        // Also where nothing is left that says what was given up.
-        for without_marker in [false, true] {
-            if without_marker {
-                let marker = format!("{:016x}-{:016x}.cut", kept[0].from.0, kept[0].to.0);
-                assert!(disk.remove_file(PATH, &marker));
-            }
-            let found = all_given_up(&*system);
-            if without_marker {
-                assert!(!found.is_empty() && found.iter().all(|e| before.records.contains(e)));
-            } else {
-                all.extend(found);
-                assert_eq!(all, before.records);
-            }
-        }
+        all.extend(cut(&*disk.system(rt), &report));
+        assert_eq!(all, before.records);
     });
 }
 
-/// Everything that salvage can show of what was given up.
-fn all_given_up(system: &dyn logforce_device::System) -> Vec<Record> {
-    let inspector = Inspector::salvage(system, PATH).expect("salvage");
-    let mut found = Vec::new();
-    for range in inspector.given_up().expect("listed") {
-        let walked = inspector.walk_given_up(&range, &mut |visit| {
-            if let Visit::Record { record, .. } = visit {
-                found.push(record.clone());
-            }
-            true
-        });
-        walked.expect("walked");
-    }
-    found
-}
-
-/// A segment's file ends too early, and an opening truncates there: of what is left in the file all can
-/// be had afterwards that could be had before. Also where its header is damaged besides.
+/// A segment's file ends too early, and a repair cuts there: of what is left in the file all can be had
+/// afterwards that could be had before. Also where its header is damaged besides.
 #[test]
-fn a_file_that_is_too_short_loses_nothing_more_by_a_truncation() {
+fn a_file_that_is_too_short_loses_nothing_more_by_a_repair() {
     for segment_size in [16 << 10, 64 << 10] {
         for (len, hurt) in [12_000, 16_000, 40_000, 65_535]
             .into_iter()
@@ -479,13 +442,10 @@ fn a_file_that_is_too_short_loses_nothing_more_by_a_truncation() {
             assert!(shown.damages > 0);
             let before = shown.records;
             SimRuntime::run(1, |rt| {
-                let system = disk.system(rt);
-                let options = options.on_damage(OnDamage::Truncate);
-                let log = Log::open(&*system, PATH, OpenMode::OpenExisting, options);
-                let log = log.expect("truncated");
+                let (log, report) = repaired(&disk, rt, &options);
                 let mut after = read(&log, log.front_lsn());
                 log.close().expect("close");
-                after.extend(all_given_up(&*system));
+                after.extend(cut(&*disk.system(rt), &report));
                 let (n, of) = (after.len(), before.len());
                 assert!(
                     after == before,

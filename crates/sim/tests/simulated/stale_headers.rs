@@ -1,8 +1,9 @@
 //! Headers from before a file was used again: the device has lost the write of the new one, or a read shows
 //! the old one. Such a header says that the file holds what was truncated.
 
-use crate::common::open;
-use logforce_core::{Error, GivenUp, Inspector, LogSummary, OnDamage, Visit};
+use crate::common::{mended, open, repaired};
+use logforce_core::{Error, Inspector, LogSummary, Lsn, Record, Visit};
+use logforce_sim::mending::{OnDamage, cut};
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{
     Failure, Misread, SectorFault, SimDisk, SimOptions, SimRuntime, Snapshot, Survival,
@@ -78,8 +79,8 @@ impl Recycled {
     /// Opens and closes; how many records it shows.
     fn open(&self, spares: usize, on_damage: OnDamage) -> Result<usize, Error> {
         SimRuntime::run(2, |rt| {
-            let options = small().max_spare_segments(spares).on_damage(on_damage);
-            let log = open(&self.disk, rt, &options)?;
+            let options = small().max_spare_segments(spares);
+            let (log, _) = mended(&self.disk, rt, &options, on_damage)?;
             let records = read(&log, log.front_lsn()).len();
             log.close()?;
             Ok(records)
@@ -247,7 +248,7 @@ fn a_header_that_is_stale_once_costs_nothing() {
         log.disk.reads() - before
     };
     let mut wrong = 0;
-    for on_damage in [OnDamage::Refuse, OnDamage::Truncate] {
+    for on_damage in [OnDamage::Refuse, OnDamage::Repair] {
         for n in 0..calm {
             log.reset();
             log.disk.misread_at(n, Misread::Stale);
@@ -262,21 +263,21 @@ fn a_header_that_is_stale_once_costs_nothing() {
     assert!(wrong <= 4, "{wrong}");
 }
 
-/// What an inspector and a truncating opening make of the segment.
+/// What an inspector and a repair make of the segment.
 fn what_is_made_of(
     log: &Recycled,
     name: &str,
     fault: &SectorFault,
-) -> (usize, LogSummary, Vec<GivenUp>) {
+) -> (usize, LogSummary, (Lsn, Vec<Record>)) {
     log.reset();
     assert!(log.disk.inject(PATH, name, 0, fault));
     let (shown, summary, _) = log.seen();
-    log.open(4, OnDamage::Truncate).expect("it opens");
-    (
-        shown,
-        summary,
-        log.look(|inspector| inspector.given_up().expect("nothing fails")),
-    )
+    let done = SimRuntime::run(2, |rt| {
+        let (_, report) = repaired(&log.disk, rt, &small());
+        let from = report.cut.as_ref().expect("it is damaged").from;
+        (from, cut(&*log.disk.system(rt), &report))
+    });
+    (shown, summary, done)
 }
 
 /// As a header whose checksum is wrong, which says nothing: what its batches say counts.
@@ -284,16 +285,12 @@ fn what_is_made_of(
 fn it_counts_as_one_that_is_damaged() {
     let log = Recycled::new();
     for name in &log.used {
-        let (shown, summary, given_up) = what_is_made_of(&log, name, &SectorFault::Stale);
+        let (shown, summary, done) = what_is_made_of(&log, name, &SectorFault::Stale);
         let flipped = what_is_made_of(&log, name, &SectorFault::Flipped(1));
         assert_eq!(shown, flipped.0, "{name}");
         let strays = |s: &LogSummary| s.strays.iter().map(|s| s.0.clone()).collect::<Vec<_>>();
         assert_eq!(strays(&summary), std::slice::from_ref(name));
         assert_eq!(strays(&summary), strays(&flipped.1));
-        let ranges = |all: &[GivenUp]| {
-            let range = |g: &GivenUp| (g.from, g.to, g.files.clone());
-            all.iter().map(range).collect::<Vec<_>>()
-        };
-        assert_eq!(ranges(&given_up), ranges(&flipped.2), "{name}");
+        assert_eq!(done, flipped.2, "{name}");
     }
 }

@@ -1,9 +1,10 @@
 //! The control file names the latest batch that voids a range. If it names another batch, or none, with right
 //! checksums, an opening goes on with what the log itself says, and its records are there at the next one.
 
-use crate::common::{forge_control, open};
-use logforce_core::{Error, OnDamage, RecoveryCase};
+use crate::common::{forge_control, mended, open};
+use logforce_core::{Error, RecoveryCase};
 use logforce_format::{CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, Lsn};
+use logforce_sim::mending::OnDamage;
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
 
@@ -52,7 +53,7 @@ fn control(disk: &SimDisk) -> Control {
 /// Opens, commits so many records, and is cut; how many the log shows then.
 fn opened(disk: &SimDisk, on_damage: OnDamage, commits: usize) -> Result<usize, Error> {
     let shown = SimRuntime::run(2, |rt| {
-        let log = open(disk, rt, &small().on_damage(on_damage))?;
+        let (log, _) = mended(disk, rt, &small(), on_damage)?;
         for _ in 0..commits {
             log.commit(b"one more").expect("nothing fails");
         }
@@ -89,7 +90,7 @@ fn a_forged_begin_of_the_list_costs_nothing_that_is_committed_after_it() {
                 if forged == last || forged <= right.front || forged > anchor {
                     continue;
                 }
-                for on_damage in [OnDamage::Refuse, OnDamage::Truncate] {
+                for on_damage in [OnDamage::Refuse, OnDamage::Repair] {
                     for commits in [0, 1, 3] {
                         disk.restore(&image);
                         disk.reboot(1);

@@ -1,10 +1,11 @@
 //! Voided records do not come back, also where the batch that voids them is cut off with damage.
 
-use crate::common::batches;
+use crate::common::{batches, repaired};
 use logforce_core::{
-    BatchInfo, BatchKind, ErrorKind, Inspector, Log, Lsn, OnDamage, OpenMode, Options, Visit,
+    BatchInfo, BatchKind, ErrorKind, Inspector, Log, Lsn, OpenMode, Options, Visit,
 };
 use logforce_device::System;
+use logforce_sim::mending::OnDamage;
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 
@@ -46,8 +47,9 @@ fn a_truncation_at_damage_brings_nothing_back() {
     for n in 0..2 {
         SimRuntime::run(2 + n, |rt| {
             let system = disk.system(rt);
-            let log = open(&*system, small().on_damage(OnDamage::Truncate));
-            assert_eq!(log.recovered().lost.is_some(), n == 0);
+            let report = OnDamage::Repair.mend(&*system).expect("it can be repaired");
+            let log = open(&*system, small());
+            assert_eq!(report.is_some_and(|r| r.cut.is_some()), n == 0);
             let shown = read(&log, log.front_lsn());
             assert_eq!(shown[0].data, b"kept");
             assert_eq!(shown.len() as u64, 1 + n, "{shown:?}");
@@ -62,7 +64,7 @@ fn a_truncation_at_damage_brings_nothing_back() {
 /// Two neighbouring segments cannot be read just once; the log is truncated there. When they can be
 /// read again neither may count for anything.
 #[test]
-fn segments_that_can_be_read_again_stay_given_up() {
+fn segments_that_can_be_read_again_stay_cut() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
         let log = open(&*disk.system(rt), small());
@@ -85,47 +87,13 @@ fn segments_that_can_be_read_again_stay_given_up() {
             shown
         })
     };
-    let truncated = shown(2, small().on_damage(OnDamage::Truncate));
+    SimRuntime::run(2, |rt| OnDamage::Repair.mend(&*disk.system(rt))).expect("it can be repaired");
+    let truncated = shown(2, small());
     assert!(!truncated.is_empty() && truncated.len() < 8);
     disk.lift_faults();
     // Another length of segments than those had.
     assert_eq!(shown(3, small().segment_size(32 << 10)), truncated);
     assert_eq!(shown(4, small()), truncated);
-}
-
-/// A marker names a range up to where the control file never had a segment: no opening has gone on
-/// there, and nothing is given up.
-#[test]
-fn a_marker_beyond_the_prepared_end_gives_nothing_up() {
-    let disk = SimDisk::new(SimOptions::default(), 1);
-    let from = SimRuntime::run(1, |rt| {
-        let log = open(&*disk.system(rt), small().segment_size(256 << 10));
-        let commit = |n: u8| log.commit(&[n; 5_000]).expect("nothing fails");
-        let all: Vec<Lsn> = (0..8).map(|n| commit(n).start).collect();
-        disk.cut();
-        all[4]
-    });
-    disk.reboot(1);
-    let end = SimRuntime::run(2, |rt| {
-        let inspector = Inspector::open(&*disk.system(rt), PATH).expect("a healthy log");
-        let summary = inspector.summary();
-        assert!(summary.anchor < from);
-        summary.prepared_end
-    });
-    let from = Lsn(from.0 / 4096 * 4096);
-    for to in [end, end.plus(4096)] {
-        let marker = format!("{:016x}-{:016x}.cut", from.0, to.0);
-        disk.put_file(PATH, &marker, b"");
-        let snapshot = disk.snapshot();
-        SimRuntime::run(3, |rt| {
-            let log = open(&*disk.system(rt), small());
-            assert!(log.recovered().lost.is_none(), "{marker}");
-            assert_eq!(read(&log, log.front_lsn()).len(), 8, "{marker}");
-            disk.cut();
-        });
-        disk.restore(&snapshot);
-        assert!(disk.remove_file(PATH, &marker));
-    }
 }
 
 /// A log that was truncated at damage is truncated there again, because the batch with which it had
@@ -148,12 +116,10 @@ fn the_first_of_two_truncations_does_not_come_back() {
     assert!(disk.make_unreadable(PATH, &middle.file, 0));
     let truncate = |seed, more: &[u8]| {
         SimRuntime::run(seed, |rt| {
-            let log = open(&*disk.system(rt), small().on_damage(OnDamage::Truncate));
-            assert!(log.recovered().lost.is_some());
+            let (log, report) = repaired(&disk, rt, &small());
+            assert!(report.cut.is_some());
             if !more.is_empty() {
                 log.commit(more).expect("nothing fails");
-                // Else its marker would say what it gave up.
-                log.discard_given_up().expect("nothing fails");
             }
             // Nothing more than that.
             disk.cut();
@@ -198,11 +164,11 @@ fn a_log_truncated_to_nothing_goes_on() {
     assert!(disk.remove_file(PATH, &segments()[0]));
     let goes_on = |seed, records: &[u8]| {
         SimRuntime::run(seed, |rt| {
-            let log = open(&*disk.system(rt), small().on_damage(OnDamage::Truncate));
+            let (log, report) = repaired(&disk, rt, &small());
             for n in records {
                 log.commit(&[*n; 9_000]).expect("nothing fails");
             }
-            let lost = log.recovered().lost.is_some();
+            let lost = report.cut.is_some();
             log.close().expect("nothing fails");
             lost
         })
@@ -275,9 +241,8 @@ fn a_full_batch_before_voided_records() {
             assert!(disk.make_unreadable(PATH, &batches[0].file, batches[0].offset));
         }
         SimRuntime::run(3, |rt| {
-            let options = small().on_damage(OnDamage::Truncate);
-            let log = open(&*disk.system(rt), options);
-            if damaged && log.recovered().lost.is_none() {
+            let (log, report) = repaired(&disk, rt, &small());
+            if damaged && report.cut.is_none() {
                 // It lies below the anchor, and an opening does not see it.
                 return;
             }

@@ -11,9 +11,8 @@ pub fn one_by_one(made: &Made) -> Vec<(String, Files)> {
         change(&mut files);
         all.push((what, files));
     };
-    // Appends of several records lose each part once; a log that was truncated at damage loses each
-    // batch that says so.
-    for name in ["sizes, closed", "truncated, crashed"] {
+    // Appends of several records lose each part once; a log that was repaired loses each batch that says so.
+    for name in ["sizes, closed", "repaired, crashed"] {
         let base = made.latest(name);
         for (file, at) in batches(base) {
             let what = format!("{name}: {file}, batch at {at}");
@@ -42,15 +41,17 @@ pub fn one_by_one(made: &Made) -> Vec<(String, Files)> {
             });
         }
     }
-    // What was given up can be read again, and the batch that gave it up cannot; the anchor is where
-    // that opening put it.
-    let before = &made.latest("truncated, damaged")["control"];
-    let (base, (file, at)) = (made.latest("truncated, crashed"), &made.damaged);
+    // What was cut can be read again, and the batch that cut it cannot; the anchor is where it was before.
+    let damaged = made.latest("repaired, damaged");
+    let before = &damaged["control"];
+    let (base, (file, at)) = (made.latest("repaired, crashed"), &made.damaged);
     let (went_on, _) = batches(base).pop().unwrap();
     for is_removed in [false, true] {
         let what = format!("{file} is whole again, {went_on} removed: {is_removed}");
         changed(what, base, &|files| {
-            files.get_mut(file).unwrap()[at + 100] ^= 4;
+            let there = files.get_mut(file).unwrap();
+            there[*at..].copy_from_slice(&damaged[file][*at..]);
+            there[at + 100] ^= 4;
             let control = files.get_mut("control").unwrap();
             for slot in [0, 65_536] {
                 control[slot + 68..slot + 104].copy_from_slice(&before[68..104]);

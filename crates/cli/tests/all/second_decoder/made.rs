@@ -4,7 +4,7 @@ use super::changed::{batches, number};
 use crate::common::place;
 use crate::mutants::{Files, files, lay_out};
 use crate::packed::unpack;
-use logforce::{Batch, Guarantee, Log, OnDamage, Options};
+use logforce::{Batch, Guarantee, Log, Options, RepairOptions, RepairReport};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub struct Made {
     pub all: Vec<(String, Files)>,
     /// A stamp says what is durable. Without stamps less is damage.
     pub is_stamped: bool,
-    /// Where `truncated` was damaged before it was truncated the last time.
+    /// Where `repaired` was damaged before it was repaired the last time.
     pub damaged: (String, usize),
 }
 
@@ -68,6 +68,18 @@ impl Made {
 
     fn open(&self, name: &str, options: Options) -> Log {
         logforce::open_existing(self.path(name), options).unwrap()
+    }
+
+    /// Ends the log before damage, if it ends at any.
+    fn repair(&self, name: &str) -> RepairReport {
+        logforce::repair(self.path(name), &RepairOptions::new()).unwrap()
+    }
+
+    /// As its copies are, which a repair has made.
+    fn take_copies(&mut self, name: &str, report: RepairReport) {
+        if let Some(aside) = report.aside {
+            self.all.push((format!("{name}, cut"), files(&aside)));
+        }
     }
 
     /// As the files are now.
@@ -161,7 +173,8 @@ fn torn(made: &mut Made) {
         segment[long.end.0 as usize - back..].fill(0);
         lay_out(&files, &made.path("torn"));
         made.take("torn", "a write in part");
-        let log = made.open("torn", options().on_damage(OnDamage::Truncate));
+        made.repair("torn");
+        let log = made.open("torn", options());
         log.commit(&record(1000)).unwrap();
         made.crash("torn", log);
     }
@@ -181,30 +194,32 @@ fn coarser(made: &mut Made) {
     made.crash("coarser", log);
 }
 
-/// Truncated at damage, twice, with markers of what was given up.
-fn truncated(made: &mut Made) {
-    let log = made.create("truncated");
+/// Repaired twice, with copies of what was cut.
+fn repaired(made: &mut Made) {
+    let log = made.create("repaired");
     for n in 0..30 {
         log.commit(&record(1900 + n)).unwrap();
     }
     let last = log.commit(&record(99)).unwrap();
     log.truncate_back(last.start).unwrap();
     log.commit(&record(98)).unwrap();
-    made.crash("truncated", log);
+    made.crash("repaired", log);
     for _ in 0..2 {
-        let mut files = files(&made.path("truncated"));
+        let mut files = files(&made.path("repaired"));
         // Below the anchor an opening would not come by.
         let anchor = number(&files["control"][72..80]);
         let above = |(file, at): &(String, usize)| number(&files[file][at + 32..at + 40]) >= anchor;
         let damaged = batches(&files).into_iter().find(above).unwrap();
         files.get_mut(&damaged.0).unwrap()[damaged.1 + 100] ^= 4;
-        lay_out(&files, &made.path("truncated"));
-        made.take("truncated", "damaged");
-        let log = made.open("truncated", options().on_damage(OnDamage::Truncate));
+        lay_out(&files, &made.path("repaired"));
+        made.take("repaired", "damaged");
+        let report = made.repair("repaired");
+        made.take_copies("repaired", report);
+        let log = made.open("repaired", options());
         for n in 0..8 {
             log.commit(&record(2100 + n)).unwrap();
         }
-        made.crash("truncated", log);
+        made.crash("repaired", log);
         made.damaged = damaged;
     }
 }
@@ -216,7 +231,7 @@ pub fn made() -> Made {
         is_stamped: false,
         damaged: (String::new(), 0),
     };
-    for make in [sizes, fronts, epochs, torn, coarser, truncated] {
+    for make in [sizes, fronts, epochs, torn, coarser, repaired] {
         make(&mut made);
     }
     made

@@ -6,7 +6,6 @@ mod report;
 use crate::error::{Damage, Error, Result};
 use crate::metrics::{self, LiveStats};
 use crate::names;
-use crate::options::OnDamage;
 use crate::read::view::View;
 use crate::scan::coverage::{
     adopt, check_bounds, check_counters, gaps, lost_segment, reject_misnamed,
@@ -254,14 +253,7 @@ impl Inspector {
             ))));
         }
         let start = anchor_state(&control);
-        let end = find_end(
-            &segments,
-            &control,
-            start,
-            self.control_whole,
-            &path,
-            OnDamage::Truncate,
-        )?;
+        let end = find_end(&segments, &control, start, self.control_whole, &path)?;
         check_end(end.lost.as_ref(), self.in_use)?;
         let durable = if self.in_use {
             end.proven
@@ -314,7 +306,7 @@ impl Inspector {
         }
         let start = anchor_state(&self.control);
         let (control, whole) = (&self.control, self.control_whole);
-        let end = find_end(&segments, control, start, whole, path, OnDamage::Truncate)?;
+        let end = find_end(&segments, control, start, whole, path)?;
         check_end(end.lost.as_ref(), self.in_use)?;
         let boundary = match self.in_use {
             true => end.reread_append_boundary,
@@ -360,11 +352,6 @@ impl Inspector {
     /// The directory, the control file and the segments.
     pub(crate) fn files(&self) -> (&Arc<dyn Directory>, &Control, &Segments) {
         (&self.dir, &self.control, &self.listing.segments)
-    }
-
-    /// Segments with a damaged header, identified by their batches.
-    pub(crate) fn headerless(&self) -> &[Arc<Segment>] {
-        &self.headerless
     }
 
     /// The metadata; `None` if it was never set. [`Error::Damaged`] if it is damaged, or if nothing
@@ -454,7 +441,6 @@ impl Inspector {
     fn walk_segments(&self) -> Segments {
         let mut segments = Segments::default();
         let listed = &self.listing.segments;
-        segments.given_up.clone_from(&listed.given_up);
         segments.rejected.clone_from(&listed.rejected);
         for segment in listed.all().iter().chain(&self.headerless) {
             segments.insert(segment.clone());

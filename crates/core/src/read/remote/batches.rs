@@ -116,8 +116,8 @@ impl ReadOnlyFollower {
         Ok(Ok(()))
     }
 
-    /// Decides why a batch that was durable cannot be read: it was truncated, or an opening gave it
-    /// up, or it is damaged.
+    /// Decides why a batch that was durable cannot be read: it was truncated, or a repair has
+    /// cut it, or it is damaged.
     fn explain_unreadable(&mut self, stop: &Stop) -> Result<()> {
         if stop.seen == Seen::PastEnd && stop.at < self.start.from {
             return Err(Error::Diverged {

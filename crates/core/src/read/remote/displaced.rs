@@ -141,8 +141,8 @@ impl ReadOnlyFollower {
         self.batches.history.epoch()
     }
 
-    /// Whether the last batch that was consumed is still there. The front may have passed it, or an opening
-    /// has given it up; or an older copy was written over the files.
+    /// Whether the last batch that was consumed is still there. The front may have passed it, or a repair
+    /// has cut it; or an older copy was written over the files.
     fn has_last_batch(&self) -> Result<bool> {
         let Some((lsn, crc)) = self.batches.last else {
             return Ok(true);

@@ -20,7 +20,7 @@ pub(super) struct HeaderPosition {
     pub(super) voids: Vec<(Lsn, Lsn)>,
     /// Where openings have continued in a new segment.
     pub(super) resumptions: Resumptions,
-    /// Continues after an opening that gave up even proven batches.
+    /// Continues after a repair that cut even proven batches.
     pub(super) cut: bool,
     /// Polls without new proof, since the last one with.
     pub(super) misses: u32,

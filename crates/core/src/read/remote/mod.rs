@@ -15,7 +15,6 @@ mod location;
 mod proof;
 
 use crate::error::{Error, Result};
-use crate::options::OnDamage;
 use crate::read::boundary::boundary;
 use crate::read::divergence::{Compared, check_log};
 use crate::read::history::Position;
@@ -124,14 +123,7 @@ impl ReadOnlyFollower {
             return Err(Error::Damaged(Box::new(lost)));
         }
         let anchor = anchor_state(&control);
-        let end = find_end(
-            &segments,
-            &control,
-            anchor,
-            whole,
-            &path,
-            OnDamage::Truncate,
-        )?;
+        let end = find_end(&segments, &control, anchor, whole, &path)?;
         check_end(end.lost.as_ref(), in_use)?;
         let proven = end.proven;
         let input = WalkInput {
@@ -157,7 +149,7 @@ impl ReadOnlyFollower {
             voids.clone(),
             control.front..end.state.at,
         );
-        // An opening may have given up what a position has read, before anything proves the opening.
+        // A repair may have cut what a position has read, before anything proves the batch by which it went on.
         let unless_given_up = |e: Error| {
             let is_lost = matches!(e, Error::Damaged(_)) && from > control.front;
             let segments = view.segments();

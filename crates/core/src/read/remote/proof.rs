@@ -107,7 +107,7 @@ impl ReadOnlyFollower {
     }
 
     /// Finds where a new opening has continued. It may have dropped batches that were not proven,
-    /// continued in a new segment, or given up even durable batches. So this starts again after the
+    /// continued in a new segment, or, if it was a repair, cut even durable batches. So this starts again after the
     /// last consumed batch.
     fn find_resumptions(&mut self) -> Result<()> {
         let Some(listing) = self.files.list()? else {

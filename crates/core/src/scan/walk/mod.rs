@@ -15,7 +15,6 @@ use crate::scan::batch::{ScanState, Stop};
 use crate::scan::coverage::{gaps, lost_segment};
 use crate::scan::end_of_log::{End, damage, first_state};
 use crate::scan::forward::Scan;
-use crate::scan::resume::ranges_by_marker;
 use beyond::{next_batch_beyond, proof_beyond};
 use logforce_device::ReadSource;
 use logforce_format::{Lsn, RecoveryCase, Seen};
@@ -39,9 +38,6 @@ impl<'a> Walk<'a> {
             opening,
             proven_to,
         };
-        for (from, to) in ranges_by_marker(input.segments, input.control, ReadSource::Cache)? {
-            walk.voids.voids.add(from, to);
-        }
         if walk.voids.unknown.is_some() {
             walk.voids = walk.collect_voids()?;
         }
@@ -104,10 +100,10 @@ impl<'a> Walk<'a> {
                         }
                     }
                 }
-                let given_up = |lost: &Damage| !reporter.all.contains(&lost.lsn);
+                let is_new = |lost: &Damage| !reporter.all.contains(&lost.lsn);
                 if anchored
                     && opening.state.at == scan.state.at
-                    && opening.lost.as_ref().is_some_and(given_up)
+                    && opening.lost.as_ref().is_some_and(is_new)
                 {
                     // An opening would end the log here.
                     break None;

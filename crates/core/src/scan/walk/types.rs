@@ -1,7 +1,6 @@
 //! The input of a walk, its events, and what it knows in advance.
 
 use crate::error::{Damage, Result};
-use crate::options::OnDamage;
 use crate::scan::batch::ScanState;
 use crate::scan::end_of_log::{End, anchor_state, find_end, first_state};
 use crate::storage::segments::Segments;
@@ -61,18 +60,10 @@ pub(crate) struct Walk<'a> {
 }
 
 impl WalkInput<'_> {
-    /// What an opening with [`OnDamage::Truncate`] would find from `state` on.
+    /// What an opening or a repair would find from `state` on.
     pub(super) fn end(&self, state: ScanState) -> Result<End> {
         let path = self.dir.path();
-        let on_damage = OnDamage::Truncate;
-        find_end(
-            self.segments,
-            self.control,
-            state,
-            self.both_slots,
-            path,
-            on_damage,
-        )
+        find_end(self.segments, self.control, state, self.both_slots, path)
     }
 
     /// Where an opening would begin to scan; without a control file, the start of the log.

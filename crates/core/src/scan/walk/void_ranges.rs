@@ -5,7 +5,7 @@ use crate::scan::end_of_log::End;
 use crate::scan::walk::types::{Changed, KnownVoids, Walk, WalkEvent, WalkInput};
 use crate::scan::walk::void_list::{link, link_window, list};
 use crate::storage::voids::Voids;
-use logforce_format::{Lsn, planted};
+use logforce_format::Lsn;
 use std::collections::BTreeSet;
 
 /// The void ranges of a log; fails if one is unknown. `last`: the latest batch that voids a range.
@@ -34,8 +34,7 @@ pub(crate) fn settle_void_ranges(input: WalkInput<'_>, end: &mut End) -> Result<
         return Ok(known.voids);
     };
     let walk = Walk::from(input, end.clone())?;
-    let marked = |(_, to): &(Lsn, Lsn)| *to == broken.lsn;
-    if end.state.last_void == Some(broken.lsn) && !input.segments.given_up.iter().any(marked) {
+    if end.state.last_void == Some(broken.lsn) {
         let (at, mut last) = (end.state.at, None);
         walk.run(&mut |_| Ok(Changed::Nothing), &mut |event| {
             match event {
@@ -66,18 +65,13 @@ impl Walk<'_> {
     pub(super) fn collect_voids(&self) -> Result<KnownVoids> {
         let mut known = self.voids.clone();
         let mut valid = BTreeSet::new();
-        // Ranges with markers whose predecessor was read.
-        let mut joined: BTreeSet<(Lsn, Lsn)> = BTreeSet::new();
-        let given_up = &self.input.segments.given_up;
         self.run(&mut |_| Ok(Changed::Nothing), &mut |event| {
-            if let WalkEvent::Batch(h, _, end) = event {
+            if let WalkEvent::Batch(h, ..) = event {
                 if h.voids() {
                     known.voids.add(h.void_from, h.lsn);
                     valid.insert(h.lsn);
                 }
                 known.named.insert(h.last_void);
-                let joins = |(from, _): &&(Lsn, Lsn)| h.lsn < *from && *from <= end;
-                joined.extend(given_up.iter().filter(joins));
             }
             true
         })?;
@@ -94,17 +88,6 @@ impl Walk<'_> {
             match link(&self.input, &mut window, at)? {
                 Ok(h) => known.voids.add(h.void_from, h.lsn),
                 Err(lost) => {
-                    // It is an opening's, and the marker says which range that gave up. The batch
-                    // before the range says what had been voided before, if it was read.
-                    let marked = given_up.iter().find(|(_, to)| *to == at);
-                    let marked = planted!("marker-ignored", None, else marked);
-                    if let Some(&(from, to)) = marked {
-                        known.voids.add(from, to);
-                    }
-                    let front = self.input.control.front;
-                    if marked.is_some_and(|cut| cut.0 <= front || joined.contains(cut)) {
-                        continue;
-                    }
                     known.unknown = Some(lost);
                     break;
                 }

@@ -132,7 +132,7 @@ fn damaged(path: &Path, found: String) -> Damage {
         found,
         durable_to: Lsn::ORIGIN,
         in_reading: false,
-        truncatable: true,
+        repairable: true,
     }
 }
 
@@ -224,6 +224,25 @@ impl ControlFile {
         }
         *self.meta() = Some(meta);
         Ok(())
+    }
+
+    /// Gives up the metadata, of which neither slot can be believed: there is none from now on. A crash before
+    /// the control slots say so leaves it lost.
+    pub(crate) fn forget_meta(&self, poison: &Poison) -> Result<()> {
+        let _lock = self.update_lock.lock();
+        poison.check()?;
+        self.poison_on_panic(poison, || {
+            let path = self.dir.path().join(names::CONTROL);
+            let file = self.file()?;
+            self.grow(&*file, poison)?;
+            for offset in META_SLOT_OFFSETS {
+                write_slot(&*file, offset, &[0; META_SLOT_LEN])
+                    .map_err(Error::io("write", &path))?;
+            }
+            let synced = barrier(&*file, Barrier::Data, Why::MetadataSlot);
+            synced.map_err(Error::io("sync", &path))?;
+            self.update_locked(poison, |c| c.has_meta = false)
+        })
     }
 
     /// Extends the control file of an earlier version by the slots.

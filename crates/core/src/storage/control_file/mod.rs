@@ -104,14 +104,18 @@ impl ControlFile {
                 ),
                 durable_to: logforce_format::Lsn::ORIGIN,
                 in_reading: false,
-                truncatable: false,
+                repairable: false,
             }))),
         }
     }
 
     /// Creates the file. It gets its name when it is complete and forced: a crash before leaves a
     /// directory without a log.
-    pub(crate) fn create(dir: &Arc<dyn Directory>, control: &Control) -> Result<()> {
+    pub(crate) fn create(
+        dir: &Arc<dyn Directory>,
+        control: &Control,
+        meta: Option<&[u8]>,
+    ) -> Result<()> {
         let path = dir.path().join(names::CONTROL_NEW);
         match dir.remove(names::CONTROL_NEW) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -122,7 +126,7 @@ impl ControlFile {
         let file = dir
             .open(names::CONTROL_NEW, OpenFile::CREATE)
             .map_err(Error::io("create", &path))?;
-        write_whole(&*file, &path, control, None)?;
+        write_whole(&*file, &path, control, meta)?;
         dir.rename(names::CONTROL_NEW, names::CONTROL)
             .map_err(Error::io("rename", &path))?;
         dir.sync().map_err(Error::io("sync directory", dir.path()))
@@ -272,7 +276,7 @@ pub(crate) fn check_counter(counter: u64, of: &str, dir: &Path) -> Result<()> {
         found: format!("it counts {counter} {of}: no log has so many"),
         durable_to: logforce_format::Lsn::ORIGIN,
         in_reading: false,
-        truncatable: false,
+        repairable: false,
     })))
 }
 

@@ -10,7 +10,7 @@ mod tasks;
 use crate::common::examples::too_weak;
 use crate::common::*;
 use logforce::{
-    Batch, Error, ErrorKind, Guarantee, Lsn, OnDamage, Options, Policy, Position, Record, Verdict,
+    Batch, Error, ErrorKind, Guarantee, Lsn, Options, Policy, Position, Record, Verdict,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -114,8 +114,7 @@ fn opening() -> Result<()> {
     let options = Options::new()
         .require(Guarantee::OsCrash) // less is promised
         .require_verdict(Verdict::Unknown) // less is known of what is promised
-        .segment_size(16 << 20)
-        .on_damage(OnDamage::Refuse);
+        .segment_size(16 << 20);
     let log = logforce::open_existing(dir, options)?;
     println!(
         "{} by {}, {}: {}",

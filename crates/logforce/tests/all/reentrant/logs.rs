@@ -128,8 +128,6 @@ const CALLS: &[Call] = &[
     }),
     ("meta", |log, _| drop(log.meta())),
     ("set_meta", |log, _| drop(log.set_meta(b"metadata"))),
-    ("given_up", |log, _| drop(log.given_up())),
-    ("discard_given_up", |log, _| drop(log.discard_given_up())),
     ("backup_to", |log, copies| {
         drop(log.backup_to(copies.join("called")))
     }),

@@ -70,7 +70,7 @@ impl Scene for MeasureScene {
             method: None,
             demanding: false,
             fault: Fault::None,
-            truncating: false,
+            repairing: false,
             segment_size: 32 << 10,
             session: 1,
             seed: 1,

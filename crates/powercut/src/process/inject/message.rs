@@ -14,9 +14,9 @@ pub enum Message {
         guarantee: u64,
         /// By which method.
         method: String,
-        /// What the opening says was lost.
-        lost: Option<String>,
     },
+    /// A repair has cut the log, or given up its metadata: for this damage.
+    Cut(String),
     /// The log, or a reader, answered with an error.
     Failed {
         /// When it was asked for what.

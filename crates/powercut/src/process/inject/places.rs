@@ -188,7 +188,7 @@ impl Scene for RefusedPlace {
             method: self.method.map(|m| m.to_string()),
             demanding: true,
             fault: Fault::None,
-            truncating: false,
+            repairing: false,
             segment_size: 32 << 10,
             session: 1,
             seed: 1,

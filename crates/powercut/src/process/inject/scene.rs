@@ -108,7 +108,7 @@ impl Run<'_> {
             "Locked" => locking,
             "Unavailable" => is_refusal_of_service(injection.answer),
             // Of the log as a whole, once it is open.
-            "Poisoned" => doing != "open",
+            "Poisoned" => !matches!(doing, "open" | "repair"),
             _ => false,
         };
         if !fits {

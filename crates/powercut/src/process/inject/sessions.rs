@@ -21,7 +21,7 @@ pub struct Base {
     files: Files,
     promises: Promises,
     sessions: u64,
-    /// Its last opening reported a loss.
+    /// A repair before its last opening reported a loss.
     lost: bool,
 }
 
@@ -41,7 +41,7 @@ fn usual(dir: &Path) -> Job {
         method: Some(Method::DirectDsync.to_string()),
         demanding: false,
         fault: Fault::None,
-        truncating: false,
+        repairing: false,
         segment_size: 32 << 10,
         session: 1,
         seed: 1,
@@ -98,7 +98,7 @@ impl Base {
             files: Files::read(&dir)?,
             promises,
             sessions: job.session,
-            lost: opened(&messages).is_some_and(|(_, lost)| lost.is_some()),
+            lost: cut(&messages).is_some(),
         };
         fs::remove_dir_all(&place)?;
         Ok(base)
@@ -123,12 +123,11 @@ impl Base {
         let cut = (0..50)
             .map(|_| small()?.cut("cut", home))
             .find_map(Result::transpose);
-        let (small, cut) = (small()?, cut.context("no opening met the damage")??);
+        let (small, cut) = (small()?, cut.context("no repair met the damage")??);
         Ok(vec![killed, closed, small, cut])
     }
 
-    /// Damages its last acknowledged record, and goes on after a truncation that is reported: what
-    /// was given up lies in its files.
+    /// Damages its last acknowledged record, and goes on after a repair that is reported.
     fn cut(&self, name: &'static str, home: &Path) -> Result<Option<Base>> {
         let mut damaged = self.clone();
         let acked = damaged
@@ -154,7 +153,7 @@ impl Base {
         }
         ensure!(hit, "the last record is nowhere");
         let mut cut = damaged.after_session(name, home, |job| {
-            job.truncating = true;
+            job.repairing = true;
             job.steps = 8;
             job.end = End::Exit;
         })?;
@@ -254,9 +253,9 @@ impl SessionScene {
                 job.mode = Opening::Existing;
                 job.steps = 4;
             });
-            add("truncate", base, &|job| {
+            add("repair", base, &|job| {
                 job.mode = Opening::Existing;
-                job.truncating = true;
+                job.repairing = true;
                 job.steps = 4;
             });
             add("read", base, &|job| job.task = Task::Read);
@@ -342,14 +341,33 @@ fn is_promised(call: &str) -> bool {
     writes && whose && !call.contains("= -1 EINTR")
 }
 
-/// The guarantee with which it was opened, and what was lost.
-fn opened(messages: &[Message]) -> Option<(u64, Option<&str>)> {
+/// The guarantee with which it was opened.
+fn opened(messages: &[Message]) -> Option<u64> {
     messages.iter().find_map(|s| match s {
-        Message::Opened {
-            guarantee, lost, ..
-        } => Some((*guarantee, lost.as_deref())),
+        Message::Opened { guarantee, .. } => Some(*guarantee),
         _ => None,
     })
+}
+
+/// The damage at which a repair has cut it.
+fn cut(messages: &[Message]) -> Option<&str> {
+    messages.iter().find_map(|s| match s {
+        Message::Cut(lost) => Some(lost.as_str()),
+        _ => None,
+    })
+}
+
+/// Copies that a repair has made of a log that is whole.
+fn copies_beside(log: &Path) -> Result<Option<String>> {
+    let beside = log.parent().context("a log in no directory")?;
+    for entry in fs::read_dir(beside)? {
+        let name = entry?.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("log.cut-") {
+            return Ok(Some(format!("a repair of a whole log has made {name}")));
+        }
+    }
+    Ok(None)
 }
 
 impl Scene for SessionScene {
@@ -397,17 +415,20 @@ impl Scene for SessionScene {
             }
         }
         let usual = run.faulty.map(|(_, usual)| messages_in(&usual.output));
-        let usually = usual.as_deref().and_then(opened).map(|(g, _)| g);
-        let (guarantee, lost) = opened(&messages).unwrap_or_default();
+        let usually = usual.as_deref().and_then(opened);
+        let guarantee = opened(&messages).unwrap_or_default();
         if usually.is_some_and(|usually| guarantee > usually) {
             found.push(format!("the guarantee rose to rank {guarantee}"));
         }
-        if let Some(lost) = lost {
+        if let Some(lost) = cut(&messages) {
             if run.is_lasting_damage() {
                 // It reported that: what is left is less than was promised.
                 return Ok(found);
             }
             found.push(format!("reported as lost: {lost}"));
+        }
+        if !run.is_lasting_damage() {
+            found.extend(copies_beside(&dir)?);
         }
         if run.ended.crashed().is_none() {
             found.extend(Self::unreported(run, &messages));

@@ -7,8 +7,8 @@ use crate::subject::seam::{Fault, Faulty};
 use crate::subject::{Identity, metadata, rank};
 use anyhow::Result;
 use logforce::{
-    Acknowledged, Batch, ErrorKind, Guarantee, Log, Lsn, Method, OnDamage, OpenMode, Options,
-    RecordRange,
+    Acknowledged, Batch, ErrorKind, Guarantee, Log, Lsn, Method, OpenMode, Options, RecordRange,
+    RepairOptions,
 };
 use logforce_testkit::Rng;
 use serde::{Deserialize, Serialize};
@@ -53,8 +53,8 @@ pub struct Job {
     pub demanding: bool,
     /// What is wrong with the backend.
     pub fault: Fault,
-    /// Cut the log where acknowledged data is damaged.
-    pub truncating: bool,
+    /// Repair the log before the opening: that cuts it where acknowledged data is damaged.
+    pub repairing: bool,
     /// Bytes of a segment.
     pub segment_size: u64,
     /// Its number; no two that work one log have the same.
@@ -113,14 +113,17 @@ fn options(job: &Job) -> Result<Options> {
     if !job.demanding {
         options = options.require(Guarantee::Nothing);
     }
-    if job.truncating {
-        options = options.on_damage(OnDamage::Truncate);
-    }
     Ok(options)
 }
 
 fn work(job: &Job) -> Result<()> {
     let options = options(job)?;
+    if job.repairing
+        && let Err(e) = repair(job)
+    {
+        Message::failed("repair", &e).send();
+        return Ok(());
+    }
     let log = match open(job, options) {
         Ok(log) => log,
         Err(e) => {
@@ -128,12 +131,9 @@ fn work(job: &Job) -> Result<()> {
             return Ok(());
         }
     };
-    let lost = [&log.recovered().lost, &log.recovered().lost_meta];
-    let lost = lost.into_iter().flatten().map(ToString::to_string);
     Message::Opened {
         guarantee: rank(log.guarantee()),
         method: log.method().to_string(),
-        lost: lost.reduce(|all, one| format!("{all}; {one}")),
     }
     .send();
     send_entry(Entry {
@@ -157,6 +157,17 @@ fn work(job: &Job) -> Result<()> {
     match log.close() {
         Ok(()) => Message::Done.send(),
         Err(e) => Message::failed("close", &e).send(),
+    }
+    Ok(())
+}
+
+/// Reports what is lost before anything else can fail.
+fn repair(job: &Job) -> logforce::Result<()> {
+    let report = logforce::repair(&job.dir, &RepairOptions::new())?;
+    let lost = [report.cut.map(|cut| cut.damage), report.lost_meta];
+    let lost = lost.into_iter().flatten().map(|damage| damage.to_string());
+    if let Some(lost) = lost.reduce(|all, one| format!("{all}; {one}")) {
+        Message::Cut(lost).send();
     }
     Ok(())
 }

@@ -1,0 +1,227 @@
+//! `logforce repair`.
+
+use crate::exit::{End, Usage};
+use crate::output::{Sink, Target, print};
+use crate::pages;
+use anyhow::{Context, bail};
+use logforce::{Cut, RepairOptions, RepairReport};
+use logforce_measure::numbers::{bytes, count};
+use serde::Serialize;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+const MORE: &str = "\
+For a log that an opening refuses as damaged: ends it before the damage, so that it opens again. What
+is damaged and all that follows is cut. Records below stay; no LSN is used again.
+
+Before it changes anything it copies every file that holds a part of what it cuts, and the control
+file, into a directory NAME.cut-ID-LSN beside the log. `logforce dump --salvage` shows what can be read of
+that, `logforce salvage` saves it in a log of its own. It stays until you remove it.
+
+Damage that only reading finds, far below the end, is no reason to refuse an opening, and not repaired:
+save the log by `logforce salvage`. A log that is open is refused. After a crash, repair again.
+
+Exit status: 0 repaired, or there was nothing to repair; 1 a repair cannot mend it; 2 unusable arguments, or
+not confirmed; 4 failed.";
+
+/// Ends a damaged log before the damage.
+#[derive(Debug, clap::Args)]
+#[command(after_help = MORE)]
+pub struct Args {
+    /// The log's directory
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Make the directory with the copies in PARENT, where the log's own parent is full or read-only
+    #[arg(long, value_name = "PARENT")]
+    aside: Option<PathBuf>,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    /// Only say what it would do
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+    /// Write the report as JSON to FILE; - is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<Target>,
+}
+
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    schema: &'static str,
+    version: u32,
+    path: String,
+    /// False after --dry-run, and where there was nothing to repair.
+    repaired: bool,
+    cut: Option<CutInfo<'a>>,
+    /// The damage for which the metadata was given up.
+    metadata: Option<&'a str>,
+    aside: Option<String>,
+    bytes: u64,
+    unread: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct CutInfo<'a> {
+    from: u64,
+    to: u64,
+    records: u64,
+    case: &'static str,
+    lsn: u64,
+    file: Option<&'a str>,
+    offset: u64,
+    found: &'a str,
+}
+
+/// Repairs.
+pub fn run(args: Args) -> anyhow::Result<End> {
+    let dir = &args.dir;
+    if pages::is_there(dir)? {
+        bail!(Usage(format!(
+            "{0} holds a page file, and `logforce repair` repairs logs: a logged file has one in {1}. \
+             `logforce verify {0}` lists what is damaged",
+            dir.display(),
+            dir.join("log").display()
+        )));
+    }
+    let mut options = RepairOptions::new();
+    if let Some(parent) = &args.aside {
+        options = options.aside(parent);
+    }
+    let json = args.json.as_ref().map(Sink::open).transpose();
+    let json = json.context("--json")?;
+    let plan = logforce::repair(dir, &options.clone().dry_run(true))?;
+    let nothing = plan.aside.is_none();
+    let made = match nothing || args.dry_run {
+        true => None,
+        false => {
+            if !args.yes {
+                ask(dir, &plan)?;
+            }
+            Some(logforce::repair(dir, &options)?)
+        }
+    };
+    let report = made.as_ref().unwrap_or(&plan);
+    if let Some(sink) = json {
+        let report = as_json(dir, report, made.is_some());
+        let mut out = sink.writer()?;
+        serde_json::to_writer_pretty(&mut out, &report)?;
+        writeln!(out)?;
+        out.flush()?;
+    }
+    let said = match (nothing, made.is_some()) {
+        (true, _) => format!(
+            "nothing to repair: {} does not end at damage. Damage further down is found by `logforce verify`\n",
+            dir.display()
+        ),
+        (false, done) => text(report, done),
+    };
+    print(&said, args.json == Some(Target::Stdout))?;
+    Ok(End::Done)
+}
+
+/// Asks on the terminal; an error unless the answer is yes.
+fn ask(dir: &Path, plan: &RepairReport) -> anyhow::Result<()> {
+    let mut terminal = io::stderr();
+    if !io::stdin().is_terminal() || !terminal.is_terminal() {
+        bail!(Usage(format!(
+            "not confirmed, and no terminal to ask on: --yes repairs {}, --dry-run says what that would do",
+            dir.display()
+        )));
+    }
+    write!(
+        terminal,
+        "{}Repair {}? [y/N] ",
+        text(plan, false),
+        dir.display()
+    )?;
+    terminal.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => bail!(Usage("nothing was changed".to_owned())),
+    }
+}
+
+/// Says what was done, or would be.
+fn text(report: &RepairReport, done: bool) -> String {
+    let mut text = String::new();
+    if let Some(Cut {
+        from,
+        damage,
+        records,
+        ..
+    }) = &report.cut
+    {
+        let (ends, readable) = match done {
+            true => ("ends", "are in the copies"),
+            false => ("would end", "would be in the copies"),
+        };
+        text += &format!(
+            "{damage}\nthe log {ends} at LSN {from}: everything above is cut; {} of it can still be read, and {readable}\n",
+            count(*records, "whole record")
+        );
+    }
+    if let Some(damage) = &report.lost_meta {
+        let gives = match done {
+            true => "was given up: there is none now",
+            false => "would be given up",
+        };
+        text += &format!("{damage}\nthe metadata {gives}\n");
+    }
+    if report.cut.is_none() && report.lost_meta.is_none() && report.aside.is_some() {
+        text += match done {
+            true => "segments that hold nothing of the log were missing, and are there again\n",
+            false => "segments that hold nothing of the log are missing, and would be made again\n",
+        };
+    }
+    if let Some(aside) = &report.aside {
+        let kept = match done {
+            true => "copies",
+            false => "copies would be kept",
+        };
+        text += &format!("{kept} ({}) in {}\n", bytes(report.bytes), aside.display());
+    }
+    if report.unread > 0 {
+        text += &format!(
+            "{} could not be read: the copies have zeroes there\n",
+            bytes(report.unread)
+        );
+    }
+    if done
+        && report.cut.as_ref().is_some_and(|cut| cut.records > 0)
+        && let Some(aside) = &report.aside
+    {
+        text += &format!("save them: logforce salvage {} NEW\n", aside.display());
+    }
+    text
+}
+
+fn as_json<'a>(dir: &Path, report: &'a RepairReport, repaired: bool) -> Report<'a> {
+    Report {
+        schema: "logforce-repair",
+        version: 1,
+        path: dir.display().to_string(),
+        repaired,
+        cut: report.cut.as_ref().map(|cut| CutInfo {
+            from: cut.from.0,
+            to: cut.to.0,
+            records: cut.records,
+            case: cut.damage.case.label(),
+            lsn: cut.damage.lsn.0,
+            file: cut.damage.file.as_deref(),
+            offset: cut.damage.offset,
+            found: &cut.damage.found,
+        }),
+        metadata: report
+            .lost_meta
+            .as_ref()
+            .map(|damage| damage.found.as_str()),
+        aside: report
+            .aside
+            .as_ref()
+            .map(|aside| aside.display().to_string()),
+        bytes: report.bytes,
+        unread: report.unread,
+    }
+}

@@ -1,0 +1,204 @@
+//! Copies of the files that a repair changes, durable before it does.
+//!
+//! They lie in a directory beside the log, which `salvage` reads like a damaged log that begins where the cut
+//! does. Its control file says so. It comes last: a directory without one is a copy that a crash has cut short.
+
+use crate::error::{Error, Result};
+use crate::names;
+use crate::read::inspect::Inspector;
+use crate::read::inspect::info::Visit;
+use crate::storage::control_file::ControlFile;
+use crate::storage::directory::unusable_directory;
+use crate::storage::durability::{Why, barrier};
+use crate::storage::reads::read;
+use crate::storage::writes::write_part;
+use logforce_device::{AlignedBuf, Directory, OpenFile, ReadSource, System};
+use logforce_device::{Barrier, File};
+use logforce_format::{Control, LogId, Lsn};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The copy of the log's control file.
+const CONTROL_COPY: &str = "control.cut";
+/// Bytes of a read and a write.
+const CHUNK: usize = 1 << 20;
+/// Alignment of the memory for them, bytes.
+const ALIGNMENT: usize = 4096;
+/// Bytes that become zeroes in the copy if one of them cannot be read.
+const SECTOR: usize = 512;
+
+/// The copies of a repair.
+pub(super) struct Aside {
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+    /// Bytes that could not be read: zeroes are in their place.
+    pub(super) unread: u64,
+}
+
+/// Returns the directory for copies of what is cut from `lsn` on: in `parent`, or beside the log.
+pub(super) fn place(log: &Path, parent: Option<&Path>, id: LogId, lsn: Lsn) -> PathBuf {
+    let name = log
+        .file_name()
+        .map_or("log".into(), |name| name.to_string_lossy());
+    let id: String = id.0[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let name = format!("{name}.cut-{id}-{:016x}", lsn.0);
+    let beside = log.parent().filter(|p| !p.as_os_str().is_empty());
+    parent.or(beside).unwrap_or(Path::new("")).join(name)
+}
+
+/// Copies these files to the directory `place`, or to `place.1` and so on if that has others. A repair that
+/// was cut short has left the same copies there: they count. `control` and `meta` are what the control file of
+/// the copies says.
+pub(super) fn keep(
+    system: &dyn System,
+    dir: &Arc<dyn Directory>,
+    files: &[String],
+    place: &Path,
+    control: &Control,
+    meta: Option<&[u8]>,
+) -> Result<Aside> {
+    let mut number = 0;
+    loop {
+        let mut path = place.as_os_str().to_owned();
+        if number > 0 {
+            path.push(format!(".{number}"));
+        }
+        let path = PathBuf::from(path);
+        let to = system.make_directory(&path);
+        let to = to.map_err(|e| unusable_directory(e, "make the directory for copies", &path))?;
+        // Not from a listing: one that is short would have a complete copy written over.
+        let is_complete = match to.open(names::CONTROL, OpenFile::READ) {
+            Ok(_) => true,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => false,
+            Err(e) => return Err(Error::io("open", path.join(names::CONTROL))(e)),
+        };
+        let copying = Copying {
+            from: dir,
+            to: &to,
+            compares: is_complete,
+        };
+        if let Some(kept) = copying.run(files)? {
+            if !is_complete {
+                copying.finish(control, meta)?;
+            }
+            return Ok(kept);
+        }
+        number += 1;
+    }
+}
+
+struct Copying<'a> {
+    from: &'a Arc<dyn Directory>,
+    to: &'a Arc<dyn Directory>,
+    /// The copy is there: looks whether it is of the same bytes.
+    compares: bool,
+}
+
+impl Copying<'_> {
+    /// `None` if other bytes are there.
+    fn run(&self, files: &[String]) -> Result<Option<Aside>> {
+        let mut kept = Aside {
+            path: self.to.path().to_owned(),
+            bytes: 0,
+            unread: 0,
+        };
+        for name in files {
+            let copy = match name.as_str() {
+                names::CONTROL => CONTROL_COPY,
+                name => name,
+            };
+            if !self.file(name, copy, &mut kept)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(kept))
+    }
+
+    /// Makes the copies durable, and says that they are complete.
+    fn finish(&self, control: &Control, meta: Option<&[u8]>) -> Result<()> {
+        // It syncs the names of all: a repair that finds one missing makes the copies again.
+        ControlFile::create(self.to, control, meta)
+    }
+
+    /// Copies or compares a file; returns whether the copy has the same bytes.
+    fn file(&self, name: &str, copy: &str, kept: &mut Aside) -> Result<bool> {
+        let (from_path, path) = (self.from.path().join(name), self.to.path().join(copy));
+        let from = self.from.open(name, OpenFile::READ);
+        let from = from.map_err(Error::io("open", &from_path))?;
+        let len = from
+            .len()
+            .map_err(Error::io("check the size of", &from_path))?;
+        let how = match self.compares {
+            true => OpenFile::READ,
+            false => OpenFile::CREATE,
+        };
+        let to = match self.to.open(copy, how) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                // Of a copy that was cut short.
+                self.to.remove(copy).map_err(Error::io("remove", &path))?;
+                self.to.open(copy, how)
+            }
+            to => to,
+        };
+        let to = to.map_err(Error::io("create", &path))?;
+        if self.compares && to.len().map_err(Error::io("check the size of", &path))? != len {
+            return Ok(false);
+        }
+        let mut at = 0;
+        while at < len {
+            let n = (len - at).min(CHUNK as u64) as usize;
+            let mut buf = AlignedBuf::zeroed(n, ALIGNMENT);
+            kept.unread += read_around(&*from, &from_path, at, &mut buf)?;
+            if self.compares {
+                let mut there = AlignedBuf::zeroed(n, ALIGNMENT);
+                read_around(&*to, &path, at, &mut there)?;
+                if there[..] != buf[..] {
+                    return Ok(false);
+                }
+            } else {
+                write_part(&*to, at, buf, 0..n).map_err(Error::io("write", &path))?;
+            }
+            at += n as u64;
+        }
+        if !self.compares {
+            barrier(&*to, Barrier::Full, Why::Copy).map_err(Error::io("sync", &path))?;
+        }
+        kept.bytes += len;
+        Ok(true)
+    }
+}
+
+/// Reads what can be read, and leaves zeroes for the rest; returns how many bytes that is.
+fn read_around(file: &dyn File, path: &Path, at: u64, buf: &mut [u8]) -> Result<u64> {
+    if read(file, path, at, buf, ReadSource::Cache)?.is_ok() {
+        return Ok(0);
+    }
+    let mut unread = 0;
+    for (n, part) in buf.chunks_mut(SECTOR).enumerate() {
+        let at = at + (n * SECTOR) as u64;
+        if read(file, path, at, part, ReadSource::Cache)?.is_err() {
+            part.fill(0);
+            unread += part.len() as u64;
+        }
+    }
+    Ok(unread)
+}
+
+/// Counts the whole records at and above `from` that a copy shows.
+pub(super) fn records(system: &dyn System, copy: &Path, from: Lsn) -> Result<u64> {
+    let mut records = 0;
+    match Inspector::salvage(system, copy) {
+        Err(Error::NoLog { .. }) => {}
+        inspector => {
+            inspector?.walk(&mut |visit| {
+                if let Visit::Record { record, .. } = visit {
+                    records += u64::from(record.start >= from);
+                }
+                true
+            })?;
+        }
+    }
+    Ok(records)
+}

@@ -1,0 +1,195 @@
+//! Ending a log in place: what happens once the copies are durable.
+
+use super::scan::Found;
+use crate::error::{Error, Result};
+use crate::names;
+use crate::recovery::opening::Opening;
+use crate::recovery::{anchor_behind, epoch_header, listing, move_front, write_epoch};
+use crate::scan::batch::ScanState;
+use crate::scan::resume::headers_beyond;
+use crate::storage::control_file::Loaded;
+use crate::storage::control_file::meta::LoadedMeta;
+use crate::storage::durability::{Why, barrier};
+use crate::storage::segments::Segments;
+use crate::storage::window::Window;
+use crate::storage::writes::write;
+use logforce_device::{AlignedBuf, Barrier, ReadSource};
+use logforce_format::{
+    BATCH_HEADER_LEN, BatchHeader, Control, Epoch, Lsn, MAX_SEGMENT_LEN, MIN_WRITE_UNIT,
+    SegmentHeader, planted,
+};
+
+impl Opening {
+    /// Ends the log where it was found to end; returns where it goes on.
+    pub(super) fn end_log(
+        &self,
+        loaded: Loaded,
+        control: Control,
+        found: Found,
+        meta: &LoadedMeta,
+        lost_meta: bool,
+    ) -> Result<Lsn> {
+        let Found {
+            mut segments,
+            leftovers,
+            gaps,
+            end,
+        } = found;
+        let earliest_void = match end.lost {
+            Some(_) => earliest_void_beyond(&segments, &control, &end.state)?,
+            None => None,
+        };
+        let both_slots = loaded.both;
+        let opened = self.open_control(loaded, control)?;
+        if !both_slots {
+            // The slot that is left may be from before the last opening, and say that the log was closed. With it
+            // in both slots the next opening would believe that, and lose all that lies behind.
+            opened.file.update(&opened.poison, |c| c.clean = false)?;
+        }
+        if lost_meta {
+            opened.file.forget_meta(&opened.poison)?;
+        }
+        let mut spares = self.clear_leftovers(&segments, leftovers)?;
+        if end.lost.is_none() {
+            // What is missing was voided by a repair that was cut short, or never used: the log was closed. It
+            // stays closed, since the space behind it need not be readable then.
+            let epoch = opened.control.epoch;
+            self.enforce_names(&segments)?;
+            self.fill_gaps(&mut segments, &opened.control, epoch, gaps)?;
+            return Ok(end.state.at);
+        }
+        self.sync_recovered(&segments, &end)?;
+        opened.file.sync_meta(meta)?;
+        let epoch = self.persist_epoch(&opened, &segments, &end, meta.bytes().is_some())?;
+        self.enforce_names(&segments)?;
+        let cut = segments.all();
+        // As long as the one before: the owner's options are not known here.
+        let unit = u64::from(self.unit);
+        let wanted = cut.last().map_or(0, |last| last.header.len);
+        let wanted = wanted.max(4 * unit).next_multiple_of(unit);
+        let too_early = planted!("repair-begins-at-once");
+        if too_early {
+            self.fill_gaps(&mut segments, &opened.control, epoch, gaps.clone())?;
+        }
+        let segment = self.new_segment(&opened, &mut segments, &mut spares, epoch, wanted)?;
+        segment.open_writer(false)?;
+        let lsn = segment.header.first_batch();
+        let void_from = end.state.sequence.open_from().unwrap_or(end.state.at);
+        let void_from = earliest_void.map_or(void_from, |earliest| earliest.min(void_from));
+        let header = BatchHeader {
+            void_from,
+            ..epoch_header(&opened.control, &end, epoch, lsn)
+        };
+        let header = write_epoch(&segment, header)?;
+        let anchor = anchor_behind(&header, &segment);
+        move_front(&opened, &end, anchor, lsn)?;
+        if !too_early {
+            self.fill_gaps(&mut segments, &opened.control, epoch, gaps)?;
+        }
+        if planted!("cut-is-left") {
+            return Ok(lsn);
+        }
+        // If that batch is lost one day, what it voids must not come back.
+        for segment in cut.into_iter().filter(|s| s.header.end() > end.state.at) {
+            let at = end.state.at.max(segment.header.first_batch());
+            if at >= segment.header.end() {
+                continue;
+            }
+            segment.open_writer(false)?;
+            let unit = segment.header.write_unit as usize;
+            let file = segment.file()?;
+            write(&*file, segment.offset(at), AlignedBuf::zeroed(unit, 65536))
+                .map_err(Error::io("write", segment.path()))?;
+            barrier(&*file, Barrier::Data, Why::CutEnd)
+                .map_err(Error::io("sync", segment.path()))?;
+        }
+        Ok(lsn)
+    }
+
+    /// Removes the files with names in `[from, to)` that are not segments. All of them: one that cannot be read
+    /// now, but can be next time, would be a second segment for the same range.
+    fn remove_claims(&self, segments: &Segments, from: Lsn, to: Lsn) -> Result<()> {
+        for name in listing::list(&self.dir)?.into_iter().map(|e| e.name) {
+            let claims = names::claimed_start(&name).is_some_and(|s| from <= s && s < to);
+            if claims && !segments.all().iter().any(|s| s.name() == name) {
+                let removed = self.dir.remove(&name);
+                removed.map_err(Error::io("remove", self.dir.path().join(&name)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates empty segments in place of missing ones, so that every segment that the control file
+    /// lists exists again.
+    fn fill_gaps(
+        &self,
+        segments: &mut Segments,
+        control: &Control,
+        epoch: Epoch,
+        gaps: Vec<(Lsn, Lsn)>,
+    ) -> Result<()> {
+        for (mut from, to) in gaps {
+            self.remove_claims(segments, from, to)?;
+            while from < to {
+                let rest = to.since(from);
+                let len = if rest > MAX_SEGMENT_LEN {
+                    MAX_SEGMENT_LEN / 2
+                } else {
+                    rest
+                };
+                let fits = |unit: &u32| SegmentHeader::geometry_is_valid(from, len, *unit);
+                let Some(unit) = [4096, MIN_WRITE_UNIT].into_iter().find(fits) else {
+                    return Err(self.no_segment_at(from));
+                };
+                let segment = self
+                    .builder(control.log_id, epoch)
+                    .make(from, len, unit, None)
+                    .map_err(|e| self.no_space(e))?;
+                segment.writer_done();
+                segments.insert(segment);
+                from = from.plus(len);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The start of the earliest range that a batch after `end` voids, before the log is ended at
+/// `end`. Dropping that batch must not bring back the records that it voids: the new epoch's batch
+/// voids them again, as far as such batches can be read.
+///
+/// The last batch of this history lists the ranges. It is the last header after `end`, or the
+/// anchor's.
+fn earliest_void_beyond(
+    segments: &Segments,
+    control: &Control,
+    end: &ScanState,
+) -> Result<Option<Lsn>> {
+    let anchor = &control.anchor;
+    let mut last = (anchor.epoch.counter, anchor.lsn, anchor.last_void);
+    headers_beyond(segments, end.at, control, end.epoch, &mut |_, h| {
+        let void = if h.voids() { h.lsn } else { h.last_void };
+        if (h.epoch.counter, h.lsn) >= (last.0, last.1) {
+            last = (h.epoch.counter, h.lsn, void);
+        }
+        true
+    })?;
+    let mut at = last.2;
+    let mut earliest: Option<Lsn> = None;
+    let mut window = Window::new(ReadSource::Cache);
+    while at >= end.at {
+        let Some(segment) = segments.containing(at) else {
+            break;
+        };
+        let bytes = window.get(&segment, segment.offset(at), BATCH_HEADER_LEN)?;
+        let header = bytes.ok().and_then(|b| BatchHeader::decode(b).ok());
+        let Some(h) = header
+            .filter(|h| h.log_id == control.log_id && h.lsn == at && h.voids() && h.last_void < at)
+        else {
+            break;
+        };
+        earliest = Some(earliest.map_or(h.void_from, |e| e.min(h.void_from)));
+        at = h.last_void;
+    }
+    Ok(earliest)
+}

@@ -1,0 +1,192 @@
+//! Repair: ends a log before the damage that an opening refuses, offline, so that it opens again.
+//!
+//! The order is what a crash demands. The copies of all that is cut come first; then the anchor moves to where
+//! the log ends, so that an opening after a crash finds the damage again; then a batch in a segment of its own,
+//! behind all others, voids what is cut, and the log is whole. Empty segments in place of missing ones come
+//! after that: a crash in between would hide the loss. Last, zeroes over the beginnings of what is cut keep it
+//! from coming back if that batch is lost later. No LSN that may have been read is used again.
+
+mod end;
+mod scan;
+
+use crate::error::{Damage, Error, Result};
+use crate::options::{OpenMode, Options};
+use crate::recovery::aside::{self, Aside};
+use crate::recovery::{Locked, lock_log};
+use crate::scan::coverage::check_counters;
+use crate::storage::control_file::meta::LoadedMeta;
+use crate::storage::directory::check_path;
+use logforce_device::{Guarantee, System, Verdict};
+use logforce_format::Lsn;
+use scan::control_of_copies;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Options of a [repair](repair).
+#[derive(Debug, Clone, Default)]
+pub struct RepairOptions {
+    aside: Option<PathBuf>,
+    dry_run: bool,
+    not_below: Lsn,
+}
+
+impl RepairOptions {
+    /// Returns the defaults: copies go beside the log.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The directory in which the directory with the copies is made. Default: the one that the log is in.
+    /// Another one is needed where that is full or cannot be written.
+    pub fn aside(mut self, parent: impl Into<PathBuf>) -> Self {
+        self.aside = Some(parent.into());
+        self
+    }
+
+    /// Returns what a repair would do, and changes nothing. Default: false.
+    pub fn dry_run(mut self, dry: bool) -> Self {
+        self.dry_run = dry;
+        self
+    }
+
+    /// Refuses to cut what lies below `applied`: the owner of the log has it elsewhere, and would go on with
+    /// LSNs that the log does not have.
+    #[doc(hidden)]
+    pub fn not_below(mut self, applied: Lsn) -> Self {
+        self.not_below = applied;
+        self
+    }
+}
+
+/// The result of a repair.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RepairReport {
+    /// The part that was cut from the log; `None` if it did not end at damage.
+    pub cut: Option<Cut>,
+    /// The damage for which the metadata was given up: there is none now.
+    pub lost_meta: Option<Damage>,
+    /// The directory with copies of the files that were changed. It holds everything that was cut, and `salvage`
+    /// reads it. `None` if nothing was damaged.
+    pub aside: Option<PathBuf>,
+    /// Size of the copies, bytes.
+    pub bytes: u64,
+    /// Bytes that could not be read: the copies have zeroes in their place.
+    pub unread: u64,
+}
+
+/// A part of a log that was cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cut {
+    /// Its begin: all records below are still there.
+    pub from: Lsn,
+    /// Its exclusive end, at which the log goes on. In a dry run the end of the prepared segments.
+    pub to: Lsn,
+    /// The damage.
+    pub damage: Damage,
+    /// Records in it that can still be read whole, in the copies.
+    pub records: u64,
+}
+
+/// Repairs a log that an opening refuses: ends it before the damage, after copying aside all that is cut.
+/// It changes nothing in a log that opens. After a crash, or an error, call it again.
+#[doc(hidden)]
+pub fn repair(system: &dyn System, path: &Path, options: &RepairOptions) -> Result<RepairReport> {
+    check_path(path)?;
+    // It must be possible wherever the log lies now, and what it writes is forced by barriers.
+    let any = Options::new()
+        .require(Guarantee::Nothing)
+        .require_verdict(Verdict::Contradicted)
+        .calibrate(false);
+    let locked = lock_log(system, path, OpenMode::OpenExisting, any, false)?;
+    let repaired = locked.repair(system, options);
+    repaired.map_err(|e| match e {
+        Error::Damaged(mut damage) => {
+            // The error must not recommend what has just failed.
+            damage.repairable = false;
+            Error::Damaged(damage)
+        }
+        Error::Poisoned { cause, .. } => Arc::unwrap_or_clone(cause),
+        e => e,
+    })
+}
+
+impl Locked {
+    fn repair(self, system: &dyn System, options: &RepairOptions) -> Result<RepairReport> {
+        let Locked {
+            opening,
+            loaded,
+            lock: _lock,
+            ..
+        } = self;
+        let path = opening.dir.path().to_owned();
+        check_counters(&loaded.control, &path)?;
+        let meta = LoadedMeta::load(&opening.dir, &loaded.control)?;
+        let lost_meta = meta.lost(&path);
+        let (mut control, both_slots) = (loaded.control.clone(), loaded.both);
+        let found = opening.scan_to_damage(&mut control, both_slots)?;
+        let mut report = RepairReport {
+            cut: None,
+            lost_meta,
+            aside: None,
+            bytes: 0,
+            unread: 0,
+        };
+        let lost = found.end.lost.clone();
+        if lost.is_none() && report.lost_meta.is_none() && found.gaps.is_empty() {
+            return Ok(report);
+        }
+        let from = match lost {
+            Some(_) => found.end.append_boundary.at,
+            None => found.gaps.first().map_or(Lsn::MAX, |gap| gap.0),
+        };
+        if let Some(damage) = lost.as_ref().filter(|_| from < options.not_below) {
+            let found = format!(
+                "{}; the page file whose log this is has applied all up to LSN {}, and the log would end at LSN {from}",
+                damage.found, options.not_below
+            );
+            let damage = damage.clone();
+            return Err(Error::Damaged(Box::new(Damage { found, ..damage })));
+        }
+        let files = opening.files_from(&found.segments, from)?;
+        let place = aside::place(&path, options.aside.as_deref(), control.log_id, from);
+        if options.dry_run {
+            let cut = |damage| {
+                Ok(Cut {
+                    from,
+                    to: control.prepared_end,
+                    damage,
+                    records: aside::records(system, &path, from)?,
+                })
+            };
+            report.cut = lost.map(cut).transpose()?;
+            report.bytes = opening.bytes_of(&files)?;
+            report.aside = Some(place);
+            return Ok(report);
+        }
+        let Aside {
+            path: copies,
+            bytes,
+            unread,
+        } = {
+            let cut = control_of_copies(&control, &found, from, meta.bytes().is_some())?;
+            aside::keep(system, &opening.dir, &files, &place, &cut, meta.bytes())?
+        };
+        let to = opening.end_log(loaded, control, found, &meta, report.lost_meta.is_some())?;
+        if let Some(damage) = lost {
+            report.cut = Some(Cut {
+                from,
+                to,
+                damage,
+                records: aside::records(system, &copies, from)?,
+            });
+        }
+        Ok(RepairReport {
+            aside: Some(copies),
+            bytes,
+            unread,
+            ..report
+        })
+    }
+}

@@ -1,0 +1,174 @@
+//! Where a damaged log ends, and which files hold what is cut there.
+
+use crate::error::{Damage, Error, Result};
+use crate::names;
+use crate::recovery::opening::Opening;
+use crate::recovery::reconcile::Leftovers;
+use crate::recovery::{anchor_at, listing};
+use crate::scan::coverage::{gaps, lost_segment, name_lost};
+use crate::scan::end_of_log::{End, anchor_state, find_end, first_state};
+use crate::scan::resume::headers_beyond;
+use crate::scan::walk::void_ranges::settle_void_ranges;
+use crate::storage::segment::Segment;
+use crate::storage::segments::Segments;
+use crate::storage::window::Window;
+use logforce_device::ReadSource;
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Control, EPOCH_HISTORY, Lsn};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The result of the scan.
+pub(super) struct Found {
+    pub(super) segments: Segments,
+    pub(super) leftovers: Leftovers,
+    /// Parts of the log that no segment holds.
+    pub(super) gaps: Vec<(Lsn, Lsn)>,
+    pub(super) end: End,
+}
+
+impl Opening {
+    /// Finds where the log ends, at damage too. Changes none of its contents.
+    pub(super) fn scan_to_damage(&self, control: &mut Control, both_slots: bool) -> Result<Found> {
+        let (segments, leftovers) = self.list_segments(control, both_slots)?;
+        let path = self.dir.path();
+        let gaps = gaps(&segments, control);
+        let mut start = anchor_state(control);
+        if gaps.first().is_some_and(|(lsn, _)| *lsn < start.at) {
+            // The log ends before the gap: scans from the start to find where.
+            start = first_state(&segments, control);
+        }
+        let mut end = find_end(&segments, control, start, both_slots, path)?;
+        self.verify_tail(&segments, control, &mut end)?;
+        let input = self.walk(&segments, control, both_slots);
+        if let Err(e) = settle_void_ranges(input, &mut end) {
+            let Error::Damaged(_) = e else { return Err(e) };
+            // The records that the damaged batch voids are unknown: the log ends before that
+            // batch, although an opening's scan begins above it.
+            let start = first_state(&segments, control);
+            end = find_end(&segments, control, start, both_slots, path)?;
+            settle_void_ranges(input, &mut end)?;
+        }
+        if end.lost.is_none() {
+            end.lost = missing_beyond(path, &segments, &gaps, control, both_slots, &end);
+        }
+        if let Some(lost) = &mut end.lost {
+            name_lost(path, &segments, lost, control);
+        }
+        Ok(Found {
+            segments,
+            leftovers,
+            gaps,
+            end,
+        })
+    }
+
+    /// The files that may hold a part of the log from `from` on: all but segments that end below. If a segment
+    /// is missing, it may be any file: a device may have lost the rename of a spare, or the write of its header.
+    pub(super) fn files_from(&self, segments: &Segments, from: Lsn) -> Result<Vec<String>> {
+        let below = segments
+            .all()
+            .into_iter()
+            .filter(|s| s.header.end() <= from);
+        let below: Vec<String> = below.map(|s| s.name()).collect();
+        let entries = listing::list(&self.dir)?.into_iter().filter(|e| e.is_file);
+        let mut names: Vec<String> = entries.map(|e| e.name).collect();
+        names.retain(|name| {
+            use names::NameKind::{Control, Preparing, Segment, SetAside, Spare};
+            let kind = names::kind(name);
+            let may_hold = from < Lsn::MAX && !below.contains(name);
+            kind == Control || may_hold && matches!(kind, Preparing | Segment | SetAside | Spare)
+        });
+        names.sort();
+        Ok(names)
+    }
+
+    /// Size of these files, bytes.
+    pub(super) fn bytes_of(&self, files: &[String]) -> Result<u64> {
+        let entries = listing::list(&self.dir)?.into_iter();
+        Ok(entries
+            .filter(|e| files.contains(&e.name))
+            .map(|e| e.len)
+            .sum())
+    }
+}
+
+/// The control file of a log that begins where another one is cut.
+pub(super) fn control_of_copies(
+    control: &Control,
+    found: &Found,
+    from: Lsn,
+    has_meta: bool,
+) -> Result<Control> {
+    let begin = &found.end.append_boundary;
+    let (mut first_segment, mut first_prev_crc) = (from, begin.prev_crc);
+    if let Some(segment) = found.segments.containing(from) {
+        let mut window = Window::new(ReadSource::Cache);
+        let at = segment.offset(segment.header.first_batch());
+        let header = window.get(&segment, at, BATCH_HEADER_LEN)?;
+        let header = header
+            .ok()
+            .and_then(|bytes| BatchHeader::decode(bytes).ok());
+        first_segment = segment.header.start;
+        first_prev_crc = header.map(|header| header.prev_crc);
+    }
+    let mut copies = Control {
+        front: from,
+        first_segment,
+        first_prev_crc: first_prev_crc.unwrap_or_default(),
+        // Where the log's own file is older than its batches, so is its limit.
+        write_limit: Lsn::ORIGIN,
+        has_meta,
+        clean: false,
+        ..control.clone()
+    };
+    // An anchor above says what lies beyond it is durable. One below lies in no copy.
+    if from < Lsn::MAX && control.anchor.lsn <= from {
+        // Beyond the anchor only the latest epoch counts. A repair that was cut short has begun one of which
+        // no batch may be there: what it was to cut would count as dropped.
+        let mut latest = begin.epoch;
+        let beyond = &mut |_: &Arc<Segment>, h: &BatchHeader| {
+            if latest.is_none_or(|latest| latest.counter < h.epoch.counter) {
+                latest = Some(h.epoch);
+            }
+            true
+        };
+        headers_beyond(&found.segments, from, control, begin.epoch, beyond)?;
+        copies.anchor = anchor_at(begin, control);
+        copies.history.insert(0, copies.epoch);
+        copies.history.extend(begin.epoch);
+        copies.history.extend(latest);
+        if let Some(latest) = latest {
+            copies.history.retain(|e| e.counter <= latest.counter);
+        }
+        copies
+            .history
+            .sort_by_key(|epoch| std::cmp::Reverse(epoch.counter));
+        copies.history.dedup();
+        copies.history.truncate(EPOCH_HISTORY);
+        copies.epoch = copies.history.remove(0);
+    }
+    Ok(copies)
+}
+
+/// The first missing segment after `end`, where a scan found an ordinary end of the log. That
+/// segment may have held acknowledged records, and the stamp that proves this end to be damage.
+/// Ending the log silently would lose them.
+///
+/// Not after a clean close: the log ended here then, and nothing after it was ever used.
+fn missing_beyond(
+    path: &Path,
+    segments: &Segments,
+    gaps: &[(Lsn, Lsn)],
+    control: &Control,
+    both_slots: bool,
+    end: &End,
+) -> Option<Damage> {
+    let at = end.state.at;
+    if control.clean && both_slots && at == control.anchor.lsn {
+        return None;
+    }
+    let (lsn, _) = gaps.iter().find(|(from, _)| *from >= at)?;
+    let mut lost = lost_segment(path, segments, *lsn, control);
+    lost.durable_to = end.proven;
+    Some(lost)
+}

@@ -1,0 +1,214 @@
+//! The power goes at each operation of a repair, and later the batch is lost by which the repaired log went on:
+//! log and copies together have every record, and nothing that was cut comes back.
+
+use logforce_core::{
+    BatchInfo, Error, Inspector, Log, Lsn, OpenMode, Record, RecoveryCase, RepairOptions, Visit,
+    repair,
+};
+use logforce_sim::mending::{OnDamage, repaired, salvaged};
+use logforce_sim::model::{PATH, read, small};
+use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
+use std::path::Path;
+
+/// Where an opening begins to look, and the batches of a healthy log.
+fn batches(disk: &SimDisk) -> (Lsn, Vec<BatchInfo>) {
+    SimRuntime::run(1, |rt| {
+        let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be inspected");
+        let mut batches = Vec::new();
+        let walked = inspector.walk(&mut |visit| {
+            if let Visit::Batch(b) = visit {
+                batches.push(b.clone());
+            }
+            true
+        });
+        assert_eq!(walked.expect("walked").damages, 0);
+        (inspector.summary().anchor, batches)
+    })
+}
+
+/// Repairs, works, and loses power at once.
+fn live(disk: &SimDisk, work: impl FnOnce(&Log)) {
+    SimRuntime::run(1, |rt| {
+        let (log, _) = repaired(&*disk.system(rt), &small());
+        work(&log);
+        disk.cut();
+    });
+    disk.crash(Failure::Power, Some(Survival::Lost), 1);
+}
+
+fn commit_some(log: &Log, n: u8) -> Vec<Record> {
+    for n in n..n + 4 {
+        log.commit(&[n; 3_000]).expect("nothing fails");
+    }
+    read(log, log.front_lsn())
+}
+
+/// A new log with these records, after a power cut.
+fn made(records: u8) -> (SimDisk, Vec<Record>) {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let all = SimRuntime::run(1, |rt| {
+        let log = Log::open(&*disk.system(rt), PATH, OpenMode::CreateNew, small());
+        let log = log.expect("nothing fails");
+        for n in 0..records {
+            log.commit(&[n; 3_000]).expect("nothing fails");
+        }
+        let all = read(&log, log.front_lsn());
+        disk.cut();
+        all
+    });
+    disk.crash(Failure::Power, Some(Survival::Kept), 1);
+    (disk, all)
+}
+
+/// The first batch with records that an opening comes to is rotten.
+fn rot(disk: &SimDisk) -> BatchInfo {
+    let (anchor, all) = batches(disk);
+    let b = all.iter().find(|b| b.lsn >= anchor && b.frames > 0);
+    let b = b.expect("something lies above the anchor").clone();
+    assert!(disk.flip_bit(PATH, &b.file, b.offset + 9, 0));
+    b
+}
+
+/// The damage passes, and the batch by which the log went on is not what it was, or is gone with its segment; or
+/// the power went before anything else was committed. The log refuses, and what was cut does not come back by
+/// another repair.
+#[test]
+fn what_was_cut_stays_cut() {
+    for (how, goes_on, case) in [
+        ("rotten", true, None),
+        ("unreadable", true, None),
+        ("missing", true, Some(RecoveryCase::SegmentLost)),
+        ("unreadable", false, Some(RecoveryCase::Damaged)),
+        ("missing", false, Some(RecoveryCase::SegmentLost)),
+    ] {
+        let what = format!("{how}, {goes_on}");
+        let (disk, first) = made(4);
+        let rotten = rot(&disk);
+        let mut left = Vec::new();
+        live(&disk, |log| {
+            left = match goes_on {
+                true => commit_some(log, 10),
+                false => read(log, log.front_lsn()),
+            }
+        });
+        let gone: Vec<&Record> = first.iter().filter(|e| !left.contains(e)).collect();
+        assert!(!gone.is_empty());
+        let (_, all) = batches(&disk);
+        let went_on = all.iter().find(|b| b.void_from < b.lsn);
+        let went_on = went_on.expect("where it went on");
+        assert!(went_on.void_from <= rotten.lsn);
+        disk.lift_faults();
+        match how {
+            "rotten" => assert!(disk.flip_bit(PATH, &went_on.file, went_on.offset + 9, 0)),
+            "unreadable" => assert!(disk.make_unreadable(PATH, &went_on.file, went_on.offset)),
+            _ => assert!(disk.remove_file(PATH, &went_on.file)),
+        }
+        let shown = |log: &Log| -> Vec<Record> {
+            let mut shown = Vec::new();
+            // Up to the damage, and behind it.
+            for from in [log.front_lsn(), went_on.lsn.plus(4096)] {
+                let records = log.read_from(from);
+                shown.extend(records.into_iter().flatten().map_while(Result::ok));
+            }
+            shown
+        };
+        let image = disk.snapshot();
+        for on_damage in [OnDamage::Refuse, OnDamage::Repair] {
+            disk.restore(&image);
+            SimRuntime::run(1, |rt| match on_damage.open(&*disk.system(rt), &small()) {
+                Err(Error::Damaged(d)) => {
+                    assert_eq!(on_damage, OnDamage::Refuse, "{what}: {d}");
+                    assert!(case.is_none_or(|case| case == d.case), "{what}: {d}");
+                }
+                Err(e) => panic!("{what}: {e}"),
+                Ok((log, report)) => {
+                    let opens = case.is_none() || report.is_some();
+                    assert!(opens, "{what}: it opens with {:?}", log.recovered());
+                    let back = shown(&log).into_iter().find(|e| gone.contains(&e));
+                    assert_eq!(back, None, "{what}, {on_damage:?}");
+                }
+            });
+            disk.crash(Failure::Power, Some(Survival::Kept), 1);
+        }
+    }
+}
+
+/// What is damaged.
+#[derive(Debug, Clone, Copy)]
+enum Harm {
+    Batch,
+    Segment,
+    /// That with the last records: nothing behind it says that it held any.
+    LastSegment,
+}
+
+/// The power goes at each operation of a repair. Log and copies together have every record, whatever the device
+/// has kept of what was not forced, and the next repair ends where the first would have.
+#[test]
+fn a_power_cut_in_a_repair_loses_nothing() {
+    let log = Path::new(PATH);
+    for (harm, survival) in [
+        (Harm::Batch, Survival::Lost),
+        (Harm::Segment, Survival::Lost),
+        (Harm::LastSegment, Survival::Lost),
+        (Harm::Batch, Survival::Sectors),
+        (Harm::Segment, Survival::Kept),
+        (Harm::LastSegment, Survival::Kept),
+    ] {
+        let (disk, all) = made(12);
+        let (_, written) = batches(&disk);
+        let mut files: Vec<&String> = written.iter().map(|b| &b.file).collect();
+        files.dedup();
+        match harm {
+            Harm::Batch => drop(rot(&disk)),
+            Harm::Segment => assert!(disk.make_unreadable(PATH, files[1], 0)),
+            Harm::LastSegment => assert!(disk.remove_file(PATH, files[files.len() - 1])),
+        }
+        let used_to = all.last().expect("there are records").end;
+        let damaged = disk.snapshot();
+        let before = SimRuntime::run(1, |rt| salvaged(&*disk.system(rt), log));
+        let (left, place) = SimRuntime::run(1, |rt| {
+            let (log, report) = repaired(&*disk.system(rt), &small());
+            (
+                read(&log, log.front_lsn()),
+                report.aside.expect("it was damaged"),
+            )
+        });
+        for op in 0.. {
+            disk.restore(&damaged);
+            disk.reboot(op);
+            disk.cut_at(disk.ops() + op);
+            let returned = SimRuntime::run(op, |rt| {
+                let repaired = repair(&*disk.system(rt), log, &RepairOptions::new());
+                let has_returned = repaired.is_ok();
+                disk.cut();
+                has_returned
+            });
+            disk.crash(Failure::Power, Some(survival), op);
+            let what = format!("{harm:?}, {survival:?}, cut at {op}");
+            SimRuntime::run(op, |rt| {
+                let system = disk.system(rt);
+                let mut there = salvaged(&*system, log);
+                if disk.names(&place).contains_key("control") {
+                    there.extend(salvaged(&*system, &place));
+                }
+                let lost = before.iter().find(|e| !there.contains(e));
+                assert_eq!(lost, None, "{what}: neither in the log nor in the copies");
+                let image = disk.snapshot();
+                if let Ok((log, _)) = OnDamage::Refuse.open(&*system, &small()) {
+                    // Only if the repair was through.
+                    let tail = log.tail_lsn();
+                    assert!(tail > used_to, "{what}: LSNs from {tail} on are used again");
+                    drop(log);
+                }
+                disk.restore(&image);
+                let (log, _) = repaired(&*system, &small());
+                assert_eq!(read(&log, log.front_lsn()), left, "{what}");
+            });
+            if returned {
+                assert!(op > 20, "hardly cut");
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What a repair cuts is kept in its copies. Crashes within one, and what becomes of it when something else is
+//! lost later, are in the exhaustive suite.
+
+use crate::common::{batches as all_batches, repaired};
+use logforce_core::{BatchInfo, Log, Lsn, Record, RepairOptions, RepairReport, repair};
+use logforce_sim::mending::cut;
+use logforce_sim::model::{PATH, read, small};
+use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
+use std::path::Path;
+
+fn batches(disk: &SimDisk) -> (Lsn, Vec<BatchInfo>) {
+    let (anchor, batches, damages) = all_batches(disk, 1);
+    assert_eq!(damages, 0);
+    (anchor, batches)
+}
+
+/// Repairs if that is needed, works, and loses power at once.
+fn live(disk: &SimDisk, work: impl FnOnce(&Log)) -> RepairReport {
+    let report = SimRuntime::run(1, |rt| {
+        let (log, report) = repaired(disk, rt, &small());
+        work(&log);
+        disk.cut();
+        report
+    });
+    disk.crash(Failure::Power, Some(Survival::Kept), 1);
+    report
+}
+
+fn commit_some(log: &Log, n: u8) -> Vec<Record> {
+    for n in n..n + 4 {
+        log.commit(&[n; 3_000]).expect("nothing fails");
+    }
+    read(log, log.front_lsn())
+}
+
+/// A new log with these records, after a power cut.
+fn made(records: u8) -> (SimDisk, Vec<Record>) {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let all = SimRuntime::run(1, |rt| {
+        let log = crate::common::opened(&disk, rt, small());
+        for n in 0..records {
+            log.commit(&[n; 3_000]).expect("nothing fails");
+        }
+        let all = read(&log, log.front_lsn());
+        disk.cut();
+        all
+    });
+    disk.crash(Failure::Power, Some(Survival::Kept), 1);
+    (disk, all)
+}
+
+/// The first batch with records that an opening comes to is rotten.
+fn rot(disk: &SimDisk) -> BatchInfo {
+    let (anchor, all) = batches(disk);
+    let b = all.iter().find(|b| b.lsn >= anchor && b.frames > 0);
+    let b = b.expect("something lies above the anchor").clone();
+    assert!(disk.flip_bit(PATH, &b.file, b.offset + 9, 0));
+    b
+}
+
+fn in_copies(disk: &SimDisk, report: &RepairReport) -> Vec<Record> {
+    SimRuntime::run(1, |rt| cut(&*disk.system(rt), report))
+}
+
+/// A log is repaired, goes on, and is repaired again in the segment where it went on. Both copies stay, also
+/// when the front passes what they are of; and a log that opens is not touched.
+#[test]
+fn each_repair_has_copies_of_its_own() {
+    let (disk, first) = made(4);
+    rot(&disk);
+    let mut second = Vec::new();
+    let one = live(&disk, |log| second = commit_some(log, 10));
+    let from = one.cut.as_ref().expect("it was damaged").from;
+    let kept = in_copies(&disk, &one);
+    assert!(kept.iter().all(|e| e.start >= from && first.contains(e)));
+    let readable = first.iter().filter(|e| e.start >= from).count();
+    assert!(kept.len() + 1 >= readable, "{} of {readable}", kept.len());
+    assert_eq!(
+        one.cut.as_ref().map(|cut| cut.records),
+        Some(kept.len() as u64)
+    );
+
+    rot(&disk);
+    let two = live(&disk, |_| {});
+    assert_ne!(one.aside, two.aside);
+    let later = in_copies(&disk, &two);
+    assert!(
+        !later.is_empty() && later.iter().all(|e| second.contains(e)),
+        "{later:?}"
+    );
+    assert_eq!(in_copies(&disk, &one), kept);
+
+    let none = live(&disk, |log| {
+        let new = log.commit(b"goes on").expect("nothing fails");
+        log.truncate_front(new.start).expect("nothing fails");
+    });
+    assert_eq!((none.cut, none.aside), (None, None));
+    assert_eq!(in_copies(&disk, &one), kept);
+    assert_eq!(in_copies(&disk, &two), later);
+}
+
+/// The header of a segment cannot be read, and can be afterwards: nothing that was cut is back, and log and copies
+/// together have all records.
+#[test]
+fn a_segment_that_can_be_read_again_is_in_the_copies() {
+    let (disk, all) = made(12);
+    let (_, written) = batches(&disk);
+    let middle = written.iter().find(|b| b.file != written[0].file);
+    let middle = middle.expect("more than a segment");
+    assert!(disk.make_unreadable(PATH, &middle.file, 0));
+    let mut left = Vec::new();
+    let report = live(&disk, |log| left = read(log, log.front_lsn()));
+    assert!(report.unread > 0);
+    disk.lift_faults();
+    let whole = live(&disk, |log| assert_eq!(read(log, log.front_lsn()), left));
+    assert_eq!(whole.aside, None, "it opens: nothing to repair");
+    assert_eq!([left, in_copies(&disk, &report)].concat(), all);
+}
+
+/// Looking before a repair changes nothing, and says what the repair then does.
+#[test]
+fn a_dry_run_changes_nothing() {
+    let (disk, _) = made(12);
+    rot(&disk);
+    let files = || {
+        let names = disk.names(PATH).into_keys();
+        let with_bytes = |name: String| (name.clone(), disk.file_bytes(PATH, &name));
+        names.map(with_bytes).collect::<Vec<_>>()
+    };
+    let before = files();
+    SimRuntime::run(1, |rt| {
+        let system = disk.system(rt);
+        let plan = RepairOptions::new().dry_run(true);
+        let plan = repair(&*system, Path::new(PATH), &plan).expect("nothing fails");
+        assert!(files() == before);
+        let place = plan.aside.as_deref().expect("it would be repaired");
+        assert!(disk.names(place).is_empty(), "no copies");
+        let done = repair(&*system, Path::new(PATH), &RepairOptions::new());
+        let done = done.expect("nothing fails");
+        let (would, did) = (plan.cut.expect("damage"), done.cut.expect("damage"));
+        assert_eq!((would.from, would.damage), (did.from, did.damage));
+        assert_eq!((would.records, plan.aside), (did.records, done.aside));
+    });
+}
