@@ -31,7 +31,7 @@ pub struct Args {
     /// The log's directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Make the directory with the copies in PARENT, where the log's own parent is full or read-only
+    /// Make the directory with the copies in PARENT, where beside the log there is no space or right for it
     #[arg(long, value_name = "PARENT")]
     aside: Option<PathBuf>,
     /// Do not ask
@@ -58,6 +58,8 @@ struct Report<'a> {
     aside: Option<String>,
     bytes: u64,
     unread: u64,
+    /// Directories with copies that were there before.
+    earlier: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -101,6 +103,15 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         }
     };
     let report = made.as_ref().unwrap_or(&plan);
+    let said = match (nothing, made.is_some()) {
+        (true, _) => format!(
+            "nothing to repair: {} does not end at damage. Damage further down is found by `logforce verify`\n{}",
+            dir.display(),
+            earlier(report)
+        ),
+        (false, done) => text(report, done),
+    };
+    print(&said, args.json == Some(Target::Stdout))?;
     if let Some(sink) = json {
         let report = as_json(dir, report, made.is_some());
         let mut out = sink.writer()?;
@@ -108,14 +119,6 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         writeln!(out)?;
         out.flush()?;
     }
-    let said = match (nothing, made.is_some()) {
-        (true, _) => format!(
-            "nothing to repair: {} does not end at damage. Damage further down is found by `logforce verify`\n",
-            dir.display()
-        ),
-        (false, done) => text(report, done),
-    };
-    print(&said, args.json == Some(Target::Stdout))?;
     Ok(End::Done)
 }
 
@@ -182,6 +185,7 @@ fn text(report: &RepairReport, done: bool) -> String {
         };
         text += &format!("{kept} ({}) in {}\n", bytes(report.bytes), aside.display());
     }
+    text += &earlier(report);
     if report.unread > 0 {
         text += &format!(
             "{} could not be read: the copies have zeroes there\n",
@@ -195,6 +199,18 @@ fn text(report: &RepairReport, done: bool) -> String {
         text += &format!("save them: logforce salvage {} NEW\n", aside.display());
     }
     text
+}
+
+/// The copies of earlier repairs, a line each.
+fn earlier(report: &RepairReport) -> String {
+    let others = report.earlier.iter();
+    let others = others.filter(|other| report.aside.as_ref() != Some(other));
+    let lines = others.map(|other| format!("copies of an earlier repair: {}\n", other.display()));
+    lines.collect()
+}
+
+fn paths(all: &[PathBuf]) -> Vec<String> {
+    all.iter().map(|path| path.display().to_string()).collect()
 }
 
 fn as_json<'a>(dir: &Path, report: &'a RepairReport, repaired: bool) -> Report<'a> {
@@ -223,5 +239,6 @@ fn as_json<'a>(dir: &Path, report: &'a RepairReport, repaired: bool) -> Report<'
             .map(|aside| aside.display().to_string()),
         bytes: report.bytes,
         unread: report.unread,
+        earlier: paths(&report.earlier),
     }
 }

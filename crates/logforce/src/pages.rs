@@ -66,22 +66,29 @@ pub(crate) fn is_there(dir: &dyn Directory) -> bool {
 
 /// Up to where a page file has taken all from the log in `path`; `None` if that is no page file's.
 pub(crate) fn applied(path: &Path) -> crate::Result<Option<Lsn>> {
-    let log = logforce_device_os::OsSystem::new().resolved(path);
-    let file = log.parent().filter(|_| log.ends_with("log"));
-    let summary = file.map(|file| inspect(file)?.summary());
-    match summary {
-        None | Some(Err(Error::NoPageFile { .. } | Error::NotAPageFile { .. })) => Ok(None),
-        Some(Err(Error::Log(e))) => Err(e),
-        Some(Err(e)) => Err(crate::Error::Io {
-            doing: "look at the page file of",
-            path: path.to_owned(),
-            source: Arc::new(std::io::Error::other(e)),
-        }),
-        Some(Ok(summary)) => Ok(match summary.header.kind {
-            PageFileKind::Logged(state) => Some(state.redo_from),
-            PageFileKind::CopyOnWrite(_) => None,
-        }),
+    // By its name, and where it leads: `log` may be a link to another disk, or be reached by a link.
+    let named = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for log in [named, logforce_device_os::OsSystem::new().resolved(path)] {
+        let Some(file) = log.parent().filter(|_| log.ends_with("log")) else {
+            continue;
+        };
+        let summary = match inspect(file).and_then(|file| file.summary()) {
+            Err(Error::NoPageFile { .. } | Error::NotAPageFile { .. }) => continue,
+            Err(Error::Log(e)) => return Err(e),
+            Err(e) => {
+                return Err(crate::Error::Io {
+                    doing: "look at the page file of",
+                    path: path.to_owned(),
+                    source: Arc::new(std::io::Error::other(e)),
+                });
+            }
+            Ok(summary) => summary,
+        };
+        if let PageFileKind::Logged(state) = summary.header.kind {
+            return Ok(Some(state.redo_from));
+        }
     }
+    Ok(None)
 }
 
 /// Opens the page file in the directory `path`; makes one where the directory is missing or empty.

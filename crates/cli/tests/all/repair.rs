@@ -94,7 +94,8 @@ fn assert_fields(report: &Value) {
     assert_eq!(
         names(report),
         [
-            "aside", "bytes", "cut", "metadata", "path", "repaired", "schema", "unread", "version"
+            "aside", "bytes", "cut", "earlier", "metadata", "path", "repaired", "schema", "unread",
+            "version"
         ]
     );
     assert_eq!(
@@ -217,7 +218,12 @@ fn a_second_run_finds_nothing_to_repair() {
     let made = copies(dir.path());
     // Without a terminal nobody need say yes to that.
     for arguments in [&[][..], &["--yes"], &["--dry-run"]] {
-        refused(&path, arguments, 0, &["nothing to repair"]);
+        refused(
+            &path,
+            arguments,
+            0,
+            &["nothing to repair", "copies of an earlier repair"],
+        );
     }
     let out = logforce(&path, "repair", &["--json", "-"]);
     let report = json(&out);
@@ -225,6 +231,12 @@ fn a_second_run_finds_nothing_to_repair() {
     assert_eq!(
         (&report["repaired"], &report["cut"], &report["aside"]),
         (&false.into(), &Value::Null, &Value::Null)
+    );
+    let earlier = report["earlier"].as_array().unwrap();
+    assert_eq!(
+        earlier.len(),
+        1,
+        "whoever lost the first report finds them: {report}"
     );
     assert_eq!(copies(dir.path()), made);
 
@@ -387,6 +399,14 @@ fn a_page_files_log_is_cut_above_what_is_applied_only() {
     for arguments in [&["--yes"][..], &["--dry-run"]] {
         let said = refused(&file.join("log"), arguments, 1, &words);
         assert!(!said.contains("logforce repair"), "{said}");
+    }
+    // Its log may be on another disk.
+    #[cfg(unix)]
+    {
+        let elsewhere = dir.path().join("elsewhere");
+        fs::rename(file.join("log"), &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, file.join("log")).unwrap();
+        refused(&file.join("log"), &["--yes"], 1, &words);
     }
 
     // Above, the commits that were cut are missing, and the file opens.

@@ -15,6 +15,7 @@ use crate::storage::writes::write_part;
 use logforce_device::{AlignedBuf, Directory, OpenFile, ReadSource, System};
 use logforce_device::{Barrier, File};
 use logforce_format::{Control, LogId, Lsn};
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,14 +38,56 @@ pub(super) struct Aside {
 }
 
 /// Returns the directory for copies of what is cut from `lsn` on: in `parent`, or beside the log.
-pub(super) fn place(log: &Path, parent: Option<&Path>, id: LogId, lsn: Lsn) -> PathBuf {
-    let name = log
-        .file_name()
-        .map_or("log".into(), |name| name.to_string_lossy());
+pub(super) fn place(
+    system: &dyn System,
+    log: &Path,
+    parent: Option<&Path>,
+    id: LogId,
+    lsn: Lsn,
+) -> Result<PathBuf> {
+    let (parent, mut name) = beside(system, log, parent, id);
+    name.push(format!("{:016x}", lsn.0));
+    let place = parent.join(name);
+    if system.resolved(&place).starts_with(system.resolved(log)) {
+        return Err(Error::BackupTarget {
+            path: place,
+            why: "it lies in the log's own directory".to_owned(),
+        });
+    }
+    Ok(place)
+}
+
+/// Returns the directory in which copies are made, and the beginning of their names.
+fn beside(
+    system: &dyn System,
+    log: &Path,
+    parent: Option<&Path>,
+    id: LogId,
+) -> (PathBuf, OsString) {
+    // Not as it was named: `.` has no name.
+    let log = system.resolved(log);
+    let mut name = log.file_name().unwrap_or("log".as_ref()).to_owned();
     let id: String = id.0[..4].iter().map(|byte| format!("{byte:02x}")).collect();
-    let name = format!("{name}.cut-{id}-{:016x}", lsn.0);
-    let beside = log.parent().filter(|p| !p.as_os_str().is_empty());
-    parent.or(beside).unwrap_or(Path::new("")).join(name)
+    name.push(format!(".cut-{id}-"));
+    let parent = parent.or(log.parent()).unwrap_or(Path::new(""));
+    (parent.to_owned(), name)
+}
+
+/// Returns the directories with copies that earlier repairs of this log have left, complete or not.
+pub(super) fn earlier(
+    system: &dyn System,
+    log: &Path,
+    parent: Option<&Path>,
+    id: LogId,
+) -> Vec<PathBuf> {
+    let (parent, name) = beside(system, log, parent, id);
+    // Only for the report: a repair does not depend on it.
+    let entries = system.directory(&parent).and_then(|dir| dir.entries());
+    let mut all = entries.unwrap_or_default();
+    let begins = name.to_string_lossy().into_owned();
+    all.retain(|e| !e.is_file && e.name.starts_with(&begins));
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all.into_iter().map(|e| parent.join(e.name)).collect()
 }
 
 /// Copies these files to the directory `place`, or to `place.1` and so on if that has others. A repair that
@@ -103,7 +146,9 @@ impl Copying<'_> {
             bytes: 0,
             unread: 0,
         };
-        for name in files {
+        // A repair that was cut short has changed the control file since.
+        let counts = |name: &&String| !self.compares || files.len() == 1 || *name != names::CONTROL;
+        for name in files.iter().filter(counts) {
             let copy = match name.as_str() {
                 names::CONTROL => CONTROL_COPY,
                 name => name,

@@ -142,3 +142,30 @@ fn a_dry_run_changes_nothing() {
         assert_eq!((would.records, plan.aside), (did.records, done.aside));
     });
 }
+
+/// The segment in which the front lies has a damaged header. What was truncated in front of it is not in the copies
+/// either.
+#[test]
+fn copies_bring_back_nothing_below_the_front() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let front = SimRuntime::run(1, |rt| {
+        let log = crate::common::opened(&disk, rt, small());
+        let commit = |n: u8| log.commit(&[n; 3_000]).expect("nothing fails").start;
+        let all: Vec<Lsn> = (0..12).map(commit).collect();
+        log.truncate_front(all[6]).expect("a record begins there");
+        log.close().expect("nothing fails");
+        all[6]
+    });
+    let names = disk.stable_names(PATH);
+    let first = names.iter().filter(|n| n.ends_with(".seg")).min();
+    assert!(disk.flip_bit(PATH, first.expect("a segment"), 20, 0));
+    SimRuntime::run(2, |rt| {
+        let (_, report) = repaired(&disk, rt, &small());
+        assert!(report.cut.as_ref().expect("it was damaged").from < front);
+        let kept = cut(&*disk.system(rt), &report);
+        assert!(
+            !kept.is_empty() && kept.iter().all(|e| e.start >= front),
+            "{kept:?}"
+        );
+    });
+}

@@ -73,6 +73,9 @@ pub struct RepairReport {
     pub bytes: u64,
     /// Bytes that could not be read: the copies have zeroes in their place.
     pub unread: u64,
+    /// Directories with copies that were there before. A repair that was cut short, or whose report was lost, has
+    /// left in one of them what it cut.
+    pub earlier: Vec<PathBuf>,
 }
 
 /// A part of a log that was cut.
@@ -126,12 +129,14 @@ impl Locked {
         let lost_meta = meta.lost(&path);
         let (mut control, both_slots) = (loaded.control.clone(), loaded.both);
         let found = opening.scan_to_damage(&mut control, both_slots)?;
+        let parent = options.aside.as_deref();
         let mut report = RepairReport {
             cut: None,
             lost_meta,
             aside: None,
             bytes: 0,
             unread: 0,
+            earlier: aside::earlier(system, &path, parent, control.log_id),
         };
         let lost = found.end.lost.clone();
         if lost.is_none() && report.lost_meta.is_none() && found.gaps.is_empty() {
@@ -150,7 +155,10 @@ impl Locked {
             return Err(Error::Damaged(Box::new(Damage { found, ..damage })));
         }
         let files = opening.files_from(&found.segments, from)?;
-        let place = aside::place(&path, options.aside.as_deref(), control.log_id, from);
+        let lsn = Some(from)
+            .filter(|from| *from < Lsn::MAX)
+            .unwrap_or_default();
+        let place = aside::place(system, &path, parent, control.log_id, lsn)?;
         if options.dry_run {
             let cut = |damage| {
                 Ok(Cut {

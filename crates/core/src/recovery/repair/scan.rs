@@ -53,6 +53,8 @@ impl Opening {
         }
         if let Some(lost) = &mut end.lost {
             name_lost(path, &segments, lost, control);
+            // A scan that began further down has seen less proof.
+            lost.durable_to = lost.durable_to.max(control.anchor.lsn);
         }
         Ok(Found {
             segments,
@@ -112,7 +114,8 @@ pub(super) fn control_of_copies(
         first_prev_crc = header.map(|header| header.prev_crc);
     }
     let mut copies = Control {
-        front: from,
+        // What truncate_front has dropped must not come back by the copies.
+        front: from.max(control.front),
         first_segment,
         first_prev_crc: first_prev_crc.unwrap_or_default(),
         // Where the log's own file is older than its batches, so is its limit.
