@@ -161,7 +161,7 @@ fn text(report: &RepairReport, done: bool) -> String {
             false => ("would end", "would be in the copies"),
         };
         text += &format!(
-            "{damage}\nthe log {ends} at LSN {from}: everything above is cut; {} of it can still be read, and {readable}\n",
+            "{damage}\nthe log {ends} at LSN {from}: everything above is cut, acknowledged records too; {} of it can still be read, and {readable}\n",
             count(*records, "whole record")
         );
     }

@@ -53,7 +53,7 @@ pub struct RecoveryReport {
     pub scanned: u64,
     /// Batches that recovery has scanned.
     pub batches: u64,
-    /// How often the log continued behind a range that a repair has cut, or in a segment of its own.
+    /// Number of times that the log continued behind a range that a repair has cut, or in a segment of its own.
     pub resumed: u64,
     /// The log was closed cleanly the last time. [`RecoveryCase::CleanEnd`] is something else: after
     /// a crash between two writes that is the case too.

@@ -30,7 +30,7 @@ pub struct Frozen {
     pub sector: u32,
 }
 
-/// Where random runs leave their damaged copies, while somebody collects them.
+/// Damaged copies of random runs, while they are collected.
 static TAKEN: Mutex<Option<Vec<Frozen>>> = Mutex::new(None);
 
 /// A random run has damaged its disk.
@@ -102,7 +102,7 @@ impl Frozen {
     }
 }
 
-/// What is shown of a log: a line for each record, and one for what ended the reading.
+/// Adds a line for each record that is shown, and one for what ended the reading.
 fn describe(text: &mut String, how: &str, shown: Shown) {
     match shown {
         Err(Error::Damaged(d)) => {
@@ -166,7 +166,7 @@ fn salvage(rt: &SimRuntime, disk: &SimDisk, path: &Path) -> Shown {
     Ok((records, "salvaged".to_owned()))
 }
 
-/// What this version makes of it.
+/// Returns what this version makes of it.
 fn outcome(frozen: &Frozen) -> String {
     let mut text = String::new();
     let run = |disk: &SimDisk, how: &dyn Fn(&SimRuntime, &SimDisk) -> Shown| {

@@ -1,17 +1,18 @@
 //! Openings of a damaged log: refused, or repaired before.
 
-use crate::model::PATH;
+use crate::model::{PATH, read, small};
 use logforce_core::{
-    Error, Inspector, Log, OpenMode, Options, Record, RepairOptions, RepairReport, Result, Visit,
-    repair,
+    BatchInfo, Error, Inspector, Log, Lsn, OpenMode, Options, Record, RepairOptions, RepairReport,
+    Result, Visit, repair,
 };
 use logforce_device::System;
+use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
 use std::path::Path;
 
-/// What is done about damage before an opening, which refuses it.
+/// Treatment of damage before an opening, which refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDamage {
-    /// Nothing.
+    /// None.
     Refuse,
     /// The log is repaired.
     Repair,
@@ -75,4 +76,82 @@ pub fn salvaged(system: &dyn System, path: &Path) -> Vec<Record> {
 /// If there are none.
 pub fn cut(system: &dyn System, report: &RepairReport) -> Vec<Record> {
     salvaged(system, report.aside.as_deref().expect("there are copies"))
+}
+
+/// Returns where an opening begins to look, the batches of a log, and how many damages the inspector found.
+///
+/// # Panics
+/// If it cannot be inspected.
+pub fn batches(disk: &SimDisk, seed: u64) -> (Lsn, Vec<BatchInfo>, u64) {
+    SimRuntime::run(seed, |rt| {
+        let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be inspected");
+        let mut batches = Vec::new();
+        let walked = inspector.walk(&mut |visit| {
+            if let Visit::Batch(b) = visit {
+                batches.push(b.clone());
+            }
+            true
+        });
+        let damages = walked.expect("walked").damages;
+        (inspector.summary().anchor, batches, damages)
+    })
+}
+
+/// Makes a log with so many records of 3,000 bytes, and cuts the power; returns them.
+///
+/// # Panics
+/// If a call fails.
+pub fn made(records: u8) -> (SimDisk, Vec<Record>) {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let all = SimRuntime::run(1, |rt| {
+        let log = Log::open(&*disk.system(rt), PATH, OpenMode::CreateNew, small());
+        let log = log.expect("nothing fails");
+        for n in 0..records {
+            log.commit(&[n; 3_000]).expect("nothing fails");
+        }
+        let all = read(&log, log.front_lsn());
+        disk.cut();
+        all
+    });
+    disk.crash(Failure::Power, Some(Survival::Kept), 1);
+    (disk, all)
+}
+
+/// Flips a bit of the first batch with records that an opening comes to; returns that batch.
+///
+/// # Panics
+/// If the log is damaged already.
+pub fn rot(disk: &SimDisk) -> BatchInfo {
+    let (anchor, all, damages) = batches(disk, 1);
+    assert_eq!(damages, 0);
+    let b = all.into_iter().find(|b| b.lsn >= anchor && b.frames > 0);
+    let b = b.expect("something lies above the anchor");
+    assert!(disk.flip_bit(PATH, &b.file, b.offset + 9, 0));
+    b
+}
+
+/// Repairs the log, works on it, and cuts the power at once, which leaves what `survival` says.
+///
+/// # Panics
+/// If the repair or the opening fails.
+pub fn live(disk: &SimDisk, survival: Survival, work: impl FnOnce(&Log)) -> RepairReport {
+    let report = SimRuntime::run(1, |rt| {
+        let (log, report) = repaired(&*disk.system(rt), &small());
+        work(&log);
+        disk.cut();
+        report
+    });
+    disk.crash(Failure::Power, Some(survival), 1);
+    report
+}
+
+/// Commits four records of 3,000 bytes; returns all of the log.
+///
+/// # Panics
+/// If a call fails.
+pub fn commit_some(log: &Log, n: u8) -> Vec<Record> {
+    for n in n..n + 4 {
+        log.commit(&[n; 3_000]).expect("nothing fails");
+    }
+    read(log, log.front_lsn())
 }

@@ -191,7 +191,7 @@ impl Model {
         data.map_or_else(|| self.begun.contains(&e.data), |data| **data == e.data)
     }
 
-    /// Whether a repair has cut this record.
+    /// Returns true if a repair has cut this record.
     pub fn was_cut(&self, e: &Record) -> bool {
         let data = self.cut.get(&e.start);
         data.is_some_and(|data| **data == e.data)

@@ -134,7 +134,7 @@ fn a_log_is_cut_and_the_copies_hold_what_was() {
     let advised = format!("`logforce repair {}`", path.display());
     assert!(e.to_string().contains(&advised), "{e}");
 
-    // What it would do, and then does.
+    // It does then as it said.
     refused(&path, &["--dry-run"], 0, &["would end at LSN", "would be"]);
     let plan = logforce(&path, "repair", &["--dry-run", "--json", "-"]);
     let plan = json(&plan);
@@ -216,7 +216,7 @@ fn a_second_run_finds_nothing_to_repair() {
     damaged(&path);
     ended(&logforce(&path, "repair", &["--yes"]), 0, &["copies ("]);
     let made = copies(dir.path());
-    // Without a terminal nobody need say yes to that.
+    // That needs no confirmation.
     for arguments in [&[][..], &["--yes"], &["--dry-run"]] {
         refused(
             &path,
@@ -441,7 +441,7 @@ fn a_page_files_log_is_cut_above_what_is_applied_only() {
     );
 }
 
-/// Whatever there is no space for, the log is as it was, and repaired once there is.
+/// Without space for copies or a segment the log is as it was, and it is repaired once there is some.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_changes_nothing() {
@@ -461,12 +461,19 @@ fn a_full_disk_changes_nothing() {
     let files = contents(&path);
     ended(&logforce(&path, "repair", &["--yes"]), 4, &["os error 28"]);
     assert!(files == contents(&path), "the log is as it was");
+    // The copies go elsewhere, and there is no space for the segment in which the log is to go on.
+    let elsewhere = home.path().to_str().unwrap();
+    let arguments = ["--yes", "--aside", elsewhere];
+    let out = logforce(&path, "repair", &arguments);
+    let said = ended(&out, 4, &["reserve", "os error 28"]);
+    assert!(!said.contains("truncate_front"), "{said}");
+    assert!(files == contents(&path), "the log is as it was");
     let e = logforce::open_existing(&path, options()).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Damaged);
     fs::remove_file(ballast).unwrap();
     let out = logforce(&path, "repair", &["--yes", "--json", "-"]);
     ended(&out, 0, &[]);
-    // What the first run has left there is finished.
+    // The copies that the first run has begun there are finished.
     let report = json(&out);
     assert_eq!(copies(disk.path()).len(), 1);
     let saved = salvaged(

@@ -53,7 +53,7 @@ impl std::fmt::Display for Damage {
 }
 
 impl Damage {
-    /// What to do about damage, after saving the rest.
+    /// Returns the advice for what to do after saving the rest.
     pub(super) fn advice(&self) -> String {
         let log = self.path.display();
         match (self.in_reading, self.repairable) {

@@ -64,7 +64,7 @@ fn beside(
     parent: Option<&Path>,
     id: LogId,
 ) -> (PathBuf, OsString) {
-    // Not as it was named: `.` has no name.
+    // Resolved, since `.` has no name.
     let log = system.resolved(log);
     let mut name = log.file_name().unwrap_or("log".as_ref()).to_owned();
     let id: String = id.0[..4].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -81,7 +81,7 @@ pub(super) fn earlier(
     id: LogId,
 ) -> Vec<PathBuf> {
     let (parent, name) = beside(system, log, parent, id);
-    // Only for the report: a repair does not depend on it.
+    // An error leaves the report without them: a repair does not depend on it.
     let entries = system.directory(&parent).and_then(|dir| dir.entries());
     let mut all = entries.unwrap_or_default();
     let begins = name.to_string_lossy().into_owned();
@@ -110,7 +110,7 @@ pub(super) fn keep(
         let path = PathBuf::from(path);
         let to = system.make_directory(&path);
         let to = to.map_err(|e| unusable_directory(e, "make the directory for copies", &path))?;
-        // Not from a listing: one that is short would have a complete copy written over.
+        // A short listing would hide the file, and a complete copy would be written over.
         let is_complete = match to.open(names::CONTROL, OpenFile::READ) {
             Ok(_) => true,
             Err(e) if e.kind() == io::ErrorKind::NotFound => false,
@@ -181,7 +181,7 @@ impl Copying<'_> {
         let to = match self.to.open(copy, how) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                // Of a copy that was cut short.
+                // It belongs to a copy that was cut short.
                 self.to.remove(copy).map_err(Error::io("remove", &path))?;
                 self.to.open(copy, how)
             }

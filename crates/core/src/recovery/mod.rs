@@ -218,14 +218,15 @@ impl Locked {
             end,
             voids,
         } = opening.scan(&mut control, both_slots)?;
-        // Only from here on it changes anything.
+        // From here on it changes files.
         let opened = opening.open_control(loaded, control)?;
         let spares = opening.clear_leftovers(&segments, leftovers)?;
         opening.sync_recovered(&segments, &end)?;
         // Before the control file says that there is metadata: a crash in between would leave the
         // flag without durable slots.
         opened.file.sync_meta(&meta)?;
-        let epoch = opening.persist_epoch(&opened, &segments, &end, meta.bytes().is_some())?;
+        let epoch = opening.next_epoch(&opened.control, &end)?;
+        opening.persist_epoch(epoch, &opened, &segments, &end, meta.bytes().is_some())?;
         opening.enforce_names(&segments)?;
         clean_up::clear(&opening.dir);
         let report = RecoveryReport {
@@ -247,7 +248,7 @@ impl Locked {
     }
 }
 
-/// What an opening goes on with.
+/// The log that an opening goes on with.
 struct Found {
     segments: Segments,
     spares: Vec<Spare>,
@@ -268,28 +269,16 @@ impl Opening {
         refuse(&end)?;
         self.verify_tail(&segments, control, &mut end)?;
         refuse(&end)?;
-        let voids = settle_void_ranges(self.walk(&segments, control, both_slots), &mut end)?;
+        let voids = settle_void_ranges(
+            WalkInput::new(&self.dir, &segments, control, both_slots),
+            &mut end,
+        )?;
         Ok(Scanned {
             segments,
             leftovers,
             end,
             voids,
         })
-    }
-
-    fn walk<'a>(
-        &'a self,
-        segments: &'a Segments,
-        control: &'a Control,
-        both_slots: bool,
-    ) -> WalkInput<'a> {
-        WalkInput {
-            dir: &self.dir,
-            segments,
-            control,
-            both_slots,
-            headerless: &[],
-        }
     }
 
     fn open_control(&self, loaded: Loaded, control: Control) -> Result<OpenedControl> {
@@ -329,26 +318,34 @@ impl Opening {
         at.plus(step).min(end)
     }
 
+    /// Returns the epoch of this opening.
+    fn next_epoch(&self, control: &Control, end: &End) -> Result<Epoch> {
+        // Above the last batch's too: if one slot of the control file is damaged, the other may not
+        // list the latest opening.
+        let last = control
+            .epoch
+            .counter
+            .max(end.state.epoch.unwrap_or_default().counter);
+        check_counter(last, "openings", self.dir.path())?;
+        Ok(Epoch {
+            counter: last + 1,
+            nonce: self.runtime.random(),
+        })
+    }
+
     /// Writes the new epoch to the control file before a batch carries it. In the other order, the
     /// next opening after a crash could use the same number for another history.
     fn persist_epoch(
         &self,
+        epoch: Epoch,
         opened: &OpenedControl,
         segments: &Segments,
         end: &End,
         meta: bool,
-    ) -> Result<Epoch> {
+    ) -> Result<()> {
         let control = &opened.control;
         let limit = self.write_limit(segments, end.state.at, control.prepared_end);
-        // Above the last batch's too: if one slot of the control file is damaged, the other may not
-        // list the latest opening.
         let last_epoch = end.state.epoch.unwrap_or_default();
-        let last = control.epoch.counter.max(last_epoch.counter);
-        check_counter(last, "openings", self.dir.path())?;
-        let epoch = Epoch {
-            counter: last + 1,
-            nonce: self.runtime.random(),
-        };
         opened.file.update(&opened.poison, |c| {
             if c.epoch.counter > 0 {
                 c.history.insert(0, c.epoch);
@@ -373,8 +370,7 @@ impl Opening {
             // new epoch's batch is durable, the next opening must find the damage again.
             c.anchor = anchor_at(&end.append_boundary, c);
             c.front = c.front.min(c.anchor.lsn);
-        })?;
-        Ok(epoch)
+        })
     }
 
     /// Writes and forces the epoch's first batch, and prepares the log for appends.
@@ -404,7 +400,9 @@ impl Opening {
         let fresh = has_finer || at_end || !self.check_prepared(&builder, &segments, tail)?;
         let segment = if fresh {
             let wanted = self.sizes.next(segments.bytes(), 0, self.runtime.now());
-            self.new_segment(&opened, &mut segments, &mut spares, epoch, wanted)?
+            let segment = self.make_segment(control, &mut spares, epoch, wanted)?;
+            self.list_segment(&opened, &mut segments, &segment)?;
+            segment
         } else {
             segments
                 .containing(tail)
@@ -475,16 +473,14 @@ impl Opening {
         })
     }
 
-    /// Prepares a segment behind all others, and has the control file list it.
-    fn new_segment(
+    /// Prepares a segment behind all others. The control file does not list it yet.
+    fn make_segment(
         &self,
-        opened: &OpenedControl,
-        segments: &mut Segments,
+        control: &Control,
         spares: &mut Vec<Spare>,
         epoch: Epoch,
         wanted: u64,
     ) -> Result<Arc<Segment>> {
-        let control = &opened.control;
         let builder = self.builder(control.log_id, epoch);
         let spare = self.sizes.take_spare(spares, wanted);
         let len = spare.as_ref().map_or(wanted, |s| s.len);
@@ -496,16 +492,23 @@ impl Opening {
             }
             made => made,
         };
-        let segment = made.map_err(|e| self.no_space(e))?;
+        made.map_err(|e| self.no_space(e))
+    }
+
+    /// Has the control file list a segment that was made behind all others.
+    fn list_segment(
+        &self,
+        opened: &OpenedControl,
+        segments: &mut Segments,
+        segment: &Arc<Segment>,
+    ) -> Result<()> {
         let prepared_end = segment.header.end();
         segments.insert(segment.clone());
-        let first = segment.header.first_batch();
-        let limit = self.write_limit(segments, first, prepared_end);
+        let limit = self.write_limit(segments, segment.header.first_batch(), prepared_end);
         opened.file.update(&opened.poison, |c| {
             c.prepared_end = prepared_end;
             c.write_limit = c.write_limit.max(limit);
-        })?;
-        Ok(segment)
+        })
     }
 }
 

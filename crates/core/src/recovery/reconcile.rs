@@ -22,6 +22,18 @@ pub(super) struct Leftovers {
     /// Segments below the first listed one: a crash came between the control file's update and the rename.
     /// Segments at or above the prepared end: between the preparation and the update.
     unlisted: Vec<Arc<Segment>>,
+    prepared_end: Lsn,
+}
+
+impl Leftovers {
+    /// Returns the names of segments behind the prepared end, in which no batch was ever written.
+    pub(super) fn unused(&self) -> impl Iterator<Item = String> {
+        let behind = self
+            .unlisted
+            .iter()
+            .filter(|s| s.header.start >= self.prepared_end);
+        behind.map(|s| s.name())
+    }
 }
 
 impl Opening {
@@ -57,6 +69,7 @@ impl Opening {
             preparing,
             spares,
             unlisted,
+            prepared_end: control.prepared_end,
         };
         Ok((segments, leftovers))
     }

@@ -156,7 +156,7 @@ impl LoggedStore {
         let target = {
             let mut state = self.state();
             state.check()?;
-            // There may be space again. The checkpointer would try by itself only after a pause.
+            // Has the checkpointer try at once: there may be space again, and it would pause.
             state.generations.stalled = None;
             state.points.latest.end
         };

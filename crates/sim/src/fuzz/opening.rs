@@ -30,7 +30,7 @@ pub(super) struct Shown {
     pub(super) records: Vec<Record>,
     pub(super) ended: Option<Error>,
     pub(super) meta: Option<Vec<u8>>,
-    /// What a repair reported as cut.
+    /// A repair reported a loss.
     pub(super) lost: bool,
     /// The opening's report.
     pub(super) recovered: Option<RecoveryReport>,

@@ -1,73 +1,11 @@
 //! The power goes at each operation of a repair, and later the batch is lost by which the repaired log went on:
 //! log and copies together have every record, and nothing that was cut comes back.
 
-use logforce_core::{
-    BatchInfo, Error, Inspector, Log, Lsn, OpenMode, Record, RecoveryCase, RepairOptions, Visit,
-    repair,
-};
-use logforce_sim::mending::{OnDamage, repaired, salvaged};
+use logforce_core::{Error, Log, Record, RecoveryCase, RepairOptions, repair};
+use logforce_sim::mending::{OnDamage, batches, commit_some, live, made, repaired, rot, salvaged};
 use logforce_sim::model::{PATH, read, small};
-use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
+use logforce_testkit::{Failure, SimRuntime, Survival};
 use std::path::Path;
-
-/// Where an opening begins to look, and the batches of a healthy log.
-fn batches(disk: &SimDisk) -> (Lsn, Vec<BatchInfo>) {
-    SimRuntime::run(1, |rt| {
-        let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be inspected");
-        let mut batches = Vec::new();
-        let walked = inspector.walk(&mut |visit| {
-            if let Visit::Batch(b) = visit {
-                batches.push(b.clone());
-            }
-            true
-        });
-        assert_eq!(walked.expect("walked").damages, 0);
-        (inspector.summary().anchor, batches)
-    })
-}
-
-/// Repairs, works, and loses power at once.
-fn live(disk: &SimDisk, work: impl FnOnce(&Log)) {
-    SimRuntime::run(1, |rt| {
-        let (log, _) = repaired(&*disk.system(rt), &small());
-        work(&log);
-        disk.cut();
-    });
-    disk.crash(Failure::Power, Some(Survival::Lost), 1);
-}
-
-fn commit_some(log: &Log, n: u8) -> Vec<Record> {
-    for n in n..n + 4 {
-        log.commit(&[n; 3_000]).expect("nothing fails");
-    }
-    read(log, log.front_lsn())
-}
-
-/// A new log with these records, after a power cut.
-fn made(records: u8) -> (SimDisk, Vec<Record>) {
-    let disk = SimDisk::new(SimOptions::default(), 1);
-    let all = SimRuntime::run(1, |rt| {
-        let log = Log::open(&*disk.system(rt), PATH, OpenMode::CreateNew, small());
-        let log = log.expect("nothing fails");
-        for n in 0..records {
-            log.commit(&[n; 3_000]).expect("nothing fails");
-        }
-        let all = read(&log, log.front_lsn());
-        disk.cut();
-        all
-    });
-    disk.crash(Failure::Power, Some(Survival::Kept), 1);
-    (disk, all)
-}
-
-/// The first batch with records that an opening comes to is rotten.
-fn rot(disk: &SimDisk) -> BatchInfo {
-    let (anchor, all) = batches(disk);
-    let b = all.iter().find(|b| b.lsn >= anchor && b.frames > 0);
-    let b = b.expect("something lies above the anchor").clone();
-    assert!(disk.flip_bit(PATH, &b.file, b.offset + 9, 0));
-    b
-}
 
 /// The damage passes, and the batch by which the log went on is not what it was, or is gone with its segment; or
 /// the power went before anything else was committed. The log refuses, and what was cut does not come back by
@@ -85,7 +23,7 @@ fn what_was_cut_stays_cut() {
         let (disk, first) = made(4);
         let rotten = rot(&disk);
         let mut left = Vec::new();
-        live(&disk, |log| {
+        live(&disk, Survival::Lost, |log| {
             left = match goes_on {
                 true => commit_some(log, 10),
                 false => read(log, log.front_lsn()),
@@ -93,7 +31,7 @@ fn what_was_cut_stays_cut() {
         });
         let gone: Vec<&Record> = first.iter().filter(|e| !left.contains(e)).collect();
         assert!(!gone.is_empty());
-        let (_, all) = batches(&disk);
+        let (_, all, _) = batches(&disk, 1);
         let went_on = all.iter().find(|b| b.void_from < b.lsn);
         let went_on = went_on.expect("where it went on");
         assert!(went_on.void_from <= rotten.lsn);
@@ -133,12 +71,12 @@ fn what_was_cut_stays_cut() {
     }
 }
 
-/// What is damaged.
+/// The part of a log that is damaged.
 #[derive(Debug, Clone, Copy)]
 enum Harm {
     Batch,
     Segment,
-    /// That with the last records: nothing behind it says that it held any.
+    /// The segment with the last records: nothing behind it says that it held any.
     LastSegment,
 }
 
@@ -156,7 +94,7 @@ fn a_power_cut_in_a_repair_loses_nothing() {
         (Harm::LastSegment, Survival::Kept),
     ] {
         let (disk, all) = made(12);
-        let (_, written) = batches(&disk);
+        let (_, written, _) = batches(&disk, 1);
         let mut files: Vec<&String> = written.iter().map(|b| &b.file).collect();
         files.dedup();
         match harm {
@@ -196,7 +134,7 @@ fn a_power_cut_in_a_repair_loses_nothing() {
                 assert_eq!(lost, None, "{what}: neither in the log nor in the copies");
                 let image = disk.snapshot();
                 if let Ok((log, _)) = OnDamage::Refuse.open(&*system, &small()) {
-                    // Only if the repair was through.
+                    // The repair was through.
                     let tail = log.tail_lsn();
                     assert!(tail > used_to, "{what}: LSNs from {tail} on are used again");
                     drop(log);

@@ -1,8 +1,6 @@
 //! What several of these tests use.
 
-use logforce_core::{
-    BatchInfo, Error, Inspector, Log, Lsn, OpenMode, Options, RepairReport, Visit,
-};
+use logforce_core::{Error, Log, OpenMode, Options, RepairReport};
 use logforce_device::Runtime;
 use logforce_format::{CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control};
 use logforce_sim::mending::{self, OnDamage};
@@ -37,22 +35,6 @@ pub fn mended(
 /// As [`mended`], where a repair must succeed.
 pub fn repaired(disk: &SimDisk, rt: &SimRuntime, options: &Options) -> (Log, RepairReport) {
     mending::repaired(&*disk.system(rt), options)
-}
-
-/// The anchor and the batches of a log, and how many damages the inspector found.
-pub fn batches(disk: &SimDisk, seed: u64) -> (Lsn, Vec<BatchInfo>, u64) {
-    SimRuntime::run(seed, |rt| {
-        let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be inspected");
-        let mut batches = Vec::new();
-        let walked = inspector.walk(&mut |visit| {
-            if let Visit::Batch(b) = visit {
-                batches.push(b.clone());
-            }
-            true
-        });
-        let damages = walked.expect("it can be walked").damages;
-        (inspector.summary().anchor, batches, damages)
-    })
 }
 
 /// The control slots, with right checksums, and something else in them.

@@ -1,11 +1,11 @@
 //! A segment is lost that an opening does not come to, since the log seems to end before it.
 
-use crate::common::{batches, mended, repaired};
+use crate::common::{mended, repaired};
 use logforce_core::{
     BatchInfo, BatchKind, ErrorKind, Inspector, Log, OpenMode, Options, Record, RecoveryCase,
     RepairReport,
 };
-use logforce_sim::mending::{OnDamage, cut};
+use logforce_sim::mending::{OnDamage, batches, cut};
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
 use std::time::Duration;

@@ -1,62 +1,11 @@
-//! What a repair cuts is kept in its copies. Crashes within one, and what becomes of it when something else is
-//! lost later, are in the exhaustive suite.
+//! Copies that a repair keeps of what it cuts. Crashes within one, and later losses, are in the exhaustive suite.
 
-use crate::common::{batches as all_batches, repaired};
-use logforce_core::{BatchInfo, Log, Lsn, Record, RepairOptions, RepairReport, repair};
-use logforce_sim::mending::cut;
+use crate::common::repaired;
+use logforce_core::{Lsn, Record, RepairOptions, RepairReport, repair};
+use logforce_sim::mending::{batches, commit_some, cut, live, made, rot};
 use logforce_sim::model::{PATH, read, small};
-use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
+use logforce_testkit::{SimDisk, SimOptions, SimRuntime, Survival};
 use std::path::Path;
-
-fn batches(disk: &SimDisk) -> (Lsn, Vec<BatchInfo>) {
-    let (anchor, batches, damages) = all_batches(disk, 1);
-    assert_eq!(damages, 0);
-    (anchor, batches)
-}
-
-/// Repairs if that is needed, works, and loses power at once.
-fn live(disk: &SimDisk, work: impl FnOnce(&Log)) -> RepairReport {
-    let report = SimRuntime::run(1, |rt| {
-        let (log, report) = repaired(disk, rt, &small());
-        work(&log);
-        disk.cut();
-        report
-    });
-    disk.crash(Failure::Power, Some(Survival::Kept), 1);
-    report
-}
-
-fn commit_some(log: &Log, n: u8) -> Vec<Record> {
-    for n in n..n + 4 {
-        log.commit(&[n; 3_000]).expect("nothing fails");
-    }
-    read(log, log.front_lsn())
-}
-
-/// A new log with these records, after a power cut.
-fn made(records: u8) -> (SimDisk, Vec<Record>) {
-    let disk = SimDisk::new(SimOptions::default(), 1);
-    let all = SimRuntime::run(1, |rt| {
-        let log = crate::common::opened(&disk, rt, small());
-        for n in 0..records {
-            log.commit(&[n; 3_000]).expect("nothing fails");
-        }
-        let all = read(&log, log.front_lsn());
-        disk.cut();
-        all
-    });
-    disk.crash(Failure::Power, Some(Survival::Kept), 1);
-    (disk, all)
-}
-
-/// The first batch with records that an opening comes to is rotten.
-fn rot(disk: &SimDisk) -> BatchInfo {
-    let (anchor, all) = batches(disk);
-    let b = all.iter().find(|b| b.lsn >= anchor && b.frames > 0);
-    let b = b.expect("something lies above the anchor").clone();
-    assert!(disk.flip_bit(PATH, &b.file, b.offset + 9, 0));
-    b
-}
 
 fn in_copies(disk: &SimDisk, report: &RepairReport) -> Vec<Record> {
     SimRuntime::run(1, |rt| cut(&*disk.system(rt), report))
@@ -69,7 +18,7 @@ fn each_repair_has_copies_of_its_own() {
     let (disk, first) = made(4);
     rot(&disk);
     let mut second = Vec::new();
-    let one = live(&disk, |log| second = commit_some(log, 10));
+    let one = live(&disk, Survival::Kept, |log| second = commit_some(log, 10));
     let from = one.cut.as_ref().expect("it was damaged").from;
     let kept = in_copies(&disk, &one);
     assert!(kept.iter().all(|e| e.start >= from && first.contains(e)));
@@ -81,7 +30,7 @@ fn each_repair_has_copies_of_its_own() {
     );
 
     rot(&disk);
-    let two = live(&disk, |_| {});
+    let two = live(&disk, Survival::Kept, |_| {});
     assert_ne!(one.aside, two.aside);
     let later = in_copies(&disk, &two);
     assert!(
@@ -90,7 +39,7 @@ fn each_repair_has_copies_of_its_own() {
     );
     assert_eq!(in_copies(&disk, &one), kept);
 
-    let none = live(&disk, |log| {
+    let none = live(&disk, Survival::Kept, |log| {
         let new = log.commit(b"goes on").expect("nothing fails");
         log.truncate_front(new.start).expect("nothing fails");
     });
@@ -104,15 +53,19 @@ fn each_repair_has_copies_of_its_own() {
 #[test]
 fn a_segment_that_can_be_read_again_is_in_the_copies() {
     let (disk, all) = made(12);
-    let (_, written) = batches(&disk);
+    let (_, written, _) = batches(&disk, 1);
     let middle = written.iter().find(|b| b.file != written[0].file);
     let middle = middle.expect("more than a segment");
     assert!(disk.make_unreadable(PATH, &middle.file, 0));
     let mut left = Vec::new();
-    let report = live(&disk, |log| left = read(log, log.front_lsn()));
+    let report = live(&disk, Survival::Kept, |log| {
+        left = read(log, log.front_lsn())
+    });
     assert!(report.unread > 0);
     disk.lift_faults();
-    let whole = live(&disk, |log| assert_eq!(read(log, log.front_lsn()), left));
+    let whole = live(&disk, Survival::Kept, |log| {
+        assert_eq!(read(log, log.front_lsn()), left)
+    });
     assert_eq!(whole.aside, None, "it opens: nothing to repair");
     assert_eq!([left, in_copies(&disk, &report)].concat(), all);
 }

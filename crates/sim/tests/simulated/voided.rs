@@ -1,11 +1,11 @@
 //! Voided records do not come back, also where the batch that voids them is cut off with damage.
 
-use crate::common::{batches, repaired};
+use crate::common::repaired;
 use logforce_core::{
     BatchInfo, BatchKind, ErrorKind, Inspector, Log, Lsn, OpenMode, Options, Visit,
 };
 use logforce_device::System;
-use logforce_sim::mending::OnDamage;
+use logforce_sim::mending::{OnDamage, batches};
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 

@@ -260,13 +260,7 @@ impl Inspector {
         } else {
             end.state.at
         };
-        let input = WalkInput {
-            dir: &self.dir,
-            segments: &segments,
-            control: &control,
-            both_slots: self.control_whole,
-            headerless: &[],
-        };
+        let input = WalkInput::new(&self.dir, &segments, &control, self.control_whole);
         let voids = void_ranges(input, &end, end.state.last_void)?;
         Ok(View::new(
             self.dir,

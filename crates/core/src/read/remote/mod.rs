@@ -126,13 +126,7 @@ impl ReadOnlyFollower {
         let end = find_end(&segments, &control, anchor, whole, &path)?;
         check_end(end.lost.as_ref(), in_use)?;
         let proven = end.proven;
-        let input = WalkInput {
-            dir: &dir,
-            segments: &segments,
-            control: &control,
-            both_slots: whole,
-            headerless: &[],
-        };
+        let input = WalkInput::new(&dir, &segments, &control, whole);
         let voids = void_ranges(input, &end, end.reread_from.last_void)?;
         if from < control.front {
             return Err(Error::Truncated {
@@ -153,13 +147,7 @@ impl ReadOnlyFollower {
         let unless_given_up = |e: Error| {
             let is_lost = matches!(e, Error::Damaged(_)) && from > control.front;
             let segments = view.segments();
-            let input = WalkInput {
-                dir: &dir,
-                segments: &segments,
-                control: &control,
-                both_slots: whole,
-                headerless: &[],
-            };
+            let input = WalkInput::new(&dir, &segments, &control, whole);
             let unproven = is_lost.then(|| void_ranges(input, &end, end.state.last_void));
             match unproven.and_then(|voids| voids.ok()?.covering(from)) {
                 Some((start, to)) if start < from => Error::Voided {

@@ -46,32 +46,38 @@ impl Opening {
             // in both slots the next opening would believe that, and lose all that lies behind.
             opened.file.update(&opened.poison, |c| c.clean = false)?;
         }
-        if lost_meta {
-            opened.file.forget_meta(&opened.poison)?;
-        }
+        let forget_meta = || match lost_meta {
+            true => opened.file.forget_meta(&opened.poison),
+            false => Ok(()),
+        };
         let mut spares = self.clear_leftovers(&segments, leftovers)?;
         if end.lost.is_none() {
-            // What is missing was voided by a repair that was cut short, or never used: the log was closed. It
-            // stays closed, since the space behind it need not be readable then.
+            // The missing segments were voided by a repair that was cut short, or never used: the log was closed.
+            // It stays closed, since the space behind it need not be readable then.
             let epoch = opened.control.epoch;
+            forget_meta()?;
             self.enforce_names(&segments)?;
             self.fill_gaps(&mut segments, &opened.control, epoch, gaps)?;
             return Ok(end.state.at);
         }
         self.sync_recovered(&segments, &end)?;
         opened.file.sync_meta(meta)?;
-        let epoch = self.persist_epoch(&opened, &segments, &end, meta.bytes().is_some())?;
+        let epoch = self.next_epoch(&opened.control, &end)?;
         self.enforce_names(&segments)?;
         let cut = segments.all();
-        // As long as the one before: the owner's options are not known here.
+        // The length of the one before, since the owner's options are not known here. It is made before the anchor
+        // moves: without space for it, or the right to make it, the log stays as it was, and salvage shows all.
         let unit = u64::from(self.unit);
         let wanted = cut.last().map_or(0, |last| last.header.len);
         let wanted = wanted.max(4 * unit).next_multiple_of(unit);
+        let segment = self.make_segment(&opened.control, &mut spares, epoch, wanted)?;
+        forget_meta()?;
+        self.persist_epoch(epoch, &opened, &segments, &end, meta.bytes().is_some())?;
         let too_early = planted!("repair-begins-at-once");
         if too_early {
             self.fill_gaps(&mut segments, &opened.control, epoch, gaps.clone())?;
         }
-        let segment = self.new_segment(&opened, &mut segments, &mut spares, epoch, wanted)?;
+        self.list_segment(&opened, &mut segments, &segment)?;
         segment.open_writer(false)?;
         let lsn = segment.header.first_batch();
         let void_from = end.state.sequence.open_from().unwrap_or(end.state.at);
@@ -89,7 +95,7 @@ impl Opening {
         if planted!("cut-is-left") {
             return Ok(lsn);
         }
-        // If that batch is lost one day, what it voids must not come back.
+        // Prevents that what was cut comes back where that batch is lost later and the damage has passed.
         for segment in cut.into_iter().filter(|s| s.header.end() > end.state.at) {
             let at = end.state.at.max(segment.header.first_batch());
             if at >= segment.header.end() {
@@ -154,7 +160,7 @@ impl Opening {
     }
 }
 
-/// The start of the earliest range that a batch after `end` voids, before the log is ended at
+/// Returns the start of the earliest range that a batch after `end` voids, before the log is ended at
 /// `end`. Dropping that batch must not bring back the records that it voids: the new epoch's batch
 /// voids them again, as far as such batches can be read.
 ///

@@ -1,7 +1,7 @@
 //! Repair: ends a log before the damage that an opening refuses, offline, so that it opens again.
 //!
-//! The order is what a crash demands. The copies of all that is cut come first; then the anchor moves to where
-//! the log ends, so that an opening after a crash finds the damage again; then a batch in a segment of its own,
+//! The order is what a crash demands. The copies of all that is cut come first, and the file of the segment in
+//! which the log will go on, for either may find no space; then the anchor moves to where the log ends, so that an opening after a crash finds the damage again; then a batch in a segment of its own,
 //! behind all others, voids what is cut, and the log is whole. Empty segments in place of missing ones come
 //! after that: a crash in between would hide the loss. Last, zeroes over the beginnings of what is cut keep it
 //! from coming back if that batch is lost later. No LSN that may have been read is used again.
@@ -111,6 +111,15 @@ pub fn repair(system: &dyn System, path: &Path, options: &RepairOptions) -> Resu
             Error::Damaged(damage)
         }
         Error::Poisoned { cause, .. } => Arc::unwrap_or_clone(cause),
+        // Its advice is to truncate, which takes an open log.
+        Error::NoSpace { path, source, .. } => {
+            let doing = "make the segment in which the log goes on, in";
+            Error::Io {
+                doing,
+                path,
+                source,
+            }
+        }
         e => e,
     })
 }
@@ -154,7 +163,7 @@ impl Locked {
             let damage = damage.clone();
             return Err(Error::Damaged(Box::new(Damage { found, ..damage })));
         }
-        let files = opening.files_from(&found.segments, from)?;
+        let files = opening.files_from(&found, from)?;
         let lsn = Some(from)
             .filter(|from| *from < Lsn::MAX)
             .unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Where a damaged log ends, and which files hold what is cut there.
+//! The end of a damaged log, and the files that hold what is cut there.
 
 use crate::error::{Damage, Error, Result};
 use crate::names;
@@ -8,6 +8,7 @@ use crate::recovery::{anchor_at, listing};
 use crate::scan::coverage::{gaps, lost_segment, name_lost};
 use crate::scan::end_of_log::{End, anchor_state, find_end, first_state};
 use crate::scan::resume::headers_beyond;
+use crate::scan::walk::types::WalkInput;
 use crate::scan::walk::void_ranges::settle_void_ranges;
 use crate::storage::segment::Segment;
 use crate::storage::segments::Segments;
@@ -39,7 +40,7 @@ impl Opening {
         }
         let mut end = find_end(&segments, control, start, both_slots, path)?;
         self.verify_tail(&segments, control, &mut end)?;
-        let input = self.walk(&segments, control, both_slots);
+        let input = WalkInput::new(&self.dir, &segments, control, both_slots);
         if let Err(e) = settle_void_ranges(input, &mut end) {
             let Error::Damaged(_) = e else { return Err(e) };
             // The records that the damaged batch voids are unknown: the log ends before that
@@ -66,12 +67,14 @@ impl Opening {
 
     /// The files that may hold a part of the log from `from` on: all but segments that end below. If a segment
     /// is missing, it may be any file: a device may have lost the rename of a spare, or the write of its header.
-    pub(super) fn files_from(&self, segments: &Segments, from: Lsn) -> Result<Vec<String>> {
-        let below = segments
-            .all()
-            .into_iter()
-            .filter(|s| s.header.end() <= from);
-        let below: Vec<String> = below.map(|s| s.name()).collect();
+    pub(super) fn files_from(&self, found: &Found, from: Lsn) -> Result<Vec<String>> {
+        let below = found.segments.all().into_iter();
+        let mut below: Vec<String> = below
+            .filter(|s| s.header.end() <= from)
+            .map(|s| s.name())
+            .collect();
+        // Nor those that a repair has made which failed then: with them its copies would count as others.
+        below.extend(found.leftovers.unused());
         let entries = listing::list(&self.dir)?.into_iter().filter(|e| e.is_file);
         let mut names: Vec<String> = entries.map(|e| e.name).collect();
         names.retain(|name| {
@@ -114,11 +117,11 @@ pub(super) fn control_of_copies(
         first_prev_crc = header.map(|header| header.prev_crc);
     }
     let mut copies = Control {
-        // What truncate_front has dropped must not come back by the copies.
+        // Keeps records that truncate_front has dropped from coming back by the copies.
         front: from.max(control.front),
         first_segment,
         first_prev_crc: first_prev_crc.unwrap_or_default(),
-        // Where the log's own file is older than its batches, so is its limit.
+        // The log's own limit may be older than its batches.
         write_limit: Lsn::ORIGIN,
         has_meta,
         clean: false,

@@ -59,8 +59,24 @@ pub(crate) struct Walk<'a> {
     pub(crate) voids: KnownVoids,
 }
 
-impl WalkInput<'_> {
-    /// What an opening or a repair would find from `state` on.
+impl<'a> WalkInput<'a> {
+    /// Returns the input of a log whose segments all have headers.
+    pub(crate) fn new(
+        dir: &'a Arc<dyn Directory>,
+        segments: &'a Segments,
+        control: &'a Control,
+        both_slots: bool,
+    ) -> Self {
+        WalkInput {
+            dir,
+            segments,
+            control,
+            both_slots,
+            headerless: &[],
+        }
+    }
+
+    /// Finds what an opening or a repair would find from `state` on.
     pub(super) fn end(&self, state: ScanState) -> Result<End> {
         let path = self.dir.path();
         find_end(self.segments, self.control, state, self.both_slots, path)
