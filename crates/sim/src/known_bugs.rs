@@ -60,6 +60,10 @@ pub const SIMULATION: &[KnownBug] = &[
         "7: a follower goes on in another history behind a void range",
     ).found_by(1465),
     bug(
+        "follower-voids-in-silence",
+        "7: a replica keeps records that a copy of the log has voided",
+    ).found_by(61207261),
+    bug(
         "other-log-followed",
         "7: a follower continues in another log",
     ).found_by(0),

@@ -1,6 +1,7 @@
 //! Reading whole batches up to what is proven.
 
 use crate::error::{Error, Result};
+use crate::read::remote::displaced::voids_unknown;
 use crate::read::remote::follower::{RETRIES, ReadOnlyFollower};
 use crate::scan::batch::{ScanResult, ScanState, Stop};
 use crate::scan::end_of_log::damage;
@@ -65,8 +66,11 @@ impl ReadOnlyFollower {
             Err(stop) => return Ok(Err(stop)),
         };
         let is_expected = |epoch| linked.header.voids() && linked.header.epoch == epoch;
-        if !expected.is_none_or(is_expected) {
-            // Otherwise the follower may continue in the history of a copy and never return its other records.
+        if !expected.is_none_or(is_expected)
+            || !self.location.just_begun && voids_unknown(&self.voids, &linked.header)
+        {
+            // Otherwise the follower may continue in the history of a copy: it would never return other records of
+            // the copy, or keep records that the copy has voided.
             return match self.begin_anew(false)? {
                 true => Ok(Ok(())),
                 false => Ok(Err(Stop {

@@ -13,6 +13,7 @@ use crate::read::remote::location::EVERY;
 use crate::scan::batch::ScanState;
 use crate::storage::directory::existing_directory;
 use crate::storage::segment::Segment;
+use crate::storage::voids::Voids;
 use crate::storage::window::Window;
 use logforce_device::ReadSource;
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Control, Epoch, Lsn, planted};
@@ -159,4 +160,11 @@ impl ReadOnlyFollower {
         let header = bytes.ok().and_then(|b| BatchHeader::decode(b).ok());
         Ok(header.is_some_and(|h| h.lsn == lsn && h.crc == crc))
     }
+}
+
+/// Returns whether a proven batch voids a range that is in none of the headers before it. Then what is known to be
+/// proven is another history's, and records of the range may have been returned.
+pub(super) fn voids_unknown(voids: &Voids, header: &BatchHeader) -> bool {
+    let below = Lsn(header.lsn.0.saturating_sub(1));
+    header.voids() && voids.covering(below).is_none() && !planted!("follower-voids-in-silence")
 }
