@@ -522,11 +522,6 @@ fn a_single_page_behind_the_header_is_not_looked_up_in_the_map() {
     let mut map = disk.file_bytes(PATH, "map").unwrap();
     map[512..].copy_from_slice(&stale[512..]);
     disk.put_file(PATH, "map", &map);
-    SimRuntime::run(2, |rt| {
-        let inspector = Inspector::open(disk.system(rt), PATH).unwrap();
-        eprintln!("DBG {:?}", inspector.summary().unwrap());
-        eprintln!("DBG {:?}", inspector.walk(&mut |_| true));
-    });
     assert_eq!(damaged_pages(&disk), []);
     SimRuntime::run(2, |rt| {
         let inspector = Inspector::open(disk.system(rt), PATH).unwrap();
