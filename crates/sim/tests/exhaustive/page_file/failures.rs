@@ -67,16 +67,18 @@ fn every_failing_operation_of_a_page_file() {
     assert!(reported > 80, "{reported}");
 }
 
+/// Seeds for each operation. A seed decides how much of a failed sync the medium has all the same.
+const SEEDS: u64 = 6;
+
 /// Fails operation `op`, opens the file again in the same boot, where the system's cache shows what a
 /// sync that failed has lost, grows it over all that was ever dropped, closes it, and cuts the power.
 /// Returns whether there is such an operation, and whether the file was there to be opened.
-fn fail_at_and_reopen(subject: &Subject, options: &SimOptions, op: u64) -> (bool, bool) {
-    // The seed decides what of a failed sync the medium has all the same: not always the same part.
-    let disk = SimDisk::new(options.clone(), op);
+fn fail_at_and_reopen(subject: &Subject, options: &SimOptions, op: u64, seed: u64) -> (bool, bool) {
+    let disk = SimDisk::new(options.clone(), seed);
     disk.fail_at(op, Fault::Io);
     let ((acknowledged, error), ops) =
         SimRuntime::run(3, |rt| (subject.work(&disk, rt), disk.ops()));
-    let what = format!("{:?}, operation {op}: {error:?}", subject.mode);
+    let what = format!("{:?}, operation {op}, seed {seed}: {error:?}", subject.mode);
     disk.crash(Failure::Process, Some(Survival::Kept), op);
     if acknowledged == 0 {
         return (op < ops, false);
@@ -122,10 +124,13 @@ fn every_failing_operation_then_an_opening_and_a_cut() {
             let (subject, disk) = &todo[n];
             let step = if thorough() { 1 } else { 2 };
             for op in (n as u64 % step..).step_by(step as usize) {
-                let (is_there, is_opened) = fail_at_and_reopen(subject, disk, op);
-                *opened += u64::from(is_opened);
-                if !is_there {
-                    return;
+                for seed in 0..SEEDS {
+                    let seed = op * SEEDS + seed;
+                    let (is_there, is_opened) = fail_at_and_reopen(subject, disk, op, seed);
+                    *opened += u64::from(is_opened);
+                    if !is_there {
+                        return;
+                    }
                 }
             }
         },
