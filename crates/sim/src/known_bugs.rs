@@ -605,6 +605,10 @@ pub const EXHAUSTIVE: &[KnownBug] = &[
         "pages that were dropped come back: a failed sync left that in the cache only",
     ),
     bug(
+        "cleared-page-believed",
+        "zeroes over dropped pages count as written: a failed sync left them in the cache only",
+    ),
+    bug(
         "copy-unforced",
         "1: a repair changes the log before the copies of what it cuts are durable",
     ),

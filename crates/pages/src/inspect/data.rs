@@ -165,7 +165,7 @@ impl Data<'_> {
                 (Some(false), Some(_)) => Held::Dropped,
                 (None, Some(_)) if checksums => Held::Whole,
                 (None, Some(_)) => Held::Unverified,
-                // An opening clears the pages behind the last header's end.
+                // A checkpoint clears the pages behind the last header's end before it covers them.
                 (None, None) if page < count && is_read => match self.lost(page, entry)? {
                     Some(damage) => {
                         checked.damages.push(damage);

@@ -3,7 +3,6 @@
 
 use super::LoggedStore;
 use super::admission::EndedGeneration;
-use super::grow::clear_absent;
 use super::proof::{Applicable, Forced};
 use super::stats::add;
 use super::version_chain::Bytes;
@@ -11,7 +10,6 @@ use crate::changes::Image;
 use crate::error::{self, Error, Result};
 use crate::files::{DATA, MAP};
 use crate::header::HeaderSlots;
-use logforce_device::Barrier;
 use logforce_device::sync::AtomicU32;
 use logforce_format::{Lsn, MAX_PAGES, MapEntry, PAGE_HEADER_LEN, planted};
 use std::io;
@@ -187,7 +185,7 @@ impl LoggedStore {
         if let Some((e, need)) = failed {
             return Err(Error::no_space("write", self.data_dir.path_of(DATA), need, e).into());
         }
-        self.clear_dropped(resized_from..ended.at.page_count)?;
+        self.clear_added(resized_from..ended.at.page_count)?;
         if planted!("log-truncated-early") {
             self.log.truncate_front(ended.at.end).map_err(Error::from)?;
         }
@@ -279,40 +277,38 @@ impl LoggedStore {
         Ok(())
     }
 
-    /// Clears the places of dropped and of absent pages among those that the next header covers again: of
-    /// each page that it covers the map says what lies in its place.
-    fn clear_dropped(&self, covered: Range<u64>) -> std::result::Result<(), Stopped> {
+    /// Clears the places of pages that the next header adds and no commit wrote: of each page that a header
+    /// covers, the map says what lies in its place. The sync before the header makes this durable.
+    ///
+    /// Places of absent pages may hold something as well. A sector that was lost or is stale calls dropped
+    /// pages absent. Zeroes by which the file grew may not have been durable before a crash: some
+    /// filesystems then show what deleted files have left (ext4 without a journal, or with
+    /// `data=writeback`, where `nodioread_nolock` is set). It would pass for pages that the map has lost.
+    fn clear_added(&self, added: Range<u64>) -> std::result::Result<(), Stopped> {
+        if planted!("dropped-page-kept") {
+            return Ok(());
+        }
         let data = &self.contents.data;
         let _taken = self.take_room();
         let is_dropped = |entry| entry == MapEntry::Dropped;
-        let dropped = data.map.pages_in(covered.clone(), is_dropped)?;
-        // A sector that was lost or is stale calls them absent: what lies there would pass for pages
-        // that the map has lost, once the header covers them. The sync before the header covers this.
-        clear_absent(data, &self.writers, covered)?;
-        if dropped.is_empty() || planted!("dropped-page-kept") {
-            return Ok(());
-        }
-        let mut left = dropped.len();
-        for some in dropped.chunks((CHUNK / self.page_size()).max(1)) {
+        let dropped = data.map.pages_in(added.clone(), is_dropped)?;
+        let most = (CHUNK / self.page_size()).max(1);
+        let mut first = added.start;
+        loop {
+            let pages = data.unwritten_in(first..added.end, most)?;
+            let Some(last) = pages.last() else {
+                break;
+            };
             if self.state().is_closing {
                 return Err(Stopped::Closing);
             }
-            let cleared = data.clear(&self.writers, some);
-            let need = self.bytes_of(left);
+            let cleared = data.clear(&self.writers, &pages);
+            let left = dropped.len() - dropped.partition_point(|page| *page < first);
+            let need = self.bytes_of(left.max(pages.len()));
             let writes = cleared.map_err(|e| Error::no_space("write", data.path(), need, e))?;
-            left -= some.len();
+            first = last + 1;
             add(&self.counts.writes, writes);
-            add(
-                &self.counts.bytes_written,
-                (some.len() * self.page_size()) as u64,
-            );
-        }
-        // Before the map says so, which may reach the medium at once: if a crash came in between, or this
-        // failed, the next opening would take them for cleared.
-        if !planted!("cleared-page-unsynced") {
-            let synced = data.file.barrier(Barrier::Full);
-            synced.map_err(|e| self.lost(DATA, e))?;
-            add(&self.counts.barriers, 1);
+            add(&self.counts.bytes_written, self.bytes_of(pages.len()));
         }
         let cleared = dropped.into_iter().map(|page| (page, MapEntry::Absent));
         let cleared = data.map.set(cleared);

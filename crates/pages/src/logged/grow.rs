@@ -3,20 +3,15 @@
 
 use super::LoggedStore;
 use super::proof::DataFile;
-use super::read::holds;
 use super::room::filled_until;
 use crate::by_page::ByPage;
 use crate::changes::{Change, Changes};
 use crate::error::{Error, Result, cannot_grow};
 use crate::files::DATA;
 use crate::growth::next_end;
-use crate::write_out::Writers;
-use logforce_format::{MAP_SECTOR_ENTRIES, MapEntry, planted};
+use logforce_format::{MAP_SECTOR_ENTRIES, planted};
 use std::io;
 use std::ops::Range;
-
-/// Pages that are cleared at once: those that follow each other take one write.
-const CLEARED_AT_ONCE: usize = 512;
 
 /// Pages whose places in the data file and in the map have blocks: writing there takes no space.
 #[derive(Debug, Default)]
@@ -89,61 +84,6 @@ impl Drop for Taken<'_> {
         self.0.state().room.is_taken = false;
         self.0.progress.notify(self.0.runtime());
     }
-}
-
-/// Writes zeroes over what a crash has left at the end of the data file: in the places of absent pages
-/// from `first` on, the number of pages at the last checkpoint.
-///
-/// The file grows by zeroes, which no checkpoint may have made durable. Some filesystems show what
-/// deleted files have left in blocks that are allocated and were not written (ext4 without a journal,
-/// or with `data=writeback`, where `nodioread_nolock` is set). It would pass for pages that the map has
-/// lost.
-pub(super) fn clear_end(data: &DataFile, writers: &Writers, first: u64) -> Result<()> {
-    clear_absent(data, writers, first..u64::MAX)
-}
-
-/// Writes zeroes over what lies in the places of absent pages in `pages`.
-pub(super) fn clear_absent(data: &DataFile, writers: &Writers, pages: Range<u64>) -> Result<()> {
-    let path = || data.path();
-    let end = data.file.len().map_err(Error::io("look at", path()))?;
-    let clear = |pages: &[u64]| {
-        let need = (pages.len() * data.zeroes.len()) as u64;
-        let cleared = data.clear(writers, pages);
-        cleared
-            .map_err(|e| Error::no_space("clear pages in", path(), need, e))
-            .map(drop)
-    };
-    let mut found_pages = Vec::new();
-    let (mut page, mut buf) = (pages.start, data.zeroes.to_vec());
-    while page < pages.end && data.offset(page) < end {
-        match data.map.entry(page) {
-            Ok(MapEntry::Absent) => {}
-            // A checkpoint clears the places of dropped pages that it adds again. A sector of the map that
-            // is damaged makes damaged pages of all that the header covers, and refuses no opening.
-            Ok(_) | Err(Error::Damaged { .. }) => {
-                page += 1;
-                continue;
-            }
-            Err(e) => return Err(e),
-        }
-        let found = data.file.next_data(data.offset(page));
-        let Some(at) = found.map_err(Error::io("look for data in", path()))? else {
-            break;
-        };
-        if data.page_at(at) > page {
-            page = data.page_at(at);
-            continue;
-        }
-        if holds(&*data.file, data.offset(page), &mut buf).map_err(Error::io("read", path()))? {
-            found_pages.push(page);
-        }
-        page += 1;
-        if found_pages.len() == CLEARED_AT_ONCE {
-            clear(&found_pages)?;
-            found_pages.clear();
-        }
-    }
-    clear(&found_pages)
 }
 
 impl LoggedStore {

@@ -1,7 +1,7 @@
 //! Creating a logged page file, and opening one: what the log holds beyond the data file is read, and
 //! brought into it in the background.
 
-use super::grow::{Room, clear_end};
+use super::grow::Room;
 use super::map::PageMap;
 use super::newest::Newest;
 use super::point::Point;
@@ -131,11 +131,6 @@ impl LoggedStore {
             commit: header.commit,
             page_count: header.page_count,
         };
-        // After a clean close as well, which makes the log durable and not the data file.
-        let is_trusted = log.recovered().clean && planted!("closed-end-not-cleared");
-        if !is_trusted && !planted!("end-not-cleared") {
-            clear_end(&data, &writers, header.page_count)?;
-        }
         let mut state = State::new(at, options.clean_cache());
         let limit = options.changed_cache() / page_size as usize;
         Recovery {

@@ -5,7 +5,7 @@
 //! only those are written to the data file → [`Synced`] → [`Checkpointed`] → the log is truncated.
 
 use super::map::PageMap;
-use super::read::page_offset;
+use super::read::{holds, page_offset};
 use super::room::{is_hole, unfilled};
 use crate::changes::Image;
 use crate::error::{Error, Result};
@@ -120,16 +120,53 @@ impl DataFile {
         self.write_runs(writers, runs)
     }
 
-    /// Writes zeroes to the places of these pages, which come in ascending order, as far as they have
-    /// blocks.
-    pub(super) fn clear(&self, writers: &Writers, pages: &[u64]) -> io::Result<u64> {
-        let mut zeroes = Vec::with_capacity(pages.len());
-        for page in pages {
-            if !self.is_hole(*page)? {
-                zeroes.push((self.offset(*page), self.zeroes.clone()));
+    /// Returns the first pages of `range`, `most` at most, that the map does not call written and whose places
+    /// have blocks.
+    ///
+    /// A place that reads as zeroes counts as well. The previous opening may have failed to sync those: the
+    /// page cache shows what the medium lacks, and a power cut would bring back what lay there.
+    pub(super) fn unwritten_in(&self, range: Range<u64>, most: usize) -> Result<Vec<u64>> {
+        let len = self.file.len().map_err(Error::io("look at", self.path()))?;
+        let (mut page, mut pages) = (range.start, Vec::new());
+        while page < range.end && self.offset(page) < len && pages.len() < most {
+            if !self.is_unwritten(page)? {
+                page += 1;
+                continue;
             }
+            let found = self.file.next_data(self.offset(page));
+            let Some(at) = found.map_err(Error::io("look for data in", self.path()))? else {
+                break;
+            };
+            if self.page_at(at) > page {
+                page = self.page_at(at);
+                continue;
+            }
+            pages.push(page);
+            page += 1;
         }
-        self.write_runs(writers, gather(zeroes))
+        Ok(pages)
+    }
+
+    fn is_unwritten(&self, page: u64) -> Result<bool> {
+        let is_zero = || {
+            let mut buf = self.zeroes.to_vec();
+            holds(&*self.file, self.offset(page), &mut buf).is_ok_and(|holds| !holds)
+        };
+        match self.map.entry(page) {
+            Ok(MapEntry::Present { .. }) => Ok(false),
+            Ok(MapEntry::Absent) if planted!("end-not-cleared") => Ok(false),
+            Ok(MapEntry::Absent) if planted!("cleared-page-believed") && is_zero() => Ok(false),
+            // Of a damaged sector this opening has written no page.
+            Ok(_) | Err(Error::Damaged { .. }) => Ok(true),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Writes zeroes to the places of these pages, which come in ascending order. Returns how many writes
+    /// that took.
+    pub(super) fn clear(&self, writers: &Writers, pages: &[u64]) -> io::Result<u64> {
+        let zeroes = |page: &u64| (self.offset(*page), self.zeroes.clone());
+        self.write_runs(writers, gather(pages.iter().map(zeroes)))
     }
 
     fn write_runs(&self, writers: &Writers, runs: Vec<Run>) -> io::Result<u64> {

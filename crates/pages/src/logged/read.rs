@@ -217,8 +217,8 @@ impl LoggedStore {
     /// Checks that the data file holds nothing of a page that is absent by the map. Otherwise the map's
     /// sector was lost, or a write of it, and the page would be lost in silence.
     ///
-    /// The file grows by zeroes, an opening clears its end ([`clear_end`](super::grow::clear_end)), and a
-    /// checkpoint the places of dropped pages.
+    /// The file grows by zeroes, and a checkpoint clears the places of pages that it adds
+    /// ([`clear_added`](LoggedStore::clear_added)).
     fn check_absent(&self, page: u64, entry: MapEntry) -> Result<()> {
         let data = &self.contents.data;
         if planted!("lost-map-sector-believed", true, else !data.map.covers(page)) {

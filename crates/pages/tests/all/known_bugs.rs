@@ -4,7 +4,7 @@
 use std::process::Command;
 
 /// The list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`, and the tests.
-const SUSPECTS: [(&str, &str); 25] = [
+const SUSPECTS: [(&str, &str); 23] = [
     (
         "page-map-checksum-ignored",
         "map_damage::a_rotten_sector_of_the_map_is_damage_and_never_an_empty_page",
@@ -20,14 +20,6 @@ const SUSPECTS: [(&str, &str); 25] = [
     (
         "end-not-cleared",
         "map_damage::what_a_crash_left_at_the_end_of_the_data_file_is_no_damage",
-    ),
-    (
-        "cleared-page-unsynced",
-        "map_damage::dropped_pages_that_are_added_again_are_no_damage",
-    ),
-    (
-        "closed-end-not-cleared",
-        "map_damage::what_a_crash_left_after_a_clean_close_is_no_damage",
     ),
     ("taken-page-conflicts", CONTENTION),
     ("taken-page-forgotten", CONTENTION),

@@ -7,7 +7,7 @@ use logforce_core::OpenMode;
 use logforce_pages::{
     CommitMode, Error, ErrorKind, Inspector, PageFile, Result, Transaction, Visit,
 };
-use logforce_testkit::{Failure, SectorFault, SimDisk, SimRuntime, Survival};
+use logforce_testkit::{Failure, Fault, SectorFault, SimDisk, SimRuntime, Survival};
 
 #[test]
 fn a_rotten_sector_of_the_map_is_damage_and_never_an_empty_page() {
@@ -266,6 +266,7 @@ fn dropped_pages_that_are_added_again_are_no_damage() {
             let is_done = !disk.is_cut();
             disk.cut();
             disk.crash(Failure::Power, Some(survival), op);
+            assert_eq!(damaged_pages(&disk), [], "{op}, before an opening");
             for _ in 0..2 {
                 reopen(&disk, |file| {
                     let file = file.unwrap();
@@ -563,4 +564,56 @@ fn pages_behind_the_header_need_no_sector_of_the_map() {
         check("after it");
         file.close().unwrap();
     });
+}
+
+/// An operation of the checkpoint fails that adds dropped pages again. The next opening in the same boot finds
+/// in the system's cache zeroes that a failed sync has kept from the medium. With and without the map's sector.
+#[test]
+fn places_are_cleared_again_after_a_failed_sync() {
+    let mut failures = 0;
+    for is_lost in [false, true] {
+        for op in 0.. {
+            let disk = disk(op);
+            SimRuntime::run(op, |rt| {
+                let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+                commit(&file, |txn| {
+                    (0..10).try_for_each(|n| txn.write(n, &page(n + 1)))
+                });
+                commit(&file, |txn| txn.set_page_count(4));
+                file.close().unwrap();
+            });
+            if is_lost {
+                disk.put_file(PATH, "map", &[0; 512]);
+            }
+            let mut is_over = false;
+            reopen(&disk, |file| {
+                let file = file.unwrap();
+                let failing = disk.ops() + op;
+                disk.fail_at(failing, Fault::Io);
+                let added = file.transact(|txn| txn.set_page_count(10));
+                is_over = added.and_then(|_| file.checkpoint()).is_ok() && disk.ops() <= failing;
+                disk.cut();
+            });
+            disk.crash(Failure::Process, Some(Survival::Kept), op);
+            reopen(&disk, |file| {
+                let file = file.unwrap();
+                commit(&file, |txn| txn.set_page_count(10));
+                disk.cut();
+            });
+            disk.crash(Failure::Power, Some(Survival::Lost), op);
+            reopen(&disk, |file| {
+                let file = file.unwrap();
+                for n in 4..10 {
+                    let found =
+                        read(&file, n).unwrap_or_else(|e| panic!("{is_lost}, {op}, page {n}: {e}"));
+                    assert!(found == page(0), "{is_lost}, {op}, page {n}");
+                }
+            });
+            failures += 1;
+            if is_over {
+                break;
+            }
+        }
+    }
+    assert!(failures > 20, "{failures}");
 }

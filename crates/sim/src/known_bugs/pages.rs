@@ -15,7 +15,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "failed-flush-forgotten",
         "a sync between two parts of a checkpoint fails, and counts as done",
-    ).found_by(6500),
+    ).found_by(582),
     bug(
         "log-truncated-early",
         "the log is truncated before the header says where redo begins",
@@ -27,11 +27,11 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "holes-are-room",
         "holes of a data file that is opened again count as space that a commit has",
-    ).found_by(353),
+    ).found_by(308),
     bug(
         "room-for-the-last-page",
         "a commit far behind the end takes space for its last page alone",
-    ).found_by(293),
+    ).found_by(495),
     bug(
         "added-without-room",
         "a commit adds dropped pages again, for whose clearing it takes no space",
@@ -39,7 +39,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "dropped-without-room",
         "a commit drops pages of a copy with shared blocks, and takes no space for the map",
-    ).found_by(576),
+    ).found_by(681),
     bug(
         "older-reader-forgotten",
         "a page is overwritten that an older snapshot reads",
@@ -128,7 +128,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "redo-looked-up-late",
         "a version is to be rebuilt from ranges alone",
-    ).found_by(562),
+    ).found_by(449),
     bug(
         "torn-page-not-repaired",
         "what recovery redid is not written before the log is truncated",
@@ -136,7 +136,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "lost-map-sector-believed",
         "pages whose sector of the map was lost, or a write of it, read as if they had never been written",
-    ).found_by(76),
+    ).found_by(88),
     bug(
         "dropped-page-kept",
         "what a dropped page held passes for what the map has lost",
@@ -166,11 +166,6 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
         "end-not-cleared",
         "what a crash left in the new end of the data file passes for pages that the map has lost",
     ),
-    bug(
-        "cleared-page-unsynced",
-        "the map says that a place is cleared before that is durable",
-    ),
-    bug("closed-end-not-cleared", "the same, after a clean close"),
     bug(
         "taken-page-conflicts",
         "a commit conflicts with one that is being appended: to begin again meets it once more",

@@ -4,11 +4,12 @@ use logforce_sim::known_bugs::EXHAUSTIVE;
 use std::process::Command;
 
 const BACKUP_CRASHES: &str = "backups::a_crash_at_every_operation";
+const FAILED_SYNCS: &str = "page_file::failures::every_failing_operation_then_an_opening_and_a_cut";
 const REPAIR_CRASHES: &str = "repairs::a_power_cut_in_a_repair_loses_nothing";
 const REPAIRS_LATER: &str = "repairs::what_was_cut_stays_cut";
 
 /// The tests that are asked, by bug: the others would take their time over nothing.
-const SUSPECTS: [(&str, &str); 31] = [
+const SUSPECTS: [(&str, &str); 32] = [
     (
         "header-checksum-ignored",
         "bits::every_bit_of_a_crashed_log",
@@ -74,10 +75,8 @@ const SUSPECTS: [(&str, &str); 31] = [
         "close-waits-for-its-caller",
         "backups::a_close_at_every_step",
     ),
-    (
-        "recovered-drop-believed",
-        "page_file::failures::every_failing_operation_then_an_opening_and_a_cut",
-    ),
+    ("recovered-drop-believed", FAILED_SYNCS),
+    ("cleared-page-believed", FAILED_SYNCS),
     ("copy-unforced", REPAIR_CRASHES),
     ("repair-begins-at-once", REPAIR_CRASHES),
     ("cut-is-left", REPAIRS_LATER),
