@@ -294,7 +294,13 @@ impl Truth {
     fn void_hidden(&self, aim: &Aim) -> bool {
         let whole = || self.batches.iter().filter(|b| !aim.touches(b));
         let torn = |t: &&BatchInfo| !whole().any(|b| b.lsn > t.lsn && b.stamp > t.lsn);
-        let touched = self.above_anchor().filter(|b| aim.touches(b));
+        // A control file that is what it was before names an older anchor.
+        let begins = |b: &&BatchInfo| aim.ages_control() || b.lsn >= self.anchor;
+        let touched = self
+            .batches
+            .iter()
+            .filter(begins)
+            .filter(|b| aim.touches(b));
         let Some(end) = touched.filter(torn).map(|b| b.lsn).next() else {
             return false;
         };
