@@ -60,6 +60,10 @@ pub const SIMULATION: &[KnownBug] = &[
         "7: a follower goes on in another history behind a void range",
     ).found_by(1465),
     bug(
+        "voided-before-compared",
+        "7: a follower goes back to where its history has no record, for another history's truncation",
+    ).found_by(63008428),
+    bug(
         "follower-voids-in-silence",
         "7: a replica keeps records that a copy of the log has voided",
     ).found_by(61207261),

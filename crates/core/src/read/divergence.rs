@@ -58,7 +58,8 @@ impl Compared<'_> {
             let known = below.epoch();
             // Otherwise the follower lacks records below: a truncation that it has seen voided them.
             let has_all = below.lsn() == at;
-            if known.is_none() || known == Some(self.epoch_below(at)?) {
+            // Where nothing is known of the history below, a truncation that this log lacks makes it another one.
+            if known.is_none() && has_all || known == Some(self.epoch_below(at)?) {
                 return match has_all {
                     true => Ok(()),
                     false => Err(Error::Voided {
