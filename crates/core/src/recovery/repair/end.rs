@@ -29,6 +29,7 @@ impl Opening {
         meta: &LoadedMeta,
         lost_meta: bool,
     ) -> Result<Lsn> {
+        let cut_from = found.cut_from();
         let Found {
             mut segments,
             leftovers,
@@ -80,8 +81,7 @@ impl Opening {
         self.list_segment(&opened, &mut segments, &segment)?;
         segment.open_writer(false)?;
         let lsn = segment.header.first_batch();
-        let void_from = end.state.sequence.open_from().unwrap_or(end.state.at);
-        let void_from = earliest_void.map_or(void_from, |earliest| earliest.min(void_from));
+        let void_from = earliest_void.map_or(cut_from, |earliest| earliest.min(cut_from));
         let header = BatchHeader {
             void_from,
             ..epoch_header(&opened.control, &end, epoch, lsn)

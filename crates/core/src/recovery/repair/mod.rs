@@ -151,9 +151,14 @@ impl Locked {
         if lost.is_none() && report.lost_meta.is_none() && found.gaps.is_empty() {
             return Ok(report);
         }
-        let from = match lost {
-            Some(_) => found.end.append_boundary.at,
-            None => found.gaps.first().map_or(Lsn::MAX, |gap| gap.0),
+        // An append that the damage has cut off is voided whole. The copies begin with the batch in which it, or an
+        // append that shares a batch with it, begins: batches are read from where none is unfinished.
+        let (from, begin) = match lost {
+            Some(_) => (found.cut_from(), found.end.append_boundary.at),
+            None => {
+                let gap = found.gaps.first().map_or(Lsn::MAX, |gap| gap.0);
+                (gap, gap)
+            }
         };
         if let Some(damage) = lost.as_ref().filter(|_| from < options.not_below) {
             let found = format!(
@@ -163,7 +168,7 @@ impl Locked {
             let damage = damage.clone();
             return Err(Error::Damaged(Box::new(Damage { found, ..damage })));
         }
-        let files = opening.files_from(&found, from)?;
+        let files = opening.files_from(&found, begin)?;
         let lsn = Some(from)
             .filter(|from| *from < Lsn::MAX)
             .unwrap_or_default();
@@ -187,7 +192,7 @@ impl Locked {
             bytes,
             unread,
         } = {
-            let cut = control_of_copies(&control, &found, from, meta.bytes().is_some())?;
+            let cut = control_of_copies(&control, &found, begin, meta.bytes().is_some())?;
             aside::keep(system, &opening.dir, &files, &place, &cut, meta.bytes())?
         };
         let to = opening.end_log(loaded, control, found, &meta, report.lost_meta.is_some())?;

@@ -27,6 +27,14 @@ pub(super) struct Found {
     pub(super) end: End,
 }
 
+impl Found {
+    /// The end of the last record that stays: an append that the damage has cut off goes whole.
+    pub(super) fn cut_from(&self) -> Lsn {
+        let state = &self.end.state;
+        state.sequence.open_from().unwrap_or(state.at)
+    }
+}
+
 impl Opening {
     /// Finds where the log ends, at damage too. Changes none of its contents.
     pub(super) fn scan_to_damage(&self, control: &mut Control, both_slots: bool) -> Result<Found> {
