@@ -46,6 +46,14 @@ impl Cell {
     pub fn method(&self) -> Method {
         Method::LINUX[self.method]
     }
+
+    /// The opening after a power cut: what it acknowledged survives one.
+    pub(crate) fn opening(&self) -> Opening {
+        Opening {
+            method: self.method(),
+            claims: Guarantee::PowerLoss,
+        }
+    }
 }
 
 /// The filesystems and methods that must survive a power cut. A filesystem that journals its
@@ -233,6 +241,7 @@ impl<'a> Chain<'a> {
             demanding: manner.claims == Guarantee::PowerLoss,
             fault: manner.fault,
             commits: 0,
+            repairs: false,
         };
         spawn("work", &serde_json::to_string(&job)?)
     }

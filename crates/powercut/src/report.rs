@@ -153,6 +153,8 @@ pub struct Coverage {
     pub weaker: u64,
     /// Sessions that appended further than four of the largest segments.
     pub rolled_over: u64,
+    /// Cuts while the log was repaired: the next repair had something left to do.
+    pub cut_in_repair: u64,
 }
 
 /// Bytes of log beyond which segments were filled and used again.
@@ -189,10 +191,19 @@ impl Coverage {
             submitted: acked(subject::BLOCKING..subject::CONTROL),
             weaker: weaker.count() as u64,
             rolled_over: u64::from(furthest.is_some_and(|f| f - begun.min(f) > ROLLED_OVER)),
+            cut_in_repair: 0,
         }
     }
 
-    fn fields(&self) -> [(&'static str, u64); 10] {
+    /// Of what was found after a cut.
+    pub fn of_repair(outcome: &Outcome) -> Coverage {
+        Coverage {
+            cut_in_repair: u64::from(outcome.repaired),
+            ..Coverage::default()
+        }
+    }
+
+    fn fields(&self) -> [(&'static str, u64); 11] {
         [
             ("cuts before the log was open", self.cut_before_open),
             ("cuts with writes held", self.cut_with_held),
@@ -204,13 +215,18 @@ impl Coverage {
             ("submitted commits", self.submitted),
             ("weaker acknowledgements", self.weaker),
             ("sessions that came round the segments", self.rolled_over),
+            ("cuts while the log was repaired", self.cut_in_repair),
         ]
     }
 
-    /// What happened in fewer than one of fifty of so many cuts.
-    pub fn missing(&self, cuts: u64) -> impl Iterator<Item = &'static str> {
+    /// Returns what happened in fewer than one of fifty of so many cuts. `repairs`: logs were repaired.
+    pub fn missing(&self, cuts: u64, repairs: bool) -> impl Iterator<Item = &'static str> {
         let least = cuts.div_ceil(50).max(1);
-        let rare = self.fields().into_iter().filter(move |(_, n)| *n < least);
+        let mut fields = self.fields().to_vec();
+        if !repairs {
+            fields.pop();
+        }
+        let rare = fields.into_iter().filter(move |(_, n)| *n < least);
         rare.map(|(what, _)| what)
     }
 }
@@ -227,6 +243,7 @@ impl std::ops::AddAssign for Coverage {
         self.submitted += more.submitted;
         self.weaker += more.weaker;
         self.rolled_over += more.rolled_over;
+        self.cut_in_repair += more.cut_in_repair;
     }
 }
 
@@ -354,11 +371,15 @@ mod tests {
             submitted: 3,
             weaker: 3,
             rolled_over: 3,
+            cut_in_repair: 3,
         };
-        let rare = |c: &Coverage, cuts| c.missing(cuts).collect::<Vec<_>>();
+        let rare = |c: &Coverage, cuts| c.missing(cuts, true).collect::<Vec<_>>();
         assert_eq!(rare(&coverage, 100), [""; 0]);
         assert_eq!(rare(&coverage, 101), ["cuts before the log was open"]);
         coverage.weaker = 0;
         assert_eq!(rare(&coverage, 1), ["weaker acknowledgements"]);
+        coverage.cut_in_repair = 0;
+        assert_eq!(rare(&coverage, 1).len(), 2);
+        assert_eq!(coverage.missing(1, false).count(), 1);
     }
 }

@@ -5,11 +5,13 @@
 //! invariant of `docs/durability.md` that broke.
 
 mod promises;
+mod repaired;
 mod rules;
 #[cfg(test)]
 mod tests;
 
 pub use promises::{Promises, Session, Survivor};
+pub use repaired::damage;
 
 use crate::subject::Identity;
 use crate::subject::seam::{Fault, Faulty};
@@ -38,6 +40,8 @@ pub struct Outcome {
     pub present: u64,
     /// The log could be opened: what is lost was looked for record by record.
     pub opened: bool,
+    /// A repair before the opening had something to cut: the power cut met an earlier one.
+    pub repaired: bool,
     /// What broke, in words, one line each.
     pub broken: Vec<String>,
     /// The filesystem itself did not survive, in its words: nothing is said about the log.
@@ -75,6 +79,11 @@ pub fn check(dir: &Path, opening: Opening, promises: &mut Promises) -> Result<Ou
     } else {
         Guarantee::Nothing
     };
+    if let Some(cut) = &promises.cut
+        && !repaired::mend(dir, cut, &mut outcome)
+    {
+        return Ok(outcome);
+    }
     let options = Options::new()
         .method(opening.method)
         .require(require)

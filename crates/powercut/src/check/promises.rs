@@ -101,6 +101,9 @@ pub struct Promises {
     pub base: Option<Survivor>,
     /// The sessions since.
     pub sessions: Vec<Session>,
+    /// Records behind damage, by their starts: a repair has to keep them in its copies. `None` for a log that was
+    /// never damaged.
+    pub cut: Option<BTreeMap<u64, Present>>,
 }
 
 impl Promises {

@@ -155,6 +155,7 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
             wanted: args.cycles,
             threads: args.threads(),
             work: live::cell,
+            repairs: false,
         };
         live = Some(section(args, &kind, &cells, home, &mut broken)?);
     }
@@ -164,6 +165,7 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
             wanted: args.states,
             threads: args.threads_of_replay(),
             work: replay::cell,
+            repairs: true,
         };
         replayed = Some(section(args, &kind, &cells, home, &mut broken)?);
     }
@@ -259,6 +261,8 @@ struct Kind {
     wanted: u64,
     threads: usize,
     work: fn(Cell, u64, &Path, u64, &Sink) -> Result<()>,
+    /// Logs are damaged and repaired, too.
+    repairs: bool,
 }
 
 /// One kind of cuts over all cells.
@@ -274,6 +278,7 @@ fn section(
         wanted,
         threads,
         work,
+        ..
     } = *kind;
     let started = Instant::now();
     // Half of the time each.
@@ -320,7 +325,7 @@ fn section(
     broken.extend(
         section
             .coverage
-            .missing(section.total.cycles)
+            .missing(section.total.cycles, kind.repairs)
             .map(|what| format!("{name}: too few {what}")),
     );
     Ok(section)

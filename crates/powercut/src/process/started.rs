@@ -103,6 +103,7 @@ impl Workload {
                 demanding: false,
                 fault: Fault::None,
                 commits: 0,
+                repairs: false,
             },
             space: Space::Little,
         }

@@ -3,19 +3,20 @@
 //!
 //! A state is a prefix of the recording and a random part of what was not flushed in it. What was
 //! acknowledged when the next event came has to be there. The second recording of a cell starts
-//! from a crash state of the first, so that its prefixes are recoveries that were cut short.
+//! from a crash state of the first, so that its prefixes are recoveries that were cut short. The third starts
+//! from a crash state of the second with a damaged record, and its prefixes are repairs that were cut short.
 
 pub(crate) mod disk;
 pub(crate) mod recorded;
 mod states;
 
-use crate::check::{Promises, Session};
+use crate::check::{Promises, Session, damage};
 use crate::ledger::Counters;
-use crate::live::{Cell, spawn};
+use crate::live::{Cell, spawn, survivor};
 use crate::report::Sink;
 use crate::subject::Job;
 use crate::subject::seam::Fault;
-use crate::testbed::Image;
+use crate::testbed::{Image, Mounted};
 use anyhow::Result;
 use logforce_testkit::Rng;
 use recorded::{Length, Recorded};
@@ -43,10 +44,11 @@ impl Run {
         rng: &mut Rng,
         home: &Path,
     ) -> Result<Run> {
+        let repairs = promises.cut.is_some();
         let recorded = Recorded::new(
             cell.filesystem,
             &start,
-            LENGTH,
+            if repairs { LENGTH_OF_REPAIR } else { LENGTH },
             home,
             rng,
             |dir, ledger, rng| {
@@ -59,6 +61,7 @@ impl Run {
                     demanding: true,
                     fault: Fault::None,
                     commits: 0,
+                    repairs,
                 };
                 spawn("work", &serde_json::to_string(&job)?)
             },
@@ -73,7 +76,7 @@ impl Run {
 
     /// Whether a log had been there when the event with these counters came.
     fn has_begun(&self, counters: &Counters) -> bool {
-        !self.promises.sessions.is_empty() || counters.iter().any(|n| *n > 0)
+        self.promises.log_must_exist() || counters.iter().any(|n| *n > 0)
     }
 
     /// What had been promised when the event with these counters came.
@@ -96,6 +99,15 @@ const LENGTH: Length = Length {
     millis: 400,
 };
 
+/// Of a repair and the beginning of the work after it.
+const LENGTH_OF_REPAIR: Length = Length {
+    writes: 150,
+    millis: 400,
+};
+
+/// Recordings one after the other: of a new log, of a recovery, of a repair.
+const SESSIONS: u64 = 3;
+
 /// States that are built from one recording, before another one is made. Few: a block of the
 /// filesystem's own that a tear would take lies unflushed in many states of a recording, and one
 /// recording would then say what a whole row looks like.
@@ -115,21 +127,46 @@ pub fn cell(cell: Cell, states: u64, home: &Path, seed: u64, sink: &Sink) -> Res
         let start = Image::new(template.len())?;
         start.copy_from(&template)?;
         let mut run = Run::record(cell, start, Promises::default(), 1, &mut rng, home)?;
-        for session in 2.. {
-            let wanted = OF_ONE.min(states - counted);
+        for session in 1..=SESSIONS {
+            let wanted = OF_ONE.min((states - counted).div_ceil(SESSIONS + 1 - session));
             tried += wanted;
             let mut built = States::new(cell, &run, home)?;
             counted += built.some(wanted, &mut rng, sink)?;
             let last = built.last();
-            if session > 2 || counted >= states || sink.is_over() {
+            if session == SESSIONS || counted >= states || sink.is_over() {
                 break;
             }
-            let Some((start, promises)) = last else {
+            let Some((start, mut promises)) = last else {
                 break;
             };
             drop(built);
-            run = Run::record(cell, start, promises, session, &mut rng, home)?;
+            if session + 1 == SESSIONS && !damaged(cell, &start, home, &mut promises, &mut rng)? {
+                break;
+            }
+            run = Run::record(cell, start, promises, session + 1, &mut rng, home)?;
         }
     }
     Ok(())
+}
+
+/// Damages the log in a crash state; returns whether it could.
+fn damaged(
+    cell: Cell,
+    state: &Image,
+    home: &Path,
+    promises: &mut Promises,
+    rng: &mut Rng,
+) -> Result<bool> {
+    let copy = Image::new(state.len())?;
+    copy.copy_from(state)?;
+    let shown = survivor(cell.filesystem, &copy, home, cell.opening(), promises)?;
+    if !shown.opened || !shown.broken.is_empty() {
+        return Ok(false);
+    }
+    let Ok(mounted) = Mounted::survivor(cell.filesystem, state, home)? else {
+        return Ok(false);
+    };
+    let done = damage(&mounted.path().join("log"), promises, rng);
+    mounted.unmount()?;
+    done
 }

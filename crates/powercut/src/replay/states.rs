@@ -2,13 +2,12 @@
 
 use super::Run;
 use super::disk::{ReplayedDisk, places, survival};
-use crate::check::{Opening, Promises};
+use crate::check::Promises;
 use crate::disk::Event;
 use crate::live::{Cell, survivor};
 use crate::report::{Coverage, Cycle, Sink};
 use crate::testbed::Image;
 use anyhow::Result;
-use logforce::Guarantee;
 use logforce_testkit::Rng;
 use std::path::Path;
 
@@ -79,12 +78,15 @@ impl<'a> States<'a> {
             image.copy_from(left)?;
             self.middle = Some((image, promises.clone()));
         }
-        let opening = Opening {
-            method: self.cell.method(),
-            claims: Guarantee::PowerLoss,
-        };
         let filesystem = self.cell.filesystem;
-        let outcome = survivor(filesystem, left, self.home, opening, &mut promises)?;
+        let outcome = survivor(
+            filesystem,
+            left,
+            self.home,
+            self.cell.opening(),
+            &mut promises,
+        )?;
+        sink.session(Coverage::of_repair(&outcome));
         Ok(Cycle::of(outcome, met, survival.grain))
     }
 

@@ -12,7 +12,7 @@ pub use record::Identity;
 
 use crate::ledger::{Entry, Kind, LedgerWriter};
 use anyhow::{Context, Result};
-use logforce::{ErrorKind, Guarantee, Log, Method, OpenMode, Options, Verdict};
+use logforce::{ErrorKind, Guarantee, Log, Method, OpenMode, Options, RepairOptions, Verdict};
 use logforce_testkit::Rng;
 use seam::{Fault, Faulty};
 use serde::{Deserialize, Serialize};
@@ -48,6 +48,8 @@ pub struct Job {
     pub fault: Fault,
     /// End, in order, when so many commits were acknowledged; 0 is never.
     pub commits: u64,
+    /// Repair the log before it is opened.
+    pub repairs: bool,
 }
 
 /// What a subject does about the space that its log takes.
@@ -173,6 +175,9 @@ pub fn run(job: &Job, space: Space) -> Result<()> {
         .context("the ledger")?;
     let options = options(job, method);
     let system = Faulty::new(job.fault);
+    if job.repairs {
+        logforce::repair(&job.dir, &RepairOptions::new())?;
+    }
     let log = Log::open(&system, &job.dir, OpenMode::OpenOrCreate, options)?;
     system.opened();
     let mut control = ledgers.pop().context("no ledger")?;
