@@ -5,8 +5,7 @@
 //! threads, waiting and time. Beside it are [`machine`], which says what computer this is,
 //! [`is_running`], and [`Counter`], which reads the block device's own count of writes and flushes
 //! (Linux only: elsewhere it says that there is none). [`MappedFile`] and [`process_times`] are for
-//! measurements. On Windows there is `windows::GatherFile` as
-//! well, for scattered pages.
+//! measurements.
 //!
 //! There are backends for Linux, Windows and macOS, a module each; what is the same on all of them is
 //! beside them, and calls the one of this system by the name of `os`. On other systems the crate is

@@ -2,7 +2,8 @@
 
 use super::error::uninterrupted;
 use super::facts;
-use crate::unix::directory::{OpenDirectory, identity_of};
+use crate::unix::open_directory::OpenDirectory;
+use crate::unix::path_identity::identity_of;
 use logforce_device::DirectAlignment;
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use rustix::io::Errno;

@@ -7,21 +7,33 @@
 use super::ask::{self, Roots};
 use super::block::{self, Below, Located};
 use super::error::{at, uninterrupted, uninterrupted_io};
-use super::stack;
 use logforce_device::{Assessment, Barrier, FileState, ForceBy, Guarantee};
-use logforce_device::{Layer, Plan, Source, Verdict, WriteCache};
+use logforce_device::{Facts, Layer, Plan, Source, Verdict, WriteCache};
 use rustix::fs::{Mode, OFlags};
 use std::fs;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+/// The filesystem of a file, and what lies below it.
+pub struct Stack {
+    /// All that is not about a directory: nothing of direct I/O, of the volume, of its size.
+    pub facts: Facts,
+    /// The device right below.
+    pub located: Option<Located>,
+}
+
+/// A function that looks at the stack of a file to a depth.
+pub type Look = fn(BorrowedFd<'_>, &Path, &Roots, u32) -> io::Result<Stack>;
 
 /// What was found below, as far as it was followed.
 pub struct Walk<'a> {
     pub roots: &'a Roots,
     pub layers: Vec<Layer>,
     pub notes: Vec<String>,
+    /// Looks at the filesystem of a file that a device is made of.
+    pub look: Look,
 }
 
 /// What becomes of a sync on its way down: `Some` says why it does not come so far.
@@ -144,7 +156,7 @@ impl Walk<'_> {
         }
         let below = match depth.checked_sub(1) {
             Some(depth) => open_upper(mount, upper, path)?
-                .map(|fd| stack::look(fd.as_fd(), Path::new(upper), self.roots, depth))
+                .map(|fd| (self.look)(fd.as_fd(), Path::new(upper), self.roots, depth))
                 .transpose()?,
             None => None,
         };

@@ -4,7 +4,6 @@ use super::block::{self, Located};
 use super::error::uninterrupted_io;
 use super::extents;
 use super::layers::{Dropped, Walk, in_memory, reachable, through_the_cache};
-use super::stack;
 use logforce_device::{Assessment, Barrier, Blocks, Facts, FileState, FilesystemKind, ForceBy};
 use logforce_device::{Guarantee, Layer, Plan, Source, Verdict};
 use rustix::fs::{Mode, OFlags};
@@ -104,7 +103,7 @@ impl Walk<'_> {
             self.unseen(&held, "another file has its path here");
             return Ok(());
         };
-        let below = stack::look(opened.as_fd(), file, self.roots, depth)?.facts;
+        let below = (self.look)(opened.as_fd(), file, self.roots, depth)?.facts;
         let at = match &*below.mount_point {
             "" => String::new(),
             point => format!(" at {point}"),

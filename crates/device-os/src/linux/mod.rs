@@ -1,7 +1,7 @@
 //! The Linux backend.
 //!
-//! - `directory`: what makes names durable; the rest is `unix`'s. `file`: files; `direct` knows what
-//!   direct I/O needs; `write_back` (unsafe) has the kernel begin to write; `uring` (unsafe) has many
+//! - `directory`: what makes names durable; the rest is `unix`'s. `file`: files, over `descriptors`; `direct`
+//!   knows what direct I/O needs; `write_back` (unsafe) has the kernel begin to write; `uring` (unsafe) has many
 //!   writes in flight.
 //! - `lock`, over `ofd` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `stack` (the filesystem and all below it: `mounts`, what is mounted; `filesystem`
@@ -13,6 +13,7 @@
 mod ask;
 mod block;
 mod counters;
+mod descriptors;
 mod direct;
 pub mod directory;
 mod extents;

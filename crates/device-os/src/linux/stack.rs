@@ -4,7 +4,7 @@ use super::ask::Roots;
 use super::block::{self, Below, Located};
 use super::error::{at, uninterrupted};
 use super::filesystem::{self, Journal};
-use super::layers::{ACCEPT, Walk};
+use super::layers::{ACCEPT, Stack, Walk};
 use super::mounts;
 use super::zfs;
 use logforce_device::{
@@ -17,16 +17,8 @@ use std::path::Path;
 /// How many devices, files and directories below one another are followed.
 pub const DEPTH: u32 = 8;
 
-/// What was seen.
-pub struct Seen {
-    /// All that is not about a directory: nothing of direct I/O, of the volume, of its size.
-    pub facts: Facts,
-    /// The device right below.
-    pub located: Option<Located>,
-}
-
 /// The filesystem that the file or directory `fd` is on; `path` leads to it.
-pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::Result<Seen> {
+pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::Result<Stack> {
     let stat = uninterrupted(|| rustix::fs::fstat(fd)).map_err(|e| at(e, "look at", path))?;
     let mount = mounts::of(fd, path, roots)?;
     let (mut notes, mut layers) = (Vec::new(), Vec::new());
@@ -73,6 +65,7 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
         roots,
         layers,
         notes,
+        look,
     };
     let mut kind = filesystem::kind(&name, &options);
     let dropped = (!barriers).then(|| format!("{name} is mounted without barriers ({options})"));
@@ -129,7 +122,7 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
         tried: Vec::new(),
         unread: Vec::new(),
     };
-    Ok(Seen { facts, located })
+    Ok(Stack { facts, located })
 }
 
 /// What only `/proc/fs` says of an ext4: the superblock's default options are not among the mount
@@ -264,6 +257,7 @@ fn unflushed_device(located: &Located, roots: &Roots, depth: u32) -> io::Result<
         roots,
         layers: Vec::new(),
         notes: Vec::new(),
+        look,
     };
     walk.device(located, Some("no flush comes to it"), depth)?;
     let kept = |layer: &Layer| layer.synced.guarantee;

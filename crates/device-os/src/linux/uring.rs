@@ -7,7 +7,7 @@
 
 #![allow(unsafe_code)]
 
-use super::file::OsFile;
+use super::descriptors::OsFile;
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
 use logforce_device::{AlignedBuf, Completion, Write, WriteQueue};
 use rustix::io::Errno;

@@ -2,7 +2,7 @@
 
 use super::calls::is_refusal;
 use super::error::uninterrupted;
-use crate::unix::directory::OpenDirectory;
+use crate::unix::open_directory::OpenDirectory;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd};
 

@@ -3,8 +3,9 @@ use super::error::{at, uninterrupted};
 use super::transfer::{read_all, write_all};
 use crate::checks;
 use crate::extent::Extent;
-use crate::unix::directory::{OpenDirectory, identity_of};
-use crate::unix::file;
+use crate::unix::open_directory::OpenDirectory;
+use crate::unix::open_directory::{access, open_file};
+use crate::unix::path_identity::identity_of;
 use logforce_device::{
     Access, Barrier, Blocks, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket, Write,
 };
@@ -38,7 +39,7 @@ pub struct OsFile {
 impl OsFile {
     pub fn open(dir: &Arc<OpenDirectory>, name: &str, how: OpenFile) -> io::Result<Self> {
         let path = dir.path_of(name);
-        let cached = file::open(dir, name, how)?;
+        let cached = open_file(dir, name, how)?;
         let ours = rustix::fs::fstat(&cached).map_err(|e| at(e, "look at", &path))?;
         let mut uncached = None;
         if how.direct {
@@ -49,7 +50,7 @@ impl OsFile {
                 }
                 at(e, "open for uncached I/O", &path)
             };
-            let flags = file::access(how) | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+            let flags = access(how) | OFlags::CLOEXEC | OFlags::NOFOLLOW;
             let open = || rustix::fs::openat(&*dir.fd()?, name, flags, Mode::empty());
             let fd = uninterrupted(open).map_err(fail)?;
             let found = rustix::fs::fstat(&fd).map_err(fail)?;

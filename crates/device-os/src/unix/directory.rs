@@ -1,5 +1,6 @@
 use super::error::{at, of_making, uninterrupted};
-use super::way::Way;
+use super::open_directory::{FLAGS, OpenDirectory, open_file};
+use super::path_identity::{PathIdentity, identity_of};
 use crate::lock::{FileLock, take, taken};
 use crate::os::file::OsFile;
 use crate::os::{directory as os, facts, lock};
@@ -8,81 +9,18 @@ use crate::unix::Trial;
 use logforce_device::{
     DirEntry, Directory, Facts, File, FileIdentity, OpenFile, System, Whereabouts,
 };
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, RawMode};
 use rustix::io::Errno;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-
-const FLAGS: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::CLOEXEC);
 
 /// A directory. Held open: what is done in it stays in it, whatever happens to its path. Kept closed
 /// ([`Directory::keep_closed`]): each call opens it by its path.
 pub struct OsDirectory {
     pub open: Arc<OpenDirectory>,
-}
-
-/// The part that files keep alive.
-pub struct OpenDirectory {
-    pub path: PathBuf,
-    /// `None` if it is kept closed.
-    fd: Mutex<Option<Arc<OwnedFd>>>,
-    pub identity: FileIdentity,
-    way: Way,
-    /// Of new files; 0 if nobody has set one.
-    file_mode: AtomicU32,
-    /// The alignment of direct I/O where the kernel does not tell it.
-    #[cfg(target_os = "linux")]
-    pub assumed: std::sync::OnceLock<Option<logforce_device::DirectAlignment>>,
-}
-
-impl OpenDirectory {
-    /// An open descriptor.
-    pub fn fd(&self) -> rustix::io::Result<Arc<OwnedFd>> {
-        let held = self.fd.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(fd) = &*held {
-            return Ok(fd.clone());
-        }
-        drop(held);
-        // Known, or it would not be kept closed.
-        let path = self.way.absolute().unwrap_or(&self.path);
-        let fd = uninterrupted(|| rustix::fs::open(path, FLAGS, Mode::empty()))?;
-        let stat = uninterrupted(|| rustix::fs::fstat(&fd))?;
-        match identity_of(&stat) == self.identity {
-            true => Ok(Arc::new(fd)),
-            // Another directory has the path by now.
-            false => Err(Errno::NOENT),
-        }
-    }
-
-    /// Removes a file that was made and cannot be used.
-    pub fn take_back(&self, name: &str) {
-        if let Ok(dir) = self.fd() {
-            let _ = rustix::fs::unlinkat(&*dir, name, AtFlags::empty());
-        }
-    }
-
-    /// The permission bits for new files, if somebody has set some.
-    pub fn file_mode(&self) -> Option<Mode> {
-        match self.file_mode.load(Relaxed) {
-            0 => None,
-            mode => Some(Mode::from_raw_mode(mode as RawMode)),
-        }
-    }
-
-    pub fn path_of(&self, name: &str) -> PathBuf {
-        self.path.join(name)
-    }
-
-    /// `..` of the open directory, not the parent of the path: through a symbolic link only this
-    /// one holds the entry.
-    pub fn parent(&self) -> rustix::io::Result<OwnedFd> {
-        rustix::fs::openat(&*self.fd()?, c"..", FLAGS, Mode::empty())
-    }
 }
 
 /// Makes a directory for its owner only.
@@ -100,7 +38,7 @@ impl OsDirectory {
                 path: path.to_owned(),
                 fd: Mutex::new(Some(Arc::new(fd))),
                 identity: identity_of(&stat),
-                way: Way::new(path, &stat),
+                path_identity: PathIdentity::new(path, &stat),
                 file_mode: AtomicU32::new(0),
                 #[cfg(target_os = "linux")]
                 assumed: Default::default(),
@@ -111,15 +49,6 @@ impl OsDirectory {
     /// Makes this directory's own entry durable.
     pub fn sync_parent(&self) -> io::Result<()> {
         os::sync_parent(&self.open).map_err(|e| at(e, "make durable the entry of", &self.open.path))
-    }
-}
-
-// The number of the volume is signed on macOS.
-#[allow(clippy::unnecessary_cast)]
-pub fn identity_of(stat: &Stat) -> FileIdentity {
-    FileIdentity {
-        volume: stat.st_dev as u64,
-        file: stat.st_ino,
     }
 }
 
@@ -239,7 +168,7 @@ impl Directory for OsDirectory {
     fn lock_file(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
         check(name)?;
         let path = self.open.path_of(name);
-        let file = super::file::open(&self.open, name, OpenFile::WRITE)?;
+        let file = open_file(&self.open, name, OpenFile::WRITE)?;
         match lock::take_file(file, &path)? {
             Some(held) => Ok(Box::new(FileLock::new(held))),
             None => Err(taken(&path, "another opening")),
@@ -277,13 +206,13 @@ impl Directory for OsDirectory {
 
     fn whereabouts(&self) -> io::Result<Whereabouts> {
         let open = &self.open;
-        let leads = open.way.leads(|| open.fd(), open.identity);
+        let leads = open.path_identity.leads(|| open.fd(), open.identity);
         leads.map_err(|e| at(e, "look for the directory", &open.path))
     }
 
     fn keep_closed(&self) {
         // Without an absolute path it could not be found again.
-        if self.open.way.absolute().is_some() {
+        if self.open.path_identity.absolute().is_some() {
             let mut held = self.open.fd.lock().unwrap_or_else(PoisonError::into_inner);
             *held = None;
         }

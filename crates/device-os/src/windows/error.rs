@@ -1,6 +1,10 @@
 use logforce_device::failure;
 use std::io;
 use std::path::Path;
+use windows_sys::Win32::Foundation::{
+    ERROR_ACCESS_DENIED, ERROR_CALL_NOT_IMPLEMENTED, ERROR_INVALID_FUNCTION, ERROR_INVALID_HANDLE,
+    ERROR_INVALID_PARAMETER, ERROR_NOT_SUPPORTED,
+};
 
 /// The same error, saying what was being done to which path.
 pub fn at(error: io::Error, doing: &str, path: &Path) -> io::Error {
@@ -51,4 +55,18 @@ mod tests {
             assert!(e.to_string().contains("a/b"), "{e}");
         }
     }
+}
+
+/// Whether the call was refused as one that there is not, rather than failed.
+pub fn is_refusal(e: &io::Error) -> bool {
+    let refusals = [
+        ERROR_ACCESS_DENIED,
+        ERROR_CALL_NOT_IMPLEMENTED,
+        ERROR_INVALID_FUNCTION,
+        ERROR_INVALID_HANDLE,
+        ERROR_INVALID_PARAMETER,
+        ERROR_NOT_SUPPORTED,
+    ];
+    e.raw_os_error()
+        .is_some_and(|code| refusals.contains(&(code as u32)))
 }

@@ -1,8 +1,8 @@
 //! What the system tells of the filesystem and the device below a directory.
 
-use super::directory::OpenDirectory;
 use super::disk::{self, Ask};
 use super::error::at;
+use super::open_directory::OpenDirectory;
 use super::volume::{self, Disk, Filesystem};
 use super::{flush, handle, in_place, machine};
 use logforce_device::{Facts, FilesystemKind, Platform};

@@ -1,7 +1,7 @@
-use super::directory::OpenDirectory;
 use super::error::at;
 use super::handle::{self, How, SHARE_ALL};
 use super::in_flight::InFlight;
+use super::open_directory::OpenDirectory;
 use super::overlapped::{self, Writer};
 use super::retry::while_busy_or_denied;
 use super::security::Owner;

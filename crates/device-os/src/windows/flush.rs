@@ -18,7 +18,7 @@ use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress
 use windows_sys::Win32::System::SystemServices::FLUSH_FLAGS_FILE_DATA_SYNC_ONLY;
 use windows_sys::{s, w};
 
-pub type FlushEx =
+type FlushEx =
     unsafe extern "system" fn(HANDLE, u32, *const c_void, u32, *mut IO_STATUS_BLOCK) -> NTSTATUS;
 
 /// `NtFlushBuffersFileEx`, which ntdll has since Windows 8.
@@ -55,13 +55,16 @@ pub fn all(handle: &OwnedHandle) -> io::Result<()> {
         _ => Ok(()),
     };
     #[cfg(test)]
-    let flushed = match super::trace::refuses(handle) {
+    let flushed = match super::trace::refuses(super::handle::attributes(handle)?) {
         // ERROR_INVALID_FUNCTION.
         true => Err(io::Error::from_raw_os_error(1)),
         false => flushed,
     };
     #[cfg(test)]
-    super::trace::flushed(handle, flushed.is_ok());
+    super::trace::record(super::trace::Call::Flush {
+        of: super::handle::identity(handle)?,
+        ok: flushed.is_ok(),
+    });
     flushed
 }
 

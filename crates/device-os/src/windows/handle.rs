@@ -32,7 +32,7 @@ pub struct How<'a> {
 pub fn open(path: &[u16], how: How<'_>) -> io::Result<OwnedHandle> {
     assert_eq!(path.last(), Some(&0), "a path without its end");
     #[cfg(test)]
-    super::trace::opening(path, &how);
+    super::trace::opening(path, how.access, how.disposition, how.flags);
     let attributes = how.owner.map(Owner::attributes);
     let attributes = attributes.as_ref().map_or(ptr::null(), ptr::from_ref);
     // SAFETY: `path` ends in a NUL (asserted) and lives through the call, and so do the attributes

@@ -53,14 +53,6 @@ pub fn is_wine() -> bool {
     })
 }
 
-/// Bytes of a page of memory.
-pub fn page_size() -> usize {
-    let mut info = SYSTEM_INFO::default();
-    // SAFETY: the pointer is to a live local.
-    unsafe { GetSystemInfo(&mut info) };
-    info.dwPageSize as usize
-}
-
 /// Whether there is a process of that number that has not ended.
 pub fn is_running(pid: u32) -> bool {
     // SAFETY: the call takes no memory of ours.

@@ -1,9 +1,9 @@
 #![allow(unsafe_code)]
 
-use super::directory::wide;
 use super::error::at;
 use super::flush;
 use super::handle::{self, How, SHARE_ALL};
+use super::open_directory::wide;
 use crate::mapped::outside;
 use std::io;
 use std::ops::Range;

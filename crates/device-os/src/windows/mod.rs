@@ -1,9 +1,9 @@
 //! The Windows backend.
 //!
-//! - `directory`, `file`: the two traits. `names` renames and removes what is open.
+//! - `directory`, `file`: the two traits; `open_directory`: what files keep of a directory. `names` renames and removes what is open.
 //! - `in_flight`: writes under way, over what a test can put in the system's place; `overlapped`
 //!   (unsafe): the system's own, with the memory it works on. `flush` (unsafe), and the crate's `extent`
-//!   knows when one of the data alone is enough. `gather` (unsafe): scattered pages.
+//!   knows when one of the data alone is enough.
 //! - `handle`, `security` (unsafe): opening; `path`: what is opened.
 //! - `lock` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `volume` and `control` (unsafe); `disk`, which asks, by `storage` and `protocol`,
@@ -33,8 +33,6 @@ mod file;
 #[cfg(windows)]
 mod flush;
 #[cfg(windows)]
-mod gather;
-#[cfg(windows)]
 mod handle;
 #[cfg(windows)]
 pub(crate) mod lock;
@@ -44,6 +42,8 @@ mod machine;
 pub(crate) mod mapping;
 #[cfg(windows)]
 mod names;
+#[cfg(windows)]
+mod open_directory;
 #[cfg(windows)]
 mod overlapped;
 #[cfg(windows)]
@@ -62,8 +62,6 @@ mod volume;
 #[cfg(windows)]
 pub(crate) mod error;
 
-#[cfg(windows)]
-pub use gather::{GatherFile, Gathered};
 #[cfg(windows)]
 pub use machine::{is_running, machine};
 #[cfg(windows)]

@@ -6,9 +6,9 @@
 //! one that `entries` does not show. A crash in between leaves a file of such a name, which the next
 //! writer removes.
 
-use super::directory::is_refusal;
+use super::error::is_refusal;
 use super::handle::{self, How, SHARE_ALL};
-use super::path;
+use super::path::{self, HIDDEN};
 use super::retry::while_busy;
 use std::io;
 use std::os::windows::io::OwnedHandle;
@@ -18,7 +18,6 @@ use windows_sys::Win32::Storage::FileSystem::{
     FILE_FLAG_OPEN_REPARSE_POINT, FILE_FLAG_WRITE_THROUGH, FILE_READ_ATTRIBUTES, OPEN_EXISTING,
 };
 
-const PREFIX: &str = "~logforce-";
 const DELETE: u32 = 0x1_0000;
 const SYNCHRONIZE: u32 = 0x10_0000;
 
@@ -29,18 +28,13 @@ pub fn hidden(what: &str) -> String {
     let time = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |t| t.as_nanos() as u64);
-    format!("{PREFIX}{what}-{process:x}-{time:x}-{number:x}")
-}
-
-/// Whether a name is one of those.
-pub fn is_hidden(name: &str) -> bool {
-    name.starts_with(PREFIX)
+    format!("{HIDDEN}{what}-{process:x}-{time:x}-{number:x}")
 }
 
 /// Removes what crashes left. What another process is just using it cannot remove, or does itself.
 pub fn clean(base: &[u16], dir: &Path) {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        if let Some(name) = entry.file_name().to_str().filter(|n| is_hidden(n)) {
+        if let Some(name) = entry.file_name().to_str().filter(|n| path::is_hidden(n)) {
             let _ = remove_aside(&path::child(base, name));
         }
     }

@@ -16,8 +16,7 @@ use windows_sys::Win32::Foundation::{
     ERROR_HANDLE_EOF, ERROR_IO_PENDING, GENERIC_WRITE, HANDLE, STATUS_PENDING, WAIT_OBJECT_0,
 };
 use windows_sys::Win32::Storage::FileSystem::{
-    FILE_FLAG_OVERLAPPED, FILE_FLAG_WRITE_THROUGH, FILE_SEGMENT_ELEMENT, ReadFile, WriteFile,
-    WriteFileGather,
+    FILE_FLAG_OVERLAPPED, FILE_FLAG_WRITE_THROUGH, ReadFile, WriteFile,
 };
 use windows_sys::Win32::System::IO::{GetOverlappedResult, OVERLAPPED};
 use windows_sys::Win32::System::Threading::{
@@ -298,57 +297,6 @@ impl Starter for Writer {
                 written: Err(io::Error::other("waited for twice")),
             },
         }
-    }
-}
-
-/// Pages under way by `WriteFileGather`: the list that the system reads, and the pages themselves.
-pub struct Gathering {
-    list: Box<[FILE_SEGMENT_ELEMENT]>,
-    pages: Vec<AlignedBuf>,
-}
-
-// SAFETY: the list points into the pages, which are owned here and stay where they are.
-unsafe impl Send for Gathering {}
-
-/// Starts one write of whole memory pages, in their order, from `offset` on.
-///
-/// # Safety
-/// Each buffer is exactly one page of the system, aligned as one, and the handle was opened with
-/// `FILE_FLAG_NO_BUFFERING | FILE_FLAG_OVERLAPPED`: the system reads a page at each address.
-pub unsafe fn gather(
-    handle: &Arc<OwnedHandle>,
-    offset: u64,
-    pages: Vec<AlignedBuf>,
-) -> Result<Operation<Gathering>, (Vec<AlignedBuf>, io::Error)> {
-    let len: usize = pages.iter().map(|p| p.len()).sum();
-    let element = |page: Option<&AlignedBuf>| FILE_SEGMENT_ELEMENT {
-        // 64 bits, also where a pointer has 32. A null one ends the list.
-        Alignment: page.map_or(0, |p| p.as_ptr() as u64),
-    };
-    let list = pages.iter().map(Some).chain([None]).map(element).collect();
-    let call = |handle, overlapped, memory: &mut Gathering| {
-        // SAFETY: list and pages are owned by the flight and do not move; each element points to as
-        // many bytes as a page has, by the caller's check, and a null element ends the list.
-        unsafe {
-            WriteFileGather(
-                handle,
-                memory.list.as_ptr(),
-                len as u32,
-                ptr::null(),
-                overlapped,
-            )
-        }
-    };
-    // SAFETY: one `WriteFileGather` on an overlapped handle, of memory that it is given to keep.
-    unsafe { Operation::start(handle, offset, Gathering { list, pages }, call) }
-        .map_err(|(memory, error)| (memory.pages, error))
-}
-
-/// Waits for a gathered write, and gives the pages back.
-pub fn gathered(mut operation: Operation<Gathering>) -> (Vec<AlignedBuf>, io::Result<usize>) {
-    match operation.end() {
-        Some((memory, bytes)) => (memory.pages, bytes),
-        None => (Vec::new(), Err(io::Error::other("waited for twice"))),
     }
 }
 

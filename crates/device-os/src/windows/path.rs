@@ -49,6 +49,14 @@ pub fn check(name: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Beginning of the names that only this crate uses.
+pub const HIDDEN: &str = "~logforce-";
+
+/// Returns true if a name is one of those that only this crate uses.
+pub fn is_hidden(name: &str) -> bool {
+    name.starts_with(HIDDEN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,12 +2,16 @@
 //! and what a test has the system say there. Whether something was flushed cannot be seen afterwards
 //! without cutting the power.
 
-use super::flush::FlushEx;
-use super::handle::{self, How};
-use super::names;
+use super::path;
 use logforce_device::FileIdentity;
 use std::cell::{Cell, RefCell};
-use std::os::windows::io::OwnedHandle;
+use std::ffi::c_void;
+use windows_sys::Win32::Foundation::{HANDLE, NTSTATUS};
+use windows_sys::Win32::System::IO::IO_STATUS_BLOCK;
+
+/// `NtFlushBuffersFileEx`.
+pub type FlushEx =
+    unsafe extern "system" fn(HANDLE, u32, *const c_void, u32, *mut IO_STATUS_BLOCK) -> NTSTATUS;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call {
@@ -51,28 +55,22 @@ pub fn record(call: Call) {
     CALLS.with_borrow_mut(|calls| calls.push(call));
 }
 
-pub fn opening(path: &[u16], how: &How<'_>) {
+pub fn opening(path: &[u16], access: u32, disposition: u32, flags: u32) {
     let path = String::from_utf16_lossy(path);
     let path = path.trim_end_matches('\0').trim_end_matches('\\');
     let name = path.rsplit('\\').next().unwrap_or_default();
     record(Call::Open {
-        name: if names::is_hidden(name) { "~" } else { name }.to_owned(),
-        access: how.access,
-        disposition: how.disposition,
-        flags: how.flags,
+        name: if path::is_hidden(name) { "~" } else { name }.to_owned(),
+        access,
+        disposition,
+        flags,
     });
 }
 
-pub fn flushed(handle: &OwnedHandle, ok: bool) {
-    let of = handle::identity(handle).unwrap();
-    record(Call::Flush { of, ok });
-}
-
-/// Whether the handle is one of those that the test has the system refuse to flush.
-pub fn refuses(handle: &OwnedHandle) -> bool {
+/// Returns true if the test has the system refuse to flush a file with these attributes.
+pub fn refuses(attributes: u32) -> bool {
     const DIRECTORY: u32 = 0x10;
-    let is_directory = handle::attributes(handle).unwrap() & DIRECTORY != 0;
-    pretended().refuses_directories && is_directory
+    pretended().refuses_directories && attributes & DIRECTORY != 0
 }
 
 pub fn pretended() -> Pretended {

@@ -1,7 +1,7 @@
 use super::Call::{Flush, FlushEx, MoveFileEx, Open};
 use super::*;
 use crate::windows::directory::OsDirectory;
-use crate::windows::flush;
+use crate::windows::{flush, handle};
 use logforce_device::{AlignedBuf, Barrier, Directory, File, OpenFile, System, Write};
 use std::ffi::c_void;
 use std::path::Path;
@@ -169,31 +169,6 @@ fn data_alone_is_flushed_where_the_ends_are_durable_and_nowhere_else() {
     assert_eq!(barrier(&*file, Barrier::Data), [DATA]);
     write(&*file, 8192, 0, false);
     assert_eq!(barrier(&*file, Barrier::Data), full, "grown again");
-}
-
-/// Pages of another opening, which the file's own does not know of but by the extent.
-#[test]
-fn gathered_pages_that_extend_a_file_are_flushed_whole() {
-    let (temp, dir) = with_data_only();
-    let path = temp.path().join("a");
-    let file = dir.open("a", OpenFile::CREATE).unwrap();
-    write(&*file, 0, 0, false);
-    assert_eq!(barrier(&*file, Barrier::Full), [full(&path)]);
-    assert_eq!(barrier(&*file, Barrier::Data), [DATA]);
-    let pages = crate::windows::GatherFile::open(&path, false).unwrap();
-    let page = pages.page();
-    let buf = || AlignedBuf::zeroed(page, page);
-    let written = pages.submit(page as u64, vec![buf(), buf()]);
-    let (_, result) = pages.complete(written.map_err(|e| e.1).unwrap());
-    result.unwrap();
-    assert_eq!(
-        barrier(&*file, Barrier::Data),
-        [full(&path)],
-        "it has grown"
-    );
-    let (result, made) = calls(|| pages.barrier());
-    result.unwrap();
-    assert_eq!(made, [full(&path)]);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Whether the path by which a directory was opened still leads to it.
 
-use super::directory::identity_of;
 use super::error::uninterrupted;
 use logforce_device::{FileIdentity, Whereabouts};
 use rustix::fs::Stat;
@@ -12,8 +11,17 @@ use std::sync::Arc;
 /// Below these a path is one of a process' open files, and goes when they are closed.
 const OF_DESCRIPTORS: [&str; 2] = ["/proc", "/dev/fd"];
 
+// The number of the volume is signed on macOS.
+#[allow(clippy::unnecessary_cast)]
+pub fn identity_of(stat: &Stat) -> FileIdentity {
+    FileIdentity {
+        volume: stat.st_dev as u64,
+        file: stat.st_ino,
+    }
+}
+
 /// The way to a directory as it was when that was opened.
-pub struct Way {
+pub struct PathIdentity {
     /// From the root; `None` where it cannot be told, or cannot be gone twice.
     absolute: Option<PathBuf>,
     /// The root of then: a process that changes its root has all its paths lead elsewhere.
@@ -22,7 +30,7 @@ pub struct Way {
     counts_names: bool,
 }
 
-impl Way {
+impl PathIdentity {
     /// To the directory of this `stat`, by this path.
     pub fn new(path: &Path, stat: &Stat) -> Self {
         // The working directory may change, and what is relative to it lead elsewhere.
@@ -32,7 +40,7 @@ impl Way {
                 // than the system takes.
                 && look(absolute).is_ok_and(|found| found == identity_of(stat))
         });
-        Way {
+        PathIdentity {
             absolute,
             root: look(Path::new("/")).ok(),
             counts_names: stat.st_nlink > 0,
