@@ -1,6 +1,12 @@
+mod layer;
+mod power_cut_evidence;
+
+pub use layer::Layer;
+pub use power_cut_evidence::{CutEvidence, CutResult};
+
 use crate::{
-    Assessment, Barrier, BlockDevice, CutResult, DirectAlignment, FileState, FilesystemKind,
-    ForceBy, Guarantee, Layer, Method, Plan, Platform, Source, Verdict, WriteCache,
+    Assessment, Barrier, BlockDevice, DirectAlignment, FileState, FilesystemKind, ForceBy,
+    Guarantee, Method, Plan, Platform, Source, Verdict, WriteCache,
 };
 
 /// What the system says of the filesystem and the device below a directory.
@@ -126,8 +132,8 @@ impl Facts {
         }
         let above = self.assess_here(plan, state)?;
         Some(match plan.force {
-            ForceBy::None => self.weakest_written(above),
-            _ => self.weakest_synced(above),
+            ForceBy::None => layer::weakest_written(&self.layers, above),
+            _ => layer::weakest_synced(&self.layers, above),
         })
     }
 
@@ -164,7 +170,7 @@ impl Facts {
     pub fn write_through(&self) -> Assessment {
         match self.read_only {
             true => self.not_written(),
-            false => self.weakest_synced(self.write_through_here()),
+            false => layer::weakest_synced(&self.layers, self.write_through_here()),
         }
     }
 

@@ -26,7 +26,6 @@ mod file;
 mod filesystem_kind;
 mod forward;
 mod guarantee;
-mod layer;
 mod method;
 mod named_files;
 #[doc(hidden)]
@@ -34,19 +33,16 @@ pub mod planted;
 mod platform;
 mod runtime;
 pub mod sync;
-mod tried;
 
 pub use block_device::{BlockDevice, DirectAlignment, WriteCache};
 pub use buffer::AlignedBuf;
 pub use directory::{Access, DirEntry, Directory, FileIdentity, OpenFile, System, Whereabouts};
-pub use facts::Facts;
+pub use facts::{CutEvidence, CutResult, Facts, Layer};
 pub use file::{Barrier, Blocks, Completion, File, ReadSource, Ticket, Write, WriteQueue};
 pub use filesystem_kind::FilesystemKind;
 pub use forward::{ForwardDirectory, ForwardFile};
 pub use guarantee::{Assessment, Granted, Guarantee, Source, Verdict};
-pub use layer::Layer;
 pub use method::{FileState, ForceBy, Method, Plan, UnknownMethod};
 pub use named_files::{Displacement, NamedFiles, change_of, directory_displaced};
 pub use platform::Platform;
 pub use runtime::{JoinHandle, Panicked, Runtime};
-pub use tried::{CutEvidence, CutResult};

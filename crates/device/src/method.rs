@@ -64,6 +64,17 @@ pub enum ForceBy {
     Barrier(Barrier),
 }
 
+impl Platform {
+    /// Its methods, in the order of the published tables.
+    pub fn methods(self) -> &'static [Method] {
+        match self {
+            Platform::Linux => &Method::LINUX,
+            Platform::Windows => &Method::WINDOWS,
+            Platform::Macos => &Method::MACOS,
+        }
+    }
+}
+
 impl Method {
     /// The methods of Linux, in the order of the published table.
     pub const LINUX: [Method; 7] = [

@@ -1,4 +1,3 @@
-use crate::Method;
 use std::fmt;
 
 /// The family of operating systems whose calls a place is written by. It decides which methods there
@@ -34,15 +33,6 @@ impl Platform {
             Platform::Linux => "Linux",
             Platform::Windows => "Windows",
             Platform::Macos => "macOS",
-        }
-    }
-
-    /// Its methods, in the order of the published tables.
-    pub fn methods(self) -> &'static [Method] {
-        match self {
-            Platform::Linux => &Method::LINUX,
-            Platform::Windows => &Method::WINDOWS,
-            Platform::Macos => &Method::MACOS,
         }
     }
 
