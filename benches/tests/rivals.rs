@@ -3,7 +3,8 @@
 #[cfg(feature = "go")]
 use logforce_benches::rivals::Way;
 use logforce_benches::rivals::{
-    Entry, Ground, RAW, RECORD, RECYCLING, Shape, Task, Until, Work, Writers, all, here, part, run,
+    BULK_RECORD, Entry, Ground, RAW, RECYCLING, Shape, Task, Until, Work, Writers, all, here, part,
+    run,
 };
 use logforce_measure::Interrupt;
 use std::path::Path;
@@ -124,7 +125,7 @@ fn bulk_comes_back() {
             work,
             log: name.to_owned(),
             dir: dir.clone(),
-            record: RECORD,
+            record: BULK_RECORD,
             threads: 1,
             warm_up: 0,
             seconds: 0.0,

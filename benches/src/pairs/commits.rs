@@ -3,12 +3,13 @@
 use super::Bench;
 use super::report::{Bound, Line, Triple};
 use logforce_device::FileState;
+use logforce_measure::Limit;
 use logforce_measure::counters::NoCounters;
 use logforce_measure::library::{LONGEST_SEGMENT, LogJournal, SharedLog};
 use logforce_measure::numbers::bytes;
 use logforce_measure::prepare::PreparedFile;
 use logforce_measure::raw::RawJournal;
-use logforce_measure::subject::{Limit, RowKey, Subject, SubjectKind};
+use logforce_measure::subject::{RowKey, Subject, SubjectKind};
 use logforce_measure::workplace::remove;
 use logforce_measure::{MeasureError, Recorder};
 use std::cell::RefCell;

@@ -3,8 +3,9 @@
 use super::filesystem::{self, Filesystem};
 use super::flags::Flags;
 use super::report::{self, Row};
+use super::rival::Entry;
 use super::rival::Rival;
-use super::subjects::{self, Entry, LOGFORCE, RAW};
+use super::subjects::{self, LOGFORCE, RAW};
 use super::{bulk, rounds, table};
 use crate::place::{self, Line};
 use anyhow::{Result, bail};

@@ -1,7 +1,7 @@
 //! The flags.
 
 use crate::place::Common;
-use crate::rivals::bulk::RECORD;
+use crate::rivals::records::BULK_RECORD;
 use crate::rivals::records::SHORTEST;
 use clap::Parser;
 use logforce_measure::arguments;
@@ -68,9 +68,9 @@ fn bulk(text: &str) -> Result<u64, String> {
         return Ok(0);
     }
     let size = arguments::size(text)?;
-    if size < RECORD as u64 {
+    if size < BULK_RECORD as u64 {
         return Err(format!(
-            "bulk is 0 or at least one record of {RECORD} bytes"
+            "bulk is 0 or at least one record of {BULK_RECORD} bytes"
         ));
     }
     Ok(size)

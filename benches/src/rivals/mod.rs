@@ -30,11 +30,13 @@ pub(crate) mod versions;
 pub use apart::{Task, Work};
 pub use bench::main;
 pub use bulk::child::part;
-pub use bulk::{Bulk, RECORD, here};
+pub use bulk::{Bulk, here};
 pub use place::Ground;
+pub use records::BULK_RECORD;
 pub use records::{FoundRecords, Records};
+pub use rival::{Entry, Kept, Seen, Until};
 pub use rival::{InProcess, Opened, OwnProcess, Rival, Shape, Turn, Way, Writers};
-pub use slice::{Kept, Seen, Until, run};
-pub use subjects::{Entry, LOGFORCE, RAW, RECYCLING, all};
+pub use slice::run;
+pub use subjects::{LOGFORCE, RAW, RECYCLING, all};
 #[cfg_attr(not(feature = "sqlite"), allow(unused_imports))]
 pub use turn::take;

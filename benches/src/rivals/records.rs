@@ -2,6 +2,9 @@
 
 use anyhow::{Result, bail};
 
+/// Bytes of a record in bulk.
+pub const BULK_RECORD: usize = 1 << 10;
+
 /// Bytes at the front of a record that say whose it is.
 const STAMP: usize = 12;
 /// The shortest record.

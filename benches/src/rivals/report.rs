@@ -1,7 +1,7 @@
 //! What the rounds come to: medians, ratios, what was lost.
 
+use crate::rivals::rival::{Kept, Seen};
 use crate::rivals::rounds::Line;
-use crate::rivals::slice::{Kept, Seen};
 use crate::rivals::subjects::{LOGFORCE, RAW};
 use logforce_measure::stats::spread;
 use serde::Serialize;

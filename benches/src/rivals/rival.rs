@@ -1,11 +1,62 @@
 //! What a rival has to be able to do.
 
 use crate::rivals::records::FoundRecords;
-use crate::rivals::slice::{Seen, Until};
 use anyhow::Result;
 use logforce_measure::Interrupt;
 use logforce_measure::counters::CounterSource;
 use std::path::Path;
+use std::time::Duration;
+
+/// Commits of each thread before the clock starts: the first ones make files and caches.
+pub(super) const WARM_UP: u64 = 10;
+
+/// What was seen.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Commits in the timed part.
+    pub commits: u64,
+    /// How long that was.
+    pub took: Duration,
+    /// Of a commit's duration, microseconds.
+    pub p50_us: f64,
+    /// Of a commit's duration, microseconds.
+    pub p99_us: f64,
+    /// Of a commit's duration, microseconds.
+    pub p999_us: f64,
+    /// Flushes of the device in the timed part.
+    pub flushes: Option<u64>,
+    /// Writes of the device in the timed part.
+    pub writes: Option<u64>,
+    /// What was there afterwards; `None` of what keeps no records.
+    pub kept: Option<Kept>,
+}
+
+impl Seen {
+    /// Commits per second.
+    pub fn rate(&self) -> f64 {
+        self.commits as f64 / self.took.as_secs_f64()
+    }
+}
+
+/// What a rival showed after it was opened again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kept {
+    /// Acknowledged records, those of the warm-up included.
+    pub acknowledged: u64,
+    /// How many of them were not there.
+    pub missing: u64,
+    /// Records that nobody wrote, or changed.
+    pub foreign: u64,
+}
+
+/// How long to commit.
+#[derive(Debug, Clone, Copy)]
+pub enum Until {
+    /// So long, after a warm-up.
+    Time(Duration),
+    /// So many in all, without a warm-up.
+    Count(u64),
+}
 
 /// What will be asked of a rival: it may choose its settings by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,4 +176,32 @@ pub trait Opened: Send + Sync {
     /// # Errors
     /// What the rival says.
     fn close(self: Box<Self>) -> Result<()>;
+}
+
+/// The name of etcd's log.
+pub const ETCD_WAL: &str = "etcd-wal";
+/// The name of HashiCorp's log.
+pub const RAFT_WAL: &str = "raft-wal";
+
+/// Someone on the list.
+pub enum Entry {
+    /// Can be run.
+    Here(Box<dyn Rival>),
+    /// Is not in this build.
+    Absent {
+        /// Its name.
+        name: &'static str,
+        /// What is missing.
+        why: String,
+    },
+}
+
+impl Entry {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Entry::Here(rival) => rival.name(),
+            Entry::Absent { name, .. } => name,
+        }
+    }
 }

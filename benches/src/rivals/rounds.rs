@@ -4,7 +4,8 @@
 use crate::rivals::filesystem::Filesystem;
 use crate::rivals::flags::Flags;
 use crate::rivals::rival::{Rival, Shape, Writers};
-use crate::rivals::slice::{Seen, Until, run};
+use crate::rivals::rival::{Seen, Until};
+use crate::rivals::slice::run;
 use logforce_measure::Interrupt;
 use logforce_measure::progress::Progress;
 use std::collections::hash_map::RandomState;

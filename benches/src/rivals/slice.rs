@@ -2,65 +2,14 @@
 
 use super::place::Ground;
 use super::records::{FoundRecords, Records};
-use super::rival::{InProcess, Opened, Rival, Shape, Turn, Way};
+use super::rival::{InProcess, Kept, Opened, Rival, Seen, Shape, Turn, Until, WARM_UP, Way};
 use anyhow::{Context, Result, anyhow};
 use logforce_measure::workers::{Step, Work, together};
 use logforce_measure::{Interrupt, Limit, MeasureError, Recorder};
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-/// Commits of each thread before the clock starts: the first ones make files and caches.
-pub(super) const WARM_UP: u64 = 10;
-
-/// What was seen.
-#[derive(Debug, Clone)]
-pub struct Seen {
-    /// Commits in the timed part.
-    pub commits: u64,
-    /// How long that was.
-    pub took: Duration,
-    /// Of a commit's duration, microseconds.
-    pub p50_us: f64,
-    /// Of a commit's duration, microseconds.
-    pub p99_us: f64,
-    /// Of a commit's duration, microseconds.
-    pub p999_us: f64,
-    /// Flushes of the device in the timed part.
-    pub flushes: Option<u64>,
-    /// Writes of the device in the timed part.
-    pub writes: Option<u64>,
-    /// What was there afterwards; `None` of what keeps no records.
-    pub kept: Option<Kept>,
-}
-
-impl Seen {
-    /// Commits per second.
-    pub fn rate(&self) -> f64 {
-        self.commits as f64 / self.took.as_secs_f64()
-    }
-}
-
-/// What a rival showed after it was opened again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Kept {
-    /// Acknowledged records, those of the warm-up included.
-    pub acknowledged: u64,
-    /// How many of them were not there.
-    pub missing: u64,
-    /// Records that nobody wrote, or changed.
-    pub foreign: u64,
-}
-
-/// How long to commit.
-#[derive(Debug, Clone, Copy)]
-pub enum Until {
-    /// So long, after a warm-up.
-    Time(Duration),
-    /// So many in all, without a warm-up.
-    Count(u64),
-}
+use std::time::Instant;
 
 /// Runs a rival in a directory of its own, which is gone afterwards. A panic in the rival is an
 /// error.

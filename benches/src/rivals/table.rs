@@ -2,8 +2,8 @@
 
 use crate::rivals::filesystem::Filesystem;
 use crate::rivals::report::{Row, yardstick};
+use crate::rivals::rival::Entry;
 use crate::rivals::rival::Rival;
-use crate::rivals::subjects::Entry;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 

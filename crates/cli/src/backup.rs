@@ -1,8 +1,8 @@
 //! `logforce backup`.
 
+use crate::directory;
 use crate::exit::End;
 use crate::output::{Sink, Target, print};
-use crate::pages;
 use crate::progress::Bar;
 use anyhow::{Context, anyhow};
 use logforce::Guarantee;
@@ -67,7 +67,7 @@ struct Report {
 
 /// Backs up.
 pub fn run(args: Args) -> anyhow::Result<End> {
-    if !pages::is_there(&args.from)? {
+    if !directory::is_page_file(&args.from)? {
         return back_up_log(&args);
     }
     let json = args.json.as_ref().map(Sink::open).transpose();

@@ -3,6 +3,7 @@
 pub mod data;
 mod line;
 
+use crate::directory;
 use crate::exit::{Damaged, End, Usage};
 use crate::listing::Listing;
 use crate::look::{LogArgs, LogInfo, explain, is_overtaken, parse_lsn, places_of, unknown_bounds};
@@ -90,7 +91,7 @@ const SHOWN: usize = 64;
 
 /// Lists.
 pub fn run(args: Args) -> anyhow::Result<End> {
-    if pages::is_there(&args.log.dir)? {
+    if directory::is_page_file(&args.log.dir)? {
         if let Some(flag) = args.only_for_logs() {
             bail!(pages::only_for_logs(&args.log.dir, flag));
         }

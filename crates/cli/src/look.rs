@@ -1,8 +1,8 @@
 //! What `dump`, `verify` and `stat` share: opening a log for looking, and telling of it.
 
+use crate::directory;
 use crate::exit::{Damaged, Usage};
 use crate::output::{Sink, Target, Writer};
-use crate::pages;
 use anyhow::bail;
 use logforce::{Damage, Error, Inspector, LogSummary, Lsn, RecoveryCase, SegmentInfo};
 use logforce_measure::numbers::count;
@@ -50,8 +50,8 @@ impl LogArgs {
                 bail!(Damaged(e.to_string()))
             }
             Err(e) if matches!(e, Error::Damaged(_)) => bail!(Damaged(refusal(&e))),
-            Err(Error::NoLog { .. }) if pages::is_part_there(&self.dir)? => {
-                Err(pages::without_data(&self.dir))
+            Err(Error::NoLog { .. }) if directory::is_part_of_a_page_file(&self.dir)? => {
+                Err(directory::without_data(&self.dir))
             }
             Err(e) => Err(e.into()),
         }
@@ -97,7 +97,7 @@ pub fn refusal(e: &Error) -> String {
 /// otherwise the advice would be to make a new log over what is whole.
 fn has_segments(dir: &Path) -> anyhow::Result<bool> {
     // An interrupted list ends: it is begun anew.
-    let looked = pages::uninterrupted(|| {
+    let looked = directory::uninterrupted(|| {
         for entry in std::fs::read_dir(dir)? {
             if entry?.path().extension().is_some_and(|x| x == "seg") {
                 return Ok(true);
@@ -109,7 +109,7 @@ fn has_segments(dir: &Path) -> anyhow::Result<bool> {
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
         // Windows has other errors for a file.
         Err(_) if cfg!(windows) && dir.is_file() => Ok(false),
-        looked => looked.map_err(|e| pages::cannot("list", dir, e)),
+        looked => looked.map_err(|e| directory::cannot("list", dir, e)),
     }
 }
 

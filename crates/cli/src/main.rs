@@ -7,6 +7,7 @@ mod bench;
 mod calibrate;
 mod charts;
 mod compare;
+mod directory;
 mod dump;
 mod exit;
 mod facts;

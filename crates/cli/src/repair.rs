@@ -1,8 +1,8 @@
 //! `logforce repair`.
 
+use crate::directory;
 use crate::exit::{End, Usage};
 use crate::output::{Sink, Target, print};
-use crate::pages;
 use anyhow::{Context, bail};
 use logforce::{Cut, RepairOptions, RepairReport};
 use logforce_measure::numbers::{bytes, count};
@@ -77,7 +77,7 @@ struct CutInfo<'a> {
 /// Repairs.
 pub fn run(args: Args) -> anyhow::Result<End> {
     let dir = &args.dir;
-    if pages::is_there(dir)? {
+    if directory::is_page_file(dir)? {
         bail!(Usage(format!(
             "{0} holds a page file, and `logforce repair` repairs logs: a logged file has one in {1}. \
              `logforce verify {0}` lists what is damaged",

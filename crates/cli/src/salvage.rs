@@ -1,9 +1,9 @@
 //! `logforce salvage`.
 
+use crate::directory;
 use crate::exit::{End, Usage};
 use crate::look::{DamageInfo, metadata, unknown_bounds};
 use crate::output::{Sink, Target, complain, print};
-use crate::pages;
 use crate::progress::Bar;
 use anyhow::{Context, bail};
 use logforce::{
@@ -216,7 +216,7 @@ impl Made<'_> {
 
 /// Saves what can be read.
 pub fn run(args: Args) -> anyhow::Result<End> {
-    if pages::is_there(&args.src)? {
+    if directory::is_page_file(&args.src)? {
         bail!(Usage(format!(
             "{0} holds a page file, and `logforce salvage` saves logs: `logforce verify {0}` lists what is damaged; \
              restore the file from a backup",
@@ -364,7 +364,7 @@ fn remove(partial: &Path) {
 
 /// Gives the whole log its name, durably.
 fn appear(partial: &Path, new: &Path) -> anyhow::Result<()> {
-    pages::uninterrupted(|| std::fs::rename(partial, new))
+    directory::uninterrupted(|| std::fs::rename(partial, new))
         .with_context(|| format!("cannot rename {} to {}", partial.display(), new.display()))?;
     #[cfg(unix)]
     {

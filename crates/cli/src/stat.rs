@@ -1,6 +1,7 @@
 //! `logforce stat`.
 
 use crate::bench::os::host;
+use crate::directory;
 use crate::exit::End;
 use crate::facts::next::Next;
 use crate::live::{LiveInfo, Source};
@@ -75,7 +76,7 @@ struct Scan {
 /// Summarises.
 pub fn run(args: Args) -> anyhow::Result<End> {
     let (scan, args) = (args.scan, args.log);
-    if pages::is_there(&args.dir)? {
+    if directory::is_page_file(&args.dir)? {
         return pages::stat::run(&args, scan);
     }
     let sinks = args.sinks()?;

@@ -1,5 +1,6 @@
 //! `logforce verify`.
 
+use crate::directory;
 use crate::exit::End;
 use crate::look::{
     DamageInfo, LogArgs, LogInfo, control_file, explain, metadata, places_of, refusal,
@@ -71,7 +72,7 @@ struct Report<'a> {
 /// Checks and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
     let args = args.log;
-    if pages::is_there(&args.dir)? {
+    if directory::is_page_file(&args.dir)? {
         return pages::verify::run(&args);
     }
     let sinks = args.sinks()?;

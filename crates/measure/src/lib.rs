@@ -54,6 +54,6 @@ mod testing;
 
 pub use error::MeasureError;
 pub use interrupt::Interrupt;
-pub use recorder::Recorder;
+pub use recorder::{Limit, Recorder};
 pub use report::{Report, Row};
-pub use subject::{Limit, RowKey, Subject, SubjectKind};
+pub use subject::{RowKey, Subject, SubjectKind};

@@ -3,7 +3,8 @@
 mod committers;
 
 use crate::progress::Progress;
-use crate::subject::{Limit, RowKey, Subject, SubjectKind};
+use crate::recorder::Limit;
+use crate::subject::{RowKey, Subject, SubjectKind};
 use crate::{Interrupt, MeasureError, Recorder};
 pub use committers::Job;
 use logforce::{

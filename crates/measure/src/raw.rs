@@ -1,7 +1,8 @@
 //! The raw journal loop: the calls that the library makes for a commit, without the library.
 
 use crate::prepare::{PreparedFile, restamp, scramble};
-use crate::subject::{Limit, RowKey, Subject, SubjectKind};
+use crate::recorder::Limit;
+use crate::subject::{RowKey, Subject, SubjectKind};
 use crate::{MeasureError, Recorder};
 use logforce_device::{AlignedBuf, Assessment, File, ForceBy, Method, Plan, Write};
 use std::cell::RefCell;

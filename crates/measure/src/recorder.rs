@@ -1,7 +1,6 @@
 //! Counts what happens inside the commit loop, and nothing else.
 
 use crate::counters::{CounterSource, Delta};
-use crate::subject::Limit;
 use crate::{Interrupt, MeasureError};
 use hdrhistogram::Histogram;
 use std::rc::Rc;
@@ -71,6 +70,15 @@ pub struct Slice {
     pub commits: u64,
     /// Time in the timed parts.
     pub time: Duration,
+}
+
+/// How long one slice may be; it ends with whichever comes first. At least one commit is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// Commits.
+    pub commits: u64,
+    /// Time in the timed parts; `None` for no limit.
+    pub time: Option<Duration>,
 }
 
 /// All that one row's timed parts add up to.

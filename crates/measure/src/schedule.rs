@@ -2,7 +2,8 @@
 
 use crate::counters::CounterSource;
 use crate::progress::Progress;
-use crate::subject::{Limit, RowKey, Subject};
+use crate::recorder::Limit;
+use crate::subject::{RowKey, Subject};
 use crate::{Interrupt, MeasureError, Recorder};
 use logforce_device::Assessment;
 use std::rc::Rc;

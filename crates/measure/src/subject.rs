@@ -1,9 +1,9 @@
 //! What a row measures: something that commits.
 
+use crate::recorder::Limit;
 use crate::{MeasureError, Recorder};
 use logforce_device::{Assessment, FileState, Method};
 use serde::Serialize;
-use std::time::Duration;
 
 /// Who does the commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -40,15 +40,6 @@ pub struct RowKey {
     pub threads: u32,
     /// Bytes that the user commits at a time (a chunk, a record).
     pub bytes: u64,
-}
-
-/// How long one slice may be; it ends with whichever comes first. At least one commit is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limit {
-    /// Commits.
-    pub commits: u64,
-    /// Time in the timed parts; `None` for no limit.
-    pub time: Option<Duration>,
 }
 
 /// Something that commits, in slices. One row of a report.

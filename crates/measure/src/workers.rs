@@ -1,7 +1,7 @@
 //! Threads that commit at the same time: all start together, and each keeps its own latencies.
 
 use crate::recorder::Latencies;
-use crate::subject::Limit;
+use crate::recorder::Limit;
 use crate::{Interrupt, MeasureError, Recorder};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};

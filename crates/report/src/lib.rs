@@ -37,7 +37,12 @@ pub fn svgs(document: &Document) -> Vec<(String, String)> {
     let figures = sections.iter().flat_map(|s: &Section| &s.figures);
     let name = document.kind().name().replace(" --", "-");
     figures
-        .map(|f| (format!("{name}-{}.svg", f.id), chart::file(f)))
+        .map(|f| {
+            (
+                format!("{name}-{}.svg", f.id),
+                f.chart.file(&f.title, &f.caption),
+            )
+        })
         .collect()
 }
 

@@ -3,9 +3,9 @@
 use super::process::Process;
 use super::program::{path, required};
 use super::task::{Task, Work};
-use crate::rivals::rival::{OwnProcess, Rival, Turn, Way, Writers};
-use crate::rivals::slice::{Kept, Seen, Until, WARM_UP};
-use crate::rivals::subjects::{ETCD_WAL, Entry, RAFT_WAL};
+use crate::rivals::rival::{
+    ETCD_WAL, Entry, Kept, OwnProcess, RAFT_WAL, Rival, Seen, Turn, Until, WARM_UP, Way, Writers,
+};
 use anyhow::Result;
 use logforce_measure::counters::Delta;
 use serde::Deserialize;

@@ -1,6 +1,6 @@
 //! The side of the process that does one part for one subject.
 
-use super::subjects::here;
+use super::subjects::{CHILD, here};
 use crate::pairs::child::peak_kib;
 use crate::rivals::apart::{PartDone, Task, Work};
 use crate::rivals::records::{FoundRecords, Records};
@@ -10,9 +10,6 @@ use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use std::thread;
 use std::time::Instant;
-
-/// The first word of a child's command line; the task comes behind it, as JSON.
-pub const CHILD: &str = "child-of-rivals";
 
 /// The task of this process, where it is a child.
 pub fn task() -> Option<String> {

@@ -8,11 +8,8 @@ pub mod child;
 mod rounds;
 mod subjects;
 mod table;
-mod turn;
+pub mod turn;
 
 pub use rounds::all;
 pub use subjects::{Bulk, here, of};
 pub use table::{Row, below, rows, tables};
-
-/// Bytes of a record.
-pub const RECORD: usize = 1 << 10;

@@ -1,10 +1,10 @@
 //! Everybody in turns.
 
-use super::RECORD;
 use super::subjects::Subject;
 use super::turn::{Seen, run};
 use crate::rivals::filesystem::Filesystem;
 use crate::rivals::flags::Flags;
+use crate::rivals::records::BULK_RECORD;
 use crate::rivals::rounds::{HasTurns, in_turns};
 use logforce_measure::Interrupt;
 use logforce_measure::progress::Progress;
@@ -35,7 +35,7 @@ pub fn all<'r>(
             rounds: Vec::new(),
         }));
     }
-    let count = flags.bulk / RECORD as u64;
+    let count = flags.bulk / BULK_RECORD as u64;
     in_turns(&mut lines, flags.rounds, interrupt, |line, turn| {
         progress.doing(&format!(
             "bulk, {turn}: {}, {}",

@@ -1,10 +1,10 @@
 //! What bulk comes to: medians, and the table.
 
-use super::RECORD;
 use super::rounds::Line;
 use super::subjects::Subject;
 use super::turn::Seen;
 use crate::rivals::filesystem::Filesystem;
+use crate::rivals::records::BULK_RECORD;
 use comfy_table::{CellAlignment, Table, presets};
 use logforce_measure::numbers::bytes;
 use logforce_measure::stats::spread;
@@ -62,7 +62,7 @@ fn row(line: &Line<'_>, size: u64) -> Row {
         let values: Vec<f64> = seen.iter().filter_map(|s| value(s)).collect();
         spread(&values).map(|s| s.median)
     };
-    let bytes = size / RECORD as u64 * RECORD as u64;
+    let bytes = size / BULK_RECORD as u64 * BULK_RECORD as u64;
     let rate = |s: &Seen| bytes as f64 / 1e6 / s.append.seconds;
     let rates = || seen.iter().map(|s| rate(s));
     let mib = |kib: Option<u64>| kib.map(|k| k as f64 / 1024.0);
@@ -108,7 +108,7 @@ pub fn tables(filesystem: &Filesystem, rows: &[Row], size: u64) -> String {
     format!(
         "\n{} in records of {}, {}\n\n{table}\n",
         bytes(size),
-        bytes(RECORD as u64),
+        bytes(BULK_RECORD as u64),
         filesystem.title
     )
 }

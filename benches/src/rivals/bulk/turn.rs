@@ -1,9 +1,9 @@
 //! One subject, once: append, read from a cold cache, read from a warm one.
 
-use super::RECORD;
 use super::subjects::Subject;
 use crate::rivals::apart::{PartDone, Process, Task, Work};
 use crate::rivals::place::Ground;
+use crate::rivals::records::BULK_RECORD;
 use anyhow::{Context, Result};
 use logforce_measure::Interrupt;
 
@@ -29,7 +29,7 @@ pub fn run(subject: &Subject, ground: &Ground, count: u64, interrupt: &Interrupt
             work,
             log: subject.name.to_owned(),
             dir: dir.path().to_owned(),
-            record: RECORD,
+            record: BULK_RECORD,
             threads: 1,
             warm_up: 0,
             seconds: 0.0,
@@ -51,7 +51,8 @@ pub fn run(subject: &Subject, ground: &Ground, count: u64, interrupt: &Interrupt
 mod tests {
     use super::*;
     use crate::rivals::bulk::of;
-    use crate::rivals::subjects::{ETCD_WAL, Entry, RAFT_WAL, all};
+    use crate::rivals::rival::{ETCD_WAL, Entry, RAFT_WAL};
+    use crate::rivals::subjects::all;
     use std::path::Path;
 
     #[test]

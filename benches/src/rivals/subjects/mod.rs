@@ -24,7 +24,9 @@ mod sqlite;
 
 #[cfg(feature = "go")]
 use crate::rivals::apart;
-use crate::rivals::rival::Rival;
+use crate::rivals::rival::Entry;
+#[cfg(not(feature = "go"))]
+use crate::rivals::rival::{ETCD_WAL, RAFT_WAL};
 
 /// The name of the raw loop.
 pub const RAW: &str = "raw";
@@ -33,34 +35,6 @@ pub const LOGFORCE: &str = "logforce";
 
 /// The name of the library with small segments that are truncated and used again.
 pub const RECYCLING: &str = "logforce-recycling";
-
-/// The name of etcd's log.
-pub const ETCD_WAL: &str = "etcd-wal";
-/// The name of HashiCorp's log.
-pub const RAFT_WAL: &str = "raft-wal";
-
-/// Someone on the list.
-pub enum Entry {
-    /// Can be run.
-    Here(Box<dyn Rival>),
-    /// Is not in this build.
-    Absent {
-        /// Its name.
-        name: &'static str,
-        /// What is missing.
-        why: String,
-    },
-}
-
-impl Entry {
-    /// Its name.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Entry::Here(rival) => rival.name(),
-            Entry::Absent { name, .. } => name,
-        }
-    }
-}
 
 /// A rival behind the feature of its name, or that it was not built.
 macro_rules! behind {

@@ -2,7 +2,6 @@
 
 use super::common::{Files, Where, counters, leaving_nothing, machine};
 use super::run::Run;
-use super::sweep;
 use crate::exit::{End, Usage};
 use crate::progress::Bar;
 use anyhow::bail;
@@ -19,6 +18,8 @@ use std::time::Duration;
 
 /// No chunk may be larger: it is held in memory.
 pub(super) const LARGEST_CHUNK: u64 = 1 << 30;
+/// No more writes in flight: each has a thread.
+const MOST_IN_FLIGHT: u32 = 256;
 /// Size of each file, where no other is asked for.
 const SIZE: u64 = 1 << 30;
 /// How long it may take, where nothing else is asked for.
@@ -50,9 +51,34 @@ pub struct Args {
     #[arg(long)]
     full: bool,
     #[command(flatten)]
-    pub(super) sweep: sweep::Flags,
+    pub(super) sweep: SweepFlags,
     #[command(flatten)]
     pub(super) files: Files,
+}
+
+/// Flags of the sweep.
+#[derive(Debug, clap::Args)]
+#[group(id = "sweep_flags")]
+pub struct SweepFlags {
+    /// Every method with 1 to 32 writes in flight, by threads and by io_uring where there is one, in
+    /// chunks of 512B to 256KiB: up to how many in flight pay, and in which chunks?
+    #[arg(long, conflicts_with_all = ["full", "chunk", "file_state"])]
+    sweep: bool,
+    /// With --sweep: writes in flight, separated by commas [default: 1,2,4,8,16,32]
+    #[arg(long, value_name = "N,N", value_delimiter = ',', requires = "sweep",
+        value_parser = arguments::within::<u32>(1, MOST_IN_FLIGHT))]
+    pub(super) depths: Vec<u32>,
+    /// With --sweep: bytes of a write, separated by commas [default: 512,1k,2k, … 256k]
+    #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', requires = "sweep",
+        value_parser = arguments::size)]
+    pub(super) chunks: Vec<u64>,
+}
+
+impl SweepFlags {
+    /// Whether it is to be a sweep.
+    pub fn is_asked_for(&self) -> bool {
+        self.sweep
+    }
 }
 
 /// Names the methods of `platform`.
@@ -104,9 +130,6 @@ impl Args {
 
 /// Measures and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
-    if args.sweep.is_asked_for() {
-        return sweep::run(&args);
-    }
     let options = args.options()?;
     let run = Run::begin(&args.files)?;
     let measured = leaving_nothing(args.place.dir(), |place, interrupt| {

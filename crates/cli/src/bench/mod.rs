@@ -67,12 +67,19 @@ enum Scenario {
 /// Runs the scenario asked for.
 pub fn run(args: Args) -> anyhow::Result<End> {
     match args.scenario {
-        None => journal::run(args.journal),
-        Some(Scenario::Journal(args)) => journal::run(args),
+        None => journal_or_sweep(args.journal),
+        Some(Scenario::Journal(args)) => journal_or_sweep(args),
         Some(Scenario::Group(args)) => group::run(args),
         Some(Scenario::Pages(args)) => pages::run(args),
         Some(Scenario::Map(args)) => map::run(args),
         Some(Scenario::Inserts(args)) => inserts::run(args),
+    }
+}
+
+fn journal_or_sweep(args: journal::Args) -> anyhow::Result<End> {
+    match args.sweep.is_asked_for() {
+        true => sweep::run(&args),
+        false => journal::run(args),
     }
 }
 

@@ -6,43 +6,18 @@ use crate::exit::{End, Usage};
 use crate::output::complain;
 use anyhow::bail;
 use logforce_device::Method;
-use logforce_measure::arguments::{self, chosen};
+use logforce_measure::arguments::chosen;
 use logforce_measure::layout::wrap;
 use logforce_measure::sweep::report::{Report, Row, SCHEMA, VERSION};
-use logforce_measure::sweep::{CHUNKS, DEPTHS, LEAST_SLICE, Options, run as measure, text};
+use logforce_measure::sweep::{
+    CHUNKS, DEPTHS, LEAST_SLICE, Options, conclude, run as measure, text,
+};
 use std::time::Duration;
 
-/// No more writes in flight: each has a thread.
-const MOST_IN_FLIGHT: u32 = 256;
 /// Size of the file, where no other is asked for.
 const SIZE: u64 = 256 << 20;
 /// How long it may take, where nothing else is asked for.
 const TIME: Duration = Duration::from_secs(60);
-
-/// Flags of the sweep.
-#[derive(Debug, clap::Args)]
-#[group(id = "sweep_flags")]
-pub struct Flags {
-    /// Every method with 1 to 32 writes in flight, by threads and by io_uring where there is one, in
-    /// chunks of 512B to 256KiB: up to how many in flight pay, and in which chunks?
-    #[arg(long, conflicts_with_all = ["full", "chunk", "file_state"])]
-    sweep: bool,
-    /// With --sweep: writes in flight, separated by commas [default: 1,2,4,8,16,32]
-    #[arg(long, value_name = "N,N", value_delimiter = ',', requires = "sweep",
-        value_parser = arguments::within::<u32>(1, MOST_IN_FLIGHT))]
-    depths: Vec<u32>,
-    /// With --sweep: bytes of a write, separated by commas [default: 512,1k,2k, … 256k]
-    #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', requires = "sweep",
-        value_parser = arguments::size)]
-    chunks: Vec<u64>,
-}
-
-impl Flags {
-    /// Whether it is to be a sweep.
-    pub fn is_asked_for(&self) -> bool {
-        self.sweep
-    }
-}
 
 fn options(args: &Journal) -> anyhow::Result<Options> {
     use logforce_measure::numbers::bytes;
@@ -93,7 +68,8 @@ pub fn run(args: &Journal) -> anyhow::Result<End> {
         return Ok(End::Interrupted);
     };
     let head = run.head(SCHEMA, VERSION, outcome.interrupted, machine);
-    let report = Report::new(head, outcome);
+    let conclusion = conclude(&outcome);
+    let report = Report::new(head, outcome, conclusion);
     let text = text(&report, run.width());
     let has_failed = |row: &Row| row.error.is_some();
     run.end(text, &report, &report.head, &report.rows, has_failed)

@@ -21,35 +21,6 @@ fn is_more(one: Rounds<'_>, other: Rounds<'_>) -> bool {
     longer as f64 >= CLEARLY * (one.all.len() * other.all.len()) as f64
 }
 
-/// The ratios that the published table holds, each with its name.
-pub(super) fn ratios(
-    seconds: impl Fn(Policy, bool) -> Option<f64>,
-) -> Vec<(&'static str, Option<f64>)> {
-    use Policy::{Force, Later, Write};
-    let by = |a: (Policy, bool), b: (Policy, bool)| {
-        let (a, b) = (seconds(a.0, a.1)?, seconds(b.0, b.1)?);
-        (b > 0.0).then(|| a / b)
-    };
-    vec![
-        ("policy 1 : 2, one log", by((Force, false), (Write, false))),
-        ("policy 1 : 0, one log", by((Force, false), (Later, false))),
-        ("policy 1 : 2, two logs", by((Force, true), (Write, true))),
-        ("policy 1 : 0, two logs", by((Force, true), (Later, true))),
-        (
-            "two logs : one, policy 1",
-            by((Force, true), (Force, false)),
-        ),
-        (
-            "two logs : one, policy 2",
-            by((Write, true), (Write, false)),
-        ),
-        (
-            "two logs : one, policy 0",
-            by((Later, true), (Later, false)),
-        ),
-    ]
-}
-
 /// What durability costs here and what it cost there, what the second log costs, and whether this disk
 /// is one that turns.
 pub fn conclude(outcome: &Outcome) -> String {

@@ -30,7 +30,7 @@ pub use sale::Sale;
 use crate::MeasureError;
 use crate::group::Setup;
 use crate::plausible::Claim;
-use crate::subject::Limit;
+use crate::recorder::Limit;
 use logforce::Facts;
 use logforce_device::{Source, Verdict, WriteCache};
 use phase::Taken;

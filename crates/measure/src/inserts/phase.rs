@@ -2,7 +2,7 @@
 
 use super::{Checked, Found, Ledger, Sale, Session, Table};
 use crate::group::Setup;
-use crate::subject::Limit;
+use crate::recorder::Limit;
 use crate::workers::{Step, Work, together};
 use crate::{MeasureError, Recorder};
 use std::rc::Rc;

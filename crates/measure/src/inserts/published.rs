@@ -52,6 +52,35 @@ impl Published {
     }
 }
 
+/// The ratios that the published table holds, each with its name.
+pub(super) fn ratios(
+    seconds: impl Fn(Policy, bool) -> Option<f64>,
+) -> Vec<(&'static str, Option<f64>)> {
+    use Policy::{Force, Later, Write};
+    let by = |a: (Policy, bool), b: (Policy, bool)| {
+        let (a, b) = (seconds(a.0, a.1)?, seconds(b.0, b.1)?);
+        (b > 0.0).then(|| a / b)
+    };
+    vec![
+        ("policy 1 : 2, one log", by((Force, false), (Write, false))),
+        ("policy 1 : 0, one log", by((Force, false), (Later, false))),
+        ("policy 1 : 2, two logs", by((Force, true), (Write, true))),
+        ("policy 1 : 0, two logs", by((Force, true), (Later, true))),
+        (
+            "two logs : one, policy 1",
+            by((Force, true), (Force, false)),
+        ),
+        (
+            "two logs : one, policy 2",
+            by((Write, true), (Write, false)),
+        ),
+        (
+            "two logs : one, policy 0",
+            by((Later, true), (Later, false)),
+        ),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,8 +1,7 @@
 //! What was measured, for people and as data. Field names are kept compatible; see
 //! `docs/bench-json.md`.
 
-use super::conclusion::ratios;
-use super::published::{P5, SOURCE};
+use super::published::{P5, SOURCE, ratios};
 use super::{Outcome, Policy, Setting, Taken};
 use crate::distribution::Distribution;
 use crate::layout::{Column, empty_table, finish, fitted, sections, wrap};

@@ -1,6 +1,6 @@
 //! Threads that commit to one log.
 
-use crate::subject::Limit;
+use crate::recorder::Limit;
 use crate::workers::{Step, Work, first_number, stamp, together};
 use crate::{MeasureError, Recorder};
 use logforce::{Log, Lsn};

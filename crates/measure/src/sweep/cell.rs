@@ -5,7 +5,8 @@ use crate::counting::{CallCounts, CountingSystem};
 use crate::in_flight::InFlight;
 use crate::prepare::{PreparedFile, restamp, scramble, write};
 use crate::recorder::Latencies;
-use crate::subject::{Limit, RowKey, Subject, SubjectKind};
+use crate::recorder::Limit;
+use crate::subject::{RowKey, Subject, SubjectKind};
 use crate::workers::{Step, Work, together};
 use crate::{MeasureError, Recorder};
 use logforce_device::{

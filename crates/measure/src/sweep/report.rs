@@ -1,8 +1,8 @@
 //! What was measured, as data. Field names are kept compatible; see `docs/bench-json.md`.
 
+use super::Outcome;
 use super::knee::{Finding, Point, knee};
 use super::way::{Queue, Unit, Way};
-use super::{Outcome, Recommended};
 use crate::counting::CallCounts;
 use crate::head::Head;
 use crate::notes;
@@ -42,9 +42,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Of what was measured.
-    pub fn new(head: Head, outcome: Outcome) -> Report {
-        let conclusion = super::conclude(&outcome);
+    /// A report of what was measured and of what follows.
+    pub fn new(head: Head, outcome: Outcome, conclusion: String) -> Report {
         let conclusion = head.machine.concluded(conclusion, outcome.interrupted);
         let mut notes = outcome.notes;
         notes.extend(guarantees(&outcome.methods));
@@ -54,11 +53,10 @@ impl Report {
             .any(|r| r.device_flushes_per_chunk.is_some());
         notes.extend(notes::counters(outcome.neighbours, flushes_counted));
         notes.extend(missing(&outcome.rows));
-        let Recommended { method, .. } = outcome.recommended;
         Report {
             head,
             conclusion,
-            recommended: method,
+            recommended: outcome.recommended.method,
             notes,
             usual_chunk_bytes: outcome.usual_chunk,
             methods: outcome.methods,

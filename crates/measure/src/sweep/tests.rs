@@ -4,7 +4,7 @@ use super::*;
 use crate::interrupt::Interrupt;
 use crate::numbers::bytes;
 use crate::progress::Silent;
-use crate::subject::Limit;
+use crate::recorder::Limit;
 use crate::testing::{MemDirectory, facts, head, setup};
 use crate::{Recorder, Subject};
 use logforce_device::{Assessment, Guarantee, Platform, Source};
@@ -416,7 +416,8 @@ fn grids_stand_side_by_side_where_there_is_room_and_every_cell_is_in_them() {
     let mut outcome = figures(0.01, up_to_four);
     outcome.rows[0].error = Some("planted".to_owned());
     outcome.rows[0].chunks_per_s = None;
-    let report = Report::new(head(SCHEMA, VERSION), outcome);
+    let conclusion = conclude(&outcome);
+    let report = Report::new(head(SCHEMA, VERSION), outcome, conclusion);
     for (width, grids_in_first) in [(120, 2), (60, 1)] {
         let words = text(&report, width);
         let longest = words.lines().map(|l| l.chars().count()).max();
@@ -436,7 +437,9 @@ fn grids_stand_side_by_side_where_there_is_room_and_every_cell_is_in_them() {
 
 #[test]
 fn csv_and_json_have_every_field_that_is_documented() {
-    let report = Report::new(head(SCHEMA, VERSION), figures(0.01, up_to_four));
+    let outcome = figures(0.01, up_to_four);
+    let conclusion = conclude(&outcome);
+    let report = Report::new(head(SCHEMA, VERSION), outcome, conclusion);
     let mut json = Vec::new();
     crate::output::json(&report, &mut json).unwrap();
     let value: serde_json::Value = serde_json::from_slice(&json).unwrap();

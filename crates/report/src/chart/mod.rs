@@ -9,8 +9,6 @@ mod heat;
 mod lines;
 mod scale;
 
-use crate::figure::Figure;
-use crate::page::STYLE_OF_CHARTS;
 pub use bars::Bars;
 pub use canvas::Width;
 use canvas::{Anchor, Canvas, LINE, wrapped};
@@ -20,6 +18,9 @@ pub use heat::Heat;
 pub use lines::{Lines, MOST, Point, Series};
 use maud::{Markup, PreEscaped, html};
 pub use scale::axis;
+
+/// Style of every chart, in a page as in a file.
+pub const STYLE_OF_CHARTS: &str = include_str!("chart.css");
 
 /// A chart.
 #[derive(Debug)]
@@ -48,41 +49,41 @@ impl Chart {
         };
         (canvas.finish(), height)
     }
-}
 
-/// The chart as an element of a page.
-pub fn element(figure: &Figure, width: Width) -> Markup {
-    let (drawn, height) = figure.chart.draw(width);
-    let class = match width {
-        Width::Narrow => "chart narrow",
-        Width::Wide => "chart wide",
-    };
-    html! {
-        svg class=(class) role="img" aria-label=(format!("{}. {} The table below has every figure.", figure.title, figure.caption))
-            viewBox=(format!("0 0 {} {height:.0}", width.units())) {
-            (drawn)
+    /// Draws the chart as an element of a page.
+    pub fn element(&self, title: &str, caption: &str, width: Width) -> Markup {
+        let (drawn, height) = self.draw(width);
+        let class = match width {
+            Width::Narrow => "chart narrow",
+            Width::Wide => "chart wide",
+        };
+        html! {
+            svg class=(class) role="img" aria-label=(format!("{}. {} The table below has every figure.", title, caption))
+                viewBox=(format!("0 0 {} {height:.0}", width.units())) {
+                (drawn)
+            }
         }
     }
-}
 
-/// The chart as a file of its own.
-pub fn file(figure: &Figure) -> String {
-    let (drawn, height) = figure.chart.draw(Width::Wide);
-    let w = Width::Wide.units();
-    let lines = wrapped(&figure.title, w - 12.0);
-    let room = 12.0 + LINE * lines.len() as f64;
-    let h = height + room;
-    let mut title = Canvas::default();
-    title.lines("title", (6.0, 20.0), Anchor::Start, &lines);
-    let svg = html! {
-        svg xmlns="http://www.w3.org/2000/svg" class="chart" width=(w) height=(format!("{h:.0}"))
-            viewBox=(format!("0 0 {w} {h:.0}")) {
-            title { (figure.title) }
-            desc { (figure.caption) }
-            style { (PreEscaped(STYLE_OF_CHARTS)) }
-            (title.finish())
-            g transform=(format!("translate(0 {room})")) { (drawn) }
-        }
-    };
-    svg.into_string()
+    /// Draws the chart as a complete SVG file.
+    pub fn file(&self, title: &str, caption: &str) -> String {
+        let (drawn, height) = self.draw(Width::Wide);
+        let w = Width::Wide.units();
+        let lines = wrapped(title, w - 12.0);
+        let room = 12.0 + LINE * lines.len() as f64;
+        let h = height + room;
+        let mut heading = Canvas::default();
+        heading.lines("title", (6.0, 20.0), Anchor::Start, &lines);
+        let svg = html! {
+            svg xmlns="http://www.w3.org/2000/svg" class="chart" width=(w) height=(format!("{h:.0}"))
+                viewBox=(format!("0 0 {w} {h:.0}")) {
+                title { (title) }
+                desc { (caption) }
+                style { (PreEscaped(STYLE_OF_CHARTS)) }
+                (heading.finish())
+                g transform=(format!("translate(0 {room})")) { (drawn) }
+            }
+        };
+        svg.into_string()
+    }
 }

@@ -5,7 +5,7 @@ mod prose;
 mod rows;
 mod table;
 
-use crate::chart::{Width, element};
+use crate::chart::{STYLE_OF_CHARTS, Width};
 use crate::document::Document;
 use crate::figure::{Figure, Section};
 pub use comparison::comparison;
@@ -15,8 +15,6 @@ use rows::all_rows;
 use serde_json::Value;
 use table::table;
 
-/// Of the charts, also where they are files of their own.
-pub const STYLE_OF_CHARTS: &str = include_str!("charts.css");
 const STYLE: &str = include_str!("page.css");
 
 /// Nothing may be loaded, nothing may run.
@@ -133,8 +131,8 @@ fn figure_of(figure: &Figure) -> Markup {
         figure id=(id) aria-labelledby=(format!("{id}-t")) {
             h3 id=(format!("{id}-t")) { (figure.title) }
             figcaption { (prose(&figure.caption)) }
-            (element(figure, Width::Wide))
-            (element(figure, Width::Narrow))
+            (figure.chart.element(&figure.title, &figure.caption, Width::Wide))
+            (figure.chart.element(&figure.title, &figure.caption, Width::Narrow))
             (table(&figure.table, &format!("Figures of: {}", figure.title)))
         }
     }

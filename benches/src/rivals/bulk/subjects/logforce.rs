@@ -1,6 +1,7 @@
 //! The library itself, as users get it, in new files and in used ones.
 
-use super::{Bulk, RECORD};
+use super::Bulk;
+use crate::rivals::records::BULK_RECORD;
 use crate::rivals::records::Records;
 use crate::rivals::subjects::{LOGFORCE, RECYCLING};
 use anyhow::Result;
@@ -52,7 +53,7 @@ impl Bulk for Recycled {
     fn append(&self, dir: &Path, records: &mut Records, count: u64) -> Result<Duration> {
         let options = Options::new().max_spare_segments(usize::MAX);
         let log = logforce::create_new(dir.join("log"), options)?;
-        let before = vec![0; RECORD];
+        let before = vec![0; BULK_RECORD];
         for _ in 0..count {
             log.append(&before)?;
         }

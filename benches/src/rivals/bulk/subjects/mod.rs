@@ -7,8 +7,6 @@ mod okaywal;
 mod raft_engine;
 mod raw;
 
-use super::RECORD;
-use super::child::CHILD;
 #[cfg(feature = "go")]
 use crate::rivals::apart;
 use crate::rivals::records::Records;
@@ -17,6 +15,9 @@ use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+
+/// The first word of a child's command line; the task comes behind it, as JSON.
+pub const CHILD: &str = "child-of-rivals";
 
 /// What takes bulk, in a process of this program.
 pub trait Bulk {

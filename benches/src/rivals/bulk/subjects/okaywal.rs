@@ -1,7 +1,7 @@
 //! okaywal: all records in one entry.
 
 use super::Bulk;
-use crate::rivals::bulk::RECORD;
+use crate::rivals::records::BULK_RECORD;
 use crate::rivals::records::Records;
 use crate::rivals::subjects::okaywal::one_segment;
 use anyhow::{Result, anyhow};
@@ -24,7 +24,7 @@ const BLOCK: usize = 1 << 20;
 
 /// One segment for all of it.
 fn configuration(dir: &Path, count: u64) -> Configuration {
-    let bytes = count * RECORD as u64;
+    let bytes = count * BULK_RECORD as u64;
     let segment = (bytes + bytes / 16 + (4 << 20)).next_multiple_of(1 << 20);
     one_segment(dir, u32::try_from(segment).unwrap_or(u32::MAX))
 }
@@ -62,7 +62,7 @@ impl Bulk for Okaywal {
             log.shutdown()
         });
         for block in blocks {
-            block.chunks(RECORD).for_each(&mut *see);
+            block.chunks(BULK_RECORD).for_each(&mut *see);
         }
         opening
             .join()

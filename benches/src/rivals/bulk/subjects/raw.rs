@@ -1,7 +1,7 @@
 //! Large writes without a log: what the device takes at most.
 
 use super::Bulk;
-use crate::rivals::bulk::RECORD;
+use crate::rivals::records::BULK_RECORD;
 use crate::rivals::records::Records;
 use crate::rivals::subjects::RAW;
 use anyhow::Result;
@@ -56,7 +56,7 @@ impl Bulk for Raw {
     }
 
     fn append(&self, dir: &Path, records: &mut Records, count: u64) -> Result<Duration> {
-        let total = count * RECORD as u64;
+        let total = count * BULK_RECORD as u64;
         let mut file = PreparedFile::new(
             OsSystem::new().directory(dir)?,
             self.state,
@@ -71,13 +71,13 @@ impl Bulk for Raw {
             other => other?,
         };
         let mut buf = AlignedBuf::zeroed(PIECE, UNIT);
-        for record in buf.chunks_exact_mut(RECORD) {
+        for record in buf.chunks_exact_mut(BULK_RECORD) {
             record.copy_from_slice(records.following().1);
         }
         let (began, mut offset) = (Instant::now(), 0);
         while offset < total {
             // Only the numbers change: copying records would be a log's work.
-            records.renumber(&mut buf, offset / RECORD as u64);
+            records.renumber(&mut buf, offset / BULK_RECORD as u64);
             let left = (total - offset).next_multiple_of(UNIT as u64);
             let len = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
             buf = write(&*handle, buf, offset, len, false)?;
@@ -89,7 +89,7 @@ impl Bulk for Raw {
 
     fn read(&self, dir: &Path, count: u64, see: &mut dyn FnMut(&[u8])) -> Result<()> {
         let file = File::open(dir.join(format!("journal-{}", self.state)))?;
-        let mut file = file.take(count * RECORD as u64);
+        let mut file = file.take(count * BULK_RECORD as u64);
         let mut piece = vec![0; PIECE];
         loop {
             let mut filled = 0;
@@ -104,7 +104,7 @@ impl Bulk for Raw {
             if filled == 0 {
                 return Ok(());
             }
-            piece[..filled].chunks(RECORD).for_each(&mut *see);
+            piece[..filled].chunks(BULK_RECORD).for_each(&mut *see);
         }
     }
 }

@@ -1,0 +1,87 @@
+//! The kind of a directory, by the names in it: a log, a page file, or a part of one.
+
+use crate::exit::Damaged;
+use anyhow::anyhow;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Whether the directory holds a page file, by the names in it. What they are is said by opening it.
+pub fn is_page_file(dir: &Path) -> anyhow::Result<bool> {
+    Ok(has_file(&dir.join("pages"))? && !has_file(&dir.join("control"))?)
+}
+
+/// Whether it holds a part of a page file, by the names in it.
+pub fn is_part_of_a_page_file(dir: &Path) -> anyhow::Result<bool> {
+    Ok(has_begun_backup(dir)? || has_file(&dir.join("log").join("control"))?)
+}
+
+fn has_begun_backup(dir: &Path) -> anyhow::Result<bool> {
+    has_file(&dir.join("backup.tmp"))
+}
+
+/// Returns true unless the system reports that the file does not exist. Any other error would make the caller
+/// advise restoring a backup over an intact file.
+fn has_file(path: &Path) -> anyhow::Result<bool> {
+    match uninterrupted(|| path.metadata()) {
+        Ok(found) => Ok(found.is_file()),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+        Err(e) => Err(cannot("look at", path, e)),
+    }
+}
+
+/// Repeats a call that a signal has interrupted.
+pub fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+/// Returns the system's error with the library's advice.
+pub fn cannot(doing: &'static str, path: &Path, source: io::Error) -> anyhow::Error {
+    logforce::Error::Io {
+        doing,
+        path: path.to_owned(),
+        source: Arc::new(source),
+    }
+    .into()
+}
+
+/// What to say of a part of a page file, which has no data file.
+pub fn without_data(dir: &Path) -> anyhow::Error {
+    let has_begun = match has_begun_backup(dir) {
+        Ok(has_begun) => has_begun,
+        Err(e) => return e,
+    };
+    if has_begun {
+        return anyhow!(
+            "{} holds no page file: a backup was begun in it and did not end. Remove the directory",
+            dir.display()
+        );
+    }
+    let missing = format!(
+        "{0} holds no log, and no page file: the log of one is in {0}/log, and its file 'pages' is missing beside \
+         it. Restore all of it from a backup; `logforce dump {0}/log` lists the log",
+        dir.display()
+    );
+    Damaged(missing).into()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_not_there_is_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!is_page_file(dir.path()).unwrap());
+        assert!(!is_part_of_a_page_file(&dir.path().join("missing")).unwrap());
+        // The link refers to itself, so the system cannot say if the file exists.
+        std::os::unix::fs::symlink("pages", dir.path().join("pages")).unwrap();
+        let told = is_page_file(dir.path()).unwrap_err().to_string();
+        assert!(told.contains("cannot look at"), "{told}");
+    }
+}
