@@ -11,10 +11,12 @@ pub use logforce_calibrate::{
     WriteThroughCalibration, WriteThroughFigure, WriteThroughLimit,
 };
 
-use crate::{Error, Facts, Guarantee, Result, write_through};
+use crate::directories::{DEEPEST, is_page_file, make_directories};
+use crate::{Error, Facts, Guarantee, Result};
 use logforce_calibrate::{
-    Choice, Limits, Memory, Site, WriteThroughSite, choose, choose_write_through,
-    known_write_through, measure_anew, measure_write_through, shortlist, skip,
+    Choice, Limits, Memory, Site, WriteThroughMemory, WriteThroughSite, choose,
+    choose_write_through, known_write_through, measure_anew, measure_write_through, shortlist,
+    skip,
 };
 use logforce_core::{Advisor, Observation, Question};
 use logforce_device::{CutEvidence, Directory, Method, Runtime, System};
@@ -27,8 +29,14 @@ use std::time::Duration;
 /// Logs of one filesystem in one process measure it once.
 static MEMORY: Memory = Memory::new();
 
-/// How far up a cache's missing parents are made.
-pub(crate) const DEEPEST: u32 = 8;
+/// Page files of one filesystem in one process measure it once.
+pub(crate) static WRITE_THROUGH_MEMORY: WriteThroughMemory = WriteThroughMemory::new();
+
+/// How long the creation of a page file may take longer.
+pub(crate) const WRITE_THROUGH_AT_CREATION: Duration = Duration::from_millis(500);
+
+/// How long a trial may take that is asked for.
+pub(crate) const LONGEST_WRITE_THROUGH: Duration = Duration::from_secs(2);
 
 /// What is known of a place, and how.
 #[derive(Debug, Clone)]
@@ -109,7 +117,7 @@ pub fn known(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
 pub fn chosen(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
     let place = Place::open(path.as_ref(), cache, true)?;
     let chosen = choose(&place.site(), Limits::AT_OPENING);
-    let write_through = choose_write_through(&place.write_through(), write_through::AT_CREATION);
+    let write_through = choose_write_through(&place.write_through(), WRITE_THROUGH_AT_CREATION);
     let report = place.report_of(chosen);
     Ok(Report {
         write_through,
@@ -130,7 +138,7 @@ pub fn measured(path: impl AsRef<Path>, cache: Option<&Path>, budget: Duration) 
     };
     let chosen = measure_anew(&place.site(), limits);
     let write_through =
-        measure_write_through(&place.write_through(), budget.min(write_through::LONGEST));
+        measure_write_through(&place.write_through(), budget.min(LONGEST_WRITE_THROUGH));
     let report = place.report_of(chosen);
     let (write_through, write_through_missing) = match write_through {
         Ok(measured) => (Some(measured), None),
@@ -184,7 +192,7 @@ impl Place {
         let mut write_through_stores = stores.clone();
         if crate::inspect(path).is_ok() {
             stores.push(dir.clone());
-        } else if crate::pages::is_there(&*dir) {
+        } else if is_page_file(&*dir) {
             write_through_stores.push(dir.clone());
         }
         let evidence = crate::cuts::evidence(Some(&dir), cache, &facts);
@@ -217,7 +225,7 @@ impl Place {
             runtime: &self.runtime,
             facts: &self.facts,
             stores: &self.write_through_stores,
-            memory: &write_through::MEMORY,
+            memory: &WRITE_THROUGH_MEMORY,
         }
     }
 
@@ -259,23 +267,6 @@ impl Place {
             not_stored: self.not_stored,
         }
     }
-}
-
-/// Makes the directory and its parents, as far as they are missing, for their owner only.
-pub(crate) fn make_directories(
-    system: &OsSystem,
-    path: &Path,
-    depth: u32,
-) -> io::Result<Arc<dyn Directory>> {
-    match system.directory(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-        other => return other,
-    }
-    let parent = path.parent().filter(|p| depth > 0 && *p != Path::new(""));
-    if let Some(parent) = parent {
-        make_directories(system, parent, depth - 1)?;
-    }
-    system.make_directory(path)
 }
 
 /// Answers a log that is being opened.

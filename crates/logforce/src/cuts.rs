@@ -3,7 +3,7 @@
 
 pub use logforce_calibrate::verdicts::{CutRun, NAME, Place, now};
 
-use crate::calibration::{DEEPEST, make_directories};
+use crate::directories::{DEEPEST, make_directories};
 use crate::{Error, Facts, Result};
 use logforce_calibrate::verdicts;
 use logforce_device::{CutEvidence, Directory, System};

@@ -202,6 +202,7 @@
 pub mod calibration;
 pub mod checkpoint;
 pub mod cuts;
+mod directories;
 mod many;
 pub mod pages;
 mod write_through;

@@ -36,7 +36,7 @@
 //! Guarantees, policies and the rule that a failed write stops the file are those of [the log](crate).
 
 use crate::{Guarantee, Lsn, OpenMode};
-use logforce_device::{Directory, System};
+use logforce_device::System;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -56,12 +56,6 @@ fn open(path: &Path, mode: OpenMode, options: Options) -> Result<PageFile> {
         .default_advisor(advisor.clone())
         .default_write_through_advisor(advisor);
     PageFile::open(&logforce_device_os::OsSystem::new(), path, mode, options)
-}
-
-/// Whether the directory holds a page file, as far as names say.
-pub(crate) fn is_there(dir: &dyn Directory) -> bool {
-    let entries = dir.entries().unwrap_or_default();
-    entries.iter().any(|e| e.is_file && e.name == "pages")
 }
 
 /// Up to where a page file has taken all from the log in `path`; `None` if that is no page file's.

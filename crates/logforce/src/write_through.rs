@@ -1,22 +1,11 @@
 //! Up to how much a copy-on-write page file writes through here: asked when one is opened, measured
 //! when one is created.
 
-use crate::calibration::{Calibrator, DEEPEST, make_directories};
-use logforce_calibrate::{
-    WriteThroughMemory, WriteThroughSite, choose_write_through, known_write_through,
-};
+use crate::calibration::{Calibrator, WRITE_THROUGH_AT_CREATION, WRITE_THROUGH_MEMORY};
+use crate::directories::{DEEPEST, make_directories};
+use logforce_calibrate::{WriteThroughSite, choose_write_through, known_write_through};
 use logforce_device_os::OsSystem;
 use logforce_pages::{WriteThroughAdvisor, WriteThroughLimit, WriteThroughQuestion};
-use std::time::Duration;
-
-/// Page files of one filesystem in one process measure it once.
-pub(crate) static MEMORY: WriteThroughMemory = WriteThroughMemory::new();
-
-/// How long the creation of a page file may take longer.
-pub(crate) const AT_CREATION: Duration = Duration::from_millis(500);
-
-/// How long a trial may take that is asked for.
-pub(crate) const LONGEST: Duration = Duration::from_secs(2);
 
 impl WriteThroughAdvisor for Calibrator {
     fn write_through(&self, question: &WriteThroughQuestion<'_>) -> Option<WriteThroughLimit> {
@@ -30,10 +19,10 @@ impl WriteThroughAdvisor for Calibrator {
             runtime: question.runtime,
             facts: question.facts,
             stores: &stores,
-            memory: &MEMORY,
+            memory: &WRITE_THROUGH_MEMORY,
         };
         let known = match question.is_new {
-            true => choose_write_through(&site, AT_CREATION),
+            true => choose_write_through(&site, WRITE_THROUGH_AT_CREATION),
             false => known_write_through(&site),
         }?;
         Some(WriteThroughLimit {

@@ -11,41 +11,18 @@ use crate::options::Modes;
 use crate::read::inspect::Inspector;
 use crate::storage::directory::{check_path, existing_directory};
 use logforce_device::{Guarantee, System};
-use logforce_format::Lsn;
 use source::Source;
 use std::path::Path;
+pub use target::BackupReport;
+use target::Progress;
+pub(crate) use target::Wanted;
 
 /// How often the copy of a log that another process writes begins again, because a truncation has
 /// removed what was being copied.
 const RETRIES: usize = 5;
 
-/// What a backup holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BackupReport {
-    /// Its first position: the front of the log.
-    pub front: Lsn,
-    /// Exclusive end: all records below are in it, and none above.
-    pub end: Lsn,
-    /// How many segments it has.
-    pub segments: u64,
-    /// Bytes that were copied.
-    pub bytes: u64,
-}
-
 /// Called with the bytes that are done and all that are to be: each is copied, then read back.
 pub type BackupProgress<'a> = dyn FnMut(u64, u64) + 'a;
-
-/// Callback like [`BackupProgress`] that ends the copy by returning an error.
-type Progress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
-
-/// What is asked of the directory of a backup.
-pub(crate) struct Wanted {
-    /// What a sync must guarantee there.
-    pub(crate) require: Guarantee,
-    /// Who may use its files.
-    pub(crate) modes: Modes,
-}
 
 /// Copies `source` into the directory `to` of `system`. `still_there` is asked at the end, before the
 /// copy becomes a log.

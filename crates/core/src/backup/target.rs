@@ -4,7 +4,6 @@
 //! durable: a directory with it and without a control file is a backup that a crash has cut short.
 
 use crate::backup::source::Source;
-use crate::backup::{BackupReport, Progress, Wanted};
 use crate::error::{Bytes, Damage, Error, Result};
 use crate::names;
 use crate::options::Modes;
@@ -19,10 +18,35 @@ use logforce_device::{
     AlignedBuf, Barrier, Directory, File, FileState, ForceBy, Guarantee, OpenFile, Plan,
     ReadSource, System,
 };
-use logforce_format::planted;
+use logforce_format::{Lsn, planted};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// What a backup holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackupReport {
+    /// Its first position: the front of the log.
+    pub front: Lsn,
+    /// Exclusive end: all records below are in it, and none above.
+    pub end: Lsn,
+    /// How many segments it has.
+    pub segments: u64,
+    /// Bytes that were copied.
+    pub bytes: u64,
+}
+
+/// Callback like [`BackupProgress`](crate::backup::BackupProgress) that ends the copy by returning an error.
+pub(super) type Progress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
+
+/// What is asked of the directory of a backup.
+pub(crate) struct Wanted {
+    /// What a sync must guarantee there.
+    pub(crate) require: Guarantee,
+    /// Who may use its files.
+    pub(crate) modes: Modes,
+}
 
 /// Bytes of a read and a write.
 const CHUNK: usize = 1 << 20;
