@@ -5,56 +5,21 @@
 //! next session has to recover it on a disk whose plug is pulled again, perhaps meanwhile.
 
 use crate::check::{Opening, Outcome, Promises, Session, check};
-use crate::disk::{Command, Cut, Report, Settings, Survival};
+use crate::disk::{Command, Cut, Settings, Survival};
 use crate::ledger::Ledger;
 use crate::outage::Outage;
-use crate::report::{Coverage, Cycle, Sink};
+use crate::report::{Cell, Coverage, Cycle, Ended, Sink};
 use crate::subject::Job;
 use crate::subject::seam::Fault;
 use crate::testbed::{Filesystem, Image, Mounted, Switched};
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 /// Cycles of a chain.
 const CHAIN: usize = 6;
-
-/// A combination under test: one filesystem, one method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cell {
-    /// The filesystem.
-    pub filesystem: Filesystem,
-    /// The method, by its place in [`Method::LINUX`], so that cells have an order.
-    method: usize,
-}
-
-impl Cell {
-    /// Of these two.
-    pub fn new(filesystem: Filesystem, method: Method) -> Cell {
-        let place = Method::LINUX.iter().position(|m| *m == method);
-        Cell {
-            filesystem,
-            method: place.unwrap_or(0),
-        }
-    }
-
-    /// The method.
-    pub fn method(&self) -> Method {
-        Method::LINUX[self.method]
-    }
-
-    /// The opening after a power cut: what it acknowledged survives one.
-    pub(crate) fn opening(&self) -> Opening {
-        Opening {
-            method: self.method(),
-            claims: Guarantee::PowerLoss,
-        }
-    }
-}
 
 /// The filesystems and methods that must survive a power cut. A filesystem that journals its
 /// data offers no direct I/O, so no method that needs it.
@@ -129,19 +94,6 @@ pub struct Chain<'a> {
     promises: Promises,
     rng: Rng,
     session: u64,
-}
-
-/// How a cycle went.
-#[derive(Debug)]
-pub struct Ended {
-    /// What the disk reported of the cut.
-    pub report: Report,
-    /// What was found.
-    pub outcome: Outcome,
-    /// The pieces, in bytes, in which writes tore.
-    pub grain: u64,
-    /// What happened in the session that was cut.
-    pub coverage: Coverage,
 }
 
 impl<'a> Chain<'a> {
@@ -300,27 +252,6 @@ pub fn spawn(role: &str, job: &str) -> Result<Child> {
         .stdout(Stdio::null())
         .spawn()
         .with_context(|| format!("the process '{role}'"))
-}
-
-/// How long a subject may take to notice that its disk is gone.
-const TIMEOUT: Duration = Duration::from_secs(20);
-
-/// Waits for a subject whose disk is gone. Returns what was wrong with how it ended.
-///
-/// # Errors
-/// Of the system.
-pub fn end(subject: &mut Child) -> Result<Option<String>> {
-    let until = Instant::now() + TIMEOUT;
-    while Instant::now() < until {
-        if let Some(status) = subject.try_wait()? {
-            let bad = status.signal().is_some() || status.code() == Some(101);
-            return Ok(bad.then(|| format!("the subject panicked or crashed: {status}")));
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    subject.kill()?;
-    subject.wait()?;
-    Ok(Some("the subject hung when its disk was gone".to_owned()))
 }
 
 /// Chains of cycles over one cell, until so many cuts counted or the sink has had enough.

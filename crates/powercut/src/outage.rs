@@ -2,11 +2,15 @@
 
 use crate::disk::{Command, Report};
 use crate::ledger::Entry;
-use crate::live::end;
 use crate::testbed::{Powered, Switched};
 use anyhow::Result;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// How long a subject may take to notice that its disk is gone.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What is switched on, and when the power goes.
 pub(crate) struct Outage<'a> {
@@ -65,4 +69,22 @@ impl Outage<'_> {
             broken,
         })
     }
+}
+
+/// Waits for a subject whose disk is gone. Returns what was wrong with how it ended.
+///
+/// # Errors
+/// Of the system.
+pub fn end(subject: &mut Child) -> Result<Option<String>> {
+    let until = Instant::now() + TIMEOUT;
+    while Instant::now() < until {
+        if let Some(status) = subject.try_wait()? {
+            let bad = status.signal().is_some() || status.code() == Some(101);
+            return Ok(bad.then(|| format!("the subject panicked or crashed: {status}")));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    subject.kill()?;
+    subject.wait()?;
+    Ok(Some("the subject hung when its disk was gone".to_owned()))
 }

@@ -1,15 +1,61 @@
 //! What was counted, as lines and as JSON.
 
-use crate::check::{Outcome, Session};
-use crate::disk::Met;
+use crate::check::{Opening, Outcome, Session};
+use crate::disk::{Met, Report};
 use crate::ledger::Kind;
-use crate::live::{Cell, Ended};
 use crate::subject;
-use logforce::Guarantee;
+use crate::testbed::Filesystem;
+use logforce::{Guarantee, Method};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+
+/// A combination under test: one filesystem, one method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cell {
+    /// The filesystem.
+    pub filesystem: Filesystem,
+    /// The method, by its place in [`Method::LINUX`], so that cells have an order.
+    method: usize,
+}
+
+impl Cell {
+    /// Of these two.
+    pub fn new(filesystem: Filesystem, method: Method) -> Cell {
+        let place = Method::LINUX.iter().position(|m| *m == method);
+        Cell {
+            filesystem,
+            method: place.unwrap_or(0),
+        }
+    }
+
+    /// The method.
+    pub fn method(&self) -> Method {
+        Method::LINUX[self.method]
+    }
+
+    /// The opening after a power cut: what it acknowledged survives one.
+    pub(crate) fn opening(&self) -> Opening {
+        Opening {
+            method: self.method(),
+            claims: Guarantee::PowerLoss,
+        }
+    }
+}
+
+/// How a cycle went.
+#[derive(Debug)]
+pub struct Ended {
+    /// What the disk reported of the cut.
+    pub report: Report,
+    /// What was found.
+    pub outcome: Outcome,
+    /// The pieces, in bytes, in which writes tore.
+    pub grain: u64,
+    /// What happened in the session that was cut.
+    pub coverage: Coverage,
+}
 
 /// One cut and what was found after it.
 #[derive(Debug, Clone)]

@@ -6,7 +6,9 @@
 
 use crate::disk::{Command, Cut, Flushes, Settings, Survival};
 use crate::ledger::{Kind, Ledger};
-use crate::live::{Bench, Cell, Chain, Manner, end, spawn};
+use crate::live::{Bench, Chain, Manner, spawn};
+use crate::outage::end;
+use crate::report::Cell;
 use crate::subject::raw::{Program, RawJob, lost};
 use crate::subject::seam::Fault;
 use crate::testbed::Filesystem;

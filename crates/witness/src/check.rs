@@ -3,9 +3,10 @@
 use crate::client::{Client, Role};
 use crate::exam::{Promised, examine};
 use crate::home::{CANARY, CONTROL, Found, Home, line};
+use crate::ledger::Totals;
 use crate::ledger::{Outcome, Phase, Round, RoundState, State};
 use crate::slots::Slots;
-use crate::verdict::{Conclusion, Judgement, Totals, conclude};
+use crate::verdict::{Conclusion, Judgement, conclude};
 use crate::wire::Ask;
 use crate::write::same_place;
 use crate::{CutError, RunId, boot};

@@ -1,7 +1,7 @@
 //! What a witness knows of a run: a state that events change, the same when they come over the
 //! connection and when they are read from its file again.
 
-use crate::{RunId, wire};
+use crate::RunId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -287,7 +287,7 @@ impl Ledger {
             }
             last.state = RoundState::Void;
         }
-        if phase == Phase::Measured && !crate::verdict::Totals::of(&self.state).sees_loss() {
+        if phase == Phase::Measured && !Totals::of(&self.state).sees_loss() {
             return Err("the control phase has not lost anything yet".to_owned());
         }
         if self.state.rounds.len() >= MOST_ROUNDS {
@@ -336,7 +336,49 @@ pub fn file_name(run: RunId) -> String {
     format!("{run}.run")
 }
 
-/// Frames that hold so many acknowledgements.
-pub fn chunks(acks: &[Ack]) -> impl Iterator<Item = Vec<u8>> {
-    acks.chunks(wire::MOST_ACKS).map(wire::acks)
+/// A run's rounds, added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Rounds of the control phase that were looked at.
+    pub controls: u32,
+    /// Acknowledged writes that these lost.
+    pub control_lost: u64,
+    /// Measured rounds in which the canary, or the log, lost something: cuts.
+    pub cuts: u32,
+    /// Measured rounds that showed no cut.
+    pub without_cut: u32,
+    /// Commits that were acknowledged in the cuts' rounds, and had to be there.
+    pub expected: u64,
+    /// How many of them were not there.
+    pub lost: u64,
+}
+
+impl Totals {
+    /// Of these rounds.
+    pub fn of(state: &State) -> Totals {
+        let mut t = Totals::default();
+        for round in &state.rounds {
+            let RoundState::Checked(o) = &round.state else {
+                continue;
+            };
+            match round.phase {
+                Phase::Control => {
+                    t.controls += 1;
+                    t.control_lost += o.unforced_lost;
+                }
+                Phase::Measured if o.lost > 0 || (o.unforced_lost > 0 && o.expected > 0) => {
+                    t.cuts += 1;
+                    t.expected += o.expected;
+                    t.lost += o.lost;
+                }
+                Phase::Measured => t.without_cut += 1,
+            }
+        }
+        t
+    }
+
+    /// Whether the control phase has lost something.
+    pub fn sees_loss(&self) -> bool {
+        self.control_lost > 0
+    }
 }

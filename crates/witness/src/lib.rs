@@ -27,9 +27,10 @@ pub mod write;
 
 pub use check::{Check, Checked, check};
 pub use home::Home;
+pub use ledger::Totals;
 pub use ledger::{Control, Outcome, Phase, Round, RoundState, State, Subject};
 pub use server::{Serving, Witness};
-pub use verdict::{Conclusion, Judgement, Totals};
+pub use verdict::{Conclusion, Judgement};
 pub use write::{Ended, Started, Write, Written, write};
 
 use serde::{Deserialize, Serialize};

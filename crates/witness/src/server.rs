@@ -318,7 +318,7 @@ impl Held {
             (Role::Check, Frame::Message(Ask::Acks)) => {
                 let acks = book.ledger.acks();
                 drop(book);
-                for payload in crate::ledger::chunks(&acks) {
+                for payload in wire::chunks(&acks) {
                     wire::send(&mut session.stream, &payload)?;
                 }
                 return session.reply(&Reply::Done).map(Ok);

@@ -1,24 +1,7 @@
 //! What rounds amount to.
 
-use crate::ledger::{Control, Phase, Round, RoundState, State};
+use crate::ledger::{Control, Phase, Round, RoundState, State, Totals};
 use logforce::Verdict;
-
-/// A run's rounds, added up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
-    /// Rounds of the control phase that were looked at.
-    pub controls: u32,
-    /// Acknowledged writes that these lost.
-    pub control_lost: u64,
-    /// Measured rounds in which the canary, or the log, lost something: cuts.
-    pub cuts: u32,
-    /// Measured rounds that showed no cut.
-    pub without_cut: u32,
-    /// Commits that were acknowledged in the cuts' rounds, and had to be there.
-    pub expected: u64,
-    /// How many of them were not there.
-    pub lost: u64,
-}
 
 /// What is known at the end of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,36 +34,6 @@ impl Judgement {
             Judgement::Ready => "ready",
             Judgement::Inconclusive => "inconclusive",
         }
-    }
-}
-
-impl Totals {
-    /// Of these rounds.
-    pub fn of(state: &State) -> Totals {
-        let mut t = Totals::default();
-        for round in &state.rounds {
-            let RoundState::Checked(o) = &round.state else {
-                continue;
-            };
-            match round.phase {
-                Phase::Control => {
-                    t.controls += 1;
-                    t.control_lost += o.unforced_lost;
-                }
-                Phase::Measured if o.lost > 0 || (o.unforced_lost > 0 && o.expected > 0) => {
-                    t.cuts += 1;
-                    t.expected += o.expected;
-                    t.lost += o.lost;
-                }
-                Phase::Measured => t.without_cut += 1,
-            }
-        }
-        t
-    }
-
-    /// Whether the control phase has lost something.
-    pub fn sees_loss(&self) -> bool {
-        self.control_lost > 0
     }
 }
 

@@ -228,3 +228,8 @@ pub fn fill(
     }
     Ok(true)
 }
+
+/// Returns frames that hold these acknowledgements.
+pub fn chunks(list: &[Ack]) -> impl Iterator<Item = Vec<u8>> {
+    list.chunks(MOST_ACKS).map(acks)
+}

@@ -2,10 +2,10 @@
 
 use crate::client::{Client, Role};
 use crate::home::{CANARY, CONTROL, Found, Home, describe, line};
+use crate::ledger::Totals;
 use crate::ledger::{Control, Phase, RoundState, State, Subject};
 use crate::load::{Halt, Load, Out, hear, send};
 use crate::slots::Slots;
-use crate::verdict::Totals;
 use crate::wire::{self, Ask, Reply};
 use crate::{CutError, RunId, boot, count};
 use logforce::{FileState, Guarantee, Log, Lsn, Method, Options, Verdict};

@@ -40,14 +40,15 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod balance;
 mod bytes;
 mod chain;
 mod check;
-mod delete;
+mod draft;
+mod edit;
 mod entry;
 mod error;
 mod free;
-mod insert;
 mod limits;
 mod meta;
 mod node;

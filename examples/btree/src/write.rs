@@ -1,12 +1,13 @@
 //! A write: any changes, committed all or nothing.
 
+use crate::draft::Draft;
+use crate::edit;
 use crate::entry::Value;
 use crate::error::{Error, Result};
 use crate::limits::{MAX_VALUE, max_key};
 use crate::meta::{META, Meta};
 use crate::source::Source;
 use crate::view::{self, Top};
-use crate::{delete, insert};
 use logforce::pages::{Acknowledged, CommitHandle, Transaction};
 use std::sync::MutexGuard;
 
@@ -21,13 +22,6 @@ pub struct Write<'t> {
     before: Meta,
     /// An operation has failed in the middle.
     is_broken: bool,
-}
-
-/// The tree as the write changes it.
-pub(crate) struct Draft {
-    pub(crate) txn: Transaction,
-    pub(crate) meta: Meta,
-    pub(crate) page_size: usize,
 }
 
 impl<'t> Write<'t> {
@@ -89,7 +83,7 @@ impl<'t> Write<'t> {
                 max: MAX_VALUE,
             });
         }
-        self.change(|draft| insert::put(draft, key, value))
+        self.change(|draft| edit::put(draft, key, value))
     }
 
     /// Removes a key. True if it was there.
@@ -97,7 +91,7 @@ impl<'t> Write<'t> {
     /// # Errors
     /// [`Error::Corrupt`] and those of the page file; the write can only be dropped then.
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.change(|draft| delete::delete(draft, key.as_ref()))
+        self.change(|draft| edit::delete(draft, key.as_ref()))
     }
 
     fn change<T>(&mut self, change: impl FnOnce(&mut Draft) -> Result<T>) -> Result<T> {
@@ -140,31 +134,5 @@ impl std::fmt::Debug for Write<'_> {
         f.debug_struct("Write")
             .field("keys", &self.len())
             .finish_non_exhaustive()
-    }
-}
-
-/// An inner page on the way to a leaf, and the child that was taken.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Step {
-    pub(crate) page: u64,
-    pub(crate) child: usize,
-}
-
-impl Draft {
-    /// The way to a key: the inner pages from the root on, and the leaf.
-    pub(crate) fn path_to(&self, key: &[u8]) -> Result<(Vec<Step>, u64)> {
-        let mut path = Vec::with_capacity(self.meta.height.into());
-        let mut number = self.meta.root;
-        for level in (1..=self.meta.top()).rev() {
-            let page = self.txn.page(number)?;
-            let node = crate::node::Node::parse(number, &page, level)?;
-            let child = node.child_for(key)?;
-            path.push(Step {
-                page: number,
-                child,
-            });
-            number = node.child(child)?;
-        }
-        Ok((path, number))
     }
 }

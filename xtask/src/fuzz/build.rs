@@ -1,6 +1,6 @@
 //! Building the targets, with the flags that cargo-fuzz gives for `--sanitizer none`.
 
-use super::{Places, Target};
+use super::Places;
 use crate::flagged::host;
 use crate::test::Budget;
 use crate::workspace::cargo;
@@ -66,9 +66,9 @@ impl Build {
     }
 
     /// A built target.
-    pub fn program(&self, target: Target) -> PathBuf {
+    pub fn program(&self, target: &str) -> PathBuf {
         self.dir
-            .join(format!("{}{}", target.name, std::env::consts::EXE_SUFFIX))
+            .join(format!("{target}{}", std::env::consts::EXE_SUFFIX))
     }
 }
 

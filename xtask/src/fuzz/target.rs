@@ -104,7 +104,7 @@ impl Target {
         artifacts.push("/");
         let mut prefix = std::ffi::OsString::from("-artifact_prefix=");
         prefix.push(&artifacts);
-        let mut command = Command::new(build.program(self));
+        let mut command = Command::new(build.program(self.name));
         command
             .arg(prefix)
             .arg(format!("-rss_limit_mb={MEMORY}"))
@@ -167,7 +167,7 @@ impl Target {
             if !before.contains(&input) {
                 found.lines.push(format!(
                     "to see it again: LOGFORCE_FUZZ_SAY=1 {} {}",
-                    build.program(self).display(),
+                    build.program(self.name).display(),
                     input.display()
                 ));
             }

@@ -1,12 +1,7 @@
 //! The stages, and what one reports.
 
+use super::Tier;
 use super::counts::Counts;
-use super::{
-    Setting, Tier, aarch64, benches, fuzzing, host, interleavings, macos, packages, powercut,
-    simulation, suites, windows,
-};
-use crate::check;
-use anyhow::Result;
 use std::ops::AddAssign;
 use std::time::Duration;
 
@@ -92,7 +87,7 @@ impl Stage {
     }
 
     /// Takes what only a Linux has: packages of Debian's, or the kernel itself.
-    fn needs_linux(self) -> bool {
+    pub fn needs_linux(self) -> bool {
         matches!(
             self,
             Stage::Packages
@@ -102,40 +97,6 @@ impl Stage {
                 | Stage::Benches
                 | Stage::Powercut
         )
-    }
-
-    /// Runs it. An error is a failure too: the stage could not do its work.
-    pub fn run(self, setting: &Setting) -> Result<Outcome> {
-        if self.needs_linux() && !cfg!(target_os = "linux") {
-            return Ok(Outcome::skipped("needs Linux"));
-        }
-        match self {
-            Stage::Packages => packages::run(setting),
-            Stage::Check => {
-                let found = check::all(&setting.workspace)?;
-                let counts = match found.as_slice() {
-                    [] => Counts::PASSED,
-                    _ => Counts::FAILED,
-                };
-                let lines = found.iter().map(ToString::to_string).collect();
-                Ok(Outcome::of(counts, lines))
-            }
-            Stage::Fmt => host::fmt(setting),
-            Stage::Clippy | Stage::Docs | Stage::Build | Stage::Examples => {
-                host::run(self, setting)
-            }
-            Stage::Tests => suites::run(setting),
-            Stage::Exhaustive => suites::exhaustive(setting),
-            Stage::Simulation => simulation::run(setting),
-            Stage::Windows => windows::run(setting),
-            Stage::Macos => macos::run(setting),
-            Stage::Aarch64 => aarch64::run(setting),
-            Stage::Planted => simulation::planted(setting),
-            Stage::Fuzz => fuzzing::run(setting),
-            Stage::Benches => benches::run(setting),
-            Stage::Interleavings => interleavings::run(setting),
-            Stage::Powercut => powercut::run(setting),
-        }
     }
 }
 

@@ -1,10 +1,27 @@
 //! What is shown.
 
-use super::suite::Section;
 use comfy_table::{Table, presets};
 use logforce_powercut::own::OwnRun;
-use logforce_powercut::report::{Counts, Row};
+use logforce_powercut::report::{Counts, Coverage, Row};
 use logforce_powercut::selfcheck::Checked;
+use serde::Serialize;
+
+/// What was counted of one kind of cuts.
+#[derive(Debug, Serialize)]
+pub struct Section {
+    /// The sum.
+    pub total: Counts,
+    /// By filesystem and method.
+    pub rows: Vec<Row>,
+    /// What happened in the sessions that were cut.
+    pub coverage: Coverage,
+    /// The least that each row had to reach.
+    pub least: u64,
+    /// How many at a time.
+    pub threads: usize,
+    /// How long it took.
+    pub seconds: f64,
+}
 
 /// A self-check, in a line.
 pub fn checked(c: &Checked) -> String {

@@ -1,12 +1,12 @@
 //! The order of things.
 
-use super::print;
+use super::print::{self, Section};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use logforce_device::Method;
-use logforce_powercut::live::{Cell, DURABLE, cells};
+use logforce_powercut::live::{DURABLE, cells};
 use logforce_powercut::own::{self, OwnRun};
-use logforce_powercut::report::{Counts, Coverage, Row, Sink};
+use logforce_powercut::report::{Cell, Sink};
 use logforce_powercut::selfcheck::{self, Checked};
 use logforce_powercut::testbed::Filesystem;
 use logforce_powercut::{live, replay};
@@ -85,23 +85,6 @@ impl Args {
 
 /// Findings after which nothing more is learnt.
 const MANY: usize = 50;
-
-/// What was counted of one kind of cuts.
-#[derive(Debug, Serialize)]
-pub struct Section {
-    /// The sum.
-    pub total: Counts,
-    /// By filesystem and method.
-    pub rows: Vec<Row>,
-    /// What happened in the sessions that were cut.
-    pub coverage: Coverage,
-    /// The least that each row had to reach.
-    pub least: u64,
-    /// How many at a time.
-    pub threads: usize,
-    /// How long it took.
-    pub seconds: f64,
-}
 
 /// The whole.
 #[derive(Debug, Serialize)]

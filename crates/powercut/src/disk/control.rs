@@ -1,10 +1,8 @@
 //! The disk's process: its commands, and its replies.
 
-use super::cache::{Met, Survival};
-use super::power::{Flushes, Power, Settings, Trigger};
+use super::power::{Cut, Fail, Flushes, Power, Settings, Trigger};
 use super::record::Recorder;
 use super::serve;
-use crate::ledger::Counters;
 use anyhow::{Context, Result};
 use fuser::{Errno, ReplyEmpty, ReplyWrite};
 use serde::{Deserialize, Serialize};
@@ -31,41 +29,6 @@ pub struct Setup {
     pub settings: Settings,
 }
 
-/// A power cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cut {
-    /// What of the unflushed survives it.
-    pub survival: Survival,
-}
-
-/// Which operations may fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum FailKind {
-    /// Reads.
-    Read = 0,
-    /// Writes.
-    Write = 1,
-    /// Flushes.
-    Flush = 2,
-}
-
-/// Which operation fails, counted from the command on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fail {
-    /// Of which kind.
-    pub kind: FailKind,
-    /// The first one that fails, from 1.
-    pub nth: u64,
-    /// All that follow fail too.
-    pub on: bool,
-}
-
-impl Fail {
-    pub(super) fn hits(&self, number: u64) -> bool {
-        number == self.nth || (self.on && number > self.nth)
-    }
-}
-
 /// The disk's commands, one line each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
@@ -86,23 +49,6 @@ pub enum Command {
     },
     /// Lets an operation fail.
     Fail(Fail),
-}
-
-/// What the disk says of a cut.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
-    /// What had been acknowledged.
-    pub counters: Counters,
-    /// What was not flushed.
-    pub met: Met,
-    /// Reads that came.
-    pub reads: u64,
-    /// Writes that came.
-    pub writes: u64,
-    /// Flushes that came.
-    pub flushes: u64,
-    /// Operations that were made to fail.
-    pub failed: u64,
 }
 
 /// The state, as its threads share it.

@@ -18,7 +18,7 @@ mod serve;
 mod slow;
 
 pub use cache::{Cache, Met, SECTOR, Survival};
-pub use control::{Command, Cut, Fail, FailKind, Report, Setup, run};
-pub use power::{Flushes, Settings};
+pub use control::{Command, Setup, run};
+pub use power::{Cut, Fail, FailKind, Flushes, Report, Settings};
 pub use record::{Event, EventKind, Recording};
 pub use slow::{Delays, SlowSetup, run_slow};

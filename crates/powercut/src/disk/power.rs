@@ -1,7 +1,6 @@
 //! The disk's state: what is stable, what is cached, what is held back, and whether it has power.
 
-use super::cache::{Cache, Met, SECTOR};
-use super::control::{Cut, Fail, FailKind, Report};
+use super::cache::{Cache, Met, SECTOR, Survival};
 use super::record::{EventKind, Recorder};
 use crate::ledger::{self, Counters};
 use fuser::{Errno, ReplyWrite};
@@ -32,6 +31,58 @@ pub struct Settings {
     pub hold: u64,
     /// What it does with flushes.
     pub flushes: Flushes,
+}
+
+/// A power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    /// What of the unflushed survives it.
+    pub survival: Survival,
+}
+
+/// Which operations may fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum FailKind {
+    /// Reads.
+    Read = 0,
+    /// Writes.
+    Write = 1,
+    /// Flushes.
+    Flush = 2,
+}
+
+/// Which operation fails, counted from the command on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fail {
+    /// Of which kind.
+    pub kind: FailKind,
+    /// The first one that fails, from 1.
+    pub nth: u64,
+    /// All that follow fail too.
+    pub on: bool,
+}
+
+impl Fail {
+    pub(super) fn hits(&self, number: u64) -> bool {
+        number == self.nth || (self.on && number > self.nth)
+    }
+}
+
+/// What the disk says of a cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// What had been acknowledged.
+    pub counters: Counters,
+    /// What was not flushed.
+    pub met: Met,
+    /// Reads that came.
+    pub reads: u64,
+    /// Writes that came.
+    pub writes: u64,
+    /// Flushes that came.
+    pub flushes: u64,
+    /// Operations that were made to fail.
+    pub failed: u64,
 }
 
 /// When the power goes by itself.

@@ -3,7 +3,7 @@
 use super::TIMEOUT;
 use crate::check::Session;
 use crate::ledger::{Entry, Kind, Ledger};
-use crate::pages;
+use crate::pages::run as work_on_pages;
 use crate::subject::seam::Fault;
 use crate::subject::{self, Job, Space};
 use crate::testbed::Image;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 pub enum Role {
     /// Works the log: [`Workload`].
     Work,
-    /// Works a page file: [`pages::Job`].
+    /// Works a page file: [`Job`](crate::pages::Job).
     PageWork,
     /// Reads it: [`readers::Reading`](super::readers::Reading).
     Read,
@@ -40,7 +40,7 @@ impl Role {
     pub fn run(self, job: &str) -> Result<()> {
         match self {
             Role::Work => role_work(job),
-            Role::PageWork => pages::run(&serde_json::from_str(job)?),
+            Role::PageWork => work_on_pages(&serde_json::from_str(job)?),
             Role::Read => super::readers::role_read(job),
             Role::Contention => super::contention::role_contention(job),
             Role::Inject => super::inject::role_inject(job),

@@ -12,8 +12,8 @@ mod states;
 
 use crate::check::{Promises, Session, damage};
 use crate::ledger::Counters;
-use crate::live::{Cell, spawn, survivor};
-use crate::report::Sink;
+use crate::live::{spawn, survivor};
+use crate::report::{Cell, Sink};
 use crate::subject::Job;
 use crate::subject::seam::Fault;
 use crate::testbed::{Image, Mounted};

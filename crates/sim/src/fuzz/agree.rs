@@ -1,6 +1,6 @@
 //! Checks that opening, reading, `verify` and `dump`, and salvage agree on a mutated log.
 
-use super::mutation::Mutated;
+use super::mutated::Mutated;
 use super::opening::{self, Shown, Walked, Written};
 use super::oracle::Case;
 use crate::mending::OnDamage;

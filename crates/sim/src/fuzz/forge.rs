@@ -1,7 +1,7 @@
 //! Forgeries: a field is changed and the checksums are made right, so that the checks behind them
 //! are reached. A bug or an attacker does this, a device never.
 
-use super::mutation::{Mutated, Place};
+use super::mutated::{Mutated, Place};
 use super::sealing::{seal, seal_batch};
 use arbitrary::Arbitrary;
 use logforce_format::frame::Frames;

@@ -15,6 +15,7 @@ mod arbitrary_files;
 mod base;
 mod decoders;
 mod forge;
+mod mutated;
 mod mutated_log;
 mod mutation;
 mod opening;

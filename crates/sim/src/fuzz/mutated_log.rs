@@ -2,7 +2,8 @@
 
 use super::agree::agree;
 use super::base::{self, Base, disk_options};
-use super::mutation::{Mutated, Mutation};
+use super::mutated::Mutated;
+use super::mutation::{Mutation, mutated};
 use super::opening;
 use super::oracle::Case;
 use crate::mending::OnDamage;
@@ -52,7 +53,7 @@ pub(super) fn run(input: Input<'_>) {
     let bases = base::all();
     let base = &bases[usize::from(input.base) % bases.len()];
     let mutations = &input.mutations[..input.mutations.len().min(MUTATIONS)];
-    let m = Mutated::new(base, mutations);
+    let m = mutated(base, mutations);
     if super::says() {
         let sizes = m.files.iter().map(|(name, bytes)| (name, bytes.len()));
         eprintln!("'{}': {:?}", base.name, sizes.collect::<Vec<_>>());
@@ -98,7 +99,7 @@ pub(super) fn files(input: &Input<'_>) -> crate::frozen::Frozen {
     let bases = base::all();
     let base = &bases[usize::from(input.base) % bases.len()];
     let mutations = &input.mutations[..input.mutations.len().min(3)];
-    let m = Mutated::new(base, mutations);
+    let m = mutated(base, mutations);
     crate::frozen::Frozen {
         files: m.files,
         unreadable: m.unreadable,
@@ -111,6 +112,6 @@ pub(super) fn all_ways(input: Input<'_>) {
     let bases = base::all();
     let base = &bases[usize::from(input.base) % bases.len()];
     let mutations = &input.mutations[..input.mutations.len().min(MUTATIONS)];
-    let m = Mutated::new(base, mutations);
+    let m = mutated(base, mutations);
     agree(&disk(base, &m), &m, &Case::new(&m));
 }

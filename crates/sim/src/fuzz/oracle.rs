@@ -6,7 +6,7 @@
 
 use super::Files;
 use super::base::Base;
-use super::mutation::Mutated;
+use super::mutated::Mutated;
 use super::opening::{Shown, Walked, Written};
 use logforce_core::{BatchKind, Lsn, Record};
 use logforce_format::{

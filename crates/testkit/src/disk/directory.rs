@@ -1,18 +1,18 @@
 //! `System` and `Directory` of the simulated disk.
 
-use super::counts::FaultKind;
-use super::failing_calls::{Call, Refusal};
+use super::SimDisk;
+use super::boot::{Boot, check};
+use super::failing_calls::Call;
 use super::file::SimFile;
 use super::names::{Change, Names};
 use super::state::{State, power_is_cut};
-use super::{Fault, SimDisk};
 use crate::Points;
 use logforce_device::{
     Access, DirEntry, Directory, Facts, File, FileIdentity, OpenFile, Runtime, System, Whereabouts,
 };
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 pub(super) struct SimSystem {
     pub disk: SimDisk,
@@ -20,60 +20,9 @@ pub(super) struct SimSystem {
 }
 
 struct SimDirectory {
-    at: Place,
+    at: Boot,
     path: PathBuf,
     identity: FileIdentity,
-}
-
-/// Whose calls these are: a boot of a disk.
-#[derive(Clone)]
-pub(super) struct Place {
-    pub disk: SimDisk,
-    pub runtime: Arc<dyn Points>,
-    pub boot: u64,
-}
-
-impl Place {
-    /// A scheduling point, and then the state, if it is still that of this boot.
-    ///
-    /// Failing calls fail here. A completion and a barrier fail in their own code, which decides what
-    /// they leave.
-    pub fn enter(&self, call: Call) -> io::Result<MutexGuard<'_, State>> {
-        let (s, how) = self.look(call)?;
-        how.map_or(Ok(s), |how| Err(how.error()))
-    }
-
-    /// A number below `end`, by the disk's own dice.
-    pub fn below(&self, end: usize) -> usize {
-        self.disk.lock().rng.below(end as u64) as usize
-    }
-
-    /// As [`enter`](Self::enter), for a call that handles its own failure.
-    pub fn look(&self, call: Call) -> io::Result<(MutexGuard<'_, State>, Option<Refusal>)> {
-        self.runtime.point();
-        self.state(call)
-    }
-
-    /// Returns the state as [`look`](Self::look) does, without a scheduling point.
-    fn state(&self, call: Call) -> io::Result<(MutexGuard<'_, State>, Option<Refusal>)> {
-        let mut s = self.disk.lock();
-        if s.boot != self.boot {
-            return Err(io::Error::other(
-                "this handle was opened before the last power cut",
-            ));
-        }
-        if s.cut {
-            return Err(power_is_cut());
-        }
-        let how = s.fails(call);
-        Ok((s, how))
-    }
-}
-
-/// Ends a call for which a fault was planned.
-pub(super) fn check(s: &State, fault: Option<Fault>) -> io::Result<()> {
-    s.count_fault(fault, FaultKind::OtherError);
-    fault.map_or(Ok(()), |f| Err(f.error()))
 }
 
 fn missing(what: impl std::fmt::Display) -> io::Error {
@@ -131,7 +80,7 @@ impl SimSystem {
             file: names.id,
         };
         let (disk, runtime, boot) = (self.disk.clone(), self.runtime.clone(), s.boot);
-        let at = Place {
+        let at = Boot {
             disk,
             runtime,
             boot,
@@ -374,7 +323,7 @@ impl Directory for SimDirectory {
 
 /// A held lock. Dropping it is not a scheduling point, because destructors run anywhere.
 struct Lock {
-    at: Place,
+    at: Boot,
     inode: u64,
 }
 

@@ -1,51 +1,14 @@
 //! One file: what is on the medium, what is in the device's volatile cache, what is in the
 //! system's cache.
 
-use super::counts::FaultCounts;
+use super::counts::{FaultCounts, FaultKind};
 use super::options::Rules;
-use super::sector_faults::Overlay;
+use super::sector::{Overlay, Sector, SectorFault};
 use crate::Rng;
 use logforce_device::Blocks;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::sync::Arc;
-
-/// The bytes of a sector, shared between layers, snapshots and boots: a part of what was written.
-#[derive(Debug, Clone)]
-pub(super) struct Sector {
-    whole: Arc<[u8]>,
-    from: u32,
-    len: u32,
-}
-
-impl Sector {
-    /// Some bytes of a write.
-    pub fn part(whole: &Arc<[u8]>, range: Range<usize>) -> Self {
-        Sector {
-            whole: whole.clone(),
-            from: range.start as u32,
-            len: range.len() as u32,
-        }
-    }
-}
-
-impl From<Vec<u8>> for Sector {
-    fn from(bytes: Vec<u8>) -> Self {
-        let len = bytes.len() as u32;
-        Sector {
-            whole: bytes.into(),
-            from: 0,
-            len,
-        }
-    }
-}
-
-impl Deref for Sector {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        &self.whole[self.from as usize..][..self.len as usize]
-    }
-}
 
 /// One write's bytes for a sector, not yet on the medium.
 #[derive(Debug, Clone)]
@@ -412,5 +375,38 @@ impl Inode {
     pub fn drop_cache(&mut self, sectors: Range<u64>) {
         self.cache
             .retain(|n, c| !sectors.contains(n) || !c.dirty.is_empty());
+    }
+}
+
+impl Inode {
+    /// Lays a fault over the sector at `offset`, on top of what lies there already.
+    pub fn inject(&mut self, offset: u64, fault: &SectorFault) {
+        let (n, at) = (offset / self.sector, (offset % self.sector) as usize);
+        let overlay = match fault {
+            SectorFault::Flipped(bit) => {
+                let mut data = self.on_device(n).to_vec();
+                data[at] ^= 1 << (bit % 8);
+                Overlay::new(FaultKind::BitRot, data.into())
+            }
+            SectorFault::Unreadable => Overlay {
+                kind: FaultKind::Unreadable,
+                data: None,
+            },
+            SectorFault::Stale => {
+                let before = self.before.get(&n).unwrap_or(&self.zero);
+                Overlay::new(FaultKind::StaleRead, before.clone())
+            }
+            SectorFault::Misdirected(from) => {
+                let other = self.on_device(from / self.sector).clone();
+                Overlay::new(FaultKind::MisdirectedRead, other)
+            }
+            SectorFault::Forged(bytes) => {
+                let mut data = self.on_device(n).to_vec();
+                let len = bytes.len().min(data.len());
+                data[..len].copy_from_slice(&bytes[..len]);
+                Overlay::new(FaultKind::Forged, data.into())
+            }
+        };
+        self.overlays.insert(n, overlay);
     }
 }

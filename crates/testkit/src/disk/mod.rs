@@ -1,5 +1,6 @@
 //! A simulated disk and filesystem that lose, tear, reorder, hold, fail and rot, from a seed.
 
+mod boot;
 mod counts;
 mod directory;
 mod failing_calls;
@@ -8,8 +9,7 @@ mod inode;
 mod names;
 mod options;
 mod plan;
-mod queue;
-mod sector_faults;
+mod sector;
 mod state;
 mod survive;
 
@@ -18,11 +18,11 @@ pub use failing_calls::{Call, FailingCalls, Refusal};
 pub use names::Left;
 pub use options::{Delays, SimOptions};
 pub use plan::{Counters, Failure, Fault, Misread, Survival};
-pub use sector_faults::SectorFault;
+pub use sector::SectorFault;
 
 use crate::Points;
-use inode::Sector;
 use logforce_device::{AlignedBuf, System, Whereabouts};
+use sector::Sector;
 use state::State;
 use std::collections::BTreeMap;
 use std::path::Path;

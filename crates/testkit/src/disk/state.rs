@@ -2,10 +2,11 @@
 
 use super::counts::{FaultCounts, FaultKind};
 use super::failing_calls::{Call, FailingCalls, Refusal};
-use super::inode::{How, Inode, Sector};
+use super::inode::{How, Inode};
 use super::names::{Left, Names};
 use super::options::{Rules, SimOptions};
 use super::plan::{Counters, Failure, Fault, Misread, Survival};
+use super::sector::Sector;
 use super::survive::{Fates, Survivors};
 use crate::Rng;
 use crate::runtime::thread_label;

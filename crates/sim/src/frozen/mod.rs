@@ -3,6 +3,8 @@
 //!
 //! A directory `N` holds the files of a log, `N.txt` its sectors that cannot be read and what openings show.
 
+mod taken;
+
 use crate::fuzz;
 use crate::model::{PATH, small};
 use logforce_core::{
@@ -10,40 +12,16 @@ use logforce_core::{
     Result, Visit, repair,
 };
 use logforce_testkit::{Rng, SimDisk, SimOptions, SimRuntime};
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+pub use taken::Frozen;
+use taken::TAKEN;
+pub(crate) use taken::take;
 
 /// Records, and what ended the reading.
 type Shown = Result<(Vec<Record>, String)>;
-
-/// The damaged files of a log.
-#[derive(Debug, Clone, Default)]
-pub struct Frozen {
-    /// Contents by name.
-    pub files: BTreeMap<String, Arc<Vec<u8>>>,
-    /// Sectors that cannot be read: name and offset.
-    pub unreadable: Vec<(String, u64)>,
-    /// Size of a sector, bytes.
-    pub sector: u32,
-}
-
-/// Damaged copies of random runs, while they are collected.
-static TAKEN: Mutex<Option<Vec<Frozen>>> = Mutex::new(None);
-
-/// A random run has damaged its disk.
-pub(crate) fn take(disk: &SimDisk, unreadable: &[(String, u64)]) {
-    let mut taken = TAKEN.lock().unwrap_or_else(|e| e.into_inner());
-    if let Some(taken) = &mut *taken {
-        taken.push(Frozen {
-            files: crate::memory::FileImage::of(disk, PATH).files,
-            unreadable: unreadable.to_vec(),
-            sector: disk.options().sector,
-        });
-    }
-}
 
 impl Frozen {
     fn disk(&self) -> SimDisk {
