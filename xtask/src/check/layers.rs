@@ -1,9 +1,9 @@
 //! The layers of `core` and `pages`: which of their folders may use which, by imports and by methods.
-//! In `core` there is no circle among files either.
 
-use super::{Violation, shown, sources};
+use super::Violation;
+use super::imports::{ROOT, Texts, code, imports, re_exports, texts, words};
 use anyhow::Result;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The folders and files at the top of `core`, the lowest first. Each may use those before it.
@@ -66,22 +66,12 @@ const PAGES: &[(&str, &str)] = &[
     ("page_file", "the public handle"),
 ];
 
-/// What a file of a crate imports of the same crate, by module paths.
-type Imports = BTreeMap<String, BTreeSet<String>>;
-
 /// Compares the imports and the calls of methods with the layers of their crate.
 pub fn check(root: &Path) -> Result<Vec<Violation>> {
     let mut all = Vec::new();
-    for (name, layers, circles) in [("core", CORE, true), ("pages", PAGES, false)] {
+    for (name, layers) in [("core", CORE), ("pages", PAGES)] {
         let src = root.join("crates").join(name).join("src");
-        let mut texts = BTreeMap::new();
-        for (path, text) in sources(&src)? {
-            texts.insert(module(&shown(&src, &path)), text);
-        }
-        all.extend(found(name, &texts, layers));
-        if circles {
-            all.extend(in_circles(name, &texts));
-        }
+        all.extend(found(name, &texts(&src)?, layers));
     }
     Ok(all)
 }
@@ -91,7 +81,7 @@ fn place(name: &str, module: &str) -> String {
     format!("crates/{name}, module {module}")
 }
 
-fn found(name: &str, texts: &BTreeMap<String, String>, layers: &[(&str, &str)]) -> Vec<Violation> {
+fn found(name: &str, texts: &Texts, layers: &[(&str, &str)]) -> Vec<Violation> {
     let imports = imports(texts);
     let place = |module: &str| place(name, module);
     let rank = |module: &str| {
@@ -117,7 +107,7 @@ fn found(name: &str, texts: &BTreeMap<String, String>, layers: &[(&str, &str)]) 
             ));
         }
     }
-    for (from, text) in texts.iter().filter(|(name, _)| *name != "lib") {
+    for (from, text) in texts.iter().filter(|(name, _)| *name != ROOT) {
         for name in re_exports(&code(text), from, texts) {
             found.push(Violation::new(
                 place(from),
@@ -130,135 +120,12 @@ fn found(name: &str, texts: &BTreeMap<String, String>, layers: &[(&str, &str)]) 
     found
 }
 
-fn in_circles(name: &str, texts: &BTreeMap<String, String>) -> Vec<Violation> {
-    let circles = circles(&imports(texts)).into_iter();
-    let violation = |circle: Vec<String>| {
-        Violation::new(
-            place(name, &circle[0]),
-            format!("is in a circle of imports: {}", circle.join(" → ")),
-            "move the data that both need into a file that uses neither",
-        )
-    };
-    circles.map(violation).collect()
-}
-
-/// The module of a file: `engine/mod.rs` is `engine`, `engine/commit.rs` is `engine::commit`.
-fn module(file: &str) -> String {
-    let path = file.trim_end_matches(".rs").replace('/', "::");
-    path.strip_suffix("::mod").unwrap_or(&path).to_owned()
-}
-
-fn imports(texts: &BTreeMap<String, String>) -> Imports {
-    let known: BTreeSet<&str> = texts.keys().map(String::as_str).collect();
-    let files = texts.iter().filter(|(name, _)| *name != "lib");
-    files
-        .map(|(name, text)| {
-            let used = used(&code(text), name)
-                .iter()
-                .filter_map(|path| nearest(path, &known))
-                .filter(|to| to != name)
-                .collect();
-            (name.clone(), used)
-        })
-        .collect()
-}
-
-/// The text without comments and without its unit tests.
-fn code(text: &str) -> String {
-    let shipped = text.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
-    let lines = shipped.lines().map(|l| l.split("//").next().unwrap_or(""));
-    lines.flat_map(|l| [l, "\n"]).collect()
-}
-
-/// The paths that begin with `crate::`, `super::` or `self::`, and those that begin with a child's
-/// name in a `use`; each from the crate's root.
-fn used(code: &str, module: &str) -> Vec<String> {
-    let mut used = Vec::new();
-    let mut rest = 0;
-    for (at, word) in words(code) {
-        let begins = match word {
-            "crate" | "super" | "self" => code[at + word.len()..].starts_with("::"),
-            _ => after_use(code, at),
-        };
-        if at >= rest && begins {
-            rest = code.len() - tree(&code[at..], module, &mut used).len();
-        }
-    }
-    used
-}
-
-/// Whether a path begins here that a `use` imports.
-fn after_use(code: &str, at: usize) -> bool {
-    let line = code[..at].rsplit('\n').next().unwrap_or("").trim();
-    line == "use" || line.starts_with("pub") && line.ends_with(" use")
-}
-
-/// The identifiers and keywords of a text, and where they stand.
-fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let texts = code.split(move |c| !is_part(c));
-    let at = move |word: &str| word.as_ptr() as usize - code.as_ptr() as usize;
-    texts.filter(|w| !w.is_empty()).map(move |w| (at(w), w))
-}
-
-/// What is imported from the crate's root, and no file there is named so.
-fn re_exports(code: &str, name: &str, texts: &BTreeMap<String, String>) -> Vec<String> {
-    let paths = used(code, name).into_iter();
-    let tops = paths.map(|p| p.split("::").next().unwrap_or("").to_owned());
-    let is_file = |top: &String| texts.keys().any(|m| m.split("::").next() == Some(top));
-    tops.filter(|top| !is_file(top)).collect()
-}
-
-/// Adds the paths of the use tree at the beginning of a text, which stands in `base`. Returns the
-/// text after it.
-fn tree<'a>(text: &'a str, base: &str, used: &mut Vec<String>) -> &'a str {
-    let text = text.trim_start();
-    let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
-    let (path, mut rest) = text.split_at(end.unwrap_or(text.len()));
-    let mut joined = base.to_owned();
-    for part in path.split("::").filter(|part| !part.is_empty()) {
-        joined = match part {
-            "crate" => String::new(),
-            "self" => joined,
-            "super" => joined.rsplit_once("::").map_or("", |(up, _)| up).to_owned(),
-            _ if joined.is_empty() => part.to_owned(),
-            _ => format!("{joined}::{part}"),
-        };
-    }
-    if !rest.starts_with('{') || !(path.is_empty() || path.ends_with("::")) {
-        used.push(joined);
-        return rest;
-    }
-    while let Some(inner) = rest.strip_prefix(['{', ',']) {
-        if inner.trim_start().starts_with('}') {
-            rest = inner.trim_start();
-            break;
-        }
-        rest = tree(inner, &joined, used);
-        // Past ` as name` and `*`.
-        let end = rest.find([',', '}', ';']);
-        rest = &rest[end.unwrap_or(rest.len())..];
-    }
-    rest.strip_prefix('}').unwrap_or(rest)
-}
-
-/// The file that holds what a path names.
-fn nearest(path: &str, known: &BTreeSet<&str>) -> Option<String> {
-    let mut path = path;
-    loop {
-        if known.contains(path) {
-            return Some(path.to_owned());
-        }
-        path = path.rsplit_once("::")?.0;
-    }
-}
-
 /// The calls of a method whose `impl` stands above the caller, and above its own type: the caller
 /// may have the type, and no import tells of the method. Other types above cannot be had without an
 /// import.
 fn calls_upwards(
     crate_name: &str,
-    texts: &BTreeMap<String, String>,
+    texts: &Texts,
     rank: &impl Fn(&str) -> Option<usize>,
 ) -> Vec<Violation> {
     let mut types: BTreeMap<String, usize> = BTreeMap::new();
@@ -275,7 +142,7 @@ fn calls_upwards(
         }
     }
     let mut found = Vec::new();
-    for (from, text) in texts.iter().filter(|(name, _)| *name != "lib") {
+    for (from, text) in texts.iter().filter(|(name, _)| *name != ROOT) {
         let own = rank(from);
         for (owner, name) in calls(&code(text)) {
             let places = methods_of.get(&name).into_iter().flatten();
@@ -394,41 +261,9 @@ fn calls(code: &str) -> Vec<(Option<String>, String)> {
     found
 }
 
-/// One circle for each file that is in one and in none that was found before.
-fn circles(imports: &Imports) -> Vec<Vec<String>> {
-    let mut found: Vec<Vec<String>> = Vec::new();
-    for start in imports.keys() {
-        if found.iter().flatten().any(|m| m == start) {
-            continue;
-        }
-        found.extend(way_back(imports, start));
-    }
-    found
-}
-
-/// The shortest way along imports from a file back to it.
-fn way_back(imports: &Imports, start: &str) -> Option<Vec<String>> {
-    let mut ways = vec![vec![start.to_owned()]];
-    let mut seen = BTreeSet::new();
-    while !ways.is_empty() {
-        let mut longer = Vec::new();
-        for way in ways {
-            for next in imports.get(way.last()?).into_iter().flatten() {
-                if next == start {
-                    return Some([way, vec![start.to_owned()]].concat());
-                }
-                if seen.insert(next.clone()) {
-                    longer.push([way.clone(), vec![next.clone()]].concat());
-                }
-            }
-        }
-        ways = longer;
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::imports::{module, used};
     use super::*;
 
     const TWO: &[(&str, &str)] = &[("low", "below"), ("high", "above")];
@@ -436,8 +271,7 @@ mod tests {
     fn said(files: &[(&str, &str)]) -> String {
         let texts = files.iter().map(|(f, t)| (module(f), (*t).to_owned()));
         let texts = texts.collect();
-        let mut found = found("core", &texts, TWO);
-        found.extend(in_circles("core", &texts));
+        let found = found("core", &texts, TWO);
         found.iter().map(|v| format!("{v}\n")).collect()
     }
 
@@ -469,18 +303,6 @@ mod tests {
         );
         let text = said(&[("new.rs", "")]);
         assert!(text.contains("module new: is in no layer"), "{text}");
-    }
-
-    #[test]
-    fn a_circle_is_found_once() {
-        let files = [
-            ("low/mod.rs", "mod a;\nuse a::A;\n"),
-            ("low/a.rs", "use super::b::{B, C};\n"),
-            ("low/b.rs", "use crate::low::D;\n"),
-        ];
-        let text = said(&files);
-        assert!(text.contains("low → low::a → low::b → low"), "{text}");
-        assert_eq!(text.lines().count(), 1, "{text}");
     }
 
     #[test]
@@ -522,13 +344,6 @@ mod tests {
         ];
         let text = said(&files);
         assert!(text.contains("module low::part: uses high"), "{text}");
-        let child = "use part::{a::{A, B},\n c::C};\n";
-        let files = [
-            ("low/mod.rs", child),
-            ("low/part/c.rs", "use super::super::D;\n"),
-        ];
-        let text = said(&files);
-        assert!(text.contains("low → low::part::c → low"), "{text}");
     }
 
     /// A type below, and what a folder above adds to it.

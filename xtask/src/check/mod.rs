@@ -4,7 +4,9 @@
 //! library, unfinished code) is in the lints of `Cargo.toml` and of each crate's `lib.rs`.
 
 mod architecture;
+mod circles;
 mod directions;
+mod imports;
 mod layers;
 mod links;
 mod marks;
@@ -50,6 +52,7 @@ impl fmt::Display for Violation {
 pub fn all(workspace: &Workspace) -> Result<Vec<Violation>> {
     let mut found = directions::check(workspace, directions::TABLE);
     found.extend(layers::check(&workspace.root)?);
+    found.extend(circles::check(&workspace.root)?);
     found.extend(size::check(&workspace.root)?);
     found.extend(marks::check(&workspace.root)?);
     found.extend(links::check(&workspace.root)?);
