@@ -107,7 +107,8 @@ pub fn check(dir: &Path, opening: Opening, promises: &mut Promises) -> Result<Ou
             let required = promises.required(claims, 0, &[]).len() as u64;
             outcome.acknowledged = required;
             outcome.lost = required;
-            outcome.breaks(format!("the log does not open: {e}"));
+            let files = described(dir);
+            outcome.breaks(format!("the log does not open: {e}\n{files}"));
             return Ok(outcome);
         }
     };
@@ -120,6 +121,22 @@ pub fn check(dir: &Path, opening: Opening, promises: &mut Promises) -> Result<Ou
         outcome.breaks(format!("the recovered log does not close: {e}"));
     }
     Ok(outcome)
+}
+
+/// What the directory and the control file contain: the image is gone when the loss is reported.
+fn described(dir: &Path) -> String {
+    let entry = |e: std::io::Result<std::fs::DirEntry>| {
+        let e = e.ok()?;
+        let len = e.metadata().ok()?.len();
+        Some(format!("{} {len}", e.file_name().to_string_lossy()))
+    };
+    let names: Vec<_> = std::fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .filter_map(entry)
+        .collect();
+    let summary = logforce::salvage(dir).map(|inspector| inspector.summary());
+    format!("files: {names:?}\nsummary: {summary:?}")
 }
 
 /// Whether the filesystem says that its own metadata is damaged.
