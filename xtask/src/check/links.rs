@@ -25,7 +25,8 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     Ok(found)
 }
 
-fn pages(root: &Path) -> Result<Vec<PathBuf>> {
+/// The pages of the documentation.
+pub fn pages(root: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for folder in FOLDERS.map(|folder| root.join(folder)) {
         if folder.is_dir() {

@@ -10,6 +10,7 @@ mod imports;
 mod layers;
 mod links;
 mod marks;
+mod prose;
 mod size;
 
 use crate::workspace::Workspace;
@@ -56,6 +57,7 @@ pub fn all(workspace: &Workspace) -> Result<Vec<Violation>> {
     found.extend(size::check(&workspace.root)?);
     found.extend(marks::check(&workspace.root)?);
     found.extend(links::check(&workspace.root)?);
+    found.extend(prose::check(&workspace.root)?);
     let picture = std::fs::read_to_string(workspace.root.join("ARCHITECTURE.md")).ok();
     found.extend(architecture::check(workspace, picture.as_deref()));
     Ok(found)
