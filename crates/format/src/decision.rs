@@ -169,8 +169,7 @@ pub enum Decision {
     Jump,
     /// The log ends here.
     End,
-    /// Strict: fail, and say where. Truncate-at-corruption: the log ends here, the loss is
-    /// reported. Salvage: go on behind the hole.
+    /// An opening fails and says where. A repair ends the log here; salvage goes on behind the hole.
     Refuse,
 }
 
@@ -201,15 +200,28 @@ impl Decision {
 /// valid batch and voids from here or below.
 pub fn decide(seen: Seen, stamped: bool, resumed: bool) -> RecoveryCase {
     match (seen, stamped, resumed) {
+        // A crash or damage here, then an opening or a repair: its epoch batch voids what is left.
         (_, _, true) => RecoveryCase::Resumed,
+        // No crash here.
         (Seen::Linked, _, false) => RecoveryCase::Next,
+        // No crash: the control file lists a segment once it is durable, until it has left. A deleted
+        // file, or a directory entry that was lost.
         (Seen::NoSegment, _, false) => RecoveryCase::SegmentLost,
+        // No crash: a torn write fails its checksum. A bug, or a forgery, wrote it so.
         (Seen::Malformed, _, false) => RecoveryCase::WrittenWrong,
+        // No crash: the stamp says that these bytes were durable. Rot, a lost or misdirected write, or a
+        // device that lied about a flush.
         (_, true, false) => RecoveryCase::Damaged,
+        // A crash may tear a sector so that the device refuses to read it, but so may rot of acknowledged
+        // data: the two cannot be told apart, so an opening refuses.
         (Seen::Unreadable, false, false) => RecoveryCase::ReadError,
+        // A crash between two writes, or before any byte of a write reached the medium.
         (Seen::Blank, false, false) => RecoveryCase::CleanEnd,
+        // The same in a recycled segment, or behind a torn tail that an opening has dropped.
         (Seen::Stale, false, false) => RecoveryCase::StaleEnd,
+        // A crash in the middle of a write that nothing had acknowledged.
         (Seen::Broken, false, false) => RecoveryCase::TornEnd,
+        // A crash after the last prepared segment was filled, before the next one was ready.
         (Seen::PastEnd, false, false) => RecoveryCase::FullEnd,
     }
 }

@@ -45,25 +45,41 @@ use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, PoisonError};
 
 /// The shared state of an open log.
+///
+/// **Order of locks**, the first first: the turn of the pins ([`PinTable::begin_move`]), the turn of the
+/// control file ([`ControlFile::update`]), [`state`](Self::state), then one of the mutexes that are held
+/// for a few instructions: segments, voids, pins, spares, callbacks. `view.segments` is held while
+/// `files.retired` takes what leaves it, so that its bytes are always in one of the two. The two turns
+/// are held across I/O; they wait through the runtime. No mutex is held across a call of the device or
+/// of the owner.
 pub(crate) struct Engine {
-    /// What readers use; they may outlive the log.
+    /// What readers use; they may outlive the log. `durable` is stored with the state locked
+    /// (`publish`) and read without a lock; `front` is raised in the turn of the pins; segments are added
+    /// by the preallocator, before the control file lists them, and removed in the turn of the pins.
     pub(crate) view: Arc<View>,
+    /// Options and what follows from them. Nothing in it changes.
     pub(crate) config: Config,
+    /// The log buffer, the pipeline of batches and jobs, the queue of segments, the lifecycle. Every
+    /// append, leader and background thread changes it. Locked for memory only.
     pub(crate) state: Mutex<State>,
     pub(crate) files: Files,
-    /// Pins, which hold the front for readers.
+    /// Pins, which hold the front for readers: a mutex for the table, and a turn for whoever moves the
+    /// front.
     pub(crate) pins: PinTable,
     /// The checkpoint callback, which frees space.
     pub(crate) owner: OwnerCallback,
     /// Where the log was opened, to notice that it was moved or deleted.
     pub(crate) location: Location,
+    /// The first failure. Set once by whoever meets it, without the state; read without a lock by every
+    /// call before it promises something.
     pub(crate) poison: Poison,
-    /// Exclusive end of what is written.
+    /// Exclusive end of what is written. Raised with the state locked (`publish`), read without a lock.
     written: AtomicU64,
+    /// Notified without any lock held: a thread that is woken would wait for it at once.
     pub(crate) events: Events,
-    /// The log's threads, for a close to join.
+    /// The log's threads, for a close to join. It takes them out and joins without the lock.
     pub(crate) threads: Mutex<Vec<Box<dyn JoinHandle>>>,
-    /// The preallocator must stop, also in the middle of a segment.
+    /// The preallocator must stop, also in the middle of a segment. Set by a close, read without a lock.
     pub(crate) stop: AtomicBool,
     pub(crate) metrics: Arc<Metrics>,
     /// `None` for a log with threads of its own.
@@ -72,7 +88,9 @@ pub(crate) struct Engine {
 
 /// The log's files except the segments, which are in the view.
 pub(crate) struct Files {
+    /// Written in its turn, so that sequence numbers reach the file in order.
     pub(crate) control: ControlFile,
+    /// Files to use again: added when a truncation retires segments, taken by the preallocator.
     spares: Mutex<Vec<Spare>>,
     /// Files of truncated segments that are yet to become spares or be removed.
     pub(crate) retired: RetiredFiles,

@@ -377,58 +377,27 @@ impl Opening {
     fn begin_epoch(
         self,
         opened: OpenedControl,
-        found: Found,
+        mut found: Found,
         epoch: Epoch,
         report: RecoveryReport,
         lock: Box<dyn Send + Sync>,
     ) -> Result<Parts> {
+        let control = &opened.control;
+        let (segment, is_skipping) = self.first_segment(&opened, &mut found, epoch)?;
         let Found {
-            mut segments,
-            mut spares,
+            segments,
+            spares,
             end,
             mut voids,
         } = found;
-        let control = &opened.control;
-        let tail = end.state.at;
-        let open_from = planted!("torn-append-kept", None, else end.state.sequence.open_from());
-        // A device with larger blocks: no write may share a physical block with acknowledged records.
-        let is_finer = |s: &Arc<Segment>| s.header.write_unit < self.unit;
-        let has_finer = segments.containing(tail).as_ref().is_some_and(is_finer)
-            || segments.above(tail).iter().any(is_finer);
-        let at_end = tail >= control.prepared_end;
-        let builder = self.builder(control.log_id, epoch);
-        let fresh = has_finer || at_end || !self.check_prepared(&builder, &segments, tail)?;
-        let segment = if fresh {
-            let wanted = self.sizes.next(segments.bytes(), 0, self.runtime.now());
-            let segment = self.make_segment(control, &mut spares, epoch, wanted)?;
-            self.list_segment(&opened, &mut segments, &segment)?;
-            segment
-        } else {
-            segments
-                .containing(tail)
-                .ok_or_else(|| self.no_segment_at(tail))?
-        };
         let direct = self.chosen.force.plan.direct;
         segment.open_writer(direct)?;
-        let lsn = tail.max(segment.header.first_batch());
-        let void_from = match fresh && !at_end {
-            true => Some(open_from.unwrap_or(tail)),
-            false => open_from,
-        };
-        let durable = self.chosen.barrier_is_durable;
-        let header = write_epoch(
-            &segment,
-            BatchHeader {
-                // `sync_recovered` has synced everything below the tail.
-                stamp: if durable { tail } else { end.proven.min(tail) },
-                void_from: void_from.unwrap_or(lsn),
-                ..epoch_header(control, &end, epoch, lsn)
-            },
-        )?;
+        let header = self.write_first_batch(control, &end, &segment, epoch, is_skipping)?;
         voids.add(header.void_from, header.lsn);
         let anchor = anchor_behind(&header, &segment);
+        let durable = self.chosen.barrier_is_durable;
         let stamp = if durable { anchor.lsn } else { header.stamp };
-        let front = move_front(&opened, &end, anchor, lsn)?;
+        let front = move_front(&opened, &end, anchor, header.lsn)?;
         let OpenedControl {
             control,
             file: control_file,
@@ -471,6 +440,65 @@ impl Opening {
             metrics: self.metrics,
             lock,
         })
+    }
+
+    /// Returns the segment of the epoch's first batch. True if that is a new one although the tail's has
+    /// space: what is left of that is skipped.
+    fn first_segment(
+        &self,
+        opened: &OpenedControl,
+        found: &mut Found,
+        epoch: Epoch,
+    ) -> Result<(Arc<Segment>, bool)> {
+        let control = &opened.control;
+        let segments = &mut found.segments;
+        let tail = found.end.state.at;
+        // A device with larger blocks: no write may share a physical block with acknowledged records.
+        let is_finer = |s: &Arc<Segment>| s.header.write_unit < self.unit;
+        let has_finer = segments.containing(tail).as_ref().is_some_and(is_finer)
+            || segments.above(tail).iter().any(is_finer);
+        let at_end = tail >= control.prepared_end;
+        let builder = self.builder(control.log_id, epoch);
+        let fresh = has_finer || at_end || !self.check_prepared(&builder, segments, tail)?;
+        if !fresh {
+            let segment = segments.containing(tail);
+            return Ok((segment.ok_or_else(|| self.no_segment_at(tail))?, false));
+        }
+        let wanted = self.sizes.next(segments.bytes(), 0, self.runtime.now());
+        let segment = self.make_segment(control, &mut found.spares, epoch, wanted)?;
+        self.list_segment(opened, segments, &segment)?;
+        Ok((segment, !at_end))
+    }
+
+    /// Writes and forces the epoch's first batch, which voids an atomic append that the tail has cut off,
+    /// and all from the tail on if that is skipped. Returns its header.
+    fn write_first_batch(
+        &self,
+        control: &Control,
+        end: &End,
+        segment: &Arc<Segment>,
+        epoch: Epoch,
+        is_skipping: bool,
+    ) -> Result<BatchHeader> {
+        let tail = end.state.at;
+        let open_from = planted!("torn-append-kept", None, else end.state.sequence.open_from());
+        let lsn = tail.max(segment.header.first_batch());
+        let void_from = match is_skipping {
+            true => Some(open_from.unwrap_or(tail)),
+            false => open_from,
+        };
+        write_epoch(
+            segment,
+            BatchHeader {
+                // `sync_recovered` has synced everything below the tail.
+                stamp: match self.chosen.barrier_is_durable {
+                    true => tail,
+                    false => end.proven.min(tail),
+                },
+                void_from: void_from.unwrap_or(lsn),
+                ..epoch_header(control, end, epoch, lsn)
+            },
+        )
     }
 
     /// Prepares a segment behind all others. The control file does not list it yet.

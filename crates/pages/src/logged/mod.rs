@@ -82,7 +82,13 @@ impl Deref for LoggedFile {
 }
 
 /// What all of its threads share.
+///
+/// **Order of locks**, the first first: the mutex of the log, which calls `publish` with it locked;
+/// [`state`](Self::state); then one of the mutexes that are held for a few instructions: a lane of readers,
+/// a shard of the newest versions, the slots of the file of versions. All of them are locked for memory
+/// only: no call of the device, and none of the log, is made under one of them.
 pub(crate) struct LoggedStore {
+    /// The directory and the runtime. Nothing in these three changes.
     data_dir: DataDir,
     options: Options,
     guarantee: Granted,
@@ -90,21 +96,31 @@ pub(crate) struct LoggedStore {
     header: PageFileHeader,
     log: Log,
     contents: PageContents,
+    /// Writes in flight to the data file. Used by checkpoints, and by commits that
+    /// fill new pages.
     writers: Writers,
-    /// Locked for memory only. The log calls `publish` with its own mutex locked: so nothing may call
-    /// the log while this is locked.
+    /// Commits, generations, versions in memory. Changed by commits (`publish`, `release`), by the
+    /// checkpointer and by readers that look up a page. Locked for memory only. The log calls `publish`
+    /// with its own mutex locked: so nothing may call the log while this is locked.
     state: Mutex<State>,
+    /// The states that readers see: a mutex for each lane. Changed with the state locked (`show`) and,
+    /// without it, by readers that begin and end.
     readers: Arc<ReaderTable>,
-    /// Commits and checkpoints wait: pages were applied, or a generation began.
+    /// Commits and checkpoints wait: pages were applied, or a generation began. Notified without a lock.
     progress: Event,
     checkpointer: Checkpointer,
+    /// Counters, without a lock.
     counts: Counts,
 }
 
 /// Where the contents of pages are, beside the state and the log.
 struct PageContents {
+    /// Written by the checkpointer, and by commits that let it grow; read by anyone without a lock.
     data: DataFile,
+    /// The newest version of pages that are read often: a mutex for each shard. Changed with
+    /// the state locked, by commits and by readers that found one; read without.
     newest: Newest,
+    /// Written by the checkpointer. Its slots have a mutex; they are freed without the state.
     versions_file: VersionsFile,
 }
 
