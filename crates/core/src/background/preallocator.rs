@@ -7,8 +7,8 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::policy::WaitLevel;
 use crate::storage::builder::{FILL_PAUSE, Fill, Filled, Made, OPEN_AHEAD, SegmentBuilder, Spare};
-use crate::storage::load::Load;
 use crate::storage::segment::Segment;
+use crate::storage::workload::Workload;
 use crate::sync::wake::{WaitFor, Wake};
 use crate::trace;
 use logforce_device::ForceBy;
@@ -116,7 +116,7 @@ impl Engine {
     /// Pauses between the pieces of a fill while the fill is ahead of the appends. At full speed it
     /// would compete with every commit, and each commit's flush would include its bytes. Ends the
     /// fill if filling does not pay after what was done since `before`.
-    fn pace(&self, filled: Filled, before: Load) -> Fill {
+    fn pace(&self, filled: Filled, before: Workload) -> Fill {
         // A fill takes long, and appends must not wait for its end.
         let _ = self.raise_write_limit();
         let seen = self.events.preallocator.observe();
@@ -230,7 +230,7 @@ impl Engine {
         &self,
         end: Lsn,
         demanded: bool,
-        lately: Load,
+        lately: Workload,
         made: &[Made],
     ) -> Option<(u64, Option<Spare>)> {
         // More than the cap allows is never prepared.

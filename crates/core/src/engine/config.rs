@@ -1,8 +1,8 @@
 //! What an opening decides: constant until the log is closed.
 
 use crate::options::Options;
-use crate::storage::filling::Filling;
 use crate::storage::segment_sizes::SegmentSizes;
+use crate::storage::zero_fill::Filling;
 use crate::types::RecoveryReport;
 use logforce_device::{Granted, Guarantee, Method, Plan, Verdict};
 use logforce_format::Epoch;

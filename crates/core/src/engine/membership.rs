@@ -1,8 +1,8 @@
 //! A log's part in an environment.
 
 use crate::environment::Shared;
+use crate::environment::fd_budget::OpenFiles;
 use crate::environment::members::Member;
-use crate::environment::open_logs::OpenFiles;
 use std::sync::{Arc, Weak};
 
 /// What a log in an environment has of it.

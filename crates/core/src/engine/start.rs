@@ -7,24 +7,24 @@ use crate::engine::membership::Membership;
 use crate::engine::owner::OwnerCallback;
 use crate::engine::pin_table::PinTable;
 use crate::engine::{Engine, Files};
-use crate::environment::open_logs::OpenFiles;
+use crate::environment::fd_budget::OpenFiles;
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::read::view::View;
 use crate::state::State;
 use crate::state::buffers::Buffers;
 use crate::state::log_buffer::LogBuffer;
-use crate::state::overlap::Overlap;
 use crate::state::pipeline::{Durability, Identity, WritePipeline};
 use crate::state::segment_queue::SegmentQueue;
+use crate::state::write_concurrency::WriteConcurrency;
 use crate::storage::builder::Spare;
 use crate::storage::control_file::ControlFile;
-use crate::storage::filling::Filling;
 use crate::storage::retired_files::RetiredFiles;
 use crate::storage::segment::Segment;
 use crate::storage::segment_sizes::SegmentSizes;
 use crate::storage::segments::Segments;
 use crate::storage::voids::Voids;
+use crate::storage::zero_fill::Filling;
 use crate::sync::poison::Poison;
 use crate::types::RecoveryReport;
 use logforce_device::sync::{AtomicBool, Mutex};
@@ -125,7 +125,7 @@ impl Engine {
             barrier_is_durable,
             end.anchor,
             end.stamp,
-            Overlap::here(force.plan, filling == Filling::Never, &options),
+            WriteConcurrency::here(force.plan, filling == Filling::Never, &options),
         );
         let membership = options.shared().map(|shared| {
             let files = OpenFiles::new(&shared.open_logs);

@@ -1,17 +1,17 @@
 //! What the logs of one process share: threads, memory for batches, open files.
 
+pub(crate) mod fd_budget;
+pub(crate) mod fd_retry;
 pub(crate) mod members;
 pub(crate) mod memory;
-pub(crate) mod open_logs;
-pub(crate) mod patient_directory;
 
 use crate::error::{Error, Result};
 use crate::options::{InEnvironment, Options};
 use crate::sync::pool::{MIN_THREADS, Pool};
+use fd_budget::FdBudget;
 use logforce_device::Runtime;
 use members::Members;
 use memory::MemoryBudget;
-use open_logs::OpenLogs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -104,7 +104,7 @@ pub struct EnvironmentStats {
 pub(crate) struct Shared {
     pub(crate) pool: Arc<Pool>,
     pub(crate) memory: Arc<MemoryBudget>,
-    pub(crate) open_logs: Arc<OpenLogs>,
+    pub(crate) open_logs: Arc<FdBudget>,
     pub(crate) members: Members,
     pub(crate) runtime: Arc<dyn Runtime>,
     /// The process that has the threads.
@@ -122,7 +122,7 @@ impl Environment {
             shared: Arc::new(Shared {
                 pool,
                 memory: Arc::new(MemoryBudget::new(options.memory)),
-                open_logs: OpenLogs::new(options.open_logs),
+                open_logs: FdBudget::new(options.open_logs),
                 members: Members::default(),
                 process: runtime.process(),
                 runtime,

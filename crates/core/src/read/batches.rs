@@ -3,8 +3,8 @@
 use crate::error::{Damage, Error, Result};
 use crate::read::view::View;
 use crate::scan::batch::{LinkedHeader, ScanResult, ScanState};
+use crate::storage::read_buffer::ReadBuffer;
 use crate::storage::segment::Segment;
-use crate::storage::window::Window;
 use logforce_device::ReadSource;
 use logforce_format::frame::Frames;
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Lsn, RecoveryCase, decide};
@@ -71,7 +71,7 @@ pub(super) fn damaged(view: &View, lsn: Lsn, case: RecoveryCase, found: String) 
 
 /// Reads single batches at any position.
 pub(super) struct Batches {
-    window: Window,
+    window: ReadBuffer,
     /// A buffer for the next payload.
     pub(super) buffer: Vec<u8>,
 }
@@ -80,14 +80,14 @@ impl Batches {
     /// For reading on from batch to batch.
     pub(super) fn large_reads() -> Self {
         Batches {
-            window: Window::new(ReadSource::Cache),
+            window: ReadBuffer::new(ReadSource::Cache),
             buffer: Vec::new(),
         }
     }
 
     /// With small reads, for a single record instead of half a megabyte around it.
     pub(super) fn small_reads() -> Self {
-        let mut window = Window::new(ReadSource::Cache);
+        let mut window = ReadBuffer::new(ReadSource::Cache);
         window.limit(SMALL_READ);
         Batches {
             window,
@@ -126,7 +126,7 @@ impl Batches {
             return Ok(batch);
         }
         let mut medium = Batches {
-            window: Window::new(ReadSource::Medium),
+            window: ReadBuffer::new(ReadSource::Medium),
             buffer: Vec::new(),
         };
         match medium.try_load(view, &segment, before) {

@@ -5,8 +5,8 @@ use crate::read::batches::{Batches, first_batch_at};
 use crate::read::history::{History, Position};
 use crate::read::view::View;
 use crate::scan::batch::{LinkedHeader, ScanState};
+use crate::storage::read_buffer::ReadBuffer;
 use crate::storage::segment::Segment;
-use crate::storage::window::Window;
 use logforce_device::ReadSource;
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Epoch, LogId, Lsn, planted};
 use std::path::Path;
@@ -152,7 +152,11 @@ impl Compared<'_> {
 
     /// Where to begin to read for the last batch of `epoch`: at the last segment that does not begin in a
     /// later epoch.
-    fn last_segment_with(&self, epoch: Epoch, window: &mut Window) -> Result<Option<ScanState>> {
+    fn last_segment_with(
+        &self,
+        epoch: Epoch,
+        window: &mut ReadBuffer,
+    ) -> Result<Option<ScanState>> {
         let all = self.view.segments().all();
         for segment in all.iter().rev() {
             let first = segment.header.first_batch();
@@ -169,8 +173,8 @@ impl Compared<'_> {
     }
 }
 
-fn window() -> Window {
-    let mut window = Window::new(ReadSource::Cache);
+fn window() -> ReadBuffer {
+    let mut window = ReadBuffer::new(ReadSource::Cache);
     window.limit(READ_AHEAD);
     window
 }
@@ -183,7 +187,7 @@ fn epoch_before(header: &BatchHeader) -> Epoch {
     }
 }
 
-fn first_header(segment: &Arc<Segment>, window: &mut Window) -> Result<Option<BatchHeader>> {
+fn first_header(segment: &Arc<Segment>, window: &mut ReadBuffer) -> Result<Option<BatchHeader>> {
     let first = segment.header.first_batch();
     let bytes = window.get(segment, segment.offset(first), BATCH_HEADER_LEN)?;
     let header = bytes.ok().and_then(|bytes| BatchHeader::decode(bytes).ok());

@@ -1,10 +1,10 @@
 //! The step of a scan: its state between two batches, and the check that a batch is the next one.
 
 use crate::error::Result;
+use crate::storage::read_buffer::ReadBuffer;
 use crate::storage::reads::Lost;
 use crate::storage::segment::Segment;
 use crate::storage::segments::Segments;
-use crate::storage::window::Window;
 use logforce_format::{
     BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, LogId, Lsn, Reject, Seen,
     frame::Sequence,
@@ -48,7 +48,7 @@ pub(crate) struct LinkedHeader {
 impl LinkedHeader {
     /// The header of the next batch after `before`, or why there is none.
     pub(crate) fn read(
-        window: &mut Window,
+        window: &mut ReadBuffer,
         segments: &Segments,
         control: &Control,
         before: &ScanState,
@@ -71,7 +71,7 @@ impl LinkedHeader {
 
     /// As [`LinkedHeader::read`], in the segment that holds the boundary.
     pub(crate) fn read_in(
-        window: &mut Window,
+        window: &mut ReadBuffer,
         segment: Arc<Segment>,
         log_id: LogId,
         before: &ScanState,
@@ -119,7 +119,7 @@ impl LinkedHeader {
     }
 
     /// The payload's bytes, checked or not.
-    pub(crate) fn payload<'w>(&self, window: &'w mut Window) -> ScanResult<&'w [u8]> {
+    pub(crate) fn payload<'w>(&self, window: &'w mut ReadBuffer) -> ScanResult<&'w [u8]> {
         let at = self.header.lsn;
         let whole = BATCH_HEADER_LEN + self.header.payload_len as usize;
         let bytes = window.get(&self.segment, self.segment.offset(at), whole)?;
@@ -129,7 +129,11 @@ impl LinkedHeader {
     }
 
     /// Checks the payload; returns the state after the batch.
-    pub(crate) fn check(&self, window: &mut Window, before: ScanState) -> ScanResult<ScanState> {
+    pub(crate) fn check(
+        &self,
+        window: &mut ReadBuffer,
+        before: ScanState,
+    ) -> ScanResult<ScanState> {
         let at = self.header.lsn;
         let mut next = before;
         let payload = match self.payload(window)? {

@@ -3,9 +3,9 @@
 use crate::error::{Damage, Error, Result};
 use crate::names;
 use crate::storage::control_file::check_counter;
+use crate::storage::read_buffer::ReadBuffer;
 use crate::storage::segment::Segment;
 use crate::storage::segments::Segments;
-use crate::storage::window::Window;
 use logforce_device::ReadSource;
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Control, Lsn, MIN_WRITE_UNIT, RecoveryCase};
 use std::path::Path;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// file is damaged, the other may be older and not list segments with acknowledged records; the
 /// same holds for a control file restored from a copy. A crash leaves only unused segments there.
 pub(crate) fn adopt(segments: &Segments, control: &mut Control, both_slots: bool) -> Result<()> {
-    let mut window = Window::new(ReadSource::Cache);
+    let mut window = ReadBuffer::new(ReadSource::Cache);
     let mut next = control.prepared_end;
     for segment in segments.all() {
         if segment.header.start < control.prepared_end {
@@ -52,7 +52,7 @@ pub(crate) fn reject_misnamed(segments: &mut Segments, control: &Control, both_s
 }
 
 /// Whether the segment holds its first batch, or cannot be read.
-fn is_used(window: &mut Window, segment: &Arc<Segment>, control: &Control) -> Result<bool> {
+fn is_used(window: &mut ReadBuffer, segment: &Arc<Segment>, control: &Control) -> Result<bool> {
     let first = segment.header.first_batch();
     let Ok(bytes) = window.get(segment, segment.offset(first), BATCH_HEADER_LEN)? else {
         return Ok(true);

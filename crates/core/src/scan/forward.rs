@@ -3,9 +3,9 @@
 use crate::error::Result;
 use crate::scan::batch::{LinkedHeader, ScanResult, ScanState};
 use crate::scan::resume::Resumptions;
+use crate::storage::read_buffer::ReadBuffer;
 use crate::storage::reads::Lost;
 use crate::storage::segments::Segments;
-use crate::storage::window::Window;
 use logforce_device::ReadSource;
 use logforce_format::{BatchHeader, Control, Lsn};
 
@@ -26,7 +26,7 @@ pub(crate) struct Scan<'s> {
     segments: &'s Segments,
     control: &'s Control,
     resumptions: Resumptions,
-    window: Window,
+    window: ReadBuffer,
     pub(crate) state: ScanState,
 }
 
@@ -41,7 +41,7 @@ impl<'s> Scan<'s> {
             segments,
             control,
             resumptions: Resumptions::above(segments, state.at, control, source)?,
-            window: Window::new(source),
+            window: ReadBuffer::new(source),
             state,
         })
     }

@@ -4,10 +4,10 @@
 
 use crate::error::Result;
 use crate::scan::batch::ScanState;
+use crate::storage::read_buffer::ReadBuffer;
 use crate::storage::reads::Lost;
 use crate::storage::segment::Segment;
 use crate::storage::segments::Segments;
-use crate::storage::window::Window;
 use logforce_device::ReadSource;
 use logforce_format::frame::Sequence;
 use logforce_format::{
@@ -29,7 +29,7 @@ pub(crate) fn headers_beyond(
     last: Option<Epoch>,
     visit: &mut dyn FnMut(&Arc<Segment>, &BatchHeader) -> bool,
 ) -> Result<()> {
-    let mut window = Window::new(ReadSource::Cache);
+    let mut window = ReadBuffer::new(ReadSource::Cache);
     let to = search_end(control, from);
     let mut list = segments.above(from);
     if let Some(first) = segments.containing(from) {
@@ -108,7 +108,7 @@ impl Resumptions {
         control: &Control,
         source: ReadSource,
     ) -> Result<Self> {
-        let mut window = Window::new(source);
+        let mut window = ReadBuffer::new(source);
         // One header per segment, without read-ahead.
         window.limit(BATCH_HEADER_LEN as u64);
         let mut resumptions = Resumptions {

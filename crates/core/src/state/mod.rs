@@ -9,14 +9,14 @@ pub(crate) mod completions;
 pub(crate) mod deadlines;
 pub(crate) mod lifecycle;
 pub(crate) mod log_buffer;
-pub(crate) mod overlap;
 pub(crate) mod pipeline;
 pub(crate) mod reservations;
 pub(crate) mod schedule;
 pub(crate) mod segment_queue;
+pub(crate) mod write_concurrency;
 
 use crate::error::{Error, Result};
-use crate::storage::load::Load;
+use crate::storage::workload::Workload;
 use batch::BatchBuilder;
 use completions::Completions;
 use deadlines::Deadlines;
@@ -44,7 +44,7 @@ pub(crate) struct State {
     pub(crate) completions: Completions,
     pub(crate) lifecycle: Lifecycle,
     /// What the log had been used for when the last segment was prepared.
-    load_before: Load,
+    load_before: Workload,
 }
 
 /// Returns the bytes of an atomic append's records with their frame headers. Fails if they exceed `max` by
@@ -77,7 +77,7 @@ impl State {
             deadlines: Deadlines::new(),
             completions: Completions::default(),
             lifecycle: Lifecycle::default(),
-            load_before: Load::default(),
+            load_before: Workload::default(),
         };
         state.load_before = state.load();
         state
@@ -91,8 +91,8 @@ impl State {
     }
 
     /// What the log was used for since it was opened.
-    pub(crate) fn load(&self) -> Load {
-        Load {
+    pub(crate) fn load(&self) -> Workload {
+        Workload {
             bytes: self.tail().0,
             ..self.pipeline.load()
         }
@@ -100,7 +100,7 @@ impl State {
 
     /// A segment is prepared now: what the log was used for since it was opened, and since the last
     /// one.
-    pub(crate) fn begin_preparing(&mut self) -> (Load, Load) {
+    pub(crate) fn begin_preparing(&mut self) -> (Workload, Workload) {
         let load = self.load();
         (
             load,

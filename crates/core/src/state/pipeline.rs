@@ -2,9 +2,9 @@
 
 use crate::policy::WaitLevel;
 use crate::state::batch::BatchBuilder;
-use crate::state::overlap::{Overlap, Share};
-use crate::storage::load::Load;
+use crate::state::write_concurrency::{Share, WriteConcurrency};
 use crate::storage::segment::Segment;
+use crate::storage::workload::Workload;
 use logforce_device::{Barrier, ForceBy, Guarantee, Plan};
 use logforce_format::{Anchor, BatchHeader, Epoch, LogId, Lsn, planted, seal};
 use std::collections::VecDeque;
@@ -185,7 +185,7 @@ pub(crate) struct WritePipeline {
     pub(crate) jobs: Jobs,
     pub(crate) stamps: Stamps,
     /// How many writes may be in flight.
-    pub(crate) overlap: Overlap,
+    pub(crate) overlap: WriteConcurrency,
 }
 
 impl WritePipeline {
@@ -196,7 +196,7 @@ impl WritePipeline {
         barrier_is_durable: bool,
         anchor: Anchor,
         stamp: Lsn,
-        overlap: Overlap,
+        overlap: WriteConcurrency,
     ) -> Self {
         let boundary = BatchBoundary {
             anchor,
@@ -298,8 +298,8 @@ impl WritePipeline {
     }
 
     /// How often something was forced, and requested to be written.
-    pub(crate) fn load(&self) -> Load {
-        Load {
+    pub(crate) fn load(&self) -> Workload {
+        Workload {
             bytes: 0,
             forces: self.stamps.forces,
             writes: self.requests.writes,

@@ -117,7 +117,7 @@ impl State {
     }
 
     /// As [`State::take`], for a committer: not while it pays to wait for more commits. The caller then
-    /// waits no longer than [`Overlap::gathers_for`](super::overlap::Overlap::gathers_for) says.
+    /// waits no longer than [`WriteConcurrency::gathers_for`](super::write_concurrency::WriteConcurrency::gathers_for) says.
     pub(crate) fn take_or_gather(&mut self) -> Option<Job> {
         self.take_unless(true)
     }
@@ -200,9 +200,9 @@ mod tests {
     use crate::state::buffers::Buffers;
     use crate::state::completions::Completion;
     use crate::state::log_buffer::LogBuffer;
-    use crate::state::overlap::Overlap;
     use crate::state::pipeline::{Identity, WritePipeline};
     use crate::state::segment_queue::SegmentQueue;
+    use crate::state::write_concurrency::WriteConcurrency;
     use crate::storage::segment::Segment;
     use crate::types::RecordRange;
     use logforce_device::Guarantee;
@@ -258,7 +258,7 @@ mod tests {
                 true,
                 anchor,
                 first,
-                Overlap::new((2, 2), 2, 0),
+                WriteConcurrency::new((2, 2), 2, 0),
             ),
             Durability::Each { through: true },
         )

@@ -10,10 +10,10 @@
 
 use crate::error::{Error, Result};
 use crate::names;
+use crate::storage::read_buffer::ReadBuffer;
 use crate::storage::reads::read;
 use crate::storage::segment::Segment;
 use crate::storage::segments::Segments;
-use crate::storage::window::Window;
 use logforce_device::{Directory, OpenFile, ReadSource};
 use logforce_format::{
     BATCH_HEADER_LEN, BatchHeader, Epoch, LogId, Lsn, MAX_WRITE_UNIT, MIN_WRITE_UNIT,
@@ -149,7 +149,7 @@ fn collect_evidence(
     end: Lsn,
     id: Option<LogId>,
 ) -> Result<Option<BatchEvidence>> {
-    let mut window = Window::new(ReadSource::Cache);
+    let mut window = ReadBuffer::new(ReadSource::Cache);
     let unit = u64::from(segment.header.write_unit);
     let (mut proof, mut before) = (None::<BatchEvidence>, None);
     let mut at = segment.header.first_batch();

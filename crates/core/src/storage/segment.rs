@@ -1,6 +1,6 @@
 //! The file of a segment, and a limit on the number of open files.
 
-use crate::environment::open_logs::OpenFiles;
+use crate::environment::fd_budget::OpenFiles;
 use crate::error::{Error, Result};
 use crate::storage::directory::directory_displaced;
 use crate::storage::reads::{Lost, ReadResult};

@@ -1,6 +1,6 @@
 //! The set of segments of a log.
 
-use crate::environment::open_logs::OpenFiles;
+use crate::environment::fd_budget::OpenFiles;
 use crate::error::{Error, Result};
 use crate::names;
 use crate::storage::segment::{Handles, Segment};

@@ -6,9 +6,9 @@ use crate::policy::WaitLevel;
 use crate::read::boundary::{boundary, boundary_at_most, past_void};
 use crate::scan::batch::Stop;
 use crate::scan::end_of_log::damage;
+use crate::storage::read_buffer::ReadBuffer;
 use crate::storage::retired_files::Reuse;
 use crate::storage::segment::Segment;
-use crate::storage::window::Window;
 use crate::sync::wake::Wake;
 use logforce_device::ReadSource;
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Lsn, RecoveryCase, Seen, planted};
@@ -130,7 +130,7 @@ fn first_prev_crc_of(engine: &Engine, segment: &Arc<Segment>) -> Result<u32> {
         // It has no batch yet: its first will follow the last one written.
         return Ok(anchor.prev_crc);
     }
-    let mut window = Window::new(ReadSource::Cache);
+    let mut window = ReadBuffer::new(ReadSource::Cache);
     window
         .get(segment, segment.offset(first), BATCH_HEADER_LEN)?
         .map_err(|lost| lost.found)

@@ -6,7 +6,7 @@ use crate::read::remote::follower::{RETRIES, ReadOnlyFollower};
 use crate::scan::batch::{ScanResult, ScanState, Stop};
 use crate::scan::end_of_log::damage;
 use crate::storage::control_file::{ControlFile, Loaded};
-use crate::storage::window::Window;
+use crate::storage::read_buffer::ReadBuffer;
 use logforce_device::ReadSource;
 use logforce_format::{BatchKind, Control, Lsn, RecoveryCase, Seen, decide};
 
@@ -55,7 +55,7 @@ impl ReadOnlyFollower {
 
     fn try_consume(&mut self, source: ReadSource) -> ScanResult<()> {
         let expected = self.expected_epoch();
-        let mut medium = Window::new(ReadSource::Medium);
+        let mut medium = ReadBuffer::new(ReadSource::Medium);
         let window = match source {
             ReadSource::Cache => &mut self.batches.window,
             ReadSource::Medium => &mut medium,

@@ -12,9 +12,9 @@ use crate::read::remote::follower::{Begin, ReadOnlyFollower};
 use crate::read::remote::location::EVERY;
 use crate::scan::batch::ScanState;
 use crate::storage::directory::existing_directory;
+use crate::storage::read_buffer::ReadBuffer;
 use crate::storage::segment::Segment;
 use crate::storage::voids::Voids;
-use crate::storage::window::Window;
 use logforce_device::ReadSource;
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Control, Epoch, Lsn, planted};
 use std::sync::Arc;
@@ -154,7 +154,7 @@ impl ReadOnlyFollower {
         // By its name: an open file may have been deleted.
         let dir = self.files.dir.clone();
         let segment = Arc::new(Segment::new(dir, known.name(), known.header));
-        let mut window = Window::new(ReadSource::Cache);
+        let mut window = ReadBuffer::new(ReadSource::Cache);
         window.limit(BATCH_HEADER_LEN as u64);
         let bytes = window.get(&segment, segment.offset(lsn), BATCH_HEADER_LEN)?;
         let header = bytes.ok().and_then(|b| BatchHeader::decode(b).ok());

@@ -5,8 +5,8 @@ use crate::names;
 use crate::scan::batch::{LinkedHeader, ScanResult, ScanState};
 use crate::storage::control_file::ControlFile;
 use crate::storage::listing::{Listing, list};
+use crate::storage::read_buffer::ReadBuffer;
 use crate::storage::segments::Segments;
-use crate::storage::window::Window;
 use logforce_device::{Directory, OpenFile, ReadSource};
 use logforce_format::{
     CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, ControlReject, Lsn, newest,
@@ -86,7 +86,7 @@ impl FollowedFiles {
     /// The header of the next batch after `before`, or why there is none.
     pub(super) fn header_after(
         &self,
-        window: &mut Window,
+        window: &mut ReadBuffer,
         before: &ScanState,
     ) -> ScanResult<LinkedHeader> {
         LinkedHeader::read(window, &self.segments, &self.control, before)

@@ -8,8 +8,8 @@ use crate::read::remote::files::FollowedFiles;
 use crate::read::remote::headers::HeaderPosition;
 use crate::read::remote::location::FollowedLocation;
 use crate::scan::batch::ScanState;
+use crate::storage::read_buffer::ReadBuffer;
 use crate::storage::voids::Voids;
-use crate::storage::window::Window;
 use logforce_device::Runtime;
 use logforce_format::{Epoch, Lsn};
 use std::sync::Arc;
@@ -76,7 +76,7 @@ pub(super) struct BatchPosition {
     /// LSN and header checksum of the last batch that was consumed.
     pub(super) last: Option<(Lsn, u32)>,
     pub(super) history: History,
-    pub(super) window: Window,
+    pub(super) window: ReadBuffer,
     pub(super) records: Records,
     /// How often the next batch could not be read.
     pub(super) retries: u32,

@@ -2,7 +2,7 @@
 
 use crate::scan::batch::ScanState;
 use crate::scan::resume::Resumptions;
-use crate::storage::window::Window;
+use crate::storage::read_buffer::ReadBuffer;
 use logforce_device::ReadSource;
 use logforce_format::{Control, Lsn};
 
@@ -15,7 +15,7 @@ pub(super) struct HeaderPosition {
     pub(super) tip: ScanState,
     /// Everything below is durable.
     pub(super) proven: Lsn,
-    pub(super) window: Window,
+    pub(super) window: ReadBuffer,
     /// Void ranges whose batch is not proven yet.
     pub(super) voids: Vec<(Lsn, Lsn)>,
     /// Where openings have continued in a new segment.
@@ -28,7 +28,7 @@ pub(super) struct HeaderPosition {
 
 impl HeaderPosition {
     pub(super) fn new(tip: ScanState, proven: Lsn) -> Self {
-        let mut window = Window::new(ReadSource::Cache);
+        let mut window = ReadBuffer::new(ReadSource::Cache);
         window.limit(READ_AHEAD);
         HeaderPosition {
             tip,

@@ -28,7 +28,7 @@ use crate::scan::coverage::{gaps, lost_segment};
 use crate::scan::end_of_log::{anchor_state, find_end};
 use crate::scan::walk::types::WalkInput;
 use crate::scan::walk::void_ranges::void_ranges;
-use crate::storage::window::Window;
+use crate::storage::read_buffer::ReadBuffer;
 use crate::types::Record;
 use alarm::Alarm;
 use files::FollowedFiles;
@@ -210,7 +210,7 @@ impl ReadOnlyFollower {
                 consumed,
                 last: None,
                 history,
-                window: Window::new(ReadSource::Cache),
+                window: ReadBuffer::new(ReadSource::Cache),
                 records: Records::default(),
                 retries: 0,
             },

@@ -5,7 +5,7 @@ use crate::read::remote::follower::ReadOnlyFollower;
 use crate::read::remote::headers::HeaderPosition;
 use crate::scan::batch::ScanState;
 use crate::scan::resume::Resumptions;
-use crate::storage::window::Window;
+use crate::storage::read_buffer::ReadBuffer;
 use logforce_device::ReadSource;
 
 /// Maximum number of headers per poll.
@@ -54,7 +54,7 @@ impl ReadOnlyFollower {
 
     /// Reads headers as far as they are linked.
     fn read_headers(&mut self, medium: bool) -> Result<()> {
-        let mut past_cache = medium.then(|| Window::new(ReadSource::Medium));
+        let mut past_cache = medium.then(|| ReadBuffer::new(ReadSource::Medium));
         for _ in 0..HEADERS_PER_POLL {
             self.headers.prove_by_anchor(&self.files.control);
             if let Some(resumed) = self.headers.resumptions.at(&self.headers.tip) {

@@ -10,8 +10,8 @@ use crate::scan::resume::headers_beyond;
 use crate::storage::control_file::Loaded;
 use crate::storage::control_file::meta::LoadedMeta;
 use crate::storage::durability::{Why, barrier};
+use crate::storage::read_buffer::ReadBuffer;
 use crate::storage::segments::Segments;
-use crate::storage::window::Window;
 use crate::storage::writes::write;
 use logforce_device::{AlignedBuf, Barrier, ReadSource};
 use logforce_format::{
@@ -182,7 +182,7 @@ fn earliest_void_beyond(
     })?;
     let mut at = last.2;
     let mut earliest: Option<Lsn> = None;
-    let mut window = Window::new(ReadSource::Cache);
+    let mut window = ReadBuffer::new(ReadSource::Cache);
     while at >= end.at {
         let Some(segment) = segments.containing(at) else {
             break;

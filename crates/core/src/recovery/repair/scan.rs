@@ -10,9 +10,9 @@ use crate::scan::end_of_log::{End, anchor_state, find_end, first_state};
 use crate::scan::resume::headers_beyond;
 use crate::scan::walk::types::WalkInput;
 use crate::scan::walk::void_ranges::settle_void_ranges;
+use crate::storage::read_buffer::ReadBuffer;
 use crate::storage::segment::Segment;
 use crate::storage::segments::Segments;
-use crate::storage::window::Window;
 use logforce_device::ReadSource;
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Control, EPOCH_HISTORY, Lsn};
 use std::path::Path;
@@ -115,7 +115,7 @@ pub(super) fn control_of_copies(
     let begin = &found.end.append_boundary;
     let (mut first_segment, mut first_prev_crc) = (from, begin.prev_crc);
     if let Some(segment) = found.segments.containing(from) {
-        let mut window = Window::new(ReadSource::Cache);
+        let mut window = ReadBuffer::new(ReadSource::Cache);
         let at = segment.offset(segment.header.first_batch());
         let header = window.get(&segment, at, BATCH_HEADER_LEN)?;
         let header = header

@@ -4,7 +4,7 @@ use crate::error::{Damage, Result};
 use crate::scan::batch::Stop;
 use crate::scan::end_of_log::damage;
 use crate::scan::walk::types::{KnownVoids, WalkInput};
-use crate::storage::window::Window;
+use crate::storage::read_buffer::ReadBuffer;
 use logforce_device::ReadSource;
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Lsn, RecoveryCase, Seen};
 
@@ -33,8 +33,8 @@ pub(super) fn list(input: &WalkInput<'_>, last: Option<Lsn>) -> Result<KnownVoid
 
 /// Makes a window for links, which lie apart. Reading ahead at each link would read the log of a long list
 /// many times.
-pub(super) fn link_window() -> Window {
-    let mut window = Window::new(ReadSource::Cache);
+pub(super) fn link_window() -> ReadBuffer {
+    let mut window = ReadBuffer::new(ReadSource::Cache);
     window.limit(BATCH_HEADER_LEN as u64);
     window
 }
@@ -42,7 +42,7 @@ pub(super) fn link_window() -> Window {
 /// The header of the batch at `at` that voids a range, or what is wrong with it.
 pub(super) fn link(
     input: &WalkInput<'_>,
-    window: &mut Window,
+    window: &mut ReadBuffer,
     at: Lsn,
 ) -> Result<std::result::Result<BatchHeader, Damage>> {
     let WalkInput {

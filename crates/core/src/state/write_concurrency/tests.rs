@@ -59,7 +59,7 @@ impl Model {
     }
 
     fn run_within(&self, limits: RangeInclusive<usize>, time: Duration) -> Seen {
-        let mut overlap = Overlap::new((1, 4), 16, 64 << 10);
+        let mut overlap = WriteConcurrency::new((1, 4), 16, 64 << 10);
         overlap.small = Trials::new(1, limits);
         let mut random = 1u64;
         let mut events = BinaryHeap::new();
@@ -210,7 +210,7 @@ fn threads_that_work_between_their_commits_wait_for_their_own_write_too() {
 /// Large writes neither wait for more commits, nor are there more to come.
 #[test]
 fn large_writes_gather_nothing() {
-    let mut overlap = Overlap::new((0, 1), 1, 64 << 10);
+    let mut overlap = WriteConcurrency::new((0, 1), 1, 64 << 10);
     let mut gathered = |bytes: usize, commits: usize| {
         (0..commits).for_each(|_| overlap.came(MS));
         let gathers = overlap.gathers(bytes);
@@ -260,7 +260,7 @@ fn one_thread_is_never_tried_with_more() {
 /// The limit follows a load that changes, and a device that does.
 #[test]
 fn a_device_that_changes_is_found_out() {
-    let mut overlap = Overlap::new((8, 8), 16, usize::MAX);
+    let mut overlap = WriteConcurrency::new((8, 8), 16, usize::MAX);
     let mut now = Duration::ZERO;
     // Eight in flight at a device that does one after another now.
     let mut in_flight: VecDeque<Share> = VecDeque::new();
@@ -281,9 +281,9 @@ fn a_device_that_changes_is_found_out() {
 /// Nor for as long as a device hung once.
 #[test]
 fn commits_are_gathered_for_half_a_usual_write() {
-    let mut overlap = Overlap::new((0, 1), 1, usize::MAX);
+    let mut overlap = WriteConcurrency::new((0, 1), 1, usize::MAX);
     let mut now = Duration::ZERO;
-    let mut round = |overlap: &mut Overlap, took: Duration| {
+    let mut round = |overlap: &mut WriteConcurrency, took: Duration| {
         overlap.came(now);
         overlap.came(now);
         let share = overlap.begin(4096);
@@ -299,7 +299,7 @@ fn commits_are_gathered_for_half_a_usual_write() {
     let after = round(&mut overlap, 10_000 * MS).expect("two come again");
     assert!(after < MS, "{after:?}");
     // One that comes alone is waited for no more after a while.
-    let alone = |overlap: &mut Overlap| {
+    let alone = |overlap: &mut WriteConcurrency| {
         overlap.came(MS);
         let share = overlap.begin(4096);
         overlap.acknowledged(share, 2 * MS, MS);
@@ -314,13 +314,13 @@ fn commits_are_gathered_for_half_a_usual_write() {
 fn through_the_cache_one_write_is_in_flight() {
     let options = Options::new().max_in_flight_writes(4);
     let at_first = |method: Method, relocates| {
-        let overlap = Overlap::here(method.plan(), relocates, &options);
+        let overlap = WriteConcurrency::here(method.plan(), relocates, &options);
         (overlap.small.limit(), overlap.large.limit())
     };
     assert_eq!(at_first(Method::DirectDsync, false), (1, 4));
     assert_eq!(at_first(Method::DirectDsync, true), (1, 1));
     assert_eq!(at_first(Method::Dsync, false), (1, 1));
-    let mut one = Overlap::here(Method::Dsync.plan(), false, &options);
+    let mut one = WriteConcurrency::here(Method::Dsync.plan(), false, &options);
     one.came(MS);
     one.begin(4096);
     one.came(MS);

@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, OnceLock, PoisonError};
 
 /// The logs with open files, the one that opened them first in front.
-pub(crate) struct OpenLogs {
+pub(crate) struct FdBudget {
     limit: usize,
     open: Mutex<VecDeque<Arc<OpenFiles>>>,
 }
 
 /// Whether the files of one log are open.
 pub(crate) struct OpenFiles {
-    among: Arc<OpenLogs>,
+    among: Arc<FdBudget>,
     /// The log's writer, which closes them when the log is idle.
     writer: OnceLock<Arc<Task>>,
     /// Closes them now, if no write needs them.
@@ -23,9 +23,9 @@ pub(crate) struct OpenFiles {
     must_close: AtomicBool,
 }
 
-impl OpenLogs {
-    pub(crate) fn new(limit: usize) -> Arc<OpenLogs> {
-        Arc::new(OpenLogs {
+impl FdBudget {
+    pub(crate) fn new(limit: usize) -> Arc<FdBudget> {
+        Arc::new(FdBudget {
             limit: limit.max(1),
             open: Mutex::default(),
         })
@@ -76,7 +76,7 @@ impl OpenLogs {
 
 impl OpenFiles {
     /// Of a log that is being opened.
-    pub(crate) fn new(among: &Arc<OpenLogs>) -> Arc<OpenFiles> {
+    pub(crate) fn new(among: &Arc<FdBudget>) -> Arc<OpenFiles> {
         Arc::new(OpenFiles {
             among: among.clone(),
             writer: OnceLock::new(),

@@ -2,7 +2,7 @@
 //! theirs back, and the call is made again. Without that a commit that has to open its segment would fail
 //! its log for good, although it would have succeeded a moment later.
 
-use crate::environment::open_logs::OpenLogs;
+use crate::environment::fd_budget::FdBudget;
 use logforce_device::failure::os_number;
 use logforce_device::sync::AtomicU32;
 use logforce_device::{
@@ -24,19 +24,19 @@ fn lacks_descriptors(e: &io::Error) -> bool {
     os_number(e).is_some_and(|number| numbers.contains(&number))
 }
 
-struct PatientDirectory {
+struct RetryingDirectory {
     inner: Arc<dyn Directory>,
-    open_logs: Arc<OpenLogs>,
+    open_logs: Arc<FdBudget>,
     runtime: Arc<dyn Runtime>,
 }
 
 /// The same directory, for a log among `open_logs`.
 pub(crate) fn patient(
     inner: Arc<dyn Directory>,
-    open_logs: Arc<OpenLogs>,
+    open_logs: Arc<FdBudget>,
     runtime: Arc<dyn Runtime>,
 ) -> Arc<dyn Directory> {
-    Arc::new(PatientDirectory {
+    Arc::new(RetryingDirectory {
         inner,
         open_logs,
         runtime,
@@ -45,7 +45,7 @@ pub(crate) fn patient(
 
 /// Makes the call, again and again while the process has no descriptor for it.
 pub(crate) fn patiently<T>(
-    open_logs: &OpenLogs,
+    open_logs: &FdBudget,
     runtime: &dyn Runtime,
     call: impl Fn() -> io::Result<T>,
 ) -> io::Result<T> {
@@ -61,13 +61,13 @@ pub(crate) fn patiently<T>(
     call()
 }
 
-impl PatientDirectory {
+impl RetryingDirectory {
     fn call<T>(&self, call: impl Fn() -> io::Result<T>) -> io::Result<T> {
         patiently(&self.open_logs, &*self.runtime, call)
     }
 }
 
-impl ForwardDirectory for PatientDirectory {
+impl ForwardDirectory for RetryingDirectory {
     fn inner(&self) -> &dyn Directory {
         &*self.inner
     }

@@ -1,6 +1,6 @@
 //! Whether new segments are filled with zeroes.
 
-use crate::storage::load::Load;
+use crate::storage::workload::Workload;
 use logforce_device::{Facts, FilesystemKind, ForceBy, Plan};
 
 /// When new segments are filled with zeroes.
@@ -39,7 +39,7 @@ impl Filling {
     }
 
     /// Whether to fill a segment of `len` bytes after the log was used as `load` says.
-    pub(crate) fn pays(self, load: Load, len: u64) -> bool {
+    pub(crate) fn pays(self, load: Workload, len: u64) -> bool {
         match self {
             Filling::Never => false,
             Filling::Always => true,

@@ -2,7 +2,7 @@
 
 /// What was done, since the opening or in a part of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Load {
+pub(crate) struct Workload {
     /// Bytes of the log that were appended, padding included.
     pub(crate) bytes: u64,
     /// Forces that made something durable.
@@ -11,10 +11,10 @@ pub(crate) struct Load {
     pub(crate) writes: u64,
 }
 
-impl Load {
+impl Workload {
     /// What was done after `earlier`, of the same opening.
-    pub(crate) fn since(self, earlier: Load) -> Load {
-        Load {
+    pub(crate) fn since(self, earlier: Workload) -> Workload {
+        Workload {
             bytes: self.bytes.saturating_sub(earlier.bytes),
             forces: self.forces.saturating_sub(earlier.forces),
             writes: self.writes.saturating_sub(earlier.writes),
@@ -37,12 +37,12 @@ mod tests {
 
     #[test]
     fn bulk_is_much_by_few_forces() {
-        let load = |bytes, forces, writes| Load {
+        let load = |bytes, forces, writes| Workload {
             bytes,
             forces,
             writes,
         };
-        let is_bulk = |load: Load| load.is_bulk(8 * MIB, MIB);
+        let is_bulk = |load: Workload| load.is_bulk(8 * MIB, MIB);
         assert!(is_bulk(load(8 * MIB, 0, 0)));
         assert!(is_bulk(load(8 * MIB, 8, 0)));
         assert!(!is_bulk(load(8 * MIB - 1, 0, 0)), "too little to say");

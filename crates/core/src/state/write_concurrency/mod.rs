@@ -65,7 +65,7 @@ impl Share {
 
 /// What is waiting and in flight, and the limit.
 #[derive(Debug)]
-pub(crate) struct Overlap {
+pub(crate) struct WriteConcurrency {
     /// Commits whose write has not begun.
     waiting: Share,
     /// Commits whose write is in flight.
@@ -87,11 +87,11 @@ pub(crate) struct Overlap {
     large: Trials,
 }
 
-impl Overlap {
+impl WriteConcurrency {
     /// Never more than `most` writes; at first as many small and large ones as `first` says.
-    pub(crate) fn new(first: (usize, usize), most: usize, threshold: usize) -> Overlap {
+    pub(crate) fn new(first: (usize, usize), most: usize, threshold: usize) -> WriteConcurrency {
         let most = most.max(1);
-        Overlap {
+        WriteConcurrency {
             waiting: Share::default(),
             in_flight: 0,
             usual: 0.0,
@@ -113,7 +113,7 @@ impl Overlap {
     /// write-back once per file description, to the first caller that asks: of two write-through
     /// writes in flight, one would get the other's error, and the failed one would report success
     /// and be acknowledged. Real disk errors have shown this: an acknowledged record was lost.
-    pub(crate) fn here(plan: Plan, relocates: bool, options: &Options) -> Overlap {
+    pub(crate) fn here(plan: Plan, relocates: bool, options: &Options) -> WriteConcurrency {
         let most = match plan.direct {
             true => options.max_in_flight_writes,
             false => 1,
@@ -123,7 +123,7 @@ impl Overlap {
             (None, true) => (SMALL_AT_FIRST, SMALL_AT_FIRST),
             (None, false) => (SMALL_AT_FIRST, LARGE_AT_FIRST),
         };
-        Overlap::new(first, most, options.pipeline_threshold)
+        WriteConcurrency::new(first, most, options.pipeline_threshold)
     }
 
     /// A commit came at `now` by the log's clock, and its write has not begun.

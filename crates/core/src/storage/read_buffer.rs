@@ -11,7 +11,7 @@ use std::sync::Arc;
 const CHUNK: usize = 512 << 10;
 
 /// A read buffer over one segment at a time.
-pub(crate) struct Window {
+pub(crate) struct ReadBuffer {
     source: ReadSource,
     /// Bytes per read.
     chunk: usize,
@@ -23,9 +23,9 @@ pub(crate) struct Window {
     valid: usize,
 }
 
-impl Window {
+impl ReadBuffer {
     pub(crate) fn new(source: ReadSource) -> Self {
-        Window {
+        ReadBuffer {
             source,
             chunk: CHUNK,
             // Allocated at the first use: the segments of a small log are shorter than a chunk.
