@@ -67,9 +67,9 @@ pub use read::inspect::info::{BatchInfo, LogSummary, SegmentInfo, VerifyReport, 
 pub use read::read_only::ReadOnly;
 pub use read::reader::Reader;
 pub use read::remote::follower::ReadOnlyFollower;
-pub use recovery::lock_wait::wait_for_lock;
+pub use recovery::opening::wait_for_lock;
 pub use recovery::repair::{Cut, RepairOptions, RepairReport, repair};
 #[doc(hidden)]
-pub use sync::waking::{is_waking, refuse_in_waker, wake};
+pub use sync::wakers::{is_waking, refuse_in_waker, wake};
 pub use truncation::pin::Pin;
 pub use types::{Acknowledged, CheckpointDue, Record, RecordRange, RecordRef, RecoveryReport};

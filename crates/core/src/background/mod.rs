@@ -2,7 +2,6 @@
 //! segments before appends need them.
 
 mod idle_files;
-pub(crate) mod location_check;
 pub(crate) mod own_threads;
 pub(crate) mod pooled;
 pub(crate) mod preallocator;

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::policy::WaitLevel;
 use crate::storage::builder::{FILL_PAUSE, Fill, Filled, Made, OPEN_AHEAD, SegmentBuilder, Spare};
 use crate::storage::segment::Segment;
-use crate::storage::workload::Workload;
+use crate::storage::zero_fill::Workload;
 use crate::sync::wake::{WaitFor, Wake};
 use crate::trace;
 use logforce_device::ForceBy;

@@ -2,9 +2,9 @@
 //! keeps the deadlines of policies, and writes stamps.
 
 use crate::background::idle_files::IdleFiles;
-use crate::background::location_check::{self, LastCheck};
 use crate::background::stats_writer::{Due, StatsWriter};
 use crate::engine::Engine;
+use crate::engine::location::{self, LastCheck};
 use crate::policy::WaitLevel;
 use crate::state::State;
 use crate::state::schedule::Job;
@@ -185,11 +185,11 @@ impl Engine {
         }
         // First: under load there is always a next job.
         let check = times.location.due(&state.pipeline, now);
-        if check == location_check::Due::Now {
+        if check == location::Due::Now {
             return Action::CheckLocation;
         }
         match (self.next_job(state, now, times), check) {
-            (Action::Sleep(until), location_check::Due::At(due)) => {
+            (Action::Sleep(until), location::Due::At(due)) => {
                 Action::Sleep(earlier(until, Some(due)))
             }
             (Action::Sleep(until), _) => {

@@ -12,7 +12,7 @@ use crate::read::inspect::info::Visit;
 use crate::storage::control_file;
 use crate::storage::directory::unusable_directory;
 use crate::storage::durability::{Why, barrier, sync_names};
-use crate::storage::writes::write;
+use crate::storage::transfer::write;
 use crate::storage::zero_fill::zeroes_help;
 use logforce_device::{
     AlignedBuf, Barrier, Directory, File, FileState, ForceBy, Guarantee, OpenFile, Plan,

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::policy::{Policy, WaitLevel};
 use crate::state::{State, frames_len};
 use crate::sync::wake::{WaitFor, Wake};
-use crate::sync::waking::refuse_in_waker;
+use crate::sync::wakers::refuse_in_waker;
 use crate::types::{Acknowledged, RecordRange, RecordSlices};
 use logforce_device::Granted;
 use logforce_device::sync::MutexGuard;

@@ -21,7 +21,7 @@ use crate::storage::durability::{Why, barrier};
 use crate::storage::segment::Segment;
 use crate::sync::event::Event;
 use crate::sync::wake::{WaitFor, Wake};
-use crate::sync::waking::refuse_in_waker;
+use crate::sync::wakers::refuse_in_waker;
 use crate::trace;
 use logforce_device::sync::MutexGuard;
 use logforce_device::{AlignedBuf, File, Guarantee, Ticket, Write};

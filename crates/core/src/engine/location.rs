@@ -1,13 +1,20 @@
-//! The identities of the log's files when they were opened.
+//! The log's directory: the identities of its files when they were opened, and whether they are still there.
+//!
+//! Open files stay writable after they, or their directory, are removed: fsync still succeeds, and
+//! no opening will ever find the records. So the log checks its files by name: at intervals while it
+//! writes, and before it adds a segment, writes a stamp, changes the control file or closes.
 
 use crate::names;
+use crate::read::view::View;
+use crate::state::pipeline::WritePipeline;
 use crate::storage::segment::Segment;
 use logforce_device::sync::{AtomicBool, Mutex, MutexGuard};
-use logforce_device::{Directory, FileIdentity, NamedFiles};
+use logforce_device::{Directory, Displacement, FileIdentity, NamedFiles, change_of};
 use logforce_format::Lsn;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// File identities (device and inode, or the like) behind the names of the log's files.
 pub(crate) struct Location {
@@ -81,5 +88,76 @@ impl Location {
     /// Whether the writer thread must be woken after a write.
     pub(crate) fn is_parked(&self) -> bool {
         self.parked.load(Acquire)
+    }
+
+    /// Returns the displacement of the log's files, if there is one.
+    pub(super) fn displaced(&self, view: &View, durable: Lsn) -> Option<Displacement> {
+        // Checks the files around the log first, because a displacement there says more.
+        let named = self.beside.get().into_iter();
+        let mut named = named.chain([&self.own]);
+        if let Some(displaced) = named.find_map(NamedFiles::displacement) {
+            return Some(displaced);
+        }
+        for (start, known) in self.in_use(durable) {
+            let segment = view.segments().containing(start);
+            let name = segment.as_ref().map(|s| s.name());
+            let (Some(segment), Some(name)) = (segment, name) else {
+                continue;
+            };
+            let Some(what) = change_of(&*view.dir, &name, known) else {
+                continue;
+            };
+            // Unless the log has filled the segment meanwhile, and a truncation has renamed it.
+            let now = view.segments().containing(start);
+            if now.is_some_and(|now| Arc::ptr_eq(&now, &segment)) {
+                return Some(Displacement {
+                    path: view.path.clone(),
+                    found: format!("its segment '{name}' was {what}"),
+                });
+            }
+        }
+        None
+    }
+}
+
+/// The writer thread's last check.
+pub(crate) struct LastCheck {
+    /// How far the log was written and durable.
+    outcome: (Lsn, Lsn),
+    at: Option<Duration>,
+}
+
+/// When to check next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Not before the next write is done.
+    No,
+    At(Duration),
+    Now,
+}
+
+impl LastCheck {
+    /// Counts the opening as the last check.
+    pub(crate) fn new(location: &Location) -> Self {
+        LastCheck {
+            outcome: (location.opened_at, location.opened_at),
+            at: None,
+        }
+    }
+
+    /// When to check. If it is due now, this counts it as done.
+    pub(crate) fn due(&mut self, pipeline: &WritePipeline, now: Duration) -> Due {
+        let outcome = (pipeline.written(), pipeline.durable());
+        match self.at.map(|at| at.saturating_add(NamedFiles::CHECK_EVERY)) {
+            // Also if nothing was written since: the thread wakes by itself, and the next committer
+            // need not wake it.
+            Some(next) if next > now => Due::At(next),
+            _ if outcome == self.outcome => Due::No,
+            _ => {
+                self.outcome = outcome;
+                self.at = Some(now);
+                Due::Now
+            }
+        }
     }
 }

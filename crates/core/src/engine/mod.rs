@@ -5,14 +5,10 @@
 //! device with the mutex held.
 
 pub(crate) mod append;
-pub(crate) mod callbacks;
 pub(crate) mod commit;
 pub(crate) mod config;
 pub(crate) mod control;
-pub(crate) mod displacement;
 pub(crate) mod events;
-pub(crate) mod failure;
-pub(crate) mod idle;
 pub(crate) mod lifecycle;
 pub(crate) mod location;
 pub(crate) mod membership;
@@ -20,7 +16,6 @@ pub(crate) mod own_threads;
 pub(crate) mod owner;
 pub(crate) mod pin_table;
 pub(crate) mod publish;
-pub(crate) mod segment_len;
 pub(crate) mod start;
 
 use crate::error::Result;
@@ -148,6 +143,13 @@ impl Engine {
         } else {
             Guarantee::Nothing.into()
         }
+    }
+
+    /// How many bytes the next segment should have, while appends wait for `requested` bytes.
+    pub(crate) fn next_segment_len(&self, requested: u64) -> u64 {
+        let held = self.view.segments().bytes();
+        let now = self.runtime().now();
+        self.config.sizes.next(held, requested, now)
     }
 
     /// What the written records below `end` survive without a force: the weakest of those that are not

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::options::RESERVED_UNITS;
 use crate::state::State;
 use crate::sync::pool::is_pool_thread;
-use crate::sync::waking::is_waking;
+use crate::sync::wakers::is_waking;
 use logforce_device::sync::thread_local;
 use logforce_format::Lsn;
 use std::cell::{Cell, RefCell};

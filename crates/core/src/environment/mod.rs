@@ -1,19 +1,18 @@
 //! What the logs of one process share: threads, memory for batches, open files.
 
-pub(crate) mod fd_budget;
-pub(crate) mod fd_retry;
-pub(crate) mod members;
-pub(crate) mod memory;
-
 use crate::error::{Error, Result};
 use crate::options::{InEnvironment, Options};
 use crate::sync::pool::{MIN_THREADS, Pool};
 use fd_budget::FdBudget;
 use logforce_device::Runtime;
 use members::Members;
-use memory::MemoryBudget;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::*;
+pub(crate) mod fd_budget;
+pub(crate) mod fd_retry;
+pub(crate) mod members;
 
 /// What many logs of one process share, so that a log for each shard, tenant or consensus group costs
 /// little: threads, memory, and open files. Pass it to each by [`Options::environment`]. Clones are the
@@ -169,5 +168,45 @@ impl Options {
     pub(crate) fn shared(&self) -> Option<Arc<Shared>> {
         let InEnvironment(any) = self.environment.clone()?;
         any.downcast::<Shared>().ok()
+    }
+}
+
+/// A budget in bytes. It only counts, and decides when a batch is full; no thread waits for it.
+pub(crate) struct MemoryBudget {
+    limit: usize,
+    used: AtomicUsize,
+}
+
+impl MemoryBudget {
+    pub(crate) fn new(limit: usize) -> Self {
+        MemoryBudget {
+            limit,
+            used: AtomicUsize::new(0),
+        }
+    }
+
+    /// Bytes in use.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Relaxed)
+    }
+
+    /// Whether all of it is in use.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.used() >= self.limit
+    }
+
+    /// Takes `bytes` if the budget has them.
+    pub(crate) fn try_take(&self, bytes: usize) -> bool {
+        let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
+        self.used.fetch_update(Relaxed, Relaxed, fits).is_ok()
+    }
+
+    /// Takes `bytes` also beyond the limit: a log must always be able to write its next batch.
+    pub(crate) fn take(&self, bytes: usize) {
+        self.used.fetch_add(bytes, Relaxed);
+    }
+
+    pub(crate) fn release(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Relaxed);
     }
 }

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::log::Handle;
 use crate::sync::wake::Wake;
-use crate::sync::waking::{is_waking, refuse_in_waker};
+use crate::sync::wakers::{is_waking, refuse_in_waker};
 use crate::trace;
 use logforce_format::planted;
 use std::any::Any;

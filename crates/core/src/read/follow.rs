@@ -6,7 +6,7 @@ use crate::read::reader::Reader;
 use crate::read::view::View;
 use crate::sync::wake::WaitFor;
 use crate::sync::wakers::WakerId;
-use crate::sync::waking::refuse_in_waker;
+use crate::sync::wakers::refuse_in_waker;
 use crate::types::Record;
 use futures_core::Stream;
 use logforce_format::{Lsn, planted};

@@ -11,10 +11,8 @@
 //! ends a log there.
 
 mod aside;
-mod clean_up;
 mod listing;
-pub(crate) mod lock_wait;
-mod opening;
+pub(crate) mod opening;
 mod preflight;
 mod prepared;
 mod reconcile;
@@ -41,8 +39,8 @@ use crate::storage::durability::{Why, barrier};
 use crate::storage::segment::Segment;
 use crate::storage::segment_sizes::SegmentSizes;
 use crate::storage::segments::Segments;
+use crate::storage::transfer::write;
 use crate::storage::voids::Voids;
-use crate::storage::writes::write;
 use crate::storage::zero_fill::Filling;
 use crate::sync::poison::Poison;
 use crate::types::RecoveryReport;
@@ -68,7 +66,7 @@ pub(crate) fn open(
     let is_missing = |e: io::Error| e.kind() == io::ErrorKind::NotFound;
     let creates =
         mode != OpenMode::OpenExisting && system.directory(path).err().is_some_and(is_missing);
-    let opened = lock_wait::wait_for_lock(
+    let opened = opening::wait_for_lock(
         &*system.runtime(),
         options.wait_for_lock,
         |opened| matches!(opened, Err(Error::Locked { .. })),
@@ -228,7 +226,7 @@ impl Locked {
         let epoch = opening.next_epoch(&opened.control, &end)?;
         opening.persist_epoch(epoch, &opened, &segments, &end, meta.bytes().is_some())?;
         opening.enforce_names(&segments)?;
-        clean_up::clear(&opening.dir);
+        reconcile::clear(&opening.dir);
         let report = RecoveryReport {
             created,
             end: end.state.at,

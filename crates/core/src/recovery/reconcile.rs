@@ -7,11 +7,12 @@ use crate::recovery::listing;
 use crate::recovery::opening::Opening;
 use crate::scan::coverage::{adopt, check_bounds, gaps, reject_misnamed};
 use crate::storage::builder::{RetireAction, Spare, retire};
+use crate::storage::directory::set_aside;
 use crate::storage::listing::{Listing, list_of};
 use crate::storage::segment::Segment;
 use crate::storage::segment_header::{Found, read_header_once};
 use crate::storage::segments::Segments;
-use crate::storage::set_aside::set_aside;
+use logforce_device::Directory;
 use logforce_format::{Control, Lsn, SegmentHeader, planted};
 use std::sync::Arc;
 
@@ -213,5 +214,24 @@ impl Opening {
             segment.set_name(to);
         }
         Ok(())
+    }
+}
+
+/// Removes files of a killed calibration, empty files that were set aside, and an unfinished
+/// control file, which means nothing beside the one that was opened. The caller holds the lock. A
+/// file that cannot be removed costs only space.
+///
+/// If another process calibrates in this directory now, its file is removed as well; it notices,
+/// and discards its result.
+pub(super) fn clear(dir: &Arc<dyn Directory>) {
+    for entry in dir.entries().unwrap_or_default() {
+        let is_useless = names::is_trial(&entry.name)
+            || names::is_set_aside(&entry.name) && entry.len == 0
+            || entry.name == names::CONTROL_NEW
+            // A torn rename can leave a backup's control file both of its names.
+            || entry.name == names::BACKUP;
+        if entry.is_file && is_useless {
+            let _ = dir.remove(&entry.name);
+        }
     }
 }

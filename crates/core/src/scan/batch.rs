@@ -2,9 +2,9 @@
 
 use crate::error::Result;
 use crate::storage::read_buffer::ReadBuffer;
-use crate::storage::reads::Lost;
 use crate::storage::segment::Segment;
 use crate::storage::segments::Segments;
+use crate::storage::transfer::Lost;
 use logforce_format::{
     BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, LogId, Lsn, Reject, Seen,
     frame::Sequence,

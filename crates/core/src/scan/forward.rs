@@ -4,8 +4,8 @@ use crate::error::Result;
 use crate::scan::batch::{LinkedHeader, ScanResult, ScanState};
 use crate::scan::resume::Resumptions;
 use crate::storage::read_buffer::ReadBuffer;
-use crate::storage::reads::Lost;
 use crate::storage::segments::Segments;
+use crate::storage::transfer::Lost;
 use logforce_device::ReadSource;
 use logforce_format::{BatchHeader, Control, Lsn};
 

@@ -5,9 +5,9 @@
 use crate::error::Result;
 use crate::scan::batch::ScanState;
 use crate::storage::read_buffer::ReadBuffer;
-use crate::storage::reads::Lost;
 use crate::storage::segment::Segment;
 use crate::storage::segments::Segments;
+use crate::storage::transfer::Lost;
 use logforce_device::ReadSource;
 use logforce_format::frame::Sequence;
 use logforce_format::{

@@ -1,7 +1,7 @@
 //! Memory of batches. A batch begins with little and takes more as records come: most batches hold a
 //! few records, and a process may have many logs.
 
-use crate::environment::memory::MemoryBudget;
+use crate::environment::MemoryBudget;
 use logforce_device::AlignedBuf;
 use std::sync::Arc;
 

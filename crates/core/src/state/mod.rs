@@ -3,30 +3,25 @@
 //! `log_buffer` stages records, `segment_queue` has the space for them, `pipeline` tracks what is
 //! in flight, written and durable, `schedule` decides what is written next.
 
-pub(crate) mod batch;
-pub(crate) mod buffers;
-pub(crate) mod completions;
-pub(crate) mod deadlines;
-pub(crate) mod lifecycle;
-pub(crate) mod log_buffer;
-pub(crate) mod pipeline;
-pub(crate) mod reservations;
-pub(crate) mod schedule;
-pub(crate) mod segment_queue;
-pub(crate) mod write_concurrency;
-
 use crate::error::{Error, Result};
-use crate::storage::workload::Workload;
+use crate::storage::zero_fill::Workload;
 use batch::BatchBuilder;
 use completions::Completions;
 use deadlines::Deadlines;
-use lifecycle::Lifecycle;
 use log_buffer::LogBuffer;
 use logforce_format::frame::{FRAME_HEADER_LEN, frame_len};
 use logforce_format::{BatchKind, Lsn};
 use pipeline::{Durability, WritePipeline};
-use reservations::Reservations;
 use segment_queue::SegmentQueue;
+pub(crate) mod batch;
+pub(crate) mod buffers;
+pub(crate) mod completions;
+pub(crate) mod deadlines;
+pub(crate) mod log_buffer;
+pub(crate) mod pipeline;
+pub(crate) mod schedule;
+pub(crate) mod segment_queue;
+pub(crate) mod write_concurrency;
 
 /// The state under the log's mutex.
 pub(crate) struct State {
@@ -172,5 +167,57 @@ impl State {
     /// Whether a callback is due.
     pub(crate) fn has_callback(&self) -> bool {
         self.completions.has_due(&self.pipeline)
+    }
+}
+
+/// How far a close has come.
+#[derive(Default)]
+pub(crate) struct Lifecycle {
+    /// A close has begun: the log accepts nothing more.
+    pub(crate) closing: bool,
+    /// The result of the first close, which all later ones return.
+    pub(crate) closed: Option<Result<()>>,
+    /// Truncations and metadata changes in progress; a close waits for them.
+    pub(crate) file_changes: u32,
+    /// The log's threads may end.
+    pub(crate) stopping: bool,
+}
+
+/// What the permits of [`Log::reserve`](crate::Log::reserve) hold together.
+#[derive(Debug, Default)]
+pub(crate) struct Reservations {
+    appends: u64,
+    /// Of their frames.
+    bytes: usize,
+    /// An append was told to wait while permits held space: it must be woken when one gives it back.
+    pub(super) kept_one_waiting: bool,
+}
+
+impl Reservations {
+    /// How many appends have space promised.
+    pub(super) fn appends(&self) -> u64 {
+        self.appends
+    }
+
+    /// Bytes of frames that are promised.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.appends == 0
+    }
+
+    /// Promises space for one append.
+    pub(crate) fn add(&mut self, bytes: usize) {
+        self.appends += 1;
+        self.bytes += bytes;
+    }
+
+    /// Takes a promise back. Returns whether appends wait that may find space now.
+    pub(crate) fn release(&mut self, bytes: usize) -> bool {
+        self.appends -= 1;
+        self.bytes -= bytes;
+        std::mem::take(&mut self.kept_one_waiting)
     }
 }

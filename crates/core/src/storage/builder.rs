@@ -2,10 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::names;
+use crate::storage::directory::set_aside;
 use crate::storage::durability::{Why, barrier, sync_names};
 use crate::storage::segment::Segment;
-use crate::storage::set_aside::set_aside;
-use crate::storage::writes::write_part;
+use crate::storage::transfer::write_part;
 use logforce_device::sync::AtomicBool;
 use logforce_device::{Access, AlignedBuf, Barrier, Blocks, Directory, File, OpenFile, Runtime};
 use logforce_format::{Epoch, LogId, Lsn, SegmentHeader, planted};

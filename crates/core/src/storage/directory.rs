@@ -1,8 +1,9 @@
 //! Opening the directory of a log, and the errors if that fails.
 
 use crate::error::{Error, Result};
+use crate::names;
 pub(crate) use logforce_device::directory_displaced;
-use logforce_device::{Directory, System};
+use logforce_device::{Directory, OpenFile, System};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -58,5 +59,22 @@ pub(crate) fn unusable_directory(e: io::Error, doing: &'static str, path: &Path)
             why: "it is not a directory".to_owned(),
         },
         _ => Error::io(doing, path)(e),
+    }
+}
+
+/// Sets the file `name` aside, if it exists: renames it to a name that no segment gets. A file that
+/// was set aside before keeps its name: it is evidence as well.
+pub(crate) fn set_aside(dir: &Arc<dyn Directory>, name: &str) -> Result<()> {
+    let missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
+    if dir.open(name, OpenFile::READ).is_err_and(|e| missing(&e)) {
+        return Ok(());
+    }
+    let entries = dir.entries().map_err(Error::io("list", dir.path()))?;
+    let is_free = |to: &String| !entries.iter().any(|e| e.name == *to);
+    let mut all = (0..).map(|n| names::set_aside(name, n));
+    let to = all.find(is_free).unwrap_or_default();
+    match dir.rename(name, &to) {
+        Err(e) if !missing(&e) => Err(Error::io("rename", dir.path().join(name))(e)),
+        _ => Ok(()),
     }
 }

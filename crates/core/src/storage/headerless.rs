@@ -11,9 +11,9 @@
 use crate::error::{Error, Result};
 use crate::names;
 use crate::storage::read_buffer::ReadBuffer;
-use crate::storage::reads::read;
 use crate::storage::segment::Segment;
 use crate::storage::segments::Segments;
+use crate::storage::transfer::read;
 use logforce_device::{Directory, OpenFile, ReadSource};
 use logforce_format::{
     BATCH_HEADER_LEN, BatchHeader, Epoch, LogId, Lsn, MAX_WRITE_UNIT, MIN_WRITE_UNIT,

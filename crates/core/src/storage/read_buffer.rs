@@ -1,7 +1,7 @@
 //! A read buffer over segments, filled in large aligned pieces.
 
-use crate::storage::reads::{Lost, ReadResult, read, read_once};
 use crate::storage::segment::Segment;
+use crate::storage::transfer::{Lost, ReadResult, read, read_once};
 use logforce_device::{AlignedBuf, File, ReadSource};
 use logforce_format::{Lsn, MAX_WRITE_UNIT, align_up, planted};
 use std::sync::Arc;

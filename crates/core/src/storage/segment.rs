@@ -3,7 +3,7 @@
 use crate::environment::fd_budget::OpenFiles;
 use crate::error::{Error, Result};
 use crate::storage::directory::directory_displaced;
-use crate::storage::reads::{Lost, ReadResult};
+use crate::storage::transfer::{Lost, ReadResult};
 use logforce_device::sync::{AtomicBool, Mutex, MutexGuard};
 use logforce_device::{Access, Directory, File, OpenFile};
 use logforce_format::{Lsn, SegmentHeader};

@@ -1,7 +1,7 @@
 //! Reading and checking the header of a segment file.
 
 use crate::error::{Error, Result};
-use crate::storage::reads::read;
+use crate::storage::transfer::read;
 use logforce_device::{AlignedBuf, Directory, OpenFile, ReadSource};
 use logforce_format::{
     FORMAT_VERSION, MAX_WRITE_UNIT, SEGMENT_HEADER_LEN, SegmentHeader, SegmentReject, planted,

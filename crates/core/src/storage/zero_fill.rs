@@ -1,6 +1,5 @@
 //! Whether new segments are filled with zeroes.
 
-use crate::storage::workload::Workload;
 use logforce_device::{Facts, FilesystemKind, ForceBy, Plan};
 
 /// When new segments are filled with zeroes.
@@ -45,5 +44,58 @@ impl Filling {
             Filling::Always => true,
             Filling::Unless(bulk) => !load.is_bulk(len / 8, bulk),
         }
+    }
+}
+
+/// What was done, since the opening or in a part of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Workload {
+    /// Bytes of the log that were appended, padding included.
+    pub(crate) bytes: u64,
+    /// Forces that made something durable.
+    pub(crate) forces: u64,
+    /// Requests to write something without a force.
+    pub(crate) writes: u64,
+}
+
+impl Workload {
+    /// What was done after `earlier`, of the same opening.
+    pub(crate) fn since(self, earlier: Workload) -> Workload {
+        Workload {
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            forces: self.forces.saturating_sub(earlier.forces),
+            writes: self.writes.saturating_sub(earlier.writes),
+        }
+    }
+
+    /// Whether at least `least` bytes came, and `per_force` for each force. Never where callers rely
+    /// on what is written and not forced ([`Policy::Write`](crate::Policy::Write)): a crash of the
+    /// system may lose that where it was the first to be written to its blocks.
+    pub(crate) fn is_bulk(self, least: u64, per_force: u64) -> bool {
+        self.writes == 0 && self.bytes >= least && self.bytes / self.forces.max(1) >= per_force
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn bulk_is_much_by_few_forces() {
+        let load = |bytes, forces, writes| Workload {
+            bytes,
+            forces,
+            writes,
+        };
+        let is_bulk = |load: Workload| load.is_bulk(8 * MIB, MIB);
+        assert!(is_bulk(load(8 * MIB, 0, 0)));
+        assert!(is_bulk(load(8 * MIB, 8, 0)));
+        assert!(!is_bulk(load(8 * MIB - 1, 0, 0)), "too little to say");
+        assert!(!is_bulk(load(8 * MIB, 9, 0)), "smaller forces");
+        assert!(!is_bulk(load(64 * MIB, 1, 1)), "somebody relies on a write");
+        let earlier = load(64 * MIB, 1000, 7);
+        assert!(is_bulk(load(80 * MIB, 1016, 7).since(earlier)));
     }
 }

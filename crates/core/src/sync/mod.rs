@@ -9,5 +9,4 @@ pub(crate) mod pool;
 pub(crate) mod runtime_mutex;
 pub(crate) mod wake;
 pub(crate) mod wakers;
-pub(crate) mod waking;
 pub(crate) mod work_event;

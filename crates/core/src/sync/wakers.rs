@@ -1,8 +1,10 @@
+use crate::error::{Error, Result};
 use crate::sync::wake::Wake;
-use crate::sync::waking::wake;
-use logforce_device::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence};
+use logforce_device::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence, thread_local};
 use logforce_format::{Lsn, planted};
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::*;
 use std::task::Waker;
@@ -91,6 +93,32 @@ impl Wakers {
     /// Wakes all tasks.
     pub(crate) fn wake_all(&self, why: Wake) {
         self.wake_to(Lsn(u64::MAX - 1), why);
+    }
+}
+
+thread_local! {
+    /// Mark of a thread that is calling a waker.
+    static IS_WAKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Wakes a task. Catches a panic of its executor, which would otherwise keep the other tasks asleep. The
+/// caller must hold no lock.
+pub fn wake(waker: Waker) {
+    let before = IS_WAKING.with(|waking| waking.replace(true));
+    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+    IS_WAKING.with(|waking| waking.set(before));
+}
+
+/// Returns true if the thread is calling a waker.
+pub fn is_waking() -> bool {
+    IS_WAKING.with(Cell::get)
+}
+
+/// Fails in a call of a waker. Calls that may wait use it.
+pub fn refuse_in_waker() -> Result<()> {
+    match is_waking() {
+        true => Err(Error::InWaker),
+        false => Ok(()),
     }
 }
 

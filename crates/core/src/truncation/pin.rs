@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::engine::pin_table::PinState;
 use crate::error::{Error, Result};
 use crate::sync::wake::Wake;
-use crate::sync::waking::refuse_in_waker;
+use crate::sync::wakers::refuse_in_waker;
 use crate::truncation::front::front_at;
 use logforce_format::Lsn;
 use std::sync::Arc;

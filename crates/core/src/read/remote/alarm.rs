@@ -4,7 +4,7 @@
 
 use crate::sync::event::Event;
 use crate::sync::wake::{WaitFor, Wake};
-use crate::sync::waking::wake;
+use crate::sync::wakers::wake;
 use logforce_device::Runtime;
 use logforce_device::sync::Mutex;
 use std::io;

@@ -8,8 +8,8 @@
 use crate::error::{Error, Result};
 use crate::read::position::FollowerPosition;
 use crate::read::records::Records;
+use crate::read::remote::follower::EVERY;
 use crate::read::remote::follower::{Begin, ReadOnlyFollower};
-use crate::read::remote::location::EVERY;
 use crate::scan::batch::ScanState;
 use crate::storage::directory::existing_directory;
 use crate::storage::read_buffer::ReadBuffer;

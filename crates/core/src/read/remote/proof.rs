@@ -1,8 +1,8 @@
 //! Finding proof that batches are durable: stamps in later batches, and the control file.
 
 use crate::error::Result;
+use crate::read::remote::files::HeaderPosition;
 use crate::read::remote::follower::ReadOnlyFollower;
-use crate::read::remote::headers::HeaderPosition;
 use crate::scan::batch::ScanState;
 use crate::scan::resume::Resumptions;
 use crate::storage::read_buffer::ReadBuffer;

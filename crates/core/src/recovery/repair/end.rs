@@ -12,7 +12,7 @@ use crate::storage::control_file::meta::LoadedMeta;
 use crate::storage::durability::{Why, barrier};
 use crate::storage::read_buffer::ReadBuffer;
 use crate::storage::segments::Segments;
-use crate::storage::writes::write;
+use crate::storage::transfer::write;
 use logforce_device::{AlignedBuf, Barrier, ReadSource};
 use logforce_format::{
     BATCH_HEADER_LEN, BatchHeader, Control, Epoch, Lsn, MAX_SEGMENT_LEN, MIN_WRITE_UNIT,

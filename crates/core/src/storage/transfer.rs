@@ -1,10 +1,11 @@
-//! Reading bytes that must exist, and telling damage of the medium from errors of this process.
+//! Single reads and writes of a file: each is waited for, and forced by nobody.
 
 use crate::error::{Error, Result};
 use logforce_device::failure::is_of_medium;
-use logforce_device::{File, ReadSource};
+use logforce_device::{AlignedBuf, File, ReadSource, Write};
 use logforce_format::{Seen, planted};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 /// How often a read is tried that fails with an error of the medium: some drives report an error
@@ -112,4 +113,27 @@ fn fill(
         return Err(Failed::Read(text));
     }
     Ok(again)
+}
+
+/// Writes all of `buf` at `offset`.
+pub(crate) fn write(file: &dyn File, offset: u64, buf: AlignedBuf) -> io::Result<()> {
+    let all = 0..buf.len();
+    write_part(file, offset, buf, all).map(drop)
+}
+
+/// Writes `range` of `buf` at `offset`, and gives the buffer back.
+pub(crate) fn write_part(
+    file: &dyn File,
+    offset: u64,
+    buf: AlignedBuf,
+    range: Range<usize>,
+) -> io::Result<AlignedBuf> {
+    let ticket = file.submit(Write {
+        offset,
+        buf,
+        range,
+        through: false,
+    });
+    let done = file.complete(ticket);
+    done.result.map(|()| done.buf)
 }
