@@ -8,6 +8,7 @@ mod fuzz;
 mod guard;
 mod platform;
 mod powercut;
+mod public_api;
 mod sim;
 mod soak;
 mod test;
@@ -48,6 +49,8 @@ enum Commands {
     Powercut(Passed),
     Fuzz(fuzz::Options),
     BenchGuard(guard::Options),
+    /// Writes the listing of the public surface, `crates/logforce/public-api.txt`, which `check` compares.
+    PublicApi,
 }
 
 /// Arguments of another program.
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Commands::Powercut(passed) => powercut::command(&passed.words),
         Commands::Fuzz(options) => fuzz::command(&options),
         Commands::BenchGuard(options) => guard::command(&options),
+        Commands::PublicApi => public_api::command(),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -30,7 +30,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    fn new(
+    pub fn new(
         place: impl Into<String>,
         what: impl Into<String>,
         instead: impl Into<String>,
@@ -58,6 +58,7 @@ pub fn all(workspace: &Workspace) -> Result<Vec<Violation>> {
     found.extend(marks::check(&workspace.root)?);
     found.extend(links::check(&workspace.root)?);
     found.extend(prose::check(&workspace.root)?);
+    found.extend(crate::public_api::check(&workspace.root)?);
     let picture = std::fs::read_to_string(workspace.root.join("ARCHITECTURE.md")).ok();
     found.extend(architecture::check(workspace, picture.as_deref()));
     Ok(found)
