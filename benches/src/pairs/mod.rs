@@ -13,7 +13,7 @@ pub mod report;
 pub use flags::main;
 
 use child::Child;
-use logforce::{Facts, Method};
+use logforce::{Method, disk::Facts};
 use logforce_device::{Assessment, Directory};
 use logforce_measure::library::{self, LogSetup, SharedLog};
 use logforce_measure::progress::Progress;

@@ -3,7 +3,7 @@
 use super::Bench;
 use super::memory::task;
 use super::report::{Bound, Line};
-use logforce::{Options, Visit};
+use logforce::{Options, inspect::Visit};
 use logforce_measure::MeasureError;
 use logforce_measure::library::LONGEST_SEGMENT;
 use logforce_measure::numbers::{bytes, count};
@@ -73,7 +73,7 @@ pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), Measur
     // The first one brings it into the page cache.
     for scan in 0..=SCANS {
         setup.interrupt.check()?;
-        let inspector = logforce::inspect(&task.path)?;
+        let inspector = logforce::inspect::open(&task.path)?;
         scanned = 0;
         let start = Instant::now();
         let found = inspector.walk(&mut |visit| {

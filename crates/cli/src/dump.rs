@@ -13,7 +13,7 @@ use crate::progress::Walk;
 use anyhow::bail;
 use data::Data;
 use line::{Line, Places};
-use logforce::{Lsn, Visit};
+use logforce::{Lsn, inspect::Visit};
 use logforce_measure::arguments;
 use std::io::Write;
 

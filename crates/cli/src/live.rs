@@ -1,6 +1,9 @@
 //! What a log wrote down about itself, for `stat`.
 
-use logforce::{Counters, LiveStats, LiveSummary, LogSummary};
+use logforce::{
+    inspect::LogSummary,
+    stats::{Counters, LiveStats, LiveSummary},
+};
 use logforce_measure::numbers::{bytes, count, short};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};

@@ -4,7 +4,10 @@ use crate::directory;
 use crate::exit::{Damaged, Usage};
 use crate::output::{Sink, Target, Writer};
 use anyhow::bail;
-use logforce::{Damage, Error, Inspector, LogSummary, Lsn, RecoveryCase, SegmentInfo};
+use logforce::{
+    Error, Lsn,
+    inspect::{Damage, Inspector, LogSummary, RecoveryCase, SegmentInfo},
+};
 use logforce_measure::numbers::count;
 use serde::Serialize;
 use std::io::ErrorKind;
@@ -31,9 +34,9 @@ impl LogArgs {
     /// Opens the log.
     pub fn inspector(&self) -> anyhow::Result<Inspector> {
         let opened = if self.salvage {
-            logforce::salvage(&self.dir)
+            logforce::inspect::salvage(&self.dir)
         } else {
-            logforce::inspect(&self.dir)
+            logforce::inspect::open(&self.dir)
         };
         match opened {
             Ok(inspector) => Ok(inspector),
@@ -116,7 +119,7 @@ fn has_segments(dir: &Path) -> anyhow::Result<bool> {
 /// Whether `damage` in a log that is being written is none: its place was truncated, and its file
 /// reused, while it was read.
 pub fn is_overtaken(dir: &Path, damage: &Damage) -> bool {
-    logforce::inspect(dir).is_ok_and(|now| {
+    logforce::inspect::open(dir).is_ok_and(|now| {
         let now = now.summary();
         now.in_use && now.segments.first().is_some_and(|s| damage.lsn < s.start)
     })

@@ -4,7 +4,7 @@ use crate::directory;
 use crate::exit::{End, Usage};
 use crate::output::{Sink, Target, print};
 use anyhow::{Context, bail};
-use logforce::{Cut, RepairOptions, RepairReport};
+use logforce::inspect::{Cut, RepairOptions, RepairReport};
 use logforce_measure::numbers::{bytes, count};
 use serde::Serialize;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -91,7 +91,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     }
     let json = args.json.as_ref().map(Sink::open).transpose();
     let json = json.context("--json")?;
-    let plan = logforce::repair(dir, &options.clone().dry_run(true))?;
+    let plan = logforce::inspect::repair(dir, &options.clone().dry_run(true))?;
     let nothing = plan.aside.is_none();
     let made = match nothing || args.dry_run {
         true => None,
@@ -99,7 +99,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             if !args.yes {
                 ask(dir, &plan)?;
             }
-            Some(logforce::repair(dir, &options)?)
+            Some(logforce::inspect::repair(dir, &options)?)
         }
     };
     let report = made.as_ref().unwrap_or(&plan);

@@ -7,8 +7,8 @@ use crate::output::{Sink, Target, complain, print};
 use crate::progress::Bar;
 use anyhow::{Context, bail};
 use logforce::{
-    BatchInfo, Damage, Error, Guarantee, Inspector, Log, LogSummary, Lsn, Options, Record,
-    RecoveryCase, Verdict, Visit,
+    Error, Guarantee, Log, Lsn, Options, Record, Verdict,
+    inspect::{BatchInfo, Damage, Inspector, LogSummary, RecoveryCase, Visit},
 };
 use logforce_measure::numbers::{bytes, count};
 use logforce_measure::progress::Progress;
@@ -242,7 +242,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             "--map - and --json - cannot both have standard output".to_owned()
         ));
     }
-    let inspector = logforce::salvage(&args.src)?;
+    let inspector = logforce::inspect::salvage(&args.src)?;
     let map = match &args.map {
         Some(target) => {
             let sink = Sink::open(target).and_then(Sink::writer);

@@ -12,7 +12,11 @@ use crate::look::{
 use crate::output::{complain, print};
 use crate::pages;
 use crate::progress::Walk;
-use logforce::{LogSummary, Lsn, Visit, calibration};
+use logforce::{
+    Lsn,
+    disk::calibration,
+    inspect::{LogSummary, Visit},
+};
 use logforce_measure::layout::{WIDTH, wrap};
 use logforce_measure::numbers::{bytes, count};
 use serde::Serialize;

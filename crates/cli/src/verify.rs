@@ -9,7 +9,10 @@ use crate::look::{
 use crate::output::print;
 use crate::pages;
 use crate::progress::Walk;
-use logforce::{Damage, Error, ErrorKind, LogSummary, VerifyReport, Visit};
+use logforce::{
+    Error, ErrorKind,
+    inspect::{Damage, LogSummary, VerifyReport, Visit},
+};
 use logforce_measure::numbers::{bytes, count};
 use serde::Serialize;
 use std::io::Write;
@@ -87,7 +90,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let damages: Vec<DamageInfo> = look.damages.iter().map(DamageInfo::from).collect();
     // From the segments alone a log may look well that cannot be opened.
     let refused = match args.salvage {
-        true => match logforce::inspect(&args.dir) {
+        true => match logforce::inspect::open(&args.dir) {
             // For want of a descriptor, or of memory: that says nothing of the log.
             Err(e) if e.kind() == ErrorKind::Io => return Err(e.into()),
             looked => looked.err(),
@@ -144,7 +147,10 @@ fn look(args: &LogArgs) -> anyhow::Result<Look> {
     // What was truncated, and its file reused, while it was looked at is not damaged.
     if summary.in_use
         && !damages.is_empty()
-        && let Some(first) = logforce::inspect(&args.dir)?.summary().segments.first()
+        && let Some(first) = logforce::inspect::open(&args.dir)?
+            .summary()
+            .segments
+            .first()
     {
         let before = damages.len();
         // Of the metadata, which is no part of the log, none is overtaken.

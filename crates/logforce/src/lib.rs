@@ -36,11 +36,11 @@
 //! Opening fails with [`ErrorKind::Unavailable`] where the guarantee of [`Options::require`] (by default
 //! `PowerLoss`) cannot be had: in memory (tmpfs), with barriers turned off, on a device that was seen to lose
 //! data. [`Log::guarantee`] and [`Log::evidence`] say what there is and why. Nothing in software helps
-//! against a device that lies about its flushes; [`cuts`] has what power cuts have shown of one.
+//! against a device that lies about its flushes; [`disk::cuts`] has what power cuts have shown of one.
 //!
 //! Where [`Options::method`] is not set, the first opening on a filesystem measures which commit method is
 //! fastest there, for 300 ms at most, among those that guarantee what the default does; [`Log::method`] and
-//! [`calibration`] show the result.
+//! [`disk::calibration`] show the result.
 //!
 //! # Committing
 //!
@@ -168,7 +168,7 @@
 //!   the system may say that a second one has succeeded while the data is gone.
 //! - [`Damaged`](ErrorKind::Damaged): acknowledged data was lost or changed on the medium. Leave the files
 //!   alone, look by `logforce verify`, save what can be read by `logforce salvage`, restore a backup, or end the
-//!   log before the damage by [`repair`].
+//!   log before the damage by [`inspect::repair`].
 //! - all others: report them and stop.
 //!
 //! # Limits
@@ -199,33 +199,29 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
-pub mod calibration;
 pub mod checkpoint;
-pub mod cuts;
 mod directories;
+pub mod disk;
+pub mod inspect;
 mod many;
 pub mod pages;
-mod write_through;
+pub mod stats;
 
 use std::path::Path;
 use std::sync::Arc;
 
 pub use logforce_core::{
-    Acknowledged, Append, Assessment, BackupProgress, BackupReport, BackwardReader, Batch,
-    BatchInfo, BatchKind, BlockDevice, CheckpointDue, CommitHandle, Counters, Cut, CutEvidence,
-    CutResult, Damage, DirectAlignment, Environment, EnvironmentOptions, EnvironmentStats, Epoch,
-    Error, ErrorKind, Facts, FileState, FilesystemKind, Follower, ForceHandle, Granted, Guarantee,
-    HistogramSnapshot, Inspector, Layer, LiveStats, LiveSummary, Log, LogId, LogSummary, Lsn,
-    MAX_META_LEN, MAX_RECORD_LEN, Method, OpenMode, Options, Permit, Pin, Platform, Policy,
-    Position, ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange, RecordRef, RecoveryCase,
-    RecoveryReport, RepairOptions, RepairReport, ReserveFuture, Result, SegmentInfo, Stats,
-    Verdict, VerifyReport, Visit, WriteCache,
+    Acknowledged, Append, BackupProgress, BackupReport, BackwardReader, Batch, CheckpointDue,
+    CommitHandle, Environment, EnvironmentOptions, Error, ErrorKind, Follower, ForceHandle,
+    Granted, Guarantee, Log, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, OpenMode, Options,
+    Permit, Pin, Policy, Position, ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange,
+    RecordRef, ReserveFuture, Result, Verdict,
 };
 pub use many::{environment, open_many};
 
 /// With an advisor that measures where the user named no method.
 fn open(path: &Path, mode: OpenMode, options: Options) -> Result<Log> {
-    let options = options.default_advisor(Arc::new(calibration::Calibrator));
+    let options = options.default_advisor(Arc::new(disk::calibration::Calibrator));
     Log::open(&logforce_device_os::OsSystem::new(), path, mode, options)
 }
 
@@ -279,52 +275,4 @@ pub fn backup(
 ) -> Result<BackupReport> {
     let system = logforce_device_os::OsSystem::new();
     logforce_core::backup(&system, from.as_ref(), to.as_ref(), require, progress)
-}
-
-/// Opens the log in `path` for inspection, segment by segment: nothing is locked, changed or forced.
-pub fn inspect(path: impl AsRef<Path>) -> Result<Inspector> {
-    Inspector::open(&logforce_device_os::OsSystem::new(), path)
-}
-
-/// Like [`inspect`], and where the control file is missing or damaged, from the segments alone.
-pub fn salvage(path: impl AsRef<Path>) -> Result<Inspector> {
-    Inspector::salvage(&logforce_device_os::OsSystem::new(), path)
-}
-
-/// Repairs a log that an opening refuses: ends it before the damage, after copying aside all that it cuts.
-/// [`salvage`] reads the copies. It changes nothing in a log that opens. A service that must come up by itself
-/// calls it when an opening fails with [`ErrorKind::Damaged`], and opens again.
-///
-/// If it fails, or the machine does meanwhile, call it again.
-///
-/// # Errors
-/// [`ErrorKind::Damaged`] where it cannot help: the control file is unusable, or two segments claim the same part
-/// of the log. [`ErrorKind::Locked`] while the log is open. [`ErrorKind::Io`], among others for a place without
-/// space for the copies: see [`RepairOptions::aside`].
-///
-/// A logged page file's log is in its directory `log`. It is repaired only if nothing is cut that the last whole
-/// checkpoint has taken from it. A checkpoint that was under way at a crash may have written pages of commits
-/// that are cut: no repair can see that.
-pub fn repair(path: impl AsRef<Path>, options: &RepairOptions) -> Result<RepairReport> {
-    let path = path.as_ref();
-    let mut options = options.clone();
-    if let Some(applied) = pages::applied(path)? {
-        options = options.not_below(applied);
-    }
-    logforce_core::repair(&logforce_device_os::OsSystem::new(), path, &options)
-}
-
-/// What the system says of the filesystem and the device below the directory `path`.
-pub fn facts(path: impl AsRef<Path>) -> Result<Facts> {
-    use logforce_device::System;
-    let path = path.as_ref();
-    let io = |source| Error::Io {
-        doing: "look at the place",
-        path: path.to_owned(),
-        source: Arc::new(source),
-    };
-    logforce_device_os::OsSystem::new()
-        .directory(path)
-        .and_then(|d| d.facts())
-        .map_err(io)
 }

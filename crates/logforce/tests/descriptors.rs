@@ -5,7 +5,7 @@
 mod common;
 
 use common::{limit_descriptors, record, sized, temp};
-use logforce::{Guarantee, Log, Lsn, Visit};
+use logforce::{Guarantee, Log, Lsn, inspect::Visit};
 
 /// What a host program may have left for a log.
 const DESCRIPTORS: u64 = 64;
@@ -109,7 +109,7 @@ fn read_all(log: &Log, written: &[Lsn], from: usize) {
 }
 
 fn looked_through(path: &std::path::Path, records: usize) {
-    let inspector = logforce::inspect(path).unwrap();
+    let inspector = logforce::inspect::open(path).unwrap();
     let mut seen = 0;
     let found = inspector
         .walk(&mut |visit| {

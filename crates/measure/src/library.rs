@@ -8,7 +8,9 @@ use crate::subject::{RowKey, Subject, SubjectKind};
 use crate::{Interrupt, MeasureError, Recorder};
 pub use committers::Job;
 use logforce::{
-    Facts, FileState, Guarantee, Inspector, Log, Lsn, Method, OpenMode, Options, calibration, cuts,
+    Guarantee, Log, Lsn, Method, OpenMode, Options,
+    disk::{Facts, FileState, calibration, cuts},
+    inspect::Inspector,
 };
 use logforce_device::{Assessment, Directory, ForceBy, System, Verdict};
 use std::cell::RefCell;
@@ -159,7 +161,7 @@ impl SharedLog {
     fn inspect(&self) -> Result<Inspector, MeasureError> {
         Ok(match &self.system {
             Some(system) => Inspector::open(&**system, &self.setup.path)?,
-            None => logforce::inspect(&self.setup.path)?,
+            None => logforce::inspect::open(&self.setup.path)?,
         })
     }
 

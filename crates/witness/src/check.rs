@@ -11,7 +11,7 @@ use crate::wire::Ask;
 use crate::write::same_place;
 use crate::{CutError, RunId, boot};
 use logforce::Method;
-use logforce::cuts::{self, CutRun, Place};
+use logforce::disk::cuts::{self, CutRun, Place};
 use logforce_device::System;
 use std::path::{Path, PathBuf};
 

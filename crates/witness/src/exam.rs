@@ -5,7 +5,7 @@ use crate::ledger::Ack;
 use crate::record::Name;
 use crate::write::LEAST_SEGMENT;
 use crate::{CutError, RunId};
-use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Record, Visit};
+use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Record, inspect::Visit};
 use std::collections::HashMap;
 
 /// Findings that are reported at most.
@@ -197,7 +197,7 @@ fn read(log: &Log, exam: &mut Exam<'_>) -> Result<bool, CutError> {
 
 /// Takes what can still be read, to tell how much is lost.
 fn salvage(home: &Home, exam: &mut Exam<'_>) {
-    let Ok(inspector) = logforce::salvage(home.log()) else {
+    let Ok(inspector) = logforce::inspect::salvage(home.log()) else {
         return;
     };
     let front = exam.promised.front;

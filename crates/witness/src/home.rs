@@ -1,7 +1,7 @@
 //! The directory of a run on the machine whose plug is pulled.
 
 use crate::{CutError, RunId};
-use logforce::Facts;
+use logforce::disk::Facts;
 use logforce_device::System;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -168,7 +168,7 @@ impl Home {
                 None => break,
             }
         }
-        Ok(logforce::cuts::facts(path, cache)?)
+        Ok(logforce::disk::cuts::facts(path, cache)?)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::load::{Halt, Load, Out, hear, send};
 use crate::slots::Slots;
 use crate::wire::{self, Ask, Reply};
 use crate::{CutError, RunId, boot, count};
-use logforce::{FileState, Guarantee, Log, Lsn, Method, Options, Verdict};
+use logforce::{Guarantee, Log, Lsn, Method, Options, Verdict, disk::FileState};
 use logforce_device::System;
 use std::path::Path;
 use std::sync::Mutex;
@@ -197,7 +197,7 @@ fn new_subject(write: &Write<'_>) -> Result<Subject, CutError> {
     let method = match write.method {
         Some(method) => method,
         None if write.home.is_there()? => {
-            logforce::calibration::chosen(write.home.path(), write.cache)?
+            logforce::disk::calibration::chosen(write.home.path(), write.cache)?
                 .decision
                 .method
         }

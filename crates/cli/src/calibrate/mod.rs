@@ -9,7 +9,7 @@ use crate::output::{Sink, Target, print};
 use crate::progress::Countdown;
 use crate::signal;
 use anyhow::bail;
-use logforce::calibration::{self, Origin};
+use logforce::disk::calibration::{self, Origin};
 use logforce_measure::machine::Machine;
 use logforce_measure::{Interrupt, arguments};
 use report::Report;

@@ -1,8 +1,8 @@
 //! What `logforce calibrate` shows, as data and for people. Field names are kept compatible; see
 //! `docs/cli-json.md`.
 
-use logforce::FileState;
-use logforce::calibration::{
+use logforce::disk::FileState;
+use logforce::disk::calibration::{
     self, Calibration, Figure, Origin, WriteThroughCalibration, WriteThroughFigure,
 };
 use logforce_measure::machine::Machine;

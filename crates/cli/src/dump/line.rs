@@ -1,7 +1,10 @@
 //! One line of a dump.
 
 use super::data::Data;
-use logforce::{BatchInfo, BatchKind, Damage, Lsn, Record, SegmentInfo};
+use logforce::{
+    Lsn, Record,
+    inspect::{BatchInfo, BatchKind, Damage, SegmentInfo},
+};
 use logforce_measure::numbers::count;
 use serde::Serialize;
 use std::collections::BTreeMap;

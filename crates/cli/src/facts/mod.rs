@@ -9,7 +9,7 @@ use crate::bench::os;
 use crate::exit::{End, Usage};
 use crate::output::{Sink, Target, print};
 use anyhow::{Context, bail};
-use logforce::calibration;
+use logforce::disk::calibration;
 use logforce_measure::machine::Machine;
 use logforce_measure::output;
 use report::Report;

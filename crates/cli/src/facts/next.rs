@@ -1,7 +1,7 @@
 //! Which method a log would use in a place, by what is known and without measuring.
 
-use logforce::calibration::{Calibration, Report};
-use logforce::{FileState, Guarantee, Verdict};
+use logforce::disk::calibration::{Calibration, Report};
+use logforce::{Guarantee, Verdict, disk::FileState};
 use serde::Serialize;
 
 /// The method that a log opened now would use, if its program names none.

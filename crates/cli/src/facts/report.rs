@@ -1,8 +1,8 @@
 //! What `logforce facts` shows, as data. Field names are kept compatible; see `docs/cli-json.md`.
 
 use super::next::Next;
-use logforce::calibration::Report as Known;
-use logforce::{FileState, Guarantee, Method, Verdict};
+use logforce::disk::calibration::Report as Known;
+use logforce::{Guarantee, Method, Verdict, disk::FileState};
 use logforce_device::{Assessment, Facts, FilesystemKind, ForceBy, Platform};
 use logforce_measure::machine::Machine;
 use serde::Serialize;

@@ -6,7 +6,9 @@ use crate::listing::Listing;
 use crate::look::{LogArgs, places_of};
 use crate::output::complain;
 use crate::progress::Walk;
-use logforce::pages::{ChangeInfo, Damage, HeaderSlot, NodeInfo, PageInfo, RedoInfo, Visit};
+use logforce::pages::inspect::{
+    ChangeInfo, Damage, HeaderSlot, NodeInfo, PageInfo, RedoInfo, Visit,
+};
 use logforce_measure::numbers::{bytes, count};
 use serde::Serialize;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The header of a page file and the results of a walk, as JSON and in words.
 
 use crate::look::{LogInfo, places_of};
-use logforce::pages::{
+use logforce::pages::inspect::{
     Damage, FileSummary, HeaderSlot, NextOpening, PageFileHeader, PageFileKind, RedoSummary,
     TableSummary, VerifyReport,
 };

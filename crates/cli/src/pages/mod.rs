@@ -9,7 +9,7 @@ pub mod verify;
 use crate::exit::{Damaged, Usage};
 use crate::look::LogArgs;
 use anyhow::bail;
-use logforce::pages::{Error, Inspector};
+use logforce::pages::{Error, inspect::Inspector};
 use std::path::Path;
 
 /// What to say of a flag that a page file has no use for.
@@ -33,7 +33,7 @@ fn inspector(args: &LogArgs) -> anyhow::Result<Inspector> {
     if args.salvage {
         bail!(only_for_logs(&args.dir, "--salvage"));
     }
-    match logforce::pages::inspect(&args.dir) {
+    match logforce::pages::inspect::open(&args.dir) {
         // Without the library's advice, which is to look at it with the command that is doing that.
         Err(Error::Damaged {
             path,

@@ -5,7 +5,7 @@ use crate::dump::data::hex;
 use crate::exit::End;
 use crate::look::LogArgs;
 use crate::output::{complain, print};
-use logforce::pages::{FoundPage, PageSource};
+use logforce::pages::inspect::{FoundPage, PageSource};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::Write;

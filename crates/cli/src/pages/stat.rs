@@ -6,7 +6,7 @@ use crate::exit::End;
 use crate::look::{LogArgs, places_of};
 use crate::output::{complain, print};
 use crate::progress::Walk;
-use logforce::pages::{FileSummary, PageFileKind, VerifyReport, Visit};
+use logforce::pages::inspect::{FileSummary, PageFileKind, VerifyReport, Visit};
 use logforce_measure::numbers::{bytes, count};
 use serde::Serialize;
 use std::io::Write;

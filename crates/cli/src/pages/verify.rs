@@ -5,7 +5,7 @@ use crate::exit::End;
 use crate::look::{LogArgs, places_of};
 use crate::output::print;
 use crate::progress::Walk;
-use logforce::pages::{Damage, FileSummary, NextOpening, VerifyReport, Visit};
+use logforce::pages::inspect::{Damage, FileSummary, NextOpening, VerifyReport, Visit};
 use logforce_measure::numbers::bytes;
 use serde::Serialize;
 use std::io::Write;

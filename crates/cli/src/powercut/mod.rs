@@ -128,7 +128,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 
 impl RunArgs {
     fn cache(&self) -> Option<PathBuf> {
-        let default = logforce::calibration::default_cache;
+        let default = logforce::disk::calibration::default_cache;
         self.cache.clone().or_else(default)
     }
 }

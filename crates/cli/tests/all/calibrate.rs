@@ -126,7 +126,7 @@ fn a_log_learns_of_it() {
     let out = calibrate(dir.path(), home.path(), &arguments);
     assert!(out.status.success(), "{}", all_output(&out));
     log.close().unwrap();
-    let known = logforce::calibration::known(&path, None).unwrap();
+    let known = logforce::disk::calibration::known(&path, None).unwrap();
     let Some(calibration) = known.calibration else {
         logforce_testkit::skip!("{}", all_output(&out));
         return;

@@ -5,8 +5,8 @@ use crate::common::open_place;
 use crate::common::{place, text};
 use crate::logs::all_output;
 use crate::runs::assert_empty;
-use logforce::cuts::{self, CutRun, Place};
-use logforce::{FileState, Guarantee, Method};
+use logforce::disk::cuts::{self, CutRun, Place};
+use logforce::{Guarantee, Method, disk::FileState};
 use logforce_device::ForceBy;
 use logforce_testkit::process::Start;
 use serde_json::Value;
@@ -65,7 +65,7 @@ fn text_and_json_agree_and_nothing_is_left() {
     assert_eq!(report["schema"], "logforce-facts");
     assert_eq!(report["version"], 1);
     assert_eq!(report["directory"], path(dir.path()));
-    let known = logforce::facts(dir.path()).unwrap();
+    let known = logforce::disk::facts(dir.path()).unwrap();
     let methods = report["methods"].as_array().unwrap();
     assert_eq!(methods.len(), Method::here().len());
     for (line, &method) in methods.iter().zip(Method::here()) {
@@ -263,7 +263,7 @@ fn lost(place: &Place, method: Method) -> CutRun {
 /// Where the default survives a loss of power and verdicts can be kept; `None`, saying why, where
 /// not.
 fn place_of(dir: &Path) -> Option<(Place, Method)> {
-    let facts = logforce::facts(dir).unwrap();
+    let facts = logforce::disk::facts(dir).unwrap();
     let method = facts.default_method();
     let assessed = facts.assess(method, FileState::Zeroed).unwrap();
     match Place::of(&facts) {
@@ -408,7 +408,7 @@ fn stat_tells_the_method_of_the_next_opening() {
     };
     let next = json(&stat(&["--json", "-"]))["next_method"].clone();
     let printed = words(&stat(&[]));
-    let known = logforce::calibration::known(&log, None).unwrap();
+    let known = logforce::disk::calibration::known(&log, None).unwrap();
     let method = known.decision.method;
     let assessed = known.facts.assess(method, FileState::Zeroed).unwrap();
     assert_eq!(next["method"], method.name());

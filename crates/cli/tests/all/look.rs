@@ -249,7 +249,7 @@ fn statistics_of_a_running_log() {
         live["commit_to_force_ratio"].as_f64().unwrap() > 0.5,
         "{live}"
     );
-    let names = logforce::Counters::NAMES;
+    let names = logforce::stats::Counters::NAMES;
     assert_eq!(live["counters"].as_object().unwrap().len(), names.len());
     log.close().unwrap();
 

@@ -158,9 +158,9 @@ fn a_torn_tail_is_no_damage() {
     flip(&segments(&torn)[0], starts[8].0 + 700);
     flip(&segments(&torn)[0], starts[9].0 + 700);
     let out = logforce(&torn, "verify", &[]);
-    let is_stamped = logforce::facts(dir.path())
+    let is_stamped = logforce::disk::facts(dir.path())
         .unwrap()
-        .assess(options_method(&torn), logforce::FileState::Zeroed)
+        .assess(options_method(&torn), logforce::disk::FileState::Zeroed)
         .is_some_and(|a| a.guarantee == logforce::Guarantee::PowerLoss);
     assert_eq!(
         out.status.code(),

@@ -365,7 +365,7 @@ fn what_cannot_be_repaired_is_left_as_it_is() {
     for arguments in [&["--yes"][..], &["--dry-run"]] {
         ended(&logforce(&at("open"), "repair", arguments), 4, &["open"]);
     }
-    let repaired = logforce::repair(at("open"), &logforce::RepairOptions::new());
+    let repaired = logforce::inspect::repair(at("open"), &logforce::inspect::RepairOptions::new());
     assert_eq!(repaired.unwrap_err().kind(), ErrorKind::Locked);
     log.commit(b"goes on").unwrap();
     drop(log);

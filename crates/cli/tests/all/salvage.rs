@@ -1,7 +1,7 @@
 //! `logforce salvage`.
 
 use crate::common::{place, text};
-use logforce::{Guarantee, Lsn, Options, RepairOptions};
+use logforce::{Guarantee, Lsn, Options, inspect::RepairOptions};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -190,7 +190,10 @@ fn without_a_control_file_nobody_knows_what_is_missing() {
     log.truncate_front(starts[30]).unwrap();
     log.close().unwrap();
     let (front, segments) = (starts[30], segments(&whole));
-    let end = logforce::inspect(&whole).unwrap().summary().prepared_end;
+    let end = logforce::inspect::open(&whole)
+        .unwrap()
+        .summary()
+        .prepared_end;
     assert!(segments.len() > 3 && front.0 < 256 << 10);
     // All segments are left, all but the first, the first two.
     for (n, left) in [0..segments.len(), 1..segments.len(), 0..2]
@@ -204,7 +207,7 @@ fn without_a_control_file_nobody_knows_what_is_missing() {
                 fs::write(src.join(file.file_name().unwrap()), bytes).unwrap();
             }
         }
-        let left = logforce::salvage(&src).unwrap().summary();
+        let left = logforce::inspect::salvage(&src).unwrap().summary();
         assert!(!left.bounds_known);
         let (found, json, printed) = saved(&src, &dir.path().join(format!("new{n}")), &[]);
         let known = (&json["complete"], &json["bounds_known"], &json["damages"]);
@@ -255,7 +258,7 @@ fn without_a_control_file_nobody_knows_what_is_missing() {
         }
     }
     // What the control file says is known.
-    let known = logforce::salvage(&whole).unwrap().summary();
+    let known = logforce::inspect::salvage(&whole).unwrap().summary();
     assert!(known.bounds_known && known.front == front);
 }
 
@@ -321,7 +324,7 @@ fn a_damaged_header() {
         assert!(printed.contains(part), "{printed}");
     }
 
-    let report = logforce::repair(&log, &RepairOptions::new()).unwrap();
+    let report = logforce::inspect::repair(&log, &RepairOptions::new()).unwrap();
     let cut = report.cut.expect("it was damaged");
     let lost = &cut.damage;
     assert_eq!((lost.file.as_deref(), lost.offset), (Some(&*name), 0));

@@ -6,7 +6,7 @@ mod hostile;
 mod testbed;
 
 use common::text;
-use logforce::{ErrorKind, Options, Verdict, cuts};
+use logforce::{ErrorKind, Options, Verdict, disk::cuts};
 use logforce_testkit::process::Start;
 use serde_json::Value;
 use std::fs;

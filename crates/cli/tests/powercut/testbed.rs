@@ -2,7 +2,7 @@
 //! what "was not forced" is put back to an earlier state.
 
 use crate::common::{place, text};
-use logforce::{FileState, Guarantee, Method};
+use logforce::{Guarantee, Method, disk::FileState};
 use logforce_testkit::process::Start;
 use logforce_witness::client::{Client, Role};
 use logforce_witness::{Round, RunId};
@@ -107,7 +107,7 @@ pub struct Rig {
 /// `None`, saying why, where no log survives a loss of power by the facts.
 pub fn testbed() -> Option<Rig> {
     let home = place();
-    let facts = logforce::facts(home.path()).unwrap();
+    let facts = logforce::disk::facts(home.path()).unwrap();
     let assessed = facts.assess(METHOD, FileState::Zeroed).unwrap();
     if assessed.guarantee < Guarantee::PowerLoss || facts.lasting_volume().is_none() {
         logforce_testkit::skip!("{assessed:?}, volume '{}'", facts.volume);

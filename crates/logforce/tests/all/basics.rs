@@ -12,10 +12,10 @@ fn the_types_can_be_shared_and_reported() {
     shared::<Options>();
     shared::<logforce::Error>();
     shared::<logforce::Record>();
-    shared::<logforce::RecoveryReport>();
+    shared::<logforce::inspect::RecoveryReport>();
     error::<logforce::Error>();
     sent::<Reader>();
-    sent::<logforce::Inspector>();
+    sent::<logforce::inspect::Inspector>();
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn after_close_other_clones_answer_closed_and_change_nothing() {
     assert_eq!(other.read_at(a.start).unwrap().data, record(0, 100));
     other.clone().close().unwrap();
     drop(other);
-    let seen = logforce::inspect(dir.path()).unwrap();
+    let seen = logforce::inspect::open(dir.path()).unwrap();
     assert!(seen.summary().in_use && seen.summary().front == Lsn::ORIGIN);
     assert_holds(&next, 0, 2, 100);
     assert_eq!(next.front_lsn(), Lsn::ORIGIN);
@@ -352,7 +352,7 @@ fn a_log_that_was_taken_back_whole_can_be_read_and_goes_on() {
             assert_eq!(read_all(&log), [record(round, 100)]);
         }
     }
-    let seen = logforce::inspect(dir.path()).unwrap();
+    let seen = logforce::inspect::open(dir.path()).unwrap();
     let found = seen.walk(&mut |_| true).unwrap();
     assert_eq!((found.records, found.damages), (1, 0), "{found:?}");
 }
@@ -398,7 +398,7 @@ fn truncated_exactly_where_a_segment_ends() {
         assert!(ends > 0, "{method}");
         let left = read_all(&log).len() as u64;
         log.close().unwrap();
-        let seen = logforce::inspect(&dir).unwrap();
+        let seen = logforce::inspect::open(&dir).unwrap();
         let found = seen.walk(&mut |_| true).unwrap();
         assert_eq!(
             (found.records, found.damages),

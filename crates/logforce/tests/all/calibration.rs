@@ -1,7 +1,7 @@
 //! The first opening measures; what it found is kept, shared, and no danger to the log.
 
 use crate::common::{assert_error, options, record};
-use logforce::calibration::{self, Origin};
+use logforce::disk::calibration::{self, Origin};
 use logforce::{ErrorKind, Method, Options};
 use std::fs;
 #[cfg(unix)]

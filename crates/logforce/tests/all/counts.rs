@@ -185,7 +185,10 @@ fn calls_beside_statistics(dir: &Path, method: Method) -> Option<()> {
     assert_eq!(writes(&mine), COMMITS, "{method}");
     let pages = writes(&others);
     assert!(pages <= seconds + 1, "{method}: {pages} in {seconds} s");
-    let stats = logforce::inspect(dir).unwrap().live().expect("a page");
+    let stats = logforce::inspect::open(dir)
+        .unwrap()
+        .live()
+        .expect("a page");
     assert_eq!(stats.counters.records, COMMITS as u64 + 1);
     assert_eq!(stats.counters.commits_force, COMMITS as u64 + 1);
     // As above: a machine that pauses costs a wake.

@@ -1,8 +1,11 @@
 //! What power cuts have shown is heeded by every opening of a log there.
 
 use crate::common::{assert_error, options, record};
-use logforce::cuts::{self, CutRun, NAME, Place};
-use logforce::{ErrorKind, FileState, Guarantee, Method, Options, Verdict, calibration};
+use logforce::disk::cuts::{self, CutRun, NAME, Place};
+use logforce::{
+    ErrorKind, Guarantee, Method, Options, Verdict,
+    disk::{FileState, calibration},
+};
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -20,7 +23,7 @@ const METHOD: Method = if cfg!(windows) {
 /// where it is not.
 fn place() -> Option<(TempDir, Place)> {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let facts = logforce::facts(dir.path()).unwrap();
+    let facts = logforce::disk::facts(dir.path()).unwrap();
     let assessed = facts.assess(METHOD, FileState::Zeroed).unwrap();
     let place = Place::of(&facts);
     match place {
@@ -123,7 +126,7 @@ fn without_a_named_method_a_log_goes_by_another_or_refuses() {
     let Some((home, place)) = place() else { return };
     let dir = home.path().join("log");
     fs::create_dir(&dir).unwrap();
-    let facts = logforce::facts(&dir).unwrap();
+    let facts = logforce::disk::facts(&dir).unwrap();
     let default = facts.default_method();
     cuts::record(&dir, &run(&place, default, 3)).unwrap();
     let auto = options().require(Guarantee::PowerLoss);

@@ -1,7 +1,10 @@
 //! Logs that lost a part, or got one of another: refused with what and where, changed only by a repair.
 
 use crate::common::*;
-use logforce::{Error, ErrorKind, Log, Options, RecoveryCase, RepairOptions, Result, Visit};
+use logforce::{
+    Error, ErrorKind, Log, Options, Result,
+    inspect::{RecoveryCase, RepairOptions, Visit},
+};
 use logforce_testkit::process::Start;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -83,7 +86,7 @@ fn cut(dir: &Path) -> u64 {
     let before = contents(dir);
     let copies = temp();
     let repair = RepairOptions::new().aside(copies.path());
-    let report = logforce::repair(dir, &repair).unwrap();
+    let report = logforce::inspect::repair(dir, &repair).unwrap();
     println!("lost: {:?}", report.cut);
     let cut = report.cut.as_ref().unwrap();
     assert!(cut.from < cut.to && cut.damage.repairable, "{cut:?}");
@@ -100,7 +103,7 @@ fn cut(dir: &Path) -> u64 {
         let copy = fs::read(kept_in.join(name)).unwrap();
         assert!(copy == *bytes, "{name}");
     }
-    let again = logforce::repair(dir, &repair).unwrap();
+    let again = logforce::inspect::repair(dir, &repair).unwrap();
     assert_eq!((again.cut, again.aside), (None, None));
     let log = logforce::open_existing(dir, options()).unwrap();
     let kept = read_all(&log).len() as u64;
@@ -127,7 +130,7 @@ fn a_segment_is_missing() {
             RecoveryCase::SegmentLost,
             &[name(gone), "missing"],
         );
-        let seen = logforce::inspect(dir.path()).unwrap();
+        let seen = logforce::inspect::open(dir.path()).unwrap();
         let found = seen.walk(&mut |_| true).unwrap();
         assert!(found.damages > 0 && found.records < RECORDS);
         // Put back, it is as before.
@@ -202,7 +205,7 @@ fn a_segment_is_there_twice() {
     // A repair is no way out, and is not called one: neither by the opening nor by the repair that tries.
     let before = contents(dir.path());
     let opened = logforce::open_existing(dir.path(), options()).map(drop);
-    let repaired = logforce::repair(dir.path(), &RepairOptions::new()).map(drop);
+    let repaired = logforce::inspect::repair(dir.path(), &RepairOptions::new()).map(drop);
     for result in [opened, repaired] {
         let e = result.unwrap_err();
         let Error::Damaged(damage) = &e else {
@@ -239,7 +242,10 @@ fn names_are_hints_only() {
 fn a_segment_of_another_log() {
     let (dir, other) = (closed_log(), closed_log());
     let used = used_segments(dir.path());
-    let id = logforce::inspect(other.path()).unwrap().summary().log_id;
+    let id = logforce::inspect::open(other.path())
+        .unwrap()
+        .summary()
+        .log_id;
     fs::copy(other.path().join(name(&used[1])), &used[1]).unwrap();
     refused(
         dir.path(),
@@ -252,7 +258,7 @@ fn a_segment_of_another_log() {
 fn a_stray_segment_of_another_log_is_not_overwritten() {
     let (dir, other) = (closed_log(), closed_log());
     // Where the log's next segments will come to lie.
-    let end = logforce::inspect(dir.path())
+    let end = logforce::inspect::open(dir.path())
         .unwrap()
         .summary()
         .prepared_end;
@@ -311,15 +317,15 @@ fn a_newer_format() {
         assert_eq!(e.path(), Some(&*control));
         let found = logforce::open_or_create(dir.path(), options());
         assert_error(found, ErrorKind::NewerFormat, &words);
-        let found = logforce::repair(dir.path(), &RepairOptions::new());
+        let found = logforce::inspect::repair(dir.path(), &RepairOptions::new());
         assert_error(found, ErrorKind::NewerFormat, &words);
         assert_error(
-            logforce::inspect(dir.path()).map(drop),
+            logforce::inspect::open(dir.path()).map(drop),
             ErrorKind::NewerFormat,
             &words,
         );
         assert_error(
-            logforce::salvage(dir.path()).map(drop),
+            logforce::inspect::salvage(dir.path()).map(drop),
             ErrorKind::NewerFormat,
             &words,
         );
@@ -331,7 +337,7 @@ fn a_newer_format() {
     patch(segment, |b| with_right_checksum(&mut b[..128], newer));
     let before = contents(dir.path());
     let opened = logforce::open_existing(dir.path(), options()).map(drop);
-    let repaired = logforce::repair(dir.path(), &RepairOptions::new()).map(drop);
+    let repaired = logforce::inspect::repair(dir.path(), &RepairOptions::new()).map(drop);
     for found in [opened, repaired] {
         let e = assert_error(
             found,
@@ -410,14 +416,18 @@ fn a_control_file_that_is_no_good() {
             let e = assert_error(open(dir.path(), options()), kind, &["control", words]);
             assert_eq!(e.path(), Some(dir.path()));
         }
-        let repaired = logforce::repair(dir.path(), &RepairOptions::new());
+        let repaired = logforce::inspect::repair(dir.path(), &RepairOptions::new());
         let e = assert_error(repaired, kind, &["control", words]);
         assert!(!e.to_string().contains("logforce repair"), "{e}");
         assert_nothing_beside(dir.path());
-        assert_error(logforce::inspect(dir.path()).map(drop), kind, &[words]);
+        assert_error(
+            logforce::inspect::open(dir.path()).map(drop),
+            kind,
+            &[words],
+        );
         assert!(before == contents(dir.path()));
         // Everything is still to be had.
-        let salvaged = logforce::salvage(dir.path()).unwrap();
+        let salvaged = logforce::inspect::salvage(dir.path()).unwrap();
         let mut records = Vec::new();
         let found = salvaged
             .walk(&mut |v| {
@@ -494,7 +504,7 @@ fn a_bit_flipped_below_the_anchor_is_told_by_reading_and_by_verify() {
     check_the_rest(&log);
     log.close().unwrap();
     let mut reported = Vec::new();
-    let seen = logforce::inspect(dir.path()).unwrap();
+    let seen = logforce::inspect::open(dir.path()).unwrap();
     let found = seen
         .walk(&mut |v| {
             if let Visit::Damage(d) = v {

@@ -36,7 +36,7 @@ fn missing() {
     check_path(&e, &dir);
     assert!(!dir.exists());
     assert_error(
-        logforce::inspect(&dir).map(drop),
+        logforce::inspect::open(&dir).map(drop),
         ErrorKind::NoLog,
         &["does not exist"],
     );
@@ -69,8 +69,8 @@ fn paths_that_are_none() {
         }
         let kind = ErrorKind::InvalidInput;
         assert_error(logforce::read_only(path).map(drop), kind, &[words]);
-        assert_error(logforce::inspect(path).map(drop), kind, &[words]);
-        assert_error(logforce::salvage(path).map(drop), kind, &[words]);
+        assert_error(logforce::inspect::open(path).map(drop), kind, &[words]);
+        assert_error(logforce::inspect::salvage(path).map(drop), kind, &[words]);
     }
 }
 
@@ -151,7 +151,7 @@ fn without_its_control_file_it_is_never_a_fresh_log() {
     };
     refused();
     assert_eq!(listing(dir.path()), before);
-    let salvaged = logforce::salvage(dir.path()).unwrap();
+    let salvaged = logforce::inspect::salvage(dir.path()).unwrap();
     let found = salvaged.walk(&mut |_| true).unwrap();
     assert!(found.records > 10 && found.damages == 0, "{found:?}");
     // Also where only a spare is left. (The log may have used all of its own again.)
@@ -277,7 +277,7 @@ fn a_control_file_being_made_is_removed() {
     let left = dir.path().join("control.tmp");
     fs::copy(dir.path().join("control"), &left).unwrap();
     // Reading changes nothing.
-    logforce::inspect(dir.path()).unwrap();
+    logforce::inspect::open(dir.path()).unwrap();
     assert!(left.exists());
     let log = logforce::open_existing(dir.path(), options()).unwrap();
     assert!(!left.exists());
@@ -314,7 +314,7 @@ fn a_control_file_that_is_no_file() {
         }
         let found = logforce::open_existing(dir.path(), options());
         assert_error(found, ErrorKind::Io, &["control", "not a regular file"]);
-        let found = logforce::inspect(dir.path()).map(drop);
+        let found = logforce::inspect::open(dir.path()).map(drop);
         assert_error(found, ErrorKind::Io, &["control", "not a regular file"]);
     }
 }
@@ -518,13 +518,16 @@ fn not_allowed() {
                 denied("unwritable", open, &["unwritable/"]);
             }
         }
-        let seen = logforce::inspect(home.join("unwritable")).unwrap();
+        let seen = logforce::inspect::open(home.join("unwritable")).unwrap();
         let found = seen.walk(&mut |_| true).unwrap();
         assert_eq!((found.records, found.damages), (1, 0));
         // No files may be made: this log ends where its prepared space does.
         let dir = home.join("no-new-files");
         let log = logforce::open_existing(&dir, options()).unwrap();
-        let prepared = logforce::inspect(&dir).unwrap().summary().prepared_end;
+        let prepared = logforce::inspect::open(&dir)
+            .unwrap()
+            .summary()
+            .prepared_end;
         let (n, e) = fill_up(&log, 1, 20_000);
         let words = [dir.to_str().unwrap(), "Permission denied", "must be"];
         assert_error::<()>(Err(e), ErrorKind::Io, &words);

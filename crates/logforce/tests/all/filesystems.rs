@@ -17,7 +17,7 @@ fn a_workload_on_each() {
         let Some(fs) = loop_fs(kind, mib, &home) else {
             continue;
         };
-        let facts = logforce::facts(fs.path()).unwrap();
+        let facts = logforce::disk::facts(fs.path()).unwrap();
         for method in methods(fs.path()) {
             let dir = fs.path().join(method.name());
             let options = options().method(method);
@@ -51,7 +51,7 @@ fn a_workload_on_each() {
             assert_holds(&log, front, 150, 9000);
             log.commit(b"on").unwrap();
             log.close().unwrap();
-            let found = logforce::inspect(&dir)
+            let found = logforce::inspect::open(&dir)
                 .unwrap()
                 .walk(&mut |_| true)
                 .unwrap();

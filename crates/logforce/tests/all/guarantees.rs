@@ -135,7 +135,7 @@ fn where_data_goes_through_the_journal_direct_is_not_the_default() {
         return;
     };
     let dir = fs.path().join("log");
-    let facts = logforce::facts(fs.path()).unwrap();
+    let facts = logforce::disk::facts(fs.path()).unwrap();
     println!("direct: {:?}", facts.direct);
     let log = opened(&dir, sized(SEGMENT)).unwrap();
     assert_eq!(log.guarantee(), Guarantee::PowerLoss);
@@ -180,7 +180,7 @@ fn a_filesystem_mounted_for_reading_only() {
         &["new", "Read-only"],
     );
     // It can be looked at.
-    let seen = logforce::inspect(&dir).unwrap();
+    let seen = logforce::inspect::open(&dir).unwrap();
     let found = seen.walk(&mut |_| true).unwrap();
     assert_eq!((found.records, found.damages), (40, 0));
     fs.remount("rw").unwrap();
@@ -205,7 +205,7 @@ fn made_read_only_while_open() {
 /// A program can hand on what the facts are made of: each type has a name here.
 #[test]
 fn what_the_facts_say_can_be_passed_on() {
-    use logforce::{BlockDevice, DirectAlignment, Facts, FilesystemKind, Layer, WriteCache};
+    use logforce::disk::{BlockDevice, DirectAlignment, Facts, FilesystemKind, Layer, WriteCache};
 
     struct Told {
         kind: FilesystemKind,
@@ -229,7 +229,7 @@ fn what_the_facts_say_can_be_passed_on() {
         }
     }
     let dir = TempDir::new().unwrap();
-    let facts = logforce::facts(dir.path()).unwrap();
+    let facts = logforce::disk::facts(dir.path()).unwrap();
     let told = told(&facts);
     assert_eq!(told.kind.name(), facts.kind.name());
     assert_eq!(told.cache.is_some(), facts.device.is_some());

@@ -36,7 +36,7 @@ fn number_at(snapshot: &Snapshot, page: u64) -> u64 {
 /// What the inspector finds wrong: nothing.
 #[track_caller]
 fn assert_sound(dir: &Path) {
-    let inspector = logforce::pages::inspect(dir).unwrap();
+    let inspector = logforce::pages::inspect::open(dir).unwrap();
     let report = inspector.walk(&mut |_| true).unwrap();
     assert_eq!((report.damages, report.in_use), (0, 0), "{report:?}");
 }

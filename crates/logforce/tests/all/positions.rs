@@ -369,7 +369,10 @@ fn prepared_segments_of_other_sizes_are_used_up_first() {
         let dir = home.path().join("log");
         let name = "prepared_segments_of_other_sizes_are_used_up_first";
         again(name, DIR, &dir).to_end().unwrap();
-        let prepared = logforce::inspect(&dir).unwrap().summary().prepared_end;
+        let prepared = logforce::inspect::open(&dir)
+            .unwrap()
+            .summary()
+            .prepared_end;
         let log = logforce::open_existing(&dir, large.clone()).unwrap();
         let room = prepared.0.saturating_sub(log.tail_lsn().0);
         if room < 700 << 10 {

@@ -60,7 +60,7 @@ fn metadata_stays() {
         drop(log);
         let log = logforce::open_existing(&dir, options).unwrap();
         assert_eq!(log.meta(), Some(vec![19; 3800]));
-        let summary = logforce::inspect(&dir).unwrap().summary();
+        let summary = logforce::inspect::open(&dir).unwrap().summary();
         assert_eq!((summary.meta_len, summary.meta_whole), (Some(3800), true));
         assert_eq!(read_all(&log), [b"a record"]);
     }

@@ -22,10 +22,20 @@ fn a_second_opener_in_the_same_process() {
         assert_eq!(e.path(), Some(dir.path()));
     }
     // To look is no opening for writing.
-    assert!(logforce::inspect(dir.path()).unwrap().summary().in_use);
+    assert!(
+        logforce::inspect::open(dir.path())
+            .unwrap()
+            .summary()
+            .in_use
+    );
     log.commit(b"the first goes on").unwrap();
     drop(log);
-    assert!(!logforce::inspect(dir.path()).unwrap().summary().in_use);
+    assert!(
+        !logforce::inspect::open(dir.path())
+            .unwrap()
+            .summary()
+            .in_use
+    );
     logforce::open_existing(dir.path(), options()).unwrap();
 }
 
@@ -82,7 +92,12 @@ fn a_second_opener_in_another_process_and_a_killed_holder() {
         let words = [dir.path().to_str().unwrap(), "only one writer at a time"];
         let second = logforce::open_existing(dir.path(), options());
         assert_error(second, ErrorKind::Locked, &words);
-        assert!(logforce::inspect(dir.path()).unwrap().summary().in_use);
+        assert!(
+            logforce::inspect::open(dir.path())
+                .unwrap()
+                .summary()
+                .in_use
+        );
         // A live holder keeps it, a killed one does not.
         child.kill();
         let log = logforce::open_existing(dir.path(), options()).unwrap();
@@ -117,12 +132,12 @@ fn inspecting_beside_a_writer() {
     let dir = temp();
     let (mut child, _out, _) = start(name, dir.path(), "open");
     for _ in 0..20 {
-        let seen = logforce::inspect(dir.path()).unwrap();
+        let seen = logforce::inspect::open(dir.path()).unwrap();
         assert!(seen.summary().in_use);
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     child.kill();
-    let seen = logforce::inspect(dir.path()).unwrap();
+    let seen = logforce::inspect::open(dir.path()).unwrap();
     let found = seen.walk(&mut |_| true).unwrap();
     assert_eq!(found.damages, 0, "{found:?}");
     assert!(!seen.summary().in_use && !seen.summary().clean);
@@ -139,13 +154,13 @@ fn a_writer_comes_beneath_an_inspector() {
         log.commit(&record(n, 9000)).unwrap();
     }
     drop(log);
-    let seen = logforce::inspect(dir.path()).unwrap();
+    let seen = logforce::inspect::open(dir.path()).unwrap();
     assert!(!seen.summary().in_use && seen.summary().segments.len() > 2);
     let mut writer = None;
     let mut damage = Vec::new();
     let found = seen
         .walk(&mut |visit| {
-            if let logforce::Visit::Damage(d) = visit {
+            if let logforce::inspect::Visit::Damage(d) = visit {
                 damage.push(d.to_string());
             }
             if writer.is_none() {

@@ -14,7 +14,10 @@ mod writer;
 
 use acknowledged::{Event, State};
 use common::{options, record, segments, temp};
-use logforce::{ErrorKind, Inspector, Log, Lsn, Record, Visit};
+use logforce::{
+    ErrorKind, Log, Lsn, Record,
+    inspect::{Inspector, Visit},
+};
 use packed::File;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -126,7 +129,7 @@ fn compare(acknowledged: &State, found: &[Record], meta: Option<&[u8]>) -> Resul
 }
 
 /// What `verify` finds, and the records.
-fn look(seen: &Inspector) -> (logforce::VerifyReport, Vec<Record>) {
+fn look(seen: &Inspector) -> (logforce::inspect::VerifyReport, Vec<Record>) {
     let mut records = Vec::new();
     let found = seen.walk(&mut |visit| {
         if let Visit::Record { record, .. } = visit {
@@ -170,7 +173,7 @@ fn golden_logs_have_something_of_everything() {
         );
         let summary = {
             let dir = golden.copy();
-            logforce::inspect(dir.path()).unwrap().summary()
+            logforce::inspect::open(dir.path()).unwrap().summary()
         };
         assert!(summary.segments.len() >= 4, "{name}: {summary:?}");
         assert!(summary.epoch.counter >= 3, "{name}: {summary:?}");
@@ -190,7 +193,7 @@ fn a_golden_log_is_healthy_and_holds_what_its_writer_was_told() {
     for golden in Golden::all() {
         let (name, dir) = (&golden.name, golden.copy());
         let acknowledged = State::after(&golden.events);
-        let seen = logforce::inspect(dir.path()).unwrap();
+        let seen = logforce::inspect::open(dir.path()).unwrap();
         let (found, records) = look(&seen);
         println!("{name}: {found:?}");
         let meta = seen.meta().unwrap();
@@ -246,7 +249,7 @@ fn a_golden_log_is_opened_and_goes_on() {
         compare(&acknowledged, &records(&log), meta.as_deref())
             .unwrap_or_else(|e| panic!("{name}: {e}"));
         log.close().unwrap();
-        let (found, records) = look(&logforce::inspect(dir.path()).unwrap());
+        let (found, records) = look(&logforce::inspect::open(dir.path()).unwrap());
         assert_eq!(found.damages, 0, "{name}: {found:?}");
         compare(&acknowledged, &records, meta.as_deref()).unwrap_or_else(|e| panic!("{name}: {e}"));
     }
@@ -259,7 +262,7 @@ fn a_change_of_a_golden_log_or_of_its_list_is_told() {
     for golden in Golden::all() {
         let (name, dir) = (&golden.name, golden.copy());
         let acknowledged = State::after(&golden.events);
-        let seen = logforce::inspect(dir.path()).unwrap();
+        let seen = logforce::inspect::open(dir.path()).unwrap();
         let (_, records) = look(&seen);
         let meta = seen.meta().unwrap();
         for n in 0..acknowledged.records.len() {
@@ -296,12 +299,14 @@ fn a_change_of_a_golden_log_or_of_its_list_is_told() {
         let at = at + place.unwrap_or_else(|| panic!("{name}: {hit:?} is not there"));
         common::patch(&file, |bytes| bytes[at + 3] ^= 4);
         let mut damage = None;
-        let walked = logforce::inspect(dir.path()).unwrap().walk(&mut |visit| {
-            if let Visit::Damage(found) = visit {
-                damage.get_or_insert_with(|| found.clone());
-            }
-            true
-        });
+        let walked = logforce::inspect::open(dir.path())
+            .unwrap()
+            .walk(&mut |visit| {
+                if let Visit::Damage(found) = visit {
+                    damage.get_or_insert_with(|| found.clone());
+                }
+                true
+            });
         assert!(walked.unwrap().damages > 0, "{name}");
         let damage = damage.unwrap();
         assert_eq!(

@@ -8,7 +8,7 @@ use crate::progress::Progress;
 use crate::recorder::Limit;
 use crate::space::Space;
 use crate::{Interrupt, MeasureError, Recorder};
-use logforce::{Facts, Method};
+use logforce::{Method, disk::Facts};
 use logforce_device::{Assessment, Directory, System};
 use std::path::PathBuf;
 use std::rc::Rc;

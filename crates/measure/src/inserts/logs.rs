@@ -5,7 +5,7 @@ use super::{Found, Ledger, Policy, Sale, Session, Setting, Table};
 use crate::group::Setup;
 use crate::library::{self, LogSetup, SharedLog};
 use crate::{Interrupt, MeasureError};
-use logforce::{Facts, Log, Lsn, Method};
+use logforce::{Log, Lsn, Method, disk::Facts};
 use logforce_device::{Assessment, FileState, ForceBy, Guarantee, Plan, Source, Verdict};
 use std::cell::RefCell;
 use std::rc::Rc;

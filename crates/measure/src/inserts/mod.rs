@@ -31,7 +31,7 @@ use crate::MeasureError;
 use crate::group::Setup;
 use crate::plausible::Claim;
 use crate::recorder::Limit;
-use logforce::Facts;
+use logforce::disk::Facts;
 use logforce_device::{Source, Verdict, WriteCache};
 use phase::Taken;
 use report::Row;

@@ -8,7 +8,7 @@ fn place() -> tempfile::TempDir {
 }
 
 fn shared(dir: &tempfile::TempDir) -> (Rc<RefCell<SharedLog>>, Assessment) {
-    let facts = logforce::facts(dir.path()).unwrap();
+    let facts = logforce::disk::facts(dir.path()).unwrap();
     let method = default_method(&facts);
     let assessment = assess(&facts, method).unwrap();
     let setup = LogSetup {
@@ -41,7 +41,7 @@ fn journal(
 #[test]
 fn the_librarys_default_is_known() {
     let dir = place();
-    let facts = logforce::facts(dir.path()).unwrap();
+    let facts = logforce::disk::facts(dir.path()).unwrap();
     let options = Options::new()
         .require(Guarantee::ProcessCrash)
         .segment_size(1 << 20);
@@ -76,7 +76,9 @@ fn every_commit_is_counted_and_the_disk_does_not_fill() {
         }
         committed += 300;
         // Nothing below the last record is kept but what its segment holds.
-        let segments = logforce::inspect(log.borrow().path()).unwrap().summary();
+        let segments = logforce::inspect::open(log.borrow().path())
+            .unwrap()
+            .summary();
         let files = segments.segments.len() + segments.spares.len();
         assert!(files as u64 <= SEGMENTS, "{segments:?}");
     }

@@ -135,7 +135,7 @@ fn described(dir: &Path) -> String {
         .flatten()
         .filter_map(entry)
         .collect();
-    let summary = logforce::salvage(dir).map(|inspector| inspector.summary());
+    let summary = logforce::inspect::salvage(dir).map(|inspector| inspector.summary());
     format!("files: {names:?}\nsummary: {summary:?}")
 }
 

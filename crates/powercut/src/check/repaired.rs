@@ -3,7 +3,7 @@
 use super::{Outcome, Present, Promises, Survivor, is_corruption};
 use crate::subject::Identity;
 use anyhow::{Context, Result, bail};
-use logforce::{ErrorKind, RepairOptions, Visit};
+use logforce::{ErrorKind, inspect::{RepairOptions, Visit}};
 use logforce_testkit::Rng;
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -20,7 +20,7 @@ pub fn damage(dir: &Path, promises: &mut Promises, rng: &mut Rng) -> Result<bool
     let Some(base) = &mut promises.base else {
         return Ok(false);
     };
-    let anchor = logforce::inspect(dir)?.summary().anchor.0;
+    let anchor = logforce::inspect::open(dir)?.summary().anchor.0;
     let above: Vec<u64> = base
         .present
         .range(anchor..)
@@ -31,7 +31,7 @@ pub fn damage(dir: &Path, promises: &mut Promises, rng: &mut Rng) -> Result<bool
     }
     let damaged = rng.pick(&above);
     flip(dir, damaged)?;
-    let Some(cut) = logforce::repair(dir, &RepairOptions::new().dry_run(true))?.cut else {
+    let Some(cut) = logforce::inspect::repair(dir, &RepairOptions::new().dry_run(true))?.cut else {
         // Nothing tells it from a write that the power cut tore.
         return Ok(false);
     };
@@ -60,8 +60,8 @@ fn is_whole(record: &Present, base: &Survivor, readable: &BTreeMap<u64, Present>
 
 /// Inverts a byte of the record at `lsn`.
 fn flip(dir: &Path, lsn: u64) -> Result<()> {
-    let segments = logforce::inspect(dir)?.summary().segments;
-    let holds = |s: &&logforce::SegmentInfo| (s.start.0..s.start.0 + s.len).contains(&lsn);
+    let segments = logforce::inspect::open(dir)?.summary().segments;
+    let holds = |s: &&logforce::inspect::SegmentInfo| (s.start.0..s.start.0 + s.len).contains(&lsn);
     let segment = segments.iter().find(holds).context("no segment has it")?;
     let file = dir.join(&segment.name);
     let file = OpenOptions::new().read(true).write(true).open(file)?;
@@ -74,7 +74,7 @@ fn flip(dir: &Path, lsn: u64) -> Result<()> {
 /// The records that salvage reads in `dir`.
 fn salvaged(dir: &Path) -> logforce::Result<BTreeMap<u64, Present>> {
     let mut found = BTreeMap::new();
-    let inspector = match logforce::salvage(dir) {
+    let inspector = match logforce::inspect::salvage(dir) {
         // Copies of which the power cut left nothing.
         Err(e) if e.kind() == ErrorKind::NoLog => return Ok(found),
         inspector => inspector?,
@@ -94,7 +94,7 @@ fn salvaged(dir: &Path) -> logforce::Result<BTreeMap<u64, Present>> {
 /// Repairs the log that a power cut left while it was repaired, or after that, and compares the copies with what
 /// they have to contain. Returns whether it can be opened.
 pub(super) fn mend(dir: &Path, cut: &BTreeMap<u64, Present>, outcome: &mut Outcome) -> bool {
-    let kept = logforce::repair(dir, &RepairOptions::new()).and_then(|report| {
+    let kept = logforce::inspect::repair(dir, &RepairOptions::new()).and_then(|report| {
         outcome.repaired = report.cut.is_some();
         let copies = report.earlier.iter().chain(&report.aside);
         copies

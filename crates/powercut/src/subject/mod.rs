@@ -12,7 +12,7 @@ pub use record::Identity;
 
 use crate::ledger::{Entry, Kind, LedgerWriter};
 use anyhow::{Context, Result};
-use logforce::{ErrorKind, Guarantee, Log, Method, OpenMode, Options, RepairOptions, Verdict};
+use logforce::{ErrorKind, Guarantee, Log, Method, OpenMode, Options, Verdict, inspect::RepairOptions};
 use logforce_testkit::Rng;
 use seam::{Fault, Faulty};
 use serde::{Deserialize, Serialize};
@@ -176,7 +176,7 @@ pub fn run(job: &Job, space: Space) -> Result<()> {
     let options = options(job, method);
     let system = Faulty::new(job.fault);
     if job.repairs {
-        logforce::repair(&job.dir, &RepairOptions::new())?;
+        logforce::inspect::repair(&job.dir, &RepairOptions::new())?;
     }
     let log = Log::open(&system, &job.dir, OpenMode::OpenOrCreate, options)?;
     system.opened();

@@ -61,7 +61,7 @@ mod there {
             &self,
             _: &mut Vec<Box<dyn Ledger>>,
             _: &Setup,
-            _: &logforce::Facts,
+            _: &logforce::disk::Facts,
             _: &Options,
         ) -> Result<Vec<String>, MeasureError> {
             Ok(vec![HOW.to_owned()])
@@ -115,7 +115,7 @@ mod there {
             &self,
             ledgers: &mut Vec<Box<dyn Ledger>>,
             setup: &Setup,
-            facts: &logforce::Facts,
+            facts: &logforce::disk::Facts,
             options: &Options,
         ) -> Result<Vec<String>, MeasureError> {
             let place = Place {

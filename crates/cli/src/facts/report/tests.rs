@@ -1,7 +1,7 @@
 use super::super::text::render;
 use super::*;
-use logforce::CutResult;
-use logforce::calibration::Decision;
+use logforce::disk::CutResult;
+use logforce::disk::calibration::Decision;
 use logforce_device::{BlockDevice, DirectAlignment, Source, WriteCache};
 use logforce_measure::machine::Host;
 

@@ -4,7 +4,10 @@ use super::changed::{batches, number};
 use crate::common::place;
 use crate::mutants::{Files, files, lay_out};
 use crate::packed::unpack;
-use logforce::{Batch, Guarantee, Log, Options, RepairOptions, RepairReport};
+use logforce::{
+    Batch, Guarantee, Log, Options,
+    inspect::{RepairOptions, RepairReport},
+};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -72,7 +75,7 @@ impl Made {
 
     /// Ends the log before damage, if it ends at any.
     fn repair(&self, name: &str) -> RepairReport {
-        logforce::repair(self.path(name), &RepairOptions::new()).unwrap()
+        logforce::inspect::repair(self.path(name), &RepairOptions::new()).unwrap()
     }
 
     /// As its copies are, which a repair has made.

@@ -107,8 +107,8 @@ fn dumped(dir: &Path, mode: Mode) -> Value {
 /// Why nothing is read.
 fn refused(dir: &Path, mode: Mode, said: &str) -> Value {
     let opened = match mode {
-        Mode::Strict => logforce::inspect(dir),
-        Mode::Salvage => logforce::salvage(dir),
+        Mode::Strict => logforce::inspect::open(dir),
+        Mode::Salvage => logforce::inspect::salvage(dir),
     };
     let error = opened.err().unwrap_or_else(|| panic!("dump alone: {said}"));
     let (word, damage) = match &error {
@@ -177,7 +177,10 @@ fn compare(decoder: &mut Decoder, dir: &Path, mode: Mode, seen: &mut Seen, what:
     seen.note(&decoded);
     if mode == Mode::Strict && decoded["error"].is_null() {
         // Without the bytes: one more program for each log.
-        let finding = logforce::inspect(dir).unwrap().walk(&mut |_| true).unwrap();
+        let finding = logforce::inspect::open(dir)
+            .unwrap()
+            .walk(&mut |_| true)
+            .unwrap();
         assert_eq!(proven_to, finding.proven_to.0, "{what}");
     }
 }

@@ -196,7 +196,7 @@ pub fn assert_error<T>(result: logforce::Result<T>, kind: ErrorKind, words: &[&s
 
 /// Every method that is offered in `dir`.
 pub fn methods(dir: &Path) -> Vec<Method> {
-    let direct = logforce::facts(dir).unwrap().direct.is_some();
+    let direct = logforce::disk::facts(dir).unwrap().direct.is_some();
     if !direct {
         logforce_testkit::skip!("no direct I/O in {}", dir.display());
     }

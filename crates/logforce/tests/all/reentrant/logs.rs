@@ -224,7 +224,7 @@ const CALLBACKS: &[Callback] = &[
         let _ = logforce::backup(subject.log.path(), to, require, &mut |_, _| once.call());
     }),
     ("visit of a walk", |subject, once| {
-        let inspector = logforce::inspect(subject.log.path()).unwrap();
+        let inspector = logforce::inspect::open(subject.log.path()).unwrap();
         let _ = inspector.walk(&mut |_| {
             once.call();
             true

@@ -169,7 +169,7 @@ const CALLBACKS: &[Callback] = &[
         });
     }),
     ("visit of a walk", |subject, once| {
-        let inspector = pages::inspect(subject.file.path()).unwrap();
+        let inspector = pages::inspect::open(subject.file.path()).unwrap();
         let _ = inspector.walk(&mut |_| {
             once.call();
             true

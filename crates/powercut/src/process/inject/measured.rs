@@ -7,7 +7,7 @@ use super::sessions::{Base, subject};
 use super::subject::{End, Job, Opening, Task};
 use crate::subject::seam::Fault;
 use anyhow::Result;
-use logforce::calibration::{self, Decision};
+use logforce::disk::calibration::{self, Decision};
 use std::ffi::OsString;
 use std::path::Path;
 

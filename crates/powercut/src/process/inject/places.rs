@@ -9,7 +9,7 @@ use crate::subject::seam::Fault;
 use crate::testbed::{Filesystem, fresh};
 use anyhow::{Context, Result, bail, ensure};
 use logforce::Method;
-use logforce::cuts::{self, CutRun};
+use logforce::disk::cuts::{self, CutRun};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -133,7 +133,7 @@ fn nobarrier(home: &Path, disk: &Path) -> Result<Extra> {
 /// A loss by a method that would do there; `None` where it would not, so that a loss speaks against
 /// nothing.
 fn lost(disk: &OwnDisk) -> Result<Option<CutRun>> {
-    let place = cuts::Place::of(&logforce::facts(&disk.path)?);
+    let place = cuts::Place::of(&logforce::disk::facts(&disk.path)?);
     Ok(place.filter(|_| disk.is_good).map(|place| CutRun {
         place,
         method: Method::Dsync,

@@ -4,7 +4,7 @@ use super::calls::{Answer, is_about_memory, is_about_threads};
 use super::message::Message;
 use super::tracer::{Ended, Injection};
 use anyhow::{Context, Result};
-use logforce::{FileState, Guarantee, Method};
+use logforce::{Guarantee, Method, disk::FileState};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -237,7 +237,7 @@ impl OwnDisk {
             path,
             is_good: false,
         };
-        let facts = logforce::facts(&disk.path)?;
+        let facts = logforce::disk::facts(&disk.path)?;
         let assessed = facts.assess(Method::Dsync, FileState::Zeroed);
         disk.is_good = assessed.is_some_and(|a| a.guarantee == Guarantee::PowerLoss);
         Ok(disk)

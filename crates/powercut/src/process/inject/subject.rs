@@ -8,7 +8,7 @@ use crate::subject::{Identity, metadata, rank};
 use anyhow::Result;
 use logforce::{
     Acknowledged, Batch, ErrorKind, Guarantee, Log, Lsn, Method, OpenMode, Options, RecordRange,
-    RepairOptions,
+    inspect::RepairOptions,
 };
 use logforce_testkit::Rng;
 use serde::{Deserialize, Serialize};
@@ -163,7 +163,7 @@ fn work(job: &Job) -> Result<()> {
 
 /// Reports what is lost before anything else can fail.
 fn repair(job: &Job) -> logforce::Result<()> {
-    let report = logforce::repair(&job.dir, &RepairOptions::new())?;
+    let report = logforce::inspect::repair(&job.dir, &RepairOptions::new())?;
     let lost = [report.cut.map(|cut| cut.damage), report.lost_meta];
     let lost = lost.into_iter().flatten().map(|damage| damage.to_string());
     if let Some(lost) = lost.reduce(|all, one| format!("{all}; {one}")) {
@@ -466,7 +466,7 @@ fn follow(job: &Job) {
 const MEASURING: Duration = Duration::from_millis(40);
 
 fn measure(job: &Job) {
-    let measured = logforce::calibration::measured(&job.dir, None, MEASURING);
+    let measured = logforce::disk::calibration::measured(&job.dir, None, MEASURING);
     ended("measure", measured.map(drop));
 }
 

@@ -4,7 +4,10 @@ use crate::ledger::{Entry, Kind, LedgerWriter};
 use crate::subject::Identity;
 use crate::subject::seam::{Fault, Faulty};
 use anyhow::{Context, Result, bail};
-use logforce::{Error, ErrorKind, Inspector, Lsn, Position, ReadOnly, ReadOnlyFollower, Visit};
+use logforce::{
+    Error, ErrorKind, Lsn, Position, ReadOnly, ReadOnlyFollower,
+    inspect::{Inspector, Visit},
+};
 use logforce_testkit::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

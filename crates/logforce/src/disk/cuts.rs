@@ -4,9 +4,9 @@
 pub use logforce_calibrate::verdicts::{CutRun, NAME, Place, now};
 
 use crate::directories::{DEEPEST, make_directories};
-use crate::{Error, Facts, Result};
+use crate::{Error, Result};
 use logforce_calibrate::verdicts;
-use logforce_device::{CutEvidence, Directory, System};
+use logforce_device::{CutEvidence, Directory, Facts, System};
 use logforce_device_os::OsSystem;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -12,13 +12,13 @@ pub use logforce_calibrate::{
 };
 
 use crate::directories::{DEEPEST, is_page_file, make_directories};
-use crate::{Error, Facts, Guarantee, Result};
+use crate::{Error, Guarantee, Result};
 use logforce_calibrate::{
     Choice, Limits, Memory, Site, WriteThroughMemory, WriteThroughSite, choose,
     choose_write_through, known_write_through, measure_anew, measure_write_through, shortlist,
     skip,
 };
-use logforce_core::{Advisor, Observation, Question};
+use logforce_core::{Advisor, Facts, Inspector, Observation, Question};
 use logforce_device::{CutEvidence, Directory, Method, Runtime, System};
 use logforce_device_os::OsSystem;
 use std::io;
@@ -190,12 +190,12 @@ impl Place {
             }
         }
         let mut write_through_stores = stores.clone();
-        if crate::inspect(path).is_ok() {
+        if Inspector::open(&system, path).is_ok() {
             stores.push(dir.clone());
         } else if is_page_file(&*dir) {
             write_through_stores.push(dir.clone());
         }
-        let evidence = crate::cuts::evidence(Some(&dir), cache, &facts);
+        let evidence = crate::disk::cuts::evidence(Some(&dir), cache, &facts);
         facts.heed(evidence);
         Ok(Place {
             dir,
@@ -297,7 +297,7 @@ impl Calibrator {
 
 impl Advisor for Calibrator {
     fn tried(&self, question: &Question<'_>) -> CutEvidence {
-        crate::cuts::evidence(Some(question.dir), question.cache, question.facts)
+        crate::disk::cuts::evidence(Some(question.dir), question.cache, question.facts)
     }
 
     fn method(&self, question: &Question<'_>) -> Option<Method> {

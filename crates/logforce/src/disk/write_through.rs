@@ -1,7 +1,7 @@
 //! Up to how much a copy-on-write page file writes through here: asked when one is opened, measured
 //! when one is created.
 
-use crate::calibration::{Calibrator, WRITE_THROUGH_AT_CREATION, WRITE_THROUGH_MEMORY};
+use crate::disk::calibration::{Calibrator, WRITE_THROUGH_AT_CREATION, WRITE_THROUGH_MEMORY};
 use crate::directories::{DEEPEST, make_directories};
 use logforce_calibrate::{WriteThroughSite, choose_write_through, known_write_through};
 use logforce_device_os::OsSystem;
@@ -53,7 +53,7 @@ mod tests {
         file.close().unwrap();
         let system = OsSystem::new();
         let dir = system.directory(&path).unwrap();
-        let known = crate::calibration::known(&path, Some(&cache))
+        let known = crate::disk::calibration::known(&path, Some(&cache))
             .unwrap()
             .write_through;
         let Some(known) = known else {
@@ -86,7 +86,7 @@ mod tests {
             .unwrap()
             .close()
             .unwrap();
-        let again = crate::calibration::known(&other, Some(&cache))
+        let again = crate::disk::calibration::known(&other, Some(&cache))
             .unwrap()
             .write_through;
         assert_eq!(again.map(|t| t.measured_at), Some(known.measured_at));

@@ -40,18 +40,17 @@ use logforce_device::System;
 use std::path::Path;
 use std::sync::Arc;
 
+pub mod inspect;
+
 pub use logforce_pages::{
-    Acknowledged, ChangeInfo, ChangeKind, CommitHandle, CommitMode, CopyOnWriteRoot, Damage, Error,
-    ErrorKind, FileSummary, FoundPage, HeaderSlot, Held, Inspector, LoggedState, NextOpening,
-    NodeInfo, Options, Page, PageFile, PageFileHeader, PageFileId, PageFileKind, PageHeaderReject,
-    PageInfo, PageSource, RedoInfo, RedoSummary, Result, Snapshot, Stats, TableSummary,
-    Transaction, VerifyReport, Visit, WriteThroughLimit,
+    Acknowledged, CommitHandle, CommitMode, Error, ErrorKind, Options, Page, PageFile, Result,
+    Snapshot, Stats, Transaction, WriteThroughLimit,
 };
 
 /// With advisors that measure: for the log, where the user named no method; and for a copy-on-write
 /// file, up to how much its commits are written through.
 fn open(path: &Path, mode: OpenMode, options: Options) -> Result<PageFile> {
-    let advisor = Arc::new(crate::calibration::Calibrator);
+    let advisor = Arc::new(crate::disk::calibration::Calibrator);
     let options = options
         .default_advisor(advisor.clone())
         .default_write_through_advisor(advisor);
@@ -66,7 +65,7 @@ pub(crate) fn applied(path: &Path) -> crate::Result<Option<Lsn>> {
         let Some(file) = log.parent().filter(|_| log.ends_with("log")) else {
             continue;
         };
-        let summary = match inspect(file).and_then(|file| file.summary()) {
+        let summary = match inspect::open(file).and_then(|file| file.summary()) {
             Err(Error::NoPageFile { .. } | Error::NotAPageFile { .. }) => continue,
             Err(Error::Log(e)) => return Err(e),
             Err(e) => {
@@ -78,7 +77,7 @@ pub(crate) fn applied(path: &Path) -> crate::Result<Option<Lsn>> {
             }
             Ok(summary) => summary,
         };
-        if let PageFileKind::Logged(state) = summary.header.kind {
+        if let inspect::PageFileKind::Logged(state) = summary.header.kind {
             return Ok(Some(state.redo_from));
         }
     }
@@ -135,10 +134,4 @@ pub fn backup_with(
 pub fn read_only(path: impl AsRef<Path>) -> Result<Snapshot> {
     let system: Arc<dyn System> = Arc::new(logforce_device_os::OsSystem::new());
     Snapshot::read_only(&system, path)
-}
-
-/// Opens the page file in the directory `path` for inspection: nothing is locked, changed or forced,
-/// and another process may be writing it.
-pub fn inspect(path: impl AsRef<Path>) -> Result<Inspector> {
-    Inspector::open(Arc::new(logforce_device_os::OsSystem::new()), path)
 }

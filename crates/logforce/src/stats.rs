@@ -1,0 +1,9 @@
+//! Statistics of a log, of an environment, and of a log that another process writes.
+//!
+//! [`Log::stats`](crate::Log::stats) and [`Environment::stats`](crate::Environment::stats) return those of this
+//! process; [`Inspector::live`](crate::inspect::Inspector::live) those that a log writes for others
+//! ([`Options::live_stats`](crate::Options::live_stats)).
+
+pub use logforce_core::{
+    Counters, EnvironmentStats, HistogramSnapshot, LiveStats, LiveSummary, Stats,
+};
