@@ -2,7 +2,7 @@
 
 use super::Part;
 use anyhow::{Context, Result};
-use logforce::{EnvironmentOptions, Guarantee, Log, OpenMode, Options};
+use logforce::{EnvironmentOptions, Guarantee, Log, Options};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -92,7 +92,7 @@ pub(super) fn run(part: Part, dir: &Path, logs: usize, seconds: Duration) -> Res
         options = options.segment_size(1 << 20);
     }
     let began = Instant::now();
-    let opened = logforce::open_many(&paths, OpenMode::OpenOrCreate, &options);
+    let opened = options.create(true).open_many(&paths);
     let opened: Vec<Log> = opened.into_iter().collect::<logforce::Result<_>>()?;
     let opening = began.elapsed().as_secs_f64();
     let reopens = matches!(part, Part::ReopenAlone | Part::ReopenShared);

@@ -63,7 +63,7 @@ pub enum OpenMode {
     OpenOrCreate,
 }
 
-/// How to open a log.
+/// Options of a log. The crate `logforce` wraps them, and documents each.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub(crate) method: Option<Method>,
@@ -71,19 +71,19 @@ pub struct Options {
     pub(crate) require_verdict: Verdict,
     pub(crate) segment_size: u64,
     pub(crate) first_segment_size: Option<u64>,
-    pub(crate) write_unit: Option<u32>,
-    pub(crate) max_batch: u32,
-    pub(crate) buffer_size: usize,
+    pub(crate) write_unit: Option<u64>,
+    pub(crate) max_batch: u64,
+    pub(crate) buffer_size: u64,
     idle_stamp: Option<Duration>,
     pub(crate) max_spare_segments: usize,
     pub(crate) max_in_flight_writes: usize,
-    pub(crate) pipeline_threshold: usize,
+    pub(crate) large_write_size: u64,
     pub(crate) in_flight_at_first: Option<usize>,
     pub(crate) calibrate: bool,
     pub(crate) calibration_cache: Option<PathBuf>,
     advisor: Option<Arc<dyn Advisor>>,
     live_stats: Option<bool>,
-    pub(crate) max_pinned_bytes: u64,
+    pub(crate) max_pinned_size: u64,
     pub(crate) max_log_size: Option<u64>,
     pub(crate) on_checkpoint_due: Option<CheckpointCallback>,
     pub(crate) environment: Option<InEnvironment>,
@@ -142,13 +142,13 @@ impl Default for Options {
             idle_stamp: None,
             max_spare_segments: 2,
             max_in_flight_writes: 16,
-            pipeline_threshold: 64 << 10,
+            large_write_size: 64 << 10,
             in_flight_at_first: None,
             calibrate: true,
             calibration_cache: None,
             advisor: None,
             live_stats: None,
-            max_pinned_bytes: 1 << 30,
+            max_pinned_size: 1 << 30,
             max_log_size: None,
             on_checkpoint_due: None,
             environment: None,
@@ -166,44 +166,31 @@ impl Options {
         Self::default()
     }
 
-    /// The method by which the log forces. Without it: the fastest method by measurement, if it is
-    /// clearly faster than the default; else the default, `direct+dsync` where direct I/O is
-    /// offered, else `dsync`. See [`calibrate`](Self::calibrate).
+    /// The method by which the log forces.
     pub fn method(mut self, method: Method) -> Self {
         self.method = Some(method);
         self
     }
 
-    /// The least that a force must guarantee; opening fails where it is not available. Default
-    /// [`Guarantee::PowerLoss`].
+    /// The least that a force must guarantee; opening fails where it is not available.
     pub fn require(mut self, guarantee: Guarantee) -> Self {
         self.require = guarantee;
         self
     }
 
-    /// Requires this verdict on the guarantee: opening fails if the verdict is lower. The default is
-    /// [`Verdict::Declared`], which accepts the word of the party that answers for the guarantee. With
-    /// [`Verdict::Unknown`] a log also opens where no party answers for it (a filesystem that a program or
-    /// another machine serves). Its guarantee then prints as `power-loss?`. A method that lost data in a
-    /// power cut stays refused, because it no longer guarantees [`Guarantee::PowerLoss`].
+    /// Requires this verdict on the guarantee: opening fails if the verdict is lower.
     pub fn require_verdict(mut self, verdict: Verdict) -> Self {
         self.require_verdict = verdict;
         self
     }
 
-    /// Sets the size of new segments in bytes: 16 KiB to 4 GiB, a multiple of the write unit. The default is
-    /// 64 MiB. The log keeps at least one prepared segment after the current one. A record or an atomic
-    /// append may be 128 times as large, and never larger than 64 MiB.
+    /// Sets the size of new segments in bytes: 16 KiB to 4 GiB, a multiple of the write unit.
     pub fn segment_size(mut self, bytes: u64) -> Self {
         self.segment_size = bytes;
         self
     }
 
     /// Size of the first segments in bytes, as [`segment_size`](Self::segment_size) and at most that.
-    /// Later ones are larger, up to that size: each time twice as large, once the log holds four
-    /// times as much, or while each lasts for less than four seconds. After a truncation they are
-    /// small again. Without it, all segments have the same size; in
-    /// an environment, 256 KiB.
     pub fn first_segment_size(mut self, bytes: u64) -> Self {
         self.first_segment_size = Some(bytes);
         self
@@ -238,31 +225,28 @@ impl Options {
         self.live_stats.unwrap_or(self.environment.is_none())
     }
 
-    /// The unit of a device write in bytes, a power of two from 4096 to 65536, where the device
-    /// reports it wrong. The log uses the device's unit if that is larger.
-    pub fn write_unit(mut self, bytes: u32) -> Self {
+    /// The unit of a device write in bytes, a power of two from 4096 to 65536, where the device reports it
+    /// wrong.
+    pub fn write_unit_size(mut self, bytes: u64) -> Self {
         self.write_unit = Some(bytes);
         self
     }
 
-    /// Maximum size of a batch (one device write) in bytes. Default 1 MiB. At most
-    /// [`Options::buffer_size`]: opening refuses more.
-    pub fn max_batch(mut self, bytes: u32) -> Self {
+    /// Maximum size of a batch (one device write) in bytes.
+    pub fn max_batch_size(mut self, bytes: u64) -> Self {
         self.max_batch = bytes;
         self
     }
 
-    /// Memory for records that are staged, that is, appended and not yet written, in bytes; beyond
-    /// it `append` waits. Default 4 MiB. At least [`Options::max_batch`]: opening refuses less. A single
-    /// larger append is accepted when nothing else is
-    /// staged.
-    pub fn buffer_size(mut self, bytes: usize) -> Self {
+    /// Memory for records that are staged, that is, appended and not yet written, in bytes; beyond it
+    /// `append` waits.
+    pub fn buffer_size(mut self, bytes: u64) -> Self {
         self.buffer_size = bytes;
         self
     }
 
     /// How long an opening waits for another writer to close the log, before it fails with
-    /// [`Error::Locked`]. Default: not at all. For a restart in which the old process still ends.
+    /// [`Error::Locked`].
     pub fn wait_for_lock(mut self, at_most: Duration) -> Self {
         self.wait_for_lock = at_most;
         self
@@ -274,21 +258,14 @@ impl Options {
         self.wait_for_lock
     }
 
-    /// The permission bits of the files that the log makes, as in `chmod`, whatever the umask says:
-    /// `0o640` lets the group read. With [`directory_mode`](Self::directory_mode) `0o750` a process
-    /// of another user can then open the log by [`ReadOnly`](crate::ReadOnly). At least `0o600`; the
-    /// default is that, less what the umask takes.
-    ///
-    /// Files that are there stay as they are: `chmod` those of an old log. The group is the one that
-    /// the system gives new files: set the directory's group and its set-group-id bit where it is to
-    /// be another one. Nothing changes on Windows, where files inherit the directory's access list.
+    /// The permission bits of the files that the log makes, as in `chmod`, whatever the umask says: `0o640`
+    /// lets the group read.
     pub fn file_mode(mut self, mode: u32) -> Self {
         self.modes.file = Some(mode);
         self
     }
 
-    /// The permission bits of the log's directory, where this opening makes it. At least `0o700`, which
-    /// is the default; see [`file_mode`](Self::file_mode).
+    /// The permission bits of the log's directory, where this opening makes it.
     pub fn directory_mode(mut self, mode: u32) -> Self {
         self.modes.directory = Some(mode);
         self
@@ -322,65 +299,46 @@ impl Options {
         self
     }
 
-    /// How long after the last force an idle log writes a stamp for it. Default 50 ms, in an environment
-    /// 5 s. Until then, recovery cannot tell damage of the last records from a torn write.
+    /// How long after the last force an idle log writes a stamp for it.
     pub fn idle_stamp(mut self, after: Duration) -> Self {
         self.idle_stamp = Some(after);
         self
     }
 
-    /// Bytes from which a write is a large one. Default 64 KiB: below that size a write costs about as
-    /// much as the smallest one. Of large writes several are in flight from the beginning, of small ones
-    /// only where that was measured to pay.
-    pub fn pipeline_threshold(mut self, bytes: usize) -> Self {
-        self.pipeline_threshold = bytes;
+    /// Bytes from which a write is a large one.
+    pub fn large_write_size(mut self, bytes: u64) -> Self {
+        self.large_write_size = bytes;
         self
     }
 
-    /// How many device writes may be in flight at once at most, 1 to 1024. Default 16. While commits wait
-    /// for each other, the log tries whether they wait less with more writes in flight or with fewer, and
-    /// goes by that: on a networked volume it finds many, on a disk that does one after another one.
-    /// Where one is best, it also tries to let the next write wait, for half of what a write takes at most,
-    /// for the threads whose commits were just acknowledged. With 1 that is all it tries.
-    /// Methods that need a barrier have one write in flight, and so has `dsync` through the page cache:
-    /// of several there, one may get another's error, and the failed one report success.
+    /// How many device writes may be in flight at once at most, 1 to 1024.
     pub fn max_in_flight_writes(mut self, count: usize) -> Self {
         self.max_in_flight_writes = count.max(1);
         self
     }
 
-    /// Whether the log writes its statistics into the file `live` of its directory, for other
-    /// processes to read: one page, never forced, at most once a second and only after some
-    /// activity. Default true, in an environment false. Failures to write it are ignored.
+    /// Whether the log writes its statistics into the file `live` of its directory, for other processes to
+    /// read: one page, never forced, at most once a second and only after some activity.
     pub fn live_stats(mut self, write: bool) -> Self {
         self.live_stats = Some(write);
         self
     }
 
-    /// How many truncated segments to keep for reuse. Default 2.
+    /// How many truncated segments to keep for reuse.
     pub fn max_spare_segments(mut self, count: usize) -> Self {
         self.max_spare_segments = count;
         self
     }
 
-    /// Whether opening measures the methods, if none is named and no result is cached: for at most
-    /// 300 ms, once per filesystem, at the first opening of a log, in a temporary file beside it.
-    /// It measures nothing on a nearly full disk, in memory or over a network. `false` means the
-    /// default method. Default `true`.
-    ///
-    /// This is about speed alone: the log never chooses a method that guarantees less than the
-    /// default one.
+    /// Whether opening measures the methods, if none is named and no result is cached: for at most 300 ms,
+    /// once per filesystem, at the first opening of a log, in a temporary file beside it.
     pub fn calibrate(mut self, calibrate: bool) -> Self {
         self.calibrate = calibrate;
         self
     }
 
-    /// A directory (created if missing) in which programs of one user share their measurements, in
-    /// the file `calibration`, and the results of power cuts, in the file `verdicts`. Without it,
-    /// or if it cannot be used, the measurements are in the log's own directory, in the file
-    /// `calibration`; logs of one process share them in any case. A file `verdicts` in the log's
-    /// own directory always counts. If it cannot be read, it may record a loss: the log offers at
-    /// most [`Guarantee::OsCrash`] until it is repaired or moved away.
+    /// A directory (created if missing) in which programs of one user share their measurements, in the file
+    /// `calibration`, and the results of power cuts, in the file `verdicts`.
     pub fn calibration_cache(mut self, dir: impl Into<PathBuf>) -> Self {
         self.calibration_cache = Some(dir.into());
         self
@@ -418,27 +376,14 @@ impl Options {
         self.advisor.as_ref().filter(|_| open)
     }
 
-    /// How many bytes of log pins may keep below the front that [`Log::truncate_front`] has
-    /// requested. The log breaks pins further back, oldest first, at that call and whenever it
-    /// prepares a segment. Default 1 GiB.
-    ///
-    /// [`Log::truncate_front`]: crate::Log::truncate_front
-    pub fn max_pinned_bytes(mut self, bytes: u64) -> Self {
-        self.max_pinned_bytes = bytes;
+    /// How many bytes of log pins may keep below the front that [`Log::truncate_front`] has requested.
+    pub fn max_pinned_size(mut self, bytes: u64) -> Self {
+        self.max_pinned_size = bytes;
         self
     }
 
-    /// A cap on the size of all segment files in bytes, spares and prepared segments included: at
-    /// least 3 segments, and at least 2 segments and 128 KiB (32 write units). Default: none. Only
-    /// an opening may exceed it, by one segment. Each force takes 4 KiB of it at least (a write unit),
-    /// however short its records are.
-    ///
-    /// At the cap the log first breaks pins; then an append that needs another segment fails with
-    /// [`Error::Full`] and is not accepted. The log continues after [`Log::truncate_front`]. With
-    /// [`Options::on_checkpoint_due`] the log calls the owner before that, and such an append waits
-    /// while the callback runs.
-    ///
-    /// [`Log::truncate_front`]: crate::Log::truncate_front
+    /// A cap on the size of all segment files in bytes, spares and prepared segments included: at least 3
+    /// segments, and at least 2 segments and 128 KiB (32 write units).
     pub fn max_log_size(mut self, bytes: u64) -> Self {
         self.max_log_size = Some(bytes);
         self
@@ -462,23 +407,29 @@ impl Options {
                 );
             }
         }
-        if let Some(unit) = self.write_unit
-            && !(unit.is_power_of_two() && (MIN_WRITE_UNIT..=MAX_WRITE_UNIT).contains(&unit))
-        {
-            return bad(
-                "write_unit",
-                format!(
-                    "{} is not a power of two from {} to {}",
-                    bytes(unit),
-                    bytes(MIN_WRITE_UNIT),
-                    bytes(MAX_WRITE_UNIT)
-                ),
-            );
+        let mut unit = MIN_WRITE_UNIT;
+        if let Some(size) = self.write_unit {
+            match u32::try_from(size) {
+                Ok(n) if n.is_power_of_two() && (MIN_WRITE_UNIT..=MAX_WRITE_UNIT).contains(&n) => {
+                    unit = n;
+                }
+                _ => {
+                    return bad(
+                        "write_unit_size",
+                        format!(
+                            "{} is not a power of two from {} to {}",
+                            Bytes(size),
+                            bytes(MIN_WRITE_UNIT),
+                            bytes(MAX_WRITE_UNIT)
+                        ),
+                    );
+                }
+            }
         }
-        let unit = self.write_unit.unwrap_or(MIN_WRITE_UNIT).max(device);
+        let unit = unit.max(device);
         if unit > MAX_WRITE_UNIT {
             return bad(
-                "write_unit",
+                "write_unit_size",
                 format!(
                     "the device needs {}, at most {} are possible",
                     bytes(device),
@@ -514,28 +465,28 @@ impl Options {
                 ),
             );
         }
-        if self.max_batch < 2 * unit
-            || self.max_batch > MAX_BATCH_LEN
-            || !self.max_batch.is_multiple_of(unit)
+        if self.max_batch < u64::from(2 * unit)
+            || self.max_batch > u64::from(MAX_BATCH_LEN)
+            || !self.max_batch.is_multiple_of(unit.into())
         {
             return bad(
-                "max_batch",
+                "max_batch_size",
                 format!(
                     "{} is not a multiple of the write unit, {}, from {} to {}",
-                    bytes(self.max_batch),
+                    Bytes(self.max_batch),
                     bytes(unit),
                     bytes(2 * unit),
                     bytes(MAX_BATCH_LEN)
                 ),
             );
         }
-        if self.buffer_size < self.max_batch as usize {
+        if self.buffer_size < self.max_batch {
             return bad(
                 "buffer_size",
                 format!(
-                    "{} is less than max_batch, {}",
-                    Bytes(self.buffer_size as u64),
-                    bytes(self.max_batch)
+                    "{} is less than max_batch_size, {}",
+                    Bytes(self.buffer_size),
+                    Bytes(self.max_batch)
                 ),
             );
         }

@@ -152,7 +152,7 @@
 //! records and never block the writer; [`Reader::next_ref`] lends each without a copy. [`Log::follow`] waits
 //! for more, in a thread or as a stream in a task. Another process reads and follows by [`read_only`]: it sees
 //! what is proven durable, which is one commit late while commits follow each other, and everything
-//! [`Options::idle_stamp`] (50 ms) after the last one. A position below the front answers
+//! [`Tuning::idle_stamp`] (50 ms) after the last one. A position below the front answers
 //! [`ErrorKind::Truncated`]; hold the front by [`Log::pin`] or [`Log::pin_front`].
 //!
 //! # Errors
@@ -177,8 +177,8 @@
 //! |---|---|
 //! | a record | up to 64 MiB ([`MAX_RECORD_LEN`]), and so is all of a [`Batch`], where each record counts rounded up to 8 bytes and each but the first 8 bytes more; it may be empty |
 //! | metadata | up to 4,000 bytes ([`MAX_META_LEN`]) |
-//! | a commit by itself | writes 4 KiB, or the device's larger unit ([`Options::write_unit`]); commits at the same time share that |
-//! | disk | the segment in use and, when half of it is used, the one prepared ahead ([`Options::segment_size`], 64 MiB each by default; [`Options::first_segment_size`] lets a log begin small), in bulk up to four; up to two more are kept for reuse ([`Options::max_spare_segments`]) |
+//! | a commit by itself | writes 4 KiB, or the device's larger unit ([`Tuning::write_unit_size`]); commits at the same time share that |
+//! | disk | the segment in use and, when half of it is used, the one prepared ahead ([`Options::segment_size`], 64 MiB each by default; [`Options::first_segment_size`] lets a log begin small), in bulk up to four; up to two more are kept for reuse ([`Tuning::max_spare_segments`]) |
 //! | memory | [`Options::buffer_size`] (4 MiB) for records that are appended and not written |
 //! | threads | two for each open log, and one while `on_checkpoint_due` runs; an [`Environment`] shares six among any number of logs |
 //! | descriptors | 8 for each open log, up to 30 while barriers are due; in an [`Environment`] one for an idle log |
@@ -189,7 +189,7 @@
 //! # Not only a log
 //!
 //! [`pages`] has page files: commit a set of changed pages of a data file all or nothing. [`environment`] and
-//! [`open_many`] are for a log per shard, tenant or consensus group. [`Log::backup_to`] and [`backup`] copy a
+//! [`Options::open_many`] are for a log per shard, tenant or consensus group. [`Log::backup_to`] and [`backup`] copy a
 //! log while it is written. The command `logforce` measures commit methods and disks, and looks into logs.
 
 #![forbid(unsafe_code)]
@@ -203,53 +203,52 @@ pub mod checkpoint;
 mod directories;
 pub mod disk;
 pub mod inspect;
-mod many;
+#[doc(hidden)]
+pub mod internal;
+mod options;
 pub mod pages;
 pub mod stats;
+mod tuning;
 
 use std::path::Path;
-use std::sync::Arc;
 
 pub use logforce_core::{
     Acknowledged, Append, BackupProgress, BackupReport, BackwardReader, Batch, CheckpointDue,
     CommitHandle, Environment, EnvironmentOptions, Error, ErrorKind, Follower, ForceHandle,
-    Granted, Guarantee, Log, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, OpenMode, Options,
-    Permit, Pin, Policy, Position, ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange,
-    RecordRef, ReserveFuture, Result, Verdict,
+    Granted, Guarantee, Log, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, Permit, Pin, Policy,
+    Position, ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange, RecordRef, ReserveFuture,
+    Result, Verdict,
 };
-pub use many::{environment, open_many};
-
-/// With an advisor that measures where the user named no method.
-fn open(path: &Path, mode: OpenMode, options: Options) -> Result<Log> {
-    let options = options.default_advisor(Arc::new(disk::calibration::Calibrator));
-    Log::open(&logforce_device_os::OsSystem::new(), path, mode, options)
-}
+pub use options::Options;
+pub use tuning::Tuning;
 
 /// Opens the log in the directory `path`; makes one where the directory is missing or empty.
+/// A shortcut of [`Options::create`] and [`Options::open`].
 pub fn open_or_create(path: impl AsRef<Path>, options: Options) -> Result<Log> {
-    open(path.as_ref(), OpenMode::OpenOrCreate, options)
+    options.create_new(false).create(true).open(path)
 }
 
 /// Opens the log in the directory `path`, which must hold one. A directory that is missing or was
-/// emptied is an error, never a fresh log.
+/// emptied is an error, never a fresh log. A shortcut of [`Options::open`].
 pub fn open_existing(path: impl AsRef<Path>, options: Options) -> Result<Log> {
-    open(path.as_ref(), OpenMode::OpenExisting, options)
+    options.create_new(false).create(false).open(path)
 }
 
 /// Makes a log in the directory `path` (made if it is missing; its parent must exist). Fails if
-/// there is one.
+/// there is one. A shortcut of [`Options::create_new`] and [`Options::open`].
 pub fn create_new(path: impl AsRef<Path>, options: Options) -> Result<Log> {
-    open(path.as_ref(), OpenMode::CreateNew, options)
+    options.create_new(true).open(path)
 }
 
-/// Opens the log in the directory `path` in a task, as [`open_or_create`], [`open_existing`] or
-/// [`create_new`] does: recovery, and what is measured at the first opening, run in a thread of their
-/// own. Dropping the future after its first poll does not stop the opening; the log is closed then.
-pub async fn open_async(path: impl AsRef<Path>, mode: OpenMode, options: Options) -> Result<Log> {
+/// Starts an environment: what many logs of this process share, each opened with
+/// [`Options::environment`]. Its threads end when all is dropped that holds it: its clones, its logs, and the
+/// [`Options`] that it was set in.
+///
+/// # Errors
+/// [`ErrorKind::Io`] if the system gives no threads.
+pub fn environment(options: &EnvironmentOptions) -> Result<Environment> {
     use logforce_device::System;
-    let path = path.as_ref().to_owned();
-    let runtime = logforce_device_os::OsSystem::new().runtime();
-    logforce_core::offload(&*runtime, &path.clone(), move || open(&path, mode, options)).await
+    Environment::start(logforce_device_os::OsSystem::new().runtime(), options)
 }
 
 /// Opens the log in `path` for reading: nothing is locked, changed or forced, and another process

@@ -2,7 +2,7 @@
 //!
 //! [`Log::stats`](crate::Log::stats) and [`Environment::stats`](crate::Environment::stats) return those of this
 //! process; [`Inspector::live`](crate::inspect::Inspector::live) those that a log writes for others
-//! ([`Options::live_stats`](crate::Options::live_stats)).
+//! ([`Tuning::live_stats`](crate::Tuning::live_stats)).
 
 pub use logforce_core::{
     Counters, EnvironmentStats, HistogramSnapshot, LiveStats, LiveSummary, Stats,

@@ -29,8 +29,11 @@ fn allocations_of_a_commit() {
     for (method, way) in all.into_iter().flat_map(|m| Way::ALL.map(|w| (m, w))) {
         let options = options()
             .segment_size(8 << 20)
-            .idle_stamp(Duration::MAX)
-            .live_stats(false)
+            .tuning(
+                logforce::Tuning::new()
+                    .idle_stamp(Duration::MAX)
+                    .live_stats(false),
+            )
             .method(method);
         let log = logforce::create_new(
             home.path().join(format!("{method}-{}", way.name())),

@@ -29,7 +29,7 @@ fn five_hundred_segments_in_64_descriptors() {
 
     let options = || {
         sized(32 << 10)
-            .max_batch(16 << 10)
+            .max_batch_size(16 << 10)
             .buffer_size(64 << 10)
             .require(Guarantee::ProcessCrash)
     };

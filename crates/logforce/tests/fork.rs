@@ -6,7 +6,7 @@
 mod common;
 
 use common::*;
-use logforce::{Batch, ErrorKind, Log, Lsn, Reader};
+use logforce::{Batch, ErrorKind, Log, Lsn, Reader, Tuning};
 
 /// Runs `body` in a forked child and gives its answer, a number below 127.
 fn in_child(body: impl FnOnce() -> u8) -> u8 {
@@ -60,7 +60,7 @@ fn not_refused(log: &Log, reader: &mut Reader, at: Lsn, end: Lsn) -> u8 {
 fn a_child_is_refused_and_the_parent_goes_on() {
     let dir = temp();
     // No stamps of the idle parent: its files are compared.
-    let no_stamps = options().idle_stamp(std::time::Duration::MAX);
+    let no_stamps = options().tuning(Tuning::new().idle_stamp(std::time::Duration::MAX));
     let log = logforce::create_new(dir.path(), no_stamps).unwrap();
     let first = log.commit(&record(0, 100)).unwrap();
     // Staged and not forced: the child must not write it.

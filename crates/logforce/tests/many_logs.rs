@@ -7,7 +7,7 @@ mod common;
 
 use common::record;
 use logforce::{
-    Environment, EnvironmentOptions, ErrorKind, Guarantee, Log, OpenMode, Options, Policy, Record,
+    Environment, EnvironmentOptions, ErrorKind, Guarantee, Log, Options, Policy, Record,
 };
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -62,7 +62,7 @@ fn options(environment: &Environment) -> Options {
 }
 
 fn open(paths: &[PathBuf], environment: &Environment) -> Vec<Log> {
-    let logs = logforce::open_many(paths, OpenMode::OpenOrCreate, &options(environment));
+    let logs = options(environment).create(true).open_many(paths);
     logs.into_iter().map(|log| log.expect("it opens")).collect()
 }
 
@@ -168,7 +168,7 @@ fn callbacks_that_wait_for_another_log_go_on() {
     let small = || {
         options(&environment)
             .segment_size(64 << 10)
-            .max_batch(16 << 10)
+            .max_batch_size(16 << 10)
             .buffer_size(16 << 10)
     };
     let to = logforce::create_new(dir.path().join("to"), small()).expect("opened");
@@ -316,7 +316,7 @@ fn figures_for_the_guide() {
         let options = options(&environment).first_segment_size(first);
         let open = || {
             let began = Instant::now();
-            let logs = logforce::open_many(&paths, OpenMode::OpenOrCreate, &options);
+            let logs = options.clone().create(true).open_many(&paths);
             let logs: Vec<Log> = logs.into_iter().map(|log| log.expect("it opens")).collect();
             (logs, began.elapsed())
         };

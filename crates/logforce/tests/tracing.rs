@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use logforce::{Log, Method, OpenMode};
+use logforce::{Method, Tuning};
 use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write};
@@ -117,8 +117,9 @@ fn a_life_is_told() {
     assert_eq!(listener.count(&["event ERROR"]), 0);
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
-        let options = options().live_stats(false);
-        let log = Log::open(&*disk.system(rt), "/log", OpenMode::CreateNew, options).unwrap();
+        let options = options().tuning(Tuning::new().live_stats(false));
+        let log =
+            logforce::internal::open(&*disk.system(rt), "/log", options.create_new(true)).unwrap();
         rt.sleep(Duration::from_secs(1));
         disk.fail_at(disk.ops(), Fault::Io);
         log.commit(b"lost").unwrap_err();

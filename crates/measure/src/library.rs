@@ -8,7 +8,7 @@ use crate::subject::{RowKey, Subject, SubjectKind};
 use crate::{Interrupt, MeasureError, Recorder};
 pub use committers::Job;
 use logforce::{
-    Guarantee, Log, Lsn, Method, OpenMode, Options,
+    Guarantee, Log, Lsn, Method, Options, Tuning,
     disk::{Facts, FileState, calibration, cuts},
     inspect::Inspector,
 };
@@ -119,7 +119,7 @@ impl SharedLog {
         }
         self.progress
             .doing(&format!("making a log, {}", self.setup.method));
-        let log = self.open(OpenMode::CreateNew)?;
+        let log = self.open(true)?;
         if log.method() != self.setup.method || log.guarantee() != self.setup.guarantee {
             return Err(MeasureError::NotOffered(format!(
                 "the log says {} by {}, the filesystem's facts say {} by {}",
@@ -133,7 +133,7 @@ impl SharedLog {
         Ok(log)
     }
 
-    fn open(&self, mode: OpenMode) -> Result<Log, MeasureError> {
+    fn open(&self, is_new: bool) -> Result<Log, MeasureError> {
         let mut options = Options::new()
             .method(self.setup.method)
             .require(self.setup.guarantee)
@@ -141,21 +141,20 @@ impl SharedLog {
             .require_verdict(Verdict::Contradicted)
             .segment_size(self.setup.segment_size)
             // A log that falls idle writes a stamp: that must not happen in another row's slice.
-            .idle_stamp(Duration::from_secs(3600));
+            .tuning(Tuning::new().idle_stamp(Duration::from_secs(3600)));
         if let Some(cache) = calibration::default_cache() {
             // It heeds what `facts` has told.
             options = options.calibration_cache(cache);
         }
         if let Some(max_spare_segments) = self.max_spare_segments {
-            options = options.max_spare_segments(max_spare_segments);
+            options = options.tuning(Tuning::new().max_spare_segments(max_spare_segments));
         }
         let path = &self.setup.path;
-        let log = match (&self.system, mode) {
-            (Some(system), _) => Log::open(&**system, path, mode, options),
-            (None, OpenMode::CreateNew) => logforce::create_new(path, options),
-            (None, _) => logforce::open_existing(path, options),
-        };
-        Ok(log?)
+        let options = options.create_new(is_new);
+        Ok(match &self.system {
+            Some(system) => logforce::internal::open(&**system, path, options)?,
+            None => options.open(path)?,
+        })
     }
 
     fn inspect(&self) -> Result<Inspector, MeasureError> {
@@ -170,7 +169,7 @@ impl SharedLog {
         if let Some(log) = self.log.take() {
             log.close()?;
         }
-        let log = self.open(OpenMode::OpenExisting)?;
+        let log = self.open(false)?;
         self.log = Some(log.clone());
         Ok(log)
     }

@@ -106,85 +106,64 @@ impl Options {
         Options::default()
     }
 
-    /// How the file commits. Default for a new file: [`CommitMode::Logged`]. An existing file must
-    /// have been created so; without this option it is opened as it is.
+    /// How the file commits.
     pub fn mode(mut self, mode: CommitMode) -> Self {
         self.mode = Some(mode);
         self
     }
 
-    /// The size of a page in bytes: a power of two from 512 to 65,536. Default for a new file:
-    /// 4096. An existing file must have it.
+    /// The size of a page in bytes: a power of two from 512 to 65,536.
     pub fn page_size(mut self, bytes: u32) -> Self {
         self.page_size = Some(bytes);
         self
     }
 
     /// Whether each page has a checksum, which is verified whenever the page is read from the file.
-    /// Default for a new file: `true`. An existing file must have been created so.
     pub fn checksums(mut self, checksums: bool) -> Self {
         self.checksums = Some(checksums);
         self
     }
 
     /// The least that a durable commit must guarantee; opening fails where it is not available.
-    /// Default [`Guarantee::PowerLoss`].
     pub fn require(mut self, guarantee: Guarantee) -> Self {
         self.require = guarantee;
         self
     }
 
-    /// Requires this verdict on that guarantee: opening fails if the verdict is lower. The default is
-    /// [`Verdict::Declared`]; see [`logforce_core::Options::require_verdict`].
+    /// Requires this verdict on that guarantee: opening fails if the verdict is lower.
     pub fn require_verdict(mut self, verdict: Verdict) -> Self {
         self.require_verdict = verdict;
         self
     }
 
-    /// Bytes of page contents that the page file may keep in memory. Default 256 MiB. Of a logged file
-    /// half is for what the data file does not hold yet, and half for what is read; contents that do
-    /// not fit are read back from the log and the data file. A checkpoint begins early, before a
-    /// [`checkpoint_distance`](Options::checkpoint_distance), where a quarter of it has changed.
-    ///
-    /// Contents of up to some 64 pages, what commits in flight change and what programs hold (as
-    /// transactions, or as [`Page`](crate::Page)) come on top. From 2,048 pages on (8 MiB with pages of
-    /// 4 KiB) a logged file copies the pages that are read most for each few threads, so that threads
-    /// that read them do not wait for each other.
+    /// Bytes of page contents that the page file may keep in memory.
     pub fn cache(mut self, bytes: usize) -> Self {
         self.cache = bytes;
         self
     }
 
-    /// Logged files: bytes of log between two checkpoints, which bounds what opening has to redo
-    /// (twice as many) and the size of the log. Default 256 MiB.
+    /// Logged files: bytes of log between two checkpoints, which bounds what opening has to redo (twice as
+    /// many) and the size of the log.
     pub fn checkpoint_distance(mut self, bytes: u64) -> Self {
         self.checkpoint_distance = bytes;
         self
     }
 
-    /// Threads that write pages to the data file past the system's cache, so many writes are in flight
-    /// at once: 1 to 64. None are started where the system has a queue for that (`io_uring` on Linux,
-    /// which some containers forbid), nor for a logged file whose pages go through the cache
-    /// ([`direct`](Self::direct)). Default 8.
+    /// Threads that write pages to the data file past the system's cache, so many writes are in flight at
+    /// once: 1 to 64.
     pub fn writers(mut self, count: usize) -> Self {
         self.writers = count;
         self
     }
 
-    /// Logged files: whether pages go to the data file past the system's cache. Default: on Windows,
-    /// where such writes overlap; elsewhere they go through the cache, a few hundred before each sync.
-    /// Past it is slower where single pages need a thread each, and about as fast where the system has a
-    /// queue for them (try it). Through the cache there is
-    /// a second copy of pages that are read often, which gives the memory back when it is needed
-    /// elsewhere.
+    /// Logged files: whether pages go to the data file past the system's cache.
     pub fn direct(mut self, direct: bool) -> Self {
         self.direct = Some(direct);
         self
     }
 
     /// Copy-on-write files: up to how much a commit writes through, where that is faster than a barrier
-    /// after the writes. Default: what the advisor of the crate `logforce` has measured; without one,
-    /// one contiguous run of at most 1 MiB.
+    /// after the writes.
     pub fn write_through(mut self, limit: WriteThroughLimit) -> Self {
         self.write_through = Some(limit);
         self
@@ -192,15 +171,13 @@ impl Options {
 
     /// The advisor that is asked where [`write_through`](Self::write_through) is not set, unless one is
     /// set already.
+    #[doc(hidden)]
     pub fn default_write_through_advisor(mut self, advisor: Arc<dyn WriteThroughAdvisor>) -> Self {
         self.write_through_advisor.get_or_insert(advisor);
         self
     }
 
-    /// Sets options of the log of a logged file, such as its method. The page file's own options set the
-    /// guarantee and the verdict that the log must have. `calibrate`, `calibration_cache`, `wait_for_lock`
-    /// and the modes of files and directory also hold for the page file itself, of either kind.
-    /// `on_checkpoint_due` is refused, because a page file truncates its log itself.
+    /// Sets options of the log of a logged file, such as its method.
     pub fn log(mut self, options: logforce_core::Options) -> Self {
         self.log = options;
         self
@@ -208,6 +185,7 @@ impl Options {
 
     /// The advisor that chooses the log's method if none is named; see
     /// [`logforce_core::Options::default_advisor`].
+    #[doc(hidden)]
     pub fn default_advisor(mut self, advisor: Arc<dyn Advisor>) -> Self {
         self.log = self.log.default_advisor(advisor);
         self

@@ -548,7 +548,7 @@ pub fn lock(model: &Mutex<Model>) -> MutexGuard<'_, Model> {
 pub fn small() -> Options {
     Options::new()
         .segment_size(24 << 10)
-        .max_batch(8 << 10)
+        .max_batch_size(8 << 10)
         .buffer_size(24 << 10)
         .idle_stamp(std::time::Duration::from_millis(2))
         .max_spare_segments(1)

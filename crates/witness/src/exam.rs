@@ -5,7 +5,9 @@ use crate::ledger::Ack;
 use crate::record::Name;
 use crate::write::LEAST_SEGMENT;
 use crate::{CutError, RunId};
-use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Record, inspect::Visit};
+use logforce::{
+    Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Record, Tuning, inspect::Visit,
+};
 use std::collections::HashMap;
 
 /// Findings that are reported at most.
@@ -139,7 +141,7 @@ pub fn examine(home: &Home, method: Method, promised: &Promised<'_>) -> Result<E
         // Recovery may need a new segment. One of the usual size could be more than the next round
         // allows the log to be, and its writer would wait for room for ever.
         .segment_size(LEAST_SEGMENT)
-        .live_stats(false);
+        .tuning(Tuning::new().live_stats(false));
     match logforce::open_existing(home.log(), options) {
         Ok(log) => {
             let is_whole = read(&log, &mut exam)?;

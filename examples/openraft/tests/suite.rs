@@ -12,7 +12,7 @@ use tempfile::TempDir;
 fn options() -> Options {
     Options::new()
         .segment_size(256 << 10)
-        .max_batch(64 << 10)
+        .max_batch_size(64 << 10)
         .buffer_size(128 << 10)
         .require(Guarantee::ProcessCrash)
 }

@@ -42,7 +42,7 @@ impl PageStore for Ours {
         let options = Options::new()
             .mode(self.0)
             .checkpoint_distance(layout.distance)
-            .cache(usize::try_from(layout.cache)?);
+            .cache_size(layout.cache);
         let file = open_or_create(dir.join("file"), options)?;
         let page = vec![1; PAGE];
         let mut next = file.latest()?.page_count();

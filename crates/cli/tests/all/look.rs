@@ -263,7 +263,11 @@ fn statistics_of_a_running_log() {
     ] {
         assert!(printed.contains(part), "no '{part}' in {printed}");
     }
-    let quiet = logforce::open_existing(&path, options().live_stats(false)).unwrap();
+    let quiet = logforce::open_existing(
+        &path,
+        options().tuning(logforce::Tuning::new().live_stats(false)),
+    )
+    .unwrap();
     let printed = text(&logforce(&path, "stat", &[]).stdout);
     assert!(printed.contains("of an earlier run"), "{printed}");
     quiet.close().unwrap();

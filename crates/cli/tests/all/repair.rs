@@ -411,7 +411,7 @@ fn a_page_files_log_is_cut_above_what_is_applied_only() {
 
     // Above, the commits that were cut are missing, and the file opens.
     let above = dir.path().join("above");
-    let log = options().max_batch(16 << 10).calibrate(false);
+    let log = options().max_batch_size(16 << 10).calibrate(false);
     let options = logforce::pages::Options::new()
         .mode(CommitMode::Logged)
         .require(Guarantee::ProcessCrash)

@@ -14,7 +14,7 @@ fn options() -> Options {
         .calibrate(false)
         .require(Guarantee::ProcessCrash)
         .segment_size(256 << 10)
-        .max_batch(64 << 10)
+        .max_batch_size(64 << 10)
 }
 
 fn record(n: u32) -> Vec<u8> {

@@ -113,7 +113,8 @@ impl Engine {
         // Segments of an earlier opening may have a larger write unit than this opening's options.
         let units = std::iter::once(&end.segment).chain(&upcoming);
         let longest_unit = units.map(|s| s.header.write_unit).max().unwrap_or(unit);
-        let max_batch = options.max_batch.max(2 * longest_unit);
+        // An opening has checked that it is a batch's length.
+        let max_batch = (options.max_batch as u32).max(2 * longest_unit);
         let identity = Identity {
             log_id,
             epoch: end.epoch,
@@ -135,14 +136,16 @@ impl Engine {
         let max_batch = max_batch.next_multiple_of(longest_unit) as usize;
         // Of the writes in flight few are large: the buffers of the others are soon allocated again.
         let kept = options.max_in_flight_writes.min(4);
+        // More than memory has addresses is no limit.
+        let buffer_size = usize::try_from(options.buffer_size).unwrap_or(usize::MAX);
         let buffers = Buffers::new(
             max_batch,
             longest_unit as usize,
-            options.buffer_size / max_batch + kept,
+            buffer_size / max_batch + kept,
             membership.as_ref().map(|m| m.shared.memory.clone()),
         );
         let state = State::new(
-            LogBuffer::new(max_batch, options.buffer_size, buffers),
+            LogBuffer::new(max_batch, buffer_size, buffers),
             SegmentQueue::new(
                 end.segment,
                 upcoming,
@@ -155,7 +158,7 @@ impl Engine {
         );
         // Moved out of the options, so that a close can drop it and what it owns.
         let owner = OwnerCallback::new(options.on_checkpoint_due.take());
-        let pins = PinTable::new(runtime.clone(), end.front, options.max_pinned_bytes);
+        let pins = PinTable::new(runtime.clone(), end.front, options.max_pinned_size);
         let view = View::new(
             dir,
             runtime,

@@ -20,8 +20,8 @@ pub(crate) mod members;
 ///
 /// A log in it has no thread of its own. When it was idle for a second, it has one open file, its
 /// lock. Its segments begin at 256 KiB and grow with it ([`Options::first_segment_size`]); its last
-/// stamp is written after five seconds ([`Options::idle_stamp`]); it writes no statistics for other
-/// processes ([`Options::live_stats`]).
+/// stamp is written after five seconds (`Tuning::idle_stamp`); it writes no statistics for other
+/// processes (`Tuning::live_stats`).
 ///
 /// What its logs guarantee is the same as alone. Two things differ. While its files are closed, the
 /// directory is found by its path: if it is renamed, the log fails with [`ErrorKind::Displaced`]
@@ -69,8 +69,8 @@ impl EnvironmentOptions {
     /// Memory for batches of all logs together, in bytes. Default 64 MiB. Beyond it, batches stay at
     /// 16 KiB each, and a log with one that waits to be written accepts no more before that is
     /// done. A log's own limit is [`Options::buffer_size`].
-    pub fn memory(mut self, bytes: usize) -> Self {
-        self.memory = bytes;
+    pub fn memory_size(mut self, bytes: u64) -> Self {
+        self.memory = usize::try_from(bytes).unwrap_or(usize::MAX);
         self
     }
 

@@ -31,7 +31,7 @@ impl Log {
     /// [`Error::BackupTarget`] if `to` is not empty, lies in the log's directory, or guarantees less
     /// than [`Options::require`](crate::Options::require) of this log; [`Error::NoSpace`];
     /// [`Error::Damaged`] if the log is damaged, [`Error::Truncated`] if the log had to take the front
-    /// away ([`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes)). After an error what was
+    /// away ([`Options::max_pinned_size`](crate::Options::max_pinned_size)). After an error what was
     /// written to `to` is removed, as far as that is possible.
     pub fn backup_to(&self, to: impl AsRef<Path>) -> Result<BackupReport> {
         self.backup_with(to, &mut |_, _| {})

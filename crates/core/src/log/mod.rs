@@ -179,7 +179,7 @@ impl Log {
     /// If a [`Pin`] lies below, the front moves to the oldest pin only. The log remembers the request while
     /// it is open, and moves the front on as pins advance or are dropped. That is no error:
     /// [`Log::front_lsn`] returns the front. This breaks pins that lie more than
-    /// [`Options::max_pinned_bytes`] bytes below `front`.
+    /// [`Options::max_pinned_size`] bytes below `front`.
     pub fn truncate_front(&self, front: Lsn) -> Result<()> {
         let in_progress = self.engine().begin_file_change()?;
         truncate_front(&self.handle.engine, front)?;

@@ -23,7 +23,7 @@ pub(crate) struct LogBuffer {
 }
 
 impl LogBuffer {
-    /// A buffer for `limit` bytes in batches of at most `max_batch`.
+    /// A buffer for `limit` bytes in batches of at most `max_batch_size`.
     pub(crate) fn new(max_batch: usize, limit: usize, buffers: Buffers) -> Self {
         LogBuffer {
             open: None,

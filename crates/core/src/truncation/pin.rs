@@ -20,7 +20,7 @@ use std::sync::Arc;
 ///
 /// A reader of the log creates one before it starts, and advances it as it reads; then
 /// [`Log::truncate_front`](crate::Log::truncate_front) does not drop what it has not read yet. A
-/// pin that would keep more than [`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes)
+/// pin that would keep more than [`Options::max_pinned_size`](crate::Options::max_pinned_size)
 /// bytes is broken, and its reader gets [`Error::Truncated`].
 pub struct Pin {
     engine: Arc<Engine>,
@@ -78,7 +78,7 @@ impl Pin {
     }
 
     /// Whether the log has broken the pin: it held more than
-    /// [`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes) bytes, or the log was full
+    /// [`Options::max_pinned_size`](crate::Options::max_pinned_size) bytes, or the log was full
     /// and needed the space. A broken pin holds nothing, and stays broken.
     pub fn is_broken(&self) -> bool {
         self.state().is_none_or(|p| p.broken)

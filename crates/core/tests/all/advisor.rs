@@ -50,7 +50,7 @@ fn oracle(answer: Method) -> Arc<Oracle> {
 fn options(oracle: &Arc<Oracle>) -> Options {
     Options::new()
         .segment_size(64 << 10)
-        .max_batch(16 << 10)
+        .max_batch_size(16 << 10)
         .buffer_size(64 << 10)
         .default_advisor(oracle.clone())
 }

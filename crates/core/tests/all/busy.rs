@@ -114,7 +114,7 @@ const SEGMENT: u64 = 64 << 10;
 fn log(system: &dyn System, name: &str) -> Arc<Log> {
     let options = Options::new()
         .segment_size(SEGMENT)
-        .max_batch(16 << 10)
+        .max_batch_size(16 << 10)
         .buffer_size(64 << 10);
     Arc::new(Log::open(system, name, OpenMode::OpenOrCreate, options).unwrap())
 }

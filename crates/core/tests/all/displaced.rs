@@ -16,7 +16,7 @@ use std::time::Duration;
 fn options() -> Options {
     Options::new()
         .segment_size(1 << 20)
-        .max_batch(16 << 10)
+        .max_batch_size(16 << 10)
         .buffer_size(64 << 10)
         .idle_stamp(Duration::MAX)
         .live_stats(false)

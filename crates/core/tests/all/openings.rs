@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 pub fn options() -> Options {
     Options::new()
         .segment_size(64 << 10)
-        .max_batch(16 << 10)
+        .max_batch_size(16 << 10)
         .buffer_size(64 << 10)
         .live_stats(false)
 }

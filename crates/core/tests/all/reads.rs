@@ -54,7 +54,7 @@ impl ForwardFile for Counting<dyn File> {
 fn options() -> Options {
     Options::new()
         .segment_size(1 << 20)
-        .max_batch(16 << 10)
+        .max_batch_size(16 << 10)
         .buffer_size(64 << 10)
         .live_stats(false)
 }

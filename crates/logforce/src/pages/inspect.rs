@@ -7,7 +7,7 @@ pub use logforce_pages::{
     Visit,
 };
 
-use super::Result;
+use logforce_pages::Result;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -35,27 +35,19 @@
 //!
 //! Guarantees, policies and the rule that a failed write stops the file are those of [the log](crate).
 
-use crate::{Guarantee, Lsn, OpenMode};
+use crate::{Guarantee, Lsn};
 use logforce_device::System;
 use std::path::Path;
 use std::sync::Arc;
 
 pub mod inspect;
+mod options;
 
 pub use logforce_pages::{
-    Acknowledged, CommitHandle, CommitMode, Error, ErrorKind, Options, Page, PageFile, Result,
-    Snapshot, Stats, Transaction, WriteThroughLimit,
+    Acknowledged, CommitHandle, CommitMode, Error, ErrorKind, Page, PageFile, Result, Snapshot,
+    Stats, Transaction, WriteThroughLimit,
 };
-
-/// With advisors that measure: for the log, where the user named no method; and for a copy-on-write
-/// file, up to how much its commits are written through.
-fn open(path: &Path, mode: OpenMode, options: Options) -> Result<PageFile> {
-    let advisor = Arc::new(crate::disk::calibration::Calibrator);
-    let options = options
-        .default_advisor(advisor.clone())
-        .default_write_through_advisor(advisor);
-    PageFile::open(&logforce_device_os::OsSystem::new(), path, mode, options)
-}
+pub use options::Options;
 
 /// Up to where a page file has taken all from the log in `path`; `None` if that is no page file's.
 pub(crate) fn applied(path: &Path) -> crate::Result<Option<Lsn>> {
@@ -85,19 +77,20 @@ pub(crate) fn applied(path: &Path) -> crate::Result<Option<Lsn>> {
 }
 
 /// Opens the page file in the directory `path`; makes one where the directory is missing or empty.
+/// A shortcut of [`Options::create`] and [`Options::open`].
 pub fn open_or_create(path: impl AsRef<Path>, options: Options) -> Result<PageFile> {
-    open(path.as_ref(), OpenMode::OpenOrCreate, options)
+    options.create_new(false).create(true).open(path)
 }
 
-/// Opens the page file in the directory `path`, which must hold one.
+/// Opens the page file in the directory `path`, which must hold one. A shortcut of [`Options::open`].
 pub fn open_existing(path: impl AsRef<Path>, options: Options) -> Result<PageFile> {
-    open(path.as_ref(), OpenMode::OpenExisting, options)
+    options.create_new(false).create(false).open(path)
 }
 
 /// Makes a page file in the directory `path` (made if it is missing; its parent must exist). Fails if
-/// there is one.
+/// there is one. A shortcut of [`Options::create_new`] and [`Options::open`].
 pub fn create_new(path: impl AsRef<Path>, options: Options) -> Result<PageFile> {
-    open(path.as_ref(), OpenMode::CreateNew, options)
+    options.create_new(true).open(path)
 }
 
 /// Makes a backup of a committed state in the directory `to`, which must be missing or empty: a page

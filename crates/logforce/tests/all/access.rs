@@ -108,7 +108,7 @@ fn modes_of_files_and_directories() {
         asked(options())
             .calibrate(true)
             .segment_size(64 << 10)
-            .max_batch(32 << 10)
+            .max_batch_size(32 << 10)
     };
     let fill = |log: &logforce::Log| {
         for n in 0..60 {

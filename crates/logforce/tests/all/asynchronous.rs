@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use logforce::{
-    Batch, CommitHandle, Error, ErrorKind, Guarantee, Log, MAX_RECORD_LEN, OpenMode, Policy,
+    Batch, CommitHandle, Error, ErrorKind, Guarantee, Log, MAX_RECORD_LEN, Policy, Tuning,
 };
 use smol::stream::Stream;
 use std::future::Future;
@@ -26,7 +26,7 @@ fn open(options: logforce::Options) -> (TempDir, Log) {
 
 /// Little room: a few records fill it.
 fn tight() -> logforce::Options {
-    options().max_batch(8 << 10).buffer_size(8 << 10)
+    options().max_batch_size(8 << 10).buffer_size(8 << 10)
 }
 
 /// The smallest executor there is.
@@ -393,7 +393,7 @@ fn a_handle_is_polled_after_it_was_completed_elsewhere() {
 #[test]
 fn permits_hold_space() {
     // Without stamps of a pause, which move the end of the log as well.
-    let (_dir, log) = open(tight().idle_stamp(LONG));
+    let (_dir, log) = open(tight().tuning(Tuning::new().idle_stamp(LONG)));
     let data = record(0, 1000);
     let before = log.tail_lsn();
     let mut permits = Vec::new();
@@ -600,10 +600,8 @@ fn calls_that_block_are_awaited() {
     let dir = temp();
     let path = dir.path().join("log");
     smol::block_on(async {
-        let log = logforce::open_async(&path, OpenMode::CreateNew, options())
-            .await
-            .unwrap();
-        let again = logforce::open_async(&path, OpenMode::CreateNew, options()).await;
+        let log = options().create_new(true).open_async(&path).await.unwrap();
+        let again = options().create_new(true).open_async(&path).await;
         assert_error(again, ErrorKind::AlreadyExists, &[]);
         for n in 0..10 {
             log.commit_async(record(n, 100)).await.unwrap();
@@ -642,7 +640,7 @@ fn calls_that_block_are_awaited() {
         let other = log.clone();
         log.close_async().await.unwrap();
         assert_error(other.commit(b"x"), ErrorKind::Closed, &[]);
-        let found = logforce::open_async(&path, OpenMode::OpenExisting, options()).await;
+        let found = options().open_async(&path).await;
         assert_eq!(read_all(&found.unwrap()).len(), 7);
     });
 }

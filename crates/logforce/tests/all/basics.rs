@@ -1,7 +1,7 @@
 //! What a log does when nothing is wrong, on the disk of the machine that runs the tests.
 
 use crate::common::*;
-use logforce::{Batch, ErrorKind, Guarantee, Log, Lsn, MAX_RECORD_LEN, Options, Reader};
+use logforce::{Batch, ErrorKind, Guarantee, Log, Lsn, MAX_RECORD_LEN, Options, Reader, Tuning};
 
 #[test]
 fn the_types_can_be_shared_and_reported() {
@@ -103,7 +103,7 @@ fn records_of_every_size() {
     let dir = temp();
     let options = options()
         .segment_size(8 << 20)
-        .max_batch(1 << 20)
+        .max_batch_size(1 << 20)
         .buffer_size(8 << 20);
     let sizes = [
         0,
@@ -206,7 +206,11 @@ fn truncated_segments_are_used_again() {
 #[test]
 fn no_spares_are_kept_when_none_are_wanted() {
     let dir = temp();
-    let log = logforce::create_new(dir.path(), options().max_spare_segments(0)).unwrap();
+    let log = logforce::create_new(
+        dir.path(),
+        options().tuning(Tuning::new().max_spare_segments(0)),
+    )
+    .unwrap();
     for n in 0..60 {
         let at = log.commit(&record(n, 20_000)).unwrap();
         log.truncate_front(at.end).unwrap();
@@ -326,7 +330,9 @@ fn clocks_at_their_ends_are_taken() {
     use std::time::Duration;
     for idle in [Duration::ZERO, Duration::MAX] {
         let dir = temp();
-        let log = logforce::create_new(dir.path(), options().idle_stamp(idle)).unwrap();
+        let log =
+            logforce::create_new(dir.path(), options().tuning(Tuning::new().idle_stamp(idle)))
+                .unwrap();
         for n in 0..20 {
             log.commit(&record(n, 100)).unwrap();
         }
@@ -384,7 +390,7 @@ fn truncated_exactly_where_a_segment_ends() {
         let dir = home.path().join(method.name());
         let options = options()
             .method(method)
-            .idle_stamp(std::time::Duration::MAX);
+            .tuning(Tuning::new().idle_stamp(std::time::Duration::MAX));
         let log = logforce::create_new(&dir, options.clone()).unwrap();
         let mut ends = 0;
         for n in 0..200 {

@@ -2,7 +2,7 @@
 //! same on every machine.
 
 use crate::common::*;
-use logforce::{Log, Method, Options};
+use logforce::{Log, Method, Options, Tuning};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -22,8 +22,7 @@ const END: &str = "/logforce-test-ends";
 fn roomy(method: Method) -> Options {
     options()
         .segment_size(16 << 20)
-        .idle_stamp(Duration::MAX)
-        .live_stats(false)
+        .tuning(Tuning::new().idle_stamp(Duration::MAX).live_stats(false))
         .method(method)
 }
 
@@ -74,7 +73,7 @@ fn system_calls_of_a_commit() {
         let method = Method::from_str(&std::env::var(METHOD).unwrap()).unwrap();
         let live = std::env::var(LIVE).is_ok();
         let way = Way::named(&std::env::var(WAY).unwrap());
-        let log = open_and_wait(&dir, roomy(method).live_stats(live));
+        let log = open_and_wait(&dir, roomy(method).tuning(Tuning::new().live_stats(live)));
         let begun = way.begin(&log);
         let _ = std::fs::metadata(BEGIN);
         for _ in 0..COMMITS {

@@ -1,7 +1,7 @@
 //! A log whose directory, or a file of it, is taken away while it is open, on a real filesystem.
 
 use crate::common::*;
-use logforce::{Error, ErrorKind, Log, Options};
+use logforce::{Error, ErrorKind, Log, Options, Tuning};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 fn quiet() -> Options {
     options()
         .segment_size(8 << 20)
-        .idle_stamp(Duration::MAX)
-        .live_stats(false)
+        .tuning(Tuning::new().idle_stamp(Duration::MAX).live_stats(false))
 }
 
 fn idle_log(dir: &Path) -> Log {
@@ -117,7 +116,8 @@ fn taken_away_it_acknowledges_nothing_more() {
 fn deleted_while_it_fills() {
     let home = temp();
     let dir = home.path().join("log");
-    let log = logforce::create_new(&dir, options().live_stats(false)).unwrap();
+    let log =
+        logforce::create_new(&dir, options().tuning(Tuning::new().live_stats(false))).unwrap();
     let at = log.commit(&record(0, 100)).unwrap();
     fs::remove_dir_all(&dir).unwrap();
     let (_, e) = fill_up(&log, 1, 20_000);

@@ -2,7 +2,7 @@
 //! anything is accepted, what was acknowledged stays, and the log goes on once there is space.
 
 use crate::common::*;
-use logforce::{Batch, ErrorKind, Log, Options};
+use logforce::{Batch, ErrorKind, Log, Options, Tuning};
 use logforce_testkit::process::Start;
 use std::fs::{self, File};
 use std::io::Write;
@@ -187,7 +187,7 @@ fn at_creation() {
 fn while_running() {
     on_each(&IN_PLACE, "while_running", |home| {
         let dir = home.join("log");
-        let no_stamps = sized(SEGMENT).idle_stamp(std::time::Duration::MAX);
+        let no_stamps = sized(SEGMENT).tuning(Tuning::new().idle_stamp(std::time::Duration::MAX));
         let log = logforce::create_new(&dir, no_stamps).unwrap();
         let filler = Filler::new(home, 2 << 20);
         let (mut n, e) = fill_up(&log, 0, LEN);
@@ -266,7 +266,7 @@ fn many_threads_at_once() {
 fn a_large_record_is_refused_whole() {
     on_each(&IN_PLACE, "a_large_record_is_refused_whole", |home| {
         let dir = home.join("log");
-        let no_stamps = sized(SEGMENT).idle_stamp(std::time::Duration::MAX);
+        let no_stamps = sized(SEGMENT).tuning(Tuning::new().idle_stamp(std::time::Duration::MAX));
         let log = logforce::create_new(&dir, no_stamps).unwrap();
         let filler = Filler::new(home, 2 << 20);
         log.commit(&record(0, LEN)).unwrap();

@@ -2,7 +2,7 @@
 //! like in a program that does nothing about them.
 
 use crate::common::*;
-use logforce::{Error, ErrorKind, Guarantee, Options, Policy};
+use logforce::{Error, ErrorKind, Guarantee, Options, Policy, Tuning};
 use std::time::Duration;
 
 type Set = fn(Options) -> Options;
@@ -10,36 +10,53 @@ type Set = fn(Options) -> Options;
 /// Works with what is set there.
 const WORKS: [(&str, Set); 19] = [
     ("segment_size 16 KiB", |o| {
-        o.segment_size(16 << 10).max_batch(8192)
+        o.segment_size(16 << 10).max_batch_size(8192)
     }),
-    ("write_unit 65536", |o| {
-        o.write_unit(1 << 16).max_batch(1 << 17)
+    ("write_unit_size 65536", |o| {
+        o.tuning(Tuning::new().write_unit_size(1 << 16))
+            .max_batch_size(1 << 17)
     }),
-    ("max_batch 16 MiB", |o| {
-        o.max_batch(16 << 20).buffer_size(16 << 20)
+    ("max_batch_size 16 MiB", |o| {
+        o.max_batch_size(16 << 20).buffer_size(16 << 20)
     }),
-    ("buffer_size", |o| o.buffer_size(usize::MAX)),
-    ("idle_stamp 0", |o| o.idle_stamp(Duration::ZERO)),
-    ("idle_stamp 1 ns", |o| o.idle_stamp(Duration::from_nanos(1))),
-    ("idle_stamp", |o| o.idle_stamp(Duration::MAX)),
-    ("pipeline_threshold 0", |o| o.pipeline_threshold(0)),
-    ("pipeline_threshold", |o| o.pipeline_threshold(usize::MAX)),
-    ("max_in_flight_writes 0 is 1", |o| o.max_in_flight_writes(0)),
+    ("buffer_size", |o| o.buffer_size(u64::MAX)),
+    ("idle_stamp 0", |o| {
+        o.tuning(Tuning::new().idle_stamp(Duration::ZERO))
+    }),
+    ("idle_stamp 1 ns", |o| {
+        o.tuning(Tuning::new().idle_stamp(Duration::from_nanos(1)))
+    }),
+    ("idle_stamp", |o| {
+        o.tuning(Tuning::new().idle_stamp(Duration::MAX))
+    }),
+    ("large_write_size 0", |o| {
+        o.tuning(Tuning::new().large_write_size(0))
+    }),
+    ("large_write_size", |o| {
+        o.tuning(Tuning::new().large_write_size(u64::MAX))
+    }),
+    ("max_in_flight_writes 0 is 1", |o| {
+        o.tuning(Tuning::new().max_in_flight_writes(0))
+    }),
     ("max_in_flight_writes 1024", |o| {
-        o.max_in_flight_writes(1024)
+        o.tuning(Tuning::new().max_in_flight_writes(1024))
     }),
     ("1024 small ones", |o| {
-        o.max_in_flight_writes(1024).pipeline_threshold(0)
+        o.tuning(Tuning::new().max_in_flight_writes(1024).large_write_size(0))
     }),
-    ("max_spare_segments 0", |o| o.max_spare_segments(0)),
-    ("max_spare_segments", |o| o.max_spare_segments(usize::MAX)),
-    ("max_pinned_bytes 0", |o| o.max_pinned_bytes(0)),
-    ("max_pinned_bytes", |o| o.max_pinned_bytes(u64::MAX)),
+    ("max_spare_segments 0", |o| {
+        o.tuning(Tuning::new().max_spare_segments(0))
+    }),
+    ("max_spare_segments", |o| {
+        o.tuning(Tuning::new().max_spare_segments(usize::MAX))
+    }),
+    ("max_pinned_size 0", |o| o.max_pinned_size(0)),
+    ("max_pinned_size", |o| o.max_pinned_size(u64::MAX)),
     ("max_log_size", |o| o.max_log_size(u64::MAX)),
     ("max_log_size and segments", |o| {
         o.max_log_size(u64::MAX)
-            .max_spare_segments(usize::MAX)
-            .max_pinned_bytes(0)
+            .tuning(Tuning::new().max_spare_segments(usize::MAX))
+            .max_pinned_size(0)
     }),
     ("an empty cache", |o| {
         o.calibrate(true).calibration_cache("")
@@ -65,32 +82,60 @@ const REFUSED: [(&str, Set, &[&str]); 19] = [
         &["4 GiB"],
     ),
     ("segment_size", |o| o.segment_size(u64::MAX), &["4 GiB"]),
-    ("write_unit", |o| o.write_unit(0), &["4 KiB", "64 KiB"]),
-    ("write_unit", |o| o.write_unit(1), &["power of two"]),
-    ("write_unit", |o| o.write_unit(4097), &["power of two"]),
-    ("write_unit", |o| o.write_unit(1 << 31), &["64 KiB"]),
-    ("write_unit", |o| o.write_unit(u32::MAX), &["64 KiB"]),
-    ("max_batch", |o| o.max_batch(0), &["0 bytes", "16 MiB"]),
-    ("max_batch", |o| o.max_batch(4096), &["8 KiB"]),
-    ("max_batch", |o| o.max_batch(u32::MAX), &["16 MiB"]),
+    (
+        "write_unit_size",
+        |o| o.tuning(Tuning::new().write_unit_size(0)),
+        &["4 KiB", "64 KiB"],
+    ),
+    (
+        "write_unit_size",
+        |o| o.tuning(Tuning::new().write_unit_size(1)),
+        &["power of two"],
+    ),
+    (
+        "write_unit_size",
+        |o| o.tuning(Tuning::new().write_unit_size(4097)),
+        &["power of two"],
+    ),
+    (
+        "write_unit_size",
+        |o| o.tuning(Tuning::new().write_unit_size(1 << 31)),
+        &["64 KiB"],
+    ),
+    (
+        "write_unit_size",
+        |o| o.tuning(Tuning::new().write_unit_size(u64::MAX)),
+        &["64 KiB"],
+    ),
+    (
+        "max_batch_size",
+        |o| o.max_batch_size(0),
+        &["0 bytes", "16 MiB"],
+    ),
+    ("max_batch_size", |o| o.max_batch_size(4096), &["8 KiB"]),
+    (
+        "max_batch_size",
+        |o| o.max_batch_size(u64::MAX),
+        &["16 MiB"],
+    ),
     (
         "buffer_size",
         |o| o.buffer_size(0),
-        &["max_batch", "64 KiB"],
+        &["max_batch_size", "64 KiB"],
     ),
     (
         "buffer_size",
         |o| o.buffer_size((64 << 10) - 1),
-        &["max_batch"],
+        &["max_batch_size"],
     ),
     (
         "max_in_flight_writes",
-        |o| o.max_in_flight_writes(1025),
+        |o| o.tuning(Tuning::new().max_in_flight_writes(1025)),
         &["1024"],
     ),
     (
         "max_in_flight_writes",
-        |o| o.max_in_flight_writes(usize::MAX),
+        |o| o.tuning(Tuning::new().max_in_flight_writes(usize::MAX)),
         &["1 to 1024"],
     ),
     ("max_log_size", |o| o.max_log_size(0), &["at least", "KiB"]),

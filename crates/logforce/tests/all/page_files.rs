@@ -19,7 +19,7 @@ fn page_options(mode: CommitMode) -> Options {
     Options::new()
         .mode(mode)
         .require(Guarantee::ProcessCrash)
-        .cache(1 << 20)
+        .cache_size(1 << 20)
         .checkpoint_distance(1 << 20)
         .log(options())
 }

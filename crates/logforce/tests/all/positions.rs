@@ -1,12 +1,12 @@
 //! Positions, sizes and options that cannot be.
 
 use crate::common::*;
-use logforce::{Batch, Error, ErrorKind, Log, Lsn, MAX_RECORD_LEN, Options};
+use logforce::{Batch, Error, ErrorKind, Log, Lsn, MAX_RECORD_LEN, Options, Tuning};
 use logforce_testkit::process::Start;
 
 fn log(dir: &tempfile::TempDir) -> Log {
     // No stamps of an idle log: the end stays where the last record left it.
-    let no_stamps = options().idle_stamp(std::time::Duration::MAX);
+    let no_stamps = options().tuning(Tuning::new().idle_stamp(std::time::Duration::MAX));
     logforce::create_new(dir.path(), no_stamps).unwrap()
 }
 
@@ -294,15 +294,33 @@ fn options_out_of_range() {
         ("segment_size", options().segment_size((256 << 10) + 1)),
         ("segment_size", options().segment_size((4 << 30) + 4096)),
         ("segment_size", options().segment_size(u64::MAX)),
-        ("write_unit", options().write_unit(0)),
-        ("write_unit", options().write_unit(512)),
-        ("write_unit", options().write_unit(5000)),
-        ("write_unit", options().write_unit(128 << 10)),
-        ("write_unit", options().write_unit(u32::MAX)),
-        ("max_batch", large.clone().max_batch(0)),
-        ("max_batch", large.clone().max_batch(4096)),
-        ("max_batch", large.clone().max_batch((1 << 20) + 1)),
-        ("max_batch", large.clone().max_batch(u32::MAX)),
+        (
+            "write_unit_size",
+            options().tuning(Tuning::new().write_unit_size(0)),
+        ),
+        (
+            "write_unit_size",
+            options().tuning(Tuning::new().write_unit_size(512)),
+        ),
+        (
+            "write_unit_size",
+            options().tuning(Tuning::new().write_unit_size(5000)),
+        ),
+        (
+            "write_unit_size",
+            options().tuning(Tuning::new().write_unit_size(128 << 10)),
+        ),
+        (
+            "write_unit_size",
+            options().tuning(Tuning::new().write_unit_size(u64::MAX)),
+        ),
+        ("max_batch_size", large.clone().max_batch_size(0)),
+        ("max_batch_size", large.clone().max_batch_size(4096)),
+        (
+            "max_batch_size",
+            large.clone().max_batch_size((1 << 20) + 1),
+        ),
+        ("max_batch_size", large.clone().max_batch_size(u64::MAX)),
         ("buffer_size", large.clone().buffer_size(0)),
         ("buffer_size", large.clone().buffer_size((1 << 20) - 1)),
     ];
@@ -320,7 +338,7 @@ fn options_out_of_range() {
     let smallest = Options::new()
         .require(logforce::Guarantee::ProcessCrash)
         .segment_size(16 << 10)
-        .max_batch(8 << 10)
+        .max_batch_size(8 << 10)
         .buffer_size(8 << 10);
     let log = logforce::create_new(&dir, smallest.clone()).unwrap();
     for n in 0..40 {
@@ -333,8 +351,8 @@ fn options_out_of_range() {
         let options = smallest
             .clone()
             .segment_size(segment_size)
-            .write_unit(unit)
-            .max_batch(2 * unit)
+            .tuning(Tuning::new().write_unit_size(unit))
+            .max_batch_size(2 * unit)
             .buffer_size(1 << 20);
         let log = logforce::open_existing(&dir, options).unwrap();
         assert_eq!(read_all(&log).len() % 41, 0);
@@ -353,7 +371,7 @@ fn prepared_segments_of_other_sizes_are_used_up_first() {
     let small = Options::new()
         .require(logforce::Guarantee::ProcessCrash)
         .segment_size(16 << 10)
-        .max_batch(8 << 10)
+        .max_batch_size(8 << 10)
         .buffer_size(4 << 20);
     if let Some(dir) = in_second_process(DIR) {
         let log = logforce::create_new(dir, small).unwrap();

@@ -119,7 +119,7 @@ fn threads_set_it() {
 fn a_pin_holds_the_front() {
     let home = temp();
     let dir = home.path().join("log");
-    let log = logforce::create_new(&dir, options().max_pinned_bytes(4_000_000)).unwrap();
+    let log = logforce::create_new(&dir, options().max_pinned_size(4_000_000)).unwrap();
     let at: Vec<_> = (0..400)
         .map(|n| log.commit(&record(n, 9000)).unwrap().start)
         .collect();

@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use logforce::pages::{self, CommitMode, PageFile};
-use logforce::{Log, Options};
+use logforce::{Log, Options, Tuning};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,7 +29,9 @@ const SCRATCH: [&str; 2] = ["versions", "live"];
 
 /// Options with which nothing is prepared or stamped meanwhile: only the timed check remains.
 fn quiet() -> Options {
-    options().segment_size(8 << 20).idle_stamp(Duration::MAX)
+    options()
+        .segment_size(8 << 20)
+        .tuning(Tuning::new().idle_stamp(Duration::MAX))
 }
 
 impl Kind {
@@ -47,7 +49,7 @@ impl Kind {
         let options = pages::Options::new()
             .mode(mode)
             .require(logforce::Guarantee::ProcessCrash)
-            .cache(1 << 20)
+            .cache_size(1 << 20)
             .log(quiet());
         let file = pages::create_new(dir, options).unwrap();
         let subject = Subject::Pages(file.clone());

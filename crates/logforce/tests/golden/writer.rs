@@ -4,7 +4,7 @@
 use crate::SEGMENT;
 use crate::acknowledged::{Event, parse_line};
 use crate::common::{Killed, again, in_second_process, sized, tell, with_suffix};
-use logforce::{Batch, Guarantee, Log, Lsn, Options, Policy};
+use logforce::{Batch, Guarantee, Log, Lsn, Options, Policy, Tuning};
 use logforce_testkit::process::Start;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -176,7 +176,11 @@ pub fn is_second_process() -> bool {
 
 pub fn work_until_killed() {
     let dir = in_second_process(DIR).unwrap();
-    let log = logforce::open_existing(&dir, options().idle_stamp(Duration::MAX)).unwrap();
+    let log = logforce::open_existing(
+        &dir,
+        options().tuning(Tuning::new().idle_stamp(Duration::MAX)),
+    )
+    .unwrap();
     let opening = if log.recovered().clean {
         "second"
     } else {

@@ -159,8 +159,8 @@ fn make_log(
         .calibrate(false)
         .live_stats(false)
         .segment_size(SEGMENT)
-        .max_batch(BATCH)
-        .buffer_size(BATCH as usize)
+        .max_batch_size(BATCH.into())
+        .buffer_size(BATCH.into())
         .max_spare_segments(0);
     let log = Log::open(
         system,

@@ -15,7 +15,7 @@ pub fn options(mode: CommitMode) -> Options {
     let log = logforce_core::Options::new()
         .method(Method::DirectDsync)
         .segment_size(64 << 10)
-        .max_batch(16 << 10)
+        .max_batch_size(16 << 10)
         .buffer_size(16 << 10)
         .live_stats(false);
     Options::new()

@@ -109,7 +109,7 @@ fn each(body: impl Fn(&SimDisk, &dyn System, &PageFile, &str, Taking)) {
                     let log = logforce_core::Options::new()
                         .method(method)
                         .segment_size(1 << 20)
-                        .max_batch(16 << 10)
+                        .max_batch_size(16 << 10)
                         .buffer_size(64 << 10)
                         .idle_stamp(Duration::MAX)
                         .live_stats(false);

@@ -504,7 +504,7 @@ fn what_an_opening_gave_up_is_reported() {
         let log = logforce_core::Options::new()
             .method(Method::DirectDsync)
             .segment_size(64 << 10)
-            .max_batch(16 << 10)
+            .max_batch_size(16 << 10)
             .buffer_size(16 << 10)
             .live_stats(false);
         options(CommitMode::Logged).log(log)

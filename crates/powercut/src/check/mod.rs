@@ -16,7 +16,7 @@ pub use repaired::damage;
 use crate::subject::Identity;
 use crate::subject::seam::{Fault, Faulty};
 use anyhow::{Context, Result};
-use logforce::{ErrorKind, Guarantee, Log, Method, OpenMode, Options};
+use logforce::{ErrorKind, Guarantee, Log, Method, Options};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -90,13 +90,9 @@ pub fn check(dir: &Path, opening: Opening, promises: &mut Promises) -> Result<Ou
         .calibrate(false)
         .segment_size(128 << 10);
     let claims = crate::subject::rank(opening.claims);
-    let mode = if promises.log_must_exist() {
-        OpenMode::OpenExisting
-    } else {
-        OpenMode::OpenOrCreate
-    };
+    let options = options.create(!promises.log_must_exist());
     let system = Faulty::new(Fault::None);
-    let log = match Log::open(&system, dir, mode, options) {
+    let log = match logforce::internal::open(&system, dir, options) {
         Ok(log) => log,
         Err(e) if e.kind() == ErrorKind::Unavailable => return Err(e).context("opening"),
         Err(e) if is_corruption(&e) => {

@@ -6,7 +6,6 @@ use crate::ledger::{Entry, Kind};
 use crate::subject::seam::{Fault, Faulty};
 use crate::testbed::{Filesystem, Image, Mounted};
 use anyhow::Result;
-use logforce::OpenMode;
 use logforce::pages::{PageFile, Snapshot};
 use std::path::Path;
 
@@ -57,12 +56,8 @@ pub fn check(dir: &Path, copy_on_write: bool, promises: &mut Promises) -> Found 
         acknowledged: promises.acknowledged.iter().sum(),
         ..Found::default()
     };
-    let how = match promises.exists {
-        true => OpenMode::OpenExisting,
-        false => OpenMode::OpenOrCreate,
-    };
     let system = Faulty::new(Fault::None);
-    let file = match open(dir, copy_on_write, 1, &system, how) {
+    let file = match open(dir, copy_on_write, 1, &system, !promises.exists) {
         Ok(file) => file,
         Err(e) => {
             match is_corruption(&e) {

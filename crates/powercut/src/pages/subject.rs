@@ -5,7 +5,7 @@ use crate::ledger::{Entry, Kind, LedgerWriter};
 use crate::subject::seam::Faulty;
 use anyhow::{Context, Result, bail};
 use logforce::pages::{CommitMode, ErrorKind, Options, PageFile};
-use logforce::{Guarantee, Method, OpenMode, Policy, Verdict};
+use logforce::{Guarantee, Method, Policy, Verdict};
 use logforce_testkit::Rng;
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(super) fn open(
     copy_on_write: bool,
     seed: u64,
     system: &Faulty,
-    how: OpenMode,
+    create: bool,
 ) -> logforce::pages::Result<PageFile> {
     let mut rng = Rng::new(seed);
     let methods = [Method::Fdatasync, Method::Dsync];
@@ -34,11 +34,11 @@ pub(super) fn open(
         .mode(mode)
         .page_size(PAGE as u32)
         .require_verdict(Verdict::Unknown)
-        .cache(rng.pick(&[64 << 10, 4 << 20]))
+        .cache_size(rng.pick(&[64 << 10, 4 << 20]))
         .checkpoint_distance(rng.pick(&[64 << 10, 256 << 10]))
         .writers(rng.pick(&[1, 4]))
         .log(log);
-    PageFile::open(system, dir, how, options)
+    logforce::internal::open_pages(system, dir, options.create(create))
 }
 
 /// Runs until the page file fails or the process is killed.
@@ -51,8 +51,7 @@ pub fn run(job: &Job) -> Result<()> {
         .collect::<std::io::Result<Vec<_>>>()
         .context("the ledger")?;
     let system = Faulty::new(job.fault);
-    let how = OpenMode::OpenOrCreate;
-    let file = open(&job.dir, job.copy_on_write, job.seed, &system, how)?;
+    let file = open(&job.dir, job.copy_on_write, job.seed, &system, true)?;
     system.opened();
     std::thread::scope(|scope| {
         for (thread, ledger) in ledgers.into_iter().enumerate() {

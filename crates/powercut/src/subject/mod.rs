@@ -12,7 +12,8 @@ pub use record::Identity;
 
 use crate::ledger::{Entry, Kind, LedgerWriter};
 use anyhow::{Context, Result};
-use logforce::{ErrorKind, Guarantee, Log, Method, OpenMode, Options, Verdict, inspect::RepairOptions};
+use logforce::inspect::RepairOptions;
+use logforce::{ErrorKind, Guarantee, Log, Method, Options, Tuning, Verdict, internal};
 use logforce_testkit::Rng;
 use seam::{Fault, Faulty};
 use serde::{Deserialize, Serialize};
@@ -147,20 +148,24 @@ fn options(job: &Job, method: Method) -> Options {
     } else {
         Guarantee::Nothing
     };
-    Options::new()
+    let options = Options::new()
         .method(method)
         .require(require)
         // A program serves the disk, and its flushes are the subject of the test.
         .require_verdict(Verdict::Unknown)
         .calibrate(false)
         .segment_size(rng.pick(&[64 << 10, 128 << 10, 256 << 10]))
-        .max_spare_segments(rng.pick(&[0, 1, 2, 4]))
-        .pipeline_threshold(rng.pick(&[4096, 16 << 10, 64 << 10]))
-        .max_in_flight_writes(rng.pick(&[1, 2, 4]))
-        .in_flight_at_first(rng.pick(&[0, 4]))
-        .idle_stamp(Duration::from_millis(rng.pick(&[1, 5, 100])))
-        // With the first, all segments are only reserved, where that is safe and nobody relies on writes.
-        .force_of_bulk(rng.pick(&[1, 16 << 10, 1 << 20]))
+        .tuning(
+            Tuning::new()
+                .max_spare_segments(rng.pick(&[0, 1, 2, 4]))
+                .large_write_size(rng.pick(&[4096, 16 << 10, 64 << 10]))
+                .max_in_flight_writes(rng.pick(&[1, 2, 4])),
+        );
+    let options = internal::in_flight_at_first(options, rng.pick(&[0, 4]));
+    let idle_stamp = Duration::from_millis(rng.pick(&[1, 5, 100]));
+    let options = options.tuning(Tuning::new().idle_stamp(idle_stamp));
+    // With the first, all segments are only reserved, where that is safe and nobody relies on writes.
+    internal::force_of_bulk(options, rng.pick(&[1, 16 << 10, 1 << 20]))
 }
 
 /// Runs until the log fails, the job is done, or the process is killed.
@@ -178,7 +183,7 @@ pub fn run(job: &Job, space: Space) -> Result<()> {
     if job.repairs {
         logforce::inspect::repair(&job.dir, &RepairOptions::new())?;
     }
-    let log = Log::open(&system, &job.dir, OpenMode::OpenOrCreate, options)?;
+    let log = internal::open(&system, &job.dir, options.create(true))?;
     system.opened();
     let mut control = ledgers.pop().context("no ledger")?;
     control.put(Entry {

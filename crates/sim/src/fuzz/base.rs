@@ -62,8 +62,8 @@ pub(super) fn options(segment_size: u64) -> Options {
     let batch = (segment_size / 2) as u32;
     Options::new()
         .segment_size(segment_size)
-        .max_batch(batch)
-        .buffer_size(2 * batch as usize)
+        .max_batch_size(batch.into())
+        .buffer_size(2 * u64::from(batch))
         .idle_stamp(Duration::from_millis(2))
         .max_spare_segments(1)
         .calibrate(false)

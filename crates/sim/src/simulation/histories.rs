@@ -135,8 +135,8 @@ fn open(system: &dyn System, units: &mut Option<Rng>) -> Log {
     if let Some(rng) = units {
         let unit = rng.pick(&[4096, 8192]);
         options = options
-            .write_unit(unit)
-            .max_batch(2 * unit)
+            .write_unit_size(unit)
+            .max_batch_size(2 * unit)
             .segment_size(6 * u64::from(unit));
     }
     let log = Log::open(system, PATH, OpenMode::OpenOrCreate, options);

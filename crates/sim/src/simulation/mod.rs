@@ -37,13 +37,13 @@ fn random_options(rng: &mut Rng, disk: &SimOptions) -> (Options, u64) {
         .method(rng.pick(&methods))
         .require(Guarantee::ProcessCrash)
         .segment_size(segment_size)
-        .max_batch(max_batch)
-        .buffer_size(max_batch as usize * (1 + rng.below(4) as usize))
+        .max_batch_size(max_batch.into())
+        .buffer_size(u64::from(max_batch) * (1 + rng.below(4)))
         .idle_stamp(Duration::from_micros(rng.pick(&[100, 2_000, 50_000])))
         .max_spare_segments(rng.below(3) as usize)
         .max_in_flight_writes(1 + rng.below(4) as usize)
         .in_flight_at_first(4)
-        .pipeline_threshold(rng.pick(&[1, 4096, 65_536]))
+        .large_write_size(rng.pick(&[1, 4096, 65_536]))
         .live_stats(rng.one_in(2));
     (options, segment_size)
 }
@@ -60,7 +60,7 @@ fn share(world: &mut World, segment_size: u64, rng: &mut Rng) {
     world.environment = rng.one_in(3).then(|| {
         EnvironmentOptions::new()
             .threads(2 + rng.below(3) as usize)
-            .memory(rng.pick(&[0, 64 << 10, 64 << 20]))
+            .memory_size(rng.pick(&[0, 64 << 10, 64 << 20]))
             .open_logs(1)
     });
     // What may be written ends before what is prepared.

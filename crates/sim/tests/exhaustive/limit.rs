@@ -14,7 +14,7 @@ const LOG: &str = "/log";
 fn options(step: u64) -> Options {
     Options::new()
         .segment_size(4 << 20)
-        .max_batch(16 << 10)
+        .max_batch_size(16 << 10)
         .buffer_size(64 << 10)
         .write_limit_step(step)
         .max_spare_segments(1)

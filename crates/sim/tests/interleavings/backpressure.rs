@@ -149,7 +149,7 @@ fn permits() {
 fn permits_at_the_cap() {
     explore("permits_at_the_cap", || {
         let world = World::new();
-        let options = options().max_batch(32 << 10).buffer_size(256 << 10);
+        let options = options().max_batch_size(32 << 10).buffer_size(256 << 10);
         let log = world.open_alone(options.max_log_size(3 * (128 << 10)));
         for _ in 0..8 {
             log.commit(&record(1, 30_000)).expect("there is space");
@@ -185,7 +185,7 @@ fn permits_at_the_cap() {
 fn new_segments() {
     explore("new_segments", || {
         let world = World::new();
-        let log = world.open(options().max_batch(32 << 10).buffer_size(64 << 10));
+        let log = world.open(options().max_batch_size(32 << 10).buffer_size(64 << 10));
         let threads: Vec<_> = (0..2)
             .map(|n| {
                 let log = log.clone();
@@ -327,7 +327,7 @@ fn a_checkpoint_makes_room() {
             }
         };
         let options = options()
-            .max_batch(32 << 10)
+            .max_batch_size(32 << 10)
             .buffer_size(64 << 10)
             .max_log_size(3 * (128 << 10))
             .on_checkpoint_due(on_checkpoint_due);
@@ -359,7 +359,7 @@ fn a_checkpoint_makes_room() {
 fn a_pin_gives_room() {
     explore("a_pin_gives_room", || {
         let world = World::new();
-        let log = world.open(options().max_batch(32 << 10).buffer_size(64 << 10));
+        let log = world.open(options().max_batch_size(32 << 10).buffer_size(64 << 10));
         let pin = log.pin(log.durable_lsn()).expect("the end is there");
         let front = log.front_lsn();
         for n in 0..3 {

@@ -61,7 +61,7 @@ fn truncations() {
 fn truncation_waits_for_space() {
     explore("truncation_waits_for_space", || {
         let world = World::new();
-        let log = world.open(options().max_batch(32 << 10).buffer_size(64 << 10));
+        let log = world.open(options().max_batch_size(32 << 10).buffer_size(64 << 10));
         let first = log.commit(&record(1, 40)).expect("nothing fails");
         let other = {
             let log = log.clone();

@@ -53,9 +53,9 @@ pub fn record(number: u64, len: usize) -> Vec<u8> {
 pub fn options() -> Options {
     Options::new()
         .segment_size(128 << 10)
-        .max_batch(8 << 10)
+        .max_batch_size(8 << 10)
         .buffer_size(16 << 10)
-        .pipeline_threshold(1)
+        .large_write_size(1)
         .max_in_flight_writes(3)
         .in_flight_at_first(3)
         .idle_stamp(Duration::MAX)
@@ -96,7 +96,7 @@ impl World {
             return self.open_alone(options);
         }
         let memory = pick(&[0, 64 << 20]);
-        let shared = EnvironmentOptions::new().threads(2).memory(memory);
+        let shared = EnvironmentOptions::new().threads(2).memory_size(memory);
         let environment = Environment::start(Arc::new(self.rt.clone()), &shared);
         let environment = environment.expect("threads start");
         // It lasts for as long as the log.

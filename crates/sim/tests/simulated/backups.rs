@@ -18,7 +18,7 @@ const COPY: &str = "/copy";
 type Known = Arc<Mutex<Vec<(Lsn, Lsn, Vec<u8>)>>>;
 
 fn options() -> Options {
-    small().max_batch(16 << 10).buffer_size(64 << 10)
+    small().max_batch_size(16 << 10).buffer_size(64 << 10)
 }
 
 fn copy(disk: &SimDisk, rt: &SimRuntime) -> Log {
@@ -221,7 +221,7 @@ fn a_close_waits_for_a_backup() {
 fn a_backup_whose_pin_is_broken() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
-        let log = open(&disk, rt, &options().max_pinned_bytes(8 << 10)).expect("opened");
+        let log = open(&disk, rt, &options().max_pinned_size(8 << 10)).expect("opened");
         for n in 0..12u8 {
             log.commit(vec![n; 5_000]).expect("nothing fails");
         }

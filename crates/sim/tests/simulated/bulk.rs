@@ -18,7 +18,7 @@ const WRITE: Policy = Policy::Write {
 fn options() -> Options {
     Options::new()
         .segment_size(SEGMENT)
-        .max_batch(64 << 10)
+        .max_batch_size(64 << 10)
         .buffer_size(128 << 10)
         .force_of_bulk(128 << 10)
         .require(Guarantee::Nothing)

@@ -18,7 +18,7 @@ fn capped(segments: u64) -> Options {
 }
 
 fn sized() -> Options {
-    let options = small().segment_size(SEGMENT).max_batch(32 << 10);
+    let options = small().segment_size(SEGMENT).max_batch_size(32 << 10);
     // No batch but those of the test's appends.
     options.buffer_size(64 << 10).idle_stamp(Duration::MAX)
 }
@@ -336,8 +336,8 @@ fn run(seed: u64) {
     let options = small()
         .require(logforce_core::Guarantee::ProcessCrash)
         .segment_size(segment)
-        .max_batch(unit as u32 * 8)
-        .buffer_size(unit as usize * (8 + rng.below(16) as usize))
+        .max_batch_size(unit * 8)
+        .buffer_size(unit * (8 + rng.below(16)))
         .max_spare_segments(rng.below(4) as usize)
         .max_log_size(cap);
     let manners = rng.below(6);

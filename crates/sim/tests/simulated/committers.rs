@@ -196,12 +196,12 @@ fn run(seed: u64) {
     let longest = rng.pick(&[300, 5_000, 40_000]);
     let options = Options::new()
         .segment_size(512 << 10)
-        .max_batch(128 << 10)
+        .max_batch_size(128 << 10)
         .buffer_size(256 << 10)
         .max_in_flight_writes(1 + rng.below(4) as usize)
         .in_flight_at_first(4)
         // Mostly far too little, so that writes are in flight together and complete in any order.
-        .pipeline_threshold(rng.pick(&[1, 1, 4096, 65_536]))
+        .large_write_size(rng.pick(&[1, 1, 4096, 65_536]))
         .method(rng.pick(&methods))
         .live_stats(rng.one_in(2));
     let acked = Acked::default();
@@ -304,7 +304,9 @@ fn a_callback_appends_more_than_fits() {
     for seed in 0..50 {
         let disk = SimDisk::new(SimOptions::default(), seed);
         SimRuntime::run(seed, |rt| {
-            let options = Options::new().segment_size(512 << 10).max_batch(64 << 10);
+            let options = Options::new()
+                .segment_size(512 << 10)
+                .max_batch_size(64 << 10);
             let log = opened(&disk, rt, options.buffer_size(128 << 10));
             let inner = log.clone();
             let done = Arc::new(AtomicU64::new(0));
@@ -431,10 +433,12 @@ fn a_panic_under_the_log_wakes_every_thread() {
     {
         let disk = SimDisk::new(SimOptions::default(), op);
         let options = || {
-            let options = Options::new().segment_size(64 << 10).max_batch(16 << 10);
+            let options = Options::new()
+                .segment_size(64 << 10)
+                .max_batch_size(16 << 10);
             options
                 .buffer_size(64 << 10)
-                .pipeline_threshold(1)
+                .large_write_size(1)
                 .method(method)
         };
         let results: Arc<Mutex<Vec<Option<Error>>>> = Arc::default();

@@ -11,7 +11,7 @@ const RECORDS: usize = 6;
 /// Large enough for the largest of these sectors.
 fn roomy() -> Options {
     let options = small().segment_size(64 << 10).first_segment_size(64 << 10);
-    options.max_batch(32 << 10).buffer_size(128 << 10)
+    options.max_batch_size(32 << 10).buffer_size(128 << 10)
 }
 
 fn closed(sector: u32) -> SimDisk {

@@ -206,7 +206,7 @@ fn every_durable_method_survives() {
             let mut case = case(method.name(), vec![steps.clone()]);
             case.disk = disk.clone();
             case.options = small()
-                .max_batch(16 << 10)
+                .max_batch_size(16 << 10)
                 .method(method)
                 .require(guarantee);
             // Together they visit every operation; each of them alone would take a while.

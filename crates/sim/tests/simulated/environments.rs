@@ -20,7 +20,7 @@ fn path(n: usize) -> String {
 fn environment(rt: &SimRuntime, rng: &mut Rng) -> Environment {
     let limits = EnvironmentOptions::new()
         .threads(2 + rng.below(3) as usize)
-        .memory(rng.pick(&[0, 32 << 10, 1 << 20]))
+        .memory_size(rng.pick(&[0, 32 << 10, 1 << 20]))
         .open_logs(1 + rng.below(3) as usize);
     Environment::start(Arc::new(rt.clone()), &limits).expect("simulated threads start")
 }

@@ -18,8 +18,8 @@ fn options(unit: u32, method: Method) -> Options {
     Options::new()
         .method(method)
         .segment_size(u64::from(unit) * 5)
-        .max_batch(unit * 2)
-        .buffer_size(unit as usize * 4)
+        .max_batch_size(u64::from(unit) * 2)
+        .buffer_size(u64::from(unit) * 4)
         .live_stats(false)
 }
 

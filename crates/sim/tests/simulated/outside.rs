@@ -8,7 +8,7 @@ use logforce_testkit::{Failure, Fault, SimDisk, SimOptions, SimRuntime, Survival
 use std::time::Duration;
 
 fn small() -> Options {
-    let options = Options::new().segment_size(65536).max_batch(16384);
+    let options = Options::new().segment_size(65536).max_batch_size(16384);
     options.buffer_size(65536).live_stats(false)
 }
 
@@ -82,7 +82,7 @@ fn an_older_control_file_removes_nothing() {
 /// nothing voided.
 #[test]
 fn a_jump_that_is_only_in_the_cache_is_not_taken() {
-    let options = |unit| small().method(Method::Fdatasync).write_unit(unit);
+    let options = |unit| small().method(Method::Fdatasync).write_unit_size(unit);
     for op in 5..40 {
         for survival in [Survival::Lost, Survival::Kept] {
             let world = SimOptions {

@@ -12,7 +12,7 @@ fn random_options(rng: &mut Rng) -> Options {
     Options::new()
         .segment_size(segment)
         .first_segment_size(segment)
-        .max_batch(max_batch)
+        .max_batch_size(max_batch)
         .buffer_size(1 << 20)
         .max_spare_segments(1)
         .idle_stamp(Duration::from_micros(rng.pick(&[100, 2_000, 1_000_000])))

@@ -145,7 +145,7 @@ fn where_a_pin_can_be() {
 fn a_dead_reader_is_cut_off() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
-        let options = small().max_pinned_bytes(120_000);
+        let options = small().max_pinned_size(120_000);
         let log = open(&disk, rt, &options).expect("a fresh log");
         let at = fill(&log, 30);
         let (dead, alive) = (log.pin(at[1]).unwrap(), log.pin(at[12]).unwrap());
@@ -176,13 +176,13 @@ fn run(seed: u64) {
     let disk = SimDisk::new(SimOptions::random(seed), seed);
     let mut options = small()
         .segment_size(48 << 10)
-        .max_batch(16 << 10)
+        .max_batch_size(16 << 10)
         .buffer_size(48 << 10);
     options = options.require(logforce_core::Guarantee::ProcessCrash);
     options = options.max_spare_segments(rng.below(3) as usize);
     let tight = rng.one_in(3);
     if tight {
-        options = options.max_pinned_bytes(20_000 + rng.below(60_000));
+        options = options.max_pinned_size(20_000 + rng.below(60_000));
     }
     let cut = rng.one_in(3).then(|| rng.below(400));
     let written: Arc<Mutex<Vec<Record>>> = Arc::default();

@@ -23,7 +23,7 @@ fn open(disk: &SimDisk, rt: &SimRuntime, method: Method) -> Log {
     let system = disk.system(rt);
     let options = Options::new()
         .segment_size(512 << 10)
-        .max_batch(64 << 10)
+        .max_batch_size(64 << 10)
         .buffer_size(128 << 10)
         .require(Guarantee::Nothing)
         .live_stats(false)

@@ -220,7 +220,7 @@ fn options(rng: &mut Rng, disk: &SimOptions) -> Options {
         method = Method::Fdatasync;
     }
     let options = small().method(method).require(Guarantee::Nothing);
-    let options = options.max_batch(16 << 10);
+    let options = options.max_batch_size(16 << 10);
     options
         .in_flight_at_first(4)
         .max_in_flight_writes(1 + rng.below(4) as usize)
@@ -262,7 +262,7 @@ fn boot(seed: u64, disk: &SimDisk, options: &Options, replicas: &[Arc<Mutex<Repl
             }
             // With a coarser one than before the log continues in a new segment.
             let unit = rng.pick(&[4096, 4096, 8192]);
-            let log = match open(disk, rt, &options.clone().write_unit(unit)) {
+            let log = match open(disk, rt, &options.clone().write_unit_size(unit)) {
                 Ok(log) => log,
                 Err(_) if disk.is_cut() => break,
                 // By a planned fault.

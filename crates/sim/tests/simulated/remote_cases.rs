@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 fn small() -> Options {
-    let options = Options::new().segment_size(65536).max_batch(16384);
+    let options = Options::new().segment_size(65536).max_batch_size(16384);
     options.buffer_size(65536)
 }
 
@@ -70,8 +70,8 @@ fn a_coarser_write_unit() {
         let mut shown = None;
         let mut unshown = None;
         for (n, unit) in (b'0'..).zip([4096, 8192, 4096, 16384]) {
-            let options = small().method(Method::Fdatasync).write_unit(unit);
-            let log = opened(&disk, rt, options.max_batch(32768));
+            let options = small().method(Method::Fdatasync).write_unit_size(unit);
+            let log = opened(&disk, rt, options.max_batch_size(32768));
             log.commit(&[n]).unwrap();
             let shown = shown.get_or_insert_with(|| follow(&disk, rt, Lsn::ORIGIN));
             unshown.get_or_insert_with(|| follow(&disk, rt, Lsn::ORIGIN));

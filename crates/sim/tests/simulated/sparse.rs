@@ -17,7 +17,7 @@ fn options(method: Method) -> Options {
         .method(method)
         .segment_size(SEGMENT)
         .first_segment_size(SEGMENT)
-        .max_batch(16 << 10)
+        .max_batch_size(16 << 10)
         .buffer_size(64 << 10)
         .max_spare_segments(2)
         .require(Guarantee::Nothing)

@@ -1,7 +1,7 @@
 //! What the tests share.
 
-use logforce::pages::{Options, PageFile};
-use logforce::{Guarantee, Method, OpenMode};
+use logforce::pages::Options;
+use logforce::{Guarantee, Method, Tuning};
 use logforce_btree::{Entry, Result, Tree, View};
 use logforce_testkit::{SimDisk, SimRuntime};
 use std::collections::BTreeMap;
@@ -17,13 +17,13 @@ pub fn small() -> Options {
     let log = logforce::Options::new()
         .method(Method::DirectDsync)
         .segment_size(256 << 10)
-        .max_batch(64 << 10)
+        .max_batch_size(64 << 10)
         .buffer_size(64 << 10)
-        .live_stats(false);
+        .tuning(Tuning::new().live_stats(false));
     Options::new()
         .page_size(PAGE)
         .checkpoint_distance(64 << 10)
-        .cache(64 * PAGE as usize)
+        .cache_size(64 * u64::from(PAGE))
         .writers(2)
         .log(log)
 }
@@ -31,12 +31,8 @@ pub fn small() -> Options {
 /// A tree on the simulated disk.
 pub fn open_simulated(rt: &SimRuntime, disk: &SimDisk) -> Result<Tree> {
     let system = disk.system(rt);
-    Tree::of(PageFile::open(
-        &*system,
-        "/tree",
-        OpenMode::OpenOrCreate,
-        small(),
-    )?)
+    let options = small().create(true);
+    Tree::of(logforce::internal::open_pages(&*system, "/tree", options)?)
 }
 
 /// A tree in a temporary directory, where nothing but the end of the process is to be survived.

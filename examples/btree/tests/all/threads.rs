@@ -12,7 +12,9 @@ fn key(thread: u64, n: u64) -> String {
 #[test]
 fn many_threads() {
     let dir = tempfile::tempdir().unwrap();
-    let options = Options::new().checkpoint_distance(1 << 20).cache(1 << 20);
+    let options = Options::new()
+        .checkpoint_distance(1 << 20)
+        .cache_size(1 << 20);
     let tree = open_real(&dir.path().join("tree"), options);
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -5,7 +5,7 @@ use crate::rivals::records::BULK_RECORD;
 use crate::rivals::records::Records;
 use crate::rivals::subjects::{LOGFORCE, RECYCLING};
 use anyhow::Result;
-use logforce::{Log, Options};
+use logforce::{Log, Options, Tuning};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ impl Bulk for Recycled {
     }
 
     fn append(&self, dir: &Path, records: &mut Records, count: u64) -> Result<Duration> {
-        let options = Options::new().max_spare_segments(usize::MAX);
+        let options = Options::new().tuning(Tuning::new().max_spare_segments(usize::MAX));
         let log = logforce::create_new(dir.join("log"), options)?;
         let before = vec![0; BULK_RECORD];
         for _ in 0..count {

@@ -5,7 +5,7 @@ use crate::common::place;
 use crate::mutants::{Files, files, lay_out};
 use crate::packed::unpack;
 use logforce::{
-    Batch, Guarantee, Log, Options,
+    Batch, Guarantee, Log, Options, Tuning,
     inspect::{RepairOptions, RepairReport},
 };
 use std::path::PathBuf;
@@ -33,11 +33,11 @@ const GOLDEN: [(&str, &str); 4] = [
 fn options() -> Options {
     Options::new()
         .calibrate(false)
-        .live_stats(false)
+        .tuning(Tuning::new().live_stats(false))
         .require(Guarantee::ProcessCrash)
         .segment_size(64 << 10)
-        .max_batch(16 << 10)
-        .idle_stamp(Duration::MAX)
+        .max_batch_size(16 << 10)
+        .tuning(Tuning::new().idle_stamp(Duration::MAX))
 }
 
 fn record(n: usize) -> Vec<u8> {
@@ -190,7 +190,10 @@ fn coarser(made: &mut Made) {
         log.commit(&record(1700 * n)).unwrap();
     }
     made.crash("coarser", log);
-    let log = made.open("coarser", options().write_unit(8192));
+    let log = made.open(
+        "coarser",
+        options().tuning(Tuning::new().write_unit_size(8192)),
+    );
     for n in 0..6 {
         log.commit(&record(3100 * n)).unwrap();
     }

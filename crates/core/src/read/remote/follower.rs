@@ -25,7 +25,7 @@ pub(super) const RETRIES: u32 = 5;
 /// files.
 ///
 /// It returns what is *proven* to be durable: by a stamp, which the writer writes into every batch
-/// and, [`Options::idle_stamp`](crate::Options::idle_stamp) after the last force, into a batch of
+/// and, `Tuning::idle_stamp` after the last force, into a batch of
 /// its own; or by the control file. So it lags by one commit under load, otherwise by the idle
 /// stamp (50 ms by default), plus the polling interval. With a method weaker than `PowerLoss` there
 /// are no stamps: it returns what was written before the last barrier, which comes with segment

@@ -123,7 +123,8 @@ impl WriteConcurrency {
             (None, true) => (SMALL_AT_FIRST, SMALL_AT_FIRST),
             (None, false) => (SMALL_AT_FIRST, LARGE_AT_FIRST),
         };
-        WriteConcurrency::new(first, most, options.pipeline_threshold)
+        let large = usize::try_from(options.large_write_size).unwrap_or(usize::MAX);
+        WriteConcurrency::new(first, most, large)
     }
 
     /// A commit came at `now` by the log's clock, and its write has not begun.

@@ -30,7 +30,7 @@ pub fn sized(segment_size: u64) -> Options {
     Options::new()
         .calibrate(false)
         .segment_size(segment_size)
-        .max_batch(64 << 10)
+        .max_batch_size(64 << 10)
         .buffer_size(256 << 10)
 }
 

@@ -3,15 +3,15 @@
 use super::Result;
 use crate::common::examples::too_weak;
 use crate::common::*;
-use logforce::{Environment, EnvironmentOptions, OpenMode, Options};
+use logforce::{Environment, EnvironmentOptions, Options};
 use std::path::Path;
 
 fn open_shards(dir: &Path) -> Result<(Environment, Vec<logforce::Log>)> {
     let environment = logforce::environment(&EnvironmentOptions::new())?;
-    let options = Options::new().environment(&environment);
+    let options = Options::new().create(true).environment(&environment);
     let shards: Vec<_> = (0..8).map(|n| dir.join(n.to_string())).collect();
     let mut logs = Vec::new();
-    for log in logforce::open_many(&shards, OpenMode::OpenOrCreate, &options) {
+    for log in options.open_many(&shards) {
         logs.push(log?);
     }
     let order = b"one coffee, 2.50";

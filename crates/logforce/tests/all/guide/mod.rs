@@ -10,7 +10,7 @@ mod tasks;
 use crate::common::examples::too_weak;
 use crate::common::*;
 use logforce::{
-    Batch, Error, ErrorKind, Guarantee, Lsn, Options, Policy, Position, Record, Verdict,
+    Batch, Error, ErrorKind, Guarantee, Lsn, Options, Policy, Position, Record, Tuning, Verdict,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -233,7 +233,10 @@ fn errors() -> Result<()> {
 fn reading() -> Result<()> {
     let home = temp();
     let dir = &home.path().join("log");
-    let log = logforce::open_or_create(dir, options().idle_stamp(Duration::from_millis(5)))?;
+    let log = logforce::open_or_create(
+        dir,
+        options().tuning(Tuning::new().idle_stamp(Duration::from_millis(5))),
+    )?;
     let at = log.commit(b"one coffee, 2.50")?;
 
     let record = log.read_at(at.start)?;

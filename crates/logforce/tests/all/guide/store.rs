@@ -130,7 +130,7 @@ const CAP: u64 = 256 << 10;
 fn many_threads_and_checkpoints_at_the_cap() -> Result<()> {
     let home = temp();
     let small = sized(64 << 10).require(Guarantee::ProcessCrash);
-    let small = small.max_batch(16 << 10).buffer_size(32 << 10);
+    let small = small.max_batch_size(16 << 10).buffer_size(32 << 10);
 
     let (wake, due) = sync_channel(1);
     let options = small

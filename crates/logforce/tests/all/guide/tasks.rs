@@ -2,7 +2,7 @@
 
 use super::{Result, apply};
 use crate::common::*;
-use logforce::{CommitHandle, ErrorKind, Log, OpenMode, Options};
+use logforce::{CommitHandle, ErrorKind, Log, Options};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
@@ -50,7 +50,7 @@ async fn follow(log: Log) -> logforce::Result<u64> {
 }
 
 async fn all(dir: &Path, options: Options) -> Result<()> {
-    let log = logforce::open_async(dir, OpenMode::OpenOrCreate, options).await?;
+    let log = options.create(true).open_async(dir).await?;
     let following = tokio::spawn(follow(log.clone()));
     let next = Arc::new(Mutex::new(1));
     let mut tasks = tokio::task::JoinSet::new();

@@ -2,7 +2,7 @@
 
 use super::{OnDrop, Once, assert_complete, memory, poll, public_functions, wait, within_limit};
 use crate::common::*;
-use logforce::{Batch, EnvironmentOptions, ErrorKind, Log, Method, Options, Policy};
+use logforce::{Batch, EnvironmentOptions, ErrorKind, Log, Method, Options, Policy, Tuning};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -338,10 +338,10 @@ fn with(shared: bool, method: Method) -> Options {
     };
     let options = options()
         .segment_size(64 << 10)
-        .max_batch(16 << 10)
+        .max_batch_size(16 << 10)
         .buffer_size(64 << 10)
         .method(method)
-        .idle_stamp(Duration::from_millis(5));
+        .tuning(Tuning::new().idle_stamp(Duration::from_millis(5)));
     match shared {
         false => options,
         true => {

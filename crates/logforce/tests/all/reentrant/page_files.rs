@@ -226,7 +226,7 @@ fn with(mode: CommitMode, log: logforce::Options) -> Options {
         .mode(mode)
         .page_size(512)
         .require(Guarantee::ProcessCrash)
-        .cache(64 << 10)
+        .cache_size(64 << 10)
         .checkpoint_distance(32 << 10)
         .writers(2)
         .log(log)
@@ -252,7 +252,7 @@ fn ends_well(file: PageFile, options: Options) {
 
 /// Another thread may be closing it when it is opened again.
 fn log_options() -> logforce::Options {
-    let options = options().segment_size(64 << 10).max_batch(16 << 10);
+    let options = options().segment_size(64 << 10).max_batch_size(16 << 10);
     options
         .buffer_size(64 << 10)
         .wait_for_lock(Duration::from_secs(20))

@@ -5,7 +5,7 @@ use crate::process::TIMEOUT;
 use crate::subject::seam::{Fault, Faulty};
 use crate::subject::{Identity, rank};
 use anyhow::{Context, Result, bail};
-use logforce::{ErrorKind, Log, Method, OpenMode, Options};
+use logforce::{ErrorKind, Log, Method, Options, Tuning};
 use logforce_testkit::Rng;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -52,8 +52,8 @@ pub fn role_contention(json: &str) -> Result<()> {
             .require(logforce::Guarantee::Nothing)
             .calibrate(false)
             .segment_size(rng.pick(&[64 << 10, 128 << 10]))
-            .idle_stamp(Duration::from_millis(5));
-        match Log::open(&system, &job.dir, OpenMode::OpenOrCreate, options) {
+            .tuning(Tuning::new().idle_stamp(Duration::from_millis(5)));
+        match logforce::internal::open(&system, &job.dir, options.create(true)) {
             Ok(log) => {
                 round += 1;
                 let marker = Marker::set(&job.marker)?;

@@ -7,7 +7,7 @@ use crate::subject::seam::{Fault, Faulty};
 use crate::subject::{Identity, metadata, rank};
 use anyhow::Result;
 use logforce::{
-    Acknowledged, Batch, ErrorKind, Guarantee, Log, Lsn, Method, OpenMode, Options, RecordRange,
+    Acknowledged, Batch, ErrorKind, Guarantee, Log, Lsn, Method, Options, RecordRange, Tuning,
     inspect::RepairOptions,
 };
 use logforce_testkit::Rng;
@@ -105,8 +105,7 @@ fn options(job: &Job) -> Result<Options> {
     let mut options = Options::new()
         .calibrate(false)
         .segment_size(job.segment_size)
-        .max_spare_segments(1)
-        .idle_stamp(idle);
+        .tuning(Tuning::new().max_spare_segments(1).idle_stamp(idle));
     if let Some(method) = &job.method {
         options = options.method(method.parse::<Method>()?);
     }
@@ -174,13 +173,13 @@ fn repair(job: &Job) -> logforce::Result<()> {
 
 /// As every program does, but that an image in memory counts for the disk that it stands for.
 fn open(job: &Job, options: Options) -> logforce::Result<Log> {
-    let mode = match job.mode {
-        Opening::New => OpenMode::CreateNew,
-        Opening::Existing => OpenMode::OpenExisting,
-        Opening::Either => OpenMode::OpenOrCreate,
+    let options = match job.mode {
+        Opening::New => options.create_new(true),
+        Opening::Existing => options,
+        Opening::Either => options.create(true),
         Opening::Anywhere => return logforce::open_or_create(&job.dir, options),
     };
-    Log::open(&Faulty::new(job.fault), &job.dir, mode, options)
+    logforce::internal::open(&Faulty::new(job.fault), &job.dir, options)
 }
 
 struct Worker<'a> {

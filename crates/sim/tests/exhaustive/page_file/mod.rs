@@ -52,7 +52,7 @@ fn log_options(disk: &SimOptions) -> logforce_core::Options {
             false => Method::Fdatasync,
         })
         .segment_size(64 << 10)
-        .max_batch(16 << 10)
+        .max_batch_size(16 << 10)
         .buffer_size(16 << 10)
         .live_stats(false)
 }
