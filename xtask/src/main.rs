@@ -8,7 +8,6 @@ mod fuzz;
 mod guard;
 mod platform;
 mod powercut;
-mod public_api;
 mod sim;
 mod soak;
 mod test;
@@ -72,7 +71,7 @@ fn main() -> ExitCode {
         Commands::Powercut(passed) => powercut::command(&passed.words),
         Commands::Fuzz(options) => fuzz::command(&options),
         Commands::BenchGuard(options) => guard::command(&options),
-        Commands::PublicApi => public_api::command(),
+        Commands::PublicApi => check::public_api::command(),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

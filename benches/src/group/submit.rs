@@ -99,7 +99,7 @@ impl Way for ByHandle {
     }
 
     fn submit(&mut self, log: &Log, record: &[u8], now: Instant) -> Result<(), MeasureError> {
-        self.0.push_back((now, log.submit(record)?));
+        self.0.push_back((now, log.submit(record, Policy::Force)?));
         Ok(())
     }
 

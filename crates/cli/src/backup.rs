@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 const MORE: &str = "\
 A log may be in use: nothing is locked, and TO holds all records that its writer has proven durable so
 far (half a second old at most while it commits, unless an option says otherwise), under the same
-positions. A program that has the log open can make a complete backup itself, by Log::backup_to.
+positions. A program that has the log open can make a complete backup itself, by Log::backup.
 
 A page file is only read as well: TO holds what its next opening would begin with, the commits in its
 log included, under another id. A program that has it open must make the backup itself, by
-logforce::pages::backup; one that opens it meanwhile ends this backup with an error.
+pages::Snapshot::backup; one that opens it meanwhile ends this backup with an error.
 
 Either is durable and read back when the command ends. Restore it by opening it, or a copy of it.
 
@@ -75,9 +75,14 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let state = logforce::pages::read_only(&args.from).map_err(|e| refused(e, &args.from))?;
     let bar = Bar::new();
     bar.doing("copying");
-    let made = logforce::pages::backup_with(&state, &args.to, args.require, &mut |page, all| {
-        bar.fraction(page as f64 / all.max(1) as f64);
-    });
+    let made = state.backup(
+        &args.to,
+        logforce::BackupOptions::new()
+            .require(args.require)
+            .progress(|page, all| {
+                bar.fraction(page as f64 / all.max(1) as f64);
+            }),
+    );
     bar.clear();
     let (commit, page_count) = (state.commit(), state.page_count());
     let size = bytes(state.page_size().into());
@@ -99,7 +104,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
 fn refused(error: Error, from: &Path) -> anyhow::Error {
     match error {
         Error::Locked { .. } => anyhow!(
-            "{} is open in a program, and only that can back it up, by logforce::pages::backup; or close it first",
+            "{} is open in a program, and only that can back it up, by pages::Snapshot::backup; or close it first",
             from.display()
         ),
         e => e.into(),
@@ -111,9 +116,15 @@ fn back_up_log(args: &Args) -> anyhow::Result<End> {
     let json = json.context("--json")?;
     let bar = Bar::new();
     bar.doing("copying, then reading back");
-    let made = logforce::backup(&args.from, &args.to, args.require, &mut |done, all| {
-        bar.fraction(done as f64 / all.max(1) as f64);
-    });
+    let made = logforce::backup(
+        &args.from,
+        &args.to,
+        logforce::BackupOptions::new()
+            .require(args.require)
+            .progress(|done, all| {
+                bar.fraction(done as f64 / all.max(1) as f64);
+            }),
+    );
     bar.clear();
     let made = made?;
     let (from, to) = (args.from.display(), args.to.display());

@@ -38,17 +38,17 @@ mod truncation;
 mod types;
 
 pub use advisor::{Advisor, Observation, Question};
-pub use backup::{BackupProgress, BackupReport, backup};
+pub use backup::{BackupOptions, BackupReport, backup};
 pub use batch::{Append, Batch};
 pub use environment::{Environment, EnvironmentOptions, EnvironmentStats};
 #[doc(hidden)]
 pub use error::advice;
 pub use error::{Damage, Error, ErrorKind, Result};
 pub use log::Log;
-pub use log::handles::{CommitHandle, ForceHandle};
+pub use log::handles::CommitHandle;
 #[doc(hidden)]
 pub use log::offload::offload;
-pub use log::reserve::{Permit, ReserveFuture};
+pub use log::reserve::Permit;
 pub use logforce_device::{
     Assessment, BlockDevice, CutEvidence, CutResult, DirectAlignment, Facts, FileState,
     FilesystemKind, Granted, Guarantee, Layer, Method, Platform, Source, Verdict, WriteCache,

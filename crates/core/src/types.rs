@@ -1,6 +1,6 @@
 //! What the log returns: where a record lies, what a commit guarantees, what an opening found.
 
-use logforce_device::Granted;
+use logforce_device::{Granted, Method, Verdict};
 use logforce_format::{LogId, Lsn, RecoveryCase};
 use std::path::PathBuf;
 
@@ -40,8 +40,9 @@ pub struct Acknowledged {
     pub guarantee: Granted,
 }
 
-/// What opening found.
+/// What an opening found, and how the log forces since then.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecoveryReport {
     /// This opening has created the log.
     pub created: bool,
@@ -58,6 +59,13 @@ pub struct RecoveryReport {
     /// The log was closed cleanly the last time. [`RecoveryCase::CleanEnd`] is something else: after
     /// a crash between two writes that is the case too.
     pub clean: bool,
+    /// Method by which the log forces.
+    pub method: Method,
+    /// Degree to which [`Log::guarantee`](crate::Log::guarantee) is to be believed: [`Verdict::Proven`] where
+    /// `logforce powercut` has recorded that the device lost nothing, else what the device declares.
+    pub verdict: Verdict,
+    /// Evidence for the verdict, in words.
+    pub evidence: String,
 }
 
 /// What the owner of a log needs to know to free space in it; see

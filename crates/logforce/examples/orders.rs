@@ -12,7 +12,7 @@
 //!
 //! All orders stay in memory and in the log. For checkpoints see `accounts.rs`.
 
-use logforce::{CommitHandle, Error, ErrorKind, Log, Options};
+use logforce::{CommitHandle, Error, ErrorKind, Log, Options, Policy};
 use std::ffi::OsString;
 use std::future::Future;
 use std::io::{self, Write};
@@ -209,7 +209,7 @@ impl Service {
         let id = intake.next;
         // Under the lock, so that numbers and records have the same order: a kill between two
         // records cuts the end off, and leaves no gap.
-        let handle = permit.submit(encode(id, &order))?;
+        let handle = permit.submit(encode(id, &order), Policy::Force)?;
         intake.next += 1;
         // From here on there is no await: a client that goes away takes nothing back.
         let accepted = Accepted {
@@ -398,7 +398,7 @@ async fn run(log: Log, ledger: Ledger, address: SocketAddr) -> Result<()> {
     // Nobody submits any more; what is in the queue is finished.
     lock(&service.intake).queue = None;
     applying.await?;
-    let closed = service.log.clone().close_async().await;
+    let closed = service.log.clone().blocking(|log| log.close()).await;
     if let Some(End::Failed(e)) = &*service.end.borrow() {
         return Err(e.clone().into());
     }

@@ -35,11 +35,11 @@
 //!
 //! Opening fails with [`ErrorKind::Unavailable`] where the guarantee of [`Options::require`] (by default
 //! `PowerLoss`) cannot be had: in memory (tmpfs), with barriers turned off, on a device that was seen to lose
-//! data. [`Log::guarantee`] and [`Log::evidence`] say what there is and why. Nothing in software helps
+//! data. [`Log::guarantee`] and [`Log::recovered`] say what there is and why. Nothing in software helps
 //! against a device that lies about its flushes; [`disk::cuts`] has what power cuts have shown of one.
 //!
 //! Where [`Options::method`] is not set, the first opening on a filesystem measures which commit method is
-//! fastest there, for 300 ms at most, among those that guarantee what the default does; [`Log::method`] and
+//! fastest there, for 300 ms at most, among those that guarantee what the default does; [`Log::recovered`] and
 //! [`disk::calibration`] show the result.
 //!
 //! # Committing
@@ -54,7 +54,7 @@
 //! | [`Log::submit_then`] | at once; a callback later | where there is neither thread nor task |
 //!
 //! Each takes a record, which is anything that is bytes, or a [`Batch`] of several that are there after a
-//! crash together or not at all. With [`Log::commit_with`] and [`Log::submit_with`] a [`Policy`] other than
+//! crash together or not at all. With [`Log::commit_with`] and [`Log::submit`] a [`Policy`] other than
 //! `Force` returns earlier, and tells in [`Acknowledged::guarantee`] what the record survives then:
 //!
 //! | [`Policy`] | returns when the record is | a loss of power may take |
@@ -153,7 +153,7 @@
 //! for more, in a thread or as a stream in a task. Another process reads and follows by [`read_only`]: it sees
 //! what is proven durable, which is one commit late while commits follow each other, and everything
 //! [`Tuning::idle_stamp`] (50 ms) after the last one. A position below the front answers
-//! [`ErrorKind::Truncated`]; hold the front by [`Log::pin`] or [`Log::pin_front`].
+//! [`ErrorKind::Truncated`]; hold the front by [`Log::pin`].
 //!
 //! # Errors
 //!
@@ -189,7 +189,7 @@
 //! # Not only a log
 //!
 //! [`pages`] has page files: commit a set of changed pages of a data file all or nothing. [`environment`] and
-//! [`Options::open_many`] are for a log per shard, tenant or consensus group. [`Log::backup_to`] and [`backup`] copy a
+//! [`Options::open_many`] are for a log per shard, tenant or consensus group. [`Log::backup`] and [`backup`] copy a
 //! log while it is written. The command `logforce` measures commit methods and disks, and looks into logs.
 
 #![forbid(unsafe_code)]
@@ -213,11 +213,10 @@ mod tuning;
 use std::path::Path;
 
 pub use logforce_core::{
-    Acknowledged, Append, BackupProgress, BackupReport, BackwardReader, Batch, CheckpointDue,
-    CommitHandle, Environment, EnvironmentOptions, Error, ErrorKind, Follower, ForceHandle,
-    Granted, Guarantee, Log, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, Permit, Pin, Policy,
-    Position, ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange, RecordRef, ReserveFuture,
-    Result, Verdict,
+    Acknowledged, Append, BackupOptions, BackupReport, BackwardReader, Batch, CheckpointDue,
+    CommitHandle, Environment, EnvironmentOptions, Error, ErrorKind, Follower, Granted, Guarantee,
+    Log, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, Permit, Pin, Policy, Position, ReadOnly,
+    ReadOnlyFollower, Reader, Record, RecordRange, RecordRef, Result, Verdict,
 };
 pub use options::Options;
 pub use tuning::Tuning;
@@ -259,19 +258,17 @@ pub fn read_only(path: impl AsRef<Path>) -> Result<ReadOnly> {
 
 /// Copies the log in `from`, which another process may be writing, into the directory `to`, which must
 /// be missing or empty: all that the writer has proven durable by a stamp, or, where nobody writes it,
-/// all that the next opening would recover. Of a log that this process has open use [`Log::backup_to`],
-/// which copies everything and holds the front meanwhile. `require`: what a sync must guarantee in `to`.
-/// `progress` is called with the bytes that are done and all that are to be: each is copied, then read back.
+/// all that the next opening would recover. Of a log that this process has open use [`Log::backup`],
+/// which copies everything and holds the front meanwhile.
 ///
 /// # Errors
-/// Those of [`Log::backup_to`]. [`Error::Truncated`] if the writer truncates the log faster than it is
+/// Those of [`Log::backup`]. [`ErrorKind::Truncated`] if the writer truncates the log faster than it is
 /// copied, after six attempts.
 pub fn backup(
     from: impl AsRef<Path>,
     to: impl AsRef<Path>,
-    require: Guarantee,
-    progress: &mut BackupProgress<'_>,
+    options: BackupOptions<'_>,
 ) -> Result<BackupReport> {
     let system = logforce_device_os::OsSystem::new();
-    logforce_core::backup(&system, from.as_ref(), to.as_ref(), require, progress)
+    logforce_core::backup(&system, from.as_ref(), to.as_ref(), options)
 }

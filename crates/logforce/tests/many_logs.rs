@@ -213,7 +213,9 @@ fn a_burst_keeps_within_the_limit_of_descriptors() {
             }
         });
         for round in 0..10 {
-            let submitted = logs.iter().map(|log| log.submit(record(round, 300)));
+            let submitted = logs
+                .iter()
+                .map(|log| log.submit(record(round, 300), Policy::Force));
             let handles: Vec<_> = submitted.map(|h| h.expect("accepted")).collect();
             for handle in handles {
                 handle.wait().expect("durable");
@@ -248,7 +250,9 @@ fn too_few_descriptors_for_the_limits() {
     let environment = logforce::environment(&EnvironmentOptions::new()).expect("threads start");
     let logs = open(&paths, &environment);
     for round in 0..3 {
-        let submitted = logs.iter().map(|log| log.submit(record(round, 300)));
+        let submitted = logs
+            .iter()
+            .map(|log| log.submit(record(round, 300), Policy::Force));
         let handles: Vec<_> = submitted.map(|h| h.expect("accepted")).collect();
         for handle in handles {
             handle.wait().expect("durable");

@@ -120,11 +120,11 @@ impl SharedLog {
         self.progress
             .doing(&format!("making a log, {}", self.setup.method));
         let log = self.open(true)?;
-        if log.method() != self.setup.method || log.guarantee() != self.setup.guarantee {
+        if log.recovered().method != self.setup.method || log.guarantee() != self.setup.guarantee {
             return Err(MeasureError::NotOffered(format!(
                 "the log says {} by {}, the filesystem's facts say {} by {}",
                 log.guarantee(),
-                log.method(),
+                log.recovered().method,
                 self.setup.guarantee,
                 self.setup.method
             )));

@@ -10,7 +10,7 @@ use crate::logged::{LoggedCommit, LoggedFile, LoggedStore, LoggedView};
 use crate::options::{CommitMode, Options};
 use crate::types::{Acknowledged, Stats};
 use logforce_core::{Granted, OpenMode, Policy, refuse_in_waker, wait_for_lock};
-use logforce_device::{Runtime, System};
+use logforce_device::{Directory, Runtime, System};
 use logforce_format::{PageFileHeader, PageFileKind, planted};
 use std::path::Path;
 use std::sync::Arc;
@@ -227,6 +227,15 @@ impl View {
             View::Cow(view) => view.header(),
             View::Logged(view) => view.header(),
             View::ReadOnly(view) => view.header(),
+        }
+    }
+
+    /// The page file's directory.
+    pub(crate) fn dir(&self) -> &dyn Directory {
+        match self {
+            View::Cow(view) => view.dir(),
+            View::Logged(view) => view.dir(),
+            View::ReadOnly(view) => view.dir(),
         }
     }
 

@@ -5,7 +5,7 @@ use crate::dispatch::View;
 use crate::error::{Error, Result};
 use crate::inspect::view::ReadOnlyView;
 use crate::page::Page;
-use logforce_core::Guarantee;
+use logforce_core::BackupOptions;
 use logforce_device::System;
 use std::path::Path;
 use std::sync::Arc;
@@ -61,40 +61,23 @@ impl Snapshot {
         Ok(Page::new(self.view.image(page)?))
     }
 
-    /// Makes a backup: a page file of its own that holds this state, in the directory `path` of
-    /// `system`, which must be missing or empty. It has the same commit number, page size and commit
+    /// Makes a backup: a page file of its own that holds this state, in the directory `path`, which
+    /// must be missing or empty. It has the same commit number, page size and commit
     /// mode, and another id. It is durable, complete and closed when this returns. Commits go on
     /// meanwhile, and do not wait.
     ///
-    /// What is made survives at least what `require` says, or nothing is made. Pages that are zeroes
+    /// What is made survives at least what [`BackupOptions::require`] says, or nothing is made. Pages that are zeroes
     /// take no space in it.
     ///
     /// # Errors
     /// After an error nothing is left, as far as it can be removed. What a crash leaves is refused by
     /// every opening. [`DestinationExists`](Error::DestinationExists), [`NoSpace`](Error::NoSpace),
     /// [`Guarantee`](Error::Guarantee), and those of [`Snapshot::read`].
-    pub fn copy_to(
-        &self,
-        system: &dyn System,
-        path: impl AsRef<Path>,
-        require: Guarantee,
-    ) -> Result<()> {
-        self.copy_with(system, path, require, &mut |_, _| {})
-    }
-
-    /// As [`Snapshot::copy_to`], and calls `progress` after each page that is copied, with how far it is
-    /// in the numbers of the pages, and how many there are.
-    ///
-    /// # Errors
-    /// As [`Snapshot::copy_to`].
-    pub fn copy_with(
-        &self,
-        system: &dyn System,
-        path: impl AsRef<Path>,
-        require: Guarantee,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<()> {
-        backup::make(&self.view, system, path.as_ref(), require, progress)
+    pub fn backup(&self, path: impl AsRef<Path>, options: BackupOptions<'_>) -> Result<()> {
+        let path = path.as_ref();
+        let system = self.view.dir().system();
+        let system = system.map_err(Error::io("copy into", path))?;
+        backup::make(&self.view, &*system, path, options)
     }
 
     /// Reads a page. One that was never written is zeroes.

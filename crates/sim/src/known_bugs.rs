@@ -312,10 +312,6 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
         "a submission does not wake the writing thread",
     ),
     bug(
-        "wake-work-on-submit-force",
-        "a submitted force does not wake the writing thread",
-    ),
-    bug(
         "wake-work-for-callback",
         "a callback that is due at once does not wake the writing thread",
     ),

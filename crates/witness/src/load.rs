@@ -6,7 +6,7 @@ use crate::ledger::{Ack, UNFORCED};
 use crate::record::Name;
 use crate::wire::{self, Ask, Frame, Reply};
 use crate::{CutError, RunId, slots};
-use logforce::{CommitHandle, Error, ErrorKind, Guarantee, Log, Lsn};
+use logforce::{CommitHandle, Error, ErrorKind, Guarantee, Log, Lsn, Policy};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -165,7 +165,7 @@ impl Load<'_> {
         loop {
             let is_ending = self.halt.is_on();
             if !is_ending && waiting.len() < UNDER_WAY {
-                match log.submit(&self.name(stream, sequence).record()) {
+                match log.submit(&self.name(stream, sequence).record(), Policy::Force) {
                     Ok(submitted) => {
                         waiting.push_back((sequence, submitted));
                         sequence += 1;

@@ -1,5 +1,5 @@
 use crate::{Entry, LogId, StorageError, TypeConfig, Vote};
-use logforce::{Log, Lsn, Options};
+use logforce::{Log, Lsn, Options, Policy};
 use openraft::storage::{LogFlushed, LogState, RaftLogStorage};
 use openraft::{OptionalSend, RaftLogReader, StorageIOError};
 use serde::{Deserialize, Serialize};
@@ -208,7 +208,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             let record = serde_json::to_vec(&entry).map_err(|e| failed(e.into()))?;
             // Waits for room, not for the disk.
             let permit = self.log.reserve(record.len()).await;
-            let submitted = permit.and_then(|permit| permit.submit(record));
+            let submitted = permit.and_then(|permit| permit.submit(record, Policy::Force));
             let submitted = submitted.map_err(|e| failed(other(e)))?;
             let id = entry.log_id;
             let (start, end) = (submitted.start(), submitted.end());

@@ -11,6 +11,7 @@ mod layers;
 mod links;
 mod marks;
 mod prose;
+pub mod public_api;
 mod size;
 
 use crate::workspace::Workspace;
@@ -30,7 +31,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    pub fn new(
+    fn new(
         place: impl Into<String>,
         what: impl Into<String>,
         instead: impl Into<String>,
@@ -58,7 +59,7 @@ pub fn all(workspace: &Workspace) -> Result<Vec<Violation>> {
     found.extend(marks::check(&workspace.root)?);
     found.extend(links::check(&workspace.root)?);
     found.extend(prose::check(&workspace.root)?);
-    found.extend(crate::public_api::check(&workspace.root)?);
+    found.extend(public_api::check(&workspace.root)?);
     let picture = std::fs::read_to_string(workspace.root.join("ARCHITECTURE.md")).ok();
     found.extend(architecture::check(workspace, picture.as_deref()));
     Ok(found)

@@ -57,7 +57,7 @@ impl InProcess for Recycling {
         let truncated = log.clone();
         let thread = spawn(move || {
             for lsn in due {
-                truncated.truncate_front_at_most(lsn)?;
+                truncated.truncate_front(lsn)?;
             }
             Ok(())
         });

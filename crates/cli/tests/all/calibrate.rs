@@ -132,7 +132,7 @@ fn a_log_learns_of_it() {
         return;
     };
     let log = logforce::open_existing(&path, crate::logs::options()).unwrap();
-    assert_eq!(log.method(), calibration.decision.method);
+    assert_eq!(log.recovered().method, calibration.decision.method);
     let verified = crate::logs::logforce(&path, "verify", &[]);
     assert!(verified.status.success(), "{}", all_output(&verified));
     let files = std::fs::read_dir(&path).unwrap().flatten();

@@ -173,7 +173,7 @@ fn a_torn_tail_is_no_damage() {
 /// The method that a log there would have.
 fn options_method(path: &std::path::Path) -> logforce::Method {
     let log = logforce::create_new(path.with_extension("other"), options()).unwrap();
-    log.method()
+    log.recovered().method
 }
 
 /// The older slot does not know what was written since, so its word on the close is not believed.

@@ -34,7 +34,9 @@ fn assert_documented(report: &Value) {
 fn a_log_that_keeps_everything_is_proven_and_one_that_does_not_is_contradicted() {
     let Some(testbed) = testbed() else { return };
     testbed.ready();
-    assert_ne!(open_beside(&testbed).unwrap().verdict(), Verdict::Proven);
+    let log = open_beside(&testbed).unwrap();
+    assert_ne!(log.recovered().verdict, Verdict::Proven);
+    drop(log);
     for (round, cuts) in [(2, 1), (3, 2)] {
         testbed.cut(round, "canary");
         let report = testbed.checked(0);
@@ -62,11 +64,13 @@ fn a_log_that_keeps_everything_is_proven_and_one_that_does_not_is_contradicted()
         assert_eq!(cuts::recorded(testbed.path("cache")).unwrap()[0].cuts, cuts);
     }
     let log = open_beside(&testbed).unwrap();
-    assert_eq!(log.verdict(), Verdict::Proven);
+    assert_eq!(log.recovered().verdict, Verdict::Proven);
     assert!(
-        log.evidence().starts_with("over 2 power cuts all of"),
+        log.recovered()
+            .evidence
+            .starts_with("over 2 power cuts all of"),
         "{}",
-        log.evidence()
+        log.recovered().evidence
     );
     drop(log);
 

@@ -21,8 +21,57 @@ pub(crate) use target::Wanted;
 /// removed what was being copied.
 const RETRIES: usize = 5;
 
-/// Called with the bytes that are done and all that are to be: each is copied, then read back.
-pub type BackupProgress<'a> = dyn FnMut(u64, u64) + 'a;
+/// Options of a backup, of a log or a page file.
+#[derive(Default)]
+pub struct BackupOptions<'a> {
+    require: Option<Guarantee>,
+    progress: Option<Box<dyn FnMut(u64, u64) + 'a>>,
+}
+
+impl<'a> BackupOptions<'a> {
+    /// Returns the defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the least that a sync must guarantee in the backup's directory; nothing is made where it is not
+    /// available. Default: what an open log requires of itself; of anything else
+    /// [`Guarantee::PowerLoss`].
+    pub fn require(mut self, guarantee: Guarantee) -> Self {
+        self.require = Some(guarantee);
+        self
+    }
+
+    /// Sets a function to call with what is done and all that is to be done: of a log about every MiB, in bytes,
+    /// where each byte counts twice, because it is copied and then read back; of a page file after each page, in
+    /// numbers of pages. If it closes the log, the backup ends with [`Error::Closed`].
+    pub fn progress(mut self, call: impl FnMut(u64, u64) + 'a) -> Self {
+        self.progress = Some(Box::new(call));
+        self
+    }
+
+    /// What [`require`](Self::require) was set to, or the default.
+    #[doc(hidden)]
+    pub fn required_or(&self, default: Guarantee) -> Guarantee {
+        self.require.unwrap_or(default)
+    }
+
+    /// Calls what [`progress`](Self::progress) was set to.
+    #[doc(hidden)]
+    pub fn report(&mut self, done: u64, all: u64) {
+        if let Some(call) = &mut self.progress {
+            call(done, all);
+        }
+    }
+}
+
+impl std::fmt::Debug for BackupOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BackupOptions")
+            .field("require", &self.require)
+            .finish_non_exhaustive()
+    }
+}
 
 /// Copies `source` into the directory `to` of `system`. `still_there` is asked at the end, before the
 /// copy becomes a log.
@@ -53,9 +102,9 @@ pub fn backup(
     system: &dyn System,
     from: &Path,
     to: &Path,
-    require: Guarantee,
-    progress: &mut BackupProgress<'_>,
+    mut options: BackupOptions<'_>,
 ) -> Result<BackupReport> {
+    let require = options.required_or(Guarantee::PowerLoss);
     let dir = existing_directory(system, from)?;
     let mut attempts = 0;
     loop {
@@ -67,7 +116,7 @@ pub fn backup(
             to,
             Wanted { require, modes },
             &mut |done, all| {
-                progress(done, all);
+                options.report(done, all);
                 Ok(())
             },
             || source.check_unchanged(),

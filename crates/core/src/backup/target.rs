@@ -37,7 +37,7 @@ pub struct BackupReport {
     pub bytes: u64,
 }
 
-/// Callback like [`BackupProgress`](crate::backup::BackupProgress) that ends the copy by returning an error.
+/// Callback like `BackupOptions::progress` that ends the copy by returning an error.
 pub(super) type Progress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
 
 /// What is asked of the directory of a backup.

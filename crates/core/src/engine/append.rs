@@ -13,10 +13,55 @@ use logforce_device::sync::MutexGuard;
 use logforce_format::{Lsn, planted};
 use std::time::Duration;
 
+/// How an append gets its space.
+pub(crate) enum Space<'a> {
+    /// Waits until there is some.
+    Wait,
+    /// Takes what there is, or fails with [`Error::WouldBlock`]. Holds across retries since when this append has
+    /// requested prepared space.
+    Now(&'a mut Option<u64>),
+    /// Takes these bytes, which were promised to it.
+    Promised(usize),
+}
+
+/// An append that is in the log buffer, with the state locked.
+pub(crate) struct Staged<'a> {
+    pub(crate) state: MutexGuard<'a, State>,
+    /// The threads to wake once the state is unlocked.
+    pub(crate) wakeups: Wakeups,
+    /// From the first record's start to the last one's end; the end of the log for an append without records.
+    pub(crate) at: RecordRange,
+}
+
 impl Engine {
-    /// Stages an atomic append once there is buffer and prepared space for it. Returns the locked
-    /// state, and the threads to wake once it is unlocked.
+    /// Stages an atomic append, in space that it gets as `space` says. Calls `each` with the start and the end of
+    /// each record.
     pub(crate) fn stage(
+        &self,
+        records: RecordSlices<'_>,
+        space: Space<'_>,
+        mut each: impl FnMut(Lsn, Lsn),
+    ) -> Result<Staged<'_>> {
+        let mut at: Option<RecordRange> = None;
+        let mut placed = |start, end| {
+            at.get_or_insert(RecordRange { start, end }).end = end;
+            each(start, end);
+        };
+        let (state, wakeups) = match space {
+            Space::Wait => self.place_waiting(records, &mut placed)?,
+            Space::Now(since) => self.try_place(records, since, &mut placed)?,
+            Space::Promised(bytes) => self.place_promised(records, bytes, &mut placed)?,
+        };
+        let tail = state.tail();
+        let at = at.unwrap_or(RecordRange {
+            start: tail,
+            end: tail,
+        });
+        Ok(Staged { state, wakeups, at })
+    }
+
+    /// Places an append once there is buffer and prepared space for it.
+    fn place_waiting(
         &self,
         records: RecordSlices<'_>,
         mut each: impl FnMut(Lsn, Lsn),
@@ -40,9 +85,8 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::place`], or [`Error::WouldBlock`]. `since` keeps across retries since when this
-    /// append has requested prepared space.
-    pub(crate) fn try_place(
+    /// As [`Engine::place`], or [`Error::WouldBlock`].
+    fn try_place(
         &self,
         records: RecordSlices<'_>,
         since: &mut Option<u64>,
@@ -54,7 +98,7 @@ impl Engine {
         Ok(self.place(state, records, each))
     }
 
-    /// Locks the state once there is space for an append of `bytes`, or returns
+    /// Locks the state once there is prepared space and buffer space for an append of `bytes`, or returns
     /// [`Error::WouldBlock`].
     fn lock_with_space(
         &self,
@@ -62,12 +106,18 @@ impl Engine {
         since: &mut Option<u64>,
     ) -> Result<MutexGuard<'_, State>> {
         let mut state = self.state();
-        if let Some(wakeups) = self.check_space(&mut state, bytes, since)? {
-            drop(state);
-            self.wake(wakeups);
-            return Err(Error::WouldBlock);
+        self.check_open(&state)?;
+        let mut wakeups = Wakeups::default();
+        if self.lacks_prepared(&mut state, bytes, since)? {
+            wakeups.preallocator = Wake::PreallocatorForSpace.if_needed(true);
+        } else if !state.has_buffer_space(bytes) {
+            wakeups.writer = Wake::WriterForSpace.if_needed(true);
+        } else {
+            return Ok(state);
         }
-        Ok(state)
+        drop(state);
+        self.wake(wakeups);
+        Err(Error::WouldBlock)
     }
 
     /// Promises space to one append of up to `bytes` of frames, or returns [`Error::WouldBlock`].
@@ -87,8 +137,8 @@ impl Engine {
         });
     }
 
-    /// Stages an append to which `promised` bytes were promised.
-    pub(crate) fn stage_reserved(
+    /// Places an append to which `promised` bytes were promised.
+    fn place_promised(
         &self,
         records: RecordSlices<'_>,
         promised: usize,
@@ -109,7 +159,7 @@ impl Engine {
         // as missing.
         let placed = self.check_open(&state).and_then(|()| {
             if planted!("promise-checked-again")
-                && self.check_prepared(&mut state, bytes, &mut None)?.is_some()
+                && self.lacks_prepared(&mut state, bytes, &mut None)?
             {
                 return Err(Error::WouldBlock);
             }
@@ -148,24 +198,6 @@ impl Engine {
         (state, wakeups)
     }
 
-    /// Checks that there is space for an append of `bytes`; `Some` if it must wait, with the threads
-    /// to wake first.
-    fn check_space(
-        &self,
-        state: &mut State,
-        bytes: usize,
-        since: &mut Option<u64>,
-    ) -> Result<Option<Wakeups>> {
-        if let Some(wakeups) = self.check_prepared(state, bytes, since)? {
-            return Ok(Some(wakeups));
-        }
-        Ok((!state.has_buffer_space(bytes)).then_some(Wakeups {
-            writer: Wake::WriterForSpace.if_needed(true),
-            preallocator: false,
-            ..Wakeups::default()
-        }))
-    }
-
     /// Fails if the log has failed or is closing.
     fn check_open(&self, state: &State) -> Result<()> {
         self.poison.check()?;
@@ -175,26 +207,21 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::check_space`], for prepared space alone.
-    fn check_prepared(
+    /// Returns true if an append of `bytes` must wait for prepared space, which this then requests.
+    fn lacks_prepared(
         &self,
         state: &mut State,
         bytes: usize,
         since: &mut Option<u64>,
-    ) -> Result<Option<Wakeups>> {
-        self.check_open(state)?;
+    ) -> Result<bool> {
         let end = state.worst_case_end(bytes, self.config.sizes.first);
-        if end > state.segments.writable_end() && !self.may_use_reserve(state, end) {
-            // Space before acceptance: an accepted record cannot fail with NoSpace.
-            self.refuse_in_callback(state)?;
-            state.segments.request(end, since)?;
-            return Ok(Some(Wakeups {
-                preallocator: Wake::PreallocatorForSpace.if_needed(true),
-                writer: false,
-                ..Wakeups::default()
-            }));
+        if end <= state.segments.writable_end() || self.may_use_reserve(state, end) {
+            return Ok(false);
         }
-        Ok(None)
+        // Space before acceptance: an accepted record cannot fail with NoSpace.
+        self.refuse_in_callback(state)?;
+        state.segments.request(end, since)?;
+        Ok(true)
     }
 
     /// Returns the bytes of the frames of an atomic append.
@@ -207,14 +234,9 @@ impl Engine {
     pub(crate) fn append(
         &self,
         records: RecordSlices<'_>,
-        mut each: impl FnMut(Lsn, Lsn),
+        each: impl FnMut(Lsn, Lsn),
     ) -> Result<RecordRange> {
-        let mut at = None;
-        let (state, wakeups) = self.stage(records, |start, end| {
-            extend(&mut at, start, end);
-            each(start, end);
-        })?;
-        let at = at.unwrap_or_else(|| empty_at(state.tail()));
+        let Staged { state, wakeups, at } = self.stage(records, Space::Wait, each)?;
         drop(state);
         self.wake(wakeups);
         Ok(at)
@@ -225,15 +247,14 @@ impl Engine {
         &self,
         records: RecordSlices<'_>,
         policy: Policy,
-        mut each: impl FnMut(Lsn, Lsn),
+        each: impl FnMut(Lsn, Lsn),
     ) -> Result<Acknowledged> {
         let now = self.runtime().now();
-        let mut at = None;
-        let (mut state, mut wakeups) = self.stage(records, |start, end| {
-            extend(&mut at, start, end);
-            each(start, end);
-        })?;
-        let at = at.unwrap_or_else(|| empty_at(state.tail()));
+        let Staged {
+            mut state,
+            mut wakeups,
+            at,
+        } = self.stage(records, Space::Wait, each)?;
         self.metrics.committing(policy);
         wakeups.writer |= set_deadline(&mut state, at.end, policy, now);
         match policy.level() {
@@ -276,17 +297,4 @@ pub(crate) fn set_deadline(state: &mut State, end: Lsn, policy: Policy, now: Dur
     policy
         .force_within()
         .is_some_and(|within| state.deadlines.set(now, within, end))
-}
-
-/// Extends the range, from the first record's start to the last one's end.
-pub(crate) fn extend(at: &mut Option<RecordRange>, start: Lsn, end: Lsn) {
-    at.get_or_insert(RecordRange { start, end }).end = end;
-}
-
-/// Where an append without records lies.
-pub(crate) fn empty_at(tail: Lsn) -> RecordRange {
-    RecordRange {
-        start: tail,
-        end: tail,
-    }
 }

@@ -1,7 +1,7 @@
 //! Backups of an open log.
 
 use crate::backup::source::Source;
-use crate::backup::{BackupProgress, BackupReport, Wanted, make};
+use crate::backup::{BackupOptions, BackupReport, Wanted, make};
 use crate::error::{Error, Result};
 use crate::log::Log;
 use crate::policy::WaitLevel;
@@ -16,12 +16,13 @@ impl Log {
     /// this returns, and was read back: rot in the log is found now.
     ///
     /// What is appended meanwhile is not held up, but shares the device. The front stays where it is
-    /// until the copy is made, as by [`Log::pin_front`]; a close waits for it. A crash leaves a directory
+    /// until the copy is made, as by [`Log::pin`]; a close waits for it. A crash leaves a directory
     /// that no opening takes, and that a further call writes anew.
     ///
     /// ```
     /// # fn save(log: &logforce_core::Log) -> logforce_core::Result<()> {
-    /// let backup = log.backup_to("/backup/orders-2026-11-24")?;
+    /// use logforce_core::BackupOptions;
+    /// let backup = log.backup("/backup/orders-2026-11-24", BackupOptions::new())?;
     /// println!("{} bytes, everything below {}", backup.bytes, backup.end);
     /// # Ok(())
     /// # }
@@ -29,26 +30,19 @@ impl Log {
     ///
     /// # Errors
     /// [`Error::BackupTarget`] if `to` is not empty, lies in the log's directory, or guarantees less
-    /// than [`Options::require`](crate::Options::require) of this log; [`Error::NoSpace`];
+    /// than [`BackupOptions::require`]; [`Error::NoSpace`];
     /// [`Error::Damaged`] if the log is damaged, [`Error::Truncated`] if the log had to take the front
     /// away ([`Options::max_pinned_size`](crate::Options::max_pinned_size)). After an error what was
     /// written to `to` is removed, as far as that is possible.
-    pub fn backup_to(&self, to: impl AsRef<Path>) -> Result<BackupReport> {
-        self.backup_with(to, &mut |_, _| {})
-    }
-
-    /// Copies the log as [`Log::backup_to`] does, and calls `progress` about every MiB with the bytes done
-    /// and the total. Each byte counts twice, because it is copied and then read back. If `progress` closes
-    /// the log, the backup ends with [`Error::Closed`].
-    pub fn backup_with(
+    pub fn backup(
         &self,
         to: impl AsRef<Path>,
-        progress: &mut BackupProgress<'_>,
+        mut options: BackupOptions<'_>,
     ) -> Result<BackupReport> {
         let engine = self.engine();
         // A close waits for this: after it, the files belong to the next opening.
         let in_progress = engine.begin_file_change()?;
-        let pin = self.pin_front()?;
+        let pin = self.pin(None)?;
         let tail = engine.state().tail();
         engine.wait_until(tail, WaitLevel::Force)?;
         // Then the anchor is at the tail or beyond, between two appends.
@@ -67,7 +61,7 @@ impl Log {
             .system()
             .map_err(Error::io("copy", engine.view.path.clone()))?;
         let wanted = Wanted {
-            require: engine.config.options.require,
+            require: options.required_or(engine.config.options.require),
             modes: engine.config.options.modes,
         };
         make(
@@ -76,7 +70,7 @@ impl Log {
             to.as_ref(),
             wanted,
             &mut |done, all| {
-                progress(done, all);
+                options.report(done, all);
                 in_progress.check_open()
             },
             || match pin.is_broken() {

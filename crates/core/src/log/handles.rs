@@ -20,36 +20,57 @@ use std::task::{Context, Poll};
 /// durable. Polled again after completion, it returns the result again.
 #[must_use = "whether the record became durable is known by waiting for it"]
 pub struct CommitHandle {
-    start: Lsn,
-    pending: Pending,
-}
-
-/// A force that was requested without waiting for it; see
-/// [`Log::submit_force`](crate::Log::submit_force).
-///
-/// **Cancel safe.** Dropping it, polled or not, does not cancel the force. Polled again after
-/// completion, it returns the result again.
-#[must_use = "whether it was done is known by waiting for it"]
-pub struct ForceHandle {
-    pending: Pending,
-}
-
-/// What both handles wait for: an LSN.
-struct Pending {
     engine: Arc<Engine>,
+    start: Lsn,
     end: Lsn,
     /// What everything below `end` must reach; `None` if being staged is enough.
     level: Option<WaitLevel>,
     waker_id: Option<WakerId>,
 }
 
-impl Pending {
-    fn new(engine: Arc<Engine>, end: Lsn, level: Option<WaitLevel>) -> Self {
-        Pending {
+impl CommitHandle {
+    /// For a record at `at` that must reach `level`.
+    pub(crate) fn new(engine: Arc<Engine>, at: RecordRange, level: Option<WaitLevel>) -> Self {
+        CommitHandle {
             engine,
-            end,
+            start: at.start,
+            end: at.end,
             level,
             waker_id: None,
+        }
+    }
+
+    /// The position of the record, or of the first of a batch, by which it is read.
+    pub fn start(&self) -> Lsn {
+        self.start
+    }
+
+    /// Exclusive end.
+    pub fn end(&self) -> Lsn {
+        self.end
+    }
+
+    /// Whether [`wait`](Self::wait) would return at once. Takes no lock.
+    pub fn is_done(&self) -> bool {
+        self.result().is_some()
+    }
+
+    /// The result, if it is known.
+    pub fn try_result(&self) -> Option<Result<Acknowledged>> {
+        Some(self.result()?.map(|g| self.acknowledged(g)))
+    }
+
+    /// Waits in this thread, which may do the writing itself.
+    pub fn wait(self) -> Result<Acknowledged> {
+        let guarantee = self.wait_here()?;
+        Ok(self.acknowledged(guarantee))
+    }
+
+    fn acknowledged(&self, guarantee: Granted) -> Acknowledged {
+        Acknowledged {
+            start: self.start,
+            end: self.end,
+            guarantee,
         }
     }
 
@@ -66,7 +87,7 @@ impl Pending {
         self.engine.check().err().map(Err)
     }
 
-    fn wait(&self) -> Result<Granted> {
+    fn wait_here(&self) -> Result<Granted> {
         if let Some(level) = self.level
             && self.result().is_none()
         {
@@ -78,12 +99,12 @@ impl Pending {
         }
     }
 
-    fn poll(&mut self, context: &Context<'_>) -> Poll<Result<Granted>> {
+    fn poll_level(&mut self, context: &Context<'_>) -> Poll<Result<Granted>> {
         if let Some(answer) = self.result() {
             return Poll::Ready(answer);
         }
         if self.engine.must_do_it_itself() && !planted!("writer-awaits-itself") {
-            return Poll::Ready(self.wait());
+            return Poll::Ready(self.wait_here());
         }
         let wakers = match self.level {
             Some(WaitLevel::Write) => &self.engine.events.written_tasks,
@@ -101,7 +122,7 @@ impl Pending {
     }
 }
 
-impl Drop for Pending {
+impl Drop for CommitHandle {
     fn drop(&mut self) {
         if let Some(id) = self.waker_id {
             let wakers = match self.level {
@@ -113,81 +134,14 @@ impl Drop for Pending {
     }
 }
 
-impl CommitHandle {
-    /// For a record at `at` that must reach `level`.
-    pub(crate) fn new(engine: Arc<Engine>, at: RecordRange, level: Option<WaitLevel>) -> Self {
-        CommitHandle {
-            start: at.start,
-            pending: Pending::new(engine, at.end, level),
-        }
-    }
-
-    /// The position of the record, or of the first of a batch, by which it is read.
-    pub fn start(&self) -> Lsn {
-        self.start
-    }
-
-    /// Exclusive end.
-    pub fn end(&self) -> Lsn {
-        self.pending.end
-    }
-
-    /// Whether [`wait`](Self::wait) would return at once. Takes no lock.
-    pub fn is_done(&self) -> bool {
-        self.pending.result().is_some()
-    }
-
-    /// The result, if it is known.
-    pub fn try_result(&self) -> Option<Result<Acknowledged>> {
-        let result = self.pending.result()?;
-        Some(result.map(|g| self.acknowledged(g)))
-    }
-
-    /// Waits in this thread, which may do the writing itself.
-    pub fn wait(self) -> Result<Acknowledged> {
-        let guarantee = self.pending.wait()?;
-        Ok(self.acknowledged(guarantee))
-    }
-
-    fn acknowledged(&self, guarantee: Granted) -> Acknowledged {
-        Acknowledged {
-            start: self.start,
-            end: self.pending.end,
-            guarantee,
-        }
-    }
-}
-
 impl Future for CommitHandle {
     type Output = Result<Acknowledged>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.pending.poll(context) {
+        match self.poll_level(context) {
             Poll::Ready(result) => Poll::Ready(result.map(|g| self.acknowledged(g))),
             Poll::Pending => Poll::Pending,
         }
-    }
-}
-
-impl ForceHandle {
-    /// For everything below `end`.
-    pub(crate) fn new(engine: Arc<Engine>, end: Lsn) -> Self {
-        ForceHandle {
-            pending: Pending::new(engine, end, Some(WaitLevel::Force)),
-        }
-    }
-
-    /// Waits in this thread, which may do the writing itself.
-    pub fn wait(self) -> Result<Granted> {
-        self.pending.wait()
-    }
-}
-
-impl Future for ForceHandle {
-    type Output = Result<Granted>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.pending.poll(context)
     }
 }
 
@@ -195,16 +149,8 @@ impl std::fmt::Debug for CommitHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CommitHandle")
             .field("start", &self.start)
-            .field("end", &self.pending.end)
+            .field("end", &self.end)
             .field("done", &self.is_done())
-            .finish()
-    }
-}
-
-impl std::fmt::Debug for ForceHandle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ForceHandle")
-            .field("end", &self.pending.end)
             .finish()
     }
 }

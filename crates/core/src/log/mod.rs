@@ -26,11 +26,11 @@ use crate::read::reader::Reader;
 use crate::recovery;
 use crate::trace;
 use crate::truncation::back::truncate_back;
-use crate::truncation::front::{truncate_front, truncate_front_at_most};
+use crate::truncation::front::truncate_front;
 use crate::truncation::pin::{Pin, pin, pin_front};
 use crate::types::Record;
 use crate::types::{Acknowledged, RecordRange, RecoveryReport};
-use logforce_device::{Granted, Method, NamedFiles, System, Verdict};
+use logforce_device::{Granted, NamedFiles, System};
 use logforce_format::{LogId, Lsn};
 use std::path::Path;
 use std::sync::Arc;
@@ -172,9 +172,13 @@ impl Log {
         self.read_back_from(self.durable_lsn())?.next().transpose()
     }
 
-    /// Drops the records below `front` (the start or the end of a record; within an atomic append, those
-    /// below the append). The truncation is durable when this returns. Forces the records below that are not
-    /// durable yet first. The log reuses or removes the segments that lie below `front` as a whole.
+    /// Drops the records below the last position at or below `front` at which an append begins or ends: so no
+    /// part of a record or of an atomic append remains. The truncation is durable when this returns. Forces
+    /// the records below that are not durable yet first. The log reuses or removes the segments that lie below
+    /// the new front as a whole. A position below the front changes nothing.
+    ///
+    /// Fails with [`Error::Voided`](crate::Error::Voided) in a voided range, and with
+    /// [`Error::BeyondEnd`](crate::Error::BeyondEnd) beyond what was appended.
     ///
     /// If a [`Pin`] lies below, the front moves to the oldest pin only. The log remembers the request while
     /// it is open, and moves the front on as pins advance or are dropped. That is no error:
@@ -186,18 +190,6 @@ impl Log {
         drop(in_progress);
         trace::truncated("front", front);
         Ok(())
-    }
-
-    /// As [`Log::truncate_front`], to the last position at or below `lsn` at which an append begins
-    /// or ends, and not above what is durable. For a position that may be no boundary, such as the
-    /// smallest of what several readers have reported. Returns that boundary; a `lsn` below the
-    /// front changes nothing.
-    pub fn truncate_front_at_most(&self, lsn: Lsn) -> Result<Lsn> {
-        let in_progress = self.engine().begin_file_change()?;
-        let front = truncate_front_at_most(&self.handle.engine, lsn)?;
-        drop(in_progress);
-        trace::truncated("front", front);
-        Ok(front)
     }
 
     /// Voids every record from `from` on (the start or the end of an append), durably. If `from` lies within
@@ -220,14 +212,14 @@ impl Log {
     /// [`Error::Truncated`](crate::Error::Truncated) below the front,
     /// [`Error::NotABoundary`](crate::Error::NotABoundary) within a record;
     /// [`Error::Voided`](crate::Error::Voided) and [`Error::BeyondEnd`](crate::Error::BeyondEnd) as in reads.
-    pub fn pin(&self, lsn: Lsn) -> Result<Pin> {
-        pin(self.engine_arc(), lsn)
-    }
-
-    /// Holds the front where it is now. Unlike [`Log::pin`] at [`Log::front_lsn`], it does not fail while
-    /// another thread truncates: it waits for that.
-    pub fn pin_front(&self) -> Result<Pin> {
-        pin_front(self.engine_arc())
+    ///
+    /// With `None`, holds the front where it is now. Unlike the front's LSN, that does not fail while another
+    /// thread truncates: it waits for it.
+    pub fn pin(&self, lsn: impl Into<Option<Lsn>>) -> Result<Pin> {
+        match lsn.into() {
+            Some(lsn) => pin(self.engine_arc(), lsn),
+            None => pin_front(self.engine_arc()),
+        }
     }
 
     /// Follows the log from a follower's [position](Follower::position) on. The position may have been stored
@@ -273,7 +265,7 @@ impl Log {
     /// # }
     /// ```
     ///
-    /// A truncation right after it ends the follower with the same error. [`Log::pin_front`] prevents both:
+    /// A truncation right after it ends the follower with the same error. [`Log::pin`] with `None` prevents both:
     /// begin at [`Pin::lsn`].
     pub fn follow_lsn(&self, from: Lsn) -> Result<Follower> {
         self.engine().view.check_process()?;
@@ -286,26 +278,9 @@ impl Log {
         self.engine().stats()
     }
 
-    /// Returns the guarantee of a force.
+    /// Returns the guarantee of a force. [`Log::recovered`] says by which method, and on what evidence.
     pub fn guarantee(&self) -> Granted {
         self.engine().config.force.granted()
-    }
-
-    /// How far to believe that, as known when the log was opened: [`Verdict::Proven`] where
-    /// `logforce powercut` has recorded that the device lost nothing, else what the device
-    /// declares.
-    pub fn verdict(&self) -> Verdict {
-        self.engine().config.force.verdict
-    }
-
-    /// The evidence for [`Log::verdict`], in words.
-    pub fn evidence(&self) -> &str {
-        &self.engine().config.force.evidence
-    }
-
-    /// The method by which the log forces.
-    pub fn method(&self) -> Method {
-        self.engine().config.force.method
     }
 
     /// A random number that identifies this log.
@@ -326,7 +301,7 @@ impl Log {
     /// Forces everything, marks the log as closed cleanly, ends its threads and releases the lock. From then
     /// on all clones answer [`Error::Closed`](crate::Error::Closed) to calls that append, reserve, truncate,
     /// back up, discard or set the metadata. Followers end. Calls that only read, pin or report (`read_at`,
-    /// `read_from`, `last`, `follow`, `follow_lsn`, `pin_front`, `durable_lsn`, `stats`, `meta`)
+    /// `read_from`, `last`, `follow`, `follow_lsn`, `pin` of the front, `durable_lsn`, `stats`, `meta`)
     /// still work, on the log as it was then. So does a `force` of durable records. Pins hold nothing any
     /// more: another opening may truncate the records that they read. Dropping the last clone releases the
     /// descriptors, which keep a filesystem from being unmounted.
@@ -354,7 +329,7 @@ impl std::fmt::Debug for Log {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Log")
             .field("path", &self.path())
-            .field("method", &self.method())
+            .field("method", &self.recovered().method)
             .field("front", &self.front_lsn())
             .field("durable", &self.durable_lsn())
             .finish_non_exhaustive()

@@ -3,6 +3,7 @@
 
 use crate::batch::Append;
 use crate::engine::Engine;
+use crate::engine::append::Space;
 use crate::error::{Error, Result};
 use crate::log::Log;
 use crate::log::handles::CommitHandle;
@@ -28,14 +29,9 @@ pub struct Permit {
     promised: usize,
 }
 
-/// Waits for the space of a [`Permit`]; see [`Log::reserve`].
-///
-/// **Cancel safe.** Dropping it gives up its wish, and the space if it got some.
-///
-/// # Panics
-/// If it is polled again after it has completed.
+/// Waits for the space of a [`Permit`]. Panics if it is polled again after it has completed.
 #[must_use = "nothing is reserved before it is polled"]
-pub struct ReserveFuture {
+struct ReserveFuture {
     engine: Arc<Engine>,
     bytes: Result<usize>,
     /// Since when this append has requested prepared space.
@@ -59,10 +55,13 @@ impl Log {
         let engine = self.engine_arc().clone();
         let submitted = records.append_by(|records, placed| {
             len = engine.slices_len(records)?;
-            engine.try_submit(records, &mut asked, placed)
+            engine.submit_records(records, Space::Now(&mut asked), Policy::Force, placed)
         });
         let handle = match submitted {
-            Err(Error::WouldBlock) => self.reserve_frames(Ok(len), asked).await?.submit(records)?,
+            Err(Error::WouldBlock) => {
+                let permit = self.reserve_frames(Ok(len), asked).await?;
+                permit.submit(records, Policy::Force)?
+            }
             other => other?,
         };
         handle.await
@@ -74,11 +73,12 @@ impl Log {
     /// under an ordinary lock that it holds across no await:
     ///
     /// ```
+    /// # use logforce_core::Policy;
     /// # async fn accept(log: &logforce_core::Log, next: &std::sync::Mutex<u64>) -> logforce_core::Result<u64> {
     /// let permit = log.reserve(8).await?; // back-pressure is here
     /// let (id, handle) = {
     ///     let mut next = next.lock().expect("no panic in it");
-    ///     let handle = permit.submit(next.to_le_bytes())?; // after an error nothing was appended
+    ///     let handle = permit.submit(next.to_le_bytes(), Policy::Force)?; // after an error nothing was appended
     ///     *next += 1; // so numbers are in the order of the log, without gaps
     ///     (*next - 1, handle)
     /// };
@@ -90,9 +90,35 @@ impl Log {
     /// # Errors
     /// [`Error::TooLarge`], [`Error::NoSpace`], [`Error::Full`], and those of a log that has failed
     /// or is closed.
-    pub fn reserve(&self, len: usize) -> ReserveFuture {
-        let longest = self.engine_arc().config.options.longest_append();
-        self.reserve_frames(frames_len(std::iter::once(len), longest), None)
+    ///
+    /// **Cancel safe.** Dropping the future gives up its wish, and the space if it got some.
+    pub fn reserve(
+        &self,
+        len: usize,
+    ) -> impl Future<Output = Result<Permit>> + Send + Sync + Unpin + use<> {
+        self.reserve_frames(self.reserved_len(len), None)
+    }
+
+    /// Reserves space as [`Log::reserve`] does, without waiting.
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] if there is no buffer or prepared space now, and those of [`Log::reserve`].
+    pub fn try_reserve(&self, len: usize) -> Result<Permit> {
+        let promised = self.reserved_len(len)?;
+        let engine = self.engine_arc().clone();
+        // Round 0: the last failure to prepare a segment counts, whenever it was, since this call
+        // does not wait for another attempt.
+        let reserved = engine.try_reserve(promised, &mut Some(0));
+        if let Err(Error::NoSpace { .. } | Error::Full { .. }) = &reserved {
+            engine.try_preparing_again();
+        }
+        reserved.map(|()| Permit { engine, promised })
+    }
+
+    /// Returns the bytes of frames of an append of `len` bytes.
+    fn reserved_len(&self, len: usize) -> Result<usize> {
+        let longest = self.engine().config.options.longest_append();
+        frames_len(std::iter::once(len), longest)
     }
 
     fn reserve_frames(&self, bytes: Result<usize>, asked: Option<u64>) -> ReserveFuture {
@@ -155,23 +181,17 @@ impl Drop for ReserveFuture {
 
 impl Permit {
     /// Appends a record or a [`Batch`](crate::Batch) into the reserved space, without waiting, and
-    /// returns a handle to await until it is durable. What the space is larger than the record is
+    /// returns a handle to await until it is what `policy` says. What the space is larger than the record is
     /// given back.
     ///
     /// # Errors
     /// [`Error::TooLarge`] if it does not fit what was reserved, and those of a log that has failed
     /// or is closed; nothing is appended then.
-    pub fn submit(self, records: impl Append) -> Result<CommitHandle> {
-        self.submit_with(records, Policy::Force)
-    }
-
-    /// As [`Permit::submit`], for what `policy` says.
-    pub fn submit_with(mut self, mut records: impl Append, policy: Policy) -> Result<CommitHandle> {
+    pub fn submit(mut self, mut records: impl Append, policy: Policy) -> Result<CommitHandle> {
         let engine = self.engine.clone();
         // From here on the engine gives it back.
-        let promised = std::mem::take(&mut self.promised);
-        records
-            .append_by(|records, placed| engine.submit_reserved(records, promised, policy, placed))
+        let space = Space::Promised(std::mem::take(&mut self.promised));
+        records.append_by(|records, placed| engine.submit_records(records, space, policy, placed))
     }
 }
 

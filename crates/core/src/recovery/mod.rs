@@ -235,6 +235,9 @@ impl Locked {
             batches: end.batches,
             resumed: end.resumed,
             clean: was_clean,
+            method: opening.chosen.force.method,
+            verdict: opening.chosen.force.verdict,
+            evidence: opening.chosen.force.evidence.clone(),
         };
         let found = Found {
             segments,

@@ -40,8 +40,6 @@ reasons! {
         PreallocatorForSpace = "wake-prepare-on-demand",
         /// The writer: a record was submitted, and no committer is the next leader.
         WriterForSubmission = "wake-work-on-submit",
-        /// The writer: a force was submitted, and no committer is the next leader.
-        WriterForForce = "wake-work-on-submit-force",
         /// The writer: a callback is due at once.
         WriterForNewCallback = "wake-work-for-callback",
         /// The writer: a deadline is earlier than its timeout.

@@ -15,36 +15,28 @@ use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Lsn, RecoveryCase, Seen, pl
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
-/// Drops the records below `to`, or below the oldest pin.
+/// Drops the records below the last boundary at or below `to`, or below the oldest pin.
 pub(crate) fn truncate_front(engine: &Engine, to: Lsn) -> Result<()> {
     if engine.durable() < to {
         // Appended and not forced yet: the front must not lie above what is durable. Fails beyond
         // the end.
         engine.wait_until(to, WaitLevel::Force)?;
     }
-    let to = front_at(engine, to)?;
+    let front = engine.front();
+    let to = match to <= front {
+        // An earlier call may have left files that it could not remove.
+        true => front,
+        false => match front_at(engine, to) {
+            Ok(to) => to,
+            // Within a record.
+            Err(Error::NotABoundary { .. }) => boundary_at_most(&engine.view, to)?,
+            // Another truncation has passed it meanwhile.
+            Err(Error::Truncated { front, .. }) => front,
+            Err(other) => return Err(other),
+        },
+    };
     engine.pins.request(to);
     engine.move_front()
-}
-
-/// Drops the records below the last boundary at or below `to` and the end of what is durable.
-/// Returns that boundary.
-pub(crate) fn truncate_front_at_most(engine: &Engine, to: Lsn) -> Result<Lsn> {
-    let front = engine.front();
-    if to <= front {
-        // An earlier call may have left files that it could not remove.
-        truncate_front(engine, front)?;
-        return Ok(front);
-    }
-    match boundary_at_most(&engine.view, to) {
-        Ok(to) => {
-            truncate_front(engine, to)?;
-            Ok(to)
-        }
-        // Another truncation has passed it meanwhile.
-        Err(Error::Truncated { front, .. }) => Ok(front),
-        Err(other) => Err(other),
-    }
 }
 
 /// Returns the highest front at or below `to` (the start or the end of a record): `to`, or the start of the

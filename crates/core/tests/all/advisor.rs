@@ -68,7 +68,7 @@ fn asked_once_for_an_opening_with_the_lock_held() {
     in_simulation(|open| {
         let oracle = oracle(Method::Fdatasync);
         let log = open(options(&oracle)).unwrap();
-        assert_eq!(log.method(), Method::Fdatasync);
+        assert_eq!(log.recovered().method, Method::Fdatasync);
         log.commit(b"by it").unwrap();
         let refused = open(options(&oracle)).map(drop).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Locked);
@@ -88,7 +88,7 @@ fn not_asked_where_the_user_has_decided() {
         in_simulation(|open| {
             let oracle = oracle(Method::Fdatasync);
             let log = open(decide(options(&oracle))).unwrap();
-            assert_ne!(log.method(), Method::Fdatasync);
+            assert_ne!(log.recovered().method, Method::Fdatasync);
             assert_eq!(oracle.asked.lock().unwrap().len(), 0);
         });
     }
@@ -102,7 +102,7 @@ fn an_answer_that_guarantees_less_is_not_taken() {
             // Even where the user asks for no more.
             let asked = options(&oracle).require(Guarantee::ProcessCrash);
             let log = open(asked).unwrap();
-            assert_eq!(log.method(), Method::DirectDsync);
+            assert_eq!(log.recovered().method, Method::DirectDsync);
             assert_eq!(log.guarantee(), Guarantee::PowerLoss);
             assert_eq!(oracle.asked.lock().unwrap().len(), 1);
         });
@@ -114,7 +114,7 @@ fn the_first_advisor_that_is_named_stays() {
     in_simulation(|open| {
         let (first, second) = (oracle(Method::Dsync), oracle(Method::Fdatasync));
         let log = open(options(&first).default_advisor(second)).unwrap();
-        assert_eq!(log.method(), Method::Dsync);
+        assert_eq!(log.recovered().method, Method::Dsync);
     });
 }
 
@@ -136,13 +136,21 @@ fn what_a_cut_of_power_proved_is_what_the_log_says() {
     in_simulation(|open| {
         let oracle = tried(Method::Fdatasync, true);
         let log = open(options(&oracle)).unwrap();
-        let said = (log.method(), log.guarantee().guarantee, log.verdict());
+        let said = (
+            log.recovered().method,
+            log.guarantee().guarantee,
+            log.recovered().verdict,
+        );
         let proven = (Method::Fdatasync, Guarantee::PowerLoss, Verdict::Proven);
         assert_eq!(said, proven);
-        assert!(log.evidence().contains("three cuts"), "{}", log.evidence());
+        assert!(
+            log.recovered().evidence.contains("three cuts"),
+            "{}",
+            log.recovered().evidence
+        );
         log.close().unwrap();
         let log = open(options(&oracle).method(Method::Dsync)).unwrap();
-        assert_eq!(log.verdict(), Verdict::Declared);
+        assert_eq!(log.recovered().verdict, Verdict::Declared);
     });
 }
 
@@ -164,7 +172,7 @@ fn a_method_that_lost_is_refused_also_by_name() {
         // Who asks for no more may have it, and is told.
         let less = options(&oracle).require(Guarantee::OsCrash);
         let log = open(less.method(Method::DirectDsync)).unwrap();
-        assert_eq!(log.verdict(), Verdict::Contradicted);
+        assert_eq!(log.recovered().verdict, Verdict::Contradicted);
         assert_eq!(log.guarantee(), Guarantee::OsCrash);
     });
 }
@@ -174,7 +182,7 @@ fn where_the_default_lost_another_is_used_or_none() {
     in_simulation(|open| {
         // By FUA alone: the flush is not touched by that.
         let log = open(options(&tried(Method::DirectDsync, false))).unwrap();
-        assert_eq!(log.method(), Method::DirectFdatasync);
+        assert_eq!(log.recovered().method, Method::DirectFdatasync);
         assert_eq!(log.guarantee(), Guarantee::PowerLoss);
         log.close().unwrap();
         let both = Oracle {
@@ -211,9 +219,13 @@ fn evidence_that_cannot_be_read_may_be_of_a_loss() {
             let said = refused.to_string();
             assert!(said.contains("verdicts is torn: mend it"), "{said}");
             let log = open(options().require(Guarantee::OsCrash)).unwrap();
-            let known = (log.guarantee().guarantee, log.verdict());
+            let known = (log.guarantee().guarantee, log.recovered().verdict);
             assert_eq!(known, (Guarantee::OsCrash, Verdict::Unknown));
-            assert!(log.evidence().contains("mend it"), "{}", log.evidence());
+            assert!(
+                log.recovered().evidence.contains("mend it"),
+                "{}",
+                log.recovered().evidence
+            );
             log.close().unwrap();
         }
     });

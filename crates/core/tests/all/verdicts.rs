@@ -60,7 +60,7 @@ fn what_is_accepted_by_name_is_printed_with_its_doubt() {
             Options::new().require(Guarantee::Nothing),
         ] {
             let log = open(accepted).unwrap();
-            assert_eq!(log.verdict(), Verdict::Unknown);
+            assert_eq!(log.recovered().verdict, Verdict::Unknown);
             let done = log.commit(b"a record").unwrap();
             let forced = log.force(done.end).unwrap();
             for granted in [log.guarantee(), done.guarantee, forced] {

@@ -1,8 +1,8 @@
 //! Up to how much a copy-on-write page file writes through here: asked when one is opened, measured
 //! when one is created.
 
-use crate::disk::calibration::{Calibrator, WRITE_THROUGH_AT_CREATION, WRITE_THROUGH_MEMORY};
 use crate::directories::{DEEPEST, make_directories};
+use crate::disk::calibration::{Calibrator, WRITE_THROUGH_AT_CREATION, WRITE_THROUGH_MEMORY};
 use logforce_calibrate::{WriteThroughSite, choose_write_through, known_write_through};
 use logforce_device_os::OsSystem;
 use logforce_pages::{WriteThroughAdvisor, WriteThroughLimit, WriteThroughQuestion};

@@ -35,7 +35,7 @@
 //!
 //! Guarantees, policies and the rule that a failed write stops the file are those of [the log](crate).
 
-use crate::{Guarantee, Lsn};
+use crate::Lsn;
 use logforce_device::System;
 use std::path::Path;
 use std::sync::Arc;
@@ -91,27 +91,6 @@ pub fn open_existing(path: impl AsRef<Path>, options: Options) -> Result<PageFil
 /// there is one. A shortcut of [`Options::create_new`] and [`Options::open`].
 pub fn create_new(path: impl AsRef<Path>, options: Options) -> Result<PageFile> {
     options.create_new(true).open(path)
-}
-
-/// Makes a backup of a committed state in the directory `to`, which must be missing or empty: a page
-/// file of its own, complete, durable and closed. Commits go on meanwhile; see [`Snapshot::copy_to`].
-/// To restore, open it.
-pub fn backup(snapshot: &Snapshot, to: impl AsRef<Path>, require: Guarantee) -> Result<()> {
-    snapshot.copy_to(&logforce_device_os::OsSystem::new(), to, require)
-}
-
-/// As [`backup`], and calls `progress` as [`Snapshot::copy_with`] does.
-///
-/// # Errors
-/// As of [`Snapshot::copy_to`].
-pub fn backup_with(
-    snapshot: &Snapshot,
-    to: impl AsRef<Path>,
-    require: Guarantee,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<()> {
-    let system = logforce_device_os::OsSystem::new();
-    snapshot.copy_with(&system, to, require, progress)
 }
 
 /// Reads the page file in the directory `path`, which no program has open: on a filesystem that is mounted

@@ -1,7 +1,7 @@
 //! Who may use a log's files, and waiting for another writer.
 
 use crate::common::*;
-use logforce::{ErrorKind, Options};
+use logforce::{BackupOptions, ErrorKind, Options};
 use logforce_testkit::process::Start;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -126,7 +126,7 @@ fn modes_of_files_and_directories() {
     fill(&log);
     check(&path, 3);
     let backup = home.path().join("backup");
-    log.backup_to(&backup).unwrap();
+    log.backup(&backup, BackupOptions::new()).unwrap();
     check(&backup, 3);
     log.close().unwrap();
 

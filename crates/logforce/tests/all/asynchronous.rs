@@ -80,18 +80,21 @@ async fn task(log: Log, task: u64, rounds: u64) {
     for round in 0..rounds {
         let data = record(task * 1_000_000 + round, 10 + (task * 37 % 500) as usize);
         let done = match round % 4 {
-            0 => log.submit(&data).unwrap().await,
+            0 => log.submit(&data, Policy::Force).unwrap().await,
             1 => log.commit_async(data.clone()).await,
             2 => {
                 let permit = log.reserve(data.len()).await.unwrap();
-                permit.submit(&data).unwrap().await
+                permit.submit(&data, Policy::Force).unwrap().await
             }
             _ => {
                 let permit = log.reserve(data.len() + 10).await.unwrap();
-                let first = permit.submit(&data).unwrap();
+                let first = permit.submit(&data, Policy::Force).unwrap();
                 let end = first.end();
                 drop(first);
-                log.submit_force(end).unwrap().await.unwrap();
+                log.submit(Batch::new(), Policy::Force)
+                    .unwrap()
+                    .await
+                    .unwrap();
                 assert!(log.durable_lsn() >= end);
                 continue;
             }
@@ -180,7 +183,7 @@ fn cancelled_by_select() {
                 // Cancelled before the record was accepted, or it is accepted.
                 permit = log.reserve(data.len()) => {
                     submitted += 1;
-                    let handle = permit.unwrap().submit(&data).unwrap();
+                    let handle = permit.unwrap().submit(&data, Policy::Force).unwrap();
                     tokio::select! {
                         done = handle => drop(done.unwrap()),
                         () = tokio::time::sleep(Duration::from_micros(n % 70)) => cancelled += 1,
@@ -207,8 +210,8 @@ fn nothing_is_polled_and_it_becomes_durable_all_the_same() {
         Policy::Interval { within },
     ];
     for policy in policies {
-        let kept = log.submit_with(b"kept", policy).unwrap();
-        let end = log.submit_with(b"dropped", policy).unwrap().end();
+        let kept = log.submit(b"kept", policy).unwrap();
+        let end = log.submit(b"dropped", policy).unwrap().end();
         until("not durable", || log.durable_lsn() >= end);
         until("not done", || kept.is_done());
         let done = kept.try_result().unwrap().unwrap();
@@ -222,13 +225,8 @@ fn nothing_is_polled_and_it_becomes_durable_all_the_same() {
     drop(log.commit_async(b"never"));
     assert_eq!(log.tail_lsn(), before);
     let forced = log.append(b"appended").unwrap();
-    drop(log.submit_force(forced.end).unwrap());
+    drop(log.submit(Batch::new(), Policy::Force).unwrap());
     until("not forced", || log.durable_lsn() >= forced.end);
-    assert_error(
-        log.submit_force(forced.end.plus(1 << 20)),
-        ErrorKind::BeyondEnd,
-        &[],
-    );
 }
 
 #[test]
@@ -237,9 +235,9 @@ fn a_replaced_waker_is_the_one_that_is_woken() {
     let (old, new): (Arc<Count>, Arc<Count>) = Default::default();
     let mut pending = 0;
     for _ in 0..20 {
-        let at = log.append(b"later").unwrap();
+        log.append(b"later").unwrap();
         // It waits for another's force.
-        let mut forcing = log.submit_force(at.end).unwrap();
+        let mut forcing = log.submit(Batch::new(), Policy::Force).unwrap();
         let first = poll(&mut forcing, &old.clone().into());
         let (before, early) = (new.0.load(SeqCst), old.0.load(SeqCst));
         if first.is_ready() || poll(&mut forcing, &new.clone().into()).is_ready() {
@@ -262,7 +260,7 @@ fn handles_dropped_in_every_state() {
     let waker: Waker = count.clone().into();
     let mut expected = 0;
     for n in 0..300 {
-        let mut handle = log.submit(&record(n, 100)).unwrap();
+        let mut handle = log.submit(&record(n, 100), Policy::Force).unwrap();
         expected += 1;
         match n % 4 {
             0 => drop(handle),
@@ -301,7 +299,10 @@ fn no_room_now() {
     let data = vec![1; 1000];
     let mut accepted = 0;
     let refused = loop {
-        match log.try_submit(&data) {
+        match log
+            .try_reserve(data.len())
+            .and_then(|permit| permit.submit(&data, Policy::Force))
+        {
             Ok(_) => accepted += 1,
             Err(e) => break e,
         }
@@ -322,7 +323,7 @@ fn no_room_now() {
                 for i in 0..20 {
                     let data = record(n * 100 + i, 5000);
                     let permit = log.reserve(data.len()).await.unwrap();
-                    drop(permit.submit(data).unwrap());
+                    drop(permit.submit(data, Policy::Force).unwrap());
                 }
             })
         };
@@ -338,10 +339,10 @@ fn no_room_now() {
 fn the_log_is_closed_with_handles_outstanding() {
     for how in ["closed", "dropped"] {
         let (dir, log) = open(options());
-        let staged = log.append(b"staged").unwrap();
-        let forcing = log.submit_force(staged.end).unwrap();
+        log.append(b"staged").unwrap();
+        let forcing = log.submit(Batch::new(), Policy::Force).unwrap();
         let handles: Vec<CommitHandle> = (0..100)
-            .map(|n| log.submit_with(&record(n, 50), Policy::Force).unwrap())
+            .map(|n| log.submit(&record(n, 50), Policy::Force).unwrap())
             .collect();
         let reserving = log.reserve(8);
         let permit = block_on(log.reserve(8)).unwrap();
@@ -358,7 +359,11 @@ fn the_log_is_closed_with_handles_outstanding() {
             assert_eq!(block_on(handle).unwrap(), done);
         }
         assert_error(block_on(reserving), ErrorKind::Closed, &[]);
-        assert_error(permit.submit(b"too late"), ErrorKind::Closed, &[]);
+        assert_error(
+            permit.submit(b"too late", Policy::Force),
+            ErrorKind::Closed,
+            &[],
+        );
         let mut followed = 0;
         while let Some(found) = block_on(follower.next()) {
             found.unwrap();
@@ -376,7 +381,7 @@ fn a_handle_is_polled_after_it_was_completed_elsewhere() {
     let (_dir, log) = open(options());
     let count: Arc<Count> = Arc::default();
     for n in 0..50 {
-        let mut handle = log.submit(&record(n, 10)).unwrap();
+        let mut handle = log.submit(&record(n, 10), Policy::Force).unwrap();
         let _ = poll(&mut handle, &count.clone().into());
         // Another's force takes it along.
         log.commit(b"another").unwrap();
@@ -408,7 +413,12 @@ fn permits_hold_space() {
     assert!(permits.len() > 5, "{}", permits.len());
     assert_eq!(log.tail_lsn(), before, "nothing is appended by that");
     // Nobody else gets it.
-    assert_error(log.try_submit(&data), ErrorKind::WouldBlock, &[]);
+    assert_error(
+        log.try_reserve(data.len())
+            .and_then(|permit| permit.submit(&data, Policy::Force)),
+        ErrorKind::WouldBlock,
+        &[],
+    );
     assert!(poll(&mut waiting, Waker::noop()).is_pending());
     // A thread that waits is woken by a drop.
     thread::scope(|scope| {
@@ -423,7 +433,7 @@ fn permits_hold_space() {
     // All at once, in the order of the calls, and none waits.
     let handles: Vec<_> = permits
         .into_iter()
-        .map(|permit| permit.submit(&data).unwrap())
+        .map(|permit| permit.submit(&data, Policy::Force).unwrap())
         .collect();
     appended += handles.len();
     assert!(handles.is_sorted_by_key(CommitHandle::start));
@@ -435,12 +445,21 @@ fn permits_hold_space() {
     };
     // A smaller batch than was reserved for; and one that does not fit appends nothing.
     let mut batch = Batch::of(&[b"a", b"b"]);
-    permit.unwrap().submit(&mut batch).unwrap().wait().unwrap();
+    permit
+        .unwrap()
+        .submit(&mut batch, Policy::Force)
+        .unwrap()
+        .wait()
+        .unwrap();
     appended += batch.ranges().len();
     let permit = block_on(log.reserve(batch.reserved_bytes())).unwrap();
     let tail = log.tail_lsn();
     let longer = record(0, 60);
-    assert_error(permit.submit(longer), ErrorKind::InvalidInput, &[]);
+    assert_error(
+        permit.submit(longer, Policy::Force),
+        ErrorKind::InvalidInput,
+        &[],
+    );
     assert_eq!(log.tail_lsn(), tail);
     // More than the buffer has: when it is empty, and nobody holds a permit.
     let large = record(1, 300_000);
@@ -449,7 +468,11 @@ fn permits_hold_space() {
     assert!(poll(&mut reserving, Waker::noop()).is_pending());
     drop(held);
     let permit = block_on(reserving).unwrap();
-    permit.submit(&large).unwrap().wait().unwrap();
+    permit
+        .submit(&large, Policy::Force)
+        .unwrap()
+        .wait()
+        .unwrap();
     appended += 1;
     assert_error(
         block_on(log.reserve(MAX_RECORD_LEN + 1)),
@@ -482,8 +505,8 @@ fn a_reservation_polled_after_completion_panics() {
 #[test]
 fn other_futures_polled_after_completion_answer_again() {
     let (_dir, log) = open(options());
-    let handle = log.submit(b"one").unwrap();
-    let mut forcing = log.submit_force(handle.end()).unwrap();
+    let handle = log.submit(b"one", Policy::Force).unwrap();
+    let mut forcing = log.submit(Batch::new(), Policy::Force).unwrap();
     until("not done", || handle.is_done());
     for _ in 0..3 {
         assert!(poll(&mut forcing, Waker::noop()).is_ready());
@@ -528,7 +551,7 @@ fn a_follower_is_awaited() {
         let mut seen = 0;
         for n in 0..500 {
             let permit = log.reserve(100).await.unwrap();
-            let handle = permit.submit(record(n, 100)).unwrap();
+            let handle = permit.submit(record(n, 100), Policy::Force).unwrap();
             tokio::select! {
                 biased;
                 found = follower.next() => {
@@ -609,9 +632,10 @@ fn calls_that_block_are_awaited() {
         let mut batch = Batch::of(&[b"a", b"b"]);
         log.commit_async(&mut batch).await.unwrap();
         assert_eq!(batch.ranges().len(), 2);
-        log.set_meta_async(b"a vote").await.unwrap();
+        log.blocking(|log| log.set_meta(b"a vote")).await.unwrap();
         assert_eq!(log.meta().unwrap(), b"a vote");
-        log.truncate_back_async(batch.ranges()[0].start)
+        let from = batch.ranges()[0].start;
+        log.blocking(move |log| log.truncate_back(from))
             .await
             .unwrap();
         let front = log
@@ -621,24 +645,24 @@ fn calls_that_block_are_awaited() {
             .unwrap()
             .unwrap()
             .start;
-        log.truncate_front_async(front).await.unwrap();
+        log.blocking(move |log| log.truncate_front(front))
+            .await
+            .unwrap();
         assert_eq!(read_all(&log).len(), 7);
-        assert_eq!(
-            log.truncate_front_at_most_async(front.plus(8))
-                .await
-                .unwrap(),
-            front
-        );
-        let words = [&*front.plus(8).to_string()];
-        let refused = log.truncate_front_async(front.plus(8)).await;
-        assert_error(refused, ErrorKind::InvalidInput, &words);
+        let within = front.plus(8);
+        log.blocking(move |log| log.truncate_front(within))
+            .await
+            .unwrap();
+        assert_eq!(log.front_lsn(), front);
+        let refused = log.blocking(move |log| log.read_at(within)).await;
+        assert_error(refused, ErrorKind::InvalidInput, &[&*within.to_string()]);
         // Dropped after its first poll: it happens all the same.
-        let mut setting = Box::pin(log.set_meta_async(b"another"));
+        let mut setting = Box::pin(log.blocking(|log| log.set_meta(b"another")));
         assert!(poll(&mut setting, Waker::noop()).is_pending());
         drop(setting);
         until("not set", || log.meta().unwrap() == b"another");
         let other = log.clone();
-        log.close_async().await.unwrap();
+        log.blocking(|log| log.close()).await.unwrap();
         assert_error(other.commit(b"x"), ErrorKind::Closed, &[]);
         let found = options().open_async(&path).await;
         assert_eq!(read_all(&found.unwrap()).len(), 7);

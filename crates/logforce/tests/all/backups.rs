@@ -12,9 +12,10 @@ fn a_backup_tells_how_far_it_is() {
         log.commit(vec![7; 1 << 20]).unwrap();
     }
     let mut told = Vec::new();
-    let made = log.backup_with(home.path().join("copy"), &mut |done, all| {
-        told.push((done, all))
-    });
+    let made = log.backup(
+        home.path().join("copy"),
+        logforce::BackupOptions::new().progress(|done, all| told.push((done, all))),
+    );
     let all = 2 * made.unwrap().bytes;
     assert!(
         told.is_sorted() && told.iter().all(|(_, of)| *of == all),

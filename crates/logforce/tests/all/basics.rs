@@ -26,7 +26,7 @@ fn every_method_does_everything() {
         let dir = home.path().join(method.name());
         let options = options().method(method);
         let log = logforce::create_new(&dir, options.clone()).unwrap();
-        assert_eq!(log.method(), method);
+        assert_eq!(log.recovered().method, method);
         assert!(log.recovered().created);
         assert_eq!(log.durable_lsn(), log.tail_lsn());
 
@@ -157,12 +157,12 @@ fn a_record_over_many_segments_is_truncated_and_voided_whole() {
         let name = segment.file_stem().unwrap().to_str().unwrap();
         let lsn = Lsn(u64::from_str_radix(name, 16).unwrap());
         assert!(lsn > large.start && lsn < large.end);
-        let e = log.truncate_front(lsn).unwrap_err();
-        assert_eq!(e.kind(), ErrorKind::InvalidInput, "{e}");
+        log.truncate_front(lsn).unwrap();
+        assert_eq!(log.front_lsn(), large.start, "rounded down");
         assert!(log.read_at(lsn).is_err());
     }
     log.truncate_back(large.start).unwrap();
-    assert_eq!(read_all(&log), [record(0, 10)]);
+    assert!(read_all(&log).is_empty());
     assert_eq!(
         log.read_at(next.start).unwrap_err().kind(),
         ErrorKind::Voided

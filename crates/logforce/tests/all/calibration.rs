@@ -74,7 +74,7 @@ fn an_opening_uses_what_was_measured_and_keeps_it_beside_the_log() {
     assert!(is_kept(&dir));
     let report = calibration::known(&dir, None).unwrap();
     assert_eq!(report.origin, Some(Origin::Known));
-    assert_eq!(report.decision.method, log.method());
+    assert_eq!(report.decision.method, log.recovered().method);
     assert_eq!(report.stored_in, [dir.join("calibration")]);
     assert!(!report.left_out.is_empty());
     // On a busy machine the time is over before there is anything to compare.
@@ -82,7 +82,7 @@ fn an_opening_uses_what_was_measured_and_keeps_it_beside_the_log() {
     log.close().unwrap();
     let kept = fs::read(dir.join("calibration")).unwrap();
     let log = logforce::open_existing(&dir, measuring()).unwrap();
-    assert_eq!(log.method(), report.decision.method);
+    assert_eq!(log.recovered().method, report.decision.method);
     drop(log);
     assert_eq!(fs::read(dir.join("calibration")).unwrap(), kept);
 }
@@ -117,7 +117,7 @@ fn a_method_that_is_named_is_not_measured() {
             .unwrap()
             .facts
             .default_method();
-        assert_eq!(log.method(), [named, default][n]);
+        assert_eq!(log.recovered().method, [named, default][n]);
         assert!(!is_kept(&dir));
     }
 }

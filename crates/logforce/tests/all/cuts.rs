@@ -56,7 +56,7 @@ fn strict(method: Method) -> Options {
 
 fn verdict(dir: &Path, options: Options) -> Verdict {
     let log = logforce::open_or_create(dir, options).unwrap();
-    let verdict = log.verdict();
+    let verdict = log.recovered().verdict;
     log.close().unwrap();
     verdict
 }
@@ -109,7 +109,7 @@ fn contradicted_is_refused_again_and_again() {
         );
         let less = strict(METHOD).require(Guarantee::OsCrash);
         let log = logforce::open_existing(&dir, less).unwrap();
-        assert_eq!(log.verdict(), Verdict::Contradicted);
+        assert_eq!(log.recovered().verdict, Verdict::Contradicted);
         assert_eq!(log.read_at(kept.start).unwrap().data, record(1, 100));
         log.close().unwrap();
     }
@@ -133,8 +133,8 @@ fn without_a_named_method_a_log_goes_by_another_or_refuses() {
     let expected = cuts::facts(&dir, None).unwrap().default_method();
     match logforce::create_new(&dir, auto) {
         Ok(log) => {
-            assert_ne!(log.method(), default);
-            assert_eq!(log.method(), expected);
+            assert_ne!(log.recovered().method, default);
+            assert_eq!(log.recovered().method, expected);
         }
         Err(e) => {
             assert_eq!(expected, default, "no method is left: {e}");
@@ -181,9 +181,13 @@ fn what_cannot_be_read_is_said_and_nothing_is_promised() {
             let refused = logforce::open_existing(&dir, options.clone());
             assert_error(refused, ErrorKind::Unavailable, &words);
             let log = logforce::open_existing(&dir, options.require(Guarantee::OsCrash)).unwrap();
-            let known = (log.guarantee().guarantee, log.verdict());
+            let known = (log.guarantee().guarantee, log.recovered().verdict);
             assert_eq!(known, (Guarantee::OsCrash, Verdict::Unknown));
-            assert!(log.evidence().contains(words[0]), "{}", log.evidence());
+            assert!(
+                log.recovered().evidence.contains(words[0]),
+                "{}",
+                log.recovered().evidence
+            );
             log.close().unwrap();
             let report = calibration::known(&dir, Some(&cache)).unwrap();
             assert_eq!(report.facts.unread.len(), 1, "{:?}", report.facts.unread);

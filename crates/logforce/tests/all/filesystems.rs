@@ -1,7 +1,7 @@
 //! Filesystems of the tests' own, by loop devices: what a log does on each, and after a kill.
 
 use crate::common::*;
-use logforce::{Guarantee, Method};
+use logforce::{BackupOptions, Guarantee, Method};
 
 const EACH: [(&str, u64); 4] = [
     ("ext4", 96),
@@ -70,7 +70,7 @@ fn the_default_on_each_survives_loss_of_power_by_its_own_word() {
         };
         let log = logforce::create_new(fs.path().join("log"), sized(SEGMENT)).unwrap();
         assert_eq!(log.guarantee(), Guarantee::PowerLoss);
-        assert_eq!(log.method(), Method::DirectDsync);
+        assert_eq!(log.recovered().method, Method::DirectDsync);
     }
 }
 
@@ -158,7 +158,8 @@ fn page_files_on_a_read_only_mount() {
         let read = logforce::pages::read_only(dir(mode)).unwrap();
         assert_eq!((read.commit(), read.page_count()), (50, 50));
         let to = home.path().join(format!("{mode:?}"));
-        logforce::pages::backup(&read, &to, Guarantee::ProcessCrash).unwrap();
+        read.backup(&to, BackupOptions::new().require(Guarantee::ProcessCrash))
+            .unwrap();
         let copy = logforce::pages::open_existing(&to, with(mode)).unwrap();
         let copy = copy.snapshot().unwrap();
         for n in 0..50 {

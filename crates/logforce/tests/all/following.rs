@@ -2,7 +2,8 @@
 
 use crate::common::*;
 use logforce::{
-    Batch, Error, ErrorKind, Guarantee, Log, Lsn, Position, ReadOnlyFollower, Record, Result,
+    BackupOptions, Batch, Error, ErrorKind, Guarantee, Log, Lsn, Policy, Position,
+    ReadOnlyFollower, Record, Result,
 };
 use logforce_testkit::Rng;
 use logforce_testkit::process::Start;
@@ -57,7 +58,7 @@ fn write(dir: &Path) {
         let len = 8 + rng.below(3000) as usize;
         match rng.below(4) {
             0 => drop(log.append(&record(n, len)).unwrap()),
-            1 => drop(log.submit(&record(n, len)).unwrap()),
+            1 => drop(log.submit(&record(n, len), Policy::Force).unwrap()),
             2 if n + 2 <= COUNT => {
                 let (a, b) = (record(n, len), record(n + 1, 40_000));
                 log.commit(Batch::of(&[&a, &b])).unwrap();
@@ -402,7 +403,7 @@ fn another_history_in_the_place_of_the_one_that_was_followed() {
         home.path().join("old"),
     );
     let copy = |from: &Path, to: &Path| {
-        let copied = logforce::backup(from, to, Guarantee::PowerLoss, &mut |_, _| ());
+        let copied = logforce::backup(from, to, BackupOptions::new().require(Guarantee::PowerLoss));
         copied.map(drop).unwrap();
     };
     let write = |dir: &Path| assert_passed(&again(name, DIR, dir).output().unwrap());
@@ -503,7 +504,12 @@ fn two_copies_that_truncate_at_the_back() {
     commit(&log, "r0");
     let r1 = commit(&log, "r1");
     log.close().unwrap();
-    logforce::backup(&dir, &other, Guarantee::PowerLoss, &mut |_, _| ()).unwrap();
+    logforce::backup(
+        &dir,
+        &other,
+        BackupOptions::new().require(Guarantee::PowerLoss),
+    )
+    .unwrap();
 
     let log = open(&dir);
     log.truncate_back(r1.start).unwrap();

@@ -140,7 +140,7 @@ fn where_data_goes_through_the_journal_direct_is_not_the_default() {
     let log = opened(&dir, sized(SEGMENT)).unwrap();
     assert_eq!(log.guarantee(), Guarantee::PowerLoss);
     if facts.direct.is_none() {
-        assert_eq!(log.method(), Method::Dsync);
+        assert_eq!(log.recovered().method, Method::Dsync);
         let direct = opened(
             &fs.path().join("other"),
             sized(SEGMENT).method(Method::DirectDsync),

@@ -220,7 +220,7 @@ fn policies_with_every_interval() {
         };
         assert!(log.commit_with(b"w", write).unwrap().guarantee > Guarantee::Nothing);
         log.commit_with(b"i", Policy::Interval { within }).unwrap();
-        log.submit_with(b"s", Policy::Interval { within })
+        log.submit(b"s", Policy::Interval { within })
             .unwrap()
             .wait()
             .unwrap();

@@ -216,7 +216,7 @@ fn a_golden_log_is_opened_and_goes_on() {
         // By this system's own default method.
         let options = options().segment_size(SEGMENT);
         let log = logforce::open_existing(dir.path(), options.clone()).unwrap();
-        println!("{name}: {} {:?}", log.method(), log.recovered());
+        println!("{name}: {} {:?}", log.recovered().method, log.recovered());
         assert_eq!(log.recovered().clean, golden.was_closed(), "{name}");
         let meta = log.meta();
         compare(&acknowledged, &records(&log), meta.as_deref())

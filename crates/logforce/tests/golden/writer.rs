@@ -41,7 +41,11 @@ struct Worker<'s> {
 impl<'s> Worker<'s> {
     fn new(log: Log, say: &'s mut dyn FnMut(Event)) -> Self {
         let next = log.tail_lsn().0;
-        let how = (std::env::consts::OS, log.method(), log.guarantee().name());
+        let how = (
+            std::env::consts::OS,
+            log.recovered().method,
+            log.guarantee().name(),
+        );
         say(Event::Opened(format!("on {}, {}, {}", how.0, how.1, how.2)));
         Worker { log, next, say }
     }

@@ -46,8 +46,8 @@ fn the_librarys_default_is_known() {
         .require(Guarantee::ProcessCrash)
         .segment_size(1 << 20);
     let log = logforce::create_new(dir.path().join("log"), options).unwrap();
-    assert_eq!(log.method(), default_method(&facts));
-    let assessment = assess(&facts, log.method()).unwrap();
+    assert_eq!(log.recovered().method, default_method(&facts));
+    let assessment = assess(&facts, log.recovered().method).unwrap();
     assert_eq!(log.guarantee(), assessment.guarantee);
 }
 

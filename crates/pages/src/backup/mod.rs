@@ -13,7 +13,7 @@ use crate::error::{Error, Result, is_no_space};
 use crate::files::{BACKUP_NEW, DATA, DataDir, LOCK, LOG, MAP};
 use crate::header::HeaderSlots;
 use crate::logged::open::meta_of;
-use logforce_core::{Error as LogError, Guarantee, Log, Modes, OpenMode, Verdict};
+use logforce_core::{BackupOptions, Error as LogError, Guarantee, Log, Modes, OpenMode, Verdict};
 use logforce_device::{Barrier, OpenFile, System};
 use logforce_format::{LoggedState, PageFileHeader, PageFileId, PageFileKind, planted};
 use places::PlaceWriter;
@@ -33,9 +33,10 @@ pub(crate) fn make(
     view: &View,
     system: &dyn System,
     path: &Path,
-    require: Guarantee,
-    progress: &mut dyn FnMut(u64, u64),
+    mut options: BackupOptions<'_>,
 ) -> Result<()> {
+    let require = options.required_or(Guarantee::PowerLoss);
+    let progress = &mut |page, all| options.report(page, all);
     let exists = || Error::DestinationExists {
         path: path.to_owned(),
     };

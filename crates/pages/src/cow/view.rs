@@ -5,6 +5,7 @@ use crate::cow::state::CommittedState;
 use crate::cow::store::CowStore;
 use crate::cow::tree::Found;
 use crate::error::Result;
+use logforce_device::Directory;
 use logforce_format::PageFileHeader;
 use std::sync::Arc;
 
@@ -31,6 +32,11 @@ impl Drop for HeldState {
 }
 
 impl CowView {
+    /// The page file's directory.
+    pub(crate) fn dir(&self) -> &dyn Directory {
+        &*self.held.store.data_dir.dir
+    }
+
     /// Of everything committed.
     pub(crate) fn latest(store: &Arc<CowStore>) -> Result<CowView> {
         CowView::of(store, true)

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::files::{DATA, LOG};
 use crate::logged::read::sectors_with_data;
 use logforce_core::ReadOnly;
-use logforce_device::{File, OpenFile, ReadSource, System};
+use logforce_device::{Directory, File, OpenFile, ReadSource, System};
 use logforce_format::{
     CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Lsn, MAP_SECTOR_ENTRIES, PAGE_HEADER_LEN,
     PAGE_HEADER_OFFSETS, PageChange, PageFileHeader, PageFileKind, Redo,
@@ -111,6 +111,11 @@ impl Watched {
 }
 
 impl ReadOnlyView {
+    /// The page file's directory.
+    pub(crate) fn dir(&self) -> &dyn Directory {
+        &*self.inspector.dir
+    }
+
     /// Opens the page file in the directory `path`.
     pub(crate) fn open(system: &Arc<dyn System>, path: &Path) -> Result<ReadOnlyView> {
         let inspector = Inspector::open(system.clone(), path)?;

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::file_read::{self, ReadResult};
 use crate::files::DATA;
 use logforce_core::ErrorKind as LogErrorKind;
-use logforce_device::{File, ReadSource};
+use logforce_device::{Directory, File, ReadSource};
 use logforce_format::{
     Lsn, MAP_SECTOR_ENTRIES, MapEntry, PAGE_DATA_OFFSET, PageChange, PageFileHeader, Redo,
     page_crc, planted,
@@ -328,6 +328,11 @@ pub(crate) fn put_ranges(page: &mut [u8], ranges: &[(u32, &[u8])]) {
 }
 
 impl LoggedView {
+    /// The page file's directory.
+    pub(crate) fn dir(&self) -> &dyn Directory {
+        &*self.registered.store.data_dir.dir
+    }
+
     pub(super) fn end(&self) -> Lsn {
         self.registered.begun.at.end
     }

@@ -2,7 +2,7 @@
 //! full disk or a failure leaves of one is nothing that opens.
 
 use crate::common::{MODES, PAGE, PATH, disk, open, options, page};
-use logforce_core::{Guarantee, OpenMode};
+use logforce_core::{BackupOptions, Guarantee, OpenMode};
 use logforce_device::Runtime;
 use logforce_pages::{
     CommitMode, Error, ErrorKind, Inspector, NextOpening, Options, PageFile, Result, Snapshot,
@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const TO: &str = "/backup";
 
-fn copy(rt: &SimRuntime, disk: &SimDisk, snapshot: &Snapshot) -> Result<()> {
-    snapshot.copy_to(&*disk.system(rt), TO, Guarantee::PowerLoss)
+fn copy(snapshot: &Snapshot) -> Result<()> {
+    snapshot.backup(TO, BackupOptions::new())
 }
 
 fn open_copy(rt: &SimRuntime, disk: &SimDisk, how: OpenMode, options: Options) -> Result<PageFile> {
@@ -70,13 +70,13 @@ fn a_backup_tells_how_far_it_is() {
             txn.commit().unwrap();
             let mut told = Vec::new();
             let state = file.snapshot().unwrap();
-            let made = state.copy_with(
-                &*disk.system(rt),
+            let made = state.backup(
                 TO,
-                Guarantee::PowerLoss,
-                &mut |at, all| {
-                    told.push((at, all));
-                },
+                BackupOptions::new()
+                    .require(Guarantee::PowerLoss)
+                    .progress(|at, all| {
+                        told.push((at, all));
+                    }),
             );
             made.unwrap();
             assert!(told.is_sorted() && told.len() >= 12, "{told:?}");
@@ -102,12 +102,12 @@ fn a_backup_is_a_page_file_of_its_own() {
                 // Of a file in which nothing was ever written, too.
                 file.snapshot()
                     .unwrap()
-                    .copy_to(&*disk.system(rt), "/empty", Guarantee::PowerLoss)
+                    .backup("/empty", BackupOptions::new().require(Guarantee::PowerLoss))
                     .unwrap();
                 drop(file);
                 let file = filled(rt, &disk, mode);
                 let snapshot = file.snapshot().unwrap();
-                copy(rt, &disk, &snapshot).unwrap();
+                copy(&snapshot).unwrap();
                 let expected = (snapshot.commit(), contents(&snapshot));
                 let inspector = Inspector::open(disk.system(rt), TO).unwrap();
                 let report = inspector.walk(&mut |_| true).unwrap();
@@ -180,7 +180,7 @@ fn commits_go_on_while_a_backup_is_made() {
                 let to = format!("{TO}{round}");
                 let system = disk.system(rt);
                 snapshot
-                    .copy_to(&*system, &to, Guarantee::PowerLoss)
+                    .backup(&to, BackupOptions::new().require(Guarantee::PowerLoss))
                     .unwrap();
                 committed += file.latest().unwrap().commit() - snapshot.commit();
                 let options = options(mode);
@@ -217,7 +217,7 @@ fn after_each_operation(
             let expected = (snapshot.commit(), contents(&snapshot));
             let first = disk.ops();
             befall(&disk, first + op);
-            let made = copy(rt, &disk, &snapshot);
+            let made = copy(&snapshot);
             let is_over = made.is_ok() && disk.ops() <= first + op;
             drop(snapshot);
             drop(file.close());
@@ -314,7 +314,7 @@ fn a_full_disk_is_an_error_and_nothing_is_left() {
                     .sum();
                 disk.change(|o| o.capacity = Some(used + more));
                 let snapshot = file.snapshot().unwrap();
-                if let Err(e) = copy(rt, &disk, &snapshot) {
+                if let Err(e) = copy(&snapshot) {
                     let Error::NoSpace { need, .. } = e else {
                         panic!("{e}")
                     };
@@ -327,7 +327,7 @@ fn a_full_disk_is_an_error_and_nothing_is_left() {
                         assert!(disk.names(dir).is_empty(), "{:?}", disk.names(dir));
                     }
                     disk.change(|o| o.capacity = None);
-                    copy(rt, &disk, &snapshot).unwrap();
+                    copy(&snapshot).unwrap();
                 }
                 drop(snapshot);
                 file.close().unwrap();
@@ -351,9 +351,9 @@ fn a_backup_that_could_not_begin_may_be_tried_again() {
                 after: 0,
                 failing: u64::MAX,
             });
-            copy(rt, &disk, &snapshot).unwrap_err();
+            copy(&snapshot).unwrap_err();
             disk.stop_failing_calls();
-            copy(rt, &disk, &snapshot).unwrap();
+            copy(&snapshot).unwrap();
         });
     }
 }
@@ -366,10 +366,9 @@ fn what_is_there_is_not_written_over() {
             let file = filled(rt, &disk, mode);
             let snapshot = file.snapshot().unwrap();
             for to in [PATH, TO] {
-                copy(rt, &disk, &snapshot).unwrap_or(());
-                let system = disk.system(rt);
+                copy(&snapshot).unwrap_or(());
                 let error = snapshot
-                    .copy_to(&*system, to, Guarantee::PowerLoss)
+                    .backup(to, BackupOptions::new().require(Guarantee::PowerLoss))
                     .unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
             }
@@ -394,7 +393,7 @@ fn sparse_pages_stay_sparse() {
         txn.write(far + 1, &page(0)).unwrap();
         txn.commit().unwrap();
         let snapshot = file.snapshot().unwrap();
-        copy(rt, &disk, &snapshot).unwrap();
+        copy(&snapshot).unwrap();
         let len = disk.file_bytes(TO, "pages").unwrap().len();
         assert!(len < (128 << 10) + 24 * PAGE, "{len}");
         let options = options(CommitMode::CopyOnWrite);

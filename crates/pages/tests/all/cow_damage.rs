@@ -136,10 +136,9 @@ fn a_lost_node_takes_nothing_with_it() {
                     }
                 );
                 assert!(!lost.is_empty());
-                let backed_up = file.snapshot().unwrap().copy_to(
-                    &*disk.system(rt),
+                let backed_up = file.snapshot().unwrap().backup(
                     "/copy",
-                    Guarantee::ProcessCrash,
+                    logforce_core::BackupOptions::new().require(Guarantee::ProcessCrash),
                 );
                 assert_eq!(backed_up.unwrap_err().kind(), ErrorKind::Damaged);
                 file.close().unwrap();

@@ -112,10 +112,10 @@ fn damaged_pages(disk: &SimDisk) -> Vec<u64> {
         let options = options(CommitMode::Logged);
         let file = PageFile::open(&*system, PATH, OpenMode::OpenExisting, options).unwrap();
         let guarantee = logforce_core::Guarantee::PowerLoss;
-        let copied = file
-            .snapshot()
-            .unwrap()
-            .copy_to(&*system, "/copy", guarantee);
+        let copied = file.snapshot().unwrap().backup(
+            "/copy",
+            logforce_core::BackupOptions::new().require(guarantee),
+        );
         assert_eq!(copied.is_err(), !pages.is_empty(), "{copied:?}");
         file.close().unwrap();
         pages

@@ -1,7 +1,7 @@
 //! Reading without opening: it returns the state of the next opening, after any crash, and writes nothing.
 
 use crate::common::{MODES, PAGE, PATH, disk, open, options, page};
-use logforce_core::{Guarantee, OpenMode};
+use logforce_core::{BackupOptions, Guarantee, OpenMode};
 use logforce_pages::{CommitMode, ErrorKind, PageFile, Result, Snapshot};
 use logforce_testkit::{Failure, Rng, SimDisk, SimRuntime};
 
@@ -69,7 +69,7 @@ fn it_shows_what_the_next_opening_shows() {
             let copied = read_only(rt, &disk).unwrap();
             let system = disk.system(rt);
             copied
-                .copy_to(&*system, "/copy", Guarantee::PowerLoss)
+                .backup("/copy", BackupOptions::new().require(Guarantee::PowerLoss))
                 .unwrap();
             let copy = PageFile::open(&*system, "/copy", OpenMode::OpenExisting, options(mode));
             let copy = copy.unwrap();
@@ -118,7 +118,8 @@ fn a_writer_is_noticed() {
                         "{mode:?}"
                     );
                 }
-                let copied = held.copy_to(&*disk.system(rt), "/copy", Guarantee::PowerLoss);
+                let copied =
+                    held.backup("/copy", BackupOptions::new().require(Guarantee::PowerLoss));
                 assert_eq!(copied.unwrap_err().kind(), ErrorKind::Locked);
                 drop(file);
             }

@@ -3,7 +3,10 @@
 use super::{Outcome, Present, Promises, Survivor, is_corruption};
 use crate::subject::Identity;
 use anyhow::{Context, Result, bail};
-use logforce::{ErrorKind, inspect::{RepairOptions, Visit}};
+use logforce::{
+    ErrorKind,
+    inspect::{RepairOptions, Visit},
+};
 use logforce_testkit::Rng;
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;

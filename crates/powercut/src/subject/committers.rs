@@ -155,7 +155,7 @@ impl<'a> Writer<'a> {
         let policy = self.policy();
         let sequence = self.next;
         let record = &self.records(1)[0];
-        let submitted = work.log.submit_with(record, policy)?;
+        let submitted = work.log.submit(record, policy)?;
         self.ledger.put(Entry {
             sequence,
             ..Entry::range(Kind::RecordRange, submitted.start().0, submitted.end().0)

@@ -284,7 +284,7 @@ impl Worker {
 
     fn submit(&mut self, len: usize, policy: Policy) -> Result<CommitHandle, Error> {
         let data = lock(&self.model).bytes(len);
-        let submitted = self.log().submit_with(&data, policy)?;
+        let submitted = self.log().submit(&data, policy)?;
         let at = RecordRange {
             start: submitted.start(),
             end: submitted.end(),

@@ -1,6 +1,8 @@
 //! A backup is cut short at each of its operations: what is left is no log, or the whole of it.
 
-use logforce_core::{BackupReport, Error, ErrorKind, Guarantee, Log, OpenMode, Options, backup};
+use logforce_core::{
+    BackupOptions, BackupReport, Error, ErrorKind, Log, OpenMode, Options, backup,
+};
 use logforce_sim::model::small;
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
 use std::mem::ManuallyDrop;
@@ -33,7 +35,7 @@ fn with_a_log() -> SimDisk {
 
 fn back_up(disk: &SimDisk, rt: &SimRuntime) -> Result<BackupReport, Error> {
     let log = Log::open(&*disk.system(rt), LOG, OpenMode::OpenExisting, options())?;
-    let made = log.backup_to(COPY)?;
+    let made = log.backup(COPY, BackupOptions::new())?;
     // What comes later is not in it.
     log.commit(b"later")?;
     log.close()?;
@@ -74,7 +76,7 @@ fn check(disk: &SimDisk, what: &str) -> bool {
                 // It is written anew.
                 let log = Log::open(&*system, LOG, OpenMode::OpenExisting, options());
                 let log = log.expect("it opens");
-                let made = log.backup_to(COPY);
+                let made = log.backup(COPY, BackupOptions::new());
                 made.unwrap_or_else(|e| panic!("{what}: again: {e}"));
                 log.close().expect("nothing fails");
                 let copy = Log::open(&*system, COPY, OpenMode::OpenExisting, options());
@@ -150,7 +152,12 @@ fn a_truncation_at_every_step() {
                 calls += 1;
             };
             let (from, to) = (LOG.as_ref(), COPY.as_ref());
-            let made = backup(&*system, from, to, Guarantee::PowerLoss, &mut progress);
+            let made = backup(
+                &*system,
+                from,
+                to,
+                BackupOptions::new().progress(&mut progress),
+            );
             let made = made.unwrap_or_else(|e| panic!("step {at}: {e}"));
             let copy = Log::open(&*system, COPY, OpenMode::OpenExisting, options());
             let copy = copy.unwrap_or_else(|e| panic!("step {at}: {e}"));
@@ -195,15 +202,18 @@ fn a_close_at_every_step() {
             // Not dropped if the test fails, because the drop would wait as well.
             let log = ManuallyDrop::new(log.expect("nothing fails"));
             let mut calls = 0;
-            let made = log.backup_with(COPY, &mut |_, _| {
-                if calls == at {
-                    Log::clone(&log).close().expect("nothing fails");
-                    // The log is closed, and the lock is free.
-                    let again = Log::open(&*system, LOG, OpenMode::OpenExisting, options());
-                    drop(again.expect("nothing fails"));
-                }
-                calls += 1;
-            });
+            let made = log.backup(
+                COPY,
+                BackupOptions::new().progress(|_, _| {
+                    if calls == at {
+                        Log::clone(&log).close().expect("nothing fails");
+                        // The log is closed, and the lock is free.
+                        let again = Log::open(&*system, LOG, OpenMode::OpenExisting, options());
+                        drop(again.expect("nothing fails"));
+                    }
+                    calls += 1;
+                }),
+            );
             let kind = made.map(drop).map_err(|e| e.kind());
             let met = calls > at;
             let expected = if met { Err(ErrorKind::Closed) } else { Ok(()) };

@@ -16,20 +16,23 @@ fn narrow() -> Options {
 fn submit_async(world: &World, log: &Log, data: &[u8]) -> Result<CommitHandle, Error> {
     // More than is needed, at times.
     let permit = world.block_on(log.reserve(data.len() + pick(&[0, 100])))?;
-    permit.submit(data)
+    permit.submit(data, Policy::Force)
 }
 
 fn place(world: &World, log: &Log, data: &[u8]) -> Result<(), Error> {
     match below(4) {
         0 => log.append(data).map(|_| ()),
         1 => submit_async(world, log, data).map(drop),
-        2 => match log.try_submit(data) {
+        2 => match log
+            .try_reserve(data.len())
+            .and_then(|permit| permit.submit(data, Policy::Force))
+        {
             Ok(handle) => {
                 let done = world.block_on(handle)?;
                 world.acknowledged(&done, data);
                 Ok(())
             }
-            Err(Error::WouldBlock) => log.submit(data).map(drop),
+            Err(Error::WouldBlock) => log.submit(data, Policy::Force).map(drop),
             Err(e) => Err(e),
         },
         _ => {
@@ -133,7 +136,7 @@ fn permits() {
                 false => {
                     let within = std::time::Duration::MAX / 8;
                     let data = record(n as u64, 40);
-                    let handle = permit.submit_with(&data, Policy::Interval { within });
+                    let handle = permit.submit(&data, Policy::Interval { within });
                     drop(handle.expect("it has its space"));
                 }
             }
@@ -169,7 +172,7 @@ fn permits_at_the_cap() {
             world.spawn(move |_| drop(log.force(log.tail_lsn()).expect("nothing fails")))
         };
         for (n, permit) in held.into_iter().enumerate() {
-            let handle = permit.submit(record(10 + n as u64, 1_000));
+            let handle = permit.submit(record(10 + n as u64, 1_000), Policy::Force);
             let handle = handle.expect("it has its space");
             if one_in(2) {
                 world.block_on(handle).expect("nothing fails");
@@ -242,13 +245,14 @@ fn a_callback_awaits() {
             for n in 0..3 {
                 let data = record(10 + n, 5_000);
                 let permit = own.block_on(inner.reserve(data.len()));
-                let handle = permit.and_then(|permit| permit.submit(&data));
+                let handle = permit.and_then(|permit| permit.submit(&data, Policy::Force));
                 drop(handle.expect("nothing fails"));
             }
             let committed = own.block_on(inner.commit_async(record(20, 40)));
             committed.expect("nothing fails");
             if closes {
-                own.block_on(inner.close_async()).expect("nothing fails");
+                own.block_on(inner.blocking(|log| log.close()))
+                    .expect("nothing fails");
             }
             counter.add();
         });

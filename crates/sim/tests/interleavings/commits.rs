@@ -50,7 +50,7 @@ fn gathering() {
                     for i in 0..1 + below(3) {
                         let data = record(10 * n + i, 40);
                         if one_in(4) {
-                            let handle = log.submit(&data).expect("nothing fails");
+                            let handle = log.submit(&data, Policy::Force).expect("nothing fails");
                             let done = handle.wait().expect("nothing fails");
                             world.acknowledged(&done, &data);
                             continue;
@@ -249,7 +249,9 @@ fn locks_of_a_commit() {
         began.reaches(1);
         for n in 7..9 {
             let before = locks_taken_here();
-            let handle = log.submit(&record(n, 40)).expect("nothing fails");
+            let handle = log
+                .submit(&record(n, 40), Policy::Force)
+                .expect("nothing fails");
             handle.wait().expect("nothing fails");
             assert_eq!(locks_taken_here() - before, LOCKS_OF_TWO_CALLS, "wait");
         }

@@ -3,7 +3,7 @@
 
 use crate::harness::explore;
 use crate::world::{DIR, METHODS, Word, World, below, follow, one_in, options, pick, record};
-use logforce_core::{Acknowledged, Error, ErrorKind, Guarantee, Log, Method, Policy};
+use logforce_core::{Acknowledged, Batch, Error, ErrorKind, Guarantee, Log, Method, Policy};
 use logforce_device::Whereabouts;
 use logforce_testkit::{Failure, Fault, Survival};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,11 +20,11 @@ fn step(world: &World, log: &Log, n: u64, called: &Arc<Word>) -> Result<u32, Err
     let data = record(n, pick(&[40, 3_000, 5_000]));
     let done: Acknowledged = match below(7) {
         0 | 1 => log.commit(&data)?,
-        2 => log.submit(&data)?.wait()?,
+        2 => log.submit(&data, Policy::Force)?.wait()?,
         3 => world.block_on(log.commit_async(&data))?,
         4 => {
             let at = log.append(&data)?;
-            world.block_on(log.submit_force(at.end)?)?;
+            world.block_on(log.submit(Batch::new(), Policy::Force)?)?;
             world.durable(at.start, at.end, &data);
             return Ok(0);
         }
@@ -42,7 +42,7 @@ fn step(world: &World, log: &Log, n: u64, called: &Arc<Word>) -> Result<u32, Err
         }
         _ => {
             let force_within = std::time::Duration::MAX / 8;
-            let done = log.submit_with(&data, Policy::Write { force_within })?;
+            let done = log.submit(&data, Policy::Write { force_within })?;
             world.block_on(done)?
         }
     };

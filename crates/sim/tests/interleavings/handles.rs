@@ -3,7 +3,7 @@
 
 use crate::harness::explore;
 use crate::world::{METHODS, Word, World, below, follow, one_in, options, pick, point, record};
-use logforce_core::{Acknowledged, CommitHandle, Error, ErrorKind, Guarantee, Log, Policy};
+use logforce_core::{Acknowledged, Batch, CommitHandle, Error, ErrorKind, Guarantee, Log, Policy};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -33,7 +33,9 @@ fn finish(world: &World, log: &Log, mut handle: CommitHandle, data: &[u8]) {
             return;
         }
         _ => {
-            let forcing = log.submit_force(handle.end()).expect("nothing fails");
+            let forcing = log
+                .submit(Batch::new(), Policy::Force)
+                .expect("nothing fails");
             let forced = if one_in(2) {
                 forcing.wait()
             } else {
@@ -59,7 +61,10 @@ fn handles() {
                     let mut open = Vec::new();
                     for i in 0..2 {
                         let data = record(10 * n + i, 40);
-                        open.push((log.submit(&data).expect("there is room"), data));
+                        open.push((
+                            log.submit(&data, Policy::Force).expect("there is room"),
+                            data,
+                        ));
                     }
                     for (handle, data) in open {
                         finish(world, &log, handle, &data);
@@ -95,8 +100,11 @@ fn one_handle() {
                 force_within: within,
             },
         };
-        let handle = log.submit_with(&data, policy).expect("there is room");
-        let forcing = one_in(4).then(|| log.submit_force(handle.end()).expect("nothing fails"));
+        let handle = log.submit(&data, policy).expect("there is room");
+        let forcing = one_in(4).then(|| {
+            log.submit(Batch::new(), Policy::Force)
+                .expect("nothing fails")
+        });
         let done = world.block_on(handle).expect("nothing fails");
         world.acknowledged(&done, &data);
         if let Some(forcing) = forcing {
@@ -104,7 +112,9 @@ fn one_handle() {
             world.durable(done.start, done.end, &data);
         }
         let at = log.append(&record(2, 40)).expect("there is room");
-        let forcing = log.submit_force(at.end).expect("nothing fails");
+        let forcing = log
+            .submit(Batch::new(), Policy::Force)
+            .expect("nothing fails");
         world.block_on(forcing).expect("nothing fails");
         world.durable(at.start, at.end, &record(2, 40));
         world.close(log).expect("nothing fails");
@@ -133,7 +143,7 @@ fn handles_and_committers() {
             world.spawn(move |world| {
                 for i in 10..12 {
                     let data = record(i, 40);
-                    let handle = log.submit(&data).expect("there is room");
+                    let handle = log.submit(&data, Policy::Force).expect("there is room");
                     finish(world, &log, handle, &data);
                 }
             })

@@ -82,10 +82,10 @@ fn busy(world: &World, log: &Log, n: u64) -> Result<(), Error> {
     let data = record(n, if one_in(3) { 5_000 } else { 40 });
     match below(7) {
         0 => world.acknowledged(&log.commit(&data)?, &data),
-        1 => drop(log.submit(&data)?),
+        1 => drop(log.submit(&data, Policy::Force)?),
         2 => {
             let permit = world.block_on(log.reserve(data.len()))?;
-            let handle = permit.submit(&data)?;
+            let handle = permit.submit(&data, Policy::Force)?;
             world.acknowledged(&world.block_on(handle)?, &data);
         }
         3 => {
@@ -194,7 +194,9 @@ fn dropping() {
                 })
             })
             .collect();
-        let handle = log.submit(&record(100, 40)).expect("there is room");
+        let handle = log
+            .submit(&record(100, 40), Policy::Force)
+            .expect("there is room");
         drop(log);
         for thread in threads {
             thread.join().expect("no thread panics");

@@ -2,7 +2,7 @@
 
 use crate::common::open;
 use logforce_core::{
-    BackupReport, Error, ErrorKind, Guarantee, Log, Lsn, OpenMode, Options, Record, backup,
+    BackupOptions, BackupReport, Error, ErrorKind, Log, Lsn, OpenMode, Options, Record, backup,
 };
 use logforce_device::Runtime;
 use logforce_sim::model::{PATH, small};
@@ -55,7 +55,7 @@ fn a_log_that_is_written_and_truncated_meanwhile() {
                         let at = log.commit(&data).expect("nothing fails");
                         known.lock().unwrap().push((at.start, at.end, data));
                         if rng.one_in(10) {
-                            log.truncate_front_at_most(at.start).expect("nothing fails");
+                            log.truncate_front(at.start).expect("nothing fails");
                         }
                     }
                 };
@@ -67,7 +67,7 @@ fn a_log_that_is_written_and_truncated_meanwhile() {
             }
             let before: Vec<_> = known.lock().unwrap().clone();
             let made = log
-                .backup_to(COPY)
+                .backup(COPY, BackupOptions::new())
                 .unwrap_or_else(|e| panic!("{seed}: {e}"));
             assert!(before.iter().all(|(_, end, _)| *end <= made.end));
             stop.store(true, SeqCst);
@@ -108,7 +108,7 @@ fn a_log_of_another_process() {
         let system = disk.system(rt);
         let make = |to: &str| {
             let (from, to) = (Path::new(PATH), Path::new(to));
-            backup(&*system, from, to, Guarantee::PowerLoss, &mut |_, _| {})
+            backup(&*system, from, to, BackupOptions::new())
         };
         let beside = make("/beside").expect("made");
         assert!(beside.end <= log.durable_lsn());
@@ -134,17 +134,19 @@ fn places_that_are_refused() {
         let log = open(&disk, rt, &options()).expect("opened");
         log.commit(b"x").expect("nothing fails");
         let refused = |to: &str, why: &str| {
-            let e = log.backup_to(to).expect_err(to);
+            let e = log.backup(to, BackupOptions::new()).expect_err(to);
             assert_eq!(e.kind(), ErrorKind::InvalidInput, "{e}");
             assert!(e.to_string().contains(why), "{e}");
         };
         refused(PATH, "own directory");
         refused(&format!("{PATH}/inside"), "own directory");
-        log.backup_to(COPY).expect("made");
+        log.backup(COPY, BackupOptions::new()).expect("made");
         refused(COPY, "not empty");
         // With less space than it needs, it begins nothing.
         disk.change(|o| o.capacity = Some(600 << 10));
-        let e = log.backup_to("/small").expect_err("no space");
+        let e = log
+            .backup("/small", BackupOptions::new())
+            .expect_err("no space");
         assert_eq!(e.kind(), ErrorKind::NoSpace, "{e}");
         assert!(e.to_string().contains("backup"), "{e}");
         assert!(disk.names("/small").is_empty(), "nothing is left");
@@ -166,7 +168,7 @@ fn a_call_that_fails() {
                 log.commit(vec![n; 5_000]).expect("nothing fails");
             }
             disk.fail_at(disk.ops() + at, Fault::Io);
-            let made = log.backup_to(COPY);
+            let made = log.backup(COPY, BackupOptions::new());
             let open = || Log::open(&*disk.system(rt), COPY, OpenMode::OpenExisting, options());
             // A failure that the backup did not meet is the first opening's.
             match (made, open().or_else(|_| open())) {
@@ -175,7 +177,8 @@ fn a_call_that_fails() {
                 (Err(_), opened) => {
                     failed += 1;
                     assert!(opened.is_err(), "{at}");
-                    log.backup_to(COPY).unwrap_or_else(|e| panic!("{at}: {e}"));
+                    log.backup(COPY, BackupOptions::new())
+                        .unwrap_or_else(|e| panic!("{at}: {e}"));
                 }
                 (Ok(_), Err(e)) => panic!("{at}: {e}"),
             }
@@ -196,18 +199,21 @@ fn a_close_waits_for_a_backup() {
             }
             let closed = Arc::new(AtomicBool::new(false));
             let mut closer = None;
-            let made = log.backup_with(COPY, &mut |done, all| {
-                if closer.is_none() {
-                    let (log, closed) = (log.clone(), closed.clone());
-                    let body = move || {
-                        log.close().expect("nothing fails");
-                        closed.store(true, SeqCst);
-                    };
-                    closer = Some(rt.spawn("closer", Box::new(body)).unwrap());
-                }
-                rt.sleep(Duration::from_millis(1));
-                assert!(!closed.load(SeqCst), "{seed}: closed at {done} of {all}");
-            });
+            let made = log.backup(
+                COPY,
+                BackupOptions::new().progress(|done, all| {
+                    if closer.is_none() {
+                        let (log, closed) = (log.clone(), closed.clone());
+                        let body = move || {
+                            log.close().expect("nothing fails");
+                            closed.store(true, SeqCst);
+                        };
+                        closer = Some(rt.spawn("closer", Box::new(body)).unwrap());
+                    }
+                    rt.sleep(Duration::from_millis(1));
+                    assert!(!closed.load(SeqCst), "{seed}: closed at {done} of {all}");
+                }),
+            );
             made.unwrap_or_else(|e| panic!("{seed}: {e}"));
             closer.expect("it was called").join().unwrap();
             assert!(closed.load(SeqCst));
@@ -226,16 +232,19 @@ fn a_backup_whose_pin_is_broken() {
             log.commit(vec![n; 5_000]).expect("nothing fails");
         }
         let mut calls = 0;
-        let made = log.backup_with(COPY, &mut |_, _| {
-            calls += 1;
-            if calls == 2 {
-                let last = log.last().expect("it is read").expect("twelve");
-                log.truncate_front(last.start).expect("the pin breaks");
-                for n in 0..12u8 {
-                    log.commit(vec![n; 5_000]).expect("nothing fails");
+        let made = log.backup(
+            COPY,
+            BackupOptions::new().progress(|_, _| {
+                calls += 1;
+                if calls == 2 {
+                    let last = log.last().expect("it is read").expect("twelve");
+                    log.truncate_front(last.start).expect("the pin breaks");
+                    for n in 0..12u8 {
+                        log.commit(vec![n; 5_000]).expect("nothing fails");
+                    }
                 }
-            }
-        });
+            }),
+        );
         let e = made.expect_err("what it copied is gone");
         assert_eq!(e.kind(), ErrorKind::Truncated, "{e}");
         assert!(disk.names(COPY).is_empty(), "nothing is left");

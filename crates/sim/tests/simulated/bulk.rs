@@ -181,7 +181,7 @@ fn those_prepared_at_once_stay_below_the_cap() {
             assert!(log.tail_lsn().0 + SEGMENT > cap, "{} used", log.tail_lsn());
             // What is truncated is used again.
             log.force(log.tail_lsn()).unwrap();
-            log.truncate_front_at_most(log.tail_lsn()).unwrap();
+            log.truncate_front(log.tail_lsn()).unwrap();
             rt.sleep(Duration::from_secs(1));
             bulk(&log, cap - 2 * SEGMENT);
             assert!(on_disk(&disk, rt) <= cap, "{} of {cap}", on_disk(&disk, rt));
@@ -199,7 +199,7 @@ fn spares_are_used_together() {
         for _ in 0..4 {
             commit_over_a_segment(&log);
         }
-        log.truncate_front_at_most(log.tail_lsn()).unwrap();
+        log.truncate_front(log.tail_lsn()).unwrap();
         let before = log.stats().counters;
         for _ in 0..2 {
             commit_over_a_segment(&log);
@@ -229,7 +229,7 @@ fn spares_that_were_only_reserved_are_filled() {
             assert!(unfilled(&log) > 4);
             if reopens {
                 // The next opening learns from their headers what these spares are.
-                log.truncate_front_at_most(log.tail_lsn()).unwrap();
+                log.truncate_front(log.tail_lsn()).unwrap();
                 log.close().unwrap();
                 log = opened(
                     &disk,
@@ -240,7 +240,7 @@ fn spares_that_were_only_reserved_are_filled() {
                 for _ in 0..6 {
                     commit_over_a_segment(&log);
                 }
-                log.truncate_front_at_most(log.tail_lsn()).unwrap();
+                log.truncate_front(log.tail_lsn()).unwrap();
             }
             let before = log.stats().counters;
             for _ in 0..10 {

@@ -3,7 +3,8 @@
 
 use crate::common::{block_on, opened};
 use logforce_core::{
-    Error, ErrorKind, Guarantee, Log, Lsn, Method, OpenMode, Options, Policy, Record, RecordRange,
+    Batch, Error, ErrorKind, Guarantee, Log, Lsn, Method, OpenMode, Options, Policy, Record,
+    RecordRange,
 };
 use logforce_device::{Runtime, WriteCache};
 use logforce_sim::model::PATH;
@@ -67,7 +68,10 @@ impl Committer {
                 let forced = if self.rng.one_in(2) {
                     self.log.force(at.end)?
                 } else {
-                    self.log.submit_force(at.end)?.wait()?
+                    self.log
+                        .submit(Batch::new(), Policy::Force)?
+                        .wait()?
+                        .guarantee
                 };
                 assert!(self.log.durable_lsn() >= at.end);
                 for (at, data) in std::mem::take(&mut self.open) {
@@ -89,9 +93,14 @@ impl Committer {
                 let mut handles = Vec::new();
                 for _ in 0..1 + self.rng.below(4) {
                     let handle = match self.rng.below(3) {
-                        0 => self.log.submit_with(&data, policy)?,
-                        1 => block_on(&self.rt, self.log.reserve(data.len()))?.submit(&data)?,
-                        _ => match self.log.try_submit(&data) {
+                        0 => self.log.submit(&data, policy)?,
+                        1 => block_on(&self.rt, self.log.reserve(data.len()))?
+                            .submit(&data, Policy::Force)?,
+                        _ => match self
+                            .log
+                            .try_reserve(data.len())
+                            .and_then(|permit| permit.submit(&data, Policy::Force))
+                        {
                             Err(Error::WouldBlock) => continue,
                             other => other?,
                         },
@@ -397,7 +406,7 @@ fn a_woken_task_holds_the_last_clone() {
             };
             let log = opened(&disk, rt, options());
             let mut follower = log.follow_lsn(log.front_lsn()).expect("the front is there");
-            let submitted = log.submit(b"first").expect("there is room");
+            let submitted = log.submit(b"first", Policy::Force).expect("there is room");
             let waker = Arc::new(Holder(Mutex::new(Some(log)))).into();
             let mut submitted = pin!(submitted);
             let polled = submitted.as_mut().poll(&mut Context::from_waker(&waker));
@@ -453,7 +462,9 @@ fn a_panic_under_the_log_wakes_every_thread() {
                 let body = move || {
                     for _ in 0..4 {
                         let done = match n {
-                            0 => log.submit(&[n; 5_000]).and_then(|s| s.wait()),
+                            0 => log
+                                .submit(&[n; 5_000], Policy::Force)
+                                .and_then(|s| s.wait()),
                             _ => log.commit(&[n; 9_000]),
                         };
                         if let Err(e) = done {

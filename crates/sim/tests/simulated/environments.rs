@@ -47,7 +47,8 @@ fn work(log: &Log, mut rng: Rng, kept: &Mutex<Acknowledged>) -> Result<(), Error
             kept.lock().unwrap().push((at.start, data));
         }
         if rng.one_in(8) {
-            let front = log.truncate_front_at_most(log.durable_lsn())?;
+            log.truncate_front(log.durable_lsn())?;
+            let front = log.front_lsn();
             kept.lock().unwrap().retain(|(start, _)| *start >= front);
         }
     }

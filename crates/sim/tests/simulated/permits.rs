@@ -71,7 +71,7 @@ fn a_permit_has_its_space_at_the_cap() {
                 }
                 let within = Duration::from_micros(rng.pick(&[50, 1_000_000]));
                 let policy = rng.pick(&[Policy::Force, Policy::Interval { within }]);
-                let handle = permit.submit_with(vec![2; len], policy);
+                let handle = permit.submit(vec![2; len], policy);
                 let handle = handle.unwrap_or_else(|e| panic!("seed {seed}: {e}"));
                 used += 1;
                 if rng.one_in(2) {

@@ -307,7 +307,7 @@ fn follow(
 fn pinned(log: &Log, rt: &SimRuntime, disk: &SimDisk) -> Option<(Pin, Lsn)> {
     if rt.random().is_multiple_of(2) {
         // However many truncations are on their way.
-        let pin = log.pin_front().expect("it waits for truncations");
+        let pin = log.pin(None).expect("it waits for truncations");
         let at = pin.lsn();
         assert!(log.front_lsn() <= at || pin.is_broken(), "passed");
         return Some((pin, at));
@@ -352,7 +352,7 @@ fn a_pin_of_the_front_waits_for_truncations() {
             };
             let mover = rt.spawn("mover", Box::new(body)).unwrap();
             for _ in 0..20 {
-                let pin = log.pin_front().expect("it waits");
+                let pin = log.pin(None).expect("it waits");
                 rt.sleep(Duration::from_micros(300));
                 let first = log.read_from(pin.lsn()).expect("it is held").next();
                 first.expect("there is one").expect("it is whole");

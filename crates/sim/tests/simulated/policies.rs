@@ -1,6 +1,6 @@
 //! What commits of each policy wait for, what they are worth, and what they cost the device.
 
-use logforce_core::{Guarantee, Log, Method, OpenMode, Options, Policy};
+use logforce_core::{Batch, Guarantee, Log, Method, OpenMode, Options, Policy};
 use logforce_device::{Runtime, System, WriteCache};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
 use std::time::Duration;
@@ -194,8 +194,8 @@ fn what_a_stamp_took_along_is_durable_when_asked_for() {
         rt.sleep(Duration::from_secs(1));
         assert!(log.durable_lsn() < second.end, "forced unasked");
         let before = disk.counters();
-        let forcing = log.submit_force(second.end).unwrap();
-        assert_eq!(forcing.wait().unwrap(), Guarantee::PowerLoss);
+        let forcing = log.submit(Batch::new(), Policy::Force).unwrap();
+        assert_eq!(forcing.wait().unwrap().guarantee, Guarantee::PowerLoss);
         assert!(log.durable_lsn() >= second.end);
         assert_eq!(disk.counters().writes, before.writes);
         log.close().unwrap();

@@ -178,7 +178,7 @@ fn write(log: &Log, rt: &SimRuntime, rng: &mut Rng, truncates: bool) -> Result<(
             }
             7 => {
                 let within = Duration::from_millis(1 + rng.below(9));
-                drop(log.submit_with(&data, Policy::Interval { within })?);
+                drop(log.submit(&data, Policy::Interval { within })?);
             }
             8..11 => rt.sleep(Duration::from_micros(rng.below(12_000))),
             11..13 if !acked.is_empty() => {

@@ -49,7 +49,9 @@ fn walk(disk: &SimDisk) -> Shown {
 /// Batches of two write units at most.
 fn options(disk: &SimDisk) -> Options {
     let unit = disk.options().physical_sector;
-    small().segment_size(64 << 10).max_batch_size(2 * u64::from(unit))
+    small()
+        .segment_size(64 << 10)
+        .max_batch_size(2 * u64::from(unit))
 }
 
 /// Opens, works, and loses power at once; everything that was written is there.

@@ -32,8 +32,7 @@ fn copied(disk: &SimDisk, method: Method) {
         for n in 0..100u8 {
             log.commit(&[n | 1; 7_000]).expect("nothing fails");
         }
-        log.truncate_front_at_most(Lsn(2 * SEGMENT))
-            .expect("nothing fails");
+        log.truncate_front(Lsn(2 * SEGMENT)).expect("nothing fails");
         log.close().expect("nothing fails");
     });
     disk.copy_sparsely(PATH);

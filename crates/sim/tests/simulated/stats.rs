@@ -115,7 +115,9 @@ fn batches_of_many_records_waits_and_policies() {
         log.commit_with(b"staged", Policy::Interval { within })
             .unwrap();
         rt.sleep(Duration::from_secs(2));
-        let submitted: Vec<_> = (0..5).map(|_| log.submit(b"submitted").unwrap()).collect();
+        let submitted: Vec<_> = (0..5)
+            .map(|_| log.submit(b"submitted", Policy::Force).unwrap())
+            .collect();
         for one in submitted {
             one.wait().unwrap();
         }

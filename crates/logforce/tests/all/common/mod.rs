@@ -75,7 +75,7 @@ impl Way {
                 log.force(log.append(record).unwrap().end).unwrap();
             }
             Way::Wait => {
-                log.submit(record).unwrap().wait().unwrap();
+                log.submit(record, Policy::Force).unwrap().wait().unwrap();
             }
         }
     }

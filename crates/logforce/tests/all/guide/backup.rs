@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 
 fn back_up(log: &Log, to: &Path) -> logforce::Result<()> {
-    let backup = log.backup_to(to)?; // other threads go on committing
+    let backup = log.backup(to, logforce::BackupOptions::new())?; // other threads go on committing
     println!(
         "{} bytes: every record from {} to {}",
         backup.bytes, backup.front, backup.end
@@ -60,7 +60,8 @@ fn a_backup_has_what_was_acknowledged_before_it() -> Result<()> {
                 _ => {
                     let require = log.guarantee().guarantee;
                     truncates.store(!cfg!(windows), SeqCst);
-                    logforce::backup(&dir, &copy, require, &mut |_, _| {}).unwrap();
+                    logforce::backup(&dir, &copy, logforce::BackupOptions::new().require(require))
+                        .unwrap();
                     truncates.store(true, SeqCst);
                 }
             }

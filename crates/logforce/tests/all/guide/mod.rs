@@ -119,9 +119,9 @@ fn opening() -> Result<()> {
     println!(
         "{} by {}, {}: {}",
         log.guarantee(),
-        log.method(),
-        log.verdict(),
-        log.evidence()
+        log.recovered().method,
+        log.recovered().verdict,
+        log.recovered().evidence
     );
     log.close()?;
     let shared = Options::new()
@@ -162,7 +162,7 @@ fn appending() -> Result<()> {
         log.force(done.end)?; // this one has to be durable now after all
     }
 
-    let handle = log.submit(b"order 17")?; // staged, and on its way
+    let handle = log.submit(b"order 17", Policy::Force)?; // staged, and on its way
     let done = handle.wait()?;
     assert!(two.end < three.end && done.guarantee == log.guarantee());
     assert!(log.durable_lsn() >= done.end);

@@ -3,7 +3,6 @@
 use super::Result;
 use crate::common::examples::too_weak;
 use crate::common::*;
-use logforce::Guarantee;
 use logforce::pages::{ErrorKind, Options, PageFile};
 use std::path::Path;
 
@@ -39,6 +38,6 @@ fn pages() -> Result<()> {
 
 fn back_up(file: &PageFile, to: &Path) -> logforce::pages::Result<u64> {
     let state = file.snapshot()?; // what is durable now
-    logforce::pages::backup(&state, to, Guarantee::PowerLoss)?;
+    state.backup(to, logforce::BackupOptions::new())?;
     Ok(state.commit()) // everything up to this commit is in it
 }

@@ -2,7 +2,7 @@
 
 use super::Result;
 use crate::common::*;
-use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Options, checkpoint};
+use logforce::{BackupOptions, Error, ErrorKind, Guarantee, Log, Lsn, Options, checkpoint};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
@@ -94,7 +94,7 @@ impl Store {
         if let Some(found) = checkpoint::read(self.dir.join("checkpoint"))? {
             checkpoint::write(to.join("checkpoint"), found.lsn, &found.state)?;
         }
-        self.log.backup_to(to.join("log"))?; // from its front, which the checkpoint reaches
+        self.log.backup(to.join("log"), BackupOptions::new())?; // from its front, which the checkpoint reaches
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Result, apply};
 use crate::common::*;
-use logforce::{CommitHandle, ErrorKind, Log, Options};
+use logforce::{CommitHandle, ErrorKind, Log, Options, Policy};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
@@ -14,7 +14,7 @@ async fn accept(log: &Log, next: &Mutex<u64>, item: &str) -> logforce::Result<u6
     let (id, handle) = {
         let mut next = next.lock().unwrap();
         let record = [&next.to_le_bytes()[..], item.as_bytes()].concat();
-        let handle = permit.submit(record)?; // after an error nothing was appended
+        let handle = permit.submit(record, Policy::Force)?; // after an error nothing was appended
         *next += 1;
         (*next - 1, handle)
     };
@@ -69,7 +69,7 @@ async fn all(dir: &Path, options: Options) -> Result<()> {
     let (sender, accepted) = mpsc::unbounded_channel();
     for order in 0..TASKS {
         let permit = log.reserve(8).await?;
-        let handle = permit.submit(order.to_le_bytes())?;
+        let handle = permit.submit(order.to_le_bytes(), Policy::Force)?;
         sender.send((handle, order)).map_err(|_| "nobody applies")?;
     }
     drop(sender);
@@ -77,7 +77,7 @@ async fn all(dir: &Path, options: Options) -> Result<()> {
     show(accepted, &shown).await?;
     assert_eq!(shown.into_inner()?, (0..TASKS).collect::<Vec<_>>());
 
-    log.clone().close_async().await?; // of all clones: the others get `Closed` from now on
+    log.blocking(|log| log.close()).await?; // of all clones: the others get `Closed` from now on
     let refused = accept(&log, &next, "tea").await;
     assert!(refused.is_err_and(|e| e.kind() == ErrorKind::Closed));
     assert_eq!(*next.lock().unwrap(), TASKS + 1);

@@ -2,7 +2,9 @@
 
 use super::{OnDrop, Once, assert_complete, memory, poll, public_functions, wait, within_limit};
 use crate::common::*;
-use logforce::{Batch, EnvironmentOptions, ErrorKind, Log, Method, Options, Policy, Tuning};
+use logforce::{
+    BackupOptions, Batch, EnvironmentOptions, ErrorKind, Log, Lsn, Method, Options, Policy, Tuning,
+};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -44,8 +46,8 @@ const CALLS: &[Call] = &[
     ("truncate_front", |log, _| {
         drop(log.truncate_front(log.tail_lsn()))
     }),
-    ("truncate_front_at_most", |log, _| {
-        let _ = log.truncate_front_at_most(log.durable_lsn());
+    ("truncate_front, within a record", |log, _| {
+        let _ = log.truncate_front(Lsn(log.durable_lsn().0 - 1));
     }),
     ("truncate_back", |log, _| {
         drop(log.truncate_back(log.front_lsn()))
@@ -55,7 +57,7 @@ const CALLS: &[Call] = &[
         let _ = log.truncate_front(log.durable_lsn());
         let _ = pin.map(|pin| pin.advance(log.durable_lsn()));
     }),
-    ("pin_front", |log, _| drop(log.pin_front())),
+    ("pin_front", |log, _| drop(log.pin(None))),
     ("follow", |log, _| {
         if let Ok(follower) = log.follow_lsn(log.durable_lsn()) {
             drop(log.follow(&follower.position()));
@@ -72,33 +74,32 @@ const CALLS: &[Call] = &[
     }),
     ("stats", |log, _| drop(log.stats())),
     ("guarantee", |log, _| _ = log.guarantee()),
-    ("verdict", |log, _| _ = log.verdict()),
-    ("evidence", |log, _| _ = log.evidence().len()),
-    ("method", |log, _| _ = log.method()),
+    ("verdict", |log, _| _ = log.recovered().verdict),
+    ("evidence", |log, _| _ = log.recovered().evidence.len()),
+    ("method", |log, _| _ = log.recovered().method),
     ("id", |log, _| _ = log.id()),
     ("path", |log, _| _ = log.path().exists()),
     ("recovered", |log, _| _ = log.recovered().clean),
     ("close", |log, _| drop(log.clone().close())),
     ("submit", |log, _| {
-        drop(log.submit(b"submitted").map(|handle| handle.wait()))
-    }),
-    ("submit_with", |log, _| {
         for policy in POLICIES {
-            let _ = log
-                .submit_with(b"submitted", policy)
-                .map(|handle| handle.wait());
+            let _ = log.submit(b"submitted", policy).map(|handle| handle.wait());
         }
     }),
-    ("try_submit", |log, _| {
+    ("try_reserve", |log, _| {
         let mut batch = Batch::new();
         batch.push(b"one").push(b"two");
-        let _ = log.try_submit(&mut batch).map(|handle| handle.wait());
+        let permit = log.try_reserve(batch.reserved_bytes());
+        let submitted = permit.and_then(|permit| permit.submit(&mut batch, Policy::Force));
+        let _ = submitted.map(|handle| handle.wait());
     }),
     ("submit_then", |log, _| {
         let _ = log.submit_then(b"submitted", Policy::Force, |_| {});
     }),
-    ("submit_force", |log, _| {
-        let _ = log.submit_force(log.tail_lsn()).map(|handle| handle.wait());
+    ("submit of nothing", |log, _| {
+        let _ = log
+            .submit(Batch::new(), Policy::Force)
+            .map(|handle| handle.wait());
     }),
     ("commit_async", |log, _| {
         wait(log.commit_async(b"committed"))
@@ -106,51 +107,56 @@ const CALLS: &[Call] = &[
     ("reserve", |log, _| {
         wait(async {
             if let Ok(permit) = log.reserve(100).await {
-                let _ = permit.submit(b"permitted")?.await;
+                let _ = permit.submit(b"permitted", Policy::Force)?.await;
             }
             Ok::<(), logforce::Error>(())
         });
     }),
     ("handles, awaited", |log, _| {
         for policy in POLICIES {
-            wait(async { log.submit_with(b"submitted", policy)?.await });
+            wait(async { log.submit(b"submitted", policy)?.await });
         }
-        wait(async { log.submit_force(log.tail_lsn())?.await });
+        wait(async { log.submit(Batch::new(), Policy::Force)?.await });
     }),
     ("reserve, more than the buffer holds", |log, _| {
         for n in 0..8 {
             wait(async {
                 let record = record(n, 20 << 10);
-                drop(log.reserve(record.len()).await?.submit(&record)?);
+                drop(
+                    log.reserve(record.len())
+                        .await?
+                        .submit(&record, Policy::Force)?,
+                );
                 Ok::<(), logforce::Error>(())
             });
         }
     }),
     ("meta", |log, _| drop(log.meta())),
     ("set_meta", |log, _| drop(log.set_meta(b"metadata"))),
-    ("backup_to", |log, copies| {
-        drop(log.backup_to(copies.join("called")))
+    ("backup", |log, copies| {
+        drop(log.backup(copies.join("called"), BackupOptions::new()))
     }),
-    ("backup_with", |log, copies| {
-        let _ = log.backup_with(copies.join("called"), &mut |_, _| {
-            let _ = log.clone().close();
-        });
+    ("backup, closed within", |log, copies| {
+        let _ = log.backup(
+            copies.join("called"),
+            BackupOptions::new().progress(|_, _| {
+                let _ = log.clone().close();
+            }),
+        );
     }),
-    ("close_async", |log, _| wait(log.clone().close_async())),
-    ("truncate_front_async", |log, _| {
-        wait(log.truncate_front_async(log.durable_lsn()))
+    ("close, awaited", |log, _| {
+        wait(log.blocking(|log| log.close()))
     }),
-    ("truncate_front_at_most_async", |log, _| {
-        wait(log.truncate_front_at_most_async(log.durable_lsn()));
+    ("truncations, awaited", |log, _| {
+        wait(log.blocking(|log| log.truncate_front(log.durable_lsn())));
+        wait(log.blocking(|log| log.truncate_back(log.front_lsn())))
     }),
-    ("truncate_back_async", |log, _| {
-        wait(log.truncate_back_async(log.front_lsn()))
+    ("set_meta, awaited", |log, _| {
+        wait(log.blocking(|log| log.set_meta(b"metadata")))
     }),
-    ("set_meta_async", |log, _| {
-        wait(log.set_meta_async(b"metadata"))
-    }),
-    ("backup_to_async", |log, copies| {
-        wait(log.backup_to_async(copies.join("called")))
+    ("backup, awaited", |log, copies| {
+        let to = copies.join("called");
+        wait(log.blocking(|log| log.backup(to, BackupOptions::new())))
     }),
     // Looking into it, and opening it once more.
     ("open", |log, _| {
@@ -214,14 +220,21 @@ const CALLBACKS: &[Callback] = &[
         let _ = ended.recv();
     }),
     ("progress of a backup", |subject, once| {
-        let _ = subject
-            .log
-            .backup_with(subject.dir.join("backup"), &mut |_, _| once.call());
+        let _ = subject.log.backup(
+            subject.dir.join("backup"),
+            BackupOptions::new().progress(|_, _| once.call()),
+        );
     }),
     ("progress of a copy", |subject, once| {
         let require = logforce::Guarantee::ProcessCrash;
         let to = subject.dir.join("backup");
-        let _ = logforce::backup(subject.log.path(), to, require, &mut |_, _| once.call());
+        let _ = logforce::backup(
+            subject.log.path(),
+            to,
+            BackupOptions::new()
+                .require(require)
+                .progress(|_, _| once.call()),
+        );
     }),
     ("visit of a walk", |subject, once| {
         let inspector = logforce::inspect::open(subject.log.path()).unwrap();
@@ -232,25 +245,25 @@ const CALLBACKS: &[Callback] = &[
     }),
     ("waker of a commit", |subject, once| {
         let log = &subject.log;
-        let handle = log.submit_with(b"awaited", POLICIES[2]).unwrap();
+        let handle = log.submit(b"awaited", POLICIES[2]).unwrap();
         // It is not durable before the interval is over, or another commit comes.
         awaits(handle, &once, || drop(log.commit(b"another")));
     }),
     ("waker of a write", |subject, once| {
         let log = &subject.log;
-        let handle = log.submit_with(b"awaited", POLICIES[1]).unwrap();
+        let handle = log.submit(b"awaited", POLICIES[1]).unwrap();
         awaits(handle, &once, || drop(log.commit(b"another")));
     }),
     ("waker of a force", |subject, once| {
         let log = &subject.log;
         let handle = log
             .append(b"awaited")
-            .and_then(|at| log.submit_force(at.end));
+            .and_then(|_| log.submit(Batch::new(), Policy::Force));
         awaits(handle.unwrap(), &once, || drop(log.commit(b"another")));
     }),
     ("waker of a truncation's force", |subject, once| {
         let log = &subject.log;
-        let handle = log.submit_with(b"awaited", POLICIES[2]).unwrap();
+        let handle = log.submit(b"awaited", POLICIES[2]).unwrap();
         awaits(handle, &once, || drop(log.truncate_front(log.tail_lsn())));
     }),
     ("waker of a follower", |subject, once| {
@@ -277,7 +290,7 @@ const CALLBACKS: &[Callback] = &[
         awaits(follower.next(), &once, || drop(log.clone().close()));
     }),
     ("drop of a waker that is replaced", |subject, once| {
-        let mut handle = pin!(subject.log.submit_with(b"awaited", POLICIES[2]).unwrap());
+        let mut handle = pin!(subject.log.submit(b"awaited", POLICIES[2]).unwrap());
         let waker = Waker::from(Arc::new(OnDrop(once)));
         let _ = handle.as_mut().poll(&mut Context::from_waker(&waker));
         drop(waker);
@@ -286,7 +299,7 @@ const CALLBACKS: &[Callback] = &[
             .poll(&mut Context::from_waker(Waker::noop()));
     }),
     ("drop of a waker with its handle", |subject, once| {
-        let mut handle = Box::pin(subject.log.submit_with(b"awaited", POLICIES[2]).unwrap());
+        let mut handle = Box::pin(subject.log.submit(b"awaited", POLICIES[2]).unwrap());
         let waker = Waker::from(Arc::new(OnDrop(once)));
         let _ = handle.as_mut().poll(&mut Context::from_waker(&waker));
         drop(waker);
@@ -375,7 +388,7 @@ fn settings() -> impl Iterator<Item = (&'static str, Options)> {
 
 /// Whether the call, or the callback, may close the log.
 fn may_close(name: &str) -> bool {
-    name.contains("close") || name.contains("backup_with") || name.contains("an end")
+    name.contains("close") || name.contains("closed within") || name.contains("an end")
 }
 
 #[test]
@@ -538,13 +551,21 @@ fn a_waker_makes_no_call_that_waits() {
     let once = Once::new(move || {
         let mut told = told.lock().unwrap();
         told.push(own.commit(b"committed").map(drop));
-        told.push(own.submit(b"submitted").map(drop));
+        told.push(own.submit(b"submitted", Policy::Force).map(drop));
         told.push(own.truncate_front(own.durable_lsn()));
-        told.push(own.backup_to(home.path().join("backup")).map(drop));
+        told.push(
+            own.backup(home.path().join("backup"), BackupOptions::new())
+                .map(drop),
+        );
         told.push(own.clone().close());
-        assert!(own.try_submit(b"never waits").is_ok());
+        let permit = own.try_reserve(100);
+        assert!(
+            permit
+                .and_then(|p| p.submit(b"never waits", Policy::Force))
+                .is_ok()
+        );
     });
-    let handle = log.submit_with(b"awaited", POLICIES[2]).unwrap();
+    let handle = log.submit(b"awaited", POLICIES[2]).unwrap();
     let mut handle = pin!(handle);
     let waker = Waker::from(once);
     while handle

@@ -3,7 +3,7 @@
 use super::{OnDrop, Once, assert_complete, memory, public_functions, wait, within_limit};
 use crate::common::*;
 use logforce::pages::{self, CommitMode, ErrorKind, Options, PageFile, Transaction};
-use logforce::{Guarantee, Log, Policy};
+use logforce::{BackupOptions, Guarantee, Log, Policy};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -91,14 +91,19 @@ const CALLS: &[Call] = &[
         let to = copies.join("called");
         let _ = file
             .latest()
-            .map(|of| pages::backup(&of, to, Guarantee::ProcessCrash));
+            .map(|of| of.backup(to, BackupOptions::new().require(Guarantee::ProcessCrash)));
     }),
     ("copy_with", |file, copies| {
         let to = copies.join("called");
         let _ = file.latest().map(|of| {
-            pages::backup_with(&of, to, Guarantee::ProcessCrash, &mut |_, _| {
-                let _ = file.clone().close();
-            })
+            of.backup(
+                to,
+                BackupOptions::new()
+                    .require(Guarantee::ProcessCrash)
+                    .progress(|_, _| {
+                        let _ = file.clone().close();
+                    }),
+            )
         });
     }),
     // Many commits: a checkpoint, and growth.
@@ -157,9 +162,12 @@ const CALLBACKS: &[Callback] = &[
     ("progress of a backup", |subject, once| {
         let snapshot = subject.file.snapshot().unwrap();
         let to = subject.dir.join("backup");
-        let _ = pages::backup_with(&snapshot, to, Guarantee::ProcessCrash, &mut |_, _| {
-            once.call()
-        });
+        let _ = snapshot.backup(
+            to,
+            BackupOptions::new()
+                .require(Guarantee::ProcessCrash)
+                .progress(|_, _| once.call()),
+        );
     }),
     ("change of a transaction", |subject, once| {
         let _ = subject.file.transact(|transaction| {

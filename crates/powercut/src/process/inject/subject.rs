@@ -7,8 +7,8 @@ use crate::subject::seam::{Fault, Faulty};
 use crate::subject::{Identity, metadata, rank};
 use anyhow::Result;
 use logforce::{
-    Acknowledged, Batch, ErrorKind, Guarantee, Log, Lsn, Method, Options, RecordRange, Tuning,
-    inspect::RepairOptions,
+    Acknowledged, Batch, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy, RecordRange,
+    Tuning, inspect::RepairOptions,
 };
 use logforce_testkit::Rng;
 use serde::{Deserialize, Serialize};
@@ -132,7 +132,7 @@ fn work(job: &Job) -> Result<()> {
     };
     Message::Opened {
         guarantee: rank(log.guarantee()),
-        method: log.method().to_string(),
+        method: log.recovered().method.to_string(),
     }
     .send();
     send_entry(Entry {
@@ -291,7 +291,7 @@ impl Worker<'_> {
 
     fn submit(&mut self) -> logforce::Result<()> {
         let (identity, record) = self.record();
-        let submitted = self.log.submit(&record)?;
+        let submitted = self.log.submit(&record, Policy::Force)?;
         send_entry(Entry {
             sequence: identity.sequence,
             ..Entry::range(Kind::RecordRange, submitted.start().0, submitted.end().0)

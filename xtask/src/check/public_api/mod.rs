@@ -7,7 +7,7 @@
 mod print;
 mod source;
 
-use crate::check::Violation;
+use super::Violation;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 /// The listing, below the root.
 const LISTING: &str = "crates/logforce/public-api.txt";
 /// Maximum number of names at the root of the crate `logforce`, modules included.
-const ROOT_NAMES: usize = 48;
+const ROOT_NAMES: usize = 46;
 /// Maximum number of public methods of `Log`.
-const LOG_METHODS: usize = 44;
+const LOG_METHODS: usize = 32;
 /// The crates that the surface is made of, by directory below `crates`.
 const CRATES: &[&str] = &[
     "logforce",
@@ -82,7 +82,11 @@ fn listing(root: &Path) -> Result<Listing> {
     let surface = sources.surface("logforce")?;
     let lines = print::lines(&surface);
     let root_names = surface.root_names;
-    let log_methods = surface.methods("logforce::Log");
+    let log = surface
+        .items
+        .iter()
+        .find(|item| item.name == "logforce::Log");
+    let log_methods = log.map_or(0, |log| print::methods(log).len());
     let head = format!(
         "# The public surface of the crate `logforce`; written by `cargo xtask public-api`.\n\
          # {root_names} names at the root, {log_methods} methods on `Log`.\n"

@@ -220,14 +220,6 @@ impl Sources {
     }
 }
 
-impl Surface<'_> {
-    /// The number of public methods of a type.
-    pub fn methods(&self, name: &str) -> usize {
-        let of = self.items.iter().filter(|item| item.name == name);
-        of.map(|item| super::print::methods(item).len()).sum()
-    }
-}
-
 /// Reads what lies in the modules of `items`, whose files are in `dir`.
 fn read_module(
     path: Vec<String>,
