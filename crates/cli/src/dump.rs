@@ -6,7 +6,9 @@ mod line;
 use crate::directory;
 use crate::exit::{Damaged, End, Usage};
 use crate::listing::Listing;
-use crate::look::{LogArgs, LogInfo, explain, is_overtaken, parse_lsn, places_of, unknown_bounds};
+use crate::log_args::{
+    LogArgs, LogInfo, explain, is_overtaken, parse_lsn, places_of, unknown_bounds,
+};
 use crate::output::{Sink, complain};
 use crate::pages;
 use crate::progress::Walk;

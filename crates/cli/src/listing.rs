@@ -1,6 +1,6 @@
 //! What `logforce dump` lists, line by line: as text, or as JSON and CSV where the flags say so.
 
-use crate::look::LogArgs;
+use crate::log_args::LogArgs;
 use crate::output::{Sink, Writer};
 use serde::Serialize;
 use std::fmt::Display;

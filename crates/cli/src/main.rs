@@ -7,14 +7,14 @@ mod bench;
 mod calibrate;
 mod charts;
 mod compare;
+mod completions;
 mod directory;
 mod dump;
 mod exit;
 mod facts;
-mod grammar;
 mod listing;
 mod live;
-mod look;
+mod log_args;
 mod output;
 mod pages;
 mod powercut;
@@ -69,9 +69,9 @@ enum Command {
     /// Compare two results of `bench`, row by row: which differences are beyond the noise?
     Compare(compare::Args),
     /// Print a script that completes commands and flags in your shell.
-    Completions(grammar::Completions),
+    Completions(completions::Completions),
     /// Print the manual page, or write all of them into a directory.
-    Man(grammar::Man),
+    Man(completions::Man),
     /// Show which commit method logs use on this disk, and why; measure where that is not known.
     Calibrate(calibrate::Args),
     /// Show what the system says of a disk, whether it honours write-through, and what each method
@@ -94,7 +94,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli: Cli = grammar::parsed();
+    let cli: Cli = completions::parsed();
     if cli.quiet {
         output::be_quiet();
     }
@@ -102,8 +102,8 @@ fn main() -> ExitCode {
         Command::Backup(args) => backup::run(args),
         Command::Bench(args) => bench::run(*args),
         Command::Compare(args) => compare::run(args),
-        Command::Completions(args) => grammar::completions(args, Cli::command()),
-        Command::Man(args) => grammar::man(args, Cli::command()),
+        Command::Completions(args) => completions::completions(args, Cli::command()),
+        Command::Man(args) => completions::man(args, Cli::command()),
         Command::Calibrate(args) => calibrate::run(args),
         Command::Facts(args) => facts::run(args),
         Command::Dump(args) => dump::run(args),

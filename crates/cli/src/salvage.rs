@@ -2,7 +2,7 @@
 
 use crate::directory;
 use crate::exit::{End, Usage};
-use crate::look::{DamageInfo, metadata, unknown_bounds};
+use crate::log_args::{DamageInfo, metadata, unknown_bounds};
 use crate::output::{Sink, Target, complain, print};
 use crate::progress::Bar;
 use anyhow::{Context, bail};

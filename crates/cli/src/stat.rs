@@ -5,7 +5,7 @@ use crate::directory;
 use crate::exit::End;
 use crate::facts::next::Next;
 use crate::live::{LiveInfo, Source};
-use crate::look::{
+use crate::log_args::{
     LogArgs, LogInfo, SegmentLine, control_file, explain, files, is_overtaken, metadata, places_of,
     unknown_bounds,
 };

@@ -2,7 +2,7 @@
 
 use crate::directory;
 use crate::exit::End;
-use crate::look::{
+use crate::log_args::{
     DamageInfo, LogArgs, LogInfo, control_file, explain, metadata, places_of, refusal,
     unknown_bounds,
 };

@@ -24,7 +24,6 @@ mod facts;
 pub mod failure;
 mod file;
 mod filesystem_kind;
-mod forward;
 mod guarantee;
 mod method;
 mod named_files;
@@ -33,6 +32,7 @@ pub mod planted;
 mod platform;
 mod runtime;
 pub mod sync;
+mod wrapper;
 
 pub use block_device::{BlockDevice, DirectAlignment, WriteCache};
 pub use buffer::AlignedBuf;
@@ -40,9 +40,9 @@ pub use directory::{Access, DirEntry, Directory, FileIdentity, OpenFile, System,
 pub use facts::{CutEvidence, CutResult, Facts, Layer};
 pub use file::{Barrier, Blocks, Completion, File, ReadSource, Ticket, Write, WriteQueue};
 pub use filesystem_kind::FilesystemKind;
-pub use forward::{ForwardDirectory, ForwardFile};
 pub use guarantee::{Assessment, Granted, Guarantee, Source, Verdict};
 pub use method::{FileState, ForceBy, Method, Plan, UnknownMethod};
 pub use named_files::{Displacement, NamedFiles, change_of, directory_displaced};
 pub use platform::Platform;
 pub use runtime::{JoinHandle, Panicked, Runtime};
+pub use wrapper::{ForwardDirectory, ForwardFile};

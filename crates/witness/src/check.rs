@@ -1,11 +1,11 @@
 //! After the restart: what was acknowledged, what is there, and what follows.
 
+use crate::canary::CanarySlots;
 use crate::client::{Client, Role};
-use crate::exam::{Promised, examine};
-use crate::home::{CANARY, CONTROL, Found, Home, line};
+use crate::compare::{Promised, examine};
 use crate::ledger::Totals;
 use crate::ledger::{Outcome, Phase, Round, RoundState, State};
-use crate::slots::Slots;
+use crate::run_dir::{CANARY, CONTROL, Found, RunDir, line};
 use crate::verdict::{Conclusion, Judgement, conclude};
 use crate::wire::Ask;
 use crate::write::same_place;
@@ -20,7 +20,7 @@ pub struct Check<'a> {
     /// Files and directories.
     pub system: &'a dyn System,
     /// The run's directory.
-    pub home: Home,
+    pub home: RunDir,
     /// `HOST:PORT`.
     pub witness: String,
     /// The run, where the user insists that a directory that does not say so is its.
@@ -149,7 +149,7 @@ fn look(
     has_run_file: bool,
 ) -> Result<Outcome, CutError> {
     let number = round.number;
-    let slots = Slots { run, round: number };
+    let slots = CanarySlots { run, round: number };
     let name = match round.phase {
         Phase::Control => CONTROL,
         Phase::Measured => CANARY,

@@ -11,24 +11,24 @@
 
 #![forbid(unsafe_code)]
 
+mod canary;
 pub mod check;
 pub mod client;
-mod exam;
-mod home;
+mod compare;
 mod ledger;
 mod load;
 mod record;
+mod run_dir;
 mod server;
-mod slots;
 mod store;
 mod verdict;
 mod wire;
 pub mod write;
 
 pub use check::{Check, Checked, check};
-pub use home::Home;
 pub use ledger::Totals;
 pub use ledger::{Control, Outcome, Phase, Round, RoundState, State, Subject};
+pub use run_dir::RunDir;
 pub use server::{Serving, Witness};
 pub use verdict::{Conclusion, Judgement};
 pub use write::{Ended, Started, Write, Written, write};

@@ -5,7 +5,7 @@ use crate::client::Client;
 use crate::ledger::{Ack, UNFORCED};
 use crate::record::Name;
 use crate::wire::{self, Ask, Frame, Reply};
-use crate::{CutError, RunId, slots};
+use crate::{CutError, RunId, canary};
 use logforce::{CommitHandle, Error, ErrorKind, Guarantee, Log, Lsn, Policy};
 use std::collections::VecDeque;
 use std::io;
@@ -210,7 +210,7 @@ impl Load<'_> {
 
     /// Writes to the file that nothing forces, at an even pace: a disk's cache that is always full
     /// would be written back at once.
-    pub fn dribble(&self, mut file: slots::Writer, out: &SyncSender<Out>) {
+    pub fn dribble(&self, mut file: canary::Writer, out: &SyncSender<Out>) {
         for sequence in 1.. {
             if self.halt.is_on() {
                 return;

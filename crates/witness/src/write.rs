@@ -1,11 +1,11 @@
 //! The machine whose plug is pulled: writes until then, and acknowledges to the witness.
 
+use crate::canary::CanarySlots;
 use crate::client::{Client, Role};
-use crate::home::{CANARY, CONTROL, Found, Home, describe, line};
 use crate::ledger::Totals;
 use crate::ledger::{Control, Phase, RoundState, State, Subject};
 use crate::load::{Halt, Load, Out, hear, send};
-use crate::slots::Slots;
+use crate::run_dir::{CANARY, CONTROL, Found, RunDir, describe, line};
 use crate::wire::{self, Ask, Reply};
 use crate::{CutError, RunId, boot, count};
 use logforce::{Guarantee, Log, Lsn, Method, Options, Verdict, disk::FileState};
@@ -31,7 +31,7 @@ pub struct Write<'a> {
     /// Files and directories.
     pub system: &'a dyn System,
     /// The run's directory.
-    pub home: Home,
+    pub home: RunDir,
     /// `HOST:PORT`.
     pub witness: String,
     /// The method that is tested; `None` for what a log opened there would use.
@@ -151,7 +151,7 @@ pub fn write(
         .system
         .directory(home.path())
         .map_err(CutError::io(format!("opening {}", home.path().display())))?;
-    let slots = Slots { run, round };
+    let slots = CanarySlots { run, round };
     let (name, control) = match phase {
         Phase::Control => (CONTROL, state.subject.control),
         // What the system's cache alone has is lost in any cut.
@@ -278,7 +278,7 @@ fn next_phase(write: &Write<'_>, state: &State) -> Result<Phase, CutError> {
 }
 
 /// Refuses a directory that is not on the run's filesystem: a copy, or something not mounted.
-pub fn same_place(home: &Home, state: &State) -> Result<(), CutError> {
+pub fn same_place(home: &RunDir, state: &State) -> Result<(), CutError> {
     let facts = home.facts(None)?;
     let here = line(facts.lasting_volume().unwrap_or_default());
     let there = &state.subject.volume;
@@ -335,7 +335,7 @@ fn run_round(
     write: &Write<'_>,
     client: Client,
     log: Option<Log>,
-    file: crate::slots::Writer,
+    file: crate::canary::Writer,
     started: Started,
     load: &Load<'_>,
     progress: &mut dyn FnMut(u64, u64),

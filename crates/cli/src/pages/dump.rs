@@ -3,7 +3,7 @@
 use super::info::FileInfo;
 use crate::exit::End;
 use crate::listing::Listing;
-use crate::look::{LogArgs, places_of};
+use crate::log_args::{LogArgs, places_of};
 use crate::output::complain;
 use crate::progress::Walk;
 use logforce::pages::inspect::{

@@ -1,6 +1,6 @@
 //! The header of a page file and the results of a walk, as JSON and in words.
 
-use crate::look::{LogInfo, places_of};
+use crate::log_args::{LogInfo, places_of};
 use logforce::pages::inspect::{
     Damage, FileSummary, HeaderSlot, NextOpening, PageFileHeader, PageFileKind, RedoSummary,
     TableSummary, VerifyReport,

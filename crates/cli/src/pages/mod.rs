@@ -7,7 +7,7 @@ pub mod stat;
 pub mod verify;
 
 use crate::exit::{Damaged, Usage};
-use crate::look::LogArgs;
+use crate::log_args::LogArgs;
 use anyhow::bail;
 use logforce::pages::{Error, inspect::Inspector};
 use std::path::Path;

@@ -3,7 +3,7 @@
 use super::info::DamageInfo;
 use crate::dump::data::hex;
 use crate::exit::End;
-use crate::look::LogArgs;
+use crate::log_args::LogArgs;
 use crate::output::{complain, print};
 use logforce::pages::inspect::{FoundPage, PageSource};
 use serde::Serialize;

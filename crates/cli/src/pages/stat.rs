@@ -3,7 +3,7 @@
 use super::info::{FileInfo, OPEN_NOW, WalkInfo, found, header, kind, next_opening};
 use super::verify::is_healthy;
 use crate::exit::End;
-use crate::look::{LogArgs, places_of};
+use crate::log_args::{LogArgs, places_of};
 use crate::output::{complain, print};
 use crate::progress::Walk;
 use logforce::pages::inspect::{FileSummary, PageFileKind, VerifyReport, Visit};

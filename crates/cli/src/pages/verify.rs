@@ -2,7 +2,7 @@
 
 use super::info::{DamageInfo, FileInfo, WalkInfo, found, header, kind, next_opening, state};
 use crate::exit::End;
-use crate::look::{LogArgs, places_of};
+use crate::log_args::{LogArgs, places_of};
 use crate::output::print;
 use crate::progress::Walk;
 use logforce::pages::inspect::{Damage, FileSummary, NextOpening, VerifyReport, Visit};

@@ -6,7 +6,7 @@ use crate::bench::os;
 use crate::exit::End;
 use crate::output::{Sink, print};
 use logforce_measure::table;
-use logforce_witness::{Check, Checked, Home, Judgement, Outcome, Round, RoundState, check};
+use logforce_witness::{Check, Checked, Judgement, Outcome, Round, RoundState, RunDir, check};
 use serde::Serialize;
 
 /// One check.
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> anyhow::Result<End> {
     let (system, cache) = (os::system(), args.run.cache());
     let checked = check(&Check {
         system: &system,
-        home: Home::new(&args.run.dir),
+        home: RunDir::new(&args.run.dir),
         witness: args.run.witness.clone(),
         run: args.id,
         cache: cache.as_deref(),

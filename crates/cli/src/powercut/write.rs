@@ -7,7 +7,7 @@ use crate::output::{complain, print};
 use crate::signal;
 use logforce_measure::Interrupt;
 use logforce_measure::numbers::count;
-use logforce_witness::{Ended, Home, Phase, Started, Write, write};
+use logforce_witness::{Ended, Phase, RunDir, Started, Write, write};
 use std::cell::Cell;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ pub fn run(args: &Args) -> anyhow::Result<End> {
     let (system, cache) = (os::system(), args.run.cache());
     let what = Write {
         system: &system,
-        home: Home::new(&args.run.dir),
+        home: RunDir::new(&args.run.dir),
         witness: args.run.witness.clone(),
         method: args.method,
         control: args.control,

@@ -1,8 +1,8 @@
 //! The block device below a filesystem, from `/sys`.
 
-use super::ask::{self, Roots};
 use super::error::uninterrupted_io;
 use super::mounts::Mount;
+use super::sysfs::{self, Roots};
 use logforce_device::{BlockDevice, Source, WriteCache};
 use std::fs;
 use std::io;
@@ -55,7 +55,7 @@ pub fn by_path(source: &str, filesystem: &str, roots: &Roots) -> io::Result<Belo
         Some(name) => roots.dev.join(name),
         None => PathBuf::from(source),
     };
-    let stat = ask::found(uninterrupted_io(|| fs::metadata(&path)), "look at", &path)?;
+    let stat = sysfs::found(uninterrupted_io(|| fs::metadata(&path)), "look at", &path)?;
     let Some(stat) = stat.filter(|s| s.file_type().is_block_device()) else {
         // A container has its own `/dev`; the kernel's name is good enough where btrfs has it.
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -80,7 +80,7 @@ pub fn by_name(name: &str, roots: &Roots) -> io::Result<Option<Located>> {
 }
 
 fn at_place(link: &Path) -> io::Result<Option<Located>> {
-    let Some(place) = ask::real(link)? else {
+    let Some(place) = sysfs::real(link)? else {
         return Ok(None);
     };
     let Some(name) = place.file_name() else {
@@ -89,7 +89,7 @@ fn at_place(link: &Path) -> io::Result<Option<Located>> {
     let name = name.to_string_lossy().into_owned();
     // The statistics of flushes, the queue and the model are kept for the whole device only.
     let whole = match place.parent() {
-        Some(whole) if ask::exists(&place.join("partition"))? => whole.to_owned(),
+        Some(whole) if sysfs::exists(&place.join("partition"))? => whole.to_owned(),
         _ => place,
     };
     Ok(Some(Located { name, whole }))
@@ -107,7 +107,7 @@ impl Located {
     }
 
     fn line(&self, name: &str) -> io::Result<Option<String>> {
-        ask::line(&self.whole.join(name))
+        sysfs::line(&self.whole.join(name))
     }
 
     /// A number that the device says of itself.
@@ -131,8 +131,8 @@ impl Located {
         // virtio; and disks that speak SCSI, SATA among them.
         let mut answer = self.line("cache_type")?;
         let disks = self.whole.join("device/scsi_disk");
-        for disk in ask::names(&disks)?.unwrap_or_default() {
-            answer = answer.or(ask::line(&disks.join(disk).join("cache_type"))?);
+        for disk in sysfs::names(&disks)?.unwrap_or_default() {
+            answer = answer.or(sysfs::line(&disks.join(disk).join("cache_type"))?);
         }
         Ok(answer.map(|t| t.starts_with("write back")))
     }
@@ -206,7 +206,7 @@ impl Located {
 
     /// What a mapped or a RAID device is made of, by kernel names.
     pub fn made_of(&self) -> io::Result<Vec<String>> {
-        let names = ask::names(&self.whole.join("slaves"))?.unwrap_or_default();
+        let names = sysfs::names(&self.whole.join("slaves"))?.unwrap_or_default();
         Ok(names.iter().map(|n| n.replace('!', "/")).collect())
     }
 
@@ -229,8 +229,8 @@ impl Located {
 /// they are not to be seen.
 pub fn btrfs_devices(name: &str, roots: &Roots) -> io::Result<Option<Vec<String>>> {
     let all = roots.sys.join("fs/btrfs");
-    for uuid in ask::names(&all)?.unwrap_or_default() {
-        if let Some(devices) = ask::names(&all.join(uuid).join("devices"))?
+    for uuid in sysfs::names(&all)?.unwrap_or_default() {
+        if let Some(devices) = sysfs::names(&all.join(uuid).join("devices"))?
             && devices.iter().any(|d| d == name)
         {
             return Ok(Some(devices));
@@ -266,7 +266,7 @@ mod tests {
                 // Other tests attach and detach them meanwhile.
                 continue;
             }
-            let Some(dev) = ask::line(&entry.path().join("dev")).unwrap() else {
+            let Some(dev) = sysfs::line(&entry.path().join("dev")).unwrap() else {
                 continue;
             };
             let (major, minor) = dev.split_once(':').unwrap();

@@ -1,9 +1,9 @@
 //! The block device's own count of writes and flushes. Readable by everybody.
 
-use super::ask::{self, Roots};
 use super::block::{self, Below};
 use super::error::{at, uninterrupted, uninterrupted_io};
 use super::mounts;
+use super::sysfs::{self, Roots};
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io;
@@ -66,7 +66,7 @@ impl Counter {
                 ),
             ));
         };
-        if ask::line(&located.whole.join("queue/iostats"))?.as_deref() == Some("0") {
+        if sysfs::line(&located.whole.join("queue/iostats"))?.as_deref() == Some("0") {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
                 format!(
@@ -84,7 +84,7 @@ impl Counter {
             path: stat,
             // Only a driver that uses the kernel's request queues counts flushes; for the others
             // the field is there and stays zero.
-            counts_flushes: ask::exists(&located.whole.join("mq"))?,
+            counts_flushes: sysfs::exists(&located.whole.join("mq"))?,
         })
     }
 

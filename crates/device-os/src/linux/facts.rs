@@ -1,9 +1,9 @@
 //! What the system tells of the filesystem and the device below a directory.
 
-use super::ask::Roots;
 use super::block::{self, Below, Located};
 use super::direct::Probed;
 use super::error::{at, uninterrupted};
+use super::sysfs::Roots;
 use super::{direct, filesystem, mounts, stack, volume};
 use crate::unix::Trial;
 use logforce_device::{DirectAlignment, Facts, FilesystemKind};

@@ -1,6 +1,6 @@
 //! What the name and the options of a filesystem mean for durability.
 
-use super::ask::{self, Roots};
+use super::sysfs::{self, Roots};
 use logforce_device::FilesystemKind;
 use rustix::fs::IFlags;
 use std::io;
@@ -131,10 +131,10 @@ pub enum Journal {
 /// kernel does not tell.
 pub fn ext4(device: &str, roots: &Roots) -> io::Result<Option<Ext4>> {
     let options = roots.proc.join("fs/ext4").join(device).join("options");
-    let Some(options) = ask::bytes(&options)? else {
+    let Some(options) = sysfs::bytes(&options)? else {
         return Ok(None);
     };
-    let journals = ask::names(&roots.proc.join("fs/jbd2"))?.unwrap_or_default();
+    let journals = sysfs::names(&roots.proc.join("fs/jbd2"))?.unwrap_or_default();
     let prefix = format!("{device}-");
     let is_here = journals.iter().any(|n| n.starts_with(&prefix));
     Ok(Some(parse_ext4(

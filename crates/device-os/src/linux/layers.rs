@@ -4,9 +4,9 @@
 //! may say less than the truth: the kernel sends no flush to a device that was told `write through`,
 //! and so none to what lies below it, whatever cache that has.
 
-use super::ask::{self, Roots};
 use super::block::{self, Below, Located};
 use super::error::{at, uninterrupted, uninterrupted_io};
+use super::sysfs::{self, Roots};
 use logforce_device::{Assessment, Barrier, FileState, ForceBy, Guarantee};
 use logforce_device::{Facts, Layer, Plan, Source, Verdict, WriteCache};
 use rustix::fs::{Mode, OFlags};
@@ -249,7 +249,7 @@ fn open_upper(
 ) -> io::Result<Option<std::os::fd::OwnedFd>> {
     let inner = mount.root.strip_prefix("/").unwrap_or(&mount.root);
     let upper = Path::new(upper).join(inner);
-    let Some(shown) = ask::real(path)? else {
+    let Some(shown) = sysfs::real(path)? else {
         return Ok(None);
     };
     let Ok(below) = shown.strip_prefix(&mount.mount_point) else {
@@ -269,7 +269,7 @@ fn open_upper(
             let there =
                 uninterrupted(|| rustix::fs::fstat(&fd)).map_err(|e| at(e, "look at", &real))?;
             let Some(here) =
-                ask::found(uninterrupted_io(|| fs::metadata(&shown)), "look at", &shown)?
+                sysfs::found(uninterrupted_io(|| fs::metadata(&shown)), "look at", &shown)?
             else {
                 return Ok(None);
             };
@@ -300,7 +300,7 @@ pub fn reachable<T>(answer: io::Result<T>, doing: &str, path: &Path) -> io::Resu
         {
             Ok(None)
         }
-        answer => ask::found(answer, doing, path),
+        answer => sysfs::found(answer, doing, path),
     }
 }
 

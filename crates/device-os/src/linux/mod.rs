@@ -6,11 +6,10 @@
 //! - `lock`, over `ofd` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `stack` (the filesystem and all below it: `mounts`, what is mounted; `filesystem`
 //!   and `zfs`, what that means; `block`, the device below; `layers`, what that is made of and so on down,
-//!   `loop_file` and `allocation`, unsafe, the file of a loop device) and `volume` (which filesystem it is). All of them ask by `ask`, which takes only what is not found
+//!   `loop_file` and `allocation`, unsafe, the file of a loop device) and `volume` (which filesystem it is). All of them ask by `sysfs`, which takes only what is not found
 //!   for what is not there. `counters` reads the device's statistics.
 //! - `runtime`, over `fork` (unsafe): futexes, random bits, and telling a forked child apart.
 
-mod ask;
 mod block;
 mod counters;
 mod descriptors;
@@ -29,6 +28,7 @@ mod mounts;
 mod ofd;
 pub mod runtime;
 mod stack;
+mod sysfs;
 mod uring;
 mod volume;
 mod write_back;

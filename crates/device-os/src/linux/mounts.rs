@@ -1,7 +1,7 @@
 //! What is mounted, from `/proc/self/mountinfo`.
 
-use super::ask::{self, Roots};
 use super::error::{at, uninterrupted};
+use super::sysfs::{self, Roots};
 use rustix::fs::{AtFlags, StatxFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -41,7 +41,7 @@ pub fn of(fd: BorrowedFd<'_>, path: &Path, roots: &Roots) -> io::Result<Option<M
                 rustix::fs::major(stat.st_dev),
                 rustix::fs::minor(stat.st_dev),
             );
-            let Some(path) = ask::real(path)? else {
+            let Some(path) = sysfs::real(path)? else {
                 return Ok(None);
             };
             Ok(by_path(&all(roots)?, major, minor, &path).cloned())
@@ -85,7 +85,7 @@ fn by_path<'a>(mounts: &'a [Mount], major: u32, minor: u32, path: &Path) -> Opti
 
 /// All mounts this process sees; none if `/proc` is not there.
 fn all(roots: &Roots) -> io::Result<Vec<Mount>> {
-    let text = ask::bytes(&roots.proc.join("self/mountinfo"))?.unwrap_or_default();
+    let text = sysfs::bytes(&roots.proc.join("self/mountinfo"))?.unwrap_or_default();
     Ok(text.split(|&b| b == b'\n').filter_map(parse).collect())
 }
 

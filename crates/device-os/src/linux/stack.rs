@@ -1,11 +1,11 @@
 //! The filesystem of an open file, and everything below it.
 
-use super::ask::Roots;
 use super::block::{self, Below, Located};
 use super::error::{at, uninterrupted};
 use super::filesystem::{self, Journal};
 use super::layers::{ACCEPT, Stack, Walk};
 use super::mounts;
+use super::sysfs::Roots;
 use super::zfs;
 use logforce_device::{
     Assessment, Facts, FilesystemKind, Guarantee, Layer, Platform, Source, Verdict,

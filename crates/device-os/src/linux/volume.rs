@@ -1,7 +1,7 @@
 //! What tells a filesystem from every other, also after a restart.
 
-use super::ask::{self, Roots};
 use super::error::uninterrupted_io;
+use super::sysfs::{self, Roots};
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -16,12 +16,12 @@ pub fn uuid(filesystem: &str, device: &str, roots: &Roots) -> io::Result<Option<
         return Ok(Some(uuid));
     }
     let dev = roots.sys.join("class/block").join(device).join("dev");
-    let Some(number) = ask::line(&dev)? else {
+    let Some(number) = sysfs::line(&dev)? else {
         return Ok(None);
     };
     // udev's links. Made by name where the medium changed, so the target's number decides.
     let links = roots.dev.join("disk/by-uuid");
-    for uuid in ask::names(&links)?.unwrap_or_default() {
+    for uuid in sysfs::names(&links)?.unwrap_or_default() {
         if is_device(&links.join(&uuid), &number)? {
             return Ok(Some(uuid));
         }
@@ -41,8 +41,8 @@ pub fn fallback(fsid: u64) -> String {
 
 fn of_btrfs(device: &str, roots: &Roots) -> io::Result<Option<String>> {
     let all = roots.sys.join("fs/btrfs");
-    for uuid in ask::names(&all)?.unwrap_or_default() {
-        let devices = ask::names(&all.join(&uuid).join("devices"))?;
+    for uuid in sysfs::names(&all)?.unwrap_or_default() {
+        let devices = sysfs::names(&all.join(&uuid).join("devices"))?;
         if devices.is_some_and(|d| d.iter().any(|d| d == device)) {
             return Ok(Some(uuid));
         }
@@ -51,7 +51,7 @@ fn of_btrfs(device: &str, roots: &Roots) -> io::Result<Option<String>> {
 }
 
 fn is_device(path: &Path, number: &str) -> io::Result<bool> {
-    let stat = ask::found(uninterrupted_io(|| fs::metadata(path)), "look at", path)?;
+    let stat = sysfs::found(uninterrupted_io(|| fs::metadata(path)), "look at", path)?;
     Ok(stat.is_some_and(|stat| {
         let id = stat.rdev();
         let (major, minor) = (rustix::fs::major(id), rustix::fs::minor(id));

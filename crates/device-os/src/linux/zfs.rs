@@ -1,8 +1,8 @@
 //! What a sync of a zfs is worth. Its mount options do not say: the property `sync` of the dataset and
 //! two parameters of the module decide.
 
-use super::ask::{self, Roots};
 use super::error::uninterrupted_io;
+use super::sysfs::{self, Roots};
 use logforce_device::{Assessment, Guarantee, Layer, Source, Verdict};
 use std::io;
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ const NO_FLUSH: [&str; 2] = ["zfs_nocacheflush", "zil_nocacheflush"];
 pub fn layer(dataset: &str, roots: &Roots) -> io::Result<Layer> {
     let parameters = roots.sys.join("module/zfs/parameters");
     for parameter in NO_FLUSH {
-        let set = ask::line(&parameters.join(parameter))?;
+        let set = sysfs::line(&parameters.join(parameter))?;
         if set.is_some_and(|value| value != "0") {
             let why = format!(
                 "the module is set to flush no device ({}/{parameter})",

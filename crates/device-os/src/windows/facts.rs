@@ -33,7 +33,7 @@ fn over<D: Ask>(
     });
     let drive = root.as_ref().map_or(0, |r| volume::drive_type(r));
     let below = disk::below(disk, &mut notes);
-    if !flush::has_data_only() || !in_place::is(&filesystem.name, attributes) {
+    if !flush::has_data_only() || !overwrite::is(&filesystem.name, attributes) {
         notes.push("There is no flush of the data alone here: flush-data does what flush does, and guarantees the same.".to_owned());
     }
     if machine::is_wine() {
@@ -79,7 +79,7 @@ fn kind(name: &str, drive: u32, attributes: u32, notes: &mut Vec<String>) -> Fil
         DRIVE_RAMDISK => return FilesystemKind::Volatile,
         _ => {}
     }
-    if let Some(what) = in_place::moved_because(attributes) {
+    if let Some(what) = overwrite::moved_because(attributes) {
         notes.push(format!(
             "Files of this directory are {what}: they are not overwritten in place."
         ));

@@ -209,7 +209,7 @@ impl OsFile {
 fn is_in_place(handle: &OwnedHandle) -> bool {
     let (filesystem, attributes) = (volume::filesystem(handle), handle::attributes(handle));
     match (filesystem, attributes) {
-        (Ok(filesystem), Ok(attributes)) => in_place::is(&filesystem.name, attributes),
+        (Ok(filesystem), Ok(attributes)) => overwrite::is(&filesystem.name, attributes),
         _ => false,
     }
 }

@@ -7,17 +7,17 @@
 //! - `handle`, `security` (unsafe): opening; `path`: what is opened.
 //! - `lock` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `volume` and `control` (unsafe); `disk`, which asks, by `storage` and `protocol`,
-//!   which take answers apart. `in_place`: which files are overwritten where they lie.
+//!   which take answers apart. `overwrite`: which files are overwritten where they lie.
 //! - `mapping` (unsafe): a file in memory; `times` (unsafe): processor time.
 //! - `runtime`, `machine` (unsafe): waiting, random bits, the version, other processes.
 //! - `trace`, in tests only: the calls that were made.
 //!
-//! What makes no call of Windows (`disk`, `in_flight`, `in_place`, `path`, `protocol`, `storage`) is
+//! What makes no call of Windows (`disk`, `in_flight`, `overwrite`, `path`, `protocol`, `storage`) is
 //! compiled and tested on every system.
 
 mod disk;
 mod in_flight;
-mod in_place;
+mod overwrite;
 mod path;
 mod protocol;
 mod storage;

@@ -3,7 +3,7 @@
 
 use crate::changes::{Change, Changes, Image};
 use crate::cow::commit_group::CommitGroup;
-use crate::cow::medium::Medium;
+use crate::cow::node_store::NodeStore;
 use crate::cow::state::CommittedState;
 use crate::cow::store::{Counts, CowStore};
 use crate::cow::tree::{FreshPage, Link, Nodes};
@@ -83,7 +83,7 @@ impl Draft<'_> {
 
 /// Nodes from memory only: what can be had under the mutex.
 struct InMemory<'a> {
-    medium: &'a Medium,
+    medium: &'a NodeStore,
     loaded: &'a HashMap<u64, Image>,
 }
 
@@ -103,7 +103,7 @@ impl Nodes for InMemory<'_> {
 
 /// Nodes from memory or from the file, kept whatever the cache does.
 struct Loading<'a> {
-    medium: &'a Medium,
+    medium: &'a NodeStore,
     loaded: RefCell<HashMap<u64, Image>>,
 }
 

@@ -5,9 +5,9 @@
 use crate::changes::Image;
 use crate::cow::commit_group::CommitGroup;
 use crate::cow::location::is_check_due;
-use crate::cow::plan::{Placed, Plan};
 use crate::cow::state::{CommittedState, LeaderToken, State};
 use crate::cow::store::{Counts, CowStore};
+use crate::cow::write_plan::{Placed, WritePlan};
 use crate::error::{Error, Result, cannot_grow};
 use crate::growth::{next_end, zeroes};
 use crate::write_out::{Run, gather};
@@ -243,9 +243,9 @@ impl<'a> Leader<'a> {
     }
 
     /// Returns the difference between the current header's state and the one that is to become durable.
-    pub(super) fn plan(&self) -> Plan {
+    pub(super) fn plan(&self) -> WritePlan {
         let medium = &self.store.medium;
-        let mut plan = Plan::new(medium, medium.page_size, &self.from.tree, &self.to.tree);
+        let mut plan = WritePlan::new(medium, medium.page_size, &self.from.tree, &self.to.tree);
         // Small pages are freed in granules that others still use. Overwriting or discarding them one by one
         // would use up the reserve. Dropping from the end is sure to give space back.
         let shares_granules = self.store.lock().places.granule() > 1;
@@ -262,7 +262,7 @@ impl<'a> Leader<'a> {
     /// Writes a plan to its places and makes it durable, then writes the header that reaches it.
     pub(super) fn carry_out(
         &mut self,
-        mut plan: Plan,
+        mut plan: WritePlan,
         layout: Layout,
     ) -> std::result::Result<Written, Trouble> {
         let medium = &self.store.medium;

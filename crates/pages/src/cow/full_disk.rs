@@ -2,7 +2,7 @@
 //!
 //! The force uses any free places in the file, in any number of runs. Writing the current header into the
 //! older slot as well frees the places that only the older header reached. A commit that takes more places
-//! than it gives back leaves a reserve ([`Plan::reserve`](crate::cow::plan::Plan::reserve)), so that the file
+//! than it gives back leaves a reserve ([`WritePlan::reserve`](crate::cow::write_plan::WritePlan::reserve)), so that the file
 //! can always shrink.
 
 use crate::cow::force::{Layout, Leader, Trouble, Written};

@@ -1,6 +1,6 @@
 //! Creating, opening and closing.
 
-use crate::cow::medium::Medium;
+use crate::cow::node_store::NodeStore;
 use crate::cow::state::{CommittedState, LeaderToken, State};
 use crate::cow::store::{Counts, CowStore};
 use crate::cow::table_scan;
@@ -65,7 +65,7 @@ impl CowStore {
                 why: format!("it is a {} one", header.kind.name()),
             });
         };
-        let medium = Medium::new(
+        let medium = NodeStore::new(
             data_dir.open_for_pages(header.page_size, true)?.0,
             slots.path().clone(),
             data_dir.runtime.clone(),

@@ -18,24 +18,24 @@
 //! | `commit_group`, `state`, `store` | commits that get durable together; what the mutex guards; all parts |
 //! | `view`, `commit`, `force`, `full_disk`, `background`, `schedule`, `location`, `table_scan`, `lifecycle` | what is done with them |
 
+mod allocator;
 mod background;
 mod commit;
 mod commit_group;
 mod conflicts;
 mod force;
 mod full_disk;
-mod held_headers;
 mod lifecycle;
 mod location;
-pub(crate) mod medium;
-mod places;
-mod plan;
+pub(crate) mod node_store;
+mod reclamation;
 mod schedule;
 mod state;
 mod store;
 pub(crate) mod table_scan;
 pub(crate) mod tree;
 mod view;
+mod write_plan;
 
 pub(crate) use commit::CowCommit;
 pub(crate) use store::CowStore;

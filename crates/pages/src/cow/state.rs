@@ -1,10 +1,10 @@
 //! What the mutex of a copy-on-write store guards: memory, and the leader's token, which holds what
 //! only the leader writes with.
 
+use crate::cow::allocator::Allocator;
 use crate::cow::commit_group::{CommitGroup, CommitGroups};
 use crate::cow::conflicts::Conflicts;
-use crate::cow::held_headers::HeldHeaders;
-use crate::cow::places::Places;
+use crate::cow::reclamation::HeldHeaders;
 use crate::cow::schedule::Schedule;
 use crate::cow::tree::Tree;
 use crate::error::{Error, Result};
@@ -58,7 +58,7 @@ pub(crate) struct State {
     /// The number of the next commit. None is given twice while the file is open, so a number tells
     /// whether its commit was rolled back.
     pub(crate) next_commit: u64,
-    pub(crate) places: Places,
+    pub(crate) places: Allocator,
     pub(crate) held_headers: HeldHeaders,
     pub(crate) conflicts: Conflicts,
     /// Headers that the slots hold, the older one first: their numbers, and the commits that they make
@@ -83,7 +83,7 @@ impl State {
     pub(crate) fn new(
         version: CommittedState,
         header: PageFileHeader,
-        places: Places,
+        places: Allocator,
         token: Box<LeaderToken>,
     ) -> Self {
         let mut held_headers = HeldHeaders::default();

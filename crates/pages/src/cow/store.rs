@@ -1,6 +1,6 @@
 //! The parts of an open copy-on-write file.
 
-use crate::cow::medium::Medium;
+use crate::cow::node_store::NodeStore;
 use crate::cow::state::State;
 use crate::error::Result;
 use crate::event::Event;
@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// A copy-on-write file, open for reading and writing.
 pub(crate) struct CowStore {
     pub(crate) data_dir: DataDir,
-    pub(crate) medium: Medium,
+    pub(crate) medium: NodeStore,
     pub(crate) guarantee: Granted,
     /// Whether a write through is worth as much as a barrier here.
     pub(crate) is_write_through_enough: bool,

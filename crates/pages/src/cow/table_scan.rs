@@ -2,8 +2,8 @@
 //! whole.
 
 use crate::changes::Image;
-use crate::cow::medium::{Medium, What};
-use crate::cow::places::Places;
+use crate::cow::allocator::Allocator;
+use crate::cow::node_store::{NodeStore, What};
 use crate::error::{Error, Result};
 use logforce_format::{
     CopyOnWriteRoot, PAGE_DATA_OFFSET, PageFileHeader, TableEntry, fan_out, planted, table_entries,
@@ -19,7 +19,7 @@ use logforce_format::{
 /// [`Error::Damaged`], naming a node that contradicts the header or another one, or saying that the file is
 /// too short.
 pub(crate) fn scan(
-    medium: &Medium,
+    medium: &NodeStore,
     header: &PageFileHeader,
     root: &CopyOnWriteRoot,
     granule: u64,
@@ -34,7 +34,7 @@ pub(crate) fn scan(
     let is_whole = opening.is_whole;
     let places = match is_whole || planted!("cow-lost-node-ignored") {
         true => used.free(granule),
-        false => Places::new(granule, used.end),
+        false => Allocator::new(granule, used.end),
     };
     Ok(Scanned { places, is_whole })
 }
@@ -42,7 +42,7 @@ pub(crate) fn scan(
 /// Result of reading the table at an opening.
 pub(crate) struct Scanned {
     /// The free places.
-    pub(crate) places: Places,
+    pub(crate) places: Allocator,
     /// `false` if a node is lost.
     pub(crate) is_whole: bool,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Length {
 }
 
 impl Length {
-    pub(crate) fn of(medium: &Medium) -> Result<Length> {
+    pub(crate) fn of(medium: &NodeStore) -> Result<Length> {
         let bytes = medium.file.len();
         let bytes = bytes.map_err(Error::io("ask for the length of", &medium.path))?;
         let places = bytes.saturating_sub(PAGE_DATA_OFFSET) / u64::from(medium.page_size);
@@ -64,7 +64,7 @@ impl Length {
     }
 
     /// Whether that is enough for all places in use.
-    pub(crate) fn check(self, medium: &Medium, root: &CopyOnWriteRoot) -> Result<()> {
+    pub(crate) fn check(self, medium: &NodeStore, root: &CopyOnWriteRoot) -> Result<()> {
         let Length { bytes, places } = self;
         if root.places_end <= places {
             return Ok(());
@@ -83,7 +83,7 @@ impl Length {
 
 /// Visitor of an opening. It fails at the first contradiction.
 struct Opening<'a> {
-    medium: &'a Medium,
+    medium: &'a NodeStore,
     is_whole: bool,
 }
 
@@ -134,7 +134,7 @@ pub(crate) trait Visitor {
 
 /// Walks the table of a header. Gives the places that it reaches.
 pub(crate) fn walk(
-    medium: &Medium,
+    medium: &NodeStore,
     header: &PageFileHeader,
     root: &CopyOnWriteRoot,
     there: Length,
@@ -161,7 +161,7 @@ pub(crate) fn walk(
 }
 
 struct Walk<'a, 'v> {
-    medium: &'a Medium,
+    medium: &'a NodeStore,
     page_count: u64,
     used: Used,
     visitor: &'v mut dyn Visitor,
@@ -275,8 +275,8 @@ impl Used {
     }
 
     /// The places below the end that it does not reach.
-    fn free(&self, granule: u64) -> Places {
-        let mut places = Places::new(granule, self.end);
+    fn free(&self, granule: u64) -> Allocator {
+        let mut places = Allocator::new(granule, self.end);
         let mut start = 0;
         let mut free = |from: u64, to: u64| {
             if from < to {

@@ -3,7 +3,7 @@
 use super::data::Data;
 use super::info::{FoundPage, Held, PageInfo, PageSource};
 use super::{Inspector, ROUNDS, redo, table};
-use crate::cow::medium::What;
+use crate::cow::node_store::What;
 use crate::cow::tree::{Found, Tree};
 use crate::error::{Error, Result};
 use crate::logged::read::{page_offset, put_ranges};

@@ -10,7 +10,7 @@ use super::info::{
 };
 use super::{Inspector, Out, ROUNDS};
 use crate::changes::Image;
-use crate::cow::medium::{Medium, What};
+use crate::cow::node_store::{NodeStore, What};
 use crate::cow::table_scan::{self, Length, Node, Visitor};
 use crate::error::{Error, Result};
 use crate::files::DATA;
@@ -18,8 +18,8 @@ use logforce_format::{
     CopyOnWriteRoot, PageFileHeader, PageFileKind, TableEntry, planted, table_entries,
 };
 
-pub(super) fn medium(inspector: &Inspector, cache: usize) -> Medium {
-    Medium::new(
+pub(super) fn medium(inspector: &Inspector, cache: usize) -> NodeStore {
+    NodeStore::new(
         inspector.data.clone(),
         inspector.path.join(DATA),
         inspector.system.runtime(),
@@ -114,7 +114,7 @@ fn joined(ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 
 struct Look<'a, 'v> {
     inspector: &'a Inspector,
-    medium: &'a Medium,
+    medium: &'a NodeStore,
     /// Whose table it is.
     header: &'a PageFileHeader,
     /// The pages to look at, ascending ranges; `None` for all.

@@ -4,7 +4,7 @@ use super::data::Data;
 use super::one::{Rebuilt, in_data};
 use super::{Inspector, redo, table};
 use crate::changes::Image;
-use crate::cow::medium::Medium;
+use crate::cow::node_store::NodeStore;
 use crate::cow::table_scan;
 use crate::cow::tree::{Found, Tree};
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ pub(crate) struct ReadOnlyView {
 
 /// Sources of the pages.
 enum Pages {
-    ByTable { medium: Medium, tree: Tree },
+    ByTable { medium: NodeStore, tree: Tree },
     InLogAndData(InLogAndData),
 }
 
@@ -240,7 +240,7 @@ impl ReadOnlyView {
     }
 }
 
-fn by_table(medium: &Medium, tree: &Tree, page: u64) -> Result<Image> {
+fn by_table(medium: &NodeStore, tree: &Tree, page: u64) -> Result<Image> {
     match tree.find(medium, medium.page_size, page)? {
         Found::Hole => Ok(medium.zeroes.clone()),
         Found::Fresh(image) => Ok(image),

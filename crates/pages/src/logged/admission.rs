@@ -1,7 +1,7 @@
 //! Generations: the commits from one checkpoint to the next. When the open one takes a commit, and when
 //! it ends: the pace of commits and checkpoints.
 
-use super::point::Point;
+use super::commit_point::CommitPoint;
 use crate::changes::{Change, Changes};
 use crate::error::{Error, Result};
 use logforce_format::Lsn;
@@ -27,7 +27,7 @@ pub(super) struct Generation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EndedGeneration {
     /// The state at its end.
-    pub(super) at: Point,
+    pub(super) at: CommitPoint,
     /// Pages to write.
     pub(super) pages: usize,
     /// Of those, the pages that are written.
@@ -129,7 +129,7 @@ impl Generations {
     /// forgetting takes time as well.
     pub(super) fn admit(
         &mut self,
-        latest: Point,
+        latest: CommitPoint,
         distance: u64,
         pages: usize,
     ) -> Result<Admission> {
@@ -163,7 +163,7 @@ impl Generations {
     }
 
     /// A commit that was encoded for the open generation is in the log, or was given up.
-    pub(super) fn appended(&mut self, changes: &Changes, latest: Point) {
+    pub(super) fn appended(&mut self, changes: &Changes, latest: CommitPoint) {
         self.open.append_ended(changes);
         if self.open.is_ending && self.open.appending == 0 {
             self.begin(latest);
@@ -172,7 +172,7 @@ impl Generations {
 
     /// Ends the open generation as soon as nothing is being appended: what was encoded for it must lie
     /// in the log before the place where the next one's redo begins.
-    pub(super) fn end(&mut self, latest: Point) {
+    pub(super) fn end(&mut self, latest: CommitPoint) {
         if self.ended.is_some() || self.open.is_ending {
             return;
         }
@@ -182,7 +182,7 @@ impl Generations {
         }
     }
 
-    fn begin(&mut self, latest: Point) {
+    fn begin(&mut self, latest: CommitPoint) {
         let number = self.open.number + 1;
         let ended = std::mem::replace(&mut self.open, Generation::new(number));
         self.to_apply = ended.pages;
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_generation_ends_where_its_pages_fill_the_memory() {
-        let origin = Point {
+        let origin = CommitPoint {
             end: Lsn::ORIGIN,
             commit: 0,
             page_count: 1000,
@@ -246,7 +246,7 @@ mod tests {
     /// log.
     #[test]
     fn what_is_being_appended_counts() {
-        let origin = Point {
+        let origin = CommitPoint {
             end: Lsn::ORIGIN,
             commit: 0,
             page_count: 1000,

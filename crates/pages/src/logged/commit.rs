@@ -2,8 +2,8 @@
 
 use super::LoggedStore;
 use super::admission::Admission;
+use super::commit_point::CommitPoint;
 use super::diff;
-use super::point::Point;
 use super::read::LoggedView;
 use super::state::Planned;
 use super::stats::add;
@@ -98,7 +98,7 @@ impl LoggedStore {
         view: &LoggedView,
         changes: &Changes,
         append: impl Fn(&[&[u8]], Decided<'_>) -> logforce_core::Result<T>,
-    ) -> Result<(Point, T)> {
+    ) -> Result<(CommitPoint, T)> {
         self.data_dir.check_process()?;
         if !planted!("commit-without-room") {
             self.reach(view.page_count(), changes)?;
@@ -127,7 +127,7 @@ impl LoggedStore {
         at: Lsn,
         changes: &Changes,
         append: impl Fn(&[&[u8]], Decided<'_>) -> logforce_core::Result<T>,
-    ) -> Result<(Point, T)> {
+    ) -> Result<(CommitPoint, T)> {
         let planned = self.reserve(at, changes)?;
         let mut reserved = Reserved {
             store: self,

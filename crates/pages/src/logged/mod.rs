@@ -10,23 +10,23 @@
 
 mod admission;
 mod checkpoint;
-mod clean;
 mod commit;
+mod commit_point;
 mod diff;
 mod grow;
+mod hot_versions;
+mod lane_copies;
 pub(crate) mod map;
-mod near;
-mod newest;
 pub(crate) mod open;
-mod point;
+mod page_cache;
 mod proof;
 pub(crate) mod read;
 mod readers;
-mod resident;
 mod room;
 mod state;
 mod stats;
 mod version_chain;
+mod version_eviction;
 mod versions_file;
 
 pub(crate) use commit::LoggedCommit;
@@ -38,11 +38,11 @@ use crate::files::DataDir;
 use crate::options::Options;
 use crate::types::Stats;
 use crate::write_out::Writers;
+use hot_versions::HotVersions;
 use logforce_core::{Granted, Log};
 use logforce_device::JoinHandle;
 use logforce_device::sync::{Apart, Mutex, MutexGuard};
 use logforce_format::{Lsn, PageFileHeader};
-use newest::Newest;
 use proof::DataFile;
 use readers::ReaderTable;
 use state::State;
@@ -119,7 +119,7 @@ struct PageContents {
     data: DataFile,
     /// The newest version of pages that are read often: a mutex for each shard. Changed with
     /// the state locked, by commits and by readers that found one; read without.
-    newest: Newest,
+    newest: HotVersions,
     /// Written by the checkpointer. Its slots have a mutex; they are freed without the state.
     versions_file: VersionsFile,
 }

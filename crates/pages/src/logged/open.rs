@@ -1,10 +1,10 @@
 //! Creating a logged page file, and opening one: what the log holds beyond the data file is read, and
 //! brought into it in the background.
 
+use super::commit_point::CommitPoint;
 use super::grow::Room;
+use super::hot_versions::HotVersions;
 use super::map::PageMap;
-use super::newest::Newest;
-use super::point::Point;
 use super::proof::DataFile;
 use super::read::put_ranges;
 use super::room::fill_header;
@@ -126,7 +126,7 @@ impl LoggedStore {
         let threads = if is_direct { options.writers } else { 0 };
         let writers = Writers::start(&data_dir.runtime, &data.file, threads, data_dir.alignment())
             .map_err(io)?;
-        let at = Point {
+        let at = CommitPoint {
             end: redo_from,
             commit: header.commit,
             page_count: header.page_count,
@@ -159,7 +159,7 @@ impl LoggedStore {
             },
             contents: PageContents {
                 data,
-                newest: Newest::new(options.newest_cache(), page_size as usize),
+                newest: HotVersions::new(options.newest_cache(), page_size as usize),
                 versions_file,
             },
             writers,

@@ -13,7 +13,7 @@
 //! got before it, a reader compares its lane with what it can know: of the durable state with the log,
 //! of the latest with a number that is set first. If its lane is behind, it waits for the state.
 
-use super::point::Point;
+use super::commit_point::CommitPoint;
 use logforce_device::sync::{Apart, AtomicU64, Mutex, MutexGuard, lane};
 use logforce_format::{Lsn, planted};
 use std::cell::OnceCell;
@@ -26,8 +26,8 @@ const LANES: usize = 8;
 /// What a lane shows to new readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shown {
-    pub(super) latest: Point,
-    pub(super) durable: Point,
+    pub(super) latest: CommitPoint,
+    pub(super) durable: CommitPoint,
     /// The end of the first state after `durable`; `None` if there is none.
     pub(super) next: Option<Lsn>,
     pub(super) is_closing: bool,
@@ -50,7 +50,7 @@ struct Lane {
 /// A state that is registered as being read, in this lane.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Begun {
-    pub(super) at: Point,
+    pub(super) at: CommitPoint,
     pub(super) lane: usize,
 }
 
@@ -111,7 +111,7 @@ impl ReaderTable {
         })
     }
 
-    fn begin(&self, choose: impl Fn(&Shown) -> Option<Point>) -> Beginning {
+    fn begin(&self, choose: impl Fn(&Shown) -> Option<CommitPoint>) -> Beginning {
         let number = lane(self.lanes.len());
         let mut lane = self.lane(number);
         if lane.shown.is_closing {
@@ -225,8 +225,8 @@ impl Readers {
 pub(super) mod tests {
     use super::*;
 
-    fn point(end: u64) -> Point {
-        Point {
+    fn point(end: u64) -> CommitPoint {
+        CommitPoint {
             end: Lsn(end),
             commit: end,
             page_count: 1,

@@ -2,11 +2,11 @@
 //! reads them is in a table beside it. Pure memory.
 
 use super::admission::{Admission, EndedGeneration, Generations};
+use super::commit_point::CommitPoint;
 use super::grow::Room;
-use super::point::Point;
 use super::readers::{Asked, ReaderTable, Shown};
-use super::resident::Resident;
 use super::version_chain::{Bytes, LONGEST_REDO, PageVersion, Pruned, VersionChain};
+use super::version_eviction::ResidentVersions;
 use crate::by_page::ByPage;
 use crate::cache::Clock;
 use crate::changes::{Change, Changes, Image};
@@ -25,15 +25,15 @@ pub(super) struct DroppedRange {
 /// The states that may be read now.
 #[derive(Debug)]
 pub(super) struct Points {
-    pub(super) latest: Point,
+    pub(super) latest: CommitPoint,
     /// The newest state known to be durable.
-    pub(super) durable: Point,
+    pub(super) durable: CommitPoint,
     /// The states after that one, ascending.
-    unforced: VecDeque<Point>,
+    unforced: VecDeque<CommitPoint>,
 }
 
 impl Points {
-    fn new(at: Point) -> Points {
+    fn new(at: CommitPoint) -> Points {
         Points {
             latest: at,
             durable: at,
@@ -50,7 +50,7 @@ impl Points {
         }
     }
 
-    fn add(&mut self, point: Point) {
+    fn add(&mut self, point: CommitPoint) {
         self.latest = point;
         self.unforced.push_back(point);
     }
@@ -81,7 +81,7 @@ pub(super) struct State {
     /// Counts the moments at which pages were about to be written to the data file.
     pub(super) applies: u64,
     /// The versions in memory, candidates for leaving it.
-    pub(super) resident: Resident,
+    pub(super) resident: ResidentVersions,
     /// A commit waits for another one that is being appended.
     is_awaited: bool,
     pub(super) failure: Option<Error>,
@@ -102,7 +102,7 @@ pub(super) struct Planned {
 
 impl State {
     /// With `clean` for so many bytes of pages as the data file holds them.
-    pub(super) fn new(at: Point, clean: usize) -> State {
+    pub(super) fn new(at: CommitPoint, clean: usize) -> State {
         let points = Points::new(at);
         State {
             readers: Arc::new(ReaderTable::new(points.shown(false))),
@@ -113,7 +113,7 @@ impl State {
             resized: Lsn::ORIGIN,
             resizing: None,
             applies: 0,
-            resident: Resident::default(),
+            resident: ResidentVersions::default(),
             is_awaited: false,
             failure: None,
             is_closing: false,
@@ -269,12 +269,12 @@ impl State {
         changes: &Changes,
         below: &[Vec<Lsn>],
         (start, end): (Lsn, Lsn),
-    ) -> (Point, Pruned) {
+    ) -> (CommitPoint, Pruned) {
         let table = self.readers.clone();
         let readers = table.asked();
         let mut pruned = Pruned::default();
         let latest = self.points.latest;
-        self.points.add(Point {
+        self.points.add(CommitPoint {
             end,
             commit: latest.commit + 1,
             page_count: changes.page_count(latest.page_count),
@@ -551,7 +551,7 @@ mod tests {
     /// generation, is not written again: its older versions leave with the log all the same.
     #[test]
     fn a_version_that_is_read_does_not_go_with_the_log() {
-        let origin = Point {
+        let origin = CommitPoint {
             end: Lsn::ORIGIN,
             commit: 0,
             page_count: 10,

@@ -9,7 +9,7 @@ use std::ops::Range;
 /// that is smaller than that never shares its granule with what is written later: a power cut during
 /// that write could tear the page as well, although nobody has touched it.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct Allocator {
     /// Places of a granule.
     granule: u64,
     /// Exclusive end of the places in use.
@@ -24,10 +24,10 @@ pub(crate) struct Places {
     usable: u64,
 }
 
-impl Places {
+impl Allocator {
     /// All places below `end` are in use. A granule is `granule` places, a power of two.
     pub(crate) fn new(granule: u64, end: u64) -> Self {
-        Places {
+        Allocator {
             granule: granule.max(1),
             end,
             free: BTreeMap::new(),
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_run_that_fits_comes_first() {
-        let mut places = Places::new(1, 100);
+        let mut places = Allocator::new(1, 100);
         places.free(10..20);
         places.free(40..43);
         places.free(60..64);
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn neighbours_are_one_run() {
-        let mut places = Places::new(1, 100);
+        let mut places = Allocator::new(1, 100);
         places.free(10..20);
         places.free(30..40);
         places.free(20..30);
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_mostly_free_does_not_grow() {
-        let mut places = Places::new(1, 100);
+        let mut places = Allocator::new(1, 100);
         for n in 0..50 {
             places.free(2 * n..2 * n + 1);
         }
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_granule_is_handed_out_as_a_whole_or_not_at_all() {
-        let mut places = Places::new(8, 0);
+        let mut places = Allocator::new(8, 0);
         assert_eq!(places.take(3), vec![0..3]);
         // The rest of the granule is behind the end, and is not begun in its middle.
         assert_eq!(places.take(3), vec![8..11]);
@@ -273,7 +273,7 @@ mod tests {
             (bits >> 33) % below
         };
         for granule in [1, 2, 8] {
-            let mut places = Places::new(granule, 0);
+            let mut places = Allocator::new(granule, 0);
             let mut used = BTreeSet::new();
             for _ in 0..3000 {
                 if random(2) == 0 {

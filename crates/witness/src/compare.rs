@@ -1,8 +1,8 @@
 //! What is left of a log, compared with what was acknowledged.
 
-use crate::home::{Home, line};
 use crate::ledger::Ack;
 use crate::record::Name;
+use crate::run_dir::{RunDir, line};
 use crate::write::LEAST_SEGMENT;
 use crate::{CutError, RunId};
 use logforce::{
@@ -127,7 +127,11 @@ impl Exam<'_> {
 ///
 /// A log that is damaged, or is none any more, is a finding; what keeps it from being looked at at
 /// all is an error.
-pub fn examine(home: &Home, method: Method, promised: &Promised<'_>) -> Result<Examined, CutError> {
+pub fn examine(
+    home: &RunDir,
+    method: Method,
+    promised: &Promised<'_>,
+) -> Result<Examined, CutError> {
     let mut exam = Exam {
         promised,
         next: 0,
@@ -198,7 +202,7 @@ fn read(log: &Log, exam: &mut Exam<'_>) -> Result<bool, CutError> {
 }
 
 /// Takes what can still be read, to tell how much is lost.
-fn salvage(home: &Home, exam: &mut Exam<'_>) {
+fn salvage(home: &RunDir, exam: &mut Exam<'_>) {
     let Ok(inspector) = logforce::inspect::salvage(home.log()) else {
         return;
     };

@@ -7,14 +7,14 @@ use std::collections::VecDeque;
 const SLACK: usize = 64;
 
 #[derive(Debug, Default)]
-pub(super) struct Resident {
+pub(super) struct ResidentVersions {
     count: usize,
     /// The versions, each a page and where its commit ends, oldest first. Those that are gone stay here
     /// until they are met, or until [`is_stale`](Self::is_stale).
     queue: VecDeque<(u64, Lsn)>,
 }
 
-impl Resident {
+impl ResidentVersions {
     /// How many versions lie in memory.
     pub(super) fn count(&self) -> usize {
         self.count

@@ -43,14 +43,14 @@ pub enum Found {
 
 /// The directory of a run.
 #[derive(Debug, Clone)]
-pub struct Home {
+pub struct RunDir {
     path: PathBuf,
 }
 
-impl Home {
+impl RunDir {
     /// The directory `path`, whether or not it is there.
-    pub fn new(path: impl Into<PathBuf>) -> Home {
-        Home { path: path.into() }
+    pub fn new(path: impl Into<PathBuf>) -> RunDir {
+        RunDir { path: path.into() }
     }
 
     /// Where it is.
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn only_what_is_not_there_is_missing() {
         let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| Home::new(dir.path().join(name));
+        let at = |name: &str| RunDir::new(dir.path().join(name));
         assert!(at("").is_there().unwrap());
         assert!(!at("missing").is_there().unwrap());
         std::os::unix::fs::symlink("circle", dir.path().join("circle")).unwrap();

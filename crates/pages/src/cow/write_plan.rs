@@ -14,7 +14,7 @@ use std::sync::Arc;
 const RESERVE: u64 = 32 << 10;
 
 /// What lies between the state that the last header reaches and a later one.
-pub(crate) struct Plan {
+pub(crate) struct WritePlan {
     page_size: u32,
     /// The reserve stays, whatever the commit frees.
     pub(crate) leaves_reserve: bool,
@@ -66,13 +66,13 @@ enum Home {
     Node(Arc<FreshNode>, Option<TableEntry>),
 }
 
-impl Plan {
+impl WritePlan {
     /// Compares the state that the last header reaches, `from`, which is in the file as a whole, with
     /// the later state `to`.
-    pub(crate) fn new<N: Nodes>(nodes: &N, page_size: u32, from: &Tree, to: &Tree) -> Plan {
+    pub(crate) fn new<N: Nodes>(nodes: &N, page_size: u32, from: &Tree, to: &Tree) -> WritePlan {
         let mut planner = Planner {
             nodes,
-            plan: Plan {
+            plan: WritePlan {
                 page_size,
                 leaves_reserve: false,
                 items: Vec::new(),
@@ -205,7 +205,7 @@ impl Placed {
 
 struct Planner<'a, N> {
     nodes: &'a N,
-    plan: Plan,
+    plan: WritePlan,
 }
 
 impl<N: Nodes> Planner<'_, N> {

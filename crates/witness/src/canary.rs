@@ -20,20 +20,20 @@ const MARGIN: u64 = 64;
 
 /// Which file.
 #[derive(Debug, Clone, Copy)]
-pub struct Slots {
+pub struct CanarySlots {
     pub run: RunId,
     pub round: u32,
 }
 
 /// An open file.
 pub struct Writer {
-    slots: Slots,
+    slots: CanarySlots,
     file: Arc<dyn File>,
     buf: Option<AlignedBuf>,
     alignment: usize,
 }
 
-impl Slots {
+impl CanarySlots {
     fn slot(&self, sequence: u64, into: &mut [u8]) {
         let mut head = Vec::with_capacity(40);
         head.extend(MAGIC);
@@ -158,7 +158,7 @@ mod tests {
     use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
     use std::path::Path;
 
-    const RUN: Slots = Slots {
+    const RUN: CanarySlots = CanarySlots {
         run: RunId(77),
         round: 3,
     };
@@ -182,12 +182,13 @@ mod tests {
     fn what_is_there_is_found_and_what_is_missing_is_lost() {
         for to in [1, 100, SLOTS, 3 * SLOTS + 5] {
             written(to, |dir| {
-                let lost =
-                    |slots: Slots, acknowledged| slots.lost(dir, "canary", acknowledged).unwrap().1;
+                let lost = |slots: CanarySlots, acknowledged| {
+                    slots.lost(dir, "canary", acknowledged).unwrap().1
+                };
                 assert_eq!(lost(RUN, to), 0);
                 assert_eq!(lost(RUN, to - 1), 0, "one more than acknowledged");
                 assert_eq!(lost(RUN, to + 7), 7);
-                let other = Slots { round: 4, ..RUN };
+                let other = CanarySlots { round: 4, ..RUN };
                 assert_eq!(lost(other, to), RUN.lost(dir, "nosuch", to).unwrap().1);
             });
         }

@@ -16,7 +16,7 @@ const PLACES: usize = 64;
 const LEAST: usize = 8;
 
 /// All lanes.
-pub(super) struct Near {
+pub(super) struct LaneCopies {
     lanes: Vec<Apart<Lane>>,
     page_size: usize,
 }
@@ -42,9 +42,9 @@ struct Copied {
 /// No page has this number.
 const NONE: u64 = u64::MAX;
 
-impl Near {
+impl LaneCopies {
     /// Copies in up to `limit` bytes; `None` if so few are not worth it.
-    pub(super) fn new(limit: usize, page_size: usize) -> Option<Near> {
+    pub(super) fn new(limit: usize, page_size: usize) -> Option<LaneCopies> {
         let places = (limit / LANES / page_size).min(PLACES);
         if places < LEAST {
             return None;
@@ -53,7 +53,7 @@ impl Near {
             numbers: (0..places).map(|_| AtomicU64::new(NONE)).collect(),
             copies: Mutex::new((0..places).map(|_| None).collect()),
         };
-        Some(Near {
+        Some(LaneCopies {
             lanes: (0..LANES).map(|_| Apart(lane())).collect(),
             page_size,
         })
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_copy_is_shown_until_pages_of_its_shard_change_and_to_no_older_reader() {
-        let near = Near::new(1 << 20, PAGE).unwrap();
+        let near = LaneCopies::new(1 << 20, PAGE).unwrap();
         near.keep(3, Lsn(10), 5, &image(1));
         assert_eq!(near.get(3, Lsn(10), 5), Some(image(1)));
         assert_eq!(near.get(3, Lsn(9), 5), None, "the reader is older");
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_is_read_keeps_its_place_once() {
-        let near = Near::new(1 << 20, PAGE).unwrap();
+        let near = LaneCopies::new(1 << 20, PAGE).unwrap();
         let other = 3 + PLACES as u64;
         let is_kept = |page| near.get(page, Lsn(10), 0).is_some();
         near.keep(3, Lsn(10), 0, &image(1));
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn copies_share_no_memory_with_the_page() {
-        let near = Near::new(1 << 20, PAGE).unwrap();
+        let near = LaneCopies::new(1 << 20, PAGE).unwrap();
         let page = image(1);
         near.keep(0, Lsn(10), 0, &page);
         let copy = near.get(0, Lsn(10), 0).unwrap();
@@ -180,11 +180,11 @@ mod tests {
             (LANES * LEAST * PAGE - 1, PAGE),
             (1 << 20, 64 << 10),
         ] {
-            assert!(Near::new(limit, page_size).is_none(), "{limit}");
+            assert!(LaneCopies::new(limit, page_size).is_none(), "{limit}");
         }
-        let near = Near::new(LANES * LEAST * PAGE, PAGE).unwrap();
+        let near = LaneCopies::new(LANES * LEAST * PAGE, PAGE).unwrap();
         assert_eq!(near.limit(), LANES * LEAST * PAGE);
-        let near = Near::new(1 << 30, PAGE).unwrap();
+        let near = LaneCopies::new(1 << 30, PAGE).unwrap();
         assert_eq!(near.limit(), LANES * PLACES * PAGE);
         (0..10_000).for_each(|page| near.keep(page, Lsn(1), 0, &image(1)));
         assert!(near.bytes() <= near.limit() as u64);

@@ -6,7 +6,7 @@
 //! and is not newer than the reader's state, is the version that the reader sees: of a later one up to
 //! that state this place would know.
 
-use super::near::Near;
+use super::lane_copies::LaneCopies;
 use super::state::State;
 use crate::cache::{Clock, Contents};
 use crate::changes::{Change, Changes, Image};
@@ -28,9 +28,9 @@ impl Contents for Since {
 }
 
 /// Newest versions, by page. Bounded.
-pub(super) struct Newest {
+pub(super) struct HotVersions {
     shards: Vec<Shard>,
-    near: Option<Near>,
+    near: Option<LaneCopies>,
 }
 
 /// Some of the pages.
@@ -56,11 +56,11 @@ const LEAST: usize = 8;
 /// interleavings, whose schedules have too few reads for any copy otherwise.
 const COPIED: u64 = if cfg!(shuttle) { 2 } else { 32 };
 
-impl Newest {
+impl HotVersions {
     /// For up to `limit` bytes.
-    pub(super) fn new(limit: usize, page_size: usize) -> Newest {
-        let near = Near::new(limit / 8, page_size);
-        let limit = limit - near.as_ref().map_or(0, Near::limit);
+    pub(super) fn new(limit: usize, page_size: usize) -> HotVersions {
+        let near = LaneCopies::new(limit / 8, page_size);
+        let limit = limit - near.as_ref().map_or(0, LaneCopies::limit);
         let shards = (limit / (LEAST * page_size)).clamp(1, SHARDS);
         let shard = || Shard {
             changes: Apart::default(),
@@ -69,7 +69,7 @@ impl Newest {
                 found: 0,
             })),
         };
-        Newest {
+        HotVersions {
             shards: (0..shards).map(|_| shard()).collect(),
             near,
         }
@@ -137,7 +137,7 @@ impl Newest {
     /// Bytes in it.
     pub(super) fn bytes(&self) -> u64 {
         let held = |shard: &Shard| shard.pages().contents.bytes();
-        let near = self.near.as_ref().map_or(0, Near::bytes);
+        let near = self.near.as_ref().map_or(0, LaneCopies::bytes);
         near + self.shards.iter().map(held).sum::<u64>()
     }
 }

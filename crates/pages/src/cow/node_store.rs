@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use logforce_device::sync::{AtomicBool, AtomicU64};
 
 /// The data file, as readers use it.
-pub(crate) struct Medium {
+pub(crate) struct NodeStore {
     pub(crate) file: Arc<dyn File>,
     pub(crate) path: PathBuf,
     pub(crate) page_size: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Medium {
 }
 
 /// A read of the file in progress.
-struct Reading<'a>(&'a Medium);
+struct Reading<'a>(&'a NodeStore);
 
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
@@ -59,7 +59,7 @@ impl std::fmt::Display for What {
     }
 }
 
-impl Medium {
+impl NodeStore {
     pub(crate) fn new(
         file: Arc<dyn File>,
         path: PathBuf,
@@ -67,8 +67,8 @@ impl Medium {
         page_size: u32,
         checksums: bool,
         cache: usize,
-    ) -> Medium {
-        Medium {
+    ) -> NodeStore {
+        NodeStore {
             file,
             path,
             page_size,
@@ -106,7 +106,7 @@ impl Medium {
         }
     }
 
-    /// Refuses what reads from memory alone, as [`Medium::close`] does with the others.
+    /// Refuses what reads from memory alone, as [`NodeStore::close`] does with the others.
     pub(crate) fn check_open(&self) -> Result<()> {
         match self.closed.load(SeqCst) {
             true => Err(Error::Closed),
@@ -126,7 +126,7 @@ impl Medium {
         Ok(image)
     }
 
-    /// As [`Medium::page`], into the caller's memory.
+    /// As [`NodeStore::page`], into the caller's memory.
     pub(crate) fn page_into(&self, page: u64, at: TableEntry, buf: &mut [u8]) -> Result<()> {
         match self.cache.get(at.place) {
             Some(image) => buf.copy_from_slice(&image),
@@ -200,7 +200,7 @@ impl Medium {
 }
 
 /// Nodes from memory, or from the file.
-impl Nodes for Medium {
+impl Nodes for NodeStore {
     type Error = Error;
 
     fn node(&self, at: TableEntry) -> Result<Image> {

@@ -4,7 +4,7 @@ use logforce_format::Lsn;
 
 /// A committed state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Point {
+pub(super) struct CommitPoint {
     /// The end of the last commit's record, which is the state's number.
     pub(super) end: Lsn,
     /// The number of that commit.
