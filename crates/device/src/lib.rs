@@ -29,7 +29,6 @@ mod method;
 mod named_files;
 #[doc(hidden)]
 pub mod planted;
-mod platform;
 mod runtime;
 pub mod sync;
 mod wrapper;
@@ -41,8 +40,7 @@ pub use facts::{CutEvidence, CutResult, Facts, Layer};
 pub use file::{Barrier, Blocks, Completion, File, ReadSource, Ticket, Write, WriteQueue};
 pub use filesystem_kind::FilesystemKind;
 pub use guarantee::{Assessment, Granted, Guarantee, Source, Verdict};
-pub use method::{FileState, ForceBy, Method, Plan, UnknownMethod};
+pub use method::{FileState, ForceBy, Method, Plan, Platform, UnknownMethod};
 pub use named_files::{Displacement, NamedFiles, change_of, directory_displaced};
-pub use platform::Platform;
 pub use runtime::{JoinHandle, Panicked, Runtime};
 pub use wrapper::{ForwardDirectory, ForwardFile};

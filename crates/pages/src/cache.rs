@@ -1,6 +1,6 @@
 //! Contents of places, in memory: bounded.
 
-use crate::by_page::ByPage;
+use crate::changes::ByPage;
 use crate::changes::Image;
 use logforce_device::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;

@@ -23,7 +23,6 @@
 )]
 
 mod backup;
-mod by_page;
 mod cache;
 mod changes;
 mod commit_handle;

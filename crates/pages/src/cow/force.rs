@@ -3,8 +3,8 @@
 //! header that reaches them.
 
 use crate::changes::Image;
+use crate::cow::background::is_check_due;
 use crate::cow::commit_group::CommitGroup;
-use crate::cow::location::is_check_due;
 use crate::cow::state::{CommittedState, LeaderToken, State};
 use crate::cow::store::{Counts, CowStore};
 use crate::cow::write_plan::{Placed, WritePlan};

@@ -1,7 +1,7 @@
 //! Generations: the commits from one checkpoint to the next. When the open one takes a commit, and when
 //! it ends: the pace of commits and checkpoints.
 
-use super::commit_point::CommitPoint;
+use super::readers::CommitPoint;
 use crate::changes::{Change, Changes};
 use crate::error::{Error, Result};
 use logforce_format::Lsn;

@@ -2,9 +2,9 @@
 
 use super::LoggedStore;
 use super::admission::Admission;
-use super::commit_point::CommitPoint;
 use super::diff;
 use super::read::LoggedView;
+use super::readers::CommitPoint;
 use super::state::Planned;
 use super::stats::add;
 use crate::changes::{Change, Changes};

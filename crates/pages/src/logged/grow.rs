@@ -4,7 +4,7 @@
 use super::LoggedStore;
 use super::proof::DataFile;
 use super::room::filled_until;
-use crate::by_page::ByPage;
+use crate::changes::ByPage;
 use crate::changes::{Change, Changes};
 use crate::error::{Error, Result, cannot_grow};
 use crate::files::DATA;

@@ -11,7 +11,6 @@
 mod admission;
 mod checkpoint;
 mod commit;
-mod commit_point;
 mod diff;
 mod grow;
 mod hot_versions;

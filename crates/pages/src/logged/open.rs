@@ -1,12 +1,12 @@
 //! Creating a logged page file, and opening one: what the log holds beyond the data file is read, and
 //! brought into it in the background.
 
-use super::commit_point::CommitPoint;
 use super::grow::Room;
 use super::hot_versions::HotVersions;
 use super::map::PageMap;
 use super::proof::DataFile;
 use super::read::put_ranges;
+use super::readers::CommitPoint;
 use super::room::fill_header;
 use super::state::State;
 use super::stats::Counts;

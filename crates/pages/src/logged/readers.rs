@@ -13,7 +13,6 @@
 //! got before it, a reader compares its lane with what it can know: of the durable state with the log,
 //! of the latest with a number that is set first. If its lane is behind, it waits for the state.
 
-use super::commit_point::CommitPoint;
 use logforce_device::sync::{Apart, AtomicU64, Mutex, MutexGuard, lane};
 use logforce_format::{Lsn, planted};
 use std::cell::OnceCell;
@@ -327,4 +326,15 @@ pub(super) mod tests {
         });
         assert!(matches!(table.latest(), Beginning::Closing));
     }
+}
+
+/// A committed state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CommitPoint {
+    /// The end of the last commit's record, which is the state's number.
+    pub(super) end: Lsn,
+    /// The number of that commit.
+    pub(super) commit: u64,
+    /// Pages have numbers below this one.
+    pub(super) page_count: u64,
 }

@@ -2,13 +2,13 @@
 //! reads them is in a table beside it. Pure memory.
 
 use super::admission::{Admission, EndedGeneration, Generations};
-use super::commit_point::CommitPoint;
 use super::grow::Room;
+use super::readers::CommitPoint;
 use super::readers::{Asked, ReaderTable, Shown};
 use super::version_chain::{Bytes, LONGEST_REDO, PageVersion, Pruned, VersionChain};
 use super::version_eviction::ResidentVersions;
-use crate::by_page::ByPage;
 use crate::cache::Clock;
+use crate::changes::ByPage;
 use crate::changes::{Change, Changes, Image};
 use crate::error::{Error, Result};
 use logforce_format::{Lsn, Resize, planted};
