@@ -93,6 +93,7 @@ pub struct CheckpointDue {
 
 /// A durable record, lent by [`Reader::next_ref`](crate::Reader::next_ref).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecordRef<'a> {
     /// Its position.
     pub start: Lsn,

@@ -175,8 +175,8 @@
 //!
 //! | | |
 //! |---|---|
-//! | a record | up to 64 MiB ([`MAX_RECORD_LEN`]), and so is all of a [`Batch`], where each record counts rounded up to 8 bytes and each but the first 8 bytes more; it may be empty |
-//! | metadata | up to 4,000 bytes ([`MAX_META_LEN`]) |
+//! | a record | up to 64 MiB ([`Log::MAX_RECORD_LEN`]), and so is all of a [`Batch`], where each record counts rounded up to 8 bytes and each but the first 8 bytes more; it may be empty |
+//! | metadata | up to 4,000 bytes ([`Log::MAX_META_LEN`]) |
 //! | a commit by itself | writes 4 KiB, or the device's larger unit ([`Tuning::write_unit_size`]); commits at the same time share that |
 //! | disk | the segment in use and, when half of it is used, the one prepared ahead ([`Options::segment_size`], 64 MiB each by default; [`Options::first_segment_size`] lets a log begin small), in bulk up to four; up to two more are kept for reuse ([`Tuning::max_spare_segments`]) |
 //! | memory | [`Options::buffer_size`] (4 MiB) for records that are appended and not written |
@@ -215,8 +215,8 @@ use std::path::Path;
 pub use logforce_core::{
     Acknowledged, Append, BackupOptions, BackupReport, BackwardReader, Batch, CheckpointDue,
     CommitHandle, Environment, EnvironmentOptions, Error, ErrorKind, Follower, Granted, Guarantee,
-    Log, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, Permit, Pin, Policy, Position, ReadOnly,
-    ReadOnlyFollower, Reader, Record, RecordRange, RecordRef, Result, Verdict,
+    Log, LogId, Lsn, Method, Permit, Pin, Policy, Position, ReadOnly, ReadOnlyFollower, Reader,
+    Record, RecordRange, RecordRef, Result, Verdict,
 };
 pub use options::Options;
 pub use tuning::Tuning;

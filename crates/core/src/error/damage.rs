@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 /// Acknowledged data that is missing, or bytes that no crash explains.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Damage {
     /// Position in the log.
     pub lsn: Lsn,

@@ -31,7 +31,7 @@ use crate::truncation::pin::{Pin, pin, pin_front};
 use crate::types::Record;
 use crate::types::{Acknowledged, RecordRange, RecoveryReport};
 use logforce_device::{Granted, NamedFiles, System};
-use logforce_format::{LogId, Lsn};
+use logforce_format::{LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -51,6 +51,11 @@ pub(crate) struct Handle {
 }
 
 impl Log {
+    /// Maximum length of a record or a batch in bytes: 64 MiB.
+    pub const MAX_RECORD_LEN: usize = MAX_RECORD_LEN;
+    /// Maximum length of the metadata in bytes: 4,000.
+    pub const MAX_META_LEN: usize = MAX_META_LEN;
+
     /// Opens a log in the directory `path` of `system`.
     ///
     /// Recovers first: when this returns, every acknowledged record is there and durable, and a

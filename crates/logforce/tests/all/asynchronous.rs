@@ -2,9 +2,7 @@
 //! dropped, forgotten.
 
 use crate::common::*;
-use logforce::{
-    Batch, CommitHandle, Error, ErrorKind, Guarantee, Log, MAX_RECORD_LEN, Policy, Tuning,
-};
+use logforce::{Batch, CommitHandle, Error, ErrorKind, Guarantee, Log, Policy, Tuning};
 use smol::stream::Stream;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -475,7 +473,7 @@ fn permits_hold_space() {
         .unwrap();
     appended += 1;
     assert_error(
-        block_on(log.reserve(MAX_RECORD_LEN + 1)),
+        block_on(log.reserve(Log::MAX_RECORD_LEN + 1)),
         ErrorKind::InvalidInput,
         &[],
     );

@@ -1,7 +1,7 @@
 //! What a log does when nothing is wrong, on the disk of the machine that runs the tests.
 
 use crate::common::*;
-use logforce::{Batch, ErrorKind, Guarantee, Log, Lsn, MAX_RECORD_LEN, Options, Reader, Tuning};
+use logforce::{Batch, ErrorKind, Guarantee, Log, Lsn, Options, Reader, Tuning};
 
 #[test]
 fn the_types_can_be_shared_and_reported() {
@@ -118,7 +118,7 @@ fn records_of_every_size() {
         (1 << 20) - 100,
         1 << 20,
         (8 << 20) + 1,
-        MAX_RECORD_LEN,
+        Log::MAX_RECORD_LEN,
     ];
     let data = |len: usize| -> Vec<u8> { (0..len).map(|i| (i * 7 + len) as u8).collect() };
     let log = logforce::create_new(dir.path(), options.clone()).unwrap();

@@ -1,7 +1,7 @@
 //! Positions, sizes and options that cannot be.
 
 use crate::common::*;
-use logforce::{Batch, Error, ErrorKind, Log, Lsn, MAX_RECORD_LEN, Options, Tuning};
+use logforce::{Batch, Error, ErrorKind, Log, Lsn, Options, Tuning};
 use logforce_testkit::process::Start;
 
 fn log(dir: &tempfile::TempDir) -> Log {
@@ -231,7 +231,7 @@ fn too_large() {
     let dir = temp();
     let log = logforce::create_new(dir.path(), options().segment_size(32 << 20)).unwrap();
     let before = log.tail_lsn();
-    let max = vec![7; MAX_RECORD_LEN + 1];
+    let max = vec![7; Log::MAX_RECORD_LEN + 1];
     let words = ["at most"];
     let e = assert_error(log.append(&max), ErrorKind::InvalidInput, &words);
     assert!(e.to_string().contains("64.0 MiB (6710888"), "{e}");
@@ -242,13 +242,13 @@ fn too_large() {
         &words,
     );
     // The sum of an atomic append counts.
-    let half = &max[..MAX_RECORD_LEN / 2];
+    let half = &max[..Log::MAX_RECORD_LEN / 2];
     assert_error(
         log.append(Batch::of(&[half, half])),
         ErrorKind::InvalidInput,
         &words,
     );
-    let many: Vec<&[u8]> = vec![&[]; MAX_RECORD_LEN / 8 + 2];
+    let many: Vec<&[u8]> = vec![&[]; Log::MAX_RECORD_LEN / 8 + 2];
     assert_error(
         log.append(Batch::of(&many)),
         ErrorKind::InvalidInput,
@@ -258,7 +258,10 @@ fn too_large() {
     let at = log.append(Batch::of(&[half, &half[100..]])).unwrap();
     log.force(at.end).unwrap();
     let at = log.commit(&max[1..]).unwrap();
-    assert_eq!(log.read_at(at.start).unwrap().data.len(), MAX_RECORD_LEN);
+    assert_eq!(
+        log.read_at(at.start).unwrap().data.len(),
+        Log::MAX_RECORD_LEN
+    );
 }
 
 #[test]

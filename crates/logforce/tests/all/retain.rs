@@ -1,7 +1,7 @@
 //! Metadata, pins and the cap on real files.
 
 use crate::common::*;
-use logforce::{CheckpointDue, ErrorKind, MAX_META_LEN, Pin};
+use logforce::{CheckpointDue, ErrorKind, Log, Pin};
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -48,7 +48,7 @@ fn metadata_stays() {
         assert_eq!(log.meta().as_deref(), Some(&b"term 1"[..]));
         let seen = logforce::read_only(&dir).unwrap().meta().unwrap();
         assert_eq!(seen.as_deref(), Some(&b"term 1"[..]));
-        let too_long = log.set_meta(&[0; MAX_META_LEN + 1]);
+        let too_long = log.set_meta(&[0; Log::MAX_META_LEN + 1]);
         assert_error(too_long, ErrorKind::InvalidInput, &["4001", "4000"]);
         log.commit(b"a record").unwrap();
         log.close().unwrap();
@@ -218,7 +218,7 @@ fn a_callback_keeps_the_log_below_its_cap() {
 fn what_a_callback_keeps_does_not_hold_the_log_open() {
     let home = temp();
     let dir = home.path().join("log");
-    let kept: Arc<Mutex<Vec<logforce::Log>>> = Arc::default();
+    let kept: Arc<Mutex<Vec<Log>>> = Arc::default();
     let keeper = kept.clone();
     let options = options()
         .max_log_size(4 * SEGMENT)

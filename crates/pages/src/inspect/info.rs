@@ -7,6 +7,7 @@ use std::fmt;
 
 /// A header slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HeaderSlot {
     /// Where it lies in the file `pages`, bytes.
     pub offset: u64,
@@ -18,6 +19,7 @@ pub struct HeaderSlot {
 
 /// What the header slots, the lengths of files and the log's control file say.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct FileSummary {
     /// Both slots.
     pub slots: [HeaderSlot; 2],
@@ -66,6 +68,7 @@ impl Held {
 
 /// A page that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PageInfo {
     /// Its number.
     pub page: u64,
@@ -81,6 +84,7 @@ pub struct PageInfo {
 
 /// A node of the page table of a copy-on-write file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NodeInfo {
     /// Its level; 0 is the lowest.
     pub level: u32,
@@ -122,6 +126,7 @@ impl ChangeKind {
 
 /// A change of a page in a redo record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChangeInfo {
     /// The page.
     pub page: u64,
@@ -133,6 +138,7 @@ pub struct ChangeInfo {
 
 /// A redo record that the data file may not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RedoInfo {
     /// The number of the commit.
     pub commit: u64,
@@ -150,6 +156,7 @@ pub struct RedoInfo {
 
 /// Something that is damaged or missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Damage {
     /// What: a page, a node of the page table, a sector of the map, a header, the log.
     pub what: String,
@@ -195,6 +202,7 @@ pub enum Visit<'a> {
 
 /// What the log holds beyond the data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RedoSummary {
     /// Redo begins here.
     pub from: Lsn,
@@ -210,6 +218,7 @@ pub struct RedoSummary {
 
 /// The page table of a copy-on-write file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TableSummary {
     /// Nodes that were read.
     pub nodes: u64,
@@ -240,6 +249,7 @@ pub enum NextOpening {
 
 /// The result of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct VerifyReport {
     /// The last commit, as an opening has it.
     pub commit: u64,
@@ -277,6 +287,7 @@ pub enum PageSource {
 
 /// One page.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FoundPage {
     /// Where it comes from.
     pub source: PageSource,

@@ -6,6 +6,7 @@ use logforce_format::{BatchKind, Epoch, LogId, Lsn, RecoveryCase};
 
 /// A segment of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SegmentInfo {
     /// File name.
     pub name: String,
@@ -21,6 +22,7 @@ pub struct SegmentInfo {
 
 /// A batch of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BatchInfo {
     /// Its position.
     pub lsn: Lsn,
@@ -66,6 +68,7 @@ pub enum Visit<'a> {
 
 /// What the directory and the control file contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LogSummary {
     /// The log's identity.
     pub log_id: LogId,
@@ -107,6 +110,7 @@ pub struct LogSummary {
 
 /// The result of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct VerifyReport {
     /// Exclusive end of the log.
     pub end: Lsn,
