@@ -4,7 +4,7 @@ use super::disk::{self, Ask};
 use super::error::at;
 use super::open_directory::OpenDirectory;
 use super::volume::{self, Disk, Filesystem};
-use super::{flush, handle, in_place, machine};
+use super::{flush, handle, machine, overwrite};
 use logforce_device::{Facts, FilesystemKind, Platform};
 use std::io;
 use windows_sys::Win32::System::WindowsProgramming::{DRIVE_RAMDISK, DRIVE_REMOTE};

@@ -5,7 +5,7 @@ use super::open_directory::OpenDirectory;
 use super::overlapped::{self, Writer};
 use super::retry::while_busy_or_denied;
 use super::security::Owner;
-use super::{control, flush, in_place, machine, path, volume};
+use super::{control, flush, machine, overwrite, path, volume};
 use crate::checks;
 use crate::extent::Extent;
 use logforce_device::{
