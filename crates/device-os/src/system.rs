@@ -22,6 +22,16 @@ impl OsSystem {
     }
 }
 
+/// Removes the prefix that Windows puts before the canonical path on a drive: users and other programs do not
+/// write it.
+fn plain(path: PathBuf) -> PathBuf {
+    let bare = path.to_str().and_then(|path| path.strip_prefix(r"\\?\"));
+    match bare.filter(|bare| cfg!(windows) && !bare.starts_with("UNC")) {
+        Some(bare) => bare.into(),
+        None => path,
+    }
+}
+
 impl System for OsSystem {
     fn runtime(&self) -> Arc<dyn Runtime> {
         Arc::new(OsRuntime)
@@ -60,10 +70,8 @@ impl System for OsSystem {
             let parent = std::fs::canonicalize(absolute.parent()?).ok()?;
             Some(parent.join(absolute.file_name()?))
         };
-        std::fs::canonicalize(&absolute)
-            .ok()
-            .or_else(of_parent)
-            .unwrap_or(absolute)
+        let canonical = std::fs::canonicalize(&absolute).ok();
+        canonical.or_else(of_parent).map_or(absolute, plain)
     }
 
     fn remove_empty_directory(&self, path: &Path) -> io::Result<()> {

@@ -75,8 +75,11 @@ impl Segment {
         self.state().name.clone()
     }
 
+    /// The file was renamed. A reader opens it again: Windows flushes a file that was opened for reading by the
+    /// name that it was opened by.
     pub(crate) fn set_name(&self, name: String) {
         self.state().name = name;
+        self.close_reader();
     }
 
     pub(crate) fn path(&self) -> PathBuf {

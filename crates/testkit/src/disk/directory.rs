@@ -105,6 +105,11 @@ impl System for SimSystem {
     fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
         self.open(path, true)
     }
+
+    /// The paths of this disk are absolute, on Windows too, and have no links.
+    fn resolved(&self, path: &Path) -> PathBuf {
+        path.to_owned()
+    }
 }
 
 impl SimDirectory {
