@@ -1,7 +1,7 @@
 //! What was aimed at, and whether it was reached. A target that was missed is told and fails
 //! nothing: a busy neighbour can make anybody miss it.
 
-use logforce_measure::numbers::short;
+use logforce_terminal::numbers::short;
 use serde::Serialize;
 
 /// Which way a target binds.

@@ -5,9 +5,9 @@ use logforce_benches::pairs::child::{self, Child};
 use logforce_benches::pairs::{Options, Part, Setup, run};
 use logforce_device::System;
 use logforce_device_os::OsSystem;
-use logforce_measure::progress::Silent;
 use logforce_measure::space::Space;
 use logforce_measure::{Interrupt, MeasureError};
+use logforce_terminal::progress::Silent;
 use std::process::ExitCode;
 use std::rc::Rc;
 

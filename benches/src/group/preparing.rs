@@ -10,8 +10,8 @@ use logforce::Lsn;
 use logforce_measure::MeasureError;
 use logforce_measure::group::{Series, Taken, record};
 use logforce_measure::library::SharedLog;
-use logforce_measure::numbers::{bytes, count};
-use logforce_measure::stats::Spread;
+use logforce_measure::run::stats::Spread;
+use logforce_terminal::numbers::{bytes, count};
 
 /// Bytes of a record.
 pub(super) const RECORDS: [u64; 2] = [128, 16 << 10];

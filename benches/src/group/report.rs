@@ -3,13 +3,12 @@
 use super::targets::Target;
 use super::{Outcome, Part};
 use crate::target::between;
-use logforce_measure::MeasureError;
-use logforce_measure::group::report::{DEVICE, Row as Measured, columns};
-use logforce_measure::group::{Point, Series};
-use logforce_measure::layout::{Column, fitted, sections, wrap};
+use logforce_measure::group::{self, DEVICE, Point, Series, columns};
 use logforce_measure::machine::Machine;
-use logforce_measure::numbers::{bytes, count, short};
-use logforce_measure::stats::Spread;
+use logforce_measure::run::stats::Spread;
+use logforce_measure::{MeasureError, Row as Measured};
+use logforce_terminal::layout::{Column, fitted, sections, wrap};
+use logforce_terminal::numbers::{bytes, count, short};
 use serde::Serialize;
 
 /// One run.
@@ -115,18 +114,18 @@ impl Row {
 
     /// A part, or a case of it, that failed.
     pub(super) fn failed(part: Part, error: &MeasureError) -> Row {
-        Row::new(part, None, Measured::failed(error))
+        Row::new(part, None, group::failed(error))
     }
 
     pub(super) fn measured(part: Part, subject: Subject, series: &Series) -> Row {
-        Row::new(part, Some(subject), Measured::measured(series))
+        Row::new(part, Some(subject), group::measured(series))
     }
 
     /// Of so many threads, commits in flight, and bytes of a record.
     pub(super) fn of(self, threads: u32, outstanding: u32, record_bytes: u64) -> Row {
         Row {
             outstanding,
-            measured: self.measured.of(threads, record_bytes),
+            measured: group::of(self.measured, threads, record_bytes),
             ..self
         }
     }

@@ -10,8 +10,8 @@ use logforce::{Acknowledged, CommitHandle, Log, Lsn, Policy};
 use logforce_measure::MeasureError;
 use logforce_measure::group::{Series, Taken, record};
 use logforce_measure::library::{LONGEST_SEGMENT, SharedLog};
-use logforce_measure::numbers::{bytes, count};
 use logforce_measure::workers::{Step, Work, first_number, stamp, together};
+use logforce_terminal::numbers::{bytes, count};
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
@@ -275,7 +275,7 @@ fn recount(log: &Log, done: &HashMap<u32, u64>) -> Result<u64, MeasureError> {
         if there != *done {
             return Err(MeasureError::NotOffered(format!(
                 "of thread {thread} {done} completions were counted, and {}",
-                logforce_measure::numbers::count(there, "record")
+                logforce_terminal::numbers::count(there, "record")
             )));
         }
     }

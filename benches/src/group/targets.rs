@@ -2,8 +2,8 @@
 
 use crate::target::{Bound, between, number, verdict};
 use logforce_measure::group::{Point, Series};
-use logforce_measure::numbers::{bytes, count};
-use logforce_measure::stats::Spread;
+use logforce_measure::run::stats::Spread;
+use logforce_terminal::numbers::{bytes, count};
 use serde::Serialize;
 
 /// A target, and how it went.

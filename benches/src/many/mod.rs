@@ -12,7 +12,7 @@ use crate::place::{self, Place};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use logforce_measure::Interrupt;
-use logforce_measure::numbers::count;
+use logforce_terminal::numbers::count;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};

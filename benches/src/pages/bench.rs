@@ -11,8 +11,8 @@ use crate::rivals::Ground;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use logforce_measure::Interrupt;
-use logforce_measure::numbers::count;
-use logforce_measure::progress::Progress;
+use logforce_terminal::numbers::count;
+use logforce_terminal::progress::Progress;
 use serde_json::json;
 use std::process::ExitCode;
 

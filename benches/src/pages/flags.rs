@@ -2,7 +2,7 @@
 
 use crate::place::Common;
 use clap::Parser;
-use logforce_measure::arguments;
+use logforce_terminal::arguments;
 use std::time::Duration;
 
 /// Page files side by side with sorted writes and a sync, and with other stores: the same pages in

@@ -3,7 +3,7 @@
 use super::case::{Case, PAGE};
 use super::slice::Seen;
 use comfy_table::{CellAlignment, Table, presets};
-use logforce_measure::stats::spread;
+use logforce_measure::run::stats::spread;
 use serde::Serialize;
 
 /// A rival with a case, and what each round saw of it.

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use clap::Parser;
 use logforce::Method;
 use logforce_measure::Interrupt;
-use logforce_measure::arguments::{self, chosen, named};
+use logforce_terminal::arguments::{self, chosen, named};
 use std::process::ExitCode;
 use std::rc::Rc;
 

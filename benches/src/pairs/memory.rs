@@ -6,8 +6,8 @@ use super::report::{Bound, Line};
 use logforce::Guarantee;
 use logforce_measure::MeasureError;
 use logforce_measure::library::LONGEST_SEGMENT;
-use logforce_measure::numbers::{bytes, count};
 use logforce_measure::workplace::remove;
+use logforce_terminal::numbers::{bytes, count};
 
 const RECORD: u64 = 1 << 20;
 const THREADS: u32 = 4;

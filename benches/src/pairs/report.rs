@@ -5,8 +5,8 @@ pub use crate::target::Bound;
 use crate::target::{between, number, verdict};
 use logforce_measure::MeasureError;
 use logforce_measure::machine::Machine;
-use logforce_measure::numbers::{count, short};
-use logforce_measure::stats::{Spread, median, spread};
+use logforce_measure::run::stats::{Spread, median, spread};
+use logforce_terminal::numbers::{count, short};
 use serde::Serialize;
 
 /// One run.

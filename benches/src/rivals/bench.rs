@@ -11,7 +11,7 @@ use crate::place::{self, Line};
 use anyhow::{Result, bail};
 use clap::Parser;
 use logforce_measure::Interrupt;
-use logforce_measure::numbers::count;
+use logforce_terminal::numbers::count;
 use serde_json::json;
 use std::process::ExitCode;
 

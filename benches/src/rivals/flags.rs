@@ -4,7 +4,7 @@ use crate::place::Common;
 use crate::rivals::records::BULK_RECORD;
 use crate::rivals::records::SHORTEST;
 use clap::Parser;
-use logforce_measure::arguments;
+use logforce_terminal::arguments;
 use std::time::Duration;
 
 /// In the list of filesystems: the directory itself.

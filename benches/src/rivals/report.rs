@@ -3,7 +3,7 @@
 use crate::rivals::rival::{Kept, Seen};
 use crate::rivals::rounds::Line;
 use crate::rivals::subjects::{LOGFORCE, RAW};
-use logforce_measure::stats::spread;
+use logforce_measure::run::stats::spread;
 use serde::Serialize;
 
 /// A line of a table.

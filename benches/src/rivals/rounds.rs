@@ -7,7 +7,7 @@ use crate::rivals::rival::{Rival, Shape, Writers};
 use crate::rivals::rival::{Seen, Until};
 use crate::rivals::slice::run;
 use logforce_measure::Interrupt;
-use logforce_measure::progress::Progress;
+use logforce_terminal::progress::Progress;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 

@@ -10,7 +10,7 @@ use crate::rivals::Ground;
 use anyhow::{Result, bail};
 use clap::Parser;
 use logforce_measure::Interrupt;
-use logforce_measure::numbers::count;
+use logforce_terminal::numbers::count;
 use serde_json::json;
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@
 
 use crate::place::Common;
 use clap::Parser;
-use logforce_measure::arguments;
+use logforce_terminal::arguments;
 use std::time::Duration;
 
 /// The example tree side by side with LMDB, redb and SQLite: the same keys in the same run, each put

@@ -8,7 +8,7 @@ use crate::tree::slice::{Seen, Until, run};
 use crate::tree::store::{Opened, Store};
 use anyhow::Result;
 use logforce_measure::Interrupt;
-use logforce_measure::progress::Progress;
+use logforce_terminal::progress::Progress;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 

@@ -116,7 +116,7 @@ pub fn choose(site: &Site<'_>, limits: Limits) -> Choice {
     let list = shortlist(site.facts, site.require);
     let known = site.known();
     if let Some(known) = known.as_ref().filter(|k| !k.is_stale()) {
-        site.memory.put(known.clone());
+        site.memory.put(&known.valid_for, known.clone());
         evidence::keep(site.stores, site.runtime, known);
         return Choice::known(known.clone(), Origin::Known, list);
     }
@@ -209,7 +209,7 @@ pub fn observe(site: &Site<'_>, method: Method, forces: u64, p50: Duration) {
     let key = site.key();
     if let Some(mut known) = site.memory.get(&key) {
         known.add(seen);
-        site.memory.put(known);
+        site.memory.put(&key, known);
     }
     for dir in site.stores {
         let Some(mut known) = evidence::read::<Calibration>(dir, &key) else {

@@ -1,3 +1,5 @@
+//! What a process knows of its filesystems, and who measures there.
+
 use crate::{Calibration, ValidFor};
 use logforce_device::Runtime;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -7,33 +9,42 @@ use std::time::Duration;
 /// Places that are remembered.
 const MOST: usize = 64;
 
-/// What a process knows, so that its logs on one filesystem measure once, and one at a time.
-#[derive(Debug, Default)]
-pub struct Memory {
+/// Evidence that a process has, so that its logs, or page files, on one filesystem measure once, and
+/// one at a time.
+#[derive(Debug)]
+pub struct Memory<E = Calibration> {
     /// The latest last.
-    slots: Mutex<Vec<(ValidFor, Slot)>>,
+    slots: Mutex<Vec<(ValidFor, Slot<E>)>>,
     /// Rings when a trial ends.
     word: AtomicU32,
 }
 
 #[derive(Debug, Clone)]
-enum Slot {
+enum Slot<E> {
     /// Being measured by this process: a forked child does not wait for its parent's thread.
     Running(u64),
-    Known(Box<Calibration>),
+    Known(Box<E>),
+    /// Measuring failed, which is not tried again unasked.
+    Failed,
+}
+
+impl<E> Default for Memory<E> {
+    fn default() -> Self {
+        Memory::new()
+    }
 }
 
 /// Who may measure.
-pub(crate) enum Claimed<'a> {
+pub(crate) enum Claimed<'a, E> {
     /// The caller. Others wait until this is dropped.
-    Mine(Claim<'a>),
+    Mine(Claim<'a, E>),
     /// Another thread has just done it.
-    Done(Box<Calibration>),
+    Done(Box<E>),
     /// Another thread is still at it.
     Busy,
 }
 
-impl Memory {
+impl<E> Memory<E> {
     /// Knows nothing.
     pub const fn new() -> Self {
         Memory {
@@ -42,36 +53,52 @@ impl Memory {
         }
     }
 
-    fn slots(&self) -> MutexGuard<'_, Vec<(ValidFor, Slot)>> {
+    fn slots(&self) -> MutexGuard<'_, Vec<(ValidFor, Slot<E>)>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// What is known for the place.
-    pub fn get(&self, key: &ValidFor) -> Option<Calibration> {
+impl<E: Clone> Memory<E> {
+    /// Returns what is known for a key.
+    pub fn get(&self, key: &ValidFor) -> Option<E> {
         self.slots().iter().find_map(|(k, slot)| match slot {
             Slot::Known(c) if k == key => Some((**c).clone()),
             _ => None,
         })
     }
 
-    /// Takes it in, in place of what was known for its place.
-    pub fn put(&self, calibration: Calibration) {
+    /// Returns whether measuring has failed.
+    pub(crate) fn has_failed(&self, key: &ValidFor) -> bool {
+        let is_it = |(k, slot): &(ValidFor, Slot<E>)| k == key && matches!(slot, Slot::Failed);
+        self.slots().iter().any(is_it)
+    }
+
+    /// Takes evidence in, in place of what was known for its key.
+    pub fn put(&self, key: &ValidFor, known: E) {
+        self.replace(key, Slot::Known(Box::new(known)));
+    }
+
+    /// Remembers that measuring failed.
+    pub(crate) fn put_failure(&self, key: &ValidFor) {
+        self.replace(key, Slot::Failed);
+    }
+
+    fn replace(&self, key: &ValidFor, slot: Slot<E>) {
         let mut slots = self.slots();
-        slots.retain(|(k, _)| *k != calibration.valid_for);
+        slots.retain(|(k, _)| k != key);
         if slots.len() >= MOST {
             slots.remove(0);
         }
-        let key = calibration.valid_for.clone();
-        slots.push((key, Slot::Known(Box::new(calibration))));
+        slots.push((key.clone(), slot));
     }
 
-    /// Claims the measuring of a place, or waits for who has claimed it, at most `timeout`.
+    /// Claims the measuring for a key, or waits for the thread that has claimed it, at most `timeout`.
     pub(crate) fn claim(
         &self,
         key: &ValidFor,
         runtime: &dyn Runtime,
         timeout: Duration,
-    ) -> Claimed<'_> {
+    ) -> Claimed<'_, E> {
         let until = runtime.now() + timeout;
         let process = runtime.process();
         let mut waited = false;
@@ -109,17 +136,17 @@ impl Memory {
 
 /// The right to measure a place. What was known before is known again when it is dropped, unless
 /// something better was put.
-pub(crate) struct Claim<'a> {
-    memory: &'a Memory,
+pub(crate) struct Claim<'a, E> {
+    memory: &'a Memory<E>,
     key: ValidFor,
-    before: Option<Box<Calibration>>,
+    before: Option<Box<E>>,
 }
 
-impl Claim<'_> {
+impl<E: Clone> Claim<'_, E> {
     /// Ends it, with what to know from now on.
-    pub(crate) fn end(self, known: Option<Calibration>, runtime: &dyn Runtime) {
+    pub(crate) fn end(self, known: Option<E>, runtime: &dyn Runtime) {
         if let Some(known) = known {
-            self.memory.put(known);
+            self.memory.put(&self.key, known);
         }
         let memory = self.memory;
         drop(self);
@@ -128,7 +155,7 @@ impl Claim<'_> {
     }
 }
 
-impl Drop for Claim<'_> {
+impl<E> Drop for Claim<'_, E> {
     fn drop(&mut self) {
         let mut slots = self.memory.slots();
         let Some(at) = slots

@@ -7,8 +7,8 @@ use crate::progress::Bar;
 use anyhow::{Context, anyhow};
 use logforce::Guarantee;
 use logforce::pages::Error;
-use logforce_measure::numbers::{bytes, count};
-use logforce_measure::progress::Progress;
+use logforce_terminal::numbers::{bytes, count};
+use logforce_terminal::progress::Progress;
 use std::path::{Path, PathBuf};
 
 const MORE: &str = "\

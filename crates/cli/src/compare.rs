@@ -1,12 +1,13 @@
 //! `logforce compare`.
 
-use crate::bench::common::{one_place_each, terminal_width};
+use crate::bench::common::one_place_each;
 use crate::exit::End;
+use crate::output::terminal_width;
 use crate::output::{Sink, Target, complain_always, print};
-use logforce_measure::layout::wrap;
-use logforce_measure::numbers::count;
 use logforce_report::compare::{Gate, compare, part_in_percent, text};
 use logforce_report::{Document, compare_html};
+use logforce_terminal::layout::wrap;
+use logforce_terminal::numbers::count;
 use std::path::PathBuf;
 
 const MORE: &str = "\

@@ -16,7 +16,7 @@ use anyhow::bail;
 use data::Data;
 use line::{Line, Places};
 use logforce::{Lsn, inspect::Visit};
-use logforce_measure::arguments;
+use logforce_terminal::arguments;
 use std::io::Write;
 
 const MORE: &str = "\

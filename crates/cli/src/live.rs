@@ -4,7 +4,7 @@ use logforce::{
     inspect::LogSummary,
     stats::{Counters, LiveStats, LiveSummary},
 };
-use logforce_measure::numbers::{bytes, count, short};
+use logforce_terminal::numbers::{bytes, count, short};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

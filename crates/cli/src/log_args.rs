@@ -8,7 +8,7 @@ use logforce::{
     Error, Lsn,
     inspect::{Damage, Inspector, LogSummary, RecoveryCase, SegmentInfo},
 };
-use logforce_measure::numbers::count;
+use logforce_terminal::numbers::count;
 use serde::Serialize;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! Where output goes: files, standard output for data, and the rest out of its way.
 
 use anyhow::Context;
+use logforce_terminal::layout::WIDTH;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -213,6 +214,24 @@ pub fn print(text: &str, stdout_has_data: bool) -> anyhow::Result<()> {
 pub fn complain(line: &str) {
     if !is_quiet() {
         complain_always(line);
+    }
+}
+
+/// Of the terminal that the table goes to; the usual where it goes elsewhere.
+pub fn terminal_width(to_stderr: bool) -> usize {
+    let terminal = if to_stderr {
+        console::Term::stderr()
+    } else {
+        console::Term::stdout()
+    };
+    match terminal
+        .is_term()
+        .then(|| terminal.size_checked())
+        .flatten()
+    {
+        // A terminal that does not know its size says 0.
+        Some((_, columns)) if columns > 0 => usize::from(columns),
+        _ => WIDTH,
     }
 }
 

@@ -1,8 +1,9 @@
 //! The progress bar, on standard error and only for a terminal.
 
-use crate::output::is_quiet;
+use crate::output::{complain, is_quiet, terminal_width};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use logforce_measure::progress::Progress;
+use logforce_terminal::layout::wrap;
+use logforce_terminal::progress::Progress;
 use std::fmt::Write;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -175,6 +176,10 @@ impl Progress for Bar {
 
     fn fraction(&self, done: f64) {
         self.0.set_position((done * STEPS as f64) as u64);
+    }
+
+    fn announce(&self, words: &str) {
+        complain(wrap(words, terminal_width(true), 2).trim_end());
     }
 }
 

@@ -5,7 +5,7 @@ use crate::exit::{End, Usage};
 use crate::output::{Sink, Target, print};
 use anyhow::{Context, bail};
 use logforce::inspect::{Cut, RepairOptions, RepairReport};
-use logforce_measure::numbers::{bytes, count};
+use logforce_terminal::numbers::{bytes, count};
 use serde::Serialize;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};

@@ -32,7 +32,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let svg = args.svg.clone().map(Target::File);
     one_place_each(&[("--html", &args.html), ("--svg", &svg)])?;
     let document = Document::read(&args.result)?;
-    if document.rows().is_empty() {
+    if document.rows.is_empty() {
         bail!(
             "{} has no rows, so there is nothing to draw: the run was stopped before it measured anything",
             args.result.display()

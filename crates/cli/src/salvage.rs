@@ -10,8 +10,8 @@ use logforce::{
     Error, Guarantee, Log, Lsn, Options, Record, Verdict,
     inspect::{BatchInfo, Damage, Inspector, LogSummary, RecoveryCase, Visit},
 };
-use logforce_measure::numbers::{bytes, count};
-use logforce_measure::progress::Progress;
+use logforce_terminal::numbers::{bytes, count};
+use logforce_terminal::progress::Progress;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -17,8 +17,8 @@ use logforce::{
     disk::calibration,
     inspect::{LogSummary, Visit},
 };
-use logforce_measure::layout::{WIDTH, wrap};
-use logforce_measure::numbers::{bytes, count};
+use logforce_terminal::layout::{WIDTH, wrap};
+use logforce_terminal::numbers::{bytes, count};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;

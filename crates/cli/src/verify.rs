@@ -13,7 +13,7 @@ use logforce::{
     Error, ErrorKind,
     inspect::{Damage, LogSummary, VerifyReport, Visit},
 };
-use logforce_measure::numbers::{bytes, count};
+use logforce_terminal::numbers::{bytes, count};
 use serde::Serialize;
 use std::io::Write;
 use std::time::{Duration, Instant};

@@ -2,13 +2,13 @@
 //! where it is told to.
 
 use crate::Interrupt;
-use crate::counters::{CounterSource, NoCounters, Reading};
-use crate::group::Setup;
-use crate::head::Head;
-use crate::machine::{Host, Machine};
-use crate::progress::Silent;
-use crate::space::Space;
+use crate::result::machine::{Host, Machine};
+use crate::result::{Document, Kind, Row};
+use crate::run::counters::{CounterSource, NoCounters, Reading};
+use crate::run::space::Space;
+use crate::run::{Setup, SubjectKind};
 use logforce_device::*;
+use logforce_terminal::progress::Silent;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
@@ -272,8 +272,8 @@ impl CounterSource for MemCounters {
     }
 }
 
-/// What a report of a quiet machine begins with.
-pub fn head(schema: &'static str, version: u32) -> Head {
+/// An empty result of a quiet machine.
+pub fn document(kind: Kind) -> Document {
     let host = Host {
         os: "Linux".to_owned(),
         kernel: "6".to_owned(),
@@ -281,14 +281,8 @@ pub fn head(schema: &'static str, version: u32) -> Head {
         cpus: 2,
         caveat: None,
     };
-    Head {
-        schema,
-        version,
-        command: String::new(),
-        started: String::new(),
-        interrupted: false,
-        machine: Machine::new(&facts(), host),
-    }
+    let machine = Machine::new(&facts(), host);
+    Document::new(kind, String::new(), String::new(), machine)
 }
 
 /// To measure in `dir`, which has 1 GiB.
@@ -303,5 +297,46 @@ pub fn setup(dir: &Arc<MemDirectory>) -> Setup {
         counters: Rc::new(NoCounters),
         interrupt: Interrupt::new(),
         progress: Rc::new(Silent),
+    }
+}
+
+/// A row of `journal` with `ms` milliseconds per commit and the guarantee that its method usually has.
+pub fn row(method: Method, state: FileState, ms: f64) -> Row {
+    let plan = method.plan();
+    let guarantee = match (plan.force, plan.direct && state.is_written()) {
+        (ForceBy::None, true) => Guarantee::OsCrash,
+        (ForceBy::None, false) => Guarantee::ProcessCrash,
+        _ => Guarantee::PowerLoss,
+    };
+    let flushes = if plan.force == ForceBy::None {
+        0.0
+    } else {
+        1.0
+    };
+    Row {
+        scenario: "journal".into(),
+        subject: SubjectKind::Raw.into(),
+        method: method.into(),
+        file_state: state.into(),
+        threads: 1,
+        bytes: 16384,
+        commits: Some(1000),
+        total_ms: Some(ms * 1000.0),
+        ms_per_commit: Some(ms),
+        p50_us: Some(ms * 1000.0),
+        p90_us: Some(ms * 1500.0),
+        p99_us: Some(ms * 2000.0),
+        p999_us: Some(ms * 3000.0),
+        max_us: Some(ms * 9000.0),
+        commits_per_s: Some(1000.0 / ms),
+        device_writes_per_commit: Some(1.0),
+        device_flushes_per_commit: Some(flushes),
+        device_bytes_per_commit: Some(16384.0),
+        file_bytes_per_commit: Some(16384.0),
+        guarantee: Some(guarantee),
+        verdict: Some(Verdict::Declared),
+        evidence: Some("the device says so".to_owned()),
+        each: vec![ms; 4],
+        ..Row::of(Kind::Journal)
     }
 }

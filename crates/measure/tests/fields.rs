@@ -2,9 +2,7 @@
 //! never renamed or removed without a new `version`.
 
 use logforce_device::{FileState, Guarantee, Method, Verdict};
-use logforce_measure::head::Head;
-use logforce_measure::report::{Report, Row, SCHEMA, VERSION};
-use logforce_measure::{SubjectKind, output};
+use logforce_measure::{Document, Kind, Row, SubjectKind, output};
 
 const ROW: [&str; 26] = [
     "scenario",
@@ -37,10 +35,10 @@ const ROW: [&str; 26] = [
 
 fn row() -> Row {
     Row {
-        scenario: "journal",
-        subject: SubjectKind::Logforce,
-        method: Method::DirectDsync,
-        file_state: Some(FileState::Zeroed),
+        scenario: "journal".into(),
+        subject: SubjectKind::Logforce.into(),
+        method: Method::DirectDsync.into(),
+        file_state: FileState::Zeroed.into(),
         threads: 4,
         bytes: 128,
         commits: Some(10),
@@ -49,28 +47,17 @@ fn row() -> Row {
         ms_per_commit_p10: Some(0.1),
         ms_per_commit_p90: Some(0.1),
         p50_us: Some(1.0),
-        p90_us: None,
-        p99_us: None,
-        p999_us: None,
-        max_us: None,
-        latencies_us: None,
-        commits_per_s: None,
-        device_writes_per_commit: None,
-        device_flushes_per_commit: None,
-        device_bytes_per_commit: None,
-        file_bytes_per_commit: None,
         guarantee: Some(Guarantee::PowerLoss),
         verdict: Some(Verdict::Declared),
         evidence: Some("a, \"b\"".to_owned()),
-        error: None,
-        slices_ms: vec![1.0],
+        each: vec![1.0],
+        ..Row::of(Kind::Journal)
     }
 }
 
 #[test]
 fn json_fields() {
     let machine = logforce_measure::machine::Machine {
-        platform: logforce_device::Platform::Linux,
         os: "linux".into(),
         kernel: "6".into(),
         arch: "x86_64".into(),
@@ -82,7 +69,7 @@ fn json_fields() {
         device: None,
         model: None,
         write_cache: "unknown".into(),
-        write_cache_source: "device",
+        write_cache_source: "device".into(),
         write_cache_by: "",
         fua: None,
         rotational: None,
@@ -92,20 +79,10 @@ fn json_fields() {
         notes: vec![],
         caveat: None,
     };
-    let report = Report {
-        head: Head {
-            schema: SCHEMA,
-            version: VERSION,
-            command: "logforce bench".into(),
-            started: "2026-01-01T00:00:00Z".into(),
-            interrupted: false,
-            machine,
-        },
-        conclusion: "none".into(),
-        recommended: None,
-        notes: vec![],
-        rows: vec![row()],
-    };
+    let (command, started) = ("logforce bench".into(), "2026-01-01T00:00:00Z".into());
+    let mut report = Document::new(Kind::Journal, command, started, machine);
+    report.conclusion = "none".into();
+    report.rows = vec![row()];
     let mut bytes = Vec::new();
     output::json(&report, &mut bytes).unwrap();
     let text = str::from_utf8(&bytes).unwrap();

@@ -1,6 +1,6 @@
 //! Amounts for people, small ones too.
 
-use logforce_measure::numbers::short;
+use logforce_terminal::numbers::short;
 
 /// To so many significant digits: `0.000362`, `5.33`, `12,000` without the comma.
 pub fn significant(value: f64, digits: usize) -> String {

@@ -4,7 +4,7 @@
 //! All of it is made from the JSON that the scenarios write (`docs/bench-json.md`), so a report can be
 //! made of a file from another machine, and of an older one.
 //!
-//! - [`document`] reads that JSON.
+//! - [`Document`] is that JSON, read by the crate that writes it.
 //! - `scenario` says which figures a scenario has.
 //! - `chart` draws one as SVG; `page` puts all into HTML.
 //! - [`compare`] matches the rows of two runs.
@@ -14,20 +14,22 @@
 mod amount;
 mod chart;
 pub mod compare;
-pub mod document;
 mod figure;
 mod page;
 mod scenario;
 mod sign;
 mod time;
 
-pub use document::{Document, ReportError};
 use figure::Section;
+use logforce_measure::Kind;
+use logforce_measure::result::document::clean;
+pub use logforce_measure::{Document, ReportError};
 use time::{tick, time};
 
 /// The report as one HTML file.
 pub fn html(document: &Document) -> String {
-    page::report(document, &scenario::sections(document)).into_string()
+    // What was measured just now may hold what moves a cursor, as a command line can.
+    clean(&page::report(document, &scenario::sections(document)).into_string())
 }
 
 /// The charts of the report, each as a file name and its contents: SVG of its own, on white or no
@@ -40,7 +42,7 @@ pub fn svgs(document: &Document) -> Vec<(String, String)> {
         .map(|f| {
             (
                 format!("{name}-{}.svg", f.id),
-                f.chart.file(&f.title, &f.caption),
+                clean(&f.chart.file(&f.title, &f.caption)),
             )
         })
         .collect()
@@ -49,4 +51,16 @@ pub fn svgs(document: &Document) -> Vec<(String, String)> {
 /// The comparison as one HTML file.
 pub fn compare_html(comparison: &compare::Comparison) -> String {
     page::comparison(comparison).into_string()
+}
+
+/// Returns the title of a page.
+fn title(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Journal => "What a commit costs on this disk",
+        Kind::Group => "Commits to one log by many threads",
+        Kind::Pages => "Commits of N pages and a header",
+        Kind::Map => "Small commits to a large file",
+        Kind::Sweep => "How many writes in flight, and of what size",
+        Kind::Inserts => "What durability costs at a till",
+    }
 }

@@ -1,6 +1,8 @@
 //! What a commit survives, as a colour and a sign: nobody has to tell colours apart.
 
-use crate::document::Row;
+use logforce_device::Guarantee as Promise;
+use logforce_device::Verdict;
+use logforce_measure::Row;
 
 /// The sign of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,10 +28,10 @@ impl Guarantee {
 
     /// Of a row; what says nothing guarantees nothing.
     pub fn of(row: &Row) -> Guarantee {
-        match row.text("guarantee") {
-            "power-loss" => Guarantee::PowerLoss,
-            "os-crash" => Guarantee::OsCrash,
-            "process-crash" => Guarantee::ProcessCrash,
+        match row.guarantee {
+            Some(Promise::PowerLoss) => Guarantee::PowerLoss,
+            Some(Promise::OsCrash) => Guarantee::OsCrash,
+            Some(Promise::ProcessCrash) => Guarantee::ProcessCrash,
             _ => Guarantee::Nothing,
         }
     }
@@ -88,9 +90,9 @@ impl From<Guarantee> for Sign {
 
 /// Behind a name: nothing where the guarantee is declared or proven.
 pub fn doubt(row: &Row) -> &'static str {
-    match row.text("verdict") {
-        "unknown" => " ?",
-        "implausible" | "contradicted" => " !",
+    match row.verdict {
+        Some(Verdict::Unknown) => " ?",
+        Some(Verdict::Implausible | Verdict::Contradicted) => " !",
         _ => "",
     }
 }

@@ -1,6 +1,6 @@
 //! Times for people.
 
-use logforce_measure::numbers::short;
+use logforce_terminal::numbers::short;
 
 /// A time in microseconds, with the unit that suits it: `61.2 µs`, `3 ms`.
 pub fn time(us: f64) -> String {

@@ -107,7 +107,7 @@ fn distributions_are_drawn_and_their_percentiles_can_be_read_off() {
 #[test]
 fn a_result_without_distributions_has_its_percentiles_drawn() {
     let document = sample("journal");
-    assert!(document.rows().iter().all(|r| r.distribution().is_empty()));
+    assert!(document.rows.iter().all(|r| r.latencies_us.is_none()));
     let page = html(&document);
     let drawn = figure(&page, "latency");
     for head in ["50 %", "90 %", "99 %", "99.9 %", "longest"] {
@@ -367,9 +367,9 @@ fn by(factor: f64) -> Document {
 fn a_run_is_the_same_as_itself_and_a_slow_one_is_slower() {
     for (name, document) in documents() {
         let own = compare(("a", &document), ("b", &document)).unwrap();
-        let pairs = |r: &&logforce_report::document::Row| r.number("pairs_s").is_some();
+        let pairs = |r: &&logforce_measure::Row| r.pairs_s.is_some();
         let of_pairs = document.measured().filter(pairs).count();
-        assert_eq!(own.rows.len(), document.rows().len() + of_pairs, "{name}");
+        assert_eq!(own.rows.len(), document.rows.len() + of_pairs, "{name}");
         let measured = document.measured().count() + of_pairs;
         assert_eq!(own.count(Verdict::Same), measured, "{name}");
         assert!(own.gate(0.0).is_open(), "{name}");
@@ -520,11 +520,7 @@ fn a_page_is_the_same_from_the_report_and_from_its_file() {
                 row["p50_us"] = ((random >> 11) as f64 / (1_u64 << 53) as f64).into();
             }
         });
-        let values: Vec<f64> = of
-            .rows()
-            .iter()
-            .filter_map(|r| r.number("p50_us"))
-            .collect();
+        let values: Vec<f64> = of.rows.iter().filter_map(|r| r.p50_us).collect();
         for value in values {
             let back: f64 = serde_json::from_str(&serde_json::to_string(&value).unwrap()).unwrap();
             assert_eq!(back.to_bits(), value.to_bits());

@@ -3,8 +3,7 @@
 use crate::canary::CanarySlots;
 use crate::client::{Client, Role};
 use crate::compare::{Promised, examine};
-use crate::ledger::Totals;
-use crate::ledger::{Outcome, Phase, Round, RoundState, State};
+use crate::ledger::{Outcome, Phase, Round, RoundState, State, Totals};
 use crate::run_dir::{CANARY, CONTROL, Found, RunDir, line};
 use crate::verdict::{Conclusion, Judgement, conclude};
 use crate::wire::Ask;

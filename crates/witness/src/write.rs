@@ -2,8 +2,7 @@
 
 use crate::canary::CanarySlots;
 use crate::client::{Client, Role};
-use crate::ledger::Totals;
-use crate::ledger::{Control, Phase, RoundState, State, Subject};
+use crate::ledger::{Control, Phase, RoundState, State, Subject, Totals};
 use crate::load::{Halt, Load, Out, hear, send};
 use crate::run_dir::{CANARY, CONTROL, Found, RunDir, describe, line};
 use crate::wire::{self, Ask, Reply};

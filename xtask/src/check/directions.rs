@@ -90,18 +90,28 @@ pub const TABLE: &[Row] = &[
               below it; nothing may use it",
     },
     Row {
+        name: "logforce-terminal",
+        may_use: &["logforce-device"],
+        why: "it sets numbers, tables and arguments for people, and knows neither logs nor measuring",
+    },
+    Row {
         name: "logforce-measure",
-        may_use: &["logforce", "logforce-device"],
+        may_use: &["logforce", "logforce-device", "logforce-terminal"],
         why: "it measures what users get, and the raw device beside it; the device is handed in",
     },
     Row {
         name: "logforce-report",
-        may_use: &["logforce-measure", "logforce-device"],
+        may_use: &["logforce-measure", "logforce-device", "logforce-terminal"],
         why: "it draws what a scenario wrote as JSON; it measures nothing",
     },
     Row {
         name: "logforce-databases",
-        may_use: &["logforce-measure", "logforce-device", "logforce-device-os"],
+        may_use: &[
+            "logforce-measure",
+            "logforce-device",
+            "logforce-device-os",
+            "logforce-terminal",
+        ],
         why: "it makes databases look like the log to the measuring crate; the real system is for its \
               tests alone",
     },
@@ -118,6 +128,7 @@ pub const TABLE: &[Row] = &[
             "logforce-witness",
             "logforce-databases",
             "logforce-measure",
+            "logforce-terminal",
             "logforce",
             "logforce-device",
             "logforce-device-os",
@@ -134,6 +145,7 @@ pub const TABLE: &[Row] = &[
         may_use: &[
             "logforce-btree",
             "logforce-measure",
+            "logforce-terminal",
             "logforce",
             "logforce-device",
             "logforce-device-os",

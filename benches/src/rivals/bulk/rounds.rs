@@ -7,7 +7,7 @@ use crate::rivals::flags::Flags;
 use crate::rivals::records::BULK_RECORD;
 use crate::rivals::rounds::{HasTurns, in_turns};
 use logforce_measure::Interrupt;
-use logforce_measure::progress::Progress;
+use logforce_terminal::progress::Progress;
 
 /// A subject on a filesystem, and what each round saw of it.
 pub struct Line<'r> {

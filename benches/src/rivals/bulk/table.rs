@@ -6,8 +6,8 @@ use super::turn::Seen;
 use crate::rivals::filesystem::Filesystem;
 use crate::rivals::records::BULK_RECORD;
 use comfy_table::{CellAlignment, Table, presets};
-use logforce_measure::numbers::bytes;
-use logforce_measure::stats::spread;
+use logforce_measure::run::stats::spread;
+use logforce_terminal::numbers::bytes;
 use serde::Serialize;
 use std::fmt::Write;
 

@@ -8,7 +8,7 @@ use logforce_device::{AlignedBuf, File, FileState, System};
 use logforce_device_os::OsSystem;
 use logforce_measure::Interrupt;
 use logforce_measure::prepare::{PreparedFile, write};
-use logforce_measure::progress::Silent;
+use logforce_terminal::progress::Silent;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};

@@ -5,17 +5,17 @@
 //! in bytes, which belong to the device. [`choose_write_through`] gives what is known, or measures; in
 //! doubt it is [`WriteThroughLimit::UNMEASURED`].
 
+mod choose;
 mod decide;
 mod pool;
-mod remember;
 mod store;
 mod trial;
 
-pub use decide::{Decided, WriteThroughFigure};
-pub use remember::{
+pub use choose::{
     WriteThroughMemory, WriteThroughSite, choose_write_through, known_write_through,
     measure_write_through,
 };
+pub use decide::{Decided, WriteThroughFigure};
 pub use store::NAME as WRITE_THROUGH_NAME;
 
 use crate::ValidFor;

@@ -7,12 +7,10 @@ use crate::output::{Sink, Target, complain, complain_always};
 use crate::signal;
 use anyhow::{Context, bail};
 use logforce_device::Directory;
-use logforce_measure::counters::{CounterSource, NoCounters};
+use logforce_measure::counters::{Absent, CounterSource};
 use logforce_measure::machine::Machine;
 use logforce_measure::workplace::{Workplace, stale_directories};
-use logforce_measure::{Interrupt, MeasureError, output, table};
-use logforce_report::Document;
-use serde::Serialize;
+use logforce_measure::{Document, Interrupt, MeasureError, output};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -151,20 +149,15 @@ impl Sinks {
     }
 
     /// Writes the report, and its rows. All of them, whichever fails: it was measured for minutes.
-    pub fn fill(
-        self,
-        report: &impl Serialize,
-        interrupted: bool,
-        rows: &[impl Serialize],
-    ) -> anyhow::Result<()> {
+    pub fn fill(self, document: &Document) -> anyhow::Result<()> {
         let json = self
             .json
-            .map(|sink| sink.fill(|out| output::json(report, out)));
+            .map(|sink| sink.fill(|out| output::json(document, out)));
         let csv = self
             .csv
-            .map(|sink| sink.fill(|out| output::csv(rows, interrupted, out)));
+            .map(|sink| sink.fill(|out| output::csv(&document.rows, document.interrupted, out)));
         let drawn = (self.report.is_some() || self.svg.is_some())
-            .then(|| draw(&Document::of(report)?, self.report, self.svg));
+            .then(|| draw(document, self.report, self.svg));
         let mut failed = Ok(());
         for result in [json, csv, drawn].into_iter().flatten() {
             match failed {
@@ -188,31 +181,12 @@ pub fn draw(document: &Document, page: Option<Sink>, charts: Option<Charts>) -> 
 }
 
 /// The counters of the device below `path`, or why there are none.
-pub fn counters(path: &Path) -> (Rc<dyn CounterSource>, Option<String>) {
+pub fn counters(path: &Path) -> Rc<dyn CounterSource> {
     match os::counters(path) {
-        Ok(counters) => (Rc::new(counters), None),
-        Err(e) => (
-            Rc::new(NoCounters),
-            Some(format!("Device writes and flushes are not known: {e}.")),
-        ),
-    }
-}
-
-/// Of the terminal that the table goes to; the usual where it goes elsewhere.
-pub fn terminal_width(to_stderr: bool) -> usize {
-    let terminal = if to_stderr {
-        console::Term::stderr()
-    } else {
-        console::Term::stdout()
-    };
-    match terminal
-        .is_term()
-        .then(|| terminal.size_checked())
-        .flatten()
-    {
-        // A terminal that does not know its size says 0.
-        Some((_, columns)) if columns > 0 => usize::from(columns),
-        _ => table::WIDTH,
+        Ok(counters) => Rc::new(counters),
+        Err(e) => Rc::new(Absent(format!(
+            "Device writes and flushes are not known: {e}."
+        ))),
     }
 }
 

@@ -1,13 +1,11 @@
 //! `logforce bench group`.
 
 use super::common::{Files, Where};
-use super::run::Run;
 use crate::exit::{End, Usage};
 use anyhow::bail;
 use logforce_device::Method;
-use logforce_measure::arguments;
-use logforce_measure::group::report::{Report, Row, SCHEMA, VERSION, text};
-use logforce_measure::group::{Options, run as measure};
+use logforce_measure::group::Options;
+use logforce_terminal::arguments;
 use std::time::Duration;
 
 /// No record may be longer: many threads hold one each.
@@ -44,7 +42,7 @@ pub struct Args {
 
 impl Args {
     fn options(&self) -> anyhow::Result<Options> {
-        use logforce_measure::numbers::bytes;
+        use logforce_terminal::numbers::bytes;
         if let Some(long) = self.records.iter().find(|&&r| r > LONGEST_RECORD) {
             bail!(Usage(format!(
                 "--records {} is too large: at most {}",
@@ -66,20 +64,5 @@ impl Args {
 
 /// Measures and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
-    let options = args.options()?;
-    let run = Run::begin(&args.files)?;
-    let measured = run.measure(args.place.dir(), |setup| measure(&options, setup))?;
-    let Some((outcome, machine)) = measured else {
-        return Ok(End::Interrupted);
-    };
-    let text = text(&outcome, &machine, run.width());
-    let report = Report {
-        head: run.head(SCHEMA, VERSION, outcome.interrupted, machine),
-        method: outcome.method.to_string(),
-        guarantee: outcome.assessment.guarantee.to_string(),
-        verdict: outcome.assessment.verdict.to_string(),
-        rows: outcome.rows,
-    };
-    let has_failed = |row: &Row| row.error.is_some();
-    run.end(text, &report, &report.head, &report.rows, has_failed)
+    super::run::run(&args.options()?, args.place.dir(), &args.files)
 }

@@ -3,14 +3,9 @@
 mod others;
 
 use super::common::{Files, Place};
-use super::run::Run;
 use crate::exit::End;
-use logforce_measure::arguments;
-use logforce_measure::inserts::report::{Report, Row, SCHEMA, VERSION, notes, text};
-use logforce_measure::inserts::{
-    MOST, Options, PAIRS, Room, conclude, facts, ledgers, run as measure,
-};
-use logforce_measure::survives::warned;
+use logforce_measure::inserts::{Inserts, MOST, Options, PAIRS};
+use logforce_terminal::arguments;
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -70,39 +65,9 @@ impl Args {
 
 /// Measures and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
-    let options = args.options()?;
-    let run = Run::begin(&args.files)?;
-    let measured = run.measure(args.place.dir(), |setup| {
-        let facts = facts(&setup)?;
-        let (others, remedies) = args.others.room();
-        let room = Room::on(setup.space, &facts, options.pairs, others, remedies)?;
-        let options = Options {
-            most: room.rows,
-            ..options
-        };
-        let mut ledgers = ledgers(&setup, &facts, room.segment_size)?;
-        let mut said = args.others.add(&mut ledgers, &setup, &facts, &options)?;
-        said.extend(room.note());
-        let mut outcome = measure(&options, &setup, facts, &ledgers)?;
-        outcome.notes = said;
-        Ok(outcome)
-    })?;
-    let Some((outcome, machine)) = measured else {
-        return Ok(End::Interrupted);
+    let scenario = Inserts {
+        options: args.options()?,
+        others: &args.others,
     };
-    let report = Report {
-        conclusion: machine.concluded(
-            warned(
-                outcome.rows.iter().map(|r| (r.guarantee, r.verdict)),
-                conclude(&outcome),
-            ),
-            outcome.interrupted,
-        ),
-        notes: notes(&outcome),
-        head: run.head(SCHEMA, VERSION, outcome.interrupted, machine),
-        rows: outcome.rows,
-    };
-    let text = text(&report, args.pairs, run.width());
-    let has_failed = |row: &Row| row.error.is_some();
-    run.end(text, &report, &report.head, &report.rows, has_failed)
+    super::run::run(&scenario, args.place.dir(), &args.files)
 }

@@ -1,19 +1,11 @@
 //! `logforce bench journal`.
 
-use super::common::{Files, Where, counters, leaving_nothing, machine};
-use super::run::Run;
+use super::common::{Files, Where};
 use crate::exit::{End, Usage};
-use crate::progress::Bar;
 use anyhow::bail;
 use logforce_device::{FileState, Method, Platform};
-use logforce_measure::arguments::{self, chosen, named};
-use logforce_measure::journal::{Options, Outcome, Setup, run as measure};
-use logforce_measure::machine::Machine;
-use logforce_measure::report::{Report, Row, SCHEMA, VERSION};
-use logforce_measure::space::Space;
-use logforce_measure::workplace::Workplace;
-use logforce_measure::{Interrupt, MeasureError, conclusion, notes, text};
-use std::rc::Rc;
+use logforce_measure::journal::Options;
+use logforce_terminal::arguments::{self, chosen, named};
 use std::time::Duration;
 
 /// No chunk may be larger: it is held in memory.
@@ -96,7 +88,7 @@ fn parse_state(text: &str) -> Result<FileState, String> {
 
 impl Args {
     fn options(&self) -> anyhow::Result<Options> {
-        use logforce_measure::numbers::bytes;
+        use logforce_terminal::numbers::bytes;
         let size = self.size.unwrap_or(SIZE);
         if self.chunk > LARGEST_CHUNK {
             bail!(Usage(format!(
@@ -119,6 +111,7 @@ impl Args {
             chunk: usize::try_from(self.chunk)?,
             methods: chosen(&self.method, Method::here()),
             states: chosen(&self.file_state, &FileState::ALL),
+            logs: true,
             log_methods: match self.method.as_slice() {
                 [] => Vec::new(),
                 asked => chosen(asked, Method::here()),
@@ -130,70 +123,7 @@ impl Args {
 
 /// Measures and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
-    let options = args.options()?;
-    let run = Run::begin(&args.files)?;
-    let measured = leaving_nothing(args.place.dir(), |place, interrupt| {
-        measure_in(place, &options, interrupt)
-    })?;
-    let Some((outcome, machine)) = measured else {
-        return Ok(End::Interrupted);
-    };
-    let report = report(outcome, machine, &run);
-    let text = text::render(&report, run.width());
-    let has_failed = |row: &Row| row.error.is_some();
-    run.end(text, &report, &report.head, &report.rows, has_failed)
-}
-
-fn measure_in(
-    place: &Workplace,
-    options: &Options,
-    interrupt: Interrupt,
-) -> Result<(Outcome, Machine), MeasureError> {
-    let directory = place.directory();
-    let machine = machine(&*directory)?;
-    let bar = Rc::new(Bar::new());
-    let (counters, no_counters) = counters(place.path());
-    let setup = Setup {
-        directory,
-        logs: Some(place.path().to_owned()),
-        space: Space::of(&*place.directory())?,
-        counters,
-        interrupt,
-        progress: Rc::clone(&bar) as Rc<_>,
-    };
-    let outcome = measure(options, &setup);
-    bar.clear();
-    let mut outcome = outcome?;
-    outcome.notes.extend(no_counters);
-    Ok((outcome, machine))
-}
-
-fn report(outcome: Outcome, machine: Machine, run: &Run) -> Report {
-    let Outcome {
-        rows,
-        mut notes,
-        neighbours,
-        interrupted,
-    } = outcome;
-    let flushes_counted = rows.iter().any(|r| r.device_flushes_per_commit.is_some());
-    notes.extend(notes::guarantees(&rows));
-    notes.extend(notes::marks(&rows));
-    notes.extend(notes::counters(neighbours, flushes_counted));
-    notes.extend(notes::missing(&rows));
-    let mut conclusion = conclusion::conclude(&rows, machine.platform);
-    if interrupted {
-        conclusion.interrupted();
-    }
-    if machine.caveat.is_some() {
-        conclusion.means_nothing();
-    }
-    Report {
-        head: run.head(SCHEMA, VERSION, interrupted, machine),
-        conclusion: conclusion.text,
-        recommended: conclusion.recommended,
-        notes,
-        rows,
-    }
+    super::run::run(&args.options()?, args.place.dir(), &args.files)
 }
 
 #[cfg(test)]

@@ -2,13 +2,10 @@
 
 use super::common::{Files, Place};
 use super::os;
-use super::run::Run;
 use crate::exit::{End, Usage};
 use anyhow::bail;
-use logforce_measure::arguments;
-use logforce_measure::map::report::{Report, Row, SCHEMA, VERSION, notes, text};
-use logforce_measure::map::{LEAST, Options, PAGE, SIZES, Setup, conclude, run as measure};
-use logforce_measure::survives::warned;
+use logforce_measure::map::{LEAST, Options, PAGE, SIZES};
+use logforce_terminal::arguments;
 use std::time::Duration;
 
 /// No commit may change more pages: they are held in memory, and scattered over the smallest file.
@@ -42,7 +39,7 @@ pub struct Args {
 
 impl Args {
     fn options(&self) -> anyhow::Result<Options> {
-        use logforce_measure::numbers::bytes;
+        use logforce_terminal::numbers::bytes;
         if self.size < LEAST {
             bail!(Usage(format!(
                 "--size {} is too small: at least {}",
@@ -61,38 +58,13 @@ impl Args {
             pages: self.pages,
             rounds,
             slice,
+            page_files: true,
+            os: os::mapping(),
         })
     }
 }
 
 /// Measures and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
-    let options = args.options()?;
-    let run = Run::begin(&args.files)?;
-    let measured = run.measure(args.place.dir(), |base| {
-        let setup = Setup {
-            base,
-            page_files: true,
-            os: os::mapping(),
-        };
-        measure(&options, setup)
-    })?;
-    let Some((outcome, machine)) = measured else {
-        return Ok(End::Interrupted);
-    };
-    let report = Report {
-        conclusion: machine.concluded(
-            warned(
-                outcome.rows.iter().map(|r| (r.guarantee, r.verdict)),
-                conclude(&outcome.rows),
-            ),
-            outcome.interrupted,
-        ),
-        notes: notes(&outcome),
-        head: run.head(SCHEMA, VERSION, outcome.interrupted, machine),
-        rows: outcome.rows,
-    };
-    let text = text(&report, run.width());
-    let has_failed = |row: &Row| row.error.is_some();
-    run.end(text, &report, &report.head, &report.rows, has_failed)
+    super::run::run(&args.options()?, args.place.dir(), &args.files)
 }

@@ -1,13 +1,10 @@
 //! `logforce bench pages`.
 
 use super::common::{Files, Place};
-use super::run::Run;
 use crate::exit::{End, Usage};
 use anyhow::bail;
-use logforce_measure::arguments;
-use logforce_measure::pages::report::{Report, Row, SCHEMA, VERSION, notes, text};
-use logforce_measure::pages::{MOST_PAGES, Options, conclude, least_size, run as measure};
-use logforce_measure::survives::warned;
+use logforce_measure::pages::{MOST_PAGES, Options, least_size};
+use logforce_terminal::arguments;
 use std::time::Duration;
 
 /// Flags of the scenario.
@@ -38,7 +35,7 @@ pub struct Args {
 
 impl Args {
     fn options(&self) -> anyhow::Result<Options> {
-        use logforce_measure::numbers::{bytes, count};
+        use logforce_terminal::numbers::{bytes, count};
         let most = self.pages.iter().copied().max().unwrap_or(1);
         if self.size < least_size(most) {
             bail!(Usage(format!(
@@ -65,25 +62,5 @@ impl Args {
 
 /// Measures and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
-    let options = args.options()?;
-    let run = Run::begin(&args.files)?;
-    let measured = run.measure(args.place.dir(), |setup| measure(&options, setup))?;
-    let Some((outcome, machine)) = measured else {
-        return Ok(End::Interrupted);
-    };
-    let report = Report {
-        conclusion: machine.concluded(
-            warned(
-                outcome.rows.iter().map(|r| (r.guarantee, r.verdict)),
-                conclude(&outcome.rows),
-            ),
-            outcome.interrupted,
-        ),
-        notes: notes(&outcome),
-        head: run.head(SCHEMA, VERSION, outcome.interrupted, machine),
-        rows: outcome.rows,
-    };
-    let text = text(&report, run.width());
-    let has_failed = |row: &Row| row.error.is_some();
-    run.end(text, &report, &report.head, &report.rows, has_failed)
+    super::run::run(&args.options()?, args.place.dir(), &args.files)
 }

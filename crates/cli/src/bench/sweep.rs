@@ -1,17 +1,11 @@
 //! `logforce bench journal --sweep`.
 
 use super::journal::{Args as Journal, LARGEST_CHUNK};
-use super::run::Run;
 use crate::exit::{End, Usage};
-use crate::output::complain;
 use anyhow::bail;
 use logforce_device::Method;
-use logforce_measure::arguments::chosen;
-use logforce_measure::layout::wrap;
-use logforce_measure::sweep::report::{Report, Row, SCHEMA, VERSION};
-use logforce_measure::sweep::{
-    CHUNKS, DEPTHS, LEAST_SLICE, Options, conclude, run as measure, text,
-};
+use logforce_measure::sweep::{CHUNKS, DEPTHS, LEAST_SLICE, Options};
+use logforce_terminal::arguments::chosen;
 use std::time::Duration;
 
 /// Size of the file, where no other is asked for.
@@ -20,7 +14,7 @@ const SIZE: u64 = 256 << 20;
 const TIME: Duration = Duration::from_secs(60);
 
 fn options(args: &Journal) -> anyhow::Result<Options> {
-    use logforce_measure::numbers::bytes;
+    use logforce_terminal::numbers::bytes;
     let (chunks, depths) = (&args.sweep.chunks, &args.sweep.depths);
     let size = args.size.unwrap_or(SIZE);
     if let Some(long) = chunks.iter().find(|&&c| c > LARGEST_CHUNK.min(size)) {
@@ -60,17 +54,5 @@ fn ascending<T: Copy + Ord>(asked: &[T], all: &[T]) -> Vec<T> {
 
 /// Measures and reports.
 pub fn run(args: &Journal) -> anyhow::Result<End> {
-    let options = options(args)?;
-    let run = Run::begin(&args.files)?;
-    let say = |words: &str| complain(wrap(words, run.width(), 2).trim_end());
-    let measured = run.measure(args.place.dir(), |setup| measure(&options, setup, say))?;
-    let Some((outcome, machine)) = measured else {
-        return Ok(End::Interrupted);
-    };
-    let head = run.head(SCHEMA, VERSION, outcome.interrupted, machine);
-    let conclusion = conclude(&outcome);
-    let report = Report::new(head, outcome, conclusion);
-    let text = text(&report, run.width());
-    let has_failed = |row: &Row| row.error.is_some();
-    run.end(text, &report, &report.head, &report.rows, has_failed)
+    super::run::run(&options(args)?, args.place.dir(), &args.files)
 }

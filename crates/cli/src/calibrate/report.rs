@@ -6,8 +6,8 @@ use logforce::disk::calibration::{
     self, Calibration, Figure, Origin, WriteThroughCalibration, WriteThroughFigure,
 };
 use logforce_measure::machine::Machine;
-use logforce_measure::numbers::{bytes, count, short};
-use logforce_measure::table;
+use logforce_terminal::layout;
+use logforce_terminal::numbers::{bytes, count, short};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
@@ -329,6 +329,6 @@ impl Report {
                 noise,
             ]
         });
-        table::plain(&headings, rows, &[0])
+        layout::plain(&headings, rows, &[0])
     }
 }

@@ -5,7 +5,7 @@ use logforce::{
     Lsn, Record,
     inspect::{BatchInfo, BatchKind, Damage, SegmentInfo},
 };
-use logforce_measure::numbers::count;
+use logforce_terminal::numbers::count;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;

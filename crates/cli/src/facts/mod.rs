@@ -4,9 +4,10 @@ pub mod next;
 mod report;
 mod text;
 
-use crate::bench::common::{command_line, terminal_width};
+use crate::bench::common::command_line;
 use crate::bench::os;
 use crate::exit::{End, Usage};
+use crate::output::terminal_width;
 use crate::output::{Sink, Target, print};
 use anyhow::{Context, bail};
 use logforce::disk::calibration;

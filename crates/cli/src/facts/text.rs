@@ -1,9 +1,9 @@
 //! What `logforce facts` shows, for people.
 
 use super::report::{MethodLine, Report};
-use logforce_measure::layout::wrap;
-use logforce_measure::numbers::bytes;
-use logforce_measure::table;
+use logforce_terminal::layout;
+use logforce_terminal::layout::wrap;
+use logforce_terminal::numbers::bytes;
 
 /// Where values begin.
 const INDENT: usize = 15;
@@ -183,7 +183,7 @@ impl Lines {
             .collect();
         let headings = ["method", "filled file", "other file"].map(str::to_owned);
         self.text
-            .push_str(&table::plain(&headings, rows, &[0, 1, 2]));
+            .push_str(&layout::plain(&headings, rows, &[0, 1, 2]));
         for (n, reason) in reasons.iter().enumerate() {
             let note = wrap(&format!("[{}] {reason}", n + 1), self.width, 4);
             self.text.push_str(&note);

@@ -9,7 +9,7 @@ use crate::progress::Walk;
 use logforce::pages::inspect::{
     ChangeInfo, Damage, HeaderSlot, NodeInfo, PageInfo, RedoInfo, Visit,
 };
-use logforce_measure::numbers::{bytes, count};
+use logforce_terminal::numbers::{bytes, count};
 use serde::Serialize;
 use std::fmt;
 

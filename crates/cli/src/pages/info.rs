@@ -5,7 +5,7 @@ use logforce::pages::inspect::{
     Damage, FileSummary, HeaderSlot, NextOpening, PageFileHeader, PageFileKind, RedoSummary,
     TableSummary, VerifyReport,
 };
-use logforce_measure::numbers::{bytes, count};
+use logforce_terminal::numbers::{bytes, count};
 use serde::Serialize;
 use std::path::Path;
 

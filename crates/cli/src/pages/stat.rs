@@ -7,7 +7,7 @@ use crate::log_args::{LogArgs, places_of};
 use crate::output::{complain, print};
 use crate::progress::Walk;
 use logforce::pages::inspect::{FileSummary, PageFileKind, VerifyReport, Visit};
-use logforce_measure::numbers::{bytes, count};
+use logforce_terminal::numbers::{bytes, count};
 use serde::Serialize;
 use std::io::Write;
 

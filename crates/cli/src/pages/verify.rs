@@ -6,7 +6,7 @@ use crate::log_args::{LogArgs, places_of};
 use crate::output::print;
 use crate::progress::Walk;
 use logforce::pages::inspect::{Damage, FileSummary, NextOpening, VerifyReport, Visit};
-use logforce_measure::numbers::bytes;
+use logforce_terminal::numbers::bytes;
 use serde::Serialize;
 use std::io::Write;
 use std::time::{Duration, Instant};

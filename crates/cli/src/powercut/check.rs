@@ -5,7 +5,7 @@ use crate::bench::common::command_line;
 use crate::bench::os;
 use crate::exit::End;
 use crate::output::{Sink, print};
-use logforce_measure::table;
+use logforce_terminal::layout;
 use logforce_witness::{Check, Checked, Judgement, Outcome, Round, RoundState, RunDir, check};
 use serde::Serialize;
 
@@ -158,7 +158,7 @@ impl Report {
             ]
         });
         let mut text = format!("run {} of {} on {}\n\n", self.run, self.method, self.place);
-        text.push_str(&table::plain(&headings, rows, &[1]));
+        text.push_str(&layout::plain(&headings, rows, &[1]));
         text.push('\n');
         for finding in &self.findings {
             text.push_str(&format!("found: {finding}\n"));

@@ -9,7 +9,7 @@ use crate::output::Target;
 use anyhow::bail;
 use clap::Subcommand;
 use logforce_device::Method;
-use logforce_measure::arguments;
+use logforce_terminal::arguments;
 use logforce_witness::{Control, RunId};
 use std::path::PathBuf;
 use std::time::Duration;

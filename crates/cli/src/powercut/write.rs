@@ -6,7 +6,7 @@ use crate::exit::End;
 use crate::output::{complain, print};
 use crate::signal;
 use logforce_measure::Interrupt;
-use logforce_measure::numbers::count;
+use logforce_terminal::numbers::count;
 use logforce_witness::{Ended, Phase, RunDir, Started, Write, write};
 use std::cell::Cell;
 use std::io::IsTerminal;

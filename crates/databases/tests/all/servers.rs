@@ -96,7 +96,7 @@ fn mariadb_keeps_every_row_with_and_without_its_binary_log() {
     ] {
         let row = rows.iter().find(|r| r.settings == settings).unwrap();
         let policy = settings.as_bytes()["trx_commit=".len()] - b'0';
-        assert_eq!(row.policy, Some(policy));
+        assert_eq!(row.policy, Some(u64::from(policy)));
         assert_eq!(row.second_log, Some(!settings.contains("no binlog")));
     }
     drop(ledgers);

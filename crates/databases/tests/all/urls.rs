@@ -5,7 +5,7 @@ use crate::servers::ledgers;
 use ::mysql::prelude::Queryable;
 use logforce_databases::{mysql, postgres};
 use logforce_device::Verdict;
-use logforce_measure::inserts::report::Row;
+use logforce_measure::Row;
 
 /// Nothing is claimed of a disk that is not known.
 fn assert_elsewhere(rows: &[Row]) {

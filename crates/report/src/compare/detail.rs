@@ -1,8 +1,8 @@
 //! What else both runs have of a row, beside the figure by which they are judged: latencies, and what the
 //! device did.
 
-use super::judge::{UNKNOWN_NOISE, times};
-use crate::document::{Kind, Row};
+use super::judge::{UNKNOWN_NOISE, metrics, times};
+use logforce_measure::{Kind, Row};
 use serde::Serialize;
 
 /// B beside A in one of these figures, of which less is better.
@@ -45,38 +45,55 @@ pub struct DetailRow {
     pub change: Change,
 }
 
-/// A field, its unit, what it is, and a difference that nobody cares about.
-type Field = (&'static str, &'static str, &'static str, f64);
+/// A field, its value, its unit, what it is, and a difference that nobody cares about.
+type Field = (
+    &'static str,
+    fn(&Row) -> Option<f64>,
+    &'static str,
+    &'static str,
+    f64,
+);
 
 const FIELDS: [Field; 7] = [
-    ("p50_us", "µs", "Median latency", 0.0),
-    ("p99_us", "µs", "99th percentile of the latency", 0.0),
+    ("p50_us", |r| r.p50_us, "µs", "Median latency", 0.0),
+    (
+        "p99_us",
+        |r| r.p99_us,
+        "µs",
+        "99th percentile of the latency",
+        0.0,
+    ),
     (
         "device_writes_per_commit",
+        |r| r.device_writes_per_commit,
         "a commit",
         "Writes of the device",
         0.05,
     ),
     (
         "device_flushes_per_commit",
+        |r| r.device_flushes_per_commit,
         "a commit",
         "Cache flushes of the device",
         0.05,
     ),
     (
         "device_bytes_per_commit",
+        |r| r.device_bytes_per_commit,
         "bytes a commit",
         "Bytes that the device wrote",
         256.0,
     ),
     (
         "device_writes_per_chunk",
+        |r| r.device_writes_per_chunk,
         "a chunk",
         "Writes of the device",
         0.05,
     ),
     (
         "device_flushes_per_chunk",
+        |r| r.device_flushes_per_chunk,
         "a chunk",
         "Cache flushes of the device",
         0.05,
@@ -85,7 +102,7 @@ const FIELDS: [Field; 7] = [
 
 /// All of them that there are, of rows that both runs have.
 pub(super) fn details(kind: Kind, rows: &[(String, Row, Row)]) -> Vec<Detail> {
-    let of = |(field, unit, title, least): &Field| {
+    let of = |(field, value, unit, title, least): &Field| {
         let noise_of = |a: &Row, b: &Row| match field.ends_with("_us") {
             true => noise(kind, a, b),
             // What was counted does not depend on how long it took.
@@ -93,8 +110,8 @@ pub(super) fn details(kind: Kind, rows: &[(String, Row, Row)]) -> Vec<Detail> {
         };
         let rows = rows.iter().filter_map(|(name, a, b)| {
             let figure = |row: &Row| {
-                let value = row.number(field).filter(|v| v.is_finite() && *v >= 0.0)?;
-                row.error().is_none().then_some(value)
+                let value = value(row).filter(|v| v.is_finite() && *v >= 0.0)?;
+                row.error.is_none().then_some(value)
             };
             let (of_a, of_b) = (figure(a)?, figure(b)?);
             Some(DetailRow {
@@ -121,7 +138,7 @@ pub(super) fn details(kind: Kind, rows: &[(String, Row, Row)]) -> Vec<Detail> {
 fn noise(kind: Kind, a: &Row, b: &Row) -> f64 {
     let spreads = [a, b]
         .into_iter()
-        .filter_map(|row| times(kind.metric(), row)?.1);
+        .filter_map(|row| times(&metrics(kind)[0], row)?.1);
     let apart = spreads
         .filter(|(low, _)| *low > 0.0)
         .map(|(low, high)| high / low - 1.0);

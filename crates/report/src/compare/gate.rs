@@ -2,7 +2,7 @@
 //! compared.
 
 use super::{Comparison, Pair, Verdict};
-use logforce_measure::numbers::count;
+use logforce_terminal::numbers::count;
 
 /// What stops it.
 #[derive(Debug)]

@@ -1,8 +1,7 @@
 //! What became of a row: its figure in both runs, as a time, against the noise.
 
 use super::{Pair, Verdict};
-use crate::document::{Kind, Metric, Row};
-use logforce_measure::numbers::{bytes, count};
+use logforce_measure::{Kind, Quantity, Row};
 
 /// Below this a difference of rows whose slices are not known is called noise.
 pub const UNKNOWN_NOISE: f64 = 0.25;
@@ -11,18 +10,48 @@ const LEAST: f64 = 0.02;
 /// Of fewer rounds nobody knows how far they lie apart.
 const FEWEST_ROUNDS: u64 = 3;
 
-/// Which row it is, in words.
-pub(super) fn key(kind: Kind, row: &Row) -> String {
-    let parts = kind.key().iter().filter_map(|field| match *field {
-        "bytes" | "record_bytes" | "chunk_bytes" => Some(bytes(row.count(field))),
-        "file_bytes" => Some(format!("file of {}", bytes(row.count(field)))),
-        "threads" => Some(format!("{} thr.", row.count(field))),
-        "depth" => Some(format!("{} in flight", row.count(field))),
-        "clients" => Some(count(row.count(field), "client")),
-        "pages" => Some(count(row.count(field), "page")),
-        _ => Some(row.text(field).to_owned()).filter(|t| !t.is_empty()),
-    });
-    parts.collect::<Vec<_>>().join(", ")
+/// What rows are compared by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Metric {
+    /// The quantity.
+    pub of: Quantity,
+    /// Its unit, for people.
+    pub unit: &'static str,
+    /// More is better.
+    pub more_is_better: bool,
+    /// Behind the row's name, where it is not what the row is mainly judged by.
+    pub beside: &'static str,
+    /// The flag that says how much this is the time of, and its usual number.
+    pub amount: Option<(&'static str, u64)>,
+}
+
+const fn metric(of: Quantity, unit: &'static str, more_is_better: bool) -> Metric {
+    Metric {
+        of,
+        unit,
+        more_is_better,
+        beside: "",
+        amount: None,
+    }
+}
+
+const RATE: Metric = metric(Quantity::CommitsPerS, "commits/s", true);
+const CHUNKS: Metric = metric(Quantity::ChunksPerS, "chunks/s", true);
+const TIME: Metric = metric(Quantity::MsPerCommit, "ms a commit", false);
+const PAIRS: Metric = Metric {
+    beside: "pairs in s",
+    amount: Some(("--pairs", logforce_measure::inserts::PAIRS)),
+    ..metric(Quantity::PairsS, "s", false)
+};
+
+/// Returns what rows are compared by, the main one first.
+pub(super) fn metrics(kind: Kind) -> &'static [Metric] {
+    match kind {
+        Kind::Journal | Kind::Map => &[TIME],
+        Kind::Group | Kind::Pages => &[RATE],
+        Kind::Inserts => &[RATE, PAIRS],
+        Kind::Sweep => &[CHUNKS],
+    }
 }
 
 /// The row measured this: a figure of 0 tells of no commit.
@@ -34,28 +63,25 @@ type Spread = Option<(f64, f64)>;
 
 /// A figure as a time, whatever it is: rates are turned over. With its spread, from low to high.
 pub(super) fn times(metric: &Metric, row: &Row) -> Option<(f64, Spread)> {
-    let of = |suffix: &str| {
-        let value = row
-            .number(&format!("{}{suffix}", metric.field))
-            .filter(|v| *v > 0.0 && v.is_finite())?;
-        Some(if metric.more_is_better {
-            1.0 / value
-        } else {
-            value
+    let [of, low, high] = row.triple(metric.of).map(|value| {
+        let value = value.filter(|v| *v > 0.0 && v.is_finite())?;
+        Some(match metric.more_is_better {
+            true => 1.0 / value,
+            false => value,
         })
-    };
-    if row.error().is_some() {
+    });
+    if row.error.is_some() {
         return None;
     }
-    let is_known = row.number("rounds").is_none() || row.count("rounds") >= FEWEST_ROUNDS;
-    let spread = of("_p10").zip(of("_p90")).filter(|_| is_known);
-    Some((of("")?, spread.map(|(a, b)| (a.min(b), a.max(b)))))
+    let is_known = row.rounds.is_none_or(|rounds| rounds >= FEWEST_ROUNDS);
+    let spread = low.zip(high).filter(|_| is_known);
+    Some((of?, spread.map(|(a, b)| (a.min(b), a.max(b)))))
 }
 
 /// The row of both, by one figure.
 pub(super) fn pair(metric: &Metric, row: String, a: &Row, b: &Row) -> Pair {
     let (of_a, of_b) = (times(metric, a), times(metric, b));
-    let figure = |r: &Row| r.number(metric.field).filter(|_| r.error().is_none());
+    let figure = |r: &Row| r.triple(metric.of)[0].filter(|_| r.error.is_none());
     let both = of_a.zip(of_b);
     let least = |((a, of_a), (b, of_b)): Both| match of_a.zip(of_b) {
         Some(((_, a_high), (b_low, _))) => b_low / a_high,
@@ -63,7 +89,7 @@ pub(super) fn pair(metric: &Metric, row: String, a: &Row, b: &Row) -> Pair {
     };
     Pair {
         row,
-        field: metric.field,
+        field: metric.of.field(),
         unit: metric.unit,
         a: figure(a),
         b: figure(b),
@@ -76,7 +102,7 @@ pub(super) fn pair(metric: &Metric, row: String, a: &Row, b: &Row) -> Pair {
             (None, Some(_)) => Verdict::Recovered,
             (None, None) => Verdict::Unmeasured,
         },
-        error: b.error().map(str::to_owned),
+        error: b.error.clone(),
         is_known_noise: both.is_some_and(|((_, a), (_, b))| a.is_some() && b.is_some()),
     }
 }

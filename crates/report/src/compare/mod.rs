@@ -12,11 +12,12 @@ mod gate;
 mod judge;
 mod text;
 
-use crate::document::{Document, Kind, Row, clean};
 pub use detail::{Change, Detail, DetailRow};
 pub use gate::{Gate, part_in_percent};
 pub use judge::UNKNOWN_NOISE;
-use judge::{has_figure, key, pair};
+use judge::{has_figure, metrics, pair};
+use logforce_measure::result::document::clean;
+use logforce_measure::{Document, Kind, Row};
 use serde::Serialize;
 pub use text::{NOTE, NOTE_ON_DETAILS, mark, summary, text};
 
@@ -149,16 +150,16 @@ pub fn compare(a: (&str, &Document), b: (&str, &Document)) -> Result<Comparison,
             of_b: b.kind().name(),
         });
     }
-    let key = |row: &Row| key(kind, row);
+    let key = |row: &Row| row.name(kind);
     let find = |in_rows: &[Row], wanted: &str| in_rows.iter().find(|r| key(r) == wanted).cloned();
     let mut both = Vec::new();
     let (mut only_a, mut not_comparable) = (Vec::new(), Vec::new());
-    for row in a.rows() {
+    for row in &a.rows {
         let name = key(row);
-        match find(b.rows(), &name) {
+        match find(&b.rows, &name) {
             Some(other) => both.push((name, row.clone(), other)),
             None => {
-                if kind.metrics().iter().any(|m| has_figure(m, row)) {
+                if metrics(kind).iter().any(|m| has_figure(m, row)) {
                     not_comparable.push(name.clone());
                 }
                 only_a.push(name);
@@ -168,12 +169,12 @@ pub fn compare(a: (&str, &Document), b: (&str, &Document)) -> Result<Comparison,
     let mut notes = notes(a, b);
     let mut rows: Vec<Pair> = Vec::new();
     for (name, a_row, b_row) in &both {
-        let with_figures = kind.metrics().iter().enumerate();
+        let with_figures = metrics(kind).iter().enumerate();
         // What a row need not have, it is not asked for where neither has it.
         let with_figures =
             with_figures.filter(|(n, m)| *n == 0 || has_figure(m, a_row) || has_figure(m, b_row));
         for (_, metric) in with_figures {
-            let name = match metric.of {
+            let name = match metric.beside {
                 "" => name.clone(),
                 of => format!("{name}, {of}"),
             };
@@ -188,8 +189,8 @@ pub fn compare(a: (&str, &Document), b: (&str, &Document)) -> Result<Comparison,
             }
         }
     }
-    let lacks = |row: &&Row| find(a.rows(), &key(row)).is_none();
-    let only_b = b.rows().iter().filter(lacks).map(key).collect();
+    let lacks = |row: &&Row| find(&a.rows, &key(row)).is_none();
+    let only_b = b.rows.iter().filter(lacks).map(key).collect();
     if rows.is_empty() {
         return Err(CompareError::NothingInCommon {
             a: a_name.to_owned(),
@@ -200,10 +201,10 @@ pub fn compare(a: (&str, &Document), b: (&str, &Document)) -> Result<Comparison,
         schema: SCHEMA,
         version: VERSION,
         scenario: kind.name(),
-        unit: kind.metric().unit,
+        unit: metrics(kind)[0].unit,
         names: [clean(a_name), clean(b_name)],
-        started: [a, b].map(|d| d.text("started").to_owned()),
-        commands: [a, b].map(|d| d.text("command").to_owned()),
+        started: [a, b].map(|d| d.started.clone()),
+        commands: [a, b].map(|d| d.command.clone()),
         notes,
         rows,
         only_a,
@@ -223,7 +224,7 @@ impl Comparison {
 
 /// A sentence where the command lines set a flag to different numbers: how much the figure is of.
 fn differs((flag, usual): (&str, u64), a: &Document, b: &Document) -> Option<String> {
-    let of = |d: &Document| amount(d.text("command"), flag).unwrap_or(usual);
+    let of = |d: &Document| amount(&d.command, flag).unwrap_or(usual);
     let (of_a, of_b) = (of(a), of(b));
     (of_a != of_b).then(|| {
         format!(
@@ -262,24 +263,21 @@ fn notes(a: &Document, b: &Document) -> Vec<String> {
         "write_cache",
     ];
     let mut notes = Vec::new();
-    let differs = MACHINE
-        .iter()
-        .filter(|f| a.machine_text(f) != b.machine_text(f));
-    let differs: Vec<String> = differs
-        .map(|f| {
-            format!(
-                "{} ({} and {})",
-                f.replace('_', " "),
-                a.machine_text(f),
-                b.machine_text(f)
-            )
-        })
-        .collect();
+    let (of_a, of_b) = (a.machine.told(), b.machine.told());
+    let told = |of: &[(&str, String)], field: &str| {
+        let found = of.iter().find(|(name, _)| *name == field);
+        found.map(|(_, text)| text.clone()).unwrap_or_default()
+    };
+    let differs = MACHINE.iter().filter_map(|field| {
+        let (a, b) = (told(&of_a, field), told(&of_b, field));
+        (a != b).then(|| format!("{} ({a} and {b})", field.replace('_', " ")))
+    });
+    let differs: Vec<String> = differs.collect();
     if !differs.is_empty() {
         notes.push(format!("The machines differ in {}.", differs.join(", ")));
     }
     for (name, document) in [("A", a), ("B", b)] {
-        if document.is_interrupted() {
+        if document.interrupted {
             notes.push(format!(
                 "{name} was interrupted: its figures are of the time until then."
             ));

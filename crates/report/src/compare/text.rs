@@ -2,8 +2,8 @@
 
 use super::{Comparison, Pair, Verdict};
 use crate::amount::amount;
-use logforce_measure::layout::{Column, fitted, sections, wrap};
-use logforce_measure::numbers::count;
+use logforce_terminal::layout::{Column, fitted, sections, wrap};
+use logforce_terminal::numbers::count;
 
 impl Verdict {
     /// In a word or two.

@@ -6,7 +6,7 @@ use crate::chart::{Chart, Dot, Dots};
 use crate::compare::{Change, Comparison, Detail, NOTE, NOTE_ON_DETAILS, Verdict, mark, summary};
 use crate::figure::{Figure, Table};
 use crate::sign::Sign;
-use logforce_measure::numbers::short;
+use logforce_terminal::numbers::short;
 use maud::{Markup, html};
 
 /// So many rows are drawn of what the runs are judged by.
@@ -16,7 +16,7 @@ const MOST_OF_DETAILS: usize = 16;
 
 /// B beside A.
 pub fn comparison(comparison: &Comparison) -> Markup {
-    let title = format!("{}: B beside A", comparison.kind.title());
+    let title = format!("{}: B beside A", crate::title(comparison.kind));
     frame(
         &format!("logforce compare: bench {}", comparison.scenario),
         html! {

@@ -6,13 +6,13 @@ mod rows;
 mod table;
 
 use crate::chart::{STYLE_OF_CHARTS, Width};
-use crate::document::Document;
 use crate::figure::{Figure, Section};
+use crate::title;
 pub use comparison::comparison;
+use logforce_measure::Document;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use prose::{prose, sentences};
 use rows::all_rows;
-use serde_json::Value;
 use table::table;
 
 const STYLE: &str = include_str!("page.css");
@@ -40,7 +40,7 @@ fn frame(title: &str, body: Markup) -> Markup {
 
 /// A report of one run.
 pub fn report(document: &Document, sections: &[Section]) -> Markup {
-    let title = document.kind().title();
+    let title = title(document.kind());
     let links = sections.iter().map(|s| (s.id, s.title.as_str()));
     let more = [("machine", "Machine and command"), ("all", "All figures")];
     frame(
@@ -53,7 +53,7 @@ pub fn report(document: &Document, sections: &[Section]) -> Markup {
             }
             main id="content" {
                 (warnings(document))
-                @let conclusion = document.text("conclusion");
+                @let conclusion = &document.conclusion;
                 @if !conclusion.is_empty() {
                     section.conclusion aria-label="Conclusion" {
                         @let sentences = sentences(conclusion);
@@ -86,41 +86,32 @@ fn foot() -> Markup {
 }
 
 fn where_and_when(document: &Document) -> String {
+    let machine = &document.machine;
+    let device = machine.model.as_ref().or(machine.device.as_ref());
     let parts = [
-        document.machine_text("filesystem"),
-        match document.machine_text("model") {
-            model if model.is_empty() => document.machine_text("device"),
-            model => model,
-        },
-        format!(
-            "{} {}",
-            document.machine_text("os"),
-            document.machine_text("kernel")
-        ),
-        document.text("started").to_owned(),
+        machine.filesystem.clone(),
+        device.cloned().unwrap_or_default(),
+        format!("{} {}", machine.os, machine.kernel),
+        document.started.clone(),
     ];
     let parts = parts.iter().map(|p| p.trim()).filter(|p| !p.is_empty());
     parts.collect::<Vec<_>>().join(" · ")
 }
 
 fn warnings(document: &Document) -> Markup {
-    let failed = document
-        .rows()
-        .iter()
-        .filter(|r| r.error().is_some())
-        .count();
-    let field = document.kind().metric().field;
-    let empty = document.rows().iter();
+    let failed = document.rows.iter().filter(|r| r.error.is_some()).count();
+    let field = document.kind().quantity().field();
+    let empty = document.rows.iter();
     let empty = empty.filter(|r| document.made_nothing(r)).count();
     html! {
-        @if document.is_interrupted() {
+        @if document.interrupted {
             p.warning role="note" { strong { "Interrupted. " } "The run was stopped by its user: figures hold what was measured until then." }
         }
         @if failed > 0 {
-            p.warning role="note" { (failed) " of " (document.rows().len()) " rows could not be measured; the table at the end says why." }
+            p.warning role="note" { (failed) " of " (document.rows.len()) " rows could not be measured; the table at the end says why." }
         }
         @if empty > 0 {
-            p.warning role="note" { (empty) " of " (document.rows().len()) " rows made nothing (their " code { (field) } " is 0 or less); they are in the table at the end alone." }
+            p.warning role="note" { (empty) " of " (document.rows.len()) " rows made nothing (their " code { (field) } " is 0 or less); they are in the table at the end alone." }
         }
     }
 }
@@ -153,21 +144,18 @@ fn machine(document: &Document) -> Markup {
         ("fua", "Takes FUA writes"),
         ("write_unit", "Write unit, bytes"),
     ];
+    let told = document.machine.told();
     html! {
         section id="machine" {
             h2 { "Machine and command" }
             p { "To repeat it:" }
-            pre { (document.text("command")) }
+            pre { (document.command) }
             dl {
                 @for (field, name) in FIELDS {
-                    @let value = document.machine_text(field);
-                    @if !value.is_empty() { dt { (name) } dd { (value) } }
+                    @for (_, value) in told.iter().filter(|(of, _)| *of == field) { dt { (name) } dd { (value) } }
                 }
             }
-            @let notes = document.sentences("notes");
-            @let told = document.machine("notes").and_then(Value::as_array);
-            @let told = told.into_iter().flatten().filter_map(Value::as_str);
-            @for note in notes.iter().copied().chain(told) { p.soft { (prose(note)) } }
+            @for note in document.notes.iter().chain(&document.machine.notes) { p.soft { (prose(note)) } }
         }
     }
 }

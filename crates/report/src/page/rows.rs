@@ -1,22 +1,22 @@
 //! The table of all rows.
 
 use super::table::scrolled;
-use crate::document::{Document, Row};
 use crate::sign::{DOUBT, Guarantee};
-use logforce_measure::distribution::FIELD;
+use logforce_measure::Document;
+use logforce_measure::result::distribution::FIELD;
 use maud::{Markup, html};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Every row, in words that can be copied.
 pub fn all_rows(document: &Document) -> Markup {
-    let mut heads: Vec<&str> = Vec::new();
-    for (name, _) in document.rows().iter().flat_map(Row::fields) {
-        // A distribution is drawn; it fits into no cell.
-        let has_value = || document.rows().iter().any(|r| !cell(r, name).is_empty());
-        if name != FIELD && !heads.contains(&name) && has_value() {
-            heads.push(name);
-        }
-    }
+    let rows: Vec<Map<String, Value>> = document
+        .rows
+        .iter()
+        .map(|row| row.values().unwrap_or_default())
+        .collect();
+    let mut heads: Vec<&str> = document.kind().row().names().collect();
+    // A distribution is drawn; it fits into no cell.
+    heads.retain(|name| *name != FIELD && rows.iter().any(|r| !cell(r, name).is_empty()));
     html! {
         section id="all" {
             h2 { "All figures" }
@@ -26,12 +26,12 @@ pub fn all_rows(document: &Document) -> Markup {
                 (DOUBT) "."
             }
             details {
-                summary { "Show all " (document.rows().len()) " rows" }
+                summary { "Show all " (rows.len()) " rows" }
                 (scrolled("All figures", html! {
                     table {
                         thead { tr { @for head in &heads { th scope="col" { (head) } } } }
                         tbody {
-                            @for row in document.rows() {
+                            @for row in &rows {
                                 tr { @for head in &heads { td { (cell(row, head)) } } }
                             }
                         }
@@ -42,14 +42,14 @@ pub fn all_rows(document: &Document) -> Markup {
     }
 }
 
-fn cell(row: &Row, head: &str) -> String {
-    match row.fields().find(|(name, _)| *name == head) {
-        Some((_, Value::String(text))) => text.clone(),
-        Some((_, Value::Number(n))) => match n.as_f64() {
-            Some(value) if n.is_f64() => logforce_measure::numbers::short(value, 4),
+fn cell(row: &Map<String, Value>, head: &str) -> String {
+    match row.get(head) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(n)) => match n.as_f64() {
+            Some(value) if n.is_f64() => logforce_terminal::numbers::short(value, 4),
             _ => n.to_string(),
         },
-        Some((_, Value::Null)) | None => String::new(),
-        Some((_, other)) => other.to_string(),
+        Some(Value::Null) | None => String::new(),
+        Some(other) => other.to_string(),
     }
 }

@@ -3,37 +3,37 @@
 use super::latency::latencies;
 use super::parts::{Against, spread, steps};
 use crate::chart::Point;
-use crate::document::{Document, Row};
 use crate::figure::{Figure, Section};
-use logforce_measure::numbers::{bytes, count};
+use logforce_device::{Guarantee, Verdict};
+use logforce_measure::{Document, Quantity, Row};
+use logforce_terminal::numbers::{bytes, count};
 
 pub fn sections(document: &Document) -> Vec<Section> {
     let rows: Vec<&Row> = document.measured().collect();
-    let method = document.text("method");
-    let verdict = document.text("verdict");
+    let method = &document.method;
+    let verdict = document.verdict.map_or("", Verdict::name);
     let doubt = if verdict == "unknown" { "?" } else { "" };
-    let worth = format!("{}{doubt}, {verdict}", document.text("guarantee"));
+    let worth = document.guarantee.map_or("", Guarantee::name);
+    let worth = format!("{worth}{doubt}, {verdict}");
     let mut throughput = Vec::new();
     throughput.extend(against(
         &rows,
         "throughput",
         "Commits per second by threads",
         "commits/s",
-        |r| spread(r, "commits_per_s"),
+        |r| spread(r, Quantity::CommitsPerS),
     ));
     throughput.extend(against(
         &rows,
         "carried",
         "Records that one device write carries",
         "records",
-        |r| r.number("records_per_write").map(Point::of),
+        |r| r.records_per_write.map(Point::of),
     ));
     let mut waits = Vec::new();
-    for size in steps(&rows, "record_bytes") {
-        let of_size = rows.iter().filter(|r| r.count("record_bytes") == size);
-        let named: Vec<_> = of_size
-            .map(|r| (count(r.count("threads"), "thread"), *r))
-            .collect();
+    for size in steps(&rows, |r| r.record_bytes) {
+        let of_size = rows.iter().filter(|r| r.record_bytes == size);
+        let named: Vec<_> = of_size.map(|r| (count(r.threads, "thread"), *r)).collect();
         let title = format!("Latency of a commit, records of {}", bytes(size));
         waits.extend(latencies(&format!("latency-{size}"), &title, &named));
     }
@@ -63,11 +63,11 @@ fn against(
     unit: &str,
     of: impl Fn(&Row) -> Option<Point>,
 ) -> Option<Figure> {
-    let threads = steps(rows, "threads");
-    let series = steps(rows, "record_bytes").into_iter().map(|size| {
+    let threads = steps(rows, |r| r.threads);
+    let series = steps(rows, |r| r.record_bytes).into_iter().map(|size| {
         let at = |n: &u64| {
             rows.iter()
-                .find(|r| r.count("threads") == *n && r.count("record_bytes") == size)
+                .find(|r| r.threads == *n && r.record_bytes == size)
         };
         let points = threads.iter().map(|n| of(at(n)?)).collect();
         (format!("records of {}", bytes(size)), points, false)

@@ -5,17 +5,17 @@ use super::parts::{Against, device, signed, steps, value, words};
 use super::published::published;
 use crate::amount::significant;
 use crate::chart::{Chart, Dot, Dots, MOST, Point};
-use crate::document::{Document, Row};
 use crate::figure::{Figure, Section, Table};
 use crate::sign::{DOUBT, Guarantee, doubt};
 use crate::time;
-use logforce_measure::numbers::count;
+use logforce_measure::{Document, Row};
+use logforce_terminal::numbers::count;
 
 pub fn sections(document: &Document) -> Vec<Section> {
     let rows: Vec<&Row> = document.measured().collect();
     let alone: Vec<(String, &Row)> = rows
         .iter()
-        .filter(|r| r.number("pairs_s").is_some())
+        .filter(|r| r.pairs_s.is_some())
         .map(|r| (name(r), *r))
         .collect();
     let safe = |r: &&Row| Guarantee::of(r) == Guarantee::PowerLoss && doubt(r) != " !";
@@ -57,7 +57,7 @@ pub fn sections(document: &Document) -> Vec<Section> {
 }
 
 fn name(row: &Row) -> String {
-    format!("{} {}", row.text("system"), row.text("settings"))
+    format!("{} {}", row.system, row.settings)
 }
 
 fn pairs(rows: &[(String, &Row)]) -> Option<Figure> {
@@ -70,12 +70,12 @@ fn pairs(rows: &[(String, &Row)]) -> Option<Figure> {
     ]);
     let mut dots = Vec::new();
     for (name, row) in rows {
-        let seconds = row.number("pairs_s")?;
+        let seconds = row.pairs_s?;
         table.push([
             signed(name, row),
             significant(seconds, 3),
-            value(row.number("commits_per_s"), 0),
-            row.number("p99_us").map_or_else(|| "-".to_owned(), time),
+            value(row.commits_per_s, 0),
+            row.p99_us.map_or_else(|| "-".to_owned(), time),
             Guarantee::of(row).words().to_owned(),
         ]);
         dots.push(Dot {
@@ -104,19 +104,13 @@ fn pairs(rows: &[(String, &Row)]) -> Option<Figure> {
 
 /// Of one client; of one system alone all its settings.
 fn waits(durable: &[&Row]) -> Option<Figure> {
-    let median = |r: &Row| r.number("p50_us").unwrap_or(f64::INFINITY);
-    let mut alone: Vec<&Row> = durable
-        .iter()
-        .copied()
-        .filter(|r| r.count("clients") == 1)
-        .collect();
+    let median = |r: &Row| r.p50_us.unwrap_or(f64::INFINITY);
+    let mut alone: Vec<&Row> = durable.iter().copied().filter(|r| r.clients == 1).collect();
     alone.sort_by(|a, b| median(a).total_cmp(&median(b)));
-    let systems = words(&alone, "system");
+    let systems = words(&alone, |r| &r.system);
     let is_shown = |row: &&&Row| {
-        let best = alone
-            .iter()
-            .find(|r| r.text("system") == row.text("system"));
-        systems.len() == 1 || best.is_some_and(|b| b.text("settings") == row.text("settings"))
+        let best = alone.iter().find(|r| r.system == row.system);
+        systems.len() == 1 || best.is_some_and(|b| b.settings == row.settings)
     };
     let named: Vec<(String, &Row)> = alone
         .iter()
@@ -132,18 +126,18 @@ fn waits(durable: &[&Row]) -> Option<Figure> {
 
 /// The fastest durable setting of each system.
 fn clients(durable: &[&Row]) -> Option<Figure> {
-    let numbers = steps(durable, "clients");
+    let numbers = steps(durable, |r| r.clients);
     let most = numbers.last().copied()?;
     let mut best: Vec<&Row> = Vec::new();
     let mut of_most: Vec<&Row> = durable
         .iter()
         .copied()
-        .filter(|r| r.count("clients") == most)
+        .filter(|r| r.clients == most)
         .collect();
-    let rate = |r: &Row| r.number("commits_per_s").unwrap_or(0.0);
+    let rate = |r: &Row| r.commits_per_s.unwrap_or(0.0);
     of_most.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
     for row in of_most {
-        if !best.iter().any(|b| b.text("system") == row.text("system")) {
+        if !best.iter().any(|b| b.system == row.system) {
             best.push(row);
         }
     }
@@ -153,11 +147,11 @@ fn clients(durable: &[&Row]) -> Option<Figure> {
         let at = |n: &u64| {
             durable
                 .iter()
-                .find(|r| r.count("clients") == *n && name(r) == wanted)
+                .find(|r| r.clients == *n && name(r) == wanted)
         };
         let points = numbers
             .iter()
-            .map(|n| at(n)?.number("commits_per_s").map(Point::of))
+            .map(|n| at(n)?.commits_per_s.map(Point::of))
             .collect();
         (wanted.clone(), points, false)
     });

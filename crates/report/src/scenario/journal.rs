@@ -3,31 +3,31 @@
 use super::latency::latencies;
 use super::parts::{Against, device, signed, steps, value, words};
 use crate::chart::{Bars, Chart, Dot, Dots, Heat, Point};
-use crate::document::{Document, Row};
 use crate::figure::{Figure, Section, Table};
 use crate::sign::{DOUBT, Guarantee, doubt};
 use crate::time;
-use logforce_device::{FileState, Platform};
-use logforce_measure::numbers::{bytes, count};
-use logforce_measure::published::Table as Published;
+use logforce_device::FileState;
+use logforce_measure::journal::published::Table as Published;
+use logforce_measure::{Document, Row};
+use logforce_terminal::numbers::{bytes, count};
 
 pub fn sections(document: &Document) -> Vec<Section> {
     let rows: Vec<&Row> = document.measured().collect();
     let raw: Vec<&Row> = rows
         .iter()
         .copied()
-        .filter(|r| r.text("subject") == "raw")
+        .filter(|r| r.subject.as_str() == "raw")
         .collect();
     let log: Vec<&Row> = rows
         .iter()
         .copied()
-        .filter(|r| r.text("subject") != "raw")
+        .filter(|r| r.subject.as_str() != "raw")
         .collect();
     let best = best_of_each_method(&raw);
     let chunk = log
         .iter()
-        .filter(|r| r.count("threads") == 1)
-        .max_by_key(|r| r.count("bytes"));
+        .filter(|r| r.threads == 1)
+        .max_by_key(|r| r.bytes);
     let mut compared: Vec<(String, &Row)> = best.iter().map(|r| (name(r), *r)).collect();
     compared.extend(chunk.map(|r| (name(r), *r)));
     compared.sort_by(|a, b| cost(a.1).total_cmp(&cost(b.1)));
@@ -82,17 +82,13 @@ pub fn sections(document: &Document) -> Vec<Section> {
 }
 
 fn cost(row: &Row) -> f64 {
-    row.number("ms_per_commit").unwrap_or(f64::INFINITY)
+    row.ms_per_commit.unwrap_or(f64::INFINITY)
 }
 
 fn name(row: &Row) -> String {
-    match row.text("subject") {
-        "raw" => format!("{}, {}", row.text("method"), row.text("file_state")),
-        _ => format!(
-            "the log, {}, {}",
-            row.text("method"),
-            bytes(row.count("bytes"))
-        ),
+    match row.subject.as_str() {
+        "raw" => format!("{}, {}", row.method.as_str(), row.file_state.as_str()),
+        _ => format!("the log, {}, {}", row.method.as_str(), bytes(row.bytes)),
     }
 }
 
@@ -103,15 +99,17 @@ fn best_of_each_method<'a>(raw: &[&'a Row]) -> Vec<&'a Row> {
         .filter(|s| s.is_written())
         .map(|s| s.name())
         .collect();
-    let best = words(raw, "method").into_iter().filter_map(|method| {
-        let of = raw.iter().filter(|r| r.text("method") == method);
-        // In any state, if none of a written file was measured.
-        of.min_by(|a, b| {
-            let rank = |r: &Row| (!written.contains(&r.text("file_state")), cost(r));
-            let ((a, x), (b, y)) = (rank(a), rank(b));
-            a.cmp(&b).then(x.total_cmp(&y))
-        })
-    });
+    let best = words(raw, |r| r.method.as_str())
+        .into_iter()
+        .filter_map(|method| {
+            let of = raw.iter().filter(|r| r.method.as_str() == method);
+            // In any state, if none of a written file was measured.
+            of.min_by(|a, b| {
+                let rank = |r: &Row| (!written.contains(&r.file_state.as_str()), cost(r));
+                let ((a, x), (b, y)) = (rank(a), rank(b));
+                a.cmp(&b).then(x.total_cmp(&y))
+            })
+        });
     best.copied().collect()
 }
 
@@ -130,22 +128,22 @@ fn costs(rows: &[(String, &Row)]) -> Option<Figure> {
     let fastest = safe.map(|(_, r)| cost(r)).min_by(f64::total_cmp);
     let mut dots = Vec::new();
     for (name, row) in rows {
-        let ms = row.number("ms_per_commit")?;
+        let ms = row.ms_per_commit?;
         let ratio = fastest.map(|f| format!("{} ×", value(Some(ms / f), 2)));
         let text = time(ms * 1e3);
         table.push([
             signed(name, row),
             value(Some(ms), 4),
             ratio.unwrap_or_else(|| "-".to_owned()),
-            row.number("p99_us").map_or_else(|| "-".to_owned(), time),
-            value(row.number("commits_per_s"), 0),
+            row.p99_us.map_or_else(|| "-".to_owned(), time),
+            value(row.commits_per_s, 0),
             Guarantee::of(row).words().to_owned(),
         ]);
         dots.push(Dot {
             label: format!("{name}{}", doubt(row)),
             sign: Guarantee::of(row).into(),
             value: ms * 1e3,
-            high: row.number("p99_us").filter(|p| *p > ms * 1e3),
+            high: row.p99_us.filter(|p| *p > ms * 1e3),
             text,
         });
     }
@@ -169,17 +167,17 @@ fn costs(rows: &[(String, &Row)]) -> Option<Figure> {
 }
 
 fn states(raw: &[&Row]) -> Option<Figure> {
-    let states = words(raw, "file_state");
+    let states = words(raw, |r| r.file_state.as_str());
     let mut table = Table::new(["ms a commit"]);
     table.heads.extend(states.iter().map(|s| (*s).to_owned()));
-    let rows = words(raw, "method").into_iter().map(|method| {
+    let rows = words(raw, |r| r.method.as_str()).into_iter().map(|method| {
         let at = |state: &&str| {
             raw.iter()
-                .find(|r| r.text("method") == method && r.text("file_state") == *state)
+                .find(|r| r.method.as_str() == method && r.file_state.as_str() == *state)
         };
         let cells: Vec<_> = states
             .iter()
-            .map(|s| at(s).and_then(|r| r.number("ms_per_commit")))
+            .map(|s| at(s).and_then(|r| r.ms_per_commit))
             .collect();
         let words = cells.iter().map(|c| value(*c, 4));
         table.push([method.to_owned()].into_iter().chain(words));
@@ -214,25 +212,23 @@ fn states(raw: &[&Row]) -> Option<Figure> {
 }
 
 fn committers(log: &[&Row]) -> Option<Figure> {
-    let small = log.iter().map(|r| r.count("bytes")).min()?;
-    let of_small: Vec<&Row> = log
-        .iter()
-        .copied()
-        .filter(|r| r.count("bytes") == small)
-        .collect();
-    let threads = steps(&of_small, "threads");
-    let series = words(&of_small, "method").into_iter().map(|method| {
-        let at = |n: &u64| {
-            of_small
+    let small = log.iter().map(|r| r.bytes).min()?;
+    let of_small: Vec<&Row> = log.iter().copied().filter(|r| r.bytes == small).collect();
+    let threads = steps(&of_small, |r| r.threads);
+    let series = words(&of_small, |r| r.method.as_str())
+        .into_iter()
+        .map(|method| {
+            let at = |n: &u64| {
+                of_small
+                    .iter()
+                    .find(|r| r.threads == *n && r.method.as_str() == method)
+            };
+            let points = threads
                 .iter()
-                .find(|r| r.count("threads") == *n && r.text("method") == method)
-        };
-        let points = threads
-            .iter()
-            .map(|n| at(n)?.number("commits_per_s").map(Point::of))
-            .collect();
-        (method.to_owned(), points, false)
-    });
+                .map(|n| at(n)?.commits_per_s.map(Point::of))
+                .collect();
+            (method.to_owned(), points, false)
+        });
     Against {
         id: "committers".to_owned(),
         title: format!("Durable commits per second, records of {}", bytes(small)),
@@ -251,17 +247,12 @@ fn committers(log: &[&Row]) -> Option<Figure> {
 
 /// Ours in the state of a pre-sized file that nobody wrote, as the published ones were.
 fn published(document: &Document, raw: &[&Row]) -> Option<Figure> {
-    let platform = match document.machine_text("os").as_str() {
-        "Linux" => Platform::Linux,
-        "Windows" => Platform::Windows,
-        _ => return None,
-    };
-    let theirs = Published::of(platform)?;
+    let theirs = Published::of(document.machine.platform()?)?;
     let of = |method: &str| {
         let fallocated = raw.iter().find(|r| {
-            r.text("method") == method && r.text("file_state") == FileState::Fallocated.name()
+            r.method.as_str() == method && r.file_state.as_str() == FileState::Fallocated.name()
         });
-        fallocated?.number("ms_per_commit")
+        fallocated?.ms_per_commit
     };
     let base = of(theirs.base.method.name())?;
     let mut table = Table::new(["method", "here", "published, system disk", "published, SSD"]);

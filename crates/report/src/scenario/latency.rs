@@ -1,32 +1,34 @@
 //! How long commits take: the distribution of each row, and its percentiles in a table.
 
 use crate::chart::{Chart, Curve, Curves, MOST, percent};
-use crate::document::Row;
 use crate::figure::{Figure, Table};
 use crate::time;
+use logforce_measure::Row;
+use logforce_measure::result::Distribution;
 
 /// What the table has of each row, if any row has it.
 const SHOWN: [f64; 8] = [0.0, 10.0, 50.0, 90.0, 99.0, 99.9, 99.99, 100.0];
 
 /// The percentiles that a row has without its distribution.
-const FIELDS: [(f64, &str); 5] = [
-    (50.0, "p50_us"),
-    (90.0, "p90_us"),
-    (99.0, "p99_us"),
-    (99.9, "p999_us"),
-    (100.0, "max_us"),
-];
+fn percentiles(row: &Row) -> [(f64, Option<f64>); 5] {
+    [
+        (50.0, row.p50_us),
+        (90.0, row.p90_us),
+        (99.0, row.p99_us),
+        (99.9, row.p999_us),
+        (100.0, row.max_us),
+    ]
+}
 
 /// So many percent of the commits took no longer than so many microseconds.
 fn points(row: &Row) -> Vec<(f64, f64)> {
-    let points = row.distribution();
-    if points.len() > 1 {
-        return points;
+    let points = row.latencies_us.as_ref().map(Distribution::points);
+    if let Some(points) = points.filter(|points| points.len() > 1) {
+        return points.to_vec();
     }
     // As older programs wrote it.
-    let known = FIELDS
-        .iter()
-        .filter_map(|(p, field)| Some((*p, row.number(field)?)));
+    let known = percentiles(row).into_iter();
+    let known = known.filter_map(|(p, us)| Some((p, us?)));
     known.filter(|(_, us)| *us > 0.0).collect()
 }
 

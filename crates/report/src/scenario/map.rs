@@ -3,19 +3,17 @@
 use super::latency::latencies;
 use super::parts::{Against, device, spread, steps, words};
 use crate::chart::Point;
-use crate::document::{Document, Row};
 use crate::figure::{Figure, Section};
 use logforce_measure::map::P4;
-use logforce_measure::numbers::bytes;
+use logforce_measure::{Document, Quantity, Row};
+use logforce_terminal::numbers::bytes;
 
 pub fn sections(document: &Document) -> Vec<Section> {
     let rows: Vec<&Row> = document.measured().collect();
-    let largest = steps(&rows, "file_bytes").last().copied();
-    let of_largest = rows
-        .iter()
-        .filter(|r| Some(r.count("file_bytes")) == largest);
+    let largest = steps(&rows, |r| r.file_bytes).last().copied();
+    let of_largest = rows.iter().filter(|r| Some(r.file_bytes) == largest);
     let mut named: Vec<_> = of_largest
-        .map(|r| (r.text("method").to_owned(), *r))
+        .map(|r| (r.method.as_str().to_owned(), *r))
         .collect();
     // Ours first: not all may fit into one drawing.
     named.sort_by_key(|(method, _)| !is_ours(method));
@@ -25,7 +23,7 @@ pub fn sections(document: &Document) -> Vec<Section> {
         "time",
         "Time of a commit by the size of the file",
         "ms",
-        |r| spread(r, "ms_per_commit"),
+        |r| spread(r, Quantity::MsPerCommit),
     ));
     times.extend(latencies(
         "latency",
@@ -37,7 +35,7 @@ pub fn sections(document: &Document) -> Vec<Section> {
         "system",
         "Processor time of the system for a commit",
         "µs",
-        |r| r.number("system_us_per_commit").map(Point::of),
+        |r| r.system_us_per_commit.map(Point::of),
     );
     vec![
         Section {
@@ -73,8 +71,8 @@ fn by_size(
     unit: &str,
     of: impl Fn(&Row) -> Option<Point>,
 ) -> Vec<Figure> {
-    let sizes = steps(rows, "file_bytes");
-    let methods = words(rows, "method");
+    let sizes = steps(rows, |r| r.file_bytes);
+    let methods = words(rows, |r| r.method.as_str());
     let theirs: Vec<&str> = methods.iter().filter(|m| !is_ours(m)).copied().collect();
     let ours: Vec<&str> = methods.iter().filter(|m| is_ours(m)).copied().collect();
     let compared = [theirs.first(), theirs.get(2)]
@@ -95,7 +93,7 @@ fn by_size(
     ];
     let figures = groups.into_iter().filter_map(|(id, title, methods)| {
         let series = methods.into_iter().map(|method| {
-            let at = |n: &u64| rows.iter().find(|r| r.count("file_bytes") == *n && r.text("method") == method);
+            let at = |n: &u64| rows.iter().find(|r| r.file_bytes == *n && r.method.as_str() == method);
             let points = sizes.iter().map(|n| of(at(n)?)).collect();
             (method.to_owned(), points, false)
         });

@@ -10,8 +10,8 @@ mod parts;
 mod published;
 mod sweep;
 
-use crate::document::{Document, Kind};
 use crate::figure::Section;
+use logforce_measure::{Document, Kind};
 
 /// The sections of a report, those with something in them.
 pub fn sections(document: &Document) -> Vec<Section> {

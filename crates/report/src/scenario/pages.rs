@@ -3,29 +3,32 @@
 use super::latency::latencies;
 use super::parts::{Against, device, spread, steps, words};
 use crate::chart::Point;
-use crate::document::{Document, Row};
 use crate::figure::{Figure, Section};
 use logforce_measure::pages::P3;
+use logforce_measure::{Document, Quantity, Row};
 
 pub fn sections(document: &Document) -> Vec<Section> {
     let rows: Vec<&Row> = document.measured().collect();
     let (mut ratios, mut rates) = (Vec::new(), Vec::new());
     let (mut waits, mut counted) = (Vec::new(), Vec::new());
-    for layout in words(&rows, "layout") {
+    for layout in words(&rows, |r| r.layout.as_str()) {
         let of: Vec<&Row> = rows
             .iter()
             .copied()
-            .filter(|r| r.text("layout") == layout)
+            .filter(|r| r.layout.as_str() == layout)
             .collect();
         ratios.extend(ratio(&of, layout));
         rates.extend(rate(&of, layout));
-        let most = steps(&of, "pages").into_iter().filter(|n| *n <= 40).max();
+        let most = steps(&of, |r| r.pages)
+            .into_iter()
+            .filter(|n| *n <= 40)
+            .max();
         let named: Vec<_> = of
             .iter()
-            .filter(|r| Some(r.count("pages")) == most)
+            .filter(|r| Some(r.pages) == most)
             .map(|r| {
                 (
-                    format!("{} pages {layout}, {}", r.count("pages"), r.text("way")),
+                    format!("{} pages {layout}, {}", r.pages, r.way.as_str()),
                     *r,
                 )
             })
@@ -69,16 +72,13 @@ pub fn sections(document: &Document) -> Vec<Section> {
 
 fn against(
     rows: &[&Row],
-    field: &str,
+    of: Quantity,
     published: Vec<Theirs>,
 ) -> (Vec<String>, Vec<super::parts::Named>) {
-    let pages = steps(rows, "pages");
-    let series = words(rows, "way").into_iter().map(|way| {
-        let at = |n: &u64| {
-            rows.iter()
-                .find(|r| r.count("pages") == *n && r.text("way") == way)
-        };
-        let points = pages.iter().map(|n| spread(at(n)?, field)).collect();
+    let pages = steps(rows, |r| r.pages);
+    let series = words(rows, |r| r.way.as_str()).into_iter().map(|way| {
+        let at = |n: &u64| rows.iter().find(|r| r.pages == *n && r.way.as_str() == way);
+        let points = pages.iter().map(|n| spread(at(n)?, of)).collect();
         (way.to_owned(), points, false)
     });
     let theirs = published.into_iter().map(|(name, of)| {
@@ -99,7 +99,7 @@ fn published(pages: u64) -> Option<logforce_measure::pages::Published> {
 fn ratio(rows: &[&Row], layout: &str) -> Option<Figure> {
     let (steps, mut series) = against(
         rows,
-        "ratio",
+        Quantity::Ratio,
         vec![("published, written through", |n| {
             published(n).map(|p| p.ratio())
         })],
@@ -127,7 +127,7 @@ fn rate(rows: &[&Row], layout: &str) -> Option<Figure> {
         }),
         ("published, flush", |n| published(n).map(|p| p.flush)),
     ];
-    let (steps, series) = against(rows, "commits_per_s", theirs);
+    let (steps, series) = against(rows, Quantity::CommitsPerS, theirs);
     Against {
         id: format!("rate-{layout}"),
         title: format!("Commits per second, {layout} pages"),

@@ -1,13 +1,13 @@
 //! What the scenarios share: words for values, charts that several have.
 
 use crate::chart::{Bars, Chart, Lines, MOST, Point, Series, axis};
-use crate::document::Row;
 use crate::figure::{Figure, Table};
 use crate::sign::{Guarantee, doubt};
+use logforce_measure::{Quantity, Row};
 
 /// A value; a dash for what was not measured.
 pub fn value(value: Option<f64>, decimals: usize) -> String {
-    logforce_measure::numbers::number(value.filter(|v| v.is_finite()), decimals)
+    logforce_terminal::numbers::number(value.filter(|v| v.is_finite()), decimals)
 }
 
 /// A name with its sign in front, and its doubt behind.
@@ -17,23 +17,19 @@ pub fn signed(name: &str, row: &Row) -> String {
 
 /// What the device did for a commit, by its own counters.
 pub fn device(id: &str, rows: &[(String, &Row)]) -> Option<Figure> {
-    let fields = [
-        ("device_writes_per_commit", "writes"),
-        ("device_flushes_per_commit", "flushes"),
-    ];
-    let has = |field: &str| rows.iter().any(|(_, r)| r.number(field).is_some());
-    if !has(fields[0].0) {
+    if rows
+        .iter()
+        .all(|(_, r)| r.device_writes_per_commit.is_none())
+    {
         return None;
     }
     let mut table = Table::new(["a commit", "device writes", "cache flushes", "bytes"]);
     let bars = rows.iter().map(|(name, row)| {
-        let values: Vec<Option<f64>> = fields.iter().map(|(field, _)| row.number(field)).collect();
-        let bytes = row
-            .number("device_bytes_per_commit")
-            .map(|b| b.round().max(0.0));
+        let values = vec![row.device_writes_per_commit, row.device_flushes_per_commit];
+        let bytes = row.device_bytes_per_commit.map(|b| b.round().max(0.0));
         let bytes = bytes.map_or_else(
             || "-".to_owned(),
-            |b| logforce_measure::numbers::bytes(b as u64),
+            |b| logforce_terminal::numbers::bytes(b as u64),
         );
         table.push([
             name.clone(),
@@ -52,7 +48,7 @@ pub fn device(id: &str, rows: &[(String, &Row)]) -> Option<Figure> {
                   the device: it writes through by itself, or the promise is not kept."
             .to_owned(),
         chart: Chart::Bars(Bars {
-            series: fields.iter().map(|(_, name)| (*name).to_owned()).collect(),
+            series: ["writes", "flushes"].map(str::to_owned).to_vec(),
             rows: bars,
             unit: "per commit".to_owned(),
         }),
@@ -136,28 +132,28 @@ impl Against {
 }
 
 /// A value with the spread of its slices.
-pub fn spread(row: &Row, field: &str) -> Option<Point> {
-    let edge = |name: &str| row.number(&format!("{field}_{name}"));
+pub fn spread(row: &Row, of: Quantity) -> Option<Point> {
+    let [value, p10, p90] = row.triple(of);
     Some(Point {
-        value: row.number(field)?,
-        spread: edge("p10").zip(edge("p90")),
+        value: value?,
+        spread: p10.zip(p90),
     })
 }
 
 /// The different values of a field, from small to large.
-pub fn steps(rows: &[&Row], field: &str) -> Vec<u64> {
-    let mut steps: Vec<u64> = rows.iter().map(|r| r.count(field)).collect();
+pub fn steps(rows: &[&Row], of: impl Fn(&Row) -> u64) -> Vec<u64> {
+    let mut steps: Vec<u64> = rows.iter().map(|r| of(r)).collect();
     steps.sort_unstable();
     steps.dedup();
     steps
 }
 
 /// The different words of a field, in their order.
-pub fn words<'a>(rows: &[&'a Row], field: &str) -> Vec<&'a str> {
+pub fn words<'a>(rows: &[&'a Row], of: impl Fn(&'a Row) -> &'a str) -> Vec<&'a str> {
     let mut words = Vec::new();
     for row in rows {
-        if !words.contains(&row.text(field)) {
-            words.push(row.text(field));
+        if !words.contains(&of(row)) {
+            words.push(of(row));
         }
     }
     words

@@ -4,10 +4,10 @@
 use super::parts::words;
 use crate::amount::significant;
 use crate::chart::{Chart, Dot, Dots};
-use crate::document::{Document, Row};
 use crate::figure::{Figure, Table};
 use crate::sign::Sign;
 use logforce_measure::inserts::{P5, PAIRS, Policy};
+use logforce_measure::{Document, Row};
 
 /// Where the published figures come from.
 const SOURCE: &str =
@@ -72,12 +72,12 @@ fn columns(document: &Document) -> Vec<Column<'_>> {
         ),
     ];
     let rows: Vec<&Row> = document.measured().collect();
-    for system in words(&rows, "system") {
+    for system in words(&rows, |r| &r.system) {
         let rows = rows.clone();
         columns.push(Column {
             name: system.to_owned(),
             sign: HERE,
-            seconds: Box::new(move |case| usual(&rows, system, case)?.number("pairs_s")),
+            seconds: Box::new(move |case| usual(&rows, system, case)?.pairs_s),
         });
     }
     columns
@@ -86,22 +86,22 @@ fn columns(document: &Document) -> Vec<Column<'_>> {
 /// The row that stands for a system's policy, of several: the one whose settings go together, as in the
 /// text of the command.
 fn usual<'a>(rows: &[&'a Row], system: &str, (policy, second): Case) -> Option<&'a Row> {
-    let of_system = || rows.iter().copied().filter(|r| r.text("system") == system);
+    let of_system = || rows.iter().copied().filter(|r| r.system == system);
     let is_it = |r: &&Row| {
-        r.count("clients") == 1
-            && r.number("policy") == Some(policy.number().into())
-            && r.flag("second_log").unwrap_or(false) == second
+        r.clients == 1
+            && r.policy == Some(policy.number().into())
+            && r.second_log.unwrap_or(false) == second
     };
     let found: Vec<&Row> = of_system().filter(is_it).collect();
-    let has = |r: &Row, part: &str| r.text("settings").split(", ").any(|p| p == part);
+    let has = |r: &Row, part: &str| r.settings.split(", ").any(|p| p == part);
     // How a server syncs by itself is how it does where commits do not wait for it.
     let lazy = of_system().find(|r| has(r, "synchronous_commit=off"));
-    let method = lazy.and_then(|r| r.text("settings").split(", ").nth(1));
+    let method = lazy.and_then(|r| r.settings.split(", ").nth(1));
     let goes_together = |r: &&&Row| {
         let is_forced = has(r, "sync_binlog=1");
-        match r.text("system") {
+        match r.system.as_str() {
             "SQLite" => has(r, "WAL"),
-            _ if r.text("settings").starts_with("synchronous_commit=") => {
+            _ if r.settings.starts_with("synchronous_commit=") => {
                 method.is_none_or(|method| has(r, method))
             }
             // Both logs forced, or neither; and by the method that is usual.

@@ -2,10 +2,10 @@
 
 use super::parts::{Against, spread, steps};
 use crate::chart::{Chart, Heat, MOST, Point};
-use crate::document::{Document, Row};
 use crate::figure::{Figure, Section, Table};
 use crate::sign::{Guarantee, doubt};
-use logforce_measure::numbers::bytes;
+use logforce_measure::{Document, Quantity, Row};
+use logforce_terminal::numbers::bytes;
 
 /// A method and who keeps its writes in flight.
 struct Way<'a> {
@@ -34,7 +34,7 @@ impl Way<'_> {
     }
 
     fn is_of(&self, row: &Row) -> bool {
-        row.text("method") == self.method && row.text("queue") == self.queue
+        row.method.as_str() == self.method && row.queue.as_str() == self.queue
     }
 
     fn is_safe(&self) -> bool {
@@ -45,12 +45,12 @@ impl Way<'_> {
 
 pub fn sections(document: &Document) -> Vec<Section> {
     let rows: Vec<&Row> = document.measured().collect();
-    let methods = document.objects("methods");
+    let methods = &document.methods;
     let mut ways: Vec<Way<'_>> = Vec::new();
     for row in &rows {
         if !ways.iter().any(|w| w.is_of(row)) {
-            let (method, queue) = (row.text("method"), row.text("queue"));
-            let is_it = |m: &&Row| m.text("method") == method && m.text("queue") == queue;
+            let (method, queue) = (row.method.as_str(), row.queue.as_str());
+            let is_it = |m: &&Row| m.method.as_str() == method && m.queue.as_str() == queue;
             let worth = methods.iter().find(is_it);
             ways.push(Way {
                 method,
@@ -61,9 +61,9 @@ pub fn sections(document: &Document) -> Vec<Section> {
     }
     // What is safe first: it is what one chooses from.
     ways.sort_by_key(|w| !w.is_safe());
-    let knees = document.objects("knees");
-    let maps = ways.iter().filter_map(|w| heat(&rows, w, &knees)).collect();
-    let usual = document.count("usual_chunk_bytes");
+    let knees = &document.knees;
+    let maps = ways.iter().filter_map(|w| heat(&rows, w, knees)).collect();
+    let usual = document.usual_chunk_bytes;
     let safe: Vec<&Way<'_>> = ways.iter().filter(|w| w.is_safe()).take(MOST).collect();
     let mut lines: Vec<Figure> = by_depth(&rows, &safe, usual).into_iter().collect();
     lines.extend(by_chunk(&rows, &safe));
@@ -94,7 +94,10 @@ pub fn sections(document: &Document) -> Vec<Section> {
 
 fn heat(rows: &[&Row], way: &Way<'_>, knees: &[Row]) -> Option<Figure> {
     let of: Vec<&Row> = rows.iter().copied().filter(|r| way.is_of(r)).collect();
-    let (chunks, depths) = (steps(&of, "chunk_bytes"), steps(&of, "depth"));
+    let (chunks, depths) = (
+        steps(&of, |r| r.chunk_bytes),
+        steps(&of, |r| r.depth.unwrap_or(0)),
+    );
     if chunks.is_empty() {
         return None;
     }
@@ -106,14 +109,11 @@ fn heat(rows: &[&Row], way: &Way<'_>, knees: &[Row]) -> Option<Figure> {
     let grid = chunks.iter().map(|chunk| {
         let at = |depth: &u64| {
             of.iter()
-                .find(|r| r.count("chunk_bytes") == *chunk && r.count("depth") == *depth)
+                .find(|r| r.chunk_bytes == *chunk && r.depth.unwrap_or(0) == *depth)
         };
-        let cells: Vec<Option<f64>> = depths
-            .iter()
-            .map(|d| at(d)?.number("chunks_per_s"))
-            .collect();
-        let is_it = |k: &&Row| way.is_of(k) && k.count("chunk_bytes") == *chunk;
-        let knee = knees.iter().find(is_it).map(|k| k.count("depth"));
+        let cells: Vec<Option<f64>> = depths.iter().map(|d| at(d)?.chunks_per_s).collect();
+        let is_it = |k: &&Row| way.is_of(k) && k.chunk_bytes == *chunk;
+        let knee = knees.iter().find(is_it).map(|k| k.depth.unwrap_or(0));
         let place = depths.iter().position(|d| Some(*d) == knee);
         outlined.push(place);
         let words = cells.iter().enumerate().map(|(n, cell)| {
@@ -125,7 +125,7 @@ fn heat(rows: &[&Row], way: &Way<'_>, knees: &[Row]) -> Option<Figure> {
     });
     let grid = grid.collect();
     let worth = way.worth.map_or("", |w| Guarantee::of(w).words());
-    let meaning = way.worth.map_or("", |w| w.text("in_flight"));
+    let meaning = way.worth.map_or("", |w| w.in_flight.as_str());
     Some(Figure {
         id: way.id(),
         title: format!("{}: {worth}", way.name()),
@@ -143,17 +143,17 @@ fn heat(rows: &[&Row], way: &Way<'_>, knees: &[Row]) -> Option<Figure> {
 }
 
 fn by_depth(rows: &[&Row], ways: &[&Way<'_>], chunk: u64) -> Option<Figure> {
-    let depths = steps(rows, "depth");
+    let depths = steps(rows, |r| r.depth.unwrap_or(0));
     let series = ways.iter().map(|way| {
         let at = |depth: &u64| {
             let is_it = |r: &&&Row| {
-                way.is_of(r) && r.count("chunk_bytes") == chunk && r.count("depth") == *depth
+                way.is_of(r) && r.chunk_bytes == chunk && r.depth.unwrap_or(0) == *depth
             };
             rows.iter().find(is_it)
         };
         let points = depths
             .iter()
-            .map(|d| spread(at(d)?, "chunks_per_s"))
+            .map(|d| spread(at(d)?, Quantity::ChunksPerS))
             .collect();
         (way.name(), points, false)
     });
@@ -172,50 +172,47 @@ fn by_depth(rows: &[&Row], ways: &[&Way<'_>], chunk: u64) -> Option<Figure> {
 
 /// Half of the writes, and 99 of 100 of them.
 fn waits(rows: &[&Row], ways: &[&Way<'_>], chunk: u64) -> Vec<Figure> {
-    let figures = [("p50_us", "Half"), ("p99_us", "99 %")]
-        .into_iter()
-        .filter_map(|(field, part)| {
-            let depths = steps(rows, "depth");
-            let series = ways.iter().map(|way| {
-                let at = |depth: &u64| {
-                    let is_it = |r: &&&Row| {
-                        way.is_of(r)
-                            && r.count("chunk_bytes") == chunk
-                            && r.count("depth") == *depth
-                    };
-                    rows.iter().find(is_it)?.number(field).map(Point::of)
+    type Of = fn(&Row) -> Option<f64>;
+    let parts: [(&str, Of, &str); 2] =
+        [("p50", |r| r.p50_us, "Half"), ("p99", |r| r.p99_us, "99 %")];
+    let figures = parts.into_iter().filter_map(|(field, of, part)| {
+        let depths = steps(rows, |r| r.depth.unwrap_or(0));
+        let series = ways.iter().map(|way| {
+            let at = |depth: &u64| {
+                let is_it = |r: &&&Row| {
+                    way.is_of(r) && r.chunk_bytes == chunk && r.depth.unwrap_or(0) == *depth
                 };
-                (way.name(), depths.iter().map(at).collect(), false)
-            });
-            Against {
-                id: format!("latency-{}", field.trim_end_matches("_us")),
-                title: format!(
-                    "{part} of the writes, or groups, of {} took no longer",
-                    bytes(chunk)
-                ),
-                caption:
-                    "Of a method that needs a barrier a whole group with its barrier is timed."
-                        .to_owned(),
-                steps: depths.iter().map(u64::to_string).collect(),
-                across: "in flight".to_owned(),
-                unit: "µs".to_owned(),
-                is_log: true,
-                series: series.collect(),
-            }
-            .figure()
+                of(rows.iter().find(is_it)?).map(Point::of)
+            };
+            (way.name(), depths.iter().map(at).collect(), false)
         });
+        Against {
+            id: format!("latency-{field}"),
+            title: format!(
+                "{part} of the writes, or groups, of {} took no longer",
+                bytes(chunk)
+            ),
+            caption: "Of a method that needs a barrier a whole group with its barrier is timed."
+                .to_owned(),
+            steps: depths.iter().map(u64::to_string).collect(),
+            across: "in flight".to_owned(),
+            unit: "µs".to_owned(),
+            is_log: true,
+            series: series.collect(),
+        }
+        .figure()
+    });
     figures.collect()
 }
 
 fn by_chunk(rows: &[&Row], ways: &[&Way<'_>]) -> Option<Figure> {
-    let chunks = steps(rows, "chunk_bytes");
+    let chunks = steps(rows, |r| r.chunk_bytes);
     let series = ways.iter().map(|way| {
         let best = |chunk: &u64| {
             let of = rows
                 .iter()
-                .filter(|r| way.is_of(r) && r.count("chunk_bytes") == *chunk);
-            of.filter_map(|r| r.number("mb_per_s"))
-                .max_by(f64::total_cmp)
+                .filter(|r| way.is_of(r) && r.chunk_bytes == *chunk);
+            of.filter_map(|r| r.mb_per_s).max_by(f64::total_cmp)
         };
         let points = chunks.iter().map(|c| best(c).map(Point::of)).collect();
         (way.name(), points, false)

@@ -2,8 +2,8 @@
 //! how to get them.
 
 use logforce_measure::MeasureError;
-use logforce_measure::group::Setup;
-use logforce_measure::inserts::{Ledger, Options};
+use logforce_measure::Setup;
+use logforce_measure::inserts::{Ledger, Options, Others};
 
 /// What SQLite needs beside the log, bytes: its table, and its WAL until the next checkpoint.
 const SQLITE: u64 = if cfg!(feature = "databases") {
@@ -31,13 +31,12 @@ pub struct Args {
     mysql: Option<String>,
 }
 
-impl Args {
-    /// What the databases need on the disk, bytes, and which flags would help where it is not there.
-    pub fn room(&self) -> (u64, &'static str) {
-        match self.servers {
-            true => (SQLITE + SERVERS, "another --dir, or leave out --servers"),
-            false => (SQLITE, "another --dir"),
-        }
+/// Returns what the databases need on the disk, bytes, and which flags would help where it is not
+/// there.
+fn need(args: &Args) -> (u64, &'static str) {
+    match args.servers {
+        true => (SQLITE + SERVERS, "another --dir, or leave out --servers"),
+        false => (SQLITE, "another --dir"),
     }
 }
 
@@ -55,9 +54,15 @@ mod there {
             }
             Ok(())
         }
+    }
+
+    impl Others for Args {
+        fn need(&self) -> (u64, &'static str) {
+            need(self)
+        }
 
         /// Adds nothing, and says how to get them.
-        pub fn add(
+        fn add(
             &self,
             _: &mut Vec<Box<dyn Ledger>>,
             _: &Setup,
@@ -109,9 +114,14 @@ mod there {
             }
             Ok(())
         }
+    }
 
-        /// Adds the databases to the log. Returns what is to be said of them.
-        pub fn add(
+    impl Others for Args {
+        fn need(&self) -> (u64, &'static str) {
+            need(self)
+        }
+
+        fn add(
             &self,
             ledgers: &mut Vec<Box<dyn Ledger>>,
             setup: &Setup,

@@ -1,0 +1,30 @@
+//! Measuring: subjects that commit in slices, what is counted inside their commit loops, and the files
+//! and disk space that they use.
+
+pub mod counters;
+pub mod counting;
+mod error;
+pub mod in_flight;
+mod interrupt;
+pub mod library;
+pub mod prepare;
+pub mod probe;
+pub mod raw;
+pub mod recorder;
+pub mod rounds;
+pub mod schedule;
+mod series;
+mod slices;
+pub mod space;
+pub mod stats;
+pub mod subject;
+pub mod workers;
+pub mod workplace;
+
+pub use error::MeasureError;
+pub use interrupt::Interrupt;
+pub use recorder::{Limit, Recorder};
+pub use rounds::Case;
+pub use series::{CpuTimes, Point, Series, Taken};
+pub use slices::{Setup, Slices};
+pub use subject::{RowKey, Subject, SubjectKind};

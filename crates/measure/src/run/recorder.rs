@@ -1,0 +1,327 @@
+//! Counts what happens inside the commit loop, and nothing else.
+
+use crate::run::counters::{CounterSource, Delta};
+use crate::{Interrupt, MeasureError};
+use hdrhistogram::Histogram;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Latencies above this are counted as this: an hour, in nanoseconds.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Latencies of commits: three significant digits, the maximum exactly.
+#[derive(Debug, Clone)]
+pub struct Latencies {
+    histogram: Histogram<u64>,
+    longest_ns: u64,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are valid");
+        Latencies {
+            histogram,
+            longest_ns: 0,
+        }
+    }
+}
+
+impl Latencies {
+    /// Counts one commit.
+    pub fn record(&mut self, took: Duration) {
+        let ns = u64::try_from(took.as_nanos())
+            .unwrap_or(LONGEST_NS)
+            .clamp(1, LONGEST_NS);
+        self.longest_ns = self.longest_ns.max(ns);
+        self.histogram.saturating_record(ns);
+    }
+
+    /// Adds another thread's or another slice's.
+    pub fn merge(&mut self, other: &Latencies) {
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+        if self.histogram.add(&other.histogram).is_err() {
+            unreachable!("all histograms have the same bounds");
+        }
+    }
+
+    /// Commits counted.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The latency that `quantile` (0 to 1) of the commits did not exceed, in microseconds.
+    pub fn quantile_us(&self, quantile: f64) -> f64 {
+        self.histogram
+            .value_at_quantile(quantile)
+            .min(self.longest_ns) as f64
+            / 1e3
+    }
+
+    /// The longest, in microseconds.
+    pub fn max_us(&self) -> f64 {
+        self.longest_ns as f64 / 1e3
+    }
+}
+
+/// One slice of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Slice {
+    /// Commits done.
+    pub commits: u64,
+    /// Time in the timed parts.
+    pub time: Duration,
+}
+
+/// How long one slice may be; it ends with whichever comes first. At least one commit is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// Commits.
+    pub commits: u64,
+    /// Time in the timed parts; `None` for no limit.
+    pub time: Option<Duration>,
+}
+
+/// All that one row's timed parts add up to.
+pub struct Recorder {
+    latencies: Latencies,
+    slices: Vec<Slice>,
+    device: Option<Delta>,
+    log_bytes: u64,
+    counters: Rc<dyn CounterSource>,
+    interrupt: Interrupt,
+}
+
+impl Recorder {
+    /// An empty one.
+    pub fn new(counters: Rc<dyn CounterSource>, interrupt: Interrupt) -> Self {
+        Recorder {
+            latencies: Latencies::default(),
+            slices: Vec::new(),
+            device: None,
+            log_bytes: 0,
+            counters,
+            interrupt,
+        }
+    }
+
+    /// Begins a slice; called by the schedule.
+    pub fn begin_slice(&mut self) {
+        self.slices.push(Slice::default());
+    }
+
+    /// The slice under way.
+    pub fn slice(&self) -> Slice {
+        self.slices.last().copied().unwrap_or_default()
+    }
+
+    /// All slices so far.
+    pub fn slices(&self) -> &[Slice] {
+        &self.slices
+    }
+
+    /// Whether the slice under way may go on.
+    pub fn more(&self, limit: &Limit) -> bool {
+        !self.interrupt.is_raised() && within(self.slice(), limit)
+    }
+
+    /// The flag that ends every loop.
+    pub fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+
+    /// Runs `body` on the clock of one thread, with the device's counters around it. May be
+    /// called several times in a slice, with untimed work between. After an error nothing of
+    /// this call is counted but the commits that were recorded.
+    pub fn timed(
+        &mut self,
+        body: impl FnOnce(&mut Laps) -> Result<(), MeasureError>,
+    ) -> Result<(), MeasureError> {
+        let before = self.counters.read();
+        let start = Instant::now();
+        let mut laps = Laps {
+            latencies: &mut self.latencies,
+            slice: self.slices.last().copied().unwrap_or_default(),
+            interrupt: &self.interrupt,
+            last: start,
+        };
+        let result = body(&mut laps);
+        let slice = laps.slice;
+        self.store(slice);
+        self.count_device(before);
+        result
+    }
+
+    /// Runs `body`, which commits on threads of its own, with the device's counters around it.
+    /// It returns the time from the first start to the last end, and each thread's latencies.
+    pub fn parallel(
+        &mut self,
+        body: impl FnOnce() -> Result<(Duration, Vec<Latencies>), MeasureError>,
+    ) -> Result<(), MeasureError> {
+        let before = self.counters.read();
+        let (time, threads) = body()?;
+        self.count_device(before);
+        let mut slice = self.slice();
+        slice.time += time;
+        for latencies in &threads {
+            slice.commits += latencies.count();
+            self.latencies.merge(latencies);
+        }
+        self.store(slice);
+        Ok(())
+    }
+
+    /// The latencies of all slices.
+    pub fn latencies(&self) -> &Latencies {
+        &self.latencies
+    }
+
+    /// What the device did in all timed parts; `None` without counters.
+    pub fn device(&self) -> Option<Delta> {
+        self.device
+    }
+
+    /// Counts bytes that commits took up in their file, headers and padding included.
+    pub fn count_log_bytes(&mut self, bytes: u64) {
+        self.log_bytes += bytes;
+    }
+
+    /// Bytes that all commits took up in their file.
+    pub fn log_bytes(&self) -> u64 {
+        self.log_bytes
+    }
+
+    /// Commits of all slices.
+    pub fn commits(&self) -> u64 {
+        self.slices.iter().map(|s| s.commits).sum()
+    }
+
+    /// Time in all timed parts.
+    pub fn time(&self) -> Duration {
+        self.slices.iter().map(|s| s.time).sum()
+    }
+
+    fn store(&mut self, slice: Slice) {
+        match self.slices.last_mut() {
+            Some(last) => *last = slice,
+            None => self.slices.push(slice),
+        }
+    }
+
+    fn count_device(&mut self, before: Option<crate::run::counters::Reading>) {
+        if let Some((before, after)) = before.zip(self.counters.read()) {
+            let delta = Delta::between(before, after);
+            self.device = Some(self.device.map_or(delta, |d| d.plus(delta)));
+        }
+    }
+}
+
+fn within(slice: Slice, limit: &Limit) -> bool {
+    slice.commits == 0
+        || (slice.commits < limit.commits && limit.time.is_none_or(|t| slice.time < t))
+}
+
+/// The clock inside a timed part. One look at it per commit: the latencies add up to the total.
+pub struct Laps<'a> {
+    latencies: &'a mut Latencies,
+    slice: Slice,
+    interrupt: &'a Interrupt,
+    last: Instant,
+}
+
+impl Laps<'_> {
+    /// A commit is done: everything since the last one, or since the start, was its time.
+    pub fn commit(&mut self) {
+        let now = Instant::now();
+        let took = now - self.last;
+        self.last = now;
+        self.latencies.record(took);
+        self.slice.commits += 1;
+        self.slice.time += took;
+    }
+
+    /// Whether the slice may go on.
+    pub fn more(&self, limit: &Limit) -> bool {
+        !self.interrupt.is_raised() && within(self.slice, limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::counters::NoCounters;
+
+    fn recorder() -> Recorder {
+        Recorder::new(Rc::new(NoCounters), Interrupt::new())
+    }
+
+    #[test]
+    fn stops_by_count_and_by_time_but_never_before_one() {
+        let mut r = recorder();
+        for limit in [
+            Limit {
+                commits: 3,
+                time: None,
+            },
+            Limit {
+                commits: 0,
+                time: None,
+            },
+            Limit {
+                commits: 9,
+                time: Some(Duration::ZERO),
+            },
+        ] {
+            r.begin_slice();
+            r.timed(|laps| {
+                while laps.more(&limit) {
+                    laps.commit();
+                }
+                Ok(())
+            })
+            .unwrap();
+            assert!(!r.more(&limit));
+        }
+        assert_eq!(
+            r.slices().iter().map(|s| s.commits).collect::<Vec<_>>(),
+            [3, 1, 1]
+        );
+        assert_eq!((r.commits(), r.latencies().count()), (5, 5));
+    }
+
+    #[test]
+    fn an_interrupt_stops_at_once() {
+        let mut r = recorder();
+        r.begin_slice();
+        r.interrupt().raise();
+        assert!(!r.more(&Limit {
+            commits: 1,
+            time: None
+        }));
+    }
+
+    #[test]
+    fn the_maximum_is_exact_and_bounds_the_quantiles() {
+        let mut l = Latencies::default();
+        for us in 1..=1000 {
+            l.record(Duration::from_nanos(us * 1000 + 7));
+        }
+        assert_eq!(l.max_us(), 1000.007);
+        assert!(l.quantile_us(1.0) <= l.max_us());
+        assert!(
+            (l.quantile_us(0.5) - 500.0).abs() < 2.0,
+            "{}",
+            l.quantile_us(0.5)
+        );
+    }
+
+    #[test]
+    fn threads_are_merged_and_time_is_not_added_up() {
+        let mut r = recorder();
+        r.begin_slice();
+        let mut l = Latencies::default();
+        l.record(Duration::from_micros(10));
+        r.parallel(|| Ok((Duration::from_micros(11), vec![l.clone(), l])))
+            .unwrap();
+        assert_eq!((r.commits(), r.time()), (2, Duration::from_micros(11)));
+    }
+}

@@ -1,0 +1,118 @@
+//! What was measured, for people.
+
+use crate::result::legend::{self, INTERRUPTED};
+use crate::result::{Document, Row};
+use logforce_device::Granted;
+use logforce_terminal::layout::{Column, fitted, sections, wrap};
+use logforce_terminal::numbers::{bytes, count, number, range};
+
+impl AsRef<Row> for Row {
+    fn as_ref(&self) -> &Row {
+        self
+    }
+}
+
+/// What is shown of every row that is measured so.
+pub fn columns<R: AsRef<Row>>() -> Vec<Column<R>> {
+    vec![
+        Column::number("commits\nper s", 0, |r: &R| {
+            number(r.as_ref().commits_per_s, 0)
+        }),
+        Column::number("8 of 10\nslices", 5, |r: &R| {
+            let r = r.as_ref();
+            range(r.commits_per_s_p10, r.commits_per_s_p90, 0)
+        }),
+        Column::number("p50\nµs", 0, |r: &R| number(r.as_ref().p50_us, 1)),
+        Column::number("p99\nµs", 0, |r: &R| number(r.as_ref().p99_us, 1)),
+        Column::number("p99.9\nµs", 1, |r: &R| number(r.as_ref().p999_us, 1)),
+        Column::number("max\nµs", 6, |r: &R| number(r.as_ref().max_us, 1)),
+        Column::number("records\na write", 0, |r: &R| {
+            number(r.as_ref().records_per_write, 2)
+        }),
+        Column::number("KiB a\nwrite", 2, |r: &R| {
+            number(r.as_ref().bytes_per_write.map(|b| b / 1024.0), 2)
+        }),
+        Column::number("forces a\ncommit", 3, |r: &R| {
+            number(r.as_ref().forces_per_commit, 3)
+        }),
+        Column::number("dev*\nwrites", 8, |r: &R| {
+            number(r.as_ref().device_writes_per_commit, 3)
+        }),
+        Column::number("dev*\nflush", 7, |r: &R| {
+            number(r.as_ref().device_flushes_per_commit, 3)
+        }),
+        Column::number("commits", 9, |r: &R| {
+            r.as_ref().commits.unwrap_or(0).to_string()
+        }),
+    ]
+}
+
+const NOTES: &str = "In each round every row has a slice; commits/s: the median of all slices. \
+    Latencies are those of all commits together. Records a write: commits by the writes that \
+    carried them, counted where the log hands them to the system; forces: writes to the medium \
+    and barriers.";
+/// Of the columns with a star.
+pub const DEVICE: &str =
+    "dev*: by the block device's own counters, what neighbours do to it included.";
+
+/// All of it for a terminal of `width` characters.
+pub(super) fn text(document: &Document, width: usize) -> String {
+    let worth = document.guarantee.zip(document.verdict);
+    let worth = worth.map(|(g, v)| format!(" ({}, {v})", Granted::new(g, v)));
+    let mut text = wrap(
+        &format!(
+            "Commits to the log, by {}{}; {}",
+            document.method,
+            worth.unwrap_or_default(),
+            document.machine
+        ),
+        width,
+        0,
+    );
+    text.push('\n');
+    if document.interrupted {
+        text.push_str(INTERRUPTED);
+        text.push('\n');
+    }
+    let rows = document.rows.iter().filter(|r| r.error.is_none());
+    let mut shown = vec![Column::text("", 0, |r: &Row| count(r.threads, "thread"))];
+    shown.extend(columns());
+    let (table, left_out) = fitted(
+        &shown,
+        &sections(rows.map(|r| (title(r), r.clone()))),
+        width,
+    );
+    let measured = document.rows.iter().any(|r| r.error.is_none());
+    if measured {
+        text.push_str(&table);
+        text.push('\n');
+    }
+    for row in &document.rows {
+        if let Some(error) = &row.error {
+            let threads = count(row.threads, "thread");
+            let size = bytes(row.record_bytes);
+            text.push_str(&wrap(
+                &format!("{threads} of {size}: n/a: {error}"),
+                width,
+                2,
+            ));
+        }
+    }
+    if !measured {
+        return text;
+    }
+    text.push_str(&legend::left_out(&left_out, width));
+    text.push_str(&wrap(NOTES, width, 2));
+    if document
+        .rows
+        .iter()
+        .any(|r| r.device_writes_per_commit.is_some())
+    {
+        text.push_str(&wrap(DEVICE, width, 2));
+    }
+    text
+}
+
+fn title(row: &Row) -> String {
+    format!("records of {}:", bytes(row.record_bytes))
+}

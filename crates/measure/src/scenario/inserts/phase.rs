@@ -1,0 +1,144 @@
+//! One table, and the inserts of some clients into it.
+
+use super::{Checked, Found, Ledger, Sale, Session, Table};
+use crate::run::recorder::Limit;
+use crate::run::workers::{Step, Work, together};
+use crate::scenario::group::Setup;
+use crate::{MeasureError, Recorder};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Inserts of each client before the clock starts: statements are prepared, files and caches opened.
+const WARM: usize = 5;
+
+/// What a phase came to. What was counted is there even where it failed.
+pub(super) struct Taken {
+    /// Times, and what the device did; `None` if it is not whole.
+    pub recorder: Option<Recorder>,
+    /// Inserts that were acknowledged, those before the clock started included.
+    pub acknowledged: u64,
+    /// Times that something was made durable for them, as the system counts them.
+    pub forces: Option<u64>,
+    /// What was read back; `None` if that was not possible.
+    pub checked: Option<Checked>,
+    error: Option<MeasureError>,
+}
+
+impl Taken {
+    /// Why its numbers do not count; `None` if they do, or if the user stopped it and nothing else is
+    /// wrong.
+    pub fn problem(&self) -> Option<String> {
+        let error = self.error.as_ref();
+        let error = error.filter(|e| !matches!(e, MeasureError::Interrupted));
+        let wrong = || self.checked.as_ref().and_then(|c| c.wrong.clone());
+        error.map(ToString::to_string).or_else(wrong)
+    }
+
+    /// Seconds on the clock.
+    pub fn seconds(&self) -> Option<f64> {
+        self.recorder.as_ref().map(|r| r.time().as_secs_f64())
+    }
+}
+
+/// Opens a table, has `clients` insert up to the limit, and reads everything back.
+pub(super) fn run(ledger: &dyn Ledger, clients: u32, limit: &Limit, setup: &Setup) -> Taken {
+    let mut taken = Taken {
+        recorder: None,
+        acknowledged: 0,
+        forces: None,
+        checked: None,
+        error: None,
+    };
+    let table = match ledger.open() {
+        Ok(table) => table,
+        Err(e) => {
+            taken.error = Some(e);
+            return taken;
+        }
+    };
+    let inserts = Inserts {
+        table: &*table,
+        next: AtomicU64::new(0),
+        acknowledged: Arc::default(),
+    };
+    let before = table.forces();
+    let mut recorder = Recorder::new(Rc::clone(&setup.counters), setup.interrupt.clone());
+    recorder.begin_slice();
+    let done = together(&inserts, clients, limit, &mut recorder).map(drop);
+    match done.and_then(|()| setup.interrupt.check()) {
+        Ok(()) => taken.recorder = Some(recorder),
+        Err(e) => taken.error = Some(e),
+    }
+    let forces = table.forces().zip(before);
+    taken.forces = forces.map(|(after, before)| after - before);
+    let begun = inserts.next.load(Relaxed);
+    let acknowledged = std::mem::take(&mut *lock(&inserts.acknowledged));
+    taken.acknowledged = acknowledged.len() as u64;
+    drop(table);
+    let mut found = Found::below(begun);
+    match ledger.read_back(&mut found) {
+        Ok(()) => taken.checked = Some(found.check(&acknowledged)),
+        Err(e) => taken.error = taken.error.or(Some(e)),
+    }
+    taken
+}
+
+/// What the clients share.
+struct Inserts<'a> {
+    table: &'a dyn Table,
+    /// The number of the next row, of anybody's.
+    next: AtomicU64,
+    acknowledged: Arc<Mutex<Vec<u64>>>,
+}
+
+/// One client. What was acknowledged to it is kept however it ends.
+struct Client {
+    session: Box<dyn Session>,
+    own: Vec<u64>,
+    all: Arc<Mutex<Vec<u64>>>,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        lock(&self.all).append(&mut self.own);
+    }
+}
+
+fn lock(ids: &Mutex<Vec<u64>>) -> MutexGuard<'_, Vec<u64>> {
+    ids.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Inserts<'_> {
+    fn insert(&self, client: &mut Client) -> Result<(), MeasureError> {
+        let id = self.next.fetch_add(1, Relaxed);
+        client.session.insert_and_commit(&Sale::new(id))?;
+        client.own.push(id);
+        Ok(())
+    }
+}
+
+impl Work for Inserts<'_> {
+    type Worker = Client;
+
+    /// The clients of databases have deep calls.
+    const STACK: usize = 2 << 20;
+
+    fn worker(&self, _: u32) -> Result<Client, MeasureError> {
+        let mut client = Client {
+            session: self.table.session()?,
+            own: Vec::new(),
+            all: Arc::clone(&self.acknowledged),
+        };
+        for _ in 0..WARM {
+            self.insert(&mut client)?;
+        }
+        Ok(client)
+    }
+
+    fn step(&self, client: &mut Client, began: Instant) -> Result<Step, MeasureError> {
+        self.insert(client)?;
+        Ok(Step { began, more: true })
+    }
+}

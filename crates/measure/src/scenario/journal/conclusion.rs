@@ -1,0 +1,459 @@
+//! One answer from many rows: which method to use here, and why.
+
+use super::super::Conclusion;
+use super::row::{file_state, is_written, method};
+use crate::result::Row;
+use crate::run::SubjectKind;
+use logforce_device::{ForceBy, Guarantee, Method, Platform, Verdict};
+use logforce_terminal::numbers::{bytes, count, short};
+
+/// A method must be faster by this share, beyond the noise, to be told apart from another.
+const MARGIN: f64 = 0.10;
+
+/// What a row must have for its noise to be known: fewer may lie close together by chance.
+const FEWEST_SLICES: usize = 3;
+const FEWEST_COMMITS: u64 = 20;
+
+/// A method over all its rows that count.
+struct Candidate {
+    method: Method,
+    /// Milliseconds per commit, mean over the rows.
+    ms: f64,
+    /// Standard error of `ms`, from the spread of the slices; infinite where too little was measured.
+    error: f64,
+}
+
+impl Candidate {
+    /// Too little was measured to hold it against another.
+    fn is_lacking(&self) -> bool {
+        self.error.is_infinite()
+    }
+}
+
+/// Draws the conclusion from the raw rows, measured on `platform`. Where they do not decide, it is
+/// the platform's first choice.
+pub fn conclude(rows: &[Row], platform: Platform) -> Conclusion {
+    let raw: Vec<&Row> = rows
+        .iter()
+        .filter(|r| r.subject == SubjectKind::Raw)
+        .collect();
+    let measured: Vec<&Row> = raw.iter().copied().filter(|r| r.error.is_none()).collect();
+    if measured.is_empty() {
+        return Conclusion {
+            text: "Nothing was measured, so nothing is recommended.".to_owned(),
+            recommended: None,
+        };
+    }
+    let (unvouched, safe): (Vec<&Row>, Vec<&Row>) = measured
+        .iter()
+        .copied()
+        .filter(|r| r.is_safe())
+        .partition(|r| is_unvouched(r, platform));
+    if safe.is_empty() {
+        let text = not_vouched(&unvouched).map_or_else(
+            || nothing_safe(&measured),
+            |why| format!("No method is recommended.{why}"),
+        );
+        return Conclusion {
+            text,
+            recommended: None,
+        };
+    }
+    let written: Vec<&Row> = safe.iter().copied().filter(|r| is_written(r)).collect();
+    let (base, on) = if written.is_empty() {
+        (
+            safe.clone(),
+            "on the files measured (none was filled beforehand)",
+        )
+    } else {
+        (written, "on files filled beforehand")
+    };
+    let default = platform.first_choice();
+    let candidates = candidates(&base);
+    let fastest = &candidates[0];
+    let tied: Vec<&Candidate> = candidates
+        .iter()
+        .filter(|c| !is_apart(fastest, c))
+        .collect();
+    if tied.len() > 1 && tied.iter().any(|c| c.is_lacking()) {
+        let mut text = cannot_tell(&tied, default);
+        for sentence in [
+            not_believed(&measured),
+            not_vouched(&unvouched),
+            the_log(rows, None),
+        ] {
+            text.push_str(&sentence.unwrap_or_default());
+        }
+        return Conclusion {
+            text,
+            recommended: None,
+        };
+    }
+    let chosen = tied
+        .iter()
+        .find(|c| c.method == default)
+        .map_or(fastest, |c| c);
+
+    let mut text = if tied.len() == 1 {
+        decided(fastest, candidates.get(1), !unvouched.is_empty(), &base, on)
+    } else {
+        undecided(&tied, chosen, default, &base, on)
+    };
+    if chosen.is_lacking() {
+        text.push_str(&format!(
+            " Too little was measured to trust the figure. {MORE_TIME}"
+        ));
+    }
+    text.push_str(&worth(chosen.method, &base));
+    if let Some(sentence) = prepared_files_pay(chosen, &safe) {
+        text.push_str(&sentence);
+    }
+    if let Some(sentence) = faster_but_unsafe(chosen, &measured) {
+        text.push_str(&sentence);
+    }
+    if let Some(sentence) = not_believed(&measured) {
+        text.push_str(&sentence);
+    }
+    if let Some(sentence) = not_vouched(&unvouched) {
+        text.push_str(&sentence);
+    }
+    if let Some(sentence) = the_log(rows, Some(chosen.method)) {
+        text.push_str(&sentence);
+    }
+    Conclusion {
+        text,
+        recommended: Some(chosen.method),
+    }
+}
+
+fn candidates(rows: &[&Row]) -> Vec<Candidate> {
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for by in Method::ALL {
+        let mut of: Vec<(f64, f64)> = rows
+            .iter()
+            .filter(|r| r.method == by)
+            .filter_map(|r| Some((r.ms_per_commit?, standard_error(r))))
+            .collect();
+        if of.is_empty() {
+            continue;
+        }
+        if of.iter().any(|(_, error)| error.is_finite()) {
+            of.retain(|(_, error)| error.is_finite());
+        }
+        let n = of.len() as f64;
+        let ms = of.iter().map(|(ms, _)| ms).sum::<f64>() / n;
+        let error = of.iter().map(|(_, e)| e * e).sum::<f64>().sqrt() / n;
+        candidates.push(Candidate {
+            method: by,
+            ms,
+            error,
+        });
+    }
+    candidates.sort_by(|a, b| a.ms.total_cmp(&b.ms));
+    candidates
+}
+
+fn standard_error(row: &Row) -> f64 {
+    if row.each.len() < FEWEST_SLICES || row.commits.unwrap_or(0) < FEWEST_COMMITS {
+        return f64::INFINITY;
+    }
+    crate::run::stats::standard_error(&row.each)
+}
+
+/// Whether `slower` is slower by more than the margin and twice the noise.
+fn is_apart(faster: &Candidate, slower: &Candidate) -> bool {
+    let noise = 2.0 * faster.error.hypot(slower.error);
+    slower.ms - faster.ms > faster.ms * MARGIN + noise
+}
+
+fn ms(value: f64) -> String {
+    format!("{} ms", short(value, 3))
+}
+
+fn per_commit(rows: &[&Row]) -> String {
+    rows.first().map_or(String::new(), |r| {
+        format!(" per commit of {}", bytes(r.bytes))
+    })
+}
+
+/// `others`: methods were measured whose guarantee is unknown.
+fn decided(
+    fastest: &Candidate,
+    next: Option<&Candidate>,
+    others: bool,
+    rows: &[&Row],
+    on: &str,
+) -> String {
+    let (first, against) = match next {
+        Some(n) => (
+            "fastest method",
+            format!(", against {} by {}, the next", ms(n.ms), n.method),
+        ),
+        None if others => (
+            "only method measured, beside those whose write-through is unknown,",
+            String::new(),
+        ),
+        None => ("only method measured", String::new()),
+    };
+    format!(
+        "Use {} here: it is the {first} that survives loss of power, {}{} {on}{against}.",
+        fastest.method,
+        ms(fastest.ms),
+        per_commit(rows)
+    )
+}
+
+const MORE_TIME: &str = "Give it more time with --seconds, or measure all of it with --full and no \
+     small --size.";
+
+fn cannot_tell(tied: &[&Candidate], default: Method) -> String {
+    let lacking: Vec<String> = tied
+        .iter()
+        .filter(|c| c.is_lacking())
+        .map(|c| c.method.to_string())
+        .collect();
+    format!(
+        "No method is recommended: it is unknown which is the fastest that survives loss of power, since too little was \
+         measured of {} (no file with {FEWEST_COMMITS} commits in {FEWEST_SLICES} turns). {MORE_TIME} A log \
+         whose program names no method does not depend on this; the default is {default}.",
+        all_of(&lacking)
+    )
+}
+
+fn undecided(
+    tied: &[&Candidate],
+    chosen: &Candidate,
+    default: Method,
+    rows: &[&Row],
+    on: &str,
+) -> String {
+    let list: Vec<String> = tied
+        .iter()
+        .map(|c| format!("{} ({})", c.method, ms(c.ms)))
+        .collect();
+    let first = tied.first().is_some_and(|c| c.method == chosen.method);
+    let why = match (chosen.method == default, first) {
+        (true, true) => "the default and the fastest measured",
+        (true, false) => "the default",
+        _ => "the fastest measured",
+    };
+    format!(
+        "Use {} here, {why}: measuring is undecided between {}{} {on}, which are no more than {:.0} % beyond \
+         the noise apart and all survive loss of power.",
+        chosen.method,
+        all_of(&list),
+        per_commit(rows),
+        MARGIN * 100.0
+    )
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn all_of(list: &[String]) -> String {
+    match list {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+fn worth(method: Method, rows: &[&Row]) -> String {
+    let Some(row) = rows.iter().find(|r| r.method == method) else {
+        return String::new();
+    };
+    let (Some(verdict), Some(evidence)) = (row.verdict, &row.evidence) else {
+        return String::new();
+    };
+    match verdict {
+        Verdict::Unknown => format!(" Whether it really does is unknown: {evidence}."),
+        _ => format!(" That this survives loss of power is {verdict}: {evidence}."),
+    }
+}
+
+fn prepared_files_pay(chosen: &Candidate, safe: &[&Row]) -> Option<String> {
+    let filled = safe
+        .iter()
+        .any(|r| r.method == chosen.method && is_written(r));
+    let worst = safe
+        .iter()
+        .filter(|r| r.method == chosen.method && !is_written(r))
+        .filter_map(|r| Some((r.ms_per_commit? / chosen.ms, file_state(r)?)))
+        .max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (filled && worst.0 > 1.0 + MARGIN).then(|| {
+        format!(
+            " Fill files beforehand: the same on a {} file took {:.1} times as long.",
+            worst.1, worst.0
+        )
+    })
+}
+
+fn faster_but_unsafe(chosen: &Candidate, rows: &[&Row]) -> Option<String> {
+    let mut faster: Vec<(f64, Method, Guarantee)> = rows
+        .iter()
+        .filter(|r| r.guarantee.is_some_and(|g| g < Guarantee::PowerLoss))
+        .filter_map(|r| Some((r.ms_per_commit?, method(r)?, r.guarantee?)))
+        .filter(|(ms, ..)| *ms < chosen.ms)
+        .collect();
+    // Of each method the row that promises most, then the fastest.
+    faster.sort_by(|a, b| b.2.cmp(&a.2).then(a.0.total_cmp(&b.0)));
+    let mut seen = Vec::new();
+    faster.retain(|(_, method, _)| {
+        !seen.contains(method) && {
+            seen.push(*method);
+            true
+        }
+    });
+    if faster.is_empty() {
+        return None;
+    }
+    let list: Vec<String> = faster
+        .iter()
+        .map(|(took, method, guarantee)| {
+            format!(
+                "{method} ({}, {guarantee}: {})",
+                ms(*took),
+                loses(*guarantee)
+            )
+        })
+        .collect();
+    Some(format!(" Faster, but not safe: {}.", list.join("; ")))
+}
+
+/// What the library makes of it, beside the raw row of its method: of the recommended one, where the
+/// log was measured by that.
+fn the_log(rows: &[Row], recommended: Option<Method>) -> Option<String> {
+    let by_any = |r: &Row| r.subject == SubjectKind::Logforce && r.error.is_none();
+    let by_it = |r: &Row| by_any(r) && method(r) == recommended;
+    let is_measured = rows.iter().any(by_it);
+    let log = |r: &&Row| if is_measured { by_it(r) } else { by_any(r) };
+    let most = rows
+        .iter()
+        .filter(log)
+        .max_by(|a, b| per_second(a).total_cmp(&per_second(b)))?;
+    let alone = rows.iter().filter(log).find(|r| {
+        r.threads == 1 && r.method == most.method && rows.iter().any(|raw| is_beside(raw, r))
+    });
+    let beside = alone.and_then(|row| {
+        let raw: Vec<f64> = rows
+            .iter()
+            .filter(|raw| is_beside(raw, row))
+            .filter_map(|raw| raw.ms_per_commit)
+            .collect();
+        let raw = raw.iter().sum::<f64>() / raw.len() as f64;
+        Some(format!(
+            " The log, by {}, took {:.1} times as long for {} as the raw loop{}.",
+            row.method,
+            row.ms_per_commit? / raw,
+            bytes(row.bytes),
+            match row.file_bytes_per_commit {
+                Some(n) if n > row.bytes as f64 => format!(
+                    " (it writes {:.1} KiB for them: header, and padding to the write unit)",
+                    n / 1024.0
+                ),
+                _ => String::new(),
+            }
+        ))
+    });
+    let many = (most.threads > 1).then(|| {
+        format!(
+            " Its best by {}: {} commits of {} a second from {}.",
+            most.method,
+            short(most.commits_per_s.unwrap_or(0.0), 0),
+            bytes(most.bytes),
+            count(most.threads, "thread")
+        )
+    });
+    (beside.is_some() || many.is_some())
+        .then(|| beside.unwrap_or_default() + &many.unwrap_or_default())
+}
+
+fn per_second(row: &Row) -> f64 {
+    row.commits_per_s.unwrap_or(0.0)
+}
+
+/// Whether `raw` is what a row of the log by one thread is held against.
+fn is_beside(raw: &Row, log: &Row) -> bool {
+    raw.subject == SubjectKind::Raw
+        && raw.error.is_none()
+        && raw.method == log.method
+        && raw.bytes == log.bytes
+        && is_written(raw)
+}
+
+fn loses(guarantee: Guarantee) -> &'static str {
+    match guarantee {
+        Guarantee::OsCrash => "a power cut loses the last commits",
+        Guarantee::ProcessCrash => "a crash of the system or a power cut loses the last commits",
+        Guarantee::Nothing => "any crash loses the last commits",
+        _ => "loses nothing",
+    }
+}
+
+fn not_believed(rows: &[&Row]) -> Option<String> {
+    let doubtful: Vec<&&Row> = rows
+        .iter()
+        .filter(|r| r.verdict == Some(Verdict::Implausible))
+        .collect();
+    let first = doubtful.first()?;
+    let mut names: Vec<&str> = doubtful.iter().map(|r| r.method.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    Some(format!(
+        " Implausible, and so not recommended however fast: {} ({}).",
+        names.join(", "),
+        first.evidence.as_deref().unwrap_or("no reason recorded")
+    ))
+}
+
+/// A write-through that no flush completes and no device declares: a device that drops it is the
+/// fastest of all. Calibration leaves it out for the same reason.
+fn is_unvouched(row: &Row, platform: Platform) -> bool {
+    method(row).is_some_and(|m| m.plan().force == ForceBy::Through)
+        && !platform.completes_write_through()
+        && row.verdict == Some(Verdict::Unknown)
+}
+
+fn not_vouched(rows: &[&Row]) -> Option<String> {
+    let first = rows.first()?;
+    let mut names: Vec<&str> = rows.iter().map(|r| r.method.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    Some(format!(
+        " Not preferred to a flush, however fast: {} ({}).",
+        names.join(", "),
+        first
+            .evidence
+            .as_deref()
+            .unwrap_or("its write-through is unknown")
+    ))
+}
+
+fn nothing_safe(measured: &[&Row]) -> String {
+    // What was shown; else why one that forces its writes is not trusted.
+    let promised = measured
+        .iter()
+        .find(|r| r.verdict == Some(Verdict::Contradicted))
+        .or_else(|| {
+            measured.iter().find(|r| {
+                method(r).is_some_and(|m| m.plan().force != ForceBy::None)
+                    && r.verdict == Some(Verdict::Unknown)
+            })
+        });
+    let (reason, more) = match (promised, not_believed(measured)) {
+        (Some(row), more) => (row.evidence.clone(), more),
+        (None, Some(more)) => (None, Some(more)),
+        (None, None) => (
+            Some("none of the methods measured waits for the medium".to_owned()),
+            None,
+        ),
+    };
+    let mut text = "No row is safe here, so no method is recommended".to_owned();
+    match reason {
+        Some(reason) => text.push_str(&format!(": {reason}.")),
+        None => text.push('.'),
+    }
+    text.push_str(more.as_deref().unwrap_or(""));
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,331 @@
+//! The scenario `journal`: a pre-sized file and one commit per chunk, for every method in each
+//! file state.
+
+pub mod conclusion;
+pub(super) mod notes;
+pub mod published;
+pub mod row;
+mod table;
+mod text;
+
+use super::{Conclusion, Outcome, Scenario};
+use crate::MeasureError;
+use crate::result::machine::Machine;
+use crate::result::plausible;
+use crate::result::{Document, Kind, Row};
+use crate::run::counters::{Neighbours, watch_neighbours};
+use crate::run::library::{self, LogJournal, LogSetup, SharedLog};
+use crate::run::prepare::PreparedFile;
+use crate::run::probe::{self, Place};
+use crate::run::raw::RawJournal;
+use crate::run::schedule::{self, Budget, Context, Planned};
+use crate::run::space::{self, Wish};
+use crate::run::{RowKey, Setup, SubjectKind};
+use logforce_device::{Directory, Facts, FileState, Method, Platform};
+use logforce_terminal::numbers::{bytes, count};
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Name of the scenario in reports.
+pub const NAME: &str = "journal";
+
+/// Slices per row.
+const ROUNDS: u32 = 4;
+/// Of the whole time, what may go into preparing files.
+const PREPARE_SHARE: f64 = 0.2;
+/// Bytes of a record that many threads commit.
+const SMALL: u64 = 128;
+/// How many threads commit such records.
+const COMMITTERS: [u32; 4] = [1, 4, 16, 64];
+/// How often a file is filled and written back in a run, roughly.
+const FILLS: f64 = 4.0;
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Size of each file, bytes.
+    pub size: u64,
+    /// Bytes per commit.
+    pub chunk: usize,
+    /// Methods, in the order of the rows.
+    pub methods: Vec<Method>,
+    /// File states, in the order of the rows.
+    pub states: Vec<FileState>,
+    /// Whether the library makes its logs there; without, their rows are left out.
+    pub logs: bool,
+    /// Methods of the log, in the order of the rows; empty for the library's default.
+    pub log_methods: Vec<Method>,
+    /// How long it may take; `None` for all commits that the size holds, however long.
+    pub time: Option<Duration>,
+}
+
+impl Scenario for Options {
+    const KIND: Kind = Kind::Journal;
+    /// What others did to the device before.
+    type More = Option<Neighbours>;
+
+    fn run(&self, setup: &Setup) -> Result<Outcome<Self::More>, MeasureError> {
+        let start = Instant::now();
+        let asking = || MeasureError::io("asking about the filesystem");
+        let directory = setup.system.directory(&setup.path).map_err(asking())?;
+        let facts = library::facts(&*directory).map_err(asking())?;
+        let log_methods = match (self.logs, self.log_methods.as_slice()) {
+            (false, _) => Vec::new(),
+            (true, []) => vec![library::default_method(&facts)],
+            (true, asked) => asked.to_vec(),
+        };
+        let logs = log_methods.len() as u64 * library::SEGMENTS;
+        let wish = Wish {
+            size: self.size,
+            chunk: self.chunk as u64,
+            files: self.states.len() as u64,
+            beside: logs * segment_size(self.size),
+            exact: self.time.is_none(),
+            fillable: None,
+        };
+        // Before anything is written: is there space at all?
+        space::choose(wish, setup.space)?;
+        let neighbours = watch_neighbours(&*setup.counters, watch_time(self.time));
+        let rate = match self.time {
+            Some(time) => {
+                let place = Place {
+                    directory: &*directory,
+                    interrupt: &setup.interrupt,
+                    progress: &*setup.progress,
+                };
+                probe::rate(&place, self.size, time)?
+            }
+            None => None,
+        };
+        let fillable = rate
+            .zip(self.time)
+            .map(|(r, t)| (r * t.as_secs_f64() * PREPARE_SHARE / FILLS) as u64);
+        let (size, shrunk) = space::choose(Wish { fillable, ..wish }, setup.space)?;
+
+        let budget = Budget {
+            rounds: ROUNDS,
+            commits: size / self.chunk as u64,
+            deadline: self.time.map(|t| start + t),
+            each_once: true,
+            write_back: rate,
+        };
+        let mut planned = planned(self, setup, &directory, &facts, size);
+        for &method in &log_methods {
+            let path = setup.path.join(format!("log-{method}"));
+            planned.extend(planned_logs(self, setup, &facts, method, path, &budget));
+        }
+        let (measured, interrupted) = schedule::run(planned, budget, &Context::of(setup));
+        let mut rows: Vec<Row> = measured.iter().map(row::row).collect();
+        plausible::judge(&mut rows, &facts);
+
+        let took = start.elapsed();
+        let mut notes = vec![how_measured(self, size, budget.commits, &rows, took)];
+        notes.extend(how_logged(&rows, segment_size(self.size)));
+        notes.extend(shrunk.map(|s| format!("{s}.")));
+        notes.extend(plausible::rotation_note(&facts));
+        notes.extend(setup.counters.absence());
+        Ok(Outcome {
+            rows,
+            notes,
+            interrupted,
+            more: neighbours,
+        })
+    }
+
+    fn conclude(&self, outcome: &Outcome<Self::More>, machine: &Machine) -> Conclusion {
+        let platform = machine.platform().unwrap_or(Platform::HERE);
+        conclusion::conclude(&outcome.rows, platform)
+    }
+
+    fn notes(&self, outcome: &Outcome<Self::More>) -> Vec<String> {
+        let rows = &outcome.rows;
+        let flushes_counted = rows.iter().any(|r| r.device_flushes_per_commit.is_some());
+        let mut notes = outcome.notes.clone();
+        notes.extend(notes::guarantees(rows));
+        notes.extend(notes::marks(rows));
+        notes.extend(notes::counters(outcome.more, flushes_counted));
+        notes.extend(notes::missing(rows));
+        notes
+    }
+
+    fn text(&self, document: &Document, width: usize) -> String {
+        text::text(document, width)
+    }
+}
+
+fn watch_time(time: Option<Duration>) -> Duration {
+    let quarter = Duration::from_millis(250);
+    time.map_or(quarter, |t| quarter.min(t / 40))
+}
+
+/// The rows to be: every method in each file state, rows of one state sharing a file.
+fn planned(
+    options: &Options,
+    setup: &Setup,
+    directory: &Arc<dyn Directory>,
+    facts: &Facts,
+    size: u64,
+) -> Vec<Planned> {
+    let unit = facts.write_unit() as usize;
+    let mut planned = Vec::new();
+    for &state in &options.states {
+        let directory = Arc::clone(directory);
+        let (interrupt, progress) = (setup.interrupt.clone(), Rc::clone(&setup.progress));
+        let file = Rc::new(RefCell::new(PreparedFile::new(
+            directory, state, size, unit, interrupt, progress,
+        )));
+        for &method in &options.methods {
+            let key = RowKey {
+                scenario: NAME,
+                subject: SubjectKind::Raw,
+                method,
+                file_state: Some(state),
+                threads: 1,
+                bytes: options.chunk as u64,
+            };
+            let assessment = facts.assess(method, state);
+            let row = match assessment {
+                None => Err(facts.why_not_offered(method)),
+                Some(_) if method.plan().direct && !options.chunk.is_multiple_of(unit) => {
+                    Err(format!(
+                        "direct I/O needs chunks that are a multiple of {} here, and {} is none",
+                        bytes(unit as u64),
+                        bytes(options.chunk as u64)
+                    ))
+                }
+                Some(assessment) => {
+                    let file = Rc::clone(&file);
+                    Ok(RawJournal::new(
+                        NAME,
+                        method,
+                        options.chunk,
+                        unit,
+                        assessment,
+                        file,
+                    ))
+                }
+            };
+            planned.push(match row {
+                Ok(subject) => Planned::Run(Box::new(subject)),
+                Err(reason) => Planned::NotOffered { key, reason },
+            });
+        }
+    }
+    planned
+}
+
+/// Size of the log's segments: the library's default, less where little is measured.
+fn segment_size(size: u64) -> u64 {
+    size.next_multiple_of(1 << 20)
+        .clamp(1 << 20, library::LONGEST_SEGMENT)
+}
+
+/// The rows of the log by one method, which share it: chunks by one thread, then small records by
+/// one and by many.
+fn planned_logs(
+    options: &Options,
+    setup: &Setup,
+    facts: &Facts,
+    method: Method,
+    path: PathBuf,
+    budget: &Budget,
+) -> Vec<Planned> {
+    let chunk = (1, options.chunk as u64);
+    let rows = std::iter::once(chunk).chain(COMMITTERS.map(|n| (n, SMALL)));
+    let keys = rows.map(|(threads, bytes)| RowKey {
+        scenario: NAME,
+        subject: SubjectKind::Logforce,
+        method,
+        file_state: None,
+        threads,
+        bytes,
+    });
+    let Some(assessment) = library::assess(facts, method) else {
+        let reason = facts.why_not_offered(method);
+        return keys
+            .map(|key| Planned::NotOffered {
+                key,
+                reason: reason.clone(),
+            })
+            .collect();
+    };
+    let log = LogSetup {
+        path,
+        method,
+        guarantee: assessment.guarantee,
+        segment_size: segment_size(options.size),
+    };
+    let (interrupt, progress) = (setup.interrupt.clone(), Rc::clone(&setup.progress));
+    let log = Rc::new(RefCell::new(SharedLog::new(log, interrupt, progress)));
+    let subject = |key: RowKey| {
+        // Small records take little room: time limits them, or in a full run a number that grows
+        // with the threads, so that many of them do not finish at once.
+        let most = (key.bytes == SMALL).then(|| match options.time {
+            Some(_) => u64::MAX,
+            None => budget.commits * u64::from(key.threads.min(4)),
+        });
+        let (assessment, log) = (assessment.clone(), Rc::clone(&log));
+        Planned::Run(Box::new(LogJournal::new(key, assessment, most, log)))
+    };
+    keys.map(subject).collect()
+}
+
+fn how_measured(
+    options: &Options,
+    size: u64,
+    commits: u64,
+    rows: &[Row],
+    took: Duration,
+) -> String {
+    let chunk = bytes(options.chunk as u64);
+    let rounds = format!("{ROUNDS} rounds of slices, rows taking turns");
+    let files = format!("rows of one file state share a file of {}", bytes(size));
+    let Some(time) = options.time else {
+        return format!(
+            "Each raw row, one thread: {} of {chunk}, in {rounds}; {files}. Took {:.0} s.",
+            count(commits, "commit"),
+            took.as_secs_f64()
+        );
+    };
+    let raw = || rows.iter().filter(|r| r.subject == SubjectKind::Raw);
+    let cut = raw()
+        .filter(|r| r.commits.is_some_and(|n| n < commits))
+        .count();
+    let stopped = match cut {
+        0 => "every row did them all".to_owned(),
+        n => {
+            let share = "stopped before, when their share of the time was over (see commits)";
+            format!("{n} of {} rows {share}", raw().count())
+        }
+    };
+    format!(
+        "Each raw row, one thread: up to {} of {chunk}, in {rounds}; {stopped}; {files}. Took {:.1} s of the {:.0} s there \
+         were (--seconds), preparing included.",
+        count(commits, "commit"),
+        took.as_secs_f64(),
+        time.as_secs_f64()
+    )
+}
+
+/// What the rows of the log do that raw ones do not.
+fn how_logged(rows: &[Row], segment_size: u64) -> Option<String> {
+    let logged = |r: &&Row| r.subject == SubjectKind::Logforce && r.error.is_none();
+    let row = rows.iter().filter(logged).find(|r| r.threads == 1)?;
+    let takes = row.file_bytes_per_commit?;
+    // The padding unit, without the share of segment headers.
+    let takes = (takes / 4096.0).floor() as u64 * 4096;
+    Some(format!(
+        "The log (×: threads that commit) uses segments of {}, prepared ahead and recycled by truncation between slices; \
+         a record of {} takes {} there, with header and padding to the write unit. Commits of several threads share \
+         writes. Other numbers of threads and sizes: logforce bench group.",
+        bytes(segment_size),
+        bytes(row.bytes),
+        bytes(takes),
+    ))
+}
+
+#[cfg(test)]
+mod tests;

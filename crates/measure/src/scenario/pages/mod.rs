@@ -1,0 +1,214 @@
+//! The scenario `pages`: commits of N pages and a header that makes them count. Written through,
+//! each write durable by itself, or written and then forced by one barrier? From how many pages on
+//! is the barrier cheaper?
+
+mod conclusion;
+mod crossover;
+mod published;
+mod round;
+mod text;
+
+pub use conclusion::conclude;
+pub use crossover::{Crossover, crossover};
+pub use published::{P3, Published};
+pub use round::{Layout, PAGE, Way};
+
+use super::{Conclusion, Outcome, Scenario};
+use crate::MeasureError;
+use crate::result::legend::warned;
+use crate::result::machine::Machine;
+use crate::result::{Document, Kind, Quantity, Row};
+use crate::run::in_flight::{DEPTH, InFlight};
+use crate::run::prepare::PreparedFile;
+use crate::run::rounds::{self, Case};
+use crate::run::{Setup, Slices};
+use logforce_device::{Assessment, Barrier, Facts, FileState, ForceBy, Plan, Platform};
+use round::Commit;
+use std::time::Duration;
+
+/// The number of pages that the longest commit may have.
+pub const MOST_PAGES: u64 = 4096;
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Pages of a commit, one case for each.
+    pub pages: Vec<u64>,
+    /// Bytes of the file, which is filled beforehand.
+    pub size: u64,
+    /// Slices of each case.
+    pub rounds: u32,
+    /// How long a slice takes.
+    pub slice: Duration,
+    /// Through the system's cache; past it otherwise, where that can be had.
+    pub cached: bool,
+}
+
+/// What is measured.
+struct Of {
+    layout: Layout,
+    way: Way,
+    pages: u64,
+    commit: Commit,
+    assessment: Option<Assessment>,
+}
+
+/// The least that a file must hold for commits of so many pages, bytes: scattered ones never touch.
+pub fn least_size(pages: u64) -> u64 {
+    (4 * pages + 2) * PAGE as u64
+}
+
+impl Scenario for Options {
+    const KIND: Kind = Kind::Pages;
+    /// Whether writes went past the system's cache.
+    type More = bool;
+
+    fn run(&self, setup: &Setup) -> Result<Outcome<bool>, MeasureError> {
+        let remedies = "another --dir, or a smaller --size";
+        setup.space.check(self.size, remedies)?;
+        let slices = Slices::new(setup.clone(), None, self.slice)?;
+        let facts = slices
+            .directory()
+            .facts()
+            .map_err(MeasureError::io("asking about the filesystem"))?;
+        let direct = !self.cached && can_be_direct(&facts);
+        let mut file = PreparedFile::new(
+            slices.directory().clone(),
+            // The journal's own state: blocks that held something before.
+            FileState::Recycled,
+            self.size,
+            PAGE,
+            slices.interrupt().clone(),
+            slices.progress().clone(),
+        );
+        file.begin(0)?;
+        let open = file.open(direct)?;
+        let in_flight = InFlight::new(DEPTH, facts.platform);
+        let in_flight = in_flight.map_err(MeasureError::io("starting threads"))?;
+        let mut cases = cases(self, &facts, direct);
+        let mut number = 0;
+        let slice = |of: &mut Of| {
+            slices.slice(|limit, recorder, counts| {
+                slices.counted(counts, || {
+                    recorder.timed(|laps| {
+                        while laps.more(limit) {
+                            number += 1;
+                            let made = of.commit.make(&open, &in_flight, number);
+                            made.map_err(MeasureError::io("commit"))?;
+                            laps.commit();
+                        }
+                        Ok(())
+                    })
+                })
+            })
+        };
+        let name = |of: &Of| format!("{} × {}, {}", of.pages, of.layout, of.way);
+        let interrupted = rounds::run(self.rounds, &mut cases, &**slices.progress(), name, slice)?;
+        Ok(Outcome {
+            rows: rows(&cases),
+            notes: Vec::new(),
+            interrupted,
+            more: direct,
+        })
+    }
+
+    fn conclude(&self, outcome: &Outcome<bool>, _: &Machine) -> Conclusion {
+        warned(&outcome.rows, conclude(&outcome.rows)).into()
+    }
+
+    fn notes(&self, outcome: &Outcome<bool>) -> Vec<String> {
+        text::notes(outcome)
+    }
+
+    fn text(&self, document: &Document, width: usize) -> String {
+        text::text(document, width)
+    }
+}
+
+/// Whether a page can be written past the system's cache.
+fn can_be_direct(facts: &Facts) -> bool {
+    facts
+        .direct
+        .is_some_and(|d| PAGE.is_multiple_of(d.offset.max(1) as usize))
+}
+
+fn cases(options: &Options, facts: &Facts, direct: bool) -> Vec<Case<Of>> {
+    let mut cases = Vec::new();
+    for layout in Layout::ALL {
+        for &pages in &options.pages {
+            for way in Way::ALL {
+                let of = Of {
+                    layout,
+                    way,
+                    pages,
+                    commit: Commit::new(layout, way, pages, options.size / PAGE as u64),
+                    assessment: facts.assess_plan(way.plan(direct), FileState::Recycled),
+                };
+                cases.push(Case::refused(of, refusal(facts.platform, way)));
+            }
+        }
+    }
+    cases
+}
+
+/// Why a system has no such way.
+fn refusal(platform: Platform, way: Way) -> Option<&'static str> {
+    let writes_through = platform
+        .methods()
+        .iter()
+        .any(|m| m.plan().force == ForceBy::Through);
+    (way != Way::Barrier && !writes_through).then_some(
+        "macOS has no write that is durable by itself: O_DSYNC ends in the device's cache there",
+    )
+}
+
+impl Way {
+    fn plan(self, direct: bool) -> Plan {
+        let force = match self {
+            Way::Barrier => ForceBy::Barrier(Barrier::Data),
+            Way::WriteThrough | Way::Gathered => ForceBy::Through,
+        };
+        Plan { direct, force }
+    }
+}
+
+/// One row for each case, with its ratio to the barrier of its layout and number of pages.
+fn rows(cases: &[Case<Of>]) -> Vec<Row> {
+    let base = |of: &Of| {
+        let is_it = |c: &&Case<Of>| {
+            c.of.way == Way::Barrier && c.of.layout == of.layout && c.of.pages == of.pages
+        };
+        cases.iter().find(is_it).filter(|c| c.error.is_none())
+    };
+    let row = |case: &Case<Of>| {
+        let of = &case.of;
+        let mut row = Row {
+            layout: of.layout.into(),
+            way: of.way.into(),
+            pages: of.pages,
+            slices: Some(case.series.points.len() as u64),
+            commits: Some(case.series.commits()),
+            ..Row::of(Kind::Pages)
+        };
+        if let Some(e) = &case.error {
+            (row.slices, row.commits) = (Some(0), Some(0));
+            row.error = Some(e.to_string());
+            return row;
+        }
+        let (series, counts) = (&case.series, case.series.counts);
+        let ratio = base(of).and_then(|b| series.ratio(&b.series, |p| p.ms()));
+        row.set(Quantity::CommitsPerS, series.spread(|p| p.rate));
+        row.set(Quantity::Ratio, ratio);
+        row.set_latencies(&series.latencies);
+        row.set_device(series.device, series.commits());
+        row.set_worth(of.assessment.as_ref());
+        row.writes_per_commit = series.by_commit(counts.writes);
+        row.through_per_commit = series.by_commit(counts.through);
+        row.barriers_per_commit = series.by_commit(counts.barriers);
+        row
+    };
+    cases.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests;

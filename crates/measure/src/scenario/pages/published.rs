@@ -1,0 +1,91 @@
+//! Published figures of the same workload, to hold beside ours as ratios.
+
+use super::crossover::{Crossover, crossover};
+use crate::run::stats::Spread;
+
+/// Where they come from.
+pub const SOURCE: &str = "SQLite users' list; Windows, a disk of 7200 rpm";
+
+/// One published row: commits of so many pages of 4 KiB and a header, per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Published {
+    /// Pages.
+    pub pages: u64,
+    /// Written through.
+    pub through: f64,
+    /// Written, flushed.
+    pub flush: f64,
+}
+
+const fn row(pages: u64, through: f64, flush: f64) -> Published {
+    Published {
+        pages,
+        through,
+        flush,
+    }
+}
+
+/// All of them.
+pub const P3: [Published; 5] = [
+    row(5, 200.0, 21.3),
+    row(10, 83.1, 20.0),
+    row(20, 57.1, 21.2),
+    row(40, 24.2, 19.5),
+    row(80, 14.0, 17.0),
+];
+
+/// Turns of that disk in a second.
+const TURNS: f64 = 7200.0 / 60.0;
+
+impl Published {
+    /// The row of so many pages.
+    pub fn of(pages: u64) -> Option<Published> {
+        P3.into_iter().find(|p| p.pages == pages)
+    }
+
+    /// Time of writing through as a multiple of the flush's.
+    pub fn ratio(&self) -> f64 {
+        self.flush / self.through
+    }
+
+    /// Durable writes in a second, the header's included.
+    fn durable_writes(&self) -> f64 {
+        self.through * (self.pages + 1) as f64
+    }
+}
+
+/// Where the published figures cross.
+pub fn crossover_of_p3() -> Crossover {
+    let points = P3.map(|p| {
+        let (median, p10, p90) = (p.ratio(), p.ratio(), p.ratio());
+        (p.pages, Spread { median, p10, p90 })
+    });
+    crossover(&points)
+}
+
+/// What the published figures say of their own disk.
+pub fn remark() -> String {
+    let first = P3[0];
+    format!(
+        "Published: {:.0} durable writes a second at N = {} on a disk that turns {TURNS:.0} times a \
+         second, so its cache answered: that disk did not write through.",
+        first.durable_writes(),
+        first.pages
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_what_was_published_and_crosses_between_40_and_80() {
+        let sums = P3.iter().fold((0, 0.0, 0.0), |(n, a, b), p| {
+            (n + p.pages, a + p.through, b + p.flush)
+        });
+        assert_eq!(sums.0, 155);
+        assert!((sums.1 - 378.4_f64).abs() < 1e-9 && (sums.2 - 99.0_f64).abs() < 1e-9);
+        assert_eq!(crossover_of_p3(), Crossover::Between(40, 80));
+        assert!(remark().contains("1200 durable writes"), "{}", remark());
+    }
+}

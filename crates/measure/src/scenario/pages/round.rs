@@ -1,0 +1,231 @@
+//! One commit: N pages, made durable, then the header, made durable.
+
+use crate::result::name::named;
+use crate::run::in_flight::InFlight;
+use crate::run::prepare::scramble;
+use logforce_device::{AlignedBuf, Barrier, File, Write};
+use std::io;
+use std::sync::Arc;
+
+/// Bytes of a page, and of the header.
+pub const PAGE: usize = 4096;
+
+/// Where the pages of a commit lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Side by side, behind those of the commit before.
+    Contiguous,
+    /// Over the whole file, none beside another.
+    Scattered,
+}
+
+impl Layout {
+    /// Both.
+    pub const ALL: [Layout; 2] = [Layout::Contiguous, Layout::Scattered];
+
+    /// The name used in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Layout::Contiguous => "contiguous",
+            Layout::Scattered => "scattered",
+        }
+    }
+}
+
+impl std::fmt::Display for Layout {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// How pages are made durable; the header is in the same way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Page by page, each write durable by itself.
+    WriteThrough,
+    /// Each run of contiguous pages by one write that is durable by itself, several in flight.
+    Gathered,
+    /// The same writes without that, and one barrier after them.
+    Barrier,
+}
+
+impl Way {
+    /// All of them.
+    pub const ALL: [Way; 3] = [Way::WriteThrough, Way::Gathered, Way::Barrier];
+
+    /// The name used in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::WriteThrough => "write-through",
+            Way::Gathered => "gathered-write-through",
+            Way::Barrier => "barrier",
+        }
+    }
+}
+
+impl std::fmt::Display for Way {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+named!(Layout, Way);
+
+/// Makes the commits of one case, one after the other.
+pub(super) struct Commit {
+    layout: Layout,
+    way: Way,
+    pages: u64,
+    /// Pages of the file behind the header.
+    area: u64,
+    /// Where the next contiguous commit begins, or how far scattered pages are in their parts.
+    cursor: u64,
+    /// One for each write; made when first used.
+    buffers: Vec<AlignedBuf>,
+    header: Option<AlignedBuf>,
+}
+
+impl Commit {
+    /// For a file of so many pages, the header included.
+    pub(super) fn new(layout: Layout, way: Way, pages: u64, file_pages: u64) -> Commit {
+        Commit {
+            layout,
+            way,
+            pages: pages.max(1),
+            area: file_pages.saturating_sub(1),
+            cursor: 0,
+            buffers: Vec::new(),
+            header: None,
+        }
+    }
+
+    /// The writes of the next commit: first page and number of pages of each.
+    fn places(&mut self) -> Vec<(u64, u64)> {
+        match self.layout {
+            Layout::Contiguous => {
+                if self.cursor + self.pages > self.area {
+                    self.cursor = 0;
+                }
+                let first = 1 + self.cursor;
+                self.cursor += self.pages;
+                match self.way {
+                    Way::WriteThrough => (0..self.pages).map(|n| (first + n, 1)).collect(),
+                    Way::Gathered | Way::Barrier => vec![(first, self.pages)],
+                }
+            }
+            Layout::Scattered => {
+                // One in each part of the file, at the same place of each: two never touch.
+                let part = (self.area / self.pages).max(1);
+                self.cursor = (self.cursor + 7) % part;
+                let at = |n| (1 + n * part + self.cursor, 1);
+                (0..self.pages).map(at).collect()
+            }
+        }
+    }
+
+    /// Makes one commit.
+    pub(super) fn make(
+        &mut self,
+        file: &Arc<dyn File>,
+        in_flight: &InFlight,
+        number: u64,
+    ) -> io::Result<()> {
+        let through = self.way != Way::Barrier;
+        let places = self.places();
+        if self.buffers.len() != places.len() {
+            self.buffers = places.iter().map(|(_, n)| filled(*n)).collect();
+        }
+        let buffers = std::mem::take(&mut self.buffers);
+        let writes = places
+            .iter()
+            .zip(buffers)
+            .map(|((page, _), buf)| write(*page, buf, number, through));
+        let (buffers, written) = match self.way {
+            Way::WriteThrough => one_by_one(&**file, writes),
+            Way::Gathered | Way::Barrier => in_flight.write(file, writes.collect()),
+        };
+        self.buffers = buffers;
+        written?;
+        self.barrier(&**file)?;
+        // Not before the pages are durable: it makes them count.
+        let header = self.header.take().unwrap_or_else(|| filled(1));
+        let done = file.complete(file.submit(write(0, header, number, through)));
+        self.header = Some(done.buf);
+        done.result?;
+        self.barrier(&**file)
+    }
+
+    fn barrier(&self, file: &dyn File) -> io::Result<()> {
+        match self.way {
+            Way::Barrier => file.barrier(Barrier::Data),
+            Way::WriteThrough | Way::Gathered => Ok(()),
+        }
+    }
+}
+
+fn filled(pages: u64) -> AlignedBuf {
+    let mut buf = AlignedBuf::zeroed(pages as usize * PAGE, PAGE);
+    scramble(&mut buf, 0x9a6e);
+    buf
+}
+
+/// Every page differs from what any commit before has written, so that no device can skip it.
+fn write(page: u64, mut buf: AlignedBuf, number: u64, through: bool) -> Write {
+    for (n, bytes) in buf.chunks_mut(PAGE).enumerate() {
+        bytes[..8].copy_from_slice(&number.to_le_bytes());
+        bytes[8..16].copy_from_slice(&(page + n as u64).to_le_bytes());
+    }
+    Write {
+        offset: page * PAGE as u64,
+        range: 0..buf.len(),
+        buf,
+        through,
+    }
+}
+
+/// Each is durable before the next one begins.
+fn one_by_one(
+    file: &dyn File,
+    writes: impl Iterator<Item = Write>,
+) -> (Vec<AlignedBuf>, io::Result<()>) {
+    let mut result = Ok(());
+    let mut buffers = Vec::new();
+    for write in writes {
+        if result.is_err() {
+            buffers.push(write.buf);
+            continue;
+        }
+        let done = file.complete(file.submit(write));
+        buffers.push(done.buf);
+        result = done.result;
+    }
+    (buffers, result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scattered_pages_never_touch_and_stay_in_the_file() {
+        for pages in [1, 5, 160] {
+            let file_pages = 4 * pages + 2;
+            let mut commit = Commit::new(Layout::Scattered, Way::Barrier, pages, file_pages);
+            for _ in 0..50 {
+                let places = commit.places();
+                assert_eq!(places.len() as u64, pages);
+                assert!(places.windows(2).all(|w| w[0].0 + 1 < w[1].0), "{places:?}");
+                assert!(places.iter().all(|(p, _)| (1..file_pages).contains(p)));
+            }
+        }
+    }
+
+    #[test]
+    fn contiguous_ones_follow_each_other_and_wrap() {
+        let mut commit = Commit::new(Layout::Contiguous, Way::Gathered, 3, 10);
+        let firsts: Vec<_> = (0..4).map(|_| commit.places()).collect();
+        assert_eq!(firsts, [[(1, 3)], [(4, 3)], [(7, 3)], [(1, 3)]]);
+        let mut each = Commit::new(Layout::Contiguous, Way::WriteThrough, 3, 10);
+        assert_eq!(each.places(), [(1, 1), (2, 1), (3, 1)]);
+    }
+}

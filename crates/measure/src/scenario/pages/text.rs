@@ -1,0 +1,137 @@
+//! What was measured, for people.
+
+use super::published::{Published, SOURCE, remark};
+use super::{Layout, Outcome, Way};
+use crate::result::{Document, Name, Row, legend};
+use logforce_terminal::layout::{Column, fitted, sections, wrap};
+use logforce_terminal::numbers::{number, range};
+
+/// The three ways side by side.
+struct Line {
+    layout: Name,
+    pages: u64,
+    through: Option<Row>,
+    gathered: Option<Row>,
+    barrier: Option<Row>,
+}
+
+impl Line {
+    /// Published of pages that lie side by side, as those of a journal do.
+    fn published(&self) -> Option<Published> {
+        Published::of(self.pages).filter(|_| self.layout == Layout::Contiguous)
+    }
+}
+
+fn rate(row: &Option<Row>) -> String {
+    match row {
+        Some(row) if row.error.is_some() => "n/a".to_owned(),
+        Some(row) => number(row.commits_per_s, 1),
+        None => "-".to_owned(),
+    }
+}
+
+fn ratio(row: &Option<Row>) -> String {
+    number(row.as_ref().and_then(|r| r.ratio), 2)
+}
+
+const COLUMNS: [Column<Line>; 10] = [
+    Column::text("pages", 0, |l| l.pages.to_string()),
+    Column::number("through\ncommits/s", 0, |l| rate(&l.through)),
+    Column::number("ratio", 0, |l| ratio(&l.through)),
+    Column::number("gathered\ncommits/s", 0, |l| rate(&l.gathered)),
+    Column::number("ratio", 0, |l| ratio(&l.gathered)),
+    Column::number("barrier\ncommits/s", 0, |l| rate(&l.barrier)),
+    Column::number("8 of 10\nslices", 4, |l| {
+        let row = l.barrier.as_ref();
+        let edges = row.map(|r| (r.commits_per_s_p10, r.commits_per_s_p90));
+        let (p10, p90) = edges.unwrap_or_default();
+        range(p10, p90, 0)
+    }),
+    Column::number("published\nthrough", 2, |l| {
+        number(l.published().map(|p| p.through), 1)
+    }),
+    Column::number("published\nflush", 2, |l| {
+        number(l.published().map(|p| p.flush), 1)
+    }),
+    Column::number("published\nratio", 1, |l| {
+        number(l.published().map(|p| p.ratio()), 2)
+    }),
+];
+
+const LEGEND: &str = "A commit: N pages of 4 KiB, forced, then a header of 4 KiB, forced. Through: \
+    each page by a write that is durable by itself, one after the other. Gathered: one such write \
+    for each run of contiguous pages, up to 8 in flight. Barrier: the same writes without that, \
+    then one barrier. Ratio: time of a commit as a multiple of the barrier's, below 1 is faster; \
+    in each round every case has a slice, the medians are shown.";
+
+fn lines(rows: &[Row]) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for row in rows {
+        let same = |l: &Line| l.layout == row.layout && l.pages == row.pages;
+        let line = match lines.iter().position(same) {
+            Some(at) => at,
+            None => {
+                lines.push(Line {
+                    layout: row.layout.clone(),
+                    pages: row.pages,
+                    through: None,
+                    gathered: None,
+                    barrier: None,
+                });
+                lines.len() - 1
+            }
+        };
+        let slot = match row.way.known() {
+            Some(Way::WriteThrough) => &mut lines[line].through,
+            Some(Way::Gathered) => &mut lines[line].gathered,
+            Some(Way::Barrier) => &mut lines[line].barrier,
+            None => continue,
+        };
+        *slot = Some(row.clone());
+    }
+    lines
+}
+
+/// What the reader should know of how it was measured.
+pub(super) fn notes(outcome: &Outcome<bool>) -> Vec<String> {
+    let mut notes = vec![match outcome.more {
+        true => "Writes go past the system's cache, as those of a page file do; --cached measures \
+                 through it, as was published."
+            .to_owned(),
+        false => "Writes go through the system's cache.".to_owned(),
+    }];
+    for way in Way::ALL {
+        let mut of_way = outcome.rows.iter().filter(|r| r.way == way);
+        if let Some(row) = of_way.find(|r| r.error.is_none() && r.guarantee.is_some()) {
+            let evidence = row.evidence.as_deref().unwrap_or_default();
+            notes.push(format!("{way} survives {}: {evidence}.", row.survives()));
+        }
+    }
+    let mut missing: Vec<String> = Vec::new();
+    for row in &outcome.rows {
+        if let Some(error) = &row.error {
+            let line = format!("{} n/a: {error}.", row.way);
+            if !missing.contains(&line) {
+                missing.push(line);
+            }
+        }
+    }
+    notes.extend(missing);
+    notes.push(remark());
+    notes
+}
+
+/// All of it for a terminal of `width` characters.
+pub(super) fn text(document: &Document, width: usize) -> String {
+    let mut text = legend::title("Commits of pages and a header", document, width);
+    let titled = lines(&document.rows)
+        .into_iter()
+        .map(|l| (format!("{}:", l.layout), l));
+    let (table, left_out) = fitted(&COLUMNS, &sections(titled), width);
+    text.push_str(&table);
+    text.push('\n');
+    text.push_str(&wrap(&format!("{LEGEND} Published: {SOURCE}."), width, 2));
+    text.push_str(&legend::left_out(&left_out, width));
+    text.push_str(&legend::ending(document, width));
+    text
+}

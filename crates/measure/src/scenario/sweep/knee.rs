@@ -1,0 +1,240 @@
+//! Where more writes in flight no longer pay.
+
+use crate::result::name::named;
+
+/// Rates are told apart by this share of the higher one, beyond the noise.
+const MARGIN: f64 = 0.10;
+/// Where the noise is more than this share of a rate, it decides nothing.
+const COARSEST: f64 = 0.25;
+
+/// What was measured with so many writes in flight.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Writes in flight.
+    pub depth: u64,
+    /// Chunks a second.
+    pub rate: f64,
+    /// Standard error of `rate`; infinite where there are too few slices to know.
+    pub error: f64,
+}
+
+impl Point {
+    /// With each chunk counted as so many.
+    pub fn times(self, factor: f64) -> Point {
+        Point {
+            rate: self.rate * factor,
+            error: self.error * factor,
+            ..self
+        }
+    }
+
+    /// How far noise alone may move two rates apart.
+    fn noise(&self, other: &Point) -> f64 {
+        2.0 * self.error.hypot(other.error)
+    }
+
+    /// Whether `self` is faster by more than the margin and the noise.
+    pub fn is_beyond(&self, other: &Point) -> bool {
+        self.rate - other.rate > self.rate * MARGIN + self.noise(other)
+    }
+
+    /// Whether the noise is small enough to say that two rates are the same.
+    fn can_be_held_against(&self, other: &Point) -> bool {
+        self.noise(other) <= COARSEST * self.rate.max(other.rate)
+    }
+}
+
+/// What the depths of one chunk size come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finding {
+    /// More in flight pay, up to the knee.
+    Pays,
+    /// One, or the fewest measured, are as good as more.
+    Flat,
+    /// The noise is larger than the differences.
+    Noise,
+    /// Too few slices to know the noise.
+    TooLittle,
+    /// Only one depth has a figure.
+    OneDepth,
+    /// None has.
+    Nothing,
+}
+
+impl Finding {
+    /// All of them.
+    pub const ALL: [Finding; 6] = [
+        Finding::Pays,
+        Finding::Flat,
+        Finding::Noise,
+        Finding::TooLittle,
+        Finding::OneDepth,
+        Finding::Nothing,
+    ];
+
+    /// The name used in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Finding::Pays => "pays",
+            Finding::Flat => "flat",
+            Finding::Noise => "noise",
+            Finding::TooLittle => "too-little",
+            Finding::OneDepth => "one-depth",
+            Finding::Nothing => "nothing",
+        }
+    }
+}
+
+named!(Finding);
+
+/// The knee of one chunk size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Found {
+    /// What follows.
+    pub finding: Finding,
+    /// The smallest depth that is as good as the best; `None` where nothing can be told.
+    pub knee: Option<Point>,
+    /// The smallest depth that has a figure.
+    pub first: Option<Point>,
+    /// The depth with the highest rate.
+    pub best: Option<Point>,
+}
+
+/// Finds the knee: the smallest depth whose rate is no more than a tenth, or the noise beyond that,
+/// below the highest one.
+pub fn knee(points: &[Point]) -> Found {
+    let mut points = points.to_vec();
+    points.sort_by_key(|p| p.depth);
+    let nothing = Found {
+        finding: Finding::Nothing,
+        knee: None,
+        first: points.first().copied(),
+        best: points
+            .iter()
+            .copied()
+            .max_by(|a, b| a.rate.total_cmp(&b.rate)),
+    };
+    let finding = |finding| Found { finding, ..nothing };
+    match points.len() {
+        0 => return nothing,
+        1 => return finding(Finding::OneDepth),
+        _ => {}
+    }
+    points.retain(|p| p.error.is_finite());
+    let best = points
+        .iter()
+        .copied()
+        .max_by(|a, b| a.rate.total_cmp(&b.rate));
+    let (Some(first), Some(best), true) = (points.first().copied(), best, points.len() > 1) else {
+        return finding(Finding::TooLittle);
+    };
+    let is_as_good = |p: &Point| {
+        best.rate - p.rate <= best.rate * MARGIN
+            || (!best.is_beyond(p) && best.can_be_held_against(p))
+    };
+    let told = |finding, knee| Found {
+        finding,
+        knee: Some(knee),
+        first: Some(first),
+        best: Some(best),
+    };
+    if best.is_beyond(&first) {
+        let knee = points.iter().copied().find(is_as_good).unwrap_or(best);
+        return told(Finding::Pays, knee);
+    }
+    let is_flat = best.rate - first.rate <= best.rate * MARGIN;
+    if is_flat && best.can_be_held_against(&first) {
+        return told(Finding::Flat, first);
+    }
+    Found {
+        finding: Finding::Noise,
+        knee: None,
+        first: Some(first),
+        best: Some(best),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With a standard error of `noise` times the rate.
+    fn points(rates: &[(u64, f64)], noise: f64) -> Vec<Point> {
+        let of = |&(depth, rate): &(u64, f64)| Point {
+            depth,
+            rate,
+            error: rate * noise,
+        };
+        rates.iter().map(of).collect()
+    }
+
+    const RISING: [(u64, f64); 6] = [
+        (1, 1000.0),
+        (2, 1900.0),
+        (4, 3500.0),
+        (8, 4700.0),
+        (16, 4900.0),
+        (32, 5000.0),
+    ];
+
+    fn of(rates: &[(u64, f64)], noise: f64) -> (Finding, Option<u64>) {
+        let found = knee(&points(rates, noise));
+        (found.finding, found.knee.map(|p| p.depth))
+    }
+
+    #[test]
+    fn the_smallest_depth_within_a_tenth_of_the_best() {
+        assert_eq!(of(&RISING, 0.0), (Finding::Pays, Some(8)));
+        // In whatever order they come.
+        let mut turned = RISING;
+        turned.reverse();
+        assert_eq!(of(&turned, 0.0), (Finding::Pays, Some(8)));
+        let found = knee(&points(&RISING, 0.0));
+        assert_eq!(
+            (found.first.unwrap().depth, found.best.unwrap().depth),
+            (1, 32)
+        );
+    }
+
+    #[test]
+    fn the_best_may_lie_before_the_deepest() {
+        let falling = [(1, 1000.0), (4, 5000.0), (16, 3000.0), (32, 2000.0)];
+        assert_eq!(of(&falling, 0.01), (Finding::Pays, Some(4)));
+        let from_the_first = [(1, 1000.0), (4, 700.0)];
+        assert_eq!(of(&from_the_first, 0.01), (Finding::Flat, Some(1)));
+    }
+
+    #[test]
+    fn noise_takes_depths_together_but_not_without_limit() {
+        // 3500 and 5000 are 30 % apart: no more than noise of 2 · √2 · 8 % and a tenth.
+        let of_noise = |noise| of(&RISING, noise);
+        assert_eq!(of_noise(0.01), (Finding::Pays, Some(8)));
+        assert_eq!(of_noise(0.09), (Finding::Pays, Some(4)));
+        assert_eq!(of_noise(0.2), (Finding::Pays, Some(8)));
+        assert_eq!(of_noise(0.5), (Finding::Noise, None));
+    }
+
+    #[test]
+    fn as_good_as_more_is_said_only_where_it_is_known() {
+        let flat = [(1, 1000.0), (2, 1050.0), (4, 1080.0)];
+        assert_eq!(of(&flat, 0.02), (Finding::Flat, Some(1)));
+        assert_eq!(of(&flat, 0.3), (Finding::Noise, None));
+        // A third more, which may be noise: neither.
+        let perhaps = [(1, 1000.0), (2, 1300.0)];
+        assert_eq!(of(&perhaps, 0.07), (Finding::Noise, None));
+    }
+
+    #[test]
+    fn what_is_not_enough_has_no_knee() {
+        assert_eq!(of(&[], 0.0), (Finding::Nothing, None));
+        assert_eq!(of(&[(4, 10.0)], 0.0), (Finding::OneDepth, None));
+        assert_eq!(of(&RISING, f64::INFINITY), (Finding::TooLittle, None));
+        let mut partly = points(&RISING, 0.01);
+        partly[5].error = f64::INFINITY;
+        let found = knee(&partly);
+        assert_eq!(
+            (found.finding, found.best.unwrap().depth),
+            (Finding::Pays, 16)
+        );
+    }
+}
