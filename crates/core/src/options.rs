@@ -376,7 +376,7 @@ impl Options {
         self.advisor.as_ref().filter(|_| open)
     }
 
-    /// How many bytes of log pins may keep below the front that [`Log::truncate_front`] has requested.
+    /// How many bytes of log pins may keep below the front that [`Log::truncate_front`](crate::Log::truncate_front) has requested.
     pub fn max_pinned_size(mut self, bytes: u64) -> Self {
         self.max_pinned_size = bytes;
         self

@@ -395,7 +395,7 @@ fn truncated_exactly_where_a_segment_ends() {
         let mut ends = 0;
         for n in 0..200 {
             log.commit(&record(n, 100)).unwrap();
-            if log.durable_lsn().0 % SEGMENT == 0 {
+            if log.durable_lsn().0.is_multiple_of(SEGMENT) {
                 ends += 1;
                 log.truncate_front(log.durable_lsn()).unwrap();
                 assert!(read_all(&log).is_empty());

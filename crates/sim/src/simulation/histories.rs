@@ -137,7 +137,7 @@ fn open(system: &dyn System, units: &mut Option<Rng>) -> Log {
         options = options
             .write_unit_size(unit)
             .max_batch_size(2 * unit)
-            .segment_size(6 * u64::from(unit));
+            .segment_size(6 * unit);
     }
     let log = Log::open(system, PATH, OpenMode::OpenOrCreate, options);
     log.expect("nothing fails")

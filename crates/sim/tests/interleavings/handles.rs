@@ -41,7 +41,10 @@ fn finish(world: &World, log: &Log, mut handle: CommitHandle, data: &[u8]) {
             } else {
                 world.block_on(forcing)
             };
-            assert_eq!(forced.expect("nothing fails"), Guarantee::PowerLoss);
+            assert_eq!(
+                forced.expect("nothing fails").guarantee,
+                Guarantee::PowerLoss
+            );
             handle.try_result().expect("it is durable")
         }
     };
