@@ -57,7 +57,7 @@ const CALLS: &[Call] = &[
         let _ = log.truncate_front(log.durable_lsn());
         let _ = pin.map(|pin| pin.advance(log.durable_lsn()));
     }),
-    ("pin_front", |log, _| drop(log.pin(None))),
+    ("pin, of the front", |log, _| drop(log.pin(None))),
     ("follow", |log, _| {
         if let Ok(follower) = log.follow_lsn(log.durable_lsn()) {
             drop(log.follow(&follower.position()));
@@ -74,9 +74,6 @@ const CALLS: &[Call] = &[
     }),
     ("stats", |log, _| drop(log.stats())),
     ("guarantee", |log, _| _ = log.guarantee()),
-    ("verdict", |log, _| _ = log.recovered().verdict),
-    ("evidence", |log, _| _ = log.recovered().evidence.len()),
-    ("method", |log, _| _ = log.recovered().method),
     ("id", |log, _| _ = log.id()),
     ("path", |log, _| _ = log.path().exists()),
     ("recovered", |log, _| _ = log.recovered().clean),
@@ -96,7 +93,7 @@ const CALLS: &[Call] = &[
     ("submit_then", |log, _| {
         let _ = log.submit_then(b"submitted", Policy::Force, |_| {});
     }),
-    ("submit of nothing", |log, _| {
+    ("submit, of nothing", |log, _| {
         let _ = log
             .submit(Batch::new(), Policy::Force)
             .map(|handle| handle.wait());
@@ -144,17 +141,17 @@ const CALLS: &[Call] = &[
             }),
         );
     }),
-    ("close, awaited", |log, _| {
+    ("blocking, close", |log, _| {
         wait(log.blocking(|log| log.close()))
     }),
-    ("truncations, awaited", |log, _| {
+    ("blocking, truncations", |log, _| {
         wait(log.blocking(|log| log.truncate_front(log.durable_lsn())));
         wait(log.blocking(|log| log.truncate_back(log.front_lsn())))
     }),
-    ("set_meta, awaited", |log, _| {
+    ("blocking, set_meta", |log, _| {
         wait(log.blocking(|log| log.set_meta(b"metadata")))
     }),
-    ("backup, awaited", |log, copies| {
+    ("blocking, backup", |log, copies| {
         let to = copies.join("called");
         wait(log.blocking(|log| log.backup(to, BackupOptions::new())))
     }),
@@ -169,13 +166,7 @@ const CALLS: &[Call] = &[
 ];
 
 /// In the table, and no function of a log.
-const OTHERS: [&str; 5] = [
-    "append_many",
-    "handles, awaited",
-    "reserve, more than the buffer holds",
-    "open",
-    "drop",
-];
+const OTHERS: [&str; 4] = ["append_many", "handles, awaited", "open", "drop"];
 
 const POLICIES: [Policy; 3] = [
     Policy::Force,

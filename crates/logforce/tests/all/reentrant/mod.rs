@@ -128,7 +128,9 @@ fn public_functions(source: &Path, of: &str) -> Vec<String> {
 /// That the table has all of them, and none else.
 #[track_caller]
 fn assert_complete<'a>(table: impl Iterator<Item = &'a str>, mut there: Vec<String>) {
-    let mut table: Vec<String> = table.map(str::to_owned).collect();
+    // A row's name is the function, or that and a variant of the call: "backup, closed within".
+    let function = |name: &'a str| name.split(", ").next().unwrap_or(name).to_owned();
+    let mut table: Vec<String> = table.map(function).collect();
     table.sort();
     table.dedup();
     there.sort();

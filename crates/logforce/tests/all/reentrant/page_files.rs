@@ -87,13 +87,13 @@ const CALLS: &[Call] = &[
     ("page_count", |file, _| {
         write(file, 1, |t| _ = t.page_count())
     }),
-    ("copy_to", |file, copies| {
+    ("backup", |file, copies| {
         let to = copies.join("called");
         let _ = file
             .latest()
             .map(|of| of.backup(to, BackupOptions::new().require(Guarantee::ProcessCrash)));
     }),
-    ("copy_with", |file, copies| {
+    ("backup, closed within", |file, copies| {
         let to = copies.join("called");
         let _ = file.latest().map(|of| {
             of.backup(
@@ -268,7 +268,7 @@ fn log_options() -> logforce::Options {
 
 /// Whether the call, or the callback, may close the file.
 fn may_close(name: &str) -> bool {
-    name == "close" || name == "copy_with" || name.contains("an end")
+    name == "close" || name.contains("closed within") || name.contains("an end")
 }
 
 #[test]
