@@ -118,11 +118,10 @@ impl Engine {
             is_new
         };
         if self.call(&usage, true) {
-            // Wakes the callback's own appends, which must not wait for it. Only once: the other
+            // Wakes the callback's own appends, awaited ones too, which must not wait for it. Only once: the other
             // waiters wake the preallocator in turn.
             if is_new {
-                let progress = &self.events.progress;
-                progress.notify(self.runtime(), Wake::CallbackRuns);
+                self.wake_blocked(Wake::CallbackRuns);
             }
             return SpaceDecision::Later;
         }
