@@ -271,7 +271,12 @@ impl Coverage {
         let least = cuts.div_ceil(50).max(1);
         let asked = Coverage {
             rolled_over: if cuts < 200 { least } else { self.rolled_over },
-            cut_in_repair: if repairs { self.cut_in_repair } else { least },
+            // Repairs are short: a third of that.
+            cut_in_repair: if repairs {
+                3 * self.cut_in_repair
+            } else {
+                least
+            },
             ..*self
         };
         let fields = asked.fields().into_iter();

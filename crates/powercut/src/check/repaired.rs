@@ -13,6 +13,9 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+/// Records that are damaged in turn until an opening refuses one.
+const TRIES: u32 = 10;
+
 /// Damages a record of the log in `dir`, which a power cut left, so that no opening accepts it. `promises` say what
 /// an opening of a copy has shown. Afterwards they are what a repair has to keep: the records below in the log,
 /// all others that can be read in its copies. Returns whether there was such a record.
@@ -23,7 +26,11 @@ pub fn damage(dir: &Path, promises: &mut Promises, rng: &mut Rng) -> Result<bool
     let Some(base) = &mut promises.base else {
         return Ok(false);
     };
-    let anchor = logforce::inspect::open(dir)?.summary().anchor.0;
+    let anchor = match logforce::inspect::open(dir) {
+        // Cut before it was made.
+        Err(e) if e.kind() == ErrorKind::NoLog => return Ok(false),
+        inspector => inspector?.summary().anchor.0,
+    };
     let above: Vec<u64> = base
         .present
         .range(anchor..)
@@ -32,11 +39,20 @@ pub fn damage(dir: &Path, promises: &mut Promises, rng: &mut Rng) -> Result<bool
     if above.is_empty() {
         return Ok(false);
     }
-    let damaged = rng.pick(&above);
-    flip(dir, damaged)?;
-    let Some(cut) = logforce::inspect::repair(dir, &RepairOptions::new().dry_run(true))?.cut else {
+    let mut tried = 0;
+    let (damaged, cut) = loop {
+        let damaged = rng.pick(&above);
+        flip(dir, damaged)?;
+        let plan = logforce::inspect::repair(dir, &RepairOptions::new().dry_run(true))?;
+        if let Some(cut) = plan.cut {
+            break (damaged, cut);
+        }
         // Nothing tells it from a write that the power cut tore.
-        return Ok(false);
+        flip(dir, damaged)?;
+        tried += 1;
+        if tried == TRIES {
+            return Ok(false);
+        }
     };
     let from = cut.from.0;
     let mut readable = salvaged(dir)?;

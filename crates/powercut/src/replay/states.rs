@@ -44,7 +44,8 @@ impl<'a> States<'a> {
                 if sink.is_over() {
                     return Ok(counted);
                 }
-                let keep = middle == Some(number) && self.middle.is_none();
+                // From the middle on, until one can be kept.
+                let keep = middle.is_some_and(|at| at <= number) && self.middle.is_none();
                 // What cannot count is looked at now and then only; where the log is made and
                 // nothing was acknowledged yet, more often than where nothing can be lost.
                 let chance = match self.run.has_begun(&event.counters) {
