@@ -10,24 +10,24 @@ use std::time::Duration;
 /// Commits of each thread before the clock starts: the first ones make files and caches.
 pub(super) const WARM_UP: u64 = 10;
 
-/// What was seen.
+/// Measurements of one run of a rival.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// Commits in the timed part.
     pub commits: u64,
-    /// How long that was.
+    /// Duration of the timed part.
     pub took: Duration,
-    /// Of a commit's duration, microseconds.
+    /// Median duration of a commit, microseconds.
     pub p50_us: f64,
-    /// Of a commit's duration, microseconds.
+    /// 99th percentile of a commit's duration, microseconds.
     pub p99_us: f64,
-    /// Of a commit's duration, microseconds.
+    /// 99.9th percentile of a commit's duration, microseconds.
     pub p999_us: f64,
     /// Flushes of the device in the timed part.
     pub flushes: Option<u64>,
     /// Writes of the device in the timed part.
     pub writes: Option<u64>,
-    /// What was there afterwards; `None` of what keeps no records.
+    /// Records that were there afterwards; `None` for a rival that keeps no records.
     pub kept: Option<Kept>,
 }
 
@@ -38,23 +38,23 @@ impl Seen {
     }
 }
 
-/// What a rival showed after it was opened again.
+/// Records of a rival that was opened again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Kept {
     /// Acknowledged records, those of the warm-up included.
     pub acknowledged: u64,
-    /// How many of them were not there.
+    /// Acknowledged records that were not there.
     pub missing: u64,
     /// Records that nobody wrote, or changed.
     pub foreign: u64,
 }
 
-/// How long to commit.
+/// End of a run.
 #[derive(Debug, Clone, Copy)]
 pub enum Until {
     /// So long, after a warm-up.
     Time(Duration),
-    /// So many in all, without a warm-up.
+    /// Number of commits in all, without a warm-up.
     Count(u64),
 }
 
@@ -191,7 +191,7 @@ pub enum Entry {
     Absent {
         /// Its name.
         name: &'static str,
-        /// What is missing.
+        /// The missing part.
         why: String,
     },
 }

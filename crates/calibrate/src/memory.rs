@@ -1,4 +1,4 @@
-//! What a process knows of its filesystems, and who measures there.
+//! A process's memory of its filesystems, and of who measures there.
 
 use crate::{Calibration, ValidFor};
 use logforce_device::Runtime;

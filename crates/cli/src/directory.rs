@@ -6,12 +6,12 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Whether the directory holds a page file, by the names in it. What they are is said by opening it.
+/// Returns whether the directory holds a page file, by the names in it. An opening says more.
 pub fn is_page_file(dir: &Path) -> anyhow::Result<bool> {
     Ok(has_file(&dir.join("pages"))? && !has_file(&dir.join("control"))?)
 }
 
-/// Whether it holds a part of a page file, by the names in it.
+/// Returns whether it holds a part of a page file, by the names in it.
 pub fn is_part_of_a_page_file(dir: &Path) -> anyhow::Result<bool> {
     Ok(has_begun_backup(dir)? || has_file(&dir.join("log").join("control"))?)
 }
@@ -50,7 +50,7 @@ pub fn cannot(doing: &'static str, path: &Path, source: io::Error) -> anyhow::Er
     .into()
 }
 
-/// What to say of a part of a page file, which has no data file.
+/// Describes a part of a page file, which has no data file.
 pub fn without_data(dir: &Path) -> anyhow::Error {
     let has_begun = match has_begun_backup(dir) {
         Ok(has_begun) => has_begun,

@@ -217,7 +217,7 @@ pub fn complain(line: &str) {
     }
 }
 
-/// Of the terminal that the table goes to; the usual where it goes elsewhere.
+/// Width of the terminal that the table goes to; the usual one where it goes elsewhere.
 pub fn terminal_width(to_stderr: bool) -> usize {
     let terminal = if to_stderr {
         console::Term::stderr()

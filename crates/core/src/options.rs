@@ -299,7 +299,7 @@ impl Options {
         self
     }
 
-    /// How long after the last force an idle log writes a stamp for it.
+    /// Sets the time after the last force after which an idle log writes a stamp for it.
     pub fn idle_stamp(mut self, after: Duration) -> Self {
         self.idle_stamp = Some(after);
         self
@@ -311,26 +311,26 @@ impl Options {
         self
     }
 
-    /// How many device writes may be in flight at once at most, 1 to 1024.
+    /// Sets the maximum number of device writes in flight, 1 to 1024.
     pub fn max_in_flight_writes(mut self, count: usize) -> Self {
         self.max_in_flight_writes = count.max(1);
         self
     }
 
-    /// Whether the log writes its statistics into the file `live` of its directory, for other processes to
+    /// Sets whether the log writes its statistics into the file `live` of its directory, for other processes to
     /// read: one page, never forced, at most once a second and only after some activity.
     pub fn live_stats(mut self, write: bool) -> Self {
         self.live_stats = Some(write);
         self
     }
 
-    /// How many truncated segments to keep for reuse.
+    /// Sets the number of truncated segments that are kept for reuse.
     pub fn max_spare_segments(mut self, count: usize) -> Self {
         self.max_spare_segments = count;
         self
     }
 
-    /// Whether opening measures the methods, if none is named and no result is cached: for at most 300 ms,
+    /// Sets whether opening measures the methods, if none is named and no result is cached: for at most 300 ms,
     /// once per filesystem, at the first opening of a log, in a temporary file beside it.
     pub fn calibrate(mut self, calibrate: bool) -> Self {
         self.calibrate = calibrate;
@@ -376,7 +376,7 @@ impl Options {
         self.advisor.as_ref().filter(|_| open)
     }
 
-    /// How many bytes of log pins may keep below the front that [`Log::truncate_front`](crate::Log::truncate_front) has requested.
+    /// Sets the bytes of log that pins may keep below the front that [`Log::truncate_front`](crate::Log::truncate_front) has requested.
     pub fn max_pinned_size(mut self, bytes: u64) -> Self {
         self.max_pinned_size = bytes;
         self

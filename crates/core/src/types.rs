@@ -40,7 +40,7 @@ pub struct Acknowledged {
     pub guarantee: Granted,
 }
 
-/// What an opening found, and how the log forces since then.
+/// Result of an opening, and the way in which the log forces since then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecoveryReport {

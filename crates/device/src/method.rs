@@ -274,7 +274,7 @@ impl Platform {
     /// All of them.
     pub const ALL: [Platform; 3] = [Platform::Linux, Platform::Windows, Platform::Macos];
 
-    /// What this program was compiled for. Systems without a backend of their own are counted as
+    /// The platform that this program was compiled for. Systems without a backend of their own are counted as
     /// Linux.
     pub const HERE: Platform = if cfg!(windows) {
         Platform::Windows
@@ -293,7 +293,7 @@ impl Platform {
         }
     }
 
-    /// Whether the system itself completes a write through by a flush where the device has no FUA.
+    /// Returns whether the system itself completes a write through by a flush where the device has no FUA.
     /// Linux does; elsewhere what the device makes of it is the device's own affair.
     pub fn completes_write_through(self) -> bool {
         self == Platform::Linux

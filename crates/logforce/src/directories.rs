@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How far up a cache's missing parents are made.
+/// Maximum number of missing parents that are made for a cache.
 pub(crate) const DEEPEST: u32 = 8;
 
 /// Makes the directory and its parents, as far as they are missing, for their owner only.

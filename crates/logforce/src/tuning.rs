@@ -38,7 +38,7 @@ impl Tuning {
     /// Sets how many device writes may be in flight at once at most, 1 to 1024. Default 16. While commits wait
     /// for each other, the log tries whether they wait less with more writes in flight or with fewer, and
     /// goes by that: on a networked volume it finds many, on a disk that does one after another one.
-    /// Where one is best, it also tries to let the next write wait, for half of what a write takes at most,
+    /// With one in flight, it also tries to let the next write wait, for half of what a write takes at most,
     /// for the threads whose commits were just acknowledged. With 1 that is all it tries.
     /// Methods that need a barrier have one write in flight, and so has `dsync` through the page cache:
     /// of several there, one may get another's error, and the failed one report success.

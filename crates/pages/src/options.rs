@@ -106,7 +106,7 @@ impl Options {
         Options::default()
     }
 
-    /// How the file commits.
+    /// Sets the commit mode.
     pub fn mode(mut self, mode: CommitMode) -> Self {
         self.mode = Some(mode);
         self

@@ -66,7 +66,7 @@ impl Snapshot {
     /// mode, and another id. It is durable, complete and closed when this returns. Commits go on
     /// meanwhile, and do not wait.
     ///
-    /// What is made survives at least what [`BackupOptions::require`] says, or nothing is made. Pages that are zeroes
+    /// The copy survives at least what [`BackupOptions::require`] says, or none is made. Pages that are zeroes
     /// take no space in it.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// How long a subject may take to notice that its disk is gone.
+/// Maximum time in which a subject notices that its disk is gone.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What is switched on, and when the power goes.

@@ -21,7 +21,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Of these two.
+    /// Combines the two.
     pub fn new(filesystem: Filesystem, method: Method) -> Cell {
         let place = Method::LINUX.iter().position(|m| *m == method);
         Cell {
@@ -44,16 +44,16 @@ impl Cell {
     }
 }
 
-/// How a cycle went.
+/// Result of a cycle.
 #[derive(Debug)]
 pub struct Ended {
-    /// What the disk reported of the cut.
+    /// The disk's report of the power cut.
     pub report: Report,
-    /// What was found.
+    /// Result of the check.
     pub outcome: Outcome,
     /// The pieces, in bytes, in which writes tore.
     pub grain: u64,
-    /// What happened in the session that was cut.
+    /// Events in the session that was cut.
     pub coverage: Coverage,
 }
 
@@ -241,7 +241,7 @@ impl Coverage {
         }
     }
 
-    /// Of what was found after a cut.
+    /// Counts the check after a power cut.
     pub fn of_repair(outcome: &Outcome) -> Coverage {
         Coverage {
             cut_in_repair: u64::from(outcome.repaired),

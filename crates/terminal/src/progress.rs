@@ -8,7 +8,7 @@ pub trait Progress {
     /// How much of the whole is done, 0 to 1.
     fn fraction(&self, done: f64);
 
-    /// What is going to be done and how long it takes, in sentences, before it begins.
+    /// Announces the work and its duration, in sentences, before it begins.
     fn announce(&self, _: &str) {}
 }
 

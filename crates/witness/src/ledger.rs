@@ -349,12 +349,12 @@ pub struct Totals {
     pub without_cut: u32,
     /// Commits that were acknowledged in the cuts' rounds, and had to be there.
     pub expected: u64,
-    /// How many of them were not there.
+    /// Acknowledged commits that were not there.
     pub lost: u64,
 }
 
 impl Totals {
-    /// Of these rounds.
+    /// Sums up these rounds.
     pub fn of(state: &State) -> Totals {
         let mut t = Totals::default();
         for round in &state.rounds {
@@ -377,7 +377,7 @@ impl Totals {
         t
     }
 
-    /// Whether the control phase has lost something.
+    /// Returns whether the control phase has lost something.
     pub fn sees_loss(&self) -> bool {
         self.control_lost > 0
     }

@@ -182,7 +182,7 @@ mod tests {
     }
 }
 
-/// Of two neighbours, below which child of the parent the left one is, and which pages they are.
+/// Two neighbours: below which child of the parent the left one is, and their pages.
 #[derive(Debug, Clone, Copy)]
 struct Pair {
     at: usize,

@@ -57,7 +57,7 @@ pub fn in_circles(name: &str, texts: &Texts, strict: bool) -> Vec<Violation> {
     circles.map(violation).collect()
 }
 
-/// What each file uses of files in whose folder it is not.
+/// Names that each file uses of files in other folders.
 fn across_folders(texts: &Texts) -> Imports {
     let known: BTreeSet<&str> = texts.keys().map(String::as_str).collect();
     let mut uses: BTreeMap<&str, Vec<(String, String)>> = BTreeMap::new();

@@ -11,7 +11,7 @@ pub const ROOT: &str = "lib";
 /// The files of a crate by their modules.
 pub type Texts = BTreeMap<String, String>;
 
-/// What a file of a crate imports of the same crate, by module paths.
+/// Imports of a file from its own crate, by module paths.
 pub type Imports = BTreeMap<String, BTreeSet<String>>;
 
 /// Reads the files below the folder `src` of a crate.
@@ -35,7 +35,7 @@ pub fn module(file: &str) -> String {
     path.strip_suffix("::mod").unwrap_or(&path).to_owned()
 }
 
-/// What each file uses, the crate's root excepted.
+/// Imports of each file, the crate's root excepted.
 pub fn imports(texts: &Texts) -> Imports {
     let known: BTreeSet<&str> = texts.keys().map(String::as_str).collect();
     let files = texts.iter().filter(|(name, _)| *name != ROOT);
@@ -93,7 +93,7 @@ pub fn used(code: &str, module: &str) -> Vec<String> {
     used
 }
 
-/// Whether a path begins here that a `use` imports.
+/// Returns whether a path begins here that a `use` imports.
 fn after_use(code: &str, at: usize) -> bool {
     let line = code[..at].rsplit('\n').next().unwrap_or("").trim();
     line == "use" || line.starts_with("pub") && line.ends_with(" use")
@@ -107,7 +107,7 @@ pub fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     texts.filter(|w| !w.is_empty()).map(move |w| (at(w), w))
 }
 
-/// What is imported from the crate's root, and no file there is named so.
+/// Names that are imported from the crate's root, and that no file there has.
 pub fn re_exports(code: &str, name: &str, texts: &BTreeMap<String, String>) -> Vec<String> {
     let paths = used(code, name).into_iter();
     let tops = paths.map(|p| p.split("::").next().unwrap_or("").to_owned());

@@ -67,7 +67,7 @@ pub struct SweepFlags {
 }
 
 impl SweepFlags {
-    /// Whether it is to be a sweep.
+    /// A sweep is asked for.
     pub fn is_asked_for(&self) -> bool {
         self.sweep
     }

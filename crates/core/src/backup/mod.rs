@@ -50,7 +50,7 @@ impl<'a> BackupOptions<'a> {
         self
     }
 
-    /// What [`require`](Self::require) was set to, or the default.
+    /// Returns the guarantee of [`require`](Self::require), or the default.
     #[doc(hidden)]
     pub fn required_or(&self, default: Guarantee) -> Guarantee {
         self.require.unwrap_or(default)

@@ -23,7 +23,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a backup holds.
+/// Contents of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupReport {
@@ -31,7 +31,7 @@ pub struct BackupReport {
     pub front: Lsn,
     /// Exclusive end: all records below are in it, and none above.
     pub end: Lsn,
-    /// How many segments it has.
+    /// Number of segments.
     pub segments: u64,
     /// Bytes that were copied.
     pub bytes: u64,
@@ -40,11 +40,11 @@ pub struct BackupReport {
 /// Callback like `BackupOptions::progress` that ends the copy by returning an error.
 pub(super) type Progress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
 
-/// What is asked of the directory of a backup.
+/// Requirements on the directory of a backup.
 pub(crate) struct Wanted {
-    /// What a sync must guarantee there.
+    /// Least guarantee of a sync there.
     pub(crate) require: Guarantee,
-    /// Who may use its files.
+    /// Mode of its files.
     pub(crate) modes: Modes,
 }
 

@@ -13,7 +13,7 @@ use logforce_device::sync::MutexGuard;
 use logforce_format::{Lsn, planted};
 use std::time::Duration;
 
-/// How an append gets its space.
+/// Source of the space of an append.
 pub(crate) enum Space<'a> {
     /// Waits until there is some.
     Wait,

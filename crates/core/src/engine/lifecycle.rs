@@ -1,4 +1,4 @@
-//! How a log fails, and how it closes.
+//! Failing and closing of a log.
 
 use crate::engine::Engine;
 use crate::engine::own_threads::Within;

@@ -122,12 +122,12 @@ impl Location {
 
 /// The writer thread's last check.
 pub(crate) struct LastCheck {
-    /// How far the log was written and durable.
+    /// LSNs up to which the log was written and durable.
     outcome: (Lsn, Lsn),
     at: Option<Duration>,
 }
 
-/// When to check next.
+/// Time of the next check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
     /// Not before the next write is done.
@@ -145,7 +145,7 @@ impl LastCheck {
         }
     }
 
-    /// When to check. If it is due now, this counts it as done.
+    /// Returns the time of the next check. If it is due now, this counts it as done.
     pub(crate) fn due(&mut self, pipeline: &WritePipeline, now: Duration) -> Due {
         let outcome = (pipeline.written(), pipeline.durable());
         match self.at.map(|at| at.saturating_add(NamedFiles::CHECK_EVERY)) {

@@ -48,7 +48,7 @@ use std::sync::{Arc, PoisonError};
 /// are held across I/O; they wait through the runtime. No mutex is held across a call of the device or
 /// of the owner.
 pub(crate) struct Engine {
-    /// What readers use; they may outlive the log. `durable` is stored with the state locked
+    /// State that readers use; they may outlive the log. `durable` is stored with the state locked
     /// (`publish`) and read without a lock; `front` is raised in the turn of the pins; segments are added
     /// by the preallocator, before the control file lists them, and removed in the turn of the pins.
     pub(crate) view: Arc<View>,
@@ -145,7 +145,7 @@ impl Engine {
         }
     }
 
-    /// How many bytes the next segment should have, while appends wait for `requested` bytes.
+    /// Returns the length of the next segment, bytes, while appends wait for `requested` bytes.
     pub(crate) fn next_segment_len(&self, requested: u64) -> u64 {
         let held = self.view.segments().bytes();
         let now = self.runtime().now();

@@ -190,7 +190,7 @@ impl MemoryBudget {
         self.used.load(Relaxed)
     }
 
-    /// Whether all of it is in use.
+    /// Returns whether all of it is in use.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.used() >= self.limit
     }

@@ -50,7 +50,7 @@ impl CommitHandle {
         self.end
     }
 
-    /// Whether [`wait`](Self::wait) would return at once. Takes no lock.
+    /// Returns whether [`wait`](Self::wait) would return at once. Takes no lock.
     pub fn is_done(&self) -> bool {
         self.result().is_some()
     }

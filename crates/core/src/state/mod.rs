@@ -170,7 +170,7 @@ impl State {
     }
 }
 
-/// How far a close has come.
+/// Progress of a close.
 #[derive(Default)]
 pub(crate) struct Lifecycle {
     /// A close has begun: the log accepts nothing more.
@@ -183,18 +183,18 @@ pub(crate) struct Lifecycle {
     pub(crate) stopping: bool,
 }
 
-/// What the permits of [`Log::reserve`](crate::Log::reserve) hold together.
+/// Space of all permits of [`Log::reserve`](crate::Log::reserve) together.
 #[derive(Debug, Default)]
 pub(crate) struct Reservations {
     appends: u64,
-    /// Of their frames.
+    /// Bytes of their frames.
     bytes: usize,
     /// An append was told to wait while permits held space: it must be woken when one gives it back.
     pub(super) kept_one_waiting: bool,
 }
 
 impl Reservations {
-    /// How many appends have space promised.
+    /// Number of appends that have space promised.
     pub(super) fn appends(&self) -> u64 {
         self.appends
     }

@@ -1,8 +1,8 @@
-//! Whether new segments are filled with zeroes.
+//! Filling of new segments with zeroes.
 
 use logforce_device::{Facts, FilesystemKind, ForceBy, Plan};
 
-/// When new segments are filled with zeroes.
+/// Condition on which new segments are filled with zeroes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Filling {
     /// The filesystem never overwrites in place: zeroes would be written for nothing.
@@ -14,13 +14,13 @@ pub(crate) enum Filling {
     Unless(u64),
 }
 
-/// Whether filling with zeroes makes later writes cheaper on this filesystem.
+/// Returns whether filling with zeroes makes later writes cheaper on this filesystem.
 pub(crate) fn zeroes_help(kind: FilesystemKind) -> bool {
     kind != FilesystemKind::Relocating
 }
 
 impl Filling {
-    /// What pays here. With `bulk` bytes or more for each force a segment is only reserved, where a
+    /// Returns the filling that pays here. With `bulk` bytes or more for each force a segment is only reserved, where a
     /// force by `plan` is worth as much on it.
     pub(crate) fn here(facts: &Facts, plan: Plan, bulk: u64) -> Filling {
         if !zeroes_help(facts.kind) {
@@ -32,12 +32,12 @@ impl Filling {
         }
     }
 
-    /// Whether to fill a segment while nothing is known of what it will be used for.
+    /// Returns whether to fill a segment while nothing is known of its use.
     pub(crate) fn begins(self) -> bool {
         self != Filling::Never
     }
 
-    /// Whether to fill a segment of `len` bytes after the log was used as `load` says.
+    /// Returns whether to fill a segment of `len` bytes after the log was used as `load` says.
     pub(crate) fn pays(self, load: Workload, len: u64) -> bool {
         match self {
             Filling::Never => false,
@@ -47,7 +47,7 @@ impl Filling {
     }
 }
 
-/// What was done, since the opening or in a part of it.
+/// Work that was done, since the opening or in a part of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Workload {
     /// Bytes of the log that were appended, padding included.
@@ -59,7 +59,7 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    /// What was done after `earlier`, of the same opening.
+    /// Returns the work that was done after `earlier`, of the same opening.
     pub(crate) fn since(self, earlier: Workload) -> Workload {
         Workload {
             bytes: self.bytes.saturating_sub(earlier.bytes),
@@ -68,7 +68,7 @@ impl Workload {
         }
     }
 
-    /// Whether at least `least` bytes came, and `per_force` for each force. Never where callers rely
+    /// Returns whether at least `least` bytes came, and `per_force` for each force. Never where callers rely
     /// on what is written and not forced ([`Policy::Write`](crate::Policy::Write)): a crash of the
     /// system may lose that where it was the first to be written to its blocks.
     pub(crate) fn is_bulk(self, least: u64, per_force: u64) -> bool {

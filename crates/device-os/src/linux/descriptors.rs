@@ -26,7 +26,7 @@ pub struct OsFile {
     pub(super) writable: bool,
     /// Through the cache: all reads but those of the medium, barriers, and writes if not `direct`.
     pub(super) cached: OwnedFd,
-    /// What direct I/O on this file needs; `None` if it cannot be had.
+    /// Alignment that direct I/O on this file needs; `None` if there is none.
     pub(super) alignment: Option<DirectAlignment>,
     /// Past the cache: writes, and reads of the medium.
     pub(super) direct: Option<OwnedFd>,
@@ -169,7 +169,7 @@ impl OsFile {
         }
     }
 
-    /// What the system said of a write, with what it was.
+    /// A write and the system's answer to it.
     pub fn write_error(&self, write: &Write, error: impl Into<io::Error>) -> io::Error {
         let (len, offset) = (write.range.len(), write.offset);
         at(

@@ -22,7 +22,7 @@ pub struct OpenDirectory {
     pub(super) fd: Mutex<Option<Arc<OwnedFd>>>,
     pub identity: FileIdentity,
     pub(super) path_identity: PathIdentity,
-    /// Of new files; 0 if nobody has set one.
+    /// Mode of new files; 0 if none was set.
     pub(super) file_mode: AtomicU32,
     /// The alignment of direct I/O where the kernel does not tell it.
     #[cfg(target_os = "linux")]
@@ -74,7 +74,7 @@ impl OpenDirectory {
     }
 }
 
-/// Whether a file is opened for writing as well.
+/// Returns whether a file is opened for writing as well.
 pub fn access(how: OpenFile) -> OFlags {
     if how.access == Access::Read {
         OFlags::RDONLY

@@ -57,7 +57,7 @@ mod tests {
     }
 }
 
-/// Whether the call was refused as one that there is not, rather than failed.
+/// Returns whether the system lacks the call, rather than that it failed.
 pub fn is_refusal(e: &io::Error) -> bool {
     let refusals = [
         ERROR_ACCESS_DENIED,

@@ -12,7 +12,7 @@
 //! - `runtime`, `machine` (unsafe): waiting, random bits, the version, other processes.
 //! - `trace`, in tests only: the calls that were made.
 //!
-//! What makes no call of Windows (`disk`, `in_flight`, `overwrite`, `path`, `protocol`, `storage`) is
+//! Code without calls of Windows (`disk`, `in_flight`, `overwrite`, `path`, `protocol`, `storage`) is
 //! compiled and tested on every system.
 
 mod disk;

@@ -53,7 +53,7 @@ impl OpenDirectory {
         &self.wide
     }
 
-    /// What unbuffered I/O needs here. Found out once.
+    /// Alignment that unbuffered I/O needs here. Asked once.
     pub fn alignment(&self) -> DirectAlignment {
         *self.alignment.get_or_init(|| {
             let unit = volume::sector(&self.wide).unwrap_or(4096);

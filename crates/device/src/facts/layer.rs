@@ -1,4 +1,4 @@
-//! What lies below the filesystem and the device that the facts of a directory name.
+//! Layers below the filesystem and the device that the facts of a directory name.
 
 use crate::{Assessment, Guarantee, Source, Verdict};
 
@@ -7,11 +7,11 @@ use crate::{Assessment, Guarantee, Source, Verdict};
 /// the stack that cannot be seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
-    /// What it is, such as `the ext4 at / below loop0`.
+    /// Name of the layer, such as `the ext4 at / below loop0`.
     pub name: String,
-    /// What a sync from above is worth when this layer has said that it is done.
+    /// Guarantee of a sync from above that this layer has reported as done.
     pub synced: Assessment,
-    /// What survives of a write from above that nothing has synced.
+    /// Guarantee of a write from above that nothing has synced.
     pub written: Guarantee,
 }
 

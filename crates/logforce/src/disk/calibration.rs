@@ -32,10 +32,10 @@ static MEMORY: Memory = Memory::new();
 /// Page files of one filesystem in one process measure it once.
 pub(crate) static WRITE_THROUGH_MEMORY: WriteThroughMemory = WriteThroughMemory::new();
 
-/// How long the creation of a page file may take longer.
+/// Maximum time by which the creation of a page file takes longer.
 pub(crate) const WRITE_THROUGH_AT_CREATION: Duration = Duration::from_millis(500);
 
-/// How long a trial may take that is asked for.
+/// Maximum duration of a trial that is asked for.
 pub(crate) const LONGEST_WRITE_THROUGH: Duration = Duration::from_secs(2);
 
 /// What is known of a place, and how.

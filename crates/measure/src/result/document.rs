@@ -26,33 +26,33 @@ pub struct Document {
     version: u64,
     /// The command line.
     pub command: String,
-    /// When it started: RFC 3339, UTC.
+    /// Start time: RFC 3339, UTC.
     pub started: String,
-    /// Whether the user stopped it: rows hold what was measured until then.
+    /// The user stopped it: rows hold what was measured until then.
     pub interrupted: bool,
-    /// What it ran on.
+    /// The machine.
     pub machine: Machine,
-    /// How a force was done, where all rows have one method.
+    /// Commit method, where all rows have the same.
     pub method: Name,
-    /// What a force was worth, in that case.
+    /// Guarantee of a force, in that case.
     #[serde(with = "optional")]
     pub guarantee: Option<Guarantee>,
-    /// How far that is to be believed.
+    /// Verdict on that guarantee.
     #[serde(with = "optional")]
     pub verdict: Option<Verdict>,
-    /// What follows, in sentences.
+    /// Conclusions, in sentences.
     pub conclusion: String,
     /// The method that the conclusion names.
     pub recommended: Name,
-    /// How it was measured, and what the reader should know, in sentences.
+    /// Notes on the method, for the reader, in sentences.
     pub notes: Vec<String>,
     /// Chunks by which methods are held against each other in a sweep, bytes.
     pub usual_chunk_bytes: u64,
     /// Each way to have writes in flight in a sweep, and what it is worth.
     pub methods: Vec<Row>,
-    /// What was measured.
+    /// The rows.
     pub rows: Vec<Row>,
-    /// Of each way and chunk in a sweep, the number of writes in flight up to which more of them pay.
+    /// Number of writes in flight up to which more of them pay, for each way and chunk of a sweep.
     pub knees: Vec<Row>,
 }
 
@@ -72,7 +72,7 @@ pub enum ReportError {
     NoResult {
         /// The file.
         name: String,
-        /// What is wrong with it.
+        /// The mistake.
         why: String,
     },
     /// A newer program wrote it.
@@ -82,11 +82,11 @@ pub enum ReportError {
     Newer {
         /// The file.
         name: String,
-        /// What it is.
+        /// Kind of the value.
         schema: String,
         /// Its version.
         version: u64,
-        /// What is known.
+        /// Known values.
         known: u64,
     },
 }

@@ -9,7 +9,7 @@ use logforce_terminal::layout::wrap;
 pub const INTERRUPTED: &str =
     "Interrupted: this is what was measured until then, in whole rounds.\n";
 
-/// What was measured and on what, above the table.
+/// Headline above the table: the workload and the machine.
 pub fn title(what: &str, document: &Document, width: usize) -> String {
     let mut text = wrap(&format!("{what}; {}", document.machine), width, 0);
     if document.interrupted {

@@ -133,10 +133,10 @@ pub struct Row {
     pub best_depth: Option<u64>,
     pub best_chunks_per_s: Option<f64>,
 
-    /// What a commit survives, if `verdict` holds.
+    /// Guarantee of a commit, if `verdict` holds.
     #[serde(with = "optional")]
     pub guarantee: Option<Guarantee>,
-    /// How far `guarantee` is to be believed.
+    /// Verdict on `guarantee`.
     #[serde(with = "optional")]
     pub verdict: Option<Verdict>,
     /// Why.
@@ -150,7 +150,7 @@ pub struct Row {
     /// Standard error of the rate, where it is compared with others of the same run.
     #[serde(skip)]
     pub rate_error: f64,
-    /// Of several rows of one policy, the one that ratios are of.
+    /// The base of ratios among several rows of one policy.
     #[serde(skip)]
     pub usual: bool,
     /// The device's counters are those of its disk.

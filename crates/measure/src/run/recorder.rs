@@ -72,7 +72,7 @@ pub struct Slice {
     pub time: Duration,
 }
 
-/// How long one slice may be; it ends with whichever comes first. At least one commit is done.
+/// Maximum length of one slice; it ends with whichever comes first. At least one commit is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
     /// Commits.

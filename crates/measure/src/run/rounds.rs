@@ -3,7 +3,7 @@
 use super::{MeasureError, Series, Taken};
 use logforce_terminal::progress::Progress;
 
-/// Where a case is among the others.
+/// Index of a case among the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
     /// The round, from 0.
@@ -46,7 +46,7 @@ pub fn in_turn<C, T>(
 
 /// A case of a scenario, and what its slices came to.
 pub struct Case<K> {
-    /// What is measured.
+    /// The cases.
     pub of: K,
     /// The slices of whole rounds.
     pub series: Series,

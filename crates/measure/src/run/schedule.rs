@@ -52,7 +52,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// What a run is made with.
+    /// Parts of a run.
     pub fn of(setup: &Setup) -> Context {
         Context {
             interrupt: setup.interrupt.clone(),
@@ -182,7 +182,7 @@ pub fn run(planned: Vec<Planned>, budget: Budget, context: &Context) -> (Vec<Mea
     (runners.into_iter().map(finish).collect(), interrupted)
 }
 
-/// What the next slice of `runner` may take; `None` if it is done.
+/// Returns the limit of the next slice of `runner`; `None` if it is done.
 fn limit(runner: &Runner, turn: Turn, running: usize, budget: &Budget) -> Option<Limit> {
     let Turn { round, left } = turn;
     let subject = runner.subject.as_ref()?;

@@ -13,19 +13,19 @@ use crate::result::{Document, Kind, Row};
 use crate::run::Setup;
 use logforce_device::Method;
 
-/// What came out of a run.
+/// Results of a run.
 pub struct Outcome<M = ()> {
     /// The rows.
     pub rows: Vec<Row>,
-    /// What the reader should know of how it was measured, in sentences.
+    /// Notes on the method, for the reader, in sentences.
     pub notes: Vec<String>,
-    /// Whether the user interrupted: rows hold what was whole until then.
+    /// The user interrupted: rows hold what was whole until then.
     pub interrupted: bool,
-    /// What there is beside the rows.
+    /// Results beside the rows.
     pub more: M,
 }
 
-/// What follows from a run.
+/// Conclusions from a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Conclusion {
     /// In sentences.
@@ -45,10 +45,10 @@ impl From<String> for Conclusion {
 
 /// A scenario, as its options.
 pub trait Scenario {
-    /// Which one it is.
+    /// Kind of the scenario.
     const KIND: Kind;
 
-    /// What a run yields beside its rows.
+    /// Results of a run beside its rows.
     type More;
 
     /// Measures.

@@ -265,10 +265,10 @@ impl State {
     }
 }
 
-/// What asks the thread in the background for a force, and how long one takes.
+/// State of the background force: its request and the duration of one.
 #[derive(Default)]
 pub(crate) struct Schedule {
-    /// When it has to begin, by the runtime's clock.
+    /// Time at which it has to begin, by the runtime's clock.
     deadline: Option<Duration>,
     /// Somebody waits, and leaves the force to it.
     is_wanted: bool,
@@ -277,7 +277,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Whether it has to begin now, and how long it may sleep otherwise.
+    /// Returns whether it has to begin now, and how long it may sleep otherwise.
     pub(crate) fn is_due(&self, now: Duration) -> (bool, Option<Duration>) {
         let is_due = self.is_wanted || self.deadline.is_some_and(|at| at <= now);
         (is_due, self.deadline.map(|at| at.saturating_sub(now)))
@@ -288,7 +288,7 @@ impl Schedule {
         !std::mem::replace(&mut self.is_wanted, true)
     }
 
-    /// What is committed has to be durable `within` of `now`. Returns whether the thread has to be
+    /// Makes commits durable `within` of `now`. Returns whether the thread has to be
     /// told.
     pub(crate) fn force_by(&mut self, now: Duration, within: Duration) -> bool {
         // In time to be done by then. Before the first force nobody knows how long one takes.

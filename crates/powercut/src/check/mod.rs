@@ -119,7 +119,7 @@ pub fn check(dir: &Path, opening: Opening, promises: &mut Promises) -> Result<Ou
     Ok(outcome)
 }
 
-/// What the directory and the control file contain: the image is gone when the loss is reported.
+/// Describes the directory and the control file: the image is gone when the loss is reported.
 fn described(dir: &Path) -> String {
     let entry = |e: std::io::Result<std::fs::DirEntry>| {
         let e = e.ok()?;

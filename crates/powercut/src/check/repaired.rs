@@ -67,7 +67,7 @@ pub fn damage(dir: &Path, promises: &mut Promises, rng: &mut Rng) -> Result<bool
     Ok(true)
 }
 
-/// Whether the whole atomic append of a record can be read: a repair keeps it.
+/// Returns whether the whole atomic append of a record can be read: a repair keeps it.
 fn is_whole(record: &Present, base: &Survivor, readable: &BTreeMap<u64, Present>) -> bool {
     let append = |r: &Present| (r.identity.session, r.identity.thread, r.identity.first);
     let mut all = base

@@ -6,20 +6,20 @@ use logforce_powercut::report::{Counts, Coverage, Row};
 use logforce_powercut::selfcheck::Checked;
 use serde::Serialize;
 
-/// What was counted of one kind of cuts.
+/// Counts of one kind of cuts.
 #[derive(Debug, Serialize)]
 pub struct Section {
     /// The sum.
     pub total: Counts,
     /// By filesystem and method.
     pub rows: Vec<Row>,
-    /// What happened in the sessions that were cut.
+    /// Events in the sessions that were cut.
     pub coverage: Coverage,
     /// The least that each row had to reach.
     pub least: u64,
-    /// How many at a time.
+    /// Number of threads.
     pub threads: usize,
-    /// How long it took.
+    /// Duration, seconds.
     pub seconds: f64,
 }
 

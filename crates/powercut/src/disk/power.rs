@@ -36,11 +36,11 @@ pub struct Settings {
 /// A power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
-    /// What of the unflushed survives it.
+    /// Part of the unflushed that survives it.
     pub survival: Survival,
 }
 
-/// Which operations may fail.
+/// Kind of operation that may fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FailKind {
     /// Reads.
@@ -51,10 +51,10 @@ pub enum FailKind {
     Flush = 2,
 }
 
-/// Which operation fails, counted from the command on.
+/// Operation that fails, counted from the command on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fail {
-    /// Of which kind.
+    /// Its kind.
     pub kind: FailKind,
     /// The first one that fails, from 1.
     pub nth: u64,
@@ -68,12 +68,12 @@ impl Fail {
     }
 }
 
-/// What the disk says of a cut.
+/// The disk's report of a power cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// What had been acknowledged.
+    /// Counts of acknowledgements before it.
     pub counters: Counters,
-    /// What was not flushed.
+    /// Writes that were not flushed.
     pub met: Met,
     /// Reads that came.
     pub reads: u64,

@@ -99,7 +99,7 @@ const LENGTH: Length = Length {
     millis: 400,
 };
 
-/// Of a repair and the beginning of the work after it.
+/// Length of the recording of a repair and the beginning of the work after it.
 const LENGTH_OF_REPAIR: Length = Length {
     writes: 150,
     millis: 400,

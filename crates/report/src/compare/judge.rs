@@ -10,7 +10,7 @@ const LEAST: f64 = 0.02;
 /// Of fewer rounds nobody knows how far they lie apart.
 const FEWEST_ROUNDS: u64 = 3;
 
-/// What rows are compared by.
+/// Quantity by which rows are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Metric {
     /// The quantity.

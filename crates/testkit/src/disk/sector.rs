@@ -59,7 +59,7 @@ pub enum SectorFault {
     Forged(Arc<[u8]>),
 }
 
-/// What a read of the sector gives.
+/// Result of reading the sector.
 #[derive(Debug, Clone)]
 pub(super) struct Overlay {
     pub kind: FaultKind,

@@ -25,13 +25,13 @@ pub struct Public<'a> {
     pub impls: Vec<&'a ItemImpl>,
 }
 
-/// What users see.
+/// The surface that users see.
 pub struct Surface<'a> {
     pub items: Vec<Public<'a>>,
     pub root_names: usize,
 }
 
-/// Where a path leads.
+/// Target of a path.
 #[derive(Clone)]
 enum Found<'a> {
     Module(Module),

@@ -143,7 +143,7 @@ pub(super) struct HeaderPosition {
     pub(super) window: ReadBuffer,
     /// Void ranges whose batch is not proven yet.
     pub(super) voids: Vec<(Lsn, Lsn)>,
-    /// Where openings have continued in a new segment.
+    /// Segments in which openings have continued.
     pub(super) resumptions: Resumptions,
     /// Continues after a repair that cut even proven batches.
     pub(super) cut: bool,
@@ -166,7 +166,7 @@ impl HeaderPosition {
         }
     }
 
-    /// Whether an opening has voided `at` by a batch that is not proven yet.
+    /// Returns whether an opening has voided `at` by a batch that is not proven yet.
     pub(super) fn has_pending_void(&self, at: Lsn) -> bool {
         self.voids.iter().any(|&(from, to)| from <= at && at < to)
     }

@@ -87,7 +87,7 @@ pub(super) struct BatchPosition {
 /// The interval of checks.
 pub(super) const EVERY: Duration = Duration::from_millis(500);
 
-/// What was at the log's path, and when to look again.
+/// The files that were at the log's path, and the time of the next check.
 #[derive(Clone)]
 pub(super) struct FollowedLocation {
     control: Option<FileIdentity>,
@@ -112,7 +112,7 @@ impl FollowedLocation {
         }
     }
 
-    /// Whether other files are at the log's path.
+    /// Returns whether other files are at the log's path.
     pub(super) fn is_displaced(&self, dir: &dyn Directory) -> bool {
         directory_displaced(dir).is_some()
             || match dir.identity_of(names::CONTROL) {

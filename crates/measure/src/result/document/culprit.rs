@@ -28,13 +28,13 @@ pub(super) fn culprit<T: DeserializeOwned>(fields: Map<String, Value>) -> Option
     })
 }
 
-/// How an error begins that is of the value itself.
+/// Beginning of an error about the value itself.
 fn kind(value: &Value) -> String {
     let of = if value.is_object() { "map" } else { "sequence" };
     format!("invalid type: {of}")
 }
 
-/// What is there instead.
+/// The value that is there instead.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(40) {

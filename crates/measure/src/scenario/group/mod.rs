@@ -16,7 +16,7 @@ use logforce_device::Assessment;
 use logforce_terminal::numbers::bytes;
 use std::time::Duration;
 
-/// What to measure.
+/// Options of the scenario.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Numbers of threads that commit, one case for each.
@@ -33,7 +33,7 @@ pub struct Options {
 
 impl Scenario for Options {
     const KIND: Kind = Kind::Group;
-    /// How a force was done, and what it was worth.
+    /// Commit method and guarantee of the forces.
     type More = (Method, Assessment);
 
     fn run(&self, setup: &Setup) -> Result<Outcome<Self::More>, MeasureError> {

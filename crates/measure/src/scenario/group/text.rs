@@ -1,4 +1,4 @@
-//! What was measured, for people.
+//! The results as text.
 
 use crate::result::legend::{self, INTERRUPTED};
 use crate::result::{Document, Row};
@@ -12,7 +12,7 @@ impl AsRef<Row> for Row {
     }
 }
 
-/// What is shown of every row that is measured so.
+/// Note that is shown for every row that is measured so.
 pub fn columns<R: AsRef<Row>>() -> Vec<Column<R>> {
     vec![
         Column::number("commits\nper s", 0, |r: &R| {
@@ -51,7 +51,7 @@ const NOTES: &str = "In each round every row has a slice; commits/s: the median 
     Latencies are those of all commits together. Records a write: commits by the writes that \
     carried them, counted where the log hands them to the system; forces: writes to the medium \
     and barriers.";
-/// Of the columns with a star.
+/// Note on the columns with a star.
 pub const DEVICE: &str =
     "dev*: by the block device's own counters, what neighbours do to it included.";
 

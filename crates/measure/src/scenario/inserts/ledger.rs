@@ -55,7 +55,7 @@ pub struct Setting {
     pub by_fua: bool,
 }
 
-/// What is measured beside the log.
+/// Systems that are measured beside the log.
 pub trait Others {
     /// Bytes that it needs on the disk, and which flags would help where they are not there.
     fn need(&self) -> (u64, &'static str);

@@ -64,7 +64,7 @@ pub struct Options {
 
 /// The scenario: the log, and what is measured beside it.
 pub struct Inserts<'a> {
-    /// What to measure.
+    /// Options of the scenario.
     pub options: Options,
     /// Databases, as far as they are asked for.
     pub others: &'a dyn Others,

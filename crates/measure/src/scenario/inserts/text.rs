@@ -1,4 +1,4 @@
-//! What was measured, for people.
+//! The results as text.
 
 use super::published::{P5, Published, SOURCE, ratios};
 use super::row::{systems, usual};
@@ -32,7 +32,7 @@ const COLUMNS: [Column<Row>; 14] = [
     Column::text("survives", 0, Row::survives),
 ];
 
-/// How it was measured, and what the reader should know.
+/// Notes on the method, for the reader.
 pub(super) fn notes(rows: &[Row], pairs: u64, told: &[String]) -> Vec<String> {
     let mut notes = vec![format!(
         "Each row: an empty table, lines of a sale of about {} bytes, each inserted and committed by \

@@ -54,7 +54,7 @@ pub struct Options {
     pub methods: Vec<Method>,
     /// File states, in the order of the rows.
     pub states: Vec<FileState>,
-    /// Whether the library makes its logs there; without, their rows are left out.
+    /// The library makes its logs there; without, their rows are left out.
     pub logs: bool,
     /// Methods of the log, in the order of the rows; empty for the library's default.
     pub log_methods: Vec<Method>,

@@ -84,7 +84,7 @@ pub(super) trait Committer {
     fn finish(&mut self) -> Result<(), MeasureError> {
         Ok(())
     }
-    /// What was asked of the system so far. Of page files nothing is counted here.
+    /// Calls of the system so far. Those of page files are not counted here.
     fn calls(&self) -> CallCounts {
         CallCounts::default()
     }

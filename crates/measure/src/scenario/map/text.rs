@@ -1,4 +1,4 @@
-//! What was measured, for people.
+//! The results as text.
 
 use super::{MapMethod, P4};
 use crate::result::{Document, Row, legend};
@@ -26,7 +26,7 @@ const COLUMNS: [Column<Row>; 13] = [
     Column::text("survives", 0, Row::survives),
 ];
 
-/// What the reader should know of how it was measured.
+/// Notes on the method, for the reader.
 pub(super) fn notes(rows: &[Row], pages: u64) -> Vec<String> {
     let mut notes = vec![format!(
         "A commit changes {} of 4 KiB anywhere in the file, all of each, and makes them durable; then \
@@ -68,7 +68,7 @@ pub(super) fn notes(rows: &[Row], pages: u64) -> Vec<String> {
     notes
 }
 
-/// How time and processor time of each method grow with the size of the file.
+/// Growth of time and processor time of each method with the size of the file.
 fn growth(rows: &[Row]) -> String {
     let mut sizes: Vec<u64> = rows.iter().map(|r| r.file_bytes).collect();
     sizes.sort_unstable();

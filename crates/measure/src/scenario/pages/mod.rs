@@ -29,7 +29,7 @@ use std::time::Duration;
 /// The number of pages that the longest commit may have.
 pub const MOST_PAGES: u64 = 4096;
 
-/// What to measure.
+/// Options of the scenario.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Pages of a commit, one case for each.
@@ -38,13 +38,13 @@ pub struct Options {
     pub size: u64,
     /// Slices of each case.
     pub rounds: u32,
-    /// How long a slice takes.
+    /// Duration of a slice.
     pub slice: Duration,
     /// Through the system's cache; past it otherwise, where that can be had.
     pub cached: bool,
 }
 
-/// What is measured.
+/// The cases.
 struct Of {
     layout: Layout,
     way: Way,
@@ -60,7 +60,7 @@ pub fn least_size(pages: u64) -> u64 {
 
 impl Scenario for Options {
     const KIND: Kind = Kind::Pages;
-    /// Whether writes went past the system's cache.
+    /// Writes went past the system's cache.
     type More = bool;
 
     fn run(&self, setup: &Setup) -> Result<Outcome<bool>, MeasureError> {
@@ -125,7 +125,7 @@ impl Scenario for Options {
     }
 }
 
-/// Whether a page can be written past the system's cache.
+/// Returns whether a page can be written past the system's cache.
 fn can_be_direct(facts: &Facts) -> bool {
     facts
         .direct

@@ -1,4 +1,4 @@
-//! What was measured, for people.
+//! The results as text.
 
 use super::published::{Published, SOURCE, remark};
 use super::{Layout, Outcome, Way};
@@ -92,7 +92,7 @@ fn lines(rows: &[Row]) -> Vec<Line> {
     lines
 }
 
-/// What the reader should know of how it was measured.
+/// Notes on the method, for the reader.
 pub(super) fn notes(outcome: &Outcome<bool>) -> Vec<String> {
     let mut notes = vec![match outcome.more {
         true => "Writes go past the system's cache, as those of a page file do; --cached measures \

@@ -85,7 +85,7 @@ pub struct Options {
     pub writes: Option<u64>,
 }
 
-/// What came out beside the cells.
+/// Results beside the cells.
 pub struct Sweep {
     /// Each way to have writes in flight, and what it is worth.
     pub methods: Vec<Row>,
