@@ -6,7 +6,7 @@ use fuser::{
     KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyOpen, ReplyWrite,
     Request, Session, SessionACL, WriteFlags,
 };
-use rustix::mount::MountFlags;
+use rustix::mount::{MountFlags, UnmountFlags};
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -55,22 +55,30 @@ pub fn mount<D: Disk>(at: &Path, len: u64, disk: D) -> Result<Session<Served<D>>
         options.as_c_str(),
     )
     .with_context(|| format!("mounting a FUSE file at {}", at.display()))?;
-    leave_mounts()?;
+    leave_mounts(at)?;
     let served = Served { len, disk };
     let session = Session::from_fd(served, fuse.into(), SessionACL::All, Config::default());
     session.context("talking to /dev/fuse")
 }
 
-/// Goes into mounts of its own. A process that is killed gives up its mounts before it closes its files:
-/// as the last one to have the filesystem that lies on this disk mounted, it would write that out to
-/// itself, and wait in the kernel for ever. Before any thread is started: each has its own mounts.
-fn leave_mounts() -> Result<()> {
+/// Goes into mounts of its own, without the suite's. A process that is killed gives up its mounts before it
+/// closes its files: as the last one to have the filesystem that lies on this disk mounted, it would write
+/// that out to itself, and wait in the kernel for ever. And what another part of the suite unmounts would
+/// live on here. Before any thread is started: each has its own mounts.
+fn leave_mounts(at: &Path) -> Result<()> {
     #[expect(
         deprecated,
         reason = "unsafe for tables of files alone, which stay shared"
     )]
     let left = rustix::thread::unshare(rustix::thread::UnshareFlags::NEWNS);
-    left.context("mounts of its own for the disk's process")
+    left.context("mounts of its own for the disk's process")?;
+    // The directory of the enclosure, with all that is mounted below.
+    let detached = at.ancestors().skip(1).find_map(|dir| {
+        let answer = rustix::mount::unmount(dir, UnmountFlags::DETACH);
+        (answer != Err(rustix::io::Errno::INVAL)).then_some(answer)
+    });
+    let detached = detached.unwrap_or(Ok(()));
+    detached.with_context(|| format!("detaching the mounts of {}", at.display()))
 }
 
 impl<D> Served<D> {

@@ -2,8 +2,9 @@
 
 use super::{Filesystem, Image, stuck};
 use anyhow::{Context, Result, bail};
+use rustix::fs::{Mode, OFlags};
 use rustix::mount::UnmountFlags;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,6 +54,9 @@ impl How {
 #[derive(Debug)]
 pub struct Mounted {
     at: PathBuf,
+    device: PathBuf,
+    /// Keeps the loop device from becoming another file's before the filesystem has let go of it.
+    _open: File,
     gone: bool,
 }
 
@@ -109,15 +113,10 @@ impl Mounted {
         let device = String::from_utf8(out.stdout)?.trim().to_owned();
         // A device that is detached while it is open goes when it is closed the last time: with the
         // mount, or now if there will be none. Done first, since a kill may come at any time.
-        let open = fs::File::open(&device).with_context(|| device.clone())?;
+        let open = File::open(&device).with_context(|| device.clone())?;
         let _ = Command::new("losetup").args(["--detach", &device]).output();
-        let mounted = Self::device(filesystem, Path::new(&device), how, home);
-        drop(open);
-        mounted
-    }
-
-    fn device(filesystem: Filesystem, device: &Path, how: How, home: &Path) -> Result<Mounted> {
         let at = fresh(home)?;
+        let device = PathBuf::from(device);
         // `-n`: nothing is written below /run, which is not ours.
         let mut mount = Command::new("mount");
         mount
@@ -127,15 +126,20 @@ impl Mounted {
             } else {
                 &[]
             })
-            .arg(device)
+            .arg(&device)
             .arg(&at);
-        let out = stuck::freed(filesystem, device, || mount.output()).context("mount")?;
+        let out = stuck::freed(filesystem, &device, || mount.output()).context("mount")?;
         if !out.status.success() {
             let _ = fs::remove_dir(&at);
             let stderr = String::from_utf8_lossy(&out.stderr);
             return Err(Unmountable(format!("{filesystem}: {}", stderr.trim())).into());
         }
-        Ok(Mounted { at, gone: false })
+        Ok(Mounted {
+            at,
+            device,
+            _open: open,
+            gone: false,
+        })
     }
 
     /// Where it is.
@@ -143,16 +147,26 @@ impl Mounted {
         &self.at
     }
 
-    /// Unmounts it.
+    /// Unmounts it, and waits until nothing of it writes to the device any more.
     ///
     /// # Errors
     /// If a process keeps it busy for seconds.
     pub fn unmount(mut self) -> Result<()> {
         self.gone = true;
-        let ended = unmount(&self.at);
+        let ended = unmount(&self.at).and_then(|()| let_go(&self.device));
         let _ = fs::remove_dir(&self.at);
         ended
     }
+}
+
+/// Waits until no filesystem has the device. Another namespace of mounts, such as that of a process that is
+/// starting, may hold a clone of the mount, and with it the filesystem: that would write its journal to the
+/// image later, while the image is the disk of the next session, and take back what the session has forced.
+fn let_go(device: &Path) -> Result<()> {
+    patiently(device, "unmounting it from", || {
+        let exclusive = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
+        rustix::fs::open(device, exclusive, Mode::empty()).map(drop)
+    })
 }
 
 impl Drop for Mounted {
@@ -161,6 +175,7 @@ impl Drop for Mounted {
             if unmount(&self.at).is_err() {
                 let _ = rustix::mount::unmount(&self.at, UnmountFlags::DETACH);
             }
+            let _ = let_go(&self.device);
             let _ = fs::remove_dir(&self.at);
         }
     }
@@ -168,14 +183,61 @@ impl Drop for Mounted {
 
 /// Unmounts, again while it is busy: a process that was just killed may still be closing its files.
 pub(super) fn unmount(at: &Path) -> Result<()> {
-    for attempt in 0..400 {
-        match rustix::mount::unmount(at, UnmountFlags::empty()) {
+    patiently(at, "unmounting", || {
+        rustix::mount::unmount(at, UnmountFlags::empty())
+    })
+}
+
+/// Tries for some ten seconds while the answer is that it is busy.
+fn patiently(
+    at: &Path,
+    what: &str,
+    mut attempt: impl FnMut() -> rustix::io::Result<()>,
+) -> Result<()> {
+    for tries in 0..400 {
+        match attempt() {
             Ok(()) => return Ok(()),
             Err(rustix::io::Errno::BUSY) => {
-                std::thread::sleep(Duration::from_millis(1 + attempt / 8));
+                std::thread::sleep(Duration::from_millis(1 + tries / 8));
             }
-            Err(e) => return Err(e).with_context(|| format!("unmounting {}", at.display())),
+            Err(e) => return Err(e).with_context(|| format!("{what} {}", at.display())),
         }
     }
     bail!("{} stays busy", at.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::needs;
+    use super::*;
+    use std::process::Stdio;
+    use std::time::Instant;
+
+    /// A process of mounts of its own keeps a filesystem for longer than its unmounting takes.
+    #[test]
+    fn a_clone_of_the_mount_is_waited_for() {
+        let missing = needs::missing(&[Filesystem::Ext4]);
+        if !missing.is_empty() {
+            eprintln!("skipped: {}", missing.join(", "));
+            return;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let image = Filesystem::Ext4.make().unwrap();
+        let mounted = Mounted::image(Filesystem::Ext4, &image, home.path()).unwrap();
+        let device = mounted.device.clone();
+        let mut other = Command::new("unshare")
+            .args(["--mount", "sh", "-c", "echo cloned; sleep 0.5"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = [0; 7];
+        std::io::Read::read_exact(&mut other.stdout.take().unwrap(), &mut line).unwrap();
+        let began = Instant::now();
+        mounted.unmount().unwrap();
+        assert!(
+            other.try_wait().unwrap().is_some() || began.elapsed() > Duration::from_millis(400)
+        );
+        other.wait().unwrap();
+        assert!(!device.exists() || let_go(&device).is_ok());
+    }
 }
