@@ -60,6 +60,7 @@ pub use metrics::{Counters, HistogramSnapshot, LiveStats, LiveSummary, Stats};
 pub use options::{Modes, OpenMode, Options};
 pub use policy::Policy;
 pub use read::backward::BackwardReader;
+pub use read::checkpoints::CheckpointRequests;
 pub use read::follow::Follower;
 pub use read::history::Position;
 pub use read::inspect::Inspector;

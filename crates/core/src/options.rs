@@ -1,7 +1,6 @@
 use crate::advisor::Advisor;
 use crate::error::Bytes;
 use crate::error::{Error, Result};
-use crate::types::CheckpointDue;
 use logforce_device::{Directory, Guarantee, Method, Verdict};
 use logforce_format::{
     MAX_BATCH_LEN, MAX_RECORD_LEN, MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, SegmentHeader,
@@ -24,20 +23,6 @@ const SEGMENTS_OF_AN_APPEND: u64 = 128;
 const MIN_WRITE_UNIT: u32 = 4096;
 /// Maximum of writes in flight: no device takes more, and each needs memory.
 const MAX_WRITES_IN_FLIGHT: usize = 1024;
-
-/// What calls the owner's callback of [`Options::on_checkpoint_due`]. It gets the engine as `Any`:
-/// the handle that the owner sees, and the engine in it, are layers above this one.
-pub(crate) type CallOwner = dyn Fn(Arc<dyn Any + Send + Sync>, CheckpointDue) + Send + Sync;
-
-/// The owner's callback of [`Options::on_checkpoint_due`].
-#[derive(Clone)]
-pub(crate) struct CheckpointCallback(pub(crate) Arc<CallOwner>);
-
-impl std::fmt::Debug for CheckpointCallback {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("CheckpointCallback")
-    }
-}
 
 /// What [`Options::environment`] was set to. The environment is a layer above this one.
 #[derive(Clone)]
@@ -85,7 +70,6 @@ pub struct Options {
     live_stats: Option<bool>,
     pub(crate) max_pinned_size: u64,
     pub(crate) max_log_size: Option<u64>,
-    pub(crate) on_checkpoint_due: Option<CheckpointCallback>,
     pub(crate) environment: Option<InEnvironment>,
     pub(crate) wait_for_lock: Duration,
     pub(crate) modes: Modes,
@@ -150,7 +134,6 @@ impl Default for Options {
             live_stats: None,
             max_pinned_size: 1 << 30,
             max_log_size: None,
-            on_checkpoint_due: None,
             environment: None,
             wait_for_lock: Duration::ZERO,
             modes: Modes::default(),

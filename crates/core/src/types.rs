@@ -69,7 +69,7 @@ pub struct RecoveryReport {
 }
 
 /// What the owner of a log needs to know to free space in it; see
-/// [`Options::on_checkpoint_due`](crate::Options::on_checkpoint_due).
+/// [`Log::checkpoint_requests`](crate::Log::checkpoint_requests).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckpointDue {
@@ -81,7 +81,7 @@ pub struct CheckpointDue {
     pub front: Lsn,
     /// Exclusive end of what is durable.
     pub durable: Lsn,
-    /// Bytes of all segment files.
+    /// Bytes of all segment files when the log asked.
     pub used: u64,
     /// The cap, bytes.
     pub limit: u64,

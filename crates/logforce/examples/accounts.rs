@@ -20,7 +20,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -138,19 +137,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Accounts {
-    /// Opens the accounts: the checkpoint, and what the log has since. The receiver is told when the
-    /// log needs a checkpoint.
-    fn open(dir: &str, makes: bool) -> Result<(Accounts, Receiver<()>)> {
+    /// Opens the accounts: the checkpoint, and what the log has since.
+    fn open(dir: &str, makes: bool) -> Result<Accounts> {
         let dir = PathBuf::from(dir);
-        let (wake, due) = sync_channel(1);
-        let options = Options::new()
-            .segment_size(SEGMENT)
-            .max_log_size(LOG_SIZE)
-            // Only wakes: a checkpoint here would wait for the lock under which others append, and
-            // they may be waiting for what this call makes.
-            .on_checkpoint_due(move |_, _| {
-                let _ = wake.try_send(()); // full: one is asked for already
-            });
+        let options = Options::new().segment_size(SEGMENT).max_log_size(LOG_SIZE);
         let path = dir.join("log");
         let log = if makes {
             fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
@@ -180,13 +170,12 @@ impl Accounts {
         }
         state.applied = state.applied.max(front);
         state.check()?;
-        let accounts = Accounts {
+        Ok(Accounts {
             dir,
             log,
             state: Mutex::new(state),
             checkpoints: Mutex::default(),
-        };
-        Ok((accounts, due))
+        })
     }
 
     /// Moves money, and returns the transfer's number when that is durable.
@@ -248,8 +237,9 @@ impl Accounts {
     }
 
     /// Takes a checkpoint whenever the log asks for one, until it is closed.
-    fn take_checkpoints(&self, due: &Receiver<()>) -> Result<()> {
-        while due.recv().is_ok() {
+    fn take_checkpoints(&self) -> Result<()> {
+        let mut requests = self.log.checkpoint_requests();
+        while requests.next_blocking().is_some() {
             match self.checkpoint() {
                 Err(e) if is_closed(&*e) => break,
                 other => other?,
@@ -300,7 +290,7 @@ fn chosen(n: u64) -> (usize, usize, u32) {
 }
 
 /// Makes transfers by so many threads, while another one takes the checkpoints.
-fn run(accounts: &Accounts, due: Receiver<()>, threads: u64, transfers: u64) -> Result<()> {
+fn run(accounts: &Accounts, threads: u64, transfers: u64) -> Result<()> {
     let found = lock(&accounts.state).transfers();
     writeln!(io::stdout(), "found {found}")?;
     let (next, failed) = (&AtomicU64::new(0), &AtomicBool::new(false));
@@ -320,7 +310,7 @@ fn run(accounts: &Accounts, due: Receiver<()>, threads: u64, transfers: u64) -> 
     let work = || work().inspect_err(|_| failed.store(true, Relaxed));
     thread::scope(|scope| {
         let checkpoints = scope.spawn(move || {
-            let taken = accounts.take_checkpoints(&due);
+            let taken = accounts.take_checkpoints();
             // Without checkpoints the log only gets full.
             taken.inspect_err(|_| failed.store(true, Relaxed))
         });
@@ -333,7 +323,7 @@ fn run(accounts: &Accounts, due: Receiver<()>, threads: u64, transfers: u64) -> 
                     .unwrap_or_else(|_| Err("a thread died".into())),
             );
         }
-        // Forces everything, and lets go of the callback, so that the thread of checkpoints ends.
+        // Forces everything, and ends the requests, so that the thread of checkpoints ends.
         let closed = accounts.log.clone().close();
         let taken = checkpoints.join();
         let taken = taken.unwrap_or_else(|_| Err("the thread of checkpoints died".into()));
@@ -403,9 +393,9 @@ fn arguments<'a>(args: &[&'a str]) -> Option<(&'a str, Command)> {
 fn execute(dir: &str, command: &Command) -> Result<()> {
     let makes = matches!(command, Command::Run { .. } | Command::Transfer(..));
     // Opening checks the numbers of the transfers and the sum.
-    let (accounts, due) = Accounts::open(dir, makes)?;
+    let accounts = Accounts::open(dir, makes)?;
     match *command {
-        Command::Run { threads, transfers } => return run(&accounts, due, threads, transfers),
+        Command::Run { threads, transfers } => return run(&accounts, threads, transfers),
         Command::Transfer(from, to, cents) => {
             let number = accounts.transfer(from, to, cents)?;
             writeln!(io::stdout(), "transfer {number}")?;

@@ -71,12 +71,11 @@
 //! **that is in it**, [`Log::force`] up to there first, and call [`Log::truncate_front`] with that position
 //! afterwards. That is not [`Log::durable_lsn`]: another thread may have committed what it has not applied
 //! yet. So append and apply under one lock, and force outside it. [`Options::max_log_size`] bounds the log, and
-//! [`Options::on_checkpoint_due`] calls you before it is full. That callback only wakes a thread: an append
-//! that holds the state's lock may be waiting for the callback, and a checkpoint in it would wait for that lock.
+//! [`Log::checkpoint_requests`] tell a thread or a task before it is full.
 //!
 //! ```
 //! # use logforce::{ErrorKind, Log, Lsn, Options};
-//! # use std::sync::{Arc, Mutex, mpsc::sync_channel};
+//! # use std::sync::{Arc, Mutex};
 //! # type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 //! # #[derive(Clone, Default)] struct State { applied: Lsn }
 //! # impl State {
@@ -117,11 +116,8 @@
 //!     }
 //!
 //!     fn open(path: &str) -> Result<Arc<Store>> {
-//!         let (wake, due) = sync_channel(1);
-//!         let options = Options::new().max_log_size(1 << 30).on_checkpoint_due(move |_, _| {
-//!             let _ = wake.try_send(()); // full: one is asked for already
-//!         });
-//!         let log = logforce::open_or_create(path, options)?;
+//!         let log = logforce::open_or_create(path, Options::new().max_log_size(1 << 30))?;
+//!         let mut requests = log.checkpoint_requests();
 //!         let mut state = State::read_or_default()?;
 //!         if log.front_lsn() > state.applied {
 //!             return Err("the checkpoint is missing or too old: restore a backup".into());
@@ -135,7 +131,7 @@
 //!         let store = Arc::new(Store { log, state, checkpoints });
 //!         let at_work = store.clone();
 //!         std::thread::spawn(move || {
-//!             while due.recv().is_ok() { // until `Log::close`
+//!             while requests.next_blocking().is_some() { // until `Log::close`
 //!                 at_work.checkpoint().unwrap_or_else(|e| eprintln!("no checkpoint: {e}"));
 //!             }
 //!         });
@@ -180,7 +176,7 @@
 //! | a commit by itself | writes 4 KiB, or the device's larger unit ([`Tuning::write_unit_size`]); commits at the same time share that |
 //! | disk | the segment in use and, when half of it is used, the one prepared ahead ([`Options::segment_size`], 64 MiB each by default; [`Options::first_segment_size`] lets a log begin small), in bulk up to four; up to two more are kept for reuse ([`Tuning::max_spare_segments`]) |
 //! | memory | [`Options::buffer_size`] (4 MiB) for records that are appended and not written |
-//! | threads | two for each open log, and one while `on_checkpoint_due` runs; an [`Environment`] shares six among any number of logs |
+//! | threads | two for each open log; an [`Environment`] shares six among any number of logs |
 //! | descriptors | 8 for each open log, up to 30 while barriers are due; in an [`Environment`] one for an idle log |
 //! | writers | one process, and in it one [`Log`] with its clones; after a `fork` the child's calls are refused |
 //! | positions | 2<sup>64</sup> bytes of log; an [`Lsn`] is never used again once it was durable |
@@ -214,9 +210,9 @@ use std::path::Path;
 
 pub use logforce_core::{
     Acknowledged, Append, BackupOptions, BackupReport, BackwardReader, Batch, CheckpointDue,
-    CommitHandle, Environment, EnvironmentOptions, Error, ErrorKind, Follower, Granted, Guarantee,
-    Log, LogId, Lsn, Method, Permit, Pin, Policy, Position, ReadOnly, ReadOnlyFollower, Reader,
-    Record, RecordRange, RecordRef, Result, Verdict,
+    CheckpointRequests, CommitHandle, Environment, EnvironmentOptions, Error, ErrorKind, Follower,
+    Granted, Guarantee, Log, LogId, Lsn, Method, Permit, Pin, Policy, Position, ReadOnly,
+    ReadOnlyFollower, Reader, Record, RecordRange, RecordRef, Result, Verdict,
 };
 pub use options::Options;
 pub use tuning::Tuning;

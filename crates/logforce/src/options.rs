@@ -193,9 +193,8 @@ impl Options {
     /// however short its records are.
     ///
     /// At the cap the log first breaks pins; then an append that needs another segment fails with
-    /// [`ErrorKind::Full`](crate::ErrorKind::Full) and is not accepted. The log continues after [`Log::truncate_front`]. With
-    /// [`Options::on_checkpoint_due`] the log calls the owner before that, and such an append waits
-    /// while the callback runs.
+    /// [`ErrorKind::Full`](crate::ErrorKind::Full) and is not accepted. The log continues after
+    /// [`Log::truncate_front`], which it asks for in time by [`Log::checkpoint_requests`].
     pub fn max_log_size(self, bytes: u64) -> Self {
         self.with(|core| core.max_log_size(bytes))
     }
@@ -254,14 +253,6 @@ impl Options {
     /// Sets what few programs need to set. Calls add up.
     pub fn tuning(self, tuning: Tuning) -> Self {
         self.with(|core| tuning.of(core))
-    }
-
-    /// Sets the function to call when a checkpoint is due. See the core's documentation.
-    pub fn on_checkpoint_due(
-        self,
-        callback: impl Fn(&Log, crate::CheckpointDue) + Send + Sync + 'static,
-    ) -> Self {
-        self.with(|core| core.on_checkpoint_due(callback))
     }
 
     /// Changes the options of the core.

@@ -245,14 +245,6 @@ impl Options {
                 format!("{size} is not a power of two from {MIN_PAGE_SIZE} to {MAX_PAGE_SIZE}"),
             );
         }
-        // The callback would get the log and truncate records that the next opening needs. A checkpoint in it
-        // would wait for the commit that waits for it.
-        if self.log.has_checkpoint_callback() {
-            return bad(
-                "log",
-                "a page file truncates its log itself: do not set on_checkpoint_due".to_owned(),
-            );
-        }
         if !(1..=64).contains(&self.writers) {
             return bad("writers", format!("{} is not from 1 to 64", self.writers));
         }

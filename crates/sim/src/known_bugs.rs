@@ -328,12 +328,28 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
         "appends that wait for prepared space are not woken",
     ),
     bug(
-        "wake-prepare-after-callback",
-        "the preallocator is not woken when the owner's callback has made room",
+        "wake-checkpoint-thread",
+        "a thread that takes checkpoints is not woken by a request",
     ),
     bug(
-        "wake-callback-at-cap",
-        "an append in the owner's callback waits for the callback",
+        "wake-checkpoint-task",
+        "a task that takes checkpoints is not woken by a request",
+    ),
+    bug(
+        "end-wakes-no-checkpoint-thread",
+        "a thread that takes checkpoints is not woken at the end",
+    ),
+    bug(
+        "end-wakes-no-checkpoint-task",
+        "a task that takes checkpoints is not woken at the end",
+    ),
+    bug(
+        "recheck-checkpoint-after-register",
+        "a task does not look for a request again once its waker is registered",
+    ),
+    bug(
+        "late-observe-checkpoint",
+        "a thread reads the event's count after it has found no request",
     ),
     bug(
         "callback-awaits-a-thread",

@@ -56,7 +56,7 @@ impl Engine {
             )
         };
         if !due {
-            self.call_early(end);
+            self.request_before_full(end);
             return AfterTurn::Sleep(None);
         }
         let result = match self.decide_space(end, demanded) {

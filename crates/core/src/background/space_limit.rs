@@ -1,37 +1,20 @@
-//! The cap on the log's size, and the checkpoint callback that frees space before it is reached.
+//! The cap on the log's size, and the requests for checkpoints that free space before it is reached.
 //!
-//! The preallocator decides, before it prepares a segment. The callback runs in its own thread, so
-//! that it may wait for the preallocator.
+//! The preallocator decides, before it prepares a segment.
 
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::read::boundary::boundary_at_or_after_segment;
 use crate::storage::builder::Made;
-use crate::sync::wake::Wake;
 use crate::types::CheckpointDue;
 use logforce_format::Lsn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
 /// Whether another segment may be prepared.
 pub(crate) enum SpaceDecision {
     Ready,
-    /// Not now: no append needs it yet, or the callback runs.
+    /// Not now: no append needs it yet.
     Later,
     Full(Error),
-}
-
-/// Ends a call when dropped, also by a panic: appends wait for it.
-struct CallGuard(Arc<Engine>);
-
-impl Drop for CallGuard {
-    fn drop(&mut self) {
-        let engine = &self.0;
-        engine.owner.calls().running = false;
-        engine.state().segments.at_cap = None;
-        let preallocator = &engine.events.preallocator;
-        preallocator.notify(engine.runtime(), Wake::CallbackReturned);
-    }
 }
 
 /// How much of the cap is used.
@@ -75,15 +58,13 @@ impl Engine {
 
     /// Decides for the preallocator whether the cap allows another segment after `end`. `demanded`:
     /// an append waits for it.
-    pub(crate) fn decide_space(self: &Arc<Self>, end: Lsn, demanded: bool) -> SpaceDecision {
-        let freed = self.state().segments.times_freed();
+    pub(crate) fn decide_space(&self, end: Lsn, demanded: bool) -> SpaceDecision {
         self.remove_surplus_spares();
         let Some(usage) = self.usage().filter(|u| !u.fits()) else {
-            self.owner.calls().called = false;
             return SpaceDecision::Ready;
         };
         if !demanded {
-            self.notify_owner(end, true, &usage);
+            self.request_early(end, true, &usage);
             return SpaceDecision::Later;
         }
         // Breaks pins before it refuses an append.
@@ -95,97 +76,36 @@ impl Engine {
                 return SpaceDecision::Ready;
             }
         }
-        let full = Error::Full {
+        self.request_checkpoint(&usage);
+        SpaceDecision::Full(Error::Full {
             path: self.view.path.clone(),
             used: usage.used,
             need: usage.need,
             limit: usage.limit,
-        };
-        {
-            let mut calls = self.owner.calls();
-            if !calls.running && std::mem::take(&mut calls.called) {
-                return SpaceDecision::Full(full);
-            }
-        }
-        let is_new = {
-            // Set before the callback starts. Not if space was freed since `usage` was read: the
-            // callback's own append would fail although there is space for it.
-            let mut state = self.state();
-            let is_new = state.segments.at_cap.is_none();
-            if state.segments.times_freed() == freed {
-                state.segments.at_cap = Some(full.clone());
-            }
-            is_new
-        };
-        if self.call(&usage, true) {
-            // Wakes the callback's own appends, awaited ones too, which must not wait for it. Only once: the other
-            // waiters wake the preallocator in turn.
-            if is_new {
-                self.wake_blocked(Wake::CallbackRuns);
-            }
-            return SpaceDecision::Later;
-        }
-        self.state().segments.at_cap = None;
-        SpaceDecision::Full(full)
+        })
     }
 
-    /// Calls the callback before space runs out, once for each segment.
-    pub(crate) fn call_early(self: &Arc<Self>, end: Lsn) {
+    /// Requests a checkpoint before space runs out.
+    pub(crate) fn request_before_full(&self, end: Lsn) {
         if let Some(usage) = self.usage()
             && !usage.fits()
         {
-            self.notify_owner(end, false, &usage);
+            self.request_early(end, false, &usage);
         }
     }
 
-    fn notify_owner(self: &Arc<Self>, end: Lsn, in_use: bool, usage: &Usage) {
-        let notified = self.owner.calls().notified.replace((end, in_use));
-        if notified != Some((end, in_use)) {
-            self.call(usage, false);
+    /// Once for each segment, and again when it is `in_use`.
+    fn request_early(&self, end: Lsn, in_use: bool, usage: &Usage) {
+        let requested = self.state().segments.requested_at(end, in_use);
+        if !requested {
+            self.request_checkpoint(usage);
         }
     }
 
-    /// Starts the callback unless it runs. Returns whether it runs now.
-    fn call(self: &Arc<Self>, usage: &Usage, demanded: bool) -> bool {
-        if self.state().lifecycle.closing {
-            return false;
-        }
-        let (callback, before) = {
-            let mut calls = self.owner.calls();
-            if calls.running {
-                return true;
-            }
-            let Some(callback) = calls.callback.clone() else {
-                return false;
-            };
-            calls.running = true;
-            calls.called = demanded;
-            (callback, calls.thread.take())
-        };
-        if let Some(thread) = before {
-            // It has cleared `running`, its last step.
-            let _ = thread.join();
-        }
-        // Once the call before has returned, which has moved the front.
-        let due = self.checkpoint_due(usage);
-        let engine = self.clone();
-        let body = move || {
-            let guard = CallGuard(engine);
-            guard.0.adopt_callback_thread();
-            // A panic in the callback does not affect the log.
-            let _ = catch_unwind(AssertUnwindSafe(|| (callback.0)(guard.0.clone(), due)));
-        };
-        match self.runtime().spawn("logforce-checkpoint", Box::new(body)) {
-            Ok(thread) => {
-                self.owner.calls().thread = Some(thread);
-                true
-            }
-            Err(_) => {
-                let mut calls = self.owner.calls();
-                calls.running = false;
-                calls.called = false;
-                false
-            }
+    /// Requests a checkpoint, unless a request waits to be taken.
+    fn request_checkpoint(&self, usage: &Usage) {
+        if self.view.checkpoint_due().is_none() {
+            self.view.request_checkpoint(self.checkpoint_due(usage));
         }
     }
 
@@ -230,21 +150,5 @@ impl Engine {
                 return;
             }
         }
-    }
-
-    /// Waits for the callback's end and drops it. The preallocator has ended.
-    pub(crate) fn join_callback(&self) {
-        let (callback, thread) = {
-            let mut calls = self.owner.calls();
-            (calls.callback.take(), calls.thread.take())
-        };
-        if let Some(thread) = thread
-            // The callback closes the log itself: the log is closed for its next calls.
-            && !self.is_in_callback()
-        {
-            let _ = thread.join();
-        }
-        // Without the mutex: the callback may own the last clone of another log, which closes.
-        drop(callback);
     }
 }

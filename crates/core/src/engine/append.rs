@@ -215,11 +215,10 @@ impl Engine {
         since: &mut Option<u64>,
     ) -> Result<bool> {
         let end = state.worst_case_end(bytes, self.config.sizes.first);
-        if end <= state.segments.writable_end() || self.may_use_reserve(state, end) {
+        if end <= state.segments.writable_end() {
             return Ok(false);
         }
         // Space before acceptance: an accepted record cannot fail with NoSpace.
-        self.refuse_in_callback(state)?;
         state.segments.request(end, since)?;
         Ok(true)
     }

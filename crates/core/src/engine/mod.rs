@@ -13,7 +13,6 @@ pub(crate) mod lifecycle;
 pub(crate) mod location;
 pub(crate) mod membership;
 pub(crate) mod own_threads;
-pub(crate) mod owner;
 pub(crate) mod pin_table;
 pub(crate) mod publish;
 pub(crate) mod start;
@@ -34,7 +33,6 @@ use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use logforce_device::{Granted, Guarantee, JoinHandle, Runtime};
 use logforce_format::{Lsn, planted};
 use membership::Membership;
-use owner::OwnerCallback;
 use pin_table::PinTable;
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, PoisonError};
@@ -43,7 +41,7 @@ use std::sync::{Arc, PoisonError};
 ///
 /// **Order of locks**, the first first: the turn of the pins ([`PinTable::begin_move`]), the turn of the
 /// control file ([`ControlFile::update`]), [`state`](Self::state), then one of the mutexes that are held
-/// for a few instructions: segments, voids, pins, spares, callbacks. `view.segments` is held while
+/// for a few instructions: segments, voids, pins, spares, the request for a checkpoint. `view.segments` is held while
 /// `files.retired` takes what leaves it, so that its bytes are always in one of the two. The two turns
 /// are held across I/O; they wait through the runtime. No mutex is held across a call of the device or
 /// of the owner.
@@ -61,8 +59,6 @@ pub(crate) struct Engine {
     /// Pins, which hold the front for readers: a mutex for the table, and a turn for whoever moves the
     /// front.
     pub(crate) pins: PinTable,
-    /// The checkpoint callback, which frees space.
-    pub(crate) owner: OwnerCallback,
     /// Where the log was opened, to notice that it was moved or deleted.
     pub(crate) location: Location,
     /// The first failure. Set once by whoever meets it, without the state; read without a lock by every

@@ -1,14 +1,10 @@
-//! Calls from the log's own threads: the writer, the preallocator, and the one that runs the owner's
-//! checkpoint callback. None of them may wait for what only it does.
+//! Calls from the log's own threads: the writer and the preallocator. Neither may wait for what only it
+//! does.
 
 use crate::engine::Engine;
-use crate::error::Result;
-use crate::options::RESERVED_UNITS;
-use crate::state::State;
 use crate::sync::pool::is_pool_thread;
 use crate::sync::wakers::is_waking;
 use logforce_device::sync::thread_local;
-use logforce_format::Lsn;
 use std::cell::{Cell, RefCell};
 
 thread_local! {
@@ -16,8 +12,6 @@ thread_local! {
     static WRITER_OF: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
     /// The log whose writer or preallocator this is.
     static THREAD_OF: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
-    /// The log whose callback runs in this thread.
-    static CALLBACK_OF: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
     /// Logs that calls of this thread are closing, or are changing files of. A call that runs a callback may
     /// be called again within it.
     static WITHIN: RefCell<Vec<*const Engine>> = const { RefCell::new(Vec::new()) };
@@ -56,11 +50,7 @@ impl Drop for Adopted {
 pub(crate) fn may_be_awaited() -> bool {
     let is_marked = |log: &Cell<*const Engine>| !log.get().is_null();
     let is_within = || WITHIN.with(|within| !within.borrow().is_empty());
-    is_pool_thread()
-        || THREAD_OF.with(is_marked)
-        || CALLBACK_OF.with(is_marked)
-        || is_within()
-        || is_waking()
+    is_pool_thread() || THREAD_OF.with(is_marked) || is_within() || is_waking()
 }
 
 /// Returns true in such a thread if it is in no call of a waker.
@@ -82,11 +72,6 @@ impl Engine {
         let adopted = self.adopt_thread();
         WRITER_OF.with(|log| log.set(self));
         adopted
-    }
-
-    /// Marks the calling thread as the one that runs this log's checkpoint callback.
-    pub(crate) fn adopt_callback_thread(&self) {
-        CALLBACK_OF.with(|log| log.set(self));
     }
 
     /// Whether the calling thread is one of the log's own.
@@ -132,27 +117,5 @@ impl Engine {
         };
         // A failure has poisoned the log.
         job.is_some_and(|job| self.lead(job).is_ok())
-    }
-
-    /// Whether the calling thread runs this log's callback.
-    pub(crate) fn is_in_callback(&self) -> bool {
-        CALLBACK_OF.with(|log| std::ptr::eq(log.get(), self))
-    }
-
-    /// Whether an append that would end at `bound` may use the reserve for closing and truncating.
-    /// Half of the reserve is for the callback: it must be able to log its checkpoint although
-    /// other appends have filled the log.
-    pub(crate) fn may_use_reserve(&self, state: &State, bound: Lsn) -> bool {
-        let reserve = RESERVED_UNITS / 2 * u64::from(self.config.unit);
-        self.is_in_callback() && bound.0.saturating_sub(reserve) <= state.segments.writable_end().0
-    }
-
-    /// Fails appends of the callback itself at the cap: they would wait for the space that only the
-    /// callback frees.
-    pub(crate) fn refuse_in_callback(&self, state: &State) -> Result<()> {
-        match &state.segments.at_cap {
-            Some(full) if self.is_in_callback() => Err(full.clone()),
-            _ => Ok(()),
-        }
     }
 }

@@ -4,7 +4,6 @@ use crate::engine::config::{Config, ForceConfig};
 use crate::engine::events::Events;
 use crate::engine::location::Location;
 use crate::engine::membership::Membership;
-use crate::engine::owner::OwnerCallback;
 use crate::engine::pin_table::PinTable;
 use crate::engine::{Engine, Files};
 use crate::environment::fd_budget::OpenFiles;
@@ -97,7 +96,7 @@ impl Engine {
             lock,
         } = parts;
         let OpenSettings {
-            mut options,
+            options,
             force,
             barrier_is_durable,
             unit,
@@ -156,8 +155,6 @@ impl Engine {
             pipeline,
             Durability::new(force.plan, guarantee),
         );
-        // Moved out of the options, so that a close can drop it and what it owns.
-        let owner = OwnerCallback::new(options.on_checkpoint_due.take());
         let pins = PinTable::new(runtime.clone(), end.front, options.max_pinned_size);
         let view = View::new(
             dir,
@@ -186,7 +183,6 @@ impl Engine {
                 lock: Mutex::new(Some(lock)),
             },
             pins,
-            owner,
             location,
             poison,
             written: written.0.into(),

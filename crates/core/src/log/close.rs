@@ -41,7 +41,7 @@ impl Handle {
             true => 0,
             false => engine.calls_within(),
         };
-        if !first && (within > 0 || engine.is_in_callback() || engine.is_writer_thread()) {
+        if !first && (within > 0 || engine.is_writer_thread()) {
             // The first close waits for this callback to return: waiting for it here would be a
             // deadlock.
             return (Err(Error::Closed), None);
@@ -87,8 +87,6 @@ impl Handle {
             // A panic in it has poisoned the log, which `finish` has reported.
             let _ = thread.join();
         }
-        // After the preallocator has ended, which could start another one.
-        run(&mut || engine.join_callback());
         // If the log has failed, a committer may still be writing.
         if !planted!("running-not-joined-before-unlock") {
             engine.wait_for(|state| (state.pipeline.jobs.running == 0).then_some(()));
@@ -117,20 +115,12 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if !self.closes {
-            return;
-        }
         let is_own = self.engine.is_own_thread() || is_waking();
         if is_own && !self.engine.state().lifecycle.closing {
             // A callback or a woken task has dropped the last clone. This thread may be in the middle of a
             // job, or of a call that others wait for, and cannot wait for itself.
             let engine = self.engine.clone();
-            let close = move || {
-                drop(Handle {
-                    engine,
-                    closes: true,
-                });
-            };
+            let close = move || drop(Handle { engine });
             let runtime = self.engine.view.runtime.clone();
             // If no thread can be started, the log stays open until the process ends.
             let _ = runtime.spawn("logforce-close", Box::new(close));

@@ -1,7 +1,6 @@
 //! The public handle of a log.
 
 mod backup;
-mod checkpoint;
 mod close;
 mod close_all;
 pub(crate) mod handles;
@@ -19,6 +18,7 @@ use crate::metrics::Stats;
 use crate::options::{OpenMode, Options};
 use crate::policy::Policy;
 use crate::read::backward::BackwardReader;
+use crate::read::checkpoints::CheckpointRequests;
 use crate::read::divergence::Compared;
 use crate::read::follow::Follower;
 use crate::read::history::Position;
@@ -46,8 +46,6 @@ pub struct Log {
 /// Closes the log and ends its threads when the last clone is dropped.
 pub(crate) struct Handle {
     pub(crate) engine: Arc<Engine>,
-    /// False in the handle that the checkpoint callback gets.
-    pub(crate) closes: bool,
 }
 
 impl Log {
@@ -77,7 +75,6 @@ impl Log {
         let log = Log {
             handle: Arc::new(Handle {
                 engine: engine.clone(),
-                closes: true,
             }),
         };
         match &engine.membership {
@@ -195,6 +192,38 @@ impl Log {
         drop(in_progress);
         trace::truncated("front", front);
         Ok(())
+    }
+
+    /// Returns the log's requests for checkpoints. With [`Options::max_log_size`] it makes one when it has
+    /// prepared the last segment that fits, so while about a whole segment is still free, and again when it
+    /// refuses an append with [`Error::Full`](crate::Error::Full).
+    ///
+    /// Whoever takes a request makes a checkpoint of what the log holds, durably, and calls
+    /// [`Log::truncate_front`], at or above [`CheckpointDue::truncate_to`](crate::CheckpointDue::truncate_to) if it
+    /// can. No append waits for that, so the checkpoint may take locks under which other threads append. A
+    /// checkpoint that is a record of this log needs space in a full one: keep a
+    /// [`Permit`](crate::Permit) for it.
+    ///
+    /// ```
+    /// # use logforce_core::{Log, Lsn, Result};
+    /// # fn write_checkpoint() -> std::io::Result<Lsn> { Ok(Lsn::ORIGIN) }
+    /// # fn example(log: &Log) {
+    /// let (mut requests, log) = (log.checkpoint_requests(), log.clone());
+    /// std::thread::spawn(move || {
+    ///     while requests.next_blocking().is_some() { // until the log is closed
+    ///         // Durable when it returns, with all records below `covered` in it.
+    ///         match write_checkpoint() {
+    ///             Ok(covered) => log.truncate_front(covered).unwrap_or_else(|e| eprintln!("{e}")),
+    ///             Err(e) => eprintln!("no space was made: {e}"),
+    ///         }
+    ///     }
+    /// });
+    /// # }
+    /// ```
+    ///
+    /// The clone in that thread keeps the log open until [`Log::close`] ends the requests.
+    pub fn checkpoint_requests(&self) -> CheckpointRequests {
+        CheckpointRequests::new(&self.engine().view)
     }
 
     /// Voids every record from `from` on (the start or the end of an append), durably. If `from` lies within

@@ -5,6 +5,7 @@ use crate::storage::voids::Voids;
 use crate::sync::event::Event;
 use crate::sync::wake::Wake;
 use crate::sync::wakers::Wakers;
+use crate::types::CheckpointDue;
 use logforce_device::sync::{AtomicU64, Mutex, MutexGuard};
 use logforce_device::{Directory, Runtime};
 use logforce_format::{LogId, Lsn};
@@ -29,8 +30,20 @@ pub(crate) struct View {
     pub(crate) advanced: Event,
     /// Tasks that wait for the durable LSN.
     pub(crate) wakers: Wakers,
+    pub(crate) checkpoint: CheckpointRequest,
     /// Why the durable LSN will not move any more: closed, or failed.
     pub(crate) ended: Mutex<Option<Option<Error>>>,
+}
+
+/// The request for a checkpoint that the log has made, and who waits for one.
+#[derive(Default)]
+pub(crate) struct CheckpointRequest {
+    /// The newest one that nobody has taken.
+    pub(crate) due: Mutex<Option<CheckpointDue>>,
+    /// A request was made, or there will be none any more.
+    pub(crate) made: Event,
+    /// Tasks that wait for that.
+    pub(crate) tasks: Wakers,
 }
 
 impl View {
@@ -55,6 +68,7 @@ impl View {
             front: range.start.0.into(),
             advanced: Event::default(),
             wakers: Wakers::default(),
+            checkpoint: CheckpointRequest::default(),
             ended: Mutex::default(),
         })
     }
@@ -94,6 +108,11 @@ impl View {
             .get_or_insert(why);
         self.advanced.notify(&*self.runtime, Wake::EndedFollowers);
         self.wakers.wake_all(Wake::EndedTasks);
+        let checkpoint = &self.checkpoint;
+        checkpoint
+            .made
+            .notify(&*self.runtime, Wake::EndedCheckpoints);
+        checkpoint.tasks.wake_all(Wake::EndedCheckpointTasks);
     }
 
     /// Refuses a forked child: its copy of the log buffer is the parent's, and both would

@@ -36,11 +36,9 @@ pub(crate) struct SegmentQueue {
     /// Number of attempts to prepare a segment that have ended.
     round: u64,
     failure: Option<PrepareFailure>,
-    /// The log is at its cap and the checkpoint callback runs. The callback's own appends fail with
-    /// this error: they would wait for themselves.
-    pub(crate) at_cap: Option<Error>,
-    /// How often a truncation has freed space.
-    freed: u64,
+    /// The last early request for a checkpoint: for which prepared end, and whether its last segment was in
+    /// use.
+    checkpoint_requested: Option<(Lsn, bool)>,
 }
 
 impl SegmentQueue {
@@ -63,8 +61,7 @@ impl SegmentQueue {
             requested_end: Lsn::ORIGIN,
             round: 0,
             failure: None,
-            at_cap: None,
-            freed: 0,
+            checkpoint_requested: None,
         }
     }
 
@@ -263,15 +260,13 @@ impl SegmentQueue {
         }
     }
 
+    /// Notes an early request for a checkpoint. Returns true if it was made before.
+    pub(crate) fn requested_at(&mut self, end: Lsn, in_use: bool) -> bool {
+        self.checkpoint_requested.replace((end, in_use)) == Some((end, in_use))
+    }
+
     /// Space was freed: the preallocator may try again after a failure.
     pub(crate) fn space_freed(&mut self) {
         self.failure = None;
-        self.at_cap = None;
-        self.freed += 1;
-    }
-
-    /// How often space was freed.
-    pub(crate) fn times_freed(&self) -> u64 {
-        self.freed
     }
 }

@@ -68,10 +68,14 @@ reasons! {
         SpaceTasks = "wake-room-tasks",
         /// Appends that wait for a segment: it was prepared, or that failed.
         SegmentPrepared = "wake-after-preparing",
-        /// Appends of the checkpoint callback, which runs now: they must not wait for it.
-        CallbackRuns = "wake-callback-at-cap",
-        /// The preallocator: the checkpoint callback has returned.
-        CallbackReturned = "wake-prepare-after-callback",
+        /// Threads that wait for a request for a checkpoint.
+        CheckpointDue = "wake-checkpoint-thread",
+        /// Tasks that wait for one.
+        CheckpointDueTasks = "wake-checkpoint-task",
+        /// The log has ended: threads that wait for a request for a checkpoint.
+        EndedCheckpoints = "end-wakes-no-checkpoint-thread",
+        /// The log has ended: tasks that wait for one.
+        EndedCheckpointTasks = "end-wakes-no-checkpoint-task",
         /// The preallocator: a truncation has freed files.
         SpaceFreed = "",
         /// The preallocator: a pin advanced, and the front may follow.
@@ -161,5 +165,7 @@ reasons! {
         TaskStep = "late-observe-step",
         /// The next durable record.
         NextRecord = "late-observe-follower",
+        /// A request for a checkpoint.
+        CheckpointDue = "late-observe-checkpoint",
     }
 }

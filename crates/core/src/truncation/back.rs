@@ -47,7 +47,6 @@ pub(crate) fn truncate_back(engine: &Engine, from: Lsn) -> Result<()> {
             if state.has_space_for_empty_batch() && state.keeps_promises_beside_a_batch(smallest) {
                 break state.place_empty_batch(BatchKind::Void, Some(from));
             }
-            engine.refuse_in_callback(&state)?;
             let one_more = state.segments.writable_end().plus(1);
             state.segments.request(one_more, &mut asked)?;
         }

@@ -133,7 +133,6 @@ impl Options {
     /// Sets options of the log of a logged file, such as its method. The page file's own options set the
     /// guarantee and the verdict that the log must have. `calibrate`, `calibration_cache`, `wait_for_lock`
     /// and the modes of files and directory also hold for the page file itself, of either kind.
-    /// `on_checkpoint_due` is refused, because a page file truncates its log itself.
     pub fn log(self, options: crate::Options) -> Self {
         self.with(|core| core.log(options.into_core()))
     }

@@ -1,10 +1,9 @@
 //! Metadata, pins and the cap on real files.
 
 use crate::common::*;
-use logforce::{CheckpointDue, ErrorKind, Log, Pin};
+use logforce::{CheckpointDue, CheckpointRequests, ErrorKind, Log, Pin, Policy};
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 fn soon(what: &str, mut is: impl FnMut() -> bool) {
@@ -34,6 +33,7 @@ fn the_types_can_be_shared() {
     fn shared<T: Send + Sync>() {}
     shared::<Pin>();
     shared::<CheckpointDue>();
+    shared::<CheckpointRequests>();
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_pin_holds_the_front() {
 }
 
 #[test]
-fn a_cap_without_a_callback() {
+fn a_cap_without_an_owner() {
     let home = temp();
     let dir = home.path().join("log");
     let cap = 4 * SEGMENT;
@@ -177,70 +177,74 @@ fn a_cap_without_a_callback() {
     assert!(fill_up(&log, n, 9000).0 > 50);
 }
 
+/// The checkpoint is a record of the log itself, for which its owner has kept space.
 #[test]
-fn a_callback_keeps_the_log_below_its_cap() {
+fn a_checkpoint_thread_keeps_the_log_below_its_cap() {
     let home = temp();
     let dir = home.path().join("log");
     let cap = 4 * SEGMENT;
-    let calls = Arc::new(Mutex::new(0));
-    let counted = calls.clone();
-    let options = options()
-        .max_log_size(cap)
-        .on_checkpoint_due(move |log, due| {
-            *counted.lock().unwrap() += 1;
-            assert_eq!(due.limit, cap);
-            let note = log.commit(b"checkpoint").unwrap();
-            assert!(note.start >= due.truncate_to);
-            // As much as is needed, or all.
-            let to = [due.truncate_to, note.start][*counted.lock().unwrap() % 2];
-            log.truncate_front(to).unwrap();
-        });
-    let log = logforce::create_new(&dir, options).unwrap();
-    std::thread::scope(|s| {
-        for t in 0..3 {
-            let (log, dir) = (&log, &dir);
-            s.spawn(move || {
-                for n in 0..300 {
-                    log.commit(&record(t * 1000 + n, 9000)).unwrap();
-                    // A file that is renamed meanwhile may be listed twice.
-                    assert!((0..5).any(|_| used(dir) <= cap));
+    let log = logforce::create_new(&dir, options().max_log_size(cap)).unwrap();
+    let mut requests = log.checkpoint_requests();
+    let taken = std::thread::scope(|s| {
+        let owner = s.spawn(|| {
+            let mut taken = 0;
+            let mut kept = Some(log.try_reserve(10).unwrap());
+            while let Some(due) = requests.next_blocking() {
+                taken += 1;
+                assert_eq!(due.limit, cap);
+                let mut to = due.truncate_to;
+                if let Some(permit) = kept.take() {
+                    let note = permit.submit(b"checkpoint", Policy::Force).unwrap();
+                    let note = note.wait().unwrap();
+                    assert!(note.start >= due.truncate_to);
+                    // As much as is needed, or all.
+                    to = [to, note.start][taken % 2];
                 }
-            });
-        }
+                log.truncate_front(to).unwrap();
+                kept = log.try_reserve(10).ok();
+            }
+            taken
+        });
+        let writers: Vec<_> = (0..3)
+            .map(|t| {
+                let (log, dir) = (&log, &dir);
+                s.spawn(move || {
+                    for n in 0..300 {
+                        soon("room", || match log.commit(&record(t * 1000 + n, 9000)) {
+                            Ok(_) => true,
+                            Err(e) => {
+                                assert_eq!(e.kind(), ErrorKind::Full, "{e}");
+                                false
+                            }
+                        });
+                        // A file that is renamed meanwhile may be listed twice.
+                        assert!((0..5).any(|_| used(dir) <= cap));
+                    }
+                })
+            })
+            .collect();
+        writers.into_iter().for_each(|w| w.join().unwrap());
+        log.clone().close().unwrap();
+        owner.join().unwrap()
     });
     // 8 MB through a log of 1 MiB.
-    assert!(*calls.lock().unwrap() > 8);
-    log.close().unwrap();
+    assert!(taken > 8, "{taken}");
 }
 
-/// The callback gets the log, and what it keeps of it neither holds the log open nor closes it.
+/// Requests neither hold the log open nor outlive it.
 #[test]
-fn what_a_callback_keeps_does_not_hold_the_log_open() {
+fn requests_do_not_hold_the_log_open() {
     let home = temp();
     let dir = home.path().join("log");
-    let kept: Arc<Mutex<Vec<Log>>> = Arc::default();
-    let keeper = kept.clone();
-    let options = options()
-        .max_log_size(4 * SEGMENT)
-        .on_checkpoint_due(move |log, due| {
-            log.truncate_front(due.truncate_to).unwrap();
-            keeper.lock().unwrap().push(log.clone());
-        });
+    let options = options().max_log_size(4 * SEGMENT);
     let log = logforce::create_new(&dir, options.clone()).unwrap();
-    for n in 0..100 {
-        log.commit(&record(n, 9000)).unwrap();
-    }
-    assert!(!kept.lock().unwrap().is_empty());
-    // A clone that goes does not close it.
-    drop(kept.lock().unwrap().pop());
-    log.commit(&record(100, 10)).unwrap();
+    let mut requests = log.checkpoint_requests();
+    assert!(requests.try_next().is_none());
+    fill_up(&log, 0, 9000);
+    assert!(requests.try_next().is_some_and(|due| due.path == dir));
+    fill_up(&log, 0, 9000);
     drop(log);
-    let keeps = kept.lock().unwrap().pop();
-    if let Some(keeps) = keeps {
-        assert_error(keeps.commit(&record(0, 1)), ErrorKind::Closed, &[]);
-    }
-    logforce::open_existing(&dir, options)
-        .unwrap()
-        .close()
-        .unwrap();
+    assert!(requests.next_blocking().is_none());
+    let again = logforce::open_existing(&dir, options).unwrap();
+    again.close().unwrap();
 }

@@ -304,50 +304,44 @@ fn callbacks_fill_another_log() {
     });
 }
 
-/// At the cap the owner's callback makes room, and those who wait are told; its own appends do not
-/// wait for themselves.
+/// At the cap the owner is asked for room, in a thread or in a task, until the log closes.
 #[test]
 fn a_checkpoint_makes_room() {
     explore("a_checkpoint_makes_room", || {
         let world = World::new();
-        // Little, more than is kept for it, or nothing; then perhaps no room is made at all.
-        let (appends, len) = (one_in(2), pick(&[1_000, 30_000]));
-        let gives = !one_in(3);
-        let on_checkpoint_due = move |log: &Log, _due: logforce_core::CheckpointDue| {
-            if appends {
-                // Refused at once where there is no space for it.
-                match log.commit(&record(77, len)) {
-                    Ok(_) => {}
-                    Err(e) => {
-                        let kinds = [ErrorKind::Full, ErrorKind::Closed];
-                        assert!(kinds.contains(&e.kind()), "{e}");
-                    }
-                }
-            }
-            if !gives {
-                return;
-            }
-            match log.truncate_front(log.durable_lsn()) {
-                Ok(()) => {}
-                Err(e) => assert_eq!(e.kind(), ErrorKind::Closed, "{e}"),
-            }
-        };
         let options = options()
             .max_batch_size(32 << 10)
             .buffer_size(64 << 10)
-            .max_log_size(3 * (128 << 10))
-            .on_checkpoint_due(on_checkpoint_due);
+            .max_log_size(3 * (128 << 10));
         let log = world.open(options);
+        let (owned, in_task) = (log.clone(), one_in(2));
+        let owner = world.spawn(move |world| {
+            let mut requests = owned.checkpoint_requests();
+            let mut made = 0;
+            loop {
+                let due = match in_task {
+                    true => world.block_on(requests.next()),
+                    false => requests.next_blocking(),
+                };
+                let Some(due) = due else { break };
+                made += 1;
+                match owned.truncate_front(due.durable) {
+                    Ok(()) => {}
+                    Err(e) => assert_eq!(e.kind(), ErrorKind::Closed, "{e}"),
+                }
+            }
+            assert!(made > 0, "nobody has asked");
+        });
         let threads: Vec<_> = (0..2)
-            .map(|n| {
+            .map(|thread| {
                 let log = log.clone();
                 world.spawn(move |_| {
-                    for i in 0..8 {
-                        let data = record(10 * n + i, 30_000);
-                        // Full where the callback had nothing to give.
-                        match log.commit(&data) {
-                            Ok(_) => {}
-                            Err(e) => assert_eq!(e.kind(), ErrorKind::Full, "{e}"),
+                    for n in 0..8 {
+                        let data = record(10 * thread + n, 30_000);
+                        // Asked for room, the owner makes some, and nothing else does.
+                        while let Err(e) = log.commit(&data) {
+                            assert_eq!(e.kind(), ErrorKind::Full, "{e}");
+                            shuttle::thread::yield_now();
                         }
                     }
                 })
@@ -357,6 +351,7 @@ fn a_checkpoint_makes_room() {
             thread.join().expect("no thread panics");
         }
         world.close(log).expect("nothing fails");
+        owner.join().expect("no thread panics");
     });
 }
 

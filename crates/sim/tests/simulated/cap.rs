@@ -2,12 +2,12 @@
 //! scheduler reports a deadlock).
 
 use crate::common::open;
-use logforce_core::{Batch, CheckpointDue, Error, ErrorKind, Log, Lsn, Options};
+use logforce_core::{Batch, CheckpointDue, Error, ErrorKind, Log, Lsn, Options, Policy};
 use logforce_device::Runtime;
 use logforce_sim::model::{PATH, small};
 use logforce_sim::seeds;
 use logforce_testkit::{Failure, Fault, Rng, SimDisk, SimOptions, SimRuntime};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -148,159 +148,150 @@ fn full_is_refused_and_goes_on() {
     });
 }
 
+/// Commits, and tries again while the log is full: that is, until its owner has truncated it.
+fn commit_at_the_cap(rt: &SimRuntime, log: &Log, data: &[u8]) -> Result<u64, Error> {
+    for refused in 0..10_000 {
+        match log.commit(data) {
+            Ok(_) => return Ok(refused),
+            Err(e) if e.kind() == ErrorKind::Full => rt.sleep(Duration::from_micros(100)),
+            Err(e) => return Err(e),
+        }
+    }
+    panic!("nobody makes room");
+}
+
+/// The owner's checkpoint is a record of the log itself, for which it has kept space.
 #[test]
-fn a_callback_keeps_it_from_being_full() {
+fn a_checkpoint_thread_keeps_it_from_being_full() {
+    let mut refused = 0;
     for seed in 0..60 {
         let disk = SimDisk::new(SimOptions::default(), 1);
-        let (calls, at_once) = (
-            Arc::new(AtomicU64::new(0)),
-            Arc::new(AtomicBool::new(false)),
-        );
-        let (counted, inside) = (calls.clone(), at_once.clone());
-        let options = capped(3 + seed % 4).on_checkpoint_due(move |log, due| {
-            assert!(!inside.swap(true, SeqCst), "two at once");
-            counted.fetch_add(1, SeqCst);
-            assert!(due.used <= due.limit && due.truncate_to <= due.durable);
-            assert_eq!((due.log_id, &due.path), (log.id(), &log.path().to_owned()));
-            // A checkpoint is a record, too.
-            let made = log.commit(b"checkpoint").and_then(|_| make_room(log, due));
-            // A close in between is no failure.
-            let closed = |e: &Error| e.kind() == ErrorKind::Closed;
-            assert!(made.as_ref().err().is_none_or(closed), "{made:?}");
-            inside.store(false, SeqCst);
-        });
+        let requests = Arc::new(AtomicU64::new(0));
+        let counted = requests.clone();
         SimRuntime::run(seed, |rt| {
-            let log = open(&disk, rt, &options).unwrap_or_else(|e| panic!("{e}"));
+            let log = open(&disk, rt, &capped(3 + seed % 4)).unwrap_or_else(|e| panic!("{e}"));
+            let owned = log.clone();
+            let body = move || {
+                let mut requests = owned.checkpoint_requests();
+                let mut kept = Some(owned.try_reserve(10).expect("an empty log"));
+                while let Some(due) = requests.next_blocking() {
+                    counted.fetch_add(1, SeqCst);
+                    assert!(due.used <= due.limit && due.truncate_to <= due.durable);
+                    assert!(due.front < due.truncate_to, "{due:?}");
+                    assert_eq!(
+                        (due.log_id, &due.path),
+                        (owned.id(), &owned.path().to_owned())
+                    );
+                    let noted = kept.take().map_or(Ok(()), |permit| {
+                        let note = permit.submit(b"checkpoint", Policy::Force)?;
+                        note.wait().map(drop)
+                    });
+                    match noted.and_then(|()| make_room(&owned, due)) {
+                        Ok(()) => kept = owned.try_reserve(10).ok(),
+                        // A close in between is no failure.
+                        Err(e) => assert_eq!(e.kind(), ErrorKind::Closed, "{e}"),
+                    }
+                }
+            };
+            let checkpoints = rt.spawn("checkpoints", Box::new(body)).unwrap();
+            let refusals = Arc::new(AtomicU64::new(0));
             let mut joiners = Vec::new();
             for n in 0..2 {
-                let (log, disk) = (log.clone(), disk.clone());
+                let (log, disk, clock) = (log.clone(), disk.clone(), rt.clone());
+                let refusals = refusals.clone();
                 let body = move || {
                     for i in 0..30 {
-                        let at = log.commit(&[n; 15_000]);
-                        at.unwrap_or_else(|e| panic!("{seed}, {i}: {e}"));
+                        let waited = commit_at_the_cap(&clock, &log, &[n; 15_000]);
+                        let waited = waited.unwrap_or_else(|e| panic!("{seed}, {i}: {e}"));
+                        refusals.fetch_add(waited, SeqCst);
                         assert!(used(&disk) <= (3 + seed % 4) * SEGMENT);
                     }
                 };
                 joiners.push(rt.spawn(&format!("writer-{n}"), Box::new(body)).unwrap());
             }
             joiners.into_iter().for_each(|j| j.join().unwrap());
-            assert!(calls.load(SeqCst) >= 2, "{}", calls.load(SeqCst));
+            assert!(requests.load(SeqCst) >= 2, "{}", requests.load(SeqCst));
+            refused += refusals.load(SeqCst);
             log.close().unwrap();
-            assert!(!at_once.load(SeqCst), "close has waited for it");
+            checkpoints.join().unwrap();
         });
     }
+    println!("{refused} of 3,600 commits were refused at first");
 }
 
-/// The callback comes while there is space: an append never waits for one that is quick enough.
+/// It comes while there is space: an owner that is quick enough sees no append refused.
 #[test]
-fn the_callback_comes_a_segment_ahead() {
+fn a_request_comes_a_segment_ahead() {
     let disk = SimDisk::new(SimOptions::default(), 1);
-    let dues: Arc<Mutex<Vec<CheckpointDue>>> = Arc::default();
-    let noted = dues.clone();
-    let options = capped(4).on_checkpoint_due(move |_, due| {
-        noted.lock().unwrap().push(due.clone());
-    });
     SimRuntime::run(1, |rt| {
-        let log = open(&disk, rt, &options).unwrap_or_else(|e| panic!("{e}"));
-        while dues.lock().unwrap().is_empty() {
+        let log = open(&disk, rt, &capped(4)).unwrap_or_else(|e| panic!("{e}"));
+        let mut requests = log.checkpoint_requests();
+        let due = loop {
             log.commit(&[1; 8_000]).unwrap();
             rt.sleep(Duration::from_millis(1));
-        }
-        let due = dues.lock().unwrap()[0].clone();
+            if let Some(due) = requests.try_next() {
+                break due;
+            }
+        };
         assert_eq!((due.used, due.limit), (4 * SEGMENT, 4 * SEGMENT));
         assert_eq!(due.truncate_to, Lsn(SEGMENT));
         // Filling the last segment takes as long as half of the one in use.
         assert!(due.durable <= Lsn(2 * SEGMENT + SEGMENT * 3 / 4), "{due:?}");
-        // It did nothing, and is asked again before it is too late; then appends are refused.
-        let (_, e) = fill_up(&log);
-        assert_eq!(e.kind(), ErrorKind::Full);
-        let reported = dues.lock().unwrap().len();
-        assert!((2..=4).contains(&reported), "{reported}");
-        assert_eq!(fill_up(&log).1.kind(), ErrorKind::Full);
+        // It does nothing, and is asked again before it is too late; then appends are refused, and each
+        // refusal asks once.
+        let mut asked = 0;
+        let full = loop {
+            match log.commit(&[1; 8_000]) {
+                Ok(_) => rt.sleep(Duration::from_millis(1)),
+                Err(e) => break e,
+            }
+            asked += u64::from(requests.try_next().is_some());
+        };
+        assert_eq!((full.kind(), asked), (ErrorKind::Full, 1));
+        for _ in 0..2 {
+            assert!(requests.try_next().is_some());
+            assert!(requests.try_next().is_none());
+            assert_eq!(fill_up(&log).1.kind(), ErrorKind::Full);
+        }
+        // A request that is met before it is taken is none any more.
+        log.truncate_front(log.durable_lsn()).unwrap();
+        assert!(requests.try_next().is_none());
         log.close().unwrap();
     });
 }
 
+/// The log closes, or its last clone is dropped, while threads wait for a request.
 #[test]
-fn a_callback_in_its_own_way() {
-    for seed in 0..80 {
+fn requests_end_with_the_log() {
+    let taken = Arc::new(AtomicU64::new(0));
+    for seed in 0..100 {
         let disk = SimDisk::new(SimOptions::default(), 1);
-        let (refusals, panics) = (Arc::new(AtomicU64::new(0)), seed % 2 == 0);
-        let refused = refusals.clone();
-        let options = capped(3).on_checkpoint_due(move |log, due| {
-            // However full it is, there is room for a record that says what it did.
-            log.commit(&[7; 1_000]).expect("it is kept for this");
-            // It fills what is left by itself, and is refused: nobody else will make room.
-            while let Ok(at) = log.append(&[9; 20_000]) {
-                log.force(at.end).expect("nothing fails");
-            }
-            refused.fetch_add(1, SeqCst);
-            assert!(!panics, "the callback panics");
-            make_room(log, due).expect("nothing fails");
-            // What it has freed it may use at once.
-            log.commit(&[8; 100]).expect("there is room");
-        });
         SimRuntime::run(seed, |rt| {
-            rt.tolerate_panics();
-            let log = open(&disk, rt, &options).unwrap_or_else(|e| panic!("{e}"));
-            let mut full = 0;
-            for _ in 0..30 {
-                match log.commit(&[1; 20_000]) {
-                    Ok(_) => {}
-                    Err(e) => {
-                        assert_eq!(e.kind(), ErrorKind::Full, "{seed}: {e}");
-                        full += 1;
+            let log = open(&disk, rt, &capped(3)).unwrap_or_else(|e| panic!("{e}"));
+            let mut waiting = Vec::new();
+            for n in 0..2 {
+                let (mut requests, counted) = (log.checkpoint_requests(), taken.clone());
+                let body = move || {
+                    while requests.next_blocking().is_some() {
+                        counted.fetch_add(1, SeqCst);
                     }
-                }
+                    assert!(requests.try_next().is_none() && requests.next_blocking().is_none());
+                };
+                waiting.push(rt.spawn(&format!("waits-{n}"), Box::new(body)).unwrap());
             }
-            assert!(refusals.load(SeqCst) > 0);
-            assert_eq!(panics, full > 0 && panics, "{seed}: {full} refused");
-            log.truncate_front(log.durable_lsn()).expect("it goes on");
-            if panics {
-                log.commit(&[1; 100]).expect("it goes on");
-            }
-            log.close().unwrap();
-        });
-    }
-}
-
-/// Closed while the callback runs, by another thread, by the callback, by both.
-#[test]
-fn closing_around_a_callback() {
-    for seed in 0..200 {
-        let disk = SimDisk::new(SimOptions::default(), 1);
-        let (began, ended) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new(AtomicBool::new(false)),
-        );
-        let (in_it, out_of_it) = (began.clone(), ended.clone());
-        let options = capped(3).on_checkpoint_due(move |log, due| {
-            in_it.store(true, SeqCst);
-            let _ = log.commit(b"one more");
             if seed % 3 > 0 {
-                let _ = log.clone().close();
-                assert_eq!(log.append(b"x").unwrap_err().kind(), ErrorKind::Closed);
+                assert_eq!(fill_up(&log).1.kind(), ErrorKind::Full);
             }
-            let _ = make_room(log, due);
-            out_of_it.store(true, SeqCst);
-        });
-        SimRuntime::run(seed, |rt| {
-            let log = open(&disk, rt, &options).unwrap_or_else(|e| panic!("{e}"));
-            let clone = log.clone();
-            let body = move || while clone.commit(&[1; 9_000]).is_ok() {};
-            let writer = rt.spawn("writer", Box::new(body)).unwrap();
-            while !began.load(SeqCst) {
-                rt.sleep(Duration::from_micros(50));
+            match seed % 2 == 0 {
+                true => log.close().unwrap(),
+                false => drop(log),
             }
-            if seed % 3 < 2 {
-                log.close().unwrap_or_else(|e| panic!("{seed}: {e}"));
-                assert!(ended.load(SeqCst) || seed % 3 > 0, "it was waited for");
-                let again = open(&disk, rt, &sized()).expect("the lock is free");
-                again.close().unwrap();
-            }
-            writer.join().unwrap();
+            waiting.into_iter().for_each(|j| j.join().unwrap());
+            let again = open(&disk, rt, &sized()).expect("the lock is free");
+            again.close().unwrap();
         });
     }
+    assert!(taken.load(SeqCst) > 20, "{}", taken.load(SeqCst));
 }
 
 /// A pin does not make a log refuse what its owner has made room for.
@@ -326,7 +317,7 @@ fn pins_give_way_at_the_cap() {
     });
 }
 
-/// Writers, a callback of any kind, pins, a cut: no deadlock, nothing lost, never above the cap.
+/// Writers, an owner of any kind, pins, a cut: no deadlock, nothing lost, never above the cap.
 fn run(seed: u64) {
     let mut rng = Rng::new(seed);
     let disk = SimDisk::new(SimOptions::random(seed), seed);
@@ -340,30 +331,32 @@ fn run(seed: u64) {
         .buffer_size(unit * (8 + rng.below(16)))
         .max_spare_segments(rng.below(4) as usize)
         .max_log_size(cap);
-    let manners = rng.below(6);
-    let chance = Mutex::new(Rng::new(seed ^ 77));
-    let callback = options.clone().on_checkpoint_due(move |log, due| {
-        let dice = |n| chance.lock().unwrap().one_in(n);
-        if manners > 1 && dice(2) {
-            let _ = log.append(&[3; 700]);
-        }
-        if manners > 2 && dice(3) {
-            let _ = log.commit(&[3; 15_000]);
-        }
-        assert!(manners != 4 || !dice(3), "the callback panics");
-        if manners > 0 && !dice(4) {
-            let _ = make_room(log, due);
-        }
-        if manners == 5 && dice(6) {
-            let _ = log.clone().close();
-        }
-    });
-    let options = if rng.one_in(5) { options } else { callback };
+    // No owner; one that does nothing; one that appends little, or much, before it truncates; one that
+    // closes the log.
+    let manners = rng.below(5);
     let cut = rng.one_in(2).then(|| rng.below(300));
     let acked: Arc<Mutex<Vec<Lsn>>> = Arc::default();
     SimRuntime::run(seed, |rt| {
-        rt.tolerate_panics();
         let log = open(&disk, rt, &options).unwrap_or_else(|e| panic!("{e}"));
+        let (owned, mut chance) = (log.clone(), Rng::new(seed ^ 77));
+        let owner = move || {
+            let mut requests = owned.checkpoint_requests();
+            while let Some(due) = requests.next_blocking() {
+                if manners > 1 && chance.one_in(2) {
+                    let _ = owned.append(&[3; 700]);
+                }
+                if manners > 2 && chance.one_in(3) {
+                    let _ = owned.commit(&[3; 15_000]);
+                }
+                if manners > 1 && !chance.one_in(4) {
+                    let _ = make_room(&owned, due);
+                }
+                if manners == 4 && chance.one_in(6) {
+                    let _ = owned.clone().close();
+                }
+            }
+        };
+        let owner = (manners > 0).then(|| rt.spawn("owner", Box::new(owner)).unwrap());
         if let Some(cut) = cut {
             disk.cut_at(disk.ops() + cut);
         }
@@ -402,6 +395,9 @@ fn run(seed: u64) {
             .into_iter()
             .for_each(|j| j.join().expect("no writer panics"));
         let _ = log.close();
+        owner
+            .into_iter()
+            .for_each(|o| o.join().expect("it does not panic"));
     });
     disk.crash(Failure::Power, None, seed);
     SimRuntime::run(seed, |rt| {

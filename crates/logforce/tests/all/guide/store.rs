@@ -5,7 +5,6 @@ use crate::common::*;
 use logforce::{BackupOptions, Error, ErrorKind, Guarantee, Log, Lsn, Options, checkpoint};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 
 struct Store {
@@ -132,19 +131,13 @@ fn many_threads_and_checkpoints_at_the_cap() -> Result<()> {
     let small = sized(64 << 10).require(Guarantee::ProcessCrash);
     let small = small.max_batch_size(16 << 10).buffer_size(32 << 10);
 
-    let (wake, due) = sync_channel(1);
-    let options = small
-        .clone()
-        .max_log_size(CAP)
-        .on_checkpoint_due(move |_, _| {
-            let _ = wake.try_send(()); // full: one is asked for already
-        });
-    let store = Arc::new(Store::open(home.path(), options)?);
+    let store = Arc::new(Store::open(home.path(), small.clone().max_log_size(CAP))?);
     let checkpointer = std::thread::spawn({
         let store = store.clone();
         move || {
             let mut taken = 0;
-            while due.recv().is_ok() {
+            let mut requests = store.log.checkpoint_requests();
+            while requests.next_blocking().is_some() {
                 match store.checkpoint() {
                     Ok(()) => taken += 1,
                     Err(e) if kind(&*e) == Some(ErrorKind::Closed) => break,
@@ -167,7 +160,7 @@ fn many_threads_and_checkpoints_at_the_cap() -> Result<()> {
     let copy = home.path().join("copy");
     std::fs::create_dir(&copy)?;
     store.back_up(&copy)?;
-    store.log.clone().close()?; // lets go of the callback, so that the thread ends
+    store.log.clone().close()?; // ends the requests, and so the thread
     assert!(checkpointer.join().unwrap() > 0);
     let used = segments(&home.path().join("log"));
     let used: u64 = used.iter().map(|f| f.metadata().unwrap().len()).sum();

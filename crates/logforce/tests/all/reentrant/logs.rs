@@ -77,6 +77,9 @@ const CALLS: &[Call] = &[
     ("id", |log, _| _ = log.id()),
     ("path", |log, _| _ = log.path().exists()),
     ("recovered", |log, _| _ = log.recovered().clean),
+    ("checkpoint_requests", |log, _| {
+        _ = log.checkpoint_requests().try_next();
+    }),
     ("close", |log, _| drop(log.clone().close())),
     ("submit", |log, _| {
         for policy in POLICIES {
@@ -415,85 +418,6 @@ fn every_call_in_every_callback() {
                     Some(subject.log)
                 });
             }
-        }
-    }
-}
-
-/// The callback that makes space: it gets the log, and runs when the log is nearly full.
-#[test]
-fn every_call_in_the_callback_of_a_full_log() {
-    type Next = Option<(fn(&Log, &Path), PathBuf)>;
-    for (setting, plain) in settings() {
-        let home = memory();
-        let next: Arc<Mutex<Next>> = Arc::default();
-        let mut open: Option<Log> = None;
-        for (n, (call, make)) in CALLS.iter().enumerate() {
-            let what = format!("{setting}: {call} in on_checkpoint_due");
-            let (dir, plain) = (home.path().join(n.to_string()), plain.clone());
-            let (log, next) = (open.take(), next.clone());
-            open = within_limit(&what, move || {
-                std::fs::create_dir(&dir).unwrap();
-                *next.lock().unwrap() = Some((*make, dir.clone()));
-                let log = log.unwrap_or_else(|| {
-                    let next = next.clone();
-                    let capped = plain.clone().max_log_size(4 * (64 << 10));
-                    let capped = capped.on_checkpoint_due(move |log, due| {
-                        let now = next.lock().unwrap().take();
-                        if let Some((make, dir)) = now {
-                            make(log, &dir);
-                        }
-                        let _ = log.truncate_front(due.truncate_to);
-                    });
-                    logforce::create_new(dir.join("log"), capped).unwrap()
-                });
-                for n in 0.. {
-                    // It is full where the call leaves a pin, or a part that cannot go.
-                    let answer = log.commit(&record(n, 8 << 10)).map_err(|e| e.kind());
-                    let is_over = next.lock().unwrap().is_none();
-                    if is_over || answer == Err(ErrorKind::Closed) {
-                        break;
-                    }
-                    assert!(n < 1000, "the log is never full");
-                }
-                if may_close(call) {
-                    ends_well(log, plain);
-                    return None;
-                }
-                let _ = log.truncate_front(log.durable_lsn());
-                Some(log)
-            });
-        }
-        if let Some(log) = open {
-            log.close().unwrap();
-        }
-    }
-}
-
-/// What that callback owns is dropped when the log closes.
-#[test]
-fn every_call_in_the_drop_of_a_callback() {
-    for (setting, plain) in settings() {
-        for (call, make) in CALLS {
-            let what = format!("{setting}: {call} in the drop of on_checkpoint_due");
-            let home = memory();
-            let dir = home.path().to_owned();
-            let plain = plain.clone();
-            within_limit(&what, move || {
-                let place: Arc<Mutex<Option<Log>>> = Arc::default();
-                let own = place.clone();
-                let copies = dir.clone();
-                let owned = OnDrop(Once::new(move || {
-                    let log = own.lock().unwrap().take();
-                    make(&log.unwrap(), &copies);
-                }));
-                let options = plain.clone().on_checkpoint_due(move |_, _| {
-                    let _ = &owned;
-                });
-                let log = logforce::create_new(dir.join("log"), options).unwrap();
-                *place.lock().unwrap() = Some(log.clone());
-                log.commit(b"before").unwrap();
-                ends_well(log, plain);
-            });
         }
     }
 }

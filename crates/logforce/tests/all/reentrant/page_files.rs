@@ -3,7 +3,7 @@
 use super::{OnDrop, Once, assert_complete, memory, public_functions, wait, within_limit};
 use crate::common::*;
 use logforce::pages::{self, CommitMode, ErrorKind, Options, PageFile, Transaction};
-use logforce::{BackupOptions, Guarantee, Log, Policy};
+use logforce::{BackupOptions, Guarantee, Policy};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -305,18 +305,6 @@ fn every_call_in_every_callback() {
                 });
             }
         }
-    }
-}
-
-/// It would get the log, and a page file truncates that itself.
-#[test]
-fn the_callback_of_its_log_is_refused() {
-    for mode in MODES {
-        let home = memory();
-        let log = log_options().on_checkpoint_due(|_: &Log, _| {});
-        let refused = pages::create_new(home.path().join("file"), with(mode, log));
-        assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidInput);
-        assert!(!home.path().join("file").exists());
     }
 }
 

@@ -1,0 +1,133 @@
+//! Requests for a checkpoint: the log makes them before it reaches its cap, its owner takes them.
+
+use crate::read::view::View;
+use crate::sync::wake::{WaitFor, Wake};
+use crate::sync::wakers::{WakerId, is_waking};
+use crate::types::CheckpointDue;
+use futures_core::Stream;
+use logforce_device::sync::MutexGuard;
+use logforce_format::{Lsn, planted};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll};
+
+impl View {
+    /// The request that nobody has taken, unless the log was truncated that far since.
+    pub(crate) fn checkpoint_due(&self) -> MutexGuard<'_, Option<CheckpointDue>> {
+        let due = &self.checkpoint.due;
+        let mut due = due.lock().unwrap_or_else(PoisonError::into_inner);
+        if due.as_ref().is_some_and(|d| d.truncate_to <= self.front()) {
+            *due = None;
+        }
+        due
+    }
+
+    /// Requests a checkpoint. The caller holds no lock: this wakes threads and tasks.
+    pub(crate) fn request_checkpoint(&self, due: CheckpointDue) {
+        *self.checkpoint_due() = Some(due);
+        let request = &self.checkpoint;
+        request.made.notify(&*self.runtime, Wake::CheckpointDue);
+        request.tasks.wake_all(Wake::CheckpointDueTasks);
+    }
+}
+
+/// Requests for checkpoints of a log, by [`Log::checkpoint_requests`](crate::Log::checkpoint_requests).
+///
+/// It ends when the log is closed or has failed. It does not keep the log open. Of several of the same
+/// log, one gets each request.
+pub struct CheckpointRequests {
+    view: Arc<View>,
+    waker_id: Option<WakerId>,
+}
+
+impl CheckpointRequests {
+    pub(crate) fn new(view: &Arc<View>) -> CheckpointRequests {
+        CheckpointRequests {
+            view: view.clone(),
+            waker_id: None,
+        }
+    }
+
+    /// A request, or the end.
+    fn answer(&self) -> Option<Option<CheckpointDue>> {
+        let view = &self.view;
+        // A forked child has no thread that would make one.
+        if view.ended().is_some() || view.check_process().is_err() {
+            return Some(None);
+        }
+        let due = view.checkpoint_due().take()?;
+        Some(Some(CheckpointDue {
+            front: view.front(),
+            durable: view.durable(),
+            ..due
+        }))
+    }
+
+    /// Returns the request if there is one now. `None` after the end, too.
+    pub fn try_next(&mut self) -> Option<CheckpointDue> {
+        self.answer().flatten()
+    }
+
+    /// Waits for a request. `None` once the log is closed or has failed. In a waker, which must not wait,
+    /// this is [`CheckpointRequests::try_next`].
+    pub fn next_blocking(&mut self) -> Option<CheckpointDue> {
+        loop {
+            let seen = self.view.checkpoint.made.observe();
+            if let Some(answer) = self.answer() {
+                return answer;
+            }
+            if is_waking() {
+                return None;
+            }
+            let made = &self.view.checkpoint.made;
+            made.wait(&*self.view.runtime, seen, None, WaitFor::CheckpointDue);
+        }
+    }
+
+    /// As [`CheckpointRequests::next_blocking`], to await. `futures_core::Stream` is the same.
+    ///
+    /// **Cancel safe.** If it is dropped before it has completed, it has taken no request.
+    pub async fn next(&mut self) -> Option<CheckpointDue> {
+        poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
+    }
+}
+
+impl Stream for CheckpointRequests {
+    type Item = CheckpointDue;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<CheckpointDue>> {
+        let this = &mut *self;
+        if let Some(answer) = this.answer() {
+            return Poll::Ready(answer);
+        }
+        let tasks = &this.view.checkpoint.tasks;
+        tasks.register(Lsn::ORIGIN, &mut this.waker_id, context.waker());
+        if planted!("recheck-checkpoint-after-register") {
+            return Poll::Pending;
+        }
+        match this.answer() {
+            Some(answer) => Poll::Ready(answer),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for CheckpointRequests {
+    fn drop(&mut self) {
+        if let Some(id) = self.waker_id {
+            self.view.checkpoint.tasks.deregister(id);
+        }
+    }
+}
+
+impl std::fmt::Debug for CheckpointRequests {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CheckpointRequests")
+            .field("path", &self.view.path)
+            .finish_non_exhaustive()
+    }
+}
