@@ -4,6 +4,7 @@ use std::time::Duration;
 
 /// Evidence of which method is fastest in a place, with what it is valid for.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Calibration {
     /// Where it holds.
     pub valid_for: ValidFor,
@@ -23,6 +24,7 @@ pub struct Calibration {
 
 /// What forces of a single write unit cost in real use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Live {
     /// By which method.
     pub method: Method,

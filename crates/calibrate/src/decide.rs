@@ -36,6 +36,7 @@ pub struct Interval {
 
 /// What was measured of a method.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Figure {
     /// Which.
     pub method: Method,
@@ -49,6 +50,7 @@ pub struct Figure {
 
 /// Which method to use, and why.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Decision {
     /// The method to use.
     pub method: Method,

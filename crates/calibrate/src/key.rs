@@ -9,6 +9,7 @@ pub(crate) const LONGEST: usize = 400;
 /// What evidence is valid for: the place as the system describes it. All of it has to be the same
 /// again; what is unknown is empty, and has to be unknown again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct ValidFor {
     /// Which filesystem it is: [`Facts::volume`].
     pub volume: String,

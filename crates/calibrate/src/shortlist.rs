@@ -16,6 +16,7 @@ pub struct Shortlist {
 
 /// A method that is not measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LeftOut {
     /// Which.
     pub method: Method,

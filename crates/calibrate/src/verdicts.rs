@@ -33,6 +33,7 @@ const LONGEST: u64 = 512 << 10;
 /// kernel, which a device that drops flushes does not care for (it is shown with the evidence); not
 /// the write unit, since a flush covers all.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Place {
     /// Which filesystem it is: [`Facts::volume`].
     pub volume: String,
@@ -104,6 +105,7 @@ impl Place {
 
 /// What one run of cuts has shown of one method, up to now.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CutRun {
     /// Where.
     pub place: Place,
@@ -125,6 +127,24 @@ pub struct CutRun {
     pub kernel: String,
     /// The version of Logforce.
     pub tool: String,
+}
+
+impl CutRun {
+    /// A run that has seen nothing yet, now.
+    pub fn new(place: Place, method: Method, run: u128) -> CutRun {
+        CutRun {
+            place,
+            method,
+            run,
+            cuts: 0,
+            acknowledged: 0,
+            lost: 0,
+            control_lost: 0,
+            at: now(),
+            kernel: String::new(),
+            tool: String::new(),
+        }
+    }
 }
 
 /// What the directory's file knows, of all places; nothing where there is no such file.

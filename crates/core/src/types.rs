@@ -14,7 +14,9 @@ pub struct RecordRange {
 }
 
 impl RecordRange {
-    pub(crate) fn acknowledged(self, guarantee: Granted) -> Acknowledged {
+    /// These records as [`Log::commit`](crate::Log::commit) would return them: for what was appended, and then
+    /// forced with this answer.
+    pub fn acknowledged(self, guarantee: Granted) -> Acknowledged {
         Acknowledged {
             start: self.start,
             end: self.end,
@@ -29,6 +31,7 @@ pub(crate) type RecordSlices<'a> = &'a [&'a [&'a [u8]]];
 /// A record, or the records of a batch, of which the log has done what was asked for: see
 /// [`guarantee`](Acknowledged::guarantee) for what that is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Acknowledged {
     /// The position of the record, or of the first of a batch, by which it is read.
     pub start: Lsn,

@@ -4,6 +4,7 @@ use logforce_core::Granted;
 
 /// A commit that has what its policy promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Acknowledged {
     /// Its number: commits are numbered in their order, from 1. A number given to a commit that is then
     /// refused for lack of space is skipped.

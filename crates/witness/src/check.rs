@@ -229,18 +229,13 @@ fn record(
         );
         return Ok((recorded, not));
     };
-    let entry = CutRun {
-        place,
-        method,
-        run: run.0,
-        cuts: totals.cuts,
-        acknowledged: totals.expected,
-        lost: totals.lost,
-        control_lost: totals.control_lost,
-        at: cuts::now(),
-        kernel: line(&facts.kernel),
-        tool: check.tool.chars().take(60).collect(),
-    };
+    let mut entry = CutRun::new(place, method, run.0);
+    entry.cuts = totals.cuts;
+    entry.acknowledged = totals.expected;
+    entry.lost = totals.lost;
+    entry.control_lost = totals.control_lost;
+    entry.kernel = line(&facts.kernel);
+    entry.tool = check.tool.chars().take(60).collect();
     // A directory that cannot be checked reports its error when it is written to.
     let is_there = check.home.is_there().unwrap_or(true);
     let home = is_there.then_some(check.home.path());

@@ -196,7 +196,7 @@ fn new_subject(write: &Write<'_>) -> Result<Subject, CutError> {
     let method = match write.method {
         Some(method) => method,
         None if write.home.is_there()? => {
-            logforce::disk::calibration::chosen(write.home.path(), write.cache)?
+            logforce::disk::calibration::known_or_measured(write.home.path(), write.cache)?
                 .decision
                 .method
         }

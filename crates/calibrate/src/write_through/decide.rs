@@ -8,6 +8,7 @@ use std::time::Duration;
 
 /// What was measured of commits of so many runs and bytes.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct WriteThroughFigure {
     /// Contiguous runs.
     pub runs: u32,
@@ -23,6 +24,7 @@ pub struct WriteThroughFigure {
 
 /// The crossover, and what it stands on.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Decided {
     /// Up to here a page file writes through.
     pub limit: WriteThroughLimit,

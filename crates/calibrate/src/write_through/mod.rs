@@ -40,6 +40,7 @@ impl WriteThroughLimit {
 
 /// Evidence of the crossover in a place, with what it is valid for.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct WriteThroughCalibration {
     /// Where it holds.
     pub valid_for: ValidFor,

@@ -78,7 +78,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let found = if args.again {
         calibration::measured(&args.dir, cache.as_deref(), args.seconds)
     } else {
-        calibration::chosen(&args.dir, cache.as_deref())
+        calibration::known_or_measured(&args.dir, cache.as_deref())
     };
     drop(countdown);
     let found = found?;

@@ -246,18 +246,10 @@ fn a_device_is_no_new_file() {
 }
 
 fn lost(place: &Place, method: Method) -> CutRun {
-    CutRun {
-        place: place.clone(),
-        method,
-        run: 0xabc,
-        cuts: 2,
-        acknowledged: 500,
-        lost: 3,
-        control_lost: 1,
-        at: cuts::now(),
-        kernel: String::new(),
-        tool: "test".to_owned(),
-    }
+    let mut run = CutRun::new(place.clone(), method, 0xabc);
+    (run.cuts, run.acknowledged) = (2, 500);
+    (run.lost, run.control_lost) = (3, 1);
+    run
 }
 
 /// Where the default survives a loss of power and verdicts can be kept; `None`, saying why, where

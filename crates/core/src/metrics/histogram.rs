@@ -102,6 +102,7 @@ pub(super) fn shard() -> usize {
 
 /// The contents of a histogram at some time.
 #[derive(Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct HistogramSnapshot {
     buckets: Vec<u64>,
     count: u64,

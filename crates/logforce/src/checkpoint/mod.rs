@@ -39,6 +39,7 @@ const CHUNK: usize = 1 << 20;
 
 /// A checkpoint that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Checkpoint {
     /// End of the last record that the state holds: replay begins here.
     pub lsn: Lsn,

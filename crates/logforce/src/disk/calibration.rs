@@ -40,6 +40,7 @@ pub(crate) const LONGEST_WRITE_THROUGH: Duration = Duration::from_secs(2);
 
 /// What is known of a place, and how.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Report {
     /// What the system says of the place.
     pub facts: Facts,
@@ -59,6 +60,23 @@ pub struct Report {
     pub stored_in: Vec<PathBuf>,
     /// The file that could not be used, and why.
     pub not_stored: Option<String>,
+}
+
+impl Report {
+    /// Returns a report of a place of which nothing was measured.
+    pub fn new(facts: Facts, decision: Decision) -> Report {
+        Report {
+            facts,
+            decision,
+            calibration: None,
+            origin: None,
+            left_out: Vec::new(),
+            write_through: None,
+            write_through_missing: None,
+            stored_in: Vec::new(),
+            not_stored: None,
+        }
+    }
 }
 
 /// The directory in which the command `logforce calibrate` shares its results with programs that
@@ -114,7 +132,7 @@ pub fn known(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
 /// # Errors
 /// If `path` is no directory that can be looked at. Measuring that fails is no error: the report
 /// says why.
-pub fn chosen(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
+pub fn known_or_measured(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
     let place = Place::open(path.as_ref(), cache, true)?;
     let chosen = choose(&place.site(), Limits::AT_OPENING);
     let write_through = choose_write_through(&place.write_through(), WRITE_THROUGH_AT_CREATION);
@@ -126,10 +144,10 @@ pub fn chosen(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
 }
 
 /// Measures the directory `path` anew for `budget`; then the write-through limit of page files for up
-/// to `budget`, at most 2 s. Otherwise like [`chosen`].
+/// to `budget`, at most 2 s. Otherwise like [`known_or_measured`].
 ///
 /// # Errors
-/// As of [`chosen`].
+/// As of [`known_or_measured`].
 pub fn measured(path: impl AsRef<Path>, cache: Option<&Path>, budget: Duration) -> Result<Report> {
     let place = Place::open(path.as_ref(), cache, true)?;
     let limits = Limits {
@@ -257,14 +275,11 @@ impl Place {
             .collect();
         Report {
             stored_in,
-            facts: self.facts,
-            decision,
             calibration,
             origin,
             left_out,
-            write_through: None,
-            write_through_missing: None,
             not_stored: self.not_stored,
+            ..Report::new(self.facts, decision)
         }
     }
 }

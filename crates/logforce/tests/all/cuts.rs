@@ -36,18 +36,10 @@ fn place() -> Option<(TempDir, Place)> {
 }
 
 fn run(place: &Place, method: Method, lost: u64) -> CutRun {
-    CutRun {
-        place: place.clone(),
-        method,
-        run: 0xabc,
-        cuts: 2,
-        acknowledged: 500,
-        lost,
-        control_lost: 1,
-        at: cuts::now(),
-        kernel: String::new(),
-        tool: "test".to_owned(),
-    }
+    let mut run = CutRun::new(place.clone(), method, 0xabc);
+    (run.cuts, run.acknowledged) = (2, 500);
+    (run.lost, run.control_lost) = (lost, 1);
+    run
 }
 
 fn strict(method: Method) -> Options {

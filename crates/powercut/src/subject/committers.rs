@@ -2,7 +2,7 @@
 
 use super::{Identity, Work, rank};
 use crate::ledger::{Entry, Kind, LedgerWriter};
-use logforce::{Acknowledged, Batch, CommitHandle, Guarantee, Policy, RecordRange};
+use logforce::{Acknowledged, Batch, CommitHandle, Guarantee, Policy};
 use logforce_testkit::Rng;
 use std::collections::VecDeque;
 use std::sync::PoisonError;
@@ -108,11 +108,7 @@ impl<'a> Writer<'a> {
                     ..Entry::range(Kind::RecordRange, at.start.0, at.end.0)
                 });
                 let guarantee = work.log.force(at.end)?;
-                let done = Acknowledged {
-                    start: at.start,
-                    end: at.end,
-                    guarantee,
-                };
+                let done = at.acknowledged(guarantee);
                 self.acked(sequence, &done);
                 self.boundary(&done);
             }
@@ -123,12 +119,8 @@ impl<'a> Writer<'a> {
                 let parts: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
                 let mut batch = Batch::of(&parts);
                 let whole = work.log.commit(&mut batch)?;
-                for (i, &RecordRange { start, end }) in batch.ranges().iter().enumerate() {
-                    let done = Acknowledged {
-                        start,
-                        end,
-                        guarantee: whole.guarantee,
-                    };
+                for (i, at) in batch.ranges().iter().enumerate() {
+                    let done = at.acknowledged(whole.guarantee);
                     self.acked(sequence + i as u64, &done);
                 }
                 self.boundary(&whole);

@@ -48,17 +48,8 @@ fn report(facts: Facts) -> Report {
         cpus: 2,
         caveat: None,
     };
-    let known = Known {
-        decision: Decision::undecided(facts.default_method(), "nothing was measured"),
-        facts,
-        calibration: None,
-        origin: None,
-        left_out: Vec::new(),
-        write_through: None,
-        write_through_missing: None,
-        stored_in: Vec::new(),
-        not_stored: None,
-    };
+    let decision = Decision::undecided(facts.default_method(), "nothing was measured");
+    let known = Known::new(facts, decision);
     let machine = Machine::new(&known.facts, host);
     Report::new("logforce facts".to_owned(), Path::new("d"), machine, &known)
 }

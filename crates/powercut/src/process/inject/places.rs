@@ -134,17 +134,11 @@ fn nobarrier(home: &Path, disk: &Path) -> Result<Extra> {
 /// nothing.
 fn lost(disk: &OwnDisk) -> Result<Option<CutRun>> {
     let place = cuts::Place::of(&logforce::disk::facts(&disk.path)?);
-    Ok(place.filter(|_| disk.is_good).map(|place| CutRun {
-        place,
-        method: Method::Dsync,
-        run: 1,
-        cuts: 2,
-        acknowledged: 500,
-        lost: 3,
-        control_lost: 1,
-        at: cuts::now(),
-        kernel: String::new(),
-        tool: "inject".to_owned(),
+    Ok(place.filter(|_| disk.is_good).map(|place| {
+        let mut run = CutRun::new(place, Method::Dsync, 1);
+        (run.cuts, run.acknowledged) = (2, 500);
+        (run.lost, run.control_lost) = (3, 1);
+        run
     }))
 }
 

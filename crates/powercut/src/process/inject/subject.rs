@@ -7,8 +7,8 @@ use crate::subject::seam::{Fault, Faulty};
 use crate::subject::{Identity, metadata, rank};
 use anyhow::Result;
 use logforce::{
-    Acknowledged, Batch, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy, RecordRange,
-    Tuning, inspect::RepairOptions,
+    Acknowledged, Batch, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy, Tuning,
+    inspect::RepairOptions,
 };
 use logforce_testkit::Rng;
 use serde::{Deserialize, Serialize};
@@ -280,11 +280,7 @@ impl Worker<'_> {
             ..Entry::range(Kind::RecordRange, at.start.0, at.end.0)
         });
         let guarantee = self.log.force(at.end)?;
-        let done = Acknowledged {
-            start: at.start,
-            end: at.end,
-            guarantee,
-        };
+        let done = at.acknowledged(guarantee);
         self.acked(identity, &done);
         Ok(())
     }
@@ -308,13 +304,8 @@ impl Worker<'_> {
         let parts: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
         let mut batch = Batch::of(&parts);
         let Acknowledged { guarantee, .. } = self.log.commit(&mut batch)?;
-        for (identity, &RecordRange { start, end }) in all.into_iter().zip(batch.ranges()) {
-            let done = Acknowledged {
-                start,
-                end,
-                guarantee,
-            };
-            self.acked(identity, &done);
+        for (identity, at) in all.into_iter().zip(batch.ranges()) {
+            self.acked(identity, &at.acknowledged(guarantee));
         }
         Ok(())
     }
