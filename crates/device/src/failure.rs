@@ -104,6 +104,12 @@ pub fn is_no_space(error: &io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
+/// Returns true if the error says that the file cannot grow, and nothing about the medium. Freed space helps
+/// only if [`is_no_space`] holds too: a limit of the process stays.
+pub fn cannot_grow(error: &io::Error) -> bool {
+    is_no_space(error) || error.kind() == io::ErrorKind::FileTooLarge
+}
+
 /// Returns the advice for an `error` of kind `StorageFull` or `QuotaExceeded`.
 pub fn what_to_free(error: &io::Error) -> &'static str {
     match error.kind() {

@@ -8,7 +8,9 @@
 //! - [`Facts`]: what the system says of a device, from which [`Facts::assess`] derives the
 //!   [`Guarantee`] of a [`Method`] and the [`Verdict`] on it.
 //!
-//! Nothing here knows what an LSN is, and nothing here does I/O.
+//! [`write_out`] has several writes in flight over them.
+//!
+//! Nothing here knows what an LSN is, and nothing here makes a call of the system.
 
 #![forbid(unsafe_code)]
 // In a user's process an error is returned, never a panic.
@@ -20,6 +22,7 @@
 mod block_device;
 mod buffer;
 mod directory;
+mod event;
 mod facts;
 pub mod failure;
 mod file;
@@ -32,10 +35,12 @@ pub mod planted;
 mod runtime;
 pub mod sync;
 mod wrapper;
+pub mod write_out;
 
 pub use block_device::{BlockDevice, DirectAlignment, WriteCache};
 pub use buffer::AlignedBuf;
 pub use directory::{Access, DirEntry, Directory, FileIdentity, OpenFile, System, Whereabouts};
+pub use event::Event;
 pub use facts::{CutEvidence, CutResult, Facts, Layer};
 pub use file::{Barrier, Blocks, Completion, File, ReadSource, Ticket, Write, WriteQueue};
 pub use filesystem_kind::FilesystemKind;

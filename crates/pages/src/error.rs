@@ -2,8 +2,8 @@
 
 use logforce_core::advice::{self, Bytes, Subject};
 use logforce_core::{Error as LogError, Guarantee, Verdict};
-pub(crate) use logforce_device::failure::is_no_space;
 use logforce_device::failure::what_to_free;
+pub(crate) use logforce_device::failure::{cannot_grow, is_no_space};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -264,12 +264,6 @@ fn poison_message(cause: &Error) -> String {
         } => advice::to_continue_after(Subject::PageFile, doing, path, source),
         other => format!("{other}. To continue, {}", Subject::PageFile.reopen()),
     }
-}
-
-/// Returns true if the error says that the file cannot grow, and nothing about the medium. Freed space helps
-/// only if [`is_no_space`] holds too: a limit of the process stays.
-pub(crate) fn cannot_grow(error: &io::Error) -> bool {
-    is_no_space(error) || error.kind() == io::ErrorKind::FileTooLarge
 }
 
 /// Prints the message, as a `main() -> Result<(), Error>`, an `unwrap` or an `expect` shows it.

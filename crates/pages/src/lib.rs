@@ -29,7 +29,6 @@ mod commit_handle;
 mod cow;
 mod dispatch;
 mod error;
-mod event;
 mod file_read;
 mod files;
 mod growth;
@@ -42,7 +41,6 @@ mod page_file;
 mod snapshot;
 mod transaction;
 mod types;
-mod write_out;
 
 pub use commit_handle::CommitHandle;
 pub use error::{Error, ErrorKind, Result};

@@ -7,7 +7,6 @@
 
 mod choose;
 mod decide;
-mod pool;
 mod store;
 mod trial;
 

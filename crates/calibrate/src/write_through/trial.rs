@@ -1,9 +1,9 @@
 //! The measuring itself.
 
 use super::decide::Pairs;
-use super::pool::Pool;
 use crate::scratch::{Scratch, remove_stale_files};
-use logforce_device::{AlignedBuf, Barrier, Directory, Facts, File, Runtime, Write};
+use logforce_device::write_out::{Run, Writers};
+use logforce_device::{Barrier, Directory, Facts, File, Runtime};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +15,14 @@ const RUNS: [u32; 5] = [2, 4, 8, 16, 32];
 /// Turns that are not counted: caches warm up, the device wakes.
 const WARM_UP: usize = 2;
 
+/// Threads where the system has no queue: a page file's by default.
+const THREADS: usize = 8;
+
 /// Turns after which it ends in any case.
 const MOST: usize = 400;
 
 /// Measures in `dir` within `budget`: in each turn, for each shape of commit, one that is written
-/// through and one that is forced by a barrier, by `unit` bytes, with several writes in flight as a page file has them.
+/// through and one that is forced by a barrier, by `unit` bytes, by what writes a page file.
 ///
 /// The file is removed in the end, whatever happens.
 pub(super) fn measure(
@@ -49,7 +52,8 @@ pub(super) fn measure(
     let file = file.ok_or_else(not_prepared)?;
     let mut commits = Commits {
         scratch,
-        pool: Pool::start(runtime, file)?,
+        writers: Writers::start(runtime, &file, THREADS, (unit as usize).max(4096))?,
+        file,
         direct,
         unit: u64::from(unit),
         random: runtime.random(),
@@ -78,7 +82,7 @@ pub(super) fn measure(
             }
         }
     }
-    drop(commits.pool);
+    drop((commits.writers, commits.file));
     commits.scratch.remove()?;
     Ok(shapes)
 }
@@ -103,7 +107,8 @@ fn shapes(unit: u32) -> Vec<Pairs> {
 
 struct Commits<'a> {
     scratch: Scratch<'a>,
-    pool: Pool,
+    file: Arc<dyn File>,
+    writers: Writers,
     direct: bool,
     unit: u64,
     random: u64,
@@ -113,40 +118,31 @@ struct Commits<'a> {
 impl Commits<'_> {
     fn make(&mut self, shape: &Pairs, through: bool) -> io::Result<()> {
         let length = shape.bytes / u64::from(shape.runs.max(1));
-        let mut writes = Vec::new();
-        let mut file: Option<Arc<dyn File>> = None;
+        let mut runs = Vec::new();
         for _ in 0..shape.runs {
             let place = self.scratch.next(self.direct, length);
-            let Some((open, offset)) = place else {
+            let Some((_, offset)) = place else {
                 return Err(not_prepared());
             };
             // A unit is left out, so that two runs never touch.
             if shape.runs > 1 {
                 let _ = self.scratch.next(self.direct, self.unit);
             }
-            file = Some(open);
             self.number += 1;
-            let mut buf = AlignedBuf::zeroed(length as usize, (self.unit as usize).max(4096));
+            let mut bytes = vec![0; length as usize];
             // Every block differs from the one before, so that no device can share or skip it.
-            for block in buf.chunks_mut(512) {
+            for block in bytes.chunks_mut(512) {
                 let stamp = (self.random ^ self.number).to_le_bytes();
                 let n = block.len().min(stamp.len());
                 block[..n].copy_from_slice(&stamp[..n]);
             }
-            writes.push(Write {
-                offset,
-                range: 0..buf.len(),
-                buf,
-                through,
-            });
+            let pieces = vec![bytes.into()];
+            runs.push(Run { offset, pieces });
         }
-        let Some(file) = file else {
-            return Ok(());
-        };
-        self.pool.write(&file, writes)?;
+        self.writers.write(runs, through)?;
         match through {
             true => Ok(()),
-            false => file.barrier(Barrier::Data),
+            false => self.file.barrier(Barrier::Data),
         }
     }
 }

@@ -1,4 +1,7 @@
 //! Several writes in flight: by threads of their own where a write blocks its thread.
+//!
+//! `logforce_device::write_out` has as many in flight as a page file, and copies pages; here a row has the
+//! depth that it names, and nothing is copied.
 
 use logforce_device::{AlignedBuf, File, Platform, Write};
 use std::io;

@@ -1,8 +1,8 @@
 //! Commits that become durable together.
 
 use crate::error::{Error, Result};
-use crate::event::Event;
 use logforce_core::wake;
+use logforce_device::Event;
 use logforce_device::Runtime;
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use std::collections::BTreeMap;

@@ -10,8 +10,8 @@ use crate::cow::store::{Counts, CowStore};
 use crate::cow::write_plan::{Placed, WritePlan};
 use crate::error::{Error, Result, cannot_grow};
 use crate::growth::{next_end, zeroes};
-use crate::write_out::{Run, gather};
 use logforce_device::Barrier;
+use logforce_device::write_out::{Run, gather};
 use logforce_format::{
     CopyOnWriteRoot, PAGE_DATA_OFFSET, PAGE_HEADER_LEN, PageFileHeader, PageFileKind, place_offset,
     planted,

@@ -8,8 +8,8 @@
 use crate::cow::force::{Layout, Leader, Trouble, Written};
 use crate::error::{Error, cannot_grow};
 use crate::growth::zeroes;
-use crate::write_out::gather;
 use logforce_device::FilesystemKind;
+use logforce_device::write_out::gather;
 use logforce_format::{PAGE_DATA_OFFSET, place_offset};
 use std::ops::Range;
 

@@ -8,7 +8,7 @@ use crate::cow::reclamation::HeldHeaders;
 use crate::cow::tree::Tree;
 use crate::error::{Error, Result};
 use crate::header::HeaderSlots;
-use crate::write_out::Writers;
+use logforce_device::write_out::Writers;
 use logforce_format::{PageFileHeader, planted};
 use std::collections::VecDeque;
 use std::ops::Range;

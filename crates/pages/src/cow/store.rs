@@ -3,11 +3,11 @@
 use crate::cow::node_store::NodeStore;
 use crate::cow::state::State;
 use crate::error::Result;
-use crate::event::Event;
 use crate::files::DataDir;
 use crate::options::WriteThroughLimit;
 use crate::types::Stats;
 use logforce_core::Granted;
+use logforce_device::Event;
 use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{JoinHandle, Runtime};
 use logforce_format::PageFileHeader;

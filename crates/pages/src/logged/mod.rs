@@ -32,15 +32,15 @@ pub(crate) use commit::LoggedCommit;
 pub(crate) use read::LoggedView;
 
 use crate::error::{Error, Result};
-use crate::event::Event;
 use crate::files::DataDir;
 use crate::options::Options;
 use crate::types::Stats;
-use crate::write_out::Writers;
 use hot_versions::HotVersions;
 use logforce_core::{Granted, Log};
+use logforce_device::Event;
 use logforce_device::JoinHandle;
 use logforce_device::sync::{Apart, Mutex, MutexGuard};
+use logforce_device::write_out::Writers;
 use logforce_format::{Lsn, PageFileHeader};
 use proof::DataFile;
 use readers::ReaderTable;

@@ -15,13 +15,13 @@ use super::versions_file::VersionsFile;
 use super::{Checkpointer, LoggedFile, LoggedStore, PageContents};
 use crate::changes::{Change, Changes, Image};
 use crate::error::{Error, Result};
-use crate::event::Event;
 use crate::files::{DATA, DataDir, LOG, MAP};
 use crate::header::HeaderSlots;
 use crate::options::{DEFAULT_PAGE_SIZE, Options};
-use crate::write_out::Writers;
 use logforce_core::{Error as LogError, ErrorKind as LogErrorKind, Granted, Log, OpenMode, Record};
+use logforce_device::Event;
 use logforce_device::sync::Mutex;
+use logforce_device::write_out::Writers;
 use logforce_device::{FilesystemKind, System};
 use logforce_format::{
     LoggedState, Lsn, PAGE_HEADER_LEN, PageChange, PageFileHeader, PageFileId, PageFileKind, Redo,

@@ -11,8 +11,8 @@ use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::files::{DATA, MAP};
 use crate::header::HeaderSlots;
-use crate::write_out::{Run, Writers, gather};
 use logforce_core::Log;
+use logforce_device::write_out::{Run, Writers, gather};
 use logforce_device::{Barrier, File};
 use logforce_format::{
     LoggedState, Lsn, MapEntry, PAGE_DATA_OFFSET, PageFileHeader, PageFileKind, planted,

@@ -2,7 +2,7 @@
 
 use crate::changes::Image;
 use crate::file_read::{ReadResult, read};
-use crate::write_out::gather;
+use logforce_device::write_out::gather;
 use logforce_device::{AlignedBuf, Blocks, File, ReadSource, Write};
 use logforce_format::{PAGE_HEADER_LEN, PAGE_HEADER_OFFSETS};
 use std::io;

@@ -1,26 +1,26 @@
 //! Waiting for a condition, through the seam.
 
-use logforce_device::Runtime;
-use logforce_device::sync::{AtomicU32, total_order};
+use crate::Runtime;
+use crate::sync::{AtomicU32, total_order};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 /// An event counter: observe, check the condition, wait unless it was notified since.
 #[derive(Default)]
-pub(crate) struct Event {
+pub struct Event {
     count: AtomicU32,
     sleepers: AtomicU32,
 }
 
 impl Event {
     /// The count. The caller takes it before it checks the condition.
-    pub(crate) fn observe(&self) -> u32 {
+    pub fn observe(&self) -> u32 {
         self.count.load(SeqCst)
     }
 
     /// Sleeps until the event is notified, or for `timeout`. Returns at once if it was notified since
     /// `seen` was observed; may return early for no reason.
-    pub(crate) fn wait(&self, runtime: &dyn Runtime, seen: u32, timeout: Option<Duration>) {
+    pub fn wait(&self, runtime: &dyn Runtime, seen: u32, timeout: Option<Duration>) {
         self.sleepers.fetch_add(1, SeqCst);
         total_order();
         runtime.wait(&self.count, seen, timeout);
@@ -28,7 +28,7 @@ impl Event {
     }
 
     /// Wakes all waiters. Costs a system call only if there are any.
-    pub(crate) fn notify(&self, runtime: &dyn Runtime) {
+    pub fn notify(&self, runtime: &dyn Runtime) {
         self.count.fetch_add(1, SeqCst);
         total_order();
         // A thread that this load misses does not sleep yet, and will see the changed count.
@@ -38,7 +38,7 @@ impl Event {
     }
 
     /// As [`Event::notify`], and wakes one waiter only: for what any one of them can do.
-    pub(crate) fn notify_one(&self, runtime: &dyn Runtime) {
+    pub fn notify_one(&self, runtime: &dyn Runtime) {
         self.count.fetch_add(1, SeqCst);
         total_order();
         if self.sleepers.load(SeqCst) > 0 {

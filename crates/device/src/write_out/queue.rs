@@ -1,8 +1,8 @@
 //! Writes in flight by a queue of the system's, from the caller's thread.
 
 use super::{Run, Target, graver};
-use logforce_device::sync::Mutex;
-use logforce_device::{AlignedBuf, File, WriteQueue};
+use crate::sync::Mutex;
+use crate::{AlignedBuf, File, WriteQueue};
 use std::io;
 use std::sync::{Arc, PoisonError};
 
@@ -48,7 +48,7 @@ impl Queue {
         result
     }
 
-    fn lock(&self) -> logforce_device::sync::MutexGuard<'_, Option<Idle>> {
+    fn lock(&self) -> crate::sync::MutexGuard<'_, Option<Idle>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{Run, Target, graver};
 use crate::event::Event;
-use logforce_device::sync::Mutex;
-use logforce_device::{JoinHandle, Runtime};
+use crate::sync::Mutex;
+use crate::{JoinHandle, Runtime};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -57,7 +57,7 @@ impl Threads {
         for _ in 0..count {
             let pool = writers.pool.clone();
             let body = Box::new(move || pool.work());
-            match runtime.spawn("logforce-pages", body) {
+            match runtime.spawn("logforce-write", body) {
                 Ok(thread) => writers.threads.push(thread),
                 Err(e) => {
                     writers.stop();
@@ -175,6 +175,6 @@ impl Drop for Ended<'_> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> logforce_device::sync::MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> crate::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

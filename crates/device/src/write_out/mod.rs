@@ -6,9 +6,8 @@ mod threads;
 
 use self::queue::Queue;
 use self::threads::Threads;
-use crate::changes::Image;
-use crate::error::cannot_grow;
-use logforce_device::{AlignedBuf, File, Runtime, Write};
+use crate::failure::cannot_grow;
+use crate::{AlignedBuf, File, Runtime, Write};
 use std::io;
 use std::sync::Arc;
 
@@ -20,15 +19,17 @@ const WRITE_BACK_RUNS: usize = 64;
 
 /// Contiguous bytes of a file.
 #[derive(Debug, Clone)]
-pub(crate) struct Run {
+pub struct Run {
     /// Where they go, bytes.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// The bytes, in pieces.
-    pub(crate) pieces: Vec<Image>,
+    pub pieces: Vec<Arc<[u8]>>,
 }
 
 impl Run {
-    pub(crate) fn len(&self) -> usize {
+    /// Its length in bytes.
+    #[expect(clippy::len_without_is_empty, reason = "none is empty")]
+    pub fn len(&self) -> usize {
         self.pieces.iter().map(|p| p.len()).sum()
     }
 
@@ -38,7 +39,7 @@ impl Run {
 }
 
 /// Gathers pieces, which come in ascending order and do not overlap, into runs.
-pub(crate) fn gather(pieces: impl IntoIterator<Item = (u64, Image)>) -> Vec<Run> {
+pub fn gather(pieces: impl IntoIterator<Item = (u64, Arc<[u8]>)>) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for (offset, piece) in pieces {
         match runs.last_mut() {
@@ -55,7 +56,7 @@ pub(crate) fn gather(pieces: impl IntoIterator<Item = (u64, Image)>) -> Vec<Run>
 }
 
 /// Writes runs to a file.
-pub(crate) struct Writers {
+pub struct Writers {
     file: Arc<dyn File>,
     alignment: usize,
     how: How,
@@ -70,9 +71,12 @@ enum How {
 }
 
 impl Writers {
-    /// Prepares to write to `file`, by `threads` threads at most where the system has no queue. Without
-    /// any the caller's own thread writes all.
-    pub(crate) fn start(
+    /// Prepares to write to `file`, by `threads` threads at most where the system has no queue, from memory
+    /// of this alignment in bytes. Without any threads the caller's own writes all.
+    ///
+    /// # Errors
+    /// If a thread cannot be started.
+    pub fn start(
         runtime: &Arc<dyn Runtime>,
         file: &Arc<dyn File>,
         threads: usize,
@@ -94,13 +98,16 @@ impl Writers {
     }
 
     /// Whether many more writes are in flight than there are threads.
-    pub(crate) fn has_queue(&self) -> bool {
+    pub fn has_queue(&self) -> bool {
         matches!(self.how, How::Queue(_))
     }
 
     /// Writes all runs, and returns when none is in flight any more: the first error, if one failed.
     /// With `through` each is durable then; otherwise a barrier must follow.
-    pub(crate) fn write(&self, runs: Vec<Run>, through: bool) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// That of a write. Of several the one that says more than a lack of space.
+    pub fn write(&self, runs: Vec<Run>, through: bool) -> io::Result<()> {
         let target = self.target(through);
         match &self.how {
             How::Queue(queue) => queue.write(&target, &runs),
@@ -110,7 +117,10 @@ impl Writers {
 
     /// Writes all runs in the caller's thread, one after the other: for a file whose writes go into the
     /// system's cache, where each takes less than to wake a thread.
-    pub(crate) fn write_in_turn(&self, runs: &[Run]) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// That of the first write that fails; the rest is not written.
+    pub fn write_in_turn(&self, runs: &[Run]) -> io::Result<()> {
         let target = self.target(false);
         let mut buf = None;
         for some in runs.chunks(WRITE_BACK_RUNS) {
@@ -182,7 +192,7 @@ fn graver(first: io::Error, second: io::Error) -> io::Error {
 mod tests {
     use super::*;
 
-    fn piece(len: usize) -> Image {
+    fn piece(len: usize) -> Arc<[u8]> {
         vec![1; len].into()
     }
 
