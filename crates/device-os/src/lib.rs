@@ -49,8 +49,6 @@ mod nvme;
 mod runtime;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod system;
-#[cfg(any(target_os = "linux", target_os = "macos", windows))]
-mod times;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod unix;
 #[cfg(any(target_os = "macos", test))]
@@ -69,22 +67,16 @@ use macos as os;
 use windows as os;
 
 #[cfg(target_os = "linux")]
-pub use linux::{Counter, DeviceCounters, block_device_counters, machine};
+pub use linux::{Counter, DeviceCounters, block_device_counters};
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
-pub use machine::Machine;
-#[cfg(target_os = "macos")]
-pub use macos::machine;
+pub use machine::{Machine, ProcessTimes};
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 pub use mapped::MappedFile;
 #[cfg(any(target_os = "macos", windows))]
 pub use no_counters::{Counter, DeviceCounters, block_device_counters};
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 pub use system::OsSystem;
-#[cfg(any(target_os = "linux", target_os = "macos", windows))]
-pub use times::ProcessTimes;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
-pub use unix::process::is_running;
-#[cfg(any(target_os = "linux", target_os = "macos"))]
-pub use unix::times::process_times;
+pub use unix::machine::{is_running, machine, process_times};
 #[cfg(windows)]
 pub use windows::{is_running, machine, process_times};

@@ -4,7 +4,6 @@ mod backup;
 mod close;
 mod close_all;
 pub(crate) mod handles;
-mod in_tasks;
 mod meta;
 pub(crate) mod offload;
 pub(crate) mod reserve;

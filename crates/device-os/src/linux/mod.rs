@@ -23,7 +23,6 @@ mod fork;
 mod layers;
 pub mod lock;
 mod loop_file;
-mod machine;
 mod mounts;
 mod ofd;
 pub mod runtime;
@@ -36,7 +35,6 @@ mod zfs;
 
 pub use crate::unix::error;
 pub use crate::unix::mapping;
-use crate::unix::transfer;
+use crate::unix::{machine, transfer};
 
 pub use counters::{Counter, DeviceCounters, block_device_counters};
-pub use machine::machine;

@@ -4,18 +4,15 @@
 //!   (unsafe). `fsync` ends in the device's cache here; every barrier but the two of the weaker
 //!   methods is `F_FULLFSYNC`.
 //! - `lock`: the call behind one writer per directory. `facts`: what little the system tells.
-//! - `runtime`, `machine`: waiting (the crate's `waiting`), random bits, the version.
+//! - `runtime`: waiting (the crate's `waiting`), random bits.
 
 mod calls;
 pub mod directory;
 pub mod facts;
 pub mod file;
 pub mod lock;
-mod machine;
 pub mod runtime;
 
 pub use crate::unix::error;
 pub use crate::unix::mapping;
-use crate::unix::transfer;
-
-pub use machine::machine;
+use crate::unix::{machine, transfer};

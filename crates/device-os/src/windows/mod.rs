@@ -8,8 +8,9 @@
 //! - `lock` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `volume` and `control` (unsafe); `disk`, which asks, by `storage` and `protocol`,
 //!   which take answers apart. `overwrite`: which files are overwritten where they lie.
-//! - `mapping` (unsafe): a file in memory; `times` (unsafe): processor time.
-//! - `runtime`, `machine` (unsafe): waiting, random bits, the version, other processes.
+//! - `mapping` (unsafe): a file in memory.
+//! - `runtime`, `machine` (unsafe): waiting, random bits, the version, other processes,
+//!   processor time.
 //! - `trace`, in tests only: the calls that were made.
 //!
 //! Code without calls of Windows (`disk`, `in_flight`, `overwrite`, `path`, `protocol`, `storage`) is
@@ -52,8 +53,6 @@ mod retry;
 pub(crate) mod runtime;
 #[cfg(windows)]
 mod security;
-#[cfg(windows)]
-mod times;
 #[cfg(all(windows, test))]
 mod trace;
 #[cfg(windows)]
@@ -63,6 +62,4 @@ mod volume;
 pub(crate) mod error;
 
 #[cfg(windows)]
-pub use machine::{is_running, machine};
-#[cfg(windows)]
-pub use times::process_times;
+pub use machine::{is_running, machine, process_times};

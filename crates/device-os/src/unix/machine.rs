@@ -1,0 +1,52 @@
+//! This computer, and processes.
+
+#![allow(unsafe_code)]
+
+use crate::{Machine, ProcessTimes};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+/// Asks the system what computer this is.
+pub fn machine() -> Machine {
+    let name = rustix::system::uname();
+    let text = |c: &std::ffi::CStr| c.to_string_lossy().into_owned();
+    let system = match cfg!(target_os = "macos") {
+        true => "macOS".to_owned(),
+        false => text(name.sysname()),
+    };
+    Machine::of(system, kernel(), text(name.machine()))
+}
+
+/// Release of the running kernel. That of macOS is Darwin's: 23.1.0 is that of macOS 14.1.
+pub fn kernel() -> String {
+    let name = rustix::system::uname();
+    name.release().to_string_lossy().into_owned()
+}
+
+/// Whether there is a process of that number. One that has ended and was not waited for is there.
+pub fn is_running(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
+}
+
+/// Processor time of this process, by `getrusage`; `None` if the system does not say.
+pub fn process_times() -> Option<ProcessTimes> {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer is to a live local of the structure that the call fills.
+    if unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    // SAFETY: plain numbers, which were zeroed and then filled.
+    let usage = unsafe { usage.assume_init() };
+    Some(ProcessTimes {
+        user: duration(usage.ru_utime),
+        system: duration(usage.ru_stime),
+    })
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::from_secs(seconds) + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
+}
