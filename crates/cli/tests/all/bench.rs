@@ -30,9 +30,12 @@ fn without_anything_it_measures_every_row_here() {
     ] {
         assert!(printed.contains(word), "no '{word}' in\n{printed}");
     }
-    // Of macOS nothing was published.
+    // Of macOS nothing was published. A machine that is busy may have measured too little to compare.
     let is_compared = printed.contains("Oren Eini");
-    assert_eq!(is_compared, !cfg!(target_os = "macos"), "{printed}");
+    let words: Vec<&str> = printed.split_whitespace().collect();
+    let is_enough = !words.join(" ").contains("too little was measured");
+    assert!(is_compared || !is_enough || cfg!(target_os = "macos"), "{printed}");
+    assert!(!(is_compared && cfg!(target_os = "macos")), "{printed}");
     for method in Method::here() {
         let rows = printed
             .lines()
