@@ -3,9 +3,9 @@
 
 use crate::Reject;
 
-/// What lies where the next batch must be.
+/// State of the position where the next batch must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Seen {
+pub enum NextBatch {
     /// The batch that must come next, checksums and frames right.
     Linked,
     /// Zeroes: prepared and never written.
@@ -25,42 +25,42 @@ pub enum Seen {
     PastEnd,
 }
 
-impl Seen {
+impl NextBatch {
     /// All of them.
-    pub const ALL: [Seen; 8] = [
-        Seen::Linked,
-        Seen::Blank,
-        Seen::Stale,
-        Seen::Broken,
-        Seen::Malformed,
-        Seen::Unreadable,
-        Seen::NoSegment,
-        Seen::PastEnd,
+    pub const ALL: [NextBatch; 8] = [
+        NextBatch::Linked,
+        NextBatch::Blank,
+        NextBatch::Stale,
+        NextBatch::Broken,
+        NextBatch::Malformed,
+        NextBatch::Unreadable,
+        NextBatch::NoSegment,
+        NextBatch::PastEnd,
     ];
 
     /// The word in the table.
     pub fn label(self) -> &'static str {
         match self {
-            Seen::Linked => "linked",
-            Seen::Blank => "blank",
-            Seen::Stale => "stale",
-            Seen::Broken => "broken",
-            Seen::Malformed => "malformed",
-            Seen::Unreadable => "unreadable",
-            Seen::NoSegment => "no-segment",
-            Seen::PastEnd => "past-end",
+            NextBatch::Linked => "linked",
+            NextBatch::Blank => "blank",
+            NextBatch::Stale => "stale",
+            NextBatch::Broken => "broken",
+            NextBatch::Malformed => "malformed",
+            NextBatch::Unreadable => "unreadable",
+            NextBatch::NoSegment => "no-segment",
+            NextBatch::PastEnd => "past-end",
         }
     }
 
     /// What a rejected batch counts as.
-    pub fn of(reject: Reject) -> Seen {
+    pub fn of(reject: Reject) -> NextBatch {
         match reject {
-            Reject::Zero => Seen::Blank,
+            Reject::Zero => NextBatch::Blank,
             Reject::Magic
             | Reject::ForeignLog
             | Reject::WrongLsn(_)
             | Reject::EpochLower(_)
-            | Reject::EpochUnlinked(_) => Seen::Stale,
+            | Reject::EpochUnlinked(_) => NextBatch::Stale,
             Reject::HeaderChecksum
             | Reject::Version(_)
             | Reject::Kind(_)
@@ -69,9 +69,9 @@ impl Seen {
             | Reject::StampAhead
             | Reject::VoidRange
             | Reject::PrevEpoch
-            | Reject::PayloadChecksum => Seen::Broken,
+            | Reject::PayloadChecksum => NextBatch::Broken,
             // Log, place, epoch and nonce fit, so this opening wrote it there: no crash makes these.
-            Reject::PastSegment | Reject::Chain | Reject::Frames => Seen::Malformed,
+            Reject::PastSegment | Reject::Chain | Reject::Frames => NextBatch::Malformed,
         }
     }
 }
@@ -198,30 +198,30 @@ impl Decision {
 /// `stamped`: behind this position there is a stamp above it, or an anchor: what was here has been
 /// durable. `resumed`: the first batch of a later segment is an epoch batch that chains to the last
 /// valid batch and voids from here or below.
-pub fn decide(seen: Seen, stamped: bool, resumed: bool) -> RecoveryCase {
+pub fn decide(seen: NextBatch, stamped: bool, resumed: bool) -> RecoveryCase {
     match (seen, stamped, resumed) {
         // A crash or damage here, then an opening or a repair: its epoch batch voids what is left.
         (_, _, true) => RecoveryCase::Resumed,
         // No crash here.
-        (Seen::Linked, _, false) => RecoveryCase::Next,
+        (NextBatch::Linked, _, false) => RecoveryCase::Next,
         // No crash: the control file lists a segment once it is durable, until it has left. A deleted
         // file, or a directory entry that was lost.
-        (Seen::NoSegment, _, false) => RecoveryCase::SegmentLost,
+        (NextBatch::NoSegment, _, false) => RecoveryCase::SegmentLost,
         // No crash: a torn write fails its checksum. A bug, or a forgery, wrote it so.
-        (Seen::Malformed, _, false) => RecoveryCase::WrittenWrong,
+        (NextBatch::Malformed, _, false) => RecoveryCase::WrittenWrong,
         // No crash: the stamp says that these bytes were durable. Rot, a lost or misdirected write, or a
         // device that lied about a flush.
         (_, true, false) => RecoveryCase::Damaged,
         // A crash may tear a sector so that the device refuses to read it, but so may rot of acknowledged
         // data: the two cannot be told apart, so an opening refuses.
-        (Seen::Unreadable, false, false) => RecoveryCase::ReadError,
+        (NextBatch::Unreadable, false, false) => RecoveryCase::ReadError,
         // A crash between two writes, or before any byte of a write reached the medium.
-        (Seen::Blank, false, false) => RecoveryCase::CleanEnd,
+        (NextBatch::Blank, false, false) => RecoveryCase::CleanEnd,
         // The same in a recycled segment, or behind a torn tail that an opening has dropped.
-        (Seen::Stale, false, false) => RecoveryCase::StaleEnd,
+        (NextBatch::Stale, false, false) => RecoveryCase::StaleEnd,
         // A crash in the middle of a write that nothing had acknowledged.
-        (Seen::Broken, false, false) => RecoveryCase::TornEnd,
+        (NextBatch::Broken, false, false) => RecoveryCase::TornEnd,
         // A crash after the last prepared segment was filled, before the next one was ready.
-        (Seen::PastEnd, false, false) => RecoveryCase::FullEnd,
+        (NextBatch::PastEnd, false, false) => RecoveryCase::FullEnd,
     }
 }

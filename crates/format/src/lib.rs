@@ -42,7 +42,7 @@ pub use control::{
     Anchor, CONTROL_FILE_LEN, CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, ControlReject,
     EPOCH_HISTORY, newest,
 };
-pub use decision::{Decision, RecoveryCase, Seen, decide};
+pub use decision::{Decision, NextBatch, RecoveryCase, decide};
 pub use ident::{Epoch, LogId};
 pub use live::{
     LIVE_COUNTERS, LIVE_LEN, LIVE_SUMMARIES, LIVE_SUMMARY_LEN, Live, LiveReject, LiveSummary,

@@ -6,8 +6,8 @@ use crate::storage::segment::Segment;
 use crate::storage::segments::Segments;
 use crate::storage::transfer::Lost;
 use logforce_format::{
-    BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, LogId, Lsn, Reject, Seen,
-    frame::Sequence,
+    BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, LogId, Lsn, NextBatch,
+    Reject, frame::Sequence,
 };
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) type ScanResult<T> = Result<std::result::Result<T, Stop>>;
 pub(crate) struct Stop {
     /// Where the next batch would have been.
     pub(crate) at: Lsn,
-    pub(crate) seen: Seen,
+    pub(crate) seen: NextBatch,
     /// The finding, in words.
     pub(crate) found: String,
 }
@@ -57,11 +57,15 @@ impl LinkedHeader {
         let stop = |at, seen, found: String| Ok(Err(Stop { at, seen, found }));
         let Some(segment) = segments.containing(at) else {
             return if at >= control.prepared_end {
-                stop(at, Seen::PastEnd, "the end of the last segment".to_owned())
+                stop(
+                    at,
+                    NextBatch::PastEnd,
+                    "the end of the last segment".to_owned(),
+                )
             } else {
                 stop(
                     at,
-                    Seen::NoSegment,
+                    NextBatch::NoSegment,
                     "no segment holds this part of the log".to_owned(),
                 )
             };
@@ -82,7 +86,7 @@ impl LinkedHeader {
             // reject a write here, or, through the cache, it would overwrite a part of a batch.
             let unit = segment.header.write_unit;
             let found = format!("no batch can begin here: the segment's write unit is {unit}");
-            let seen = Seen::Malformed;
+            let seen = NextBatch::Malformed;
             return Ok(Err(Stop { at, seen, found }));
         }
         let at = at.max(segment.header.first_batch());
@@ -144,7 +148,7 @@ impl LinkedHeader {
             return Ok(Err(rejected(at, reject)));
         }
         if let Err(found) = next.follow(&self.header, payload) {
-            let seen = Seen::Malformed;
+            let seen = NextBatch::Malformed;
             return Ok(Err(Stop { at, seen, found }));
         }
         next.at = self.end();
@@ -156,7 +160,7 @@ impl LinkedHeader {
 fn rejected(at: Lsn, r: Reject) -> Stop {
     Stop {
         at,
-        seen: Seen::of(r),
+        seen: NextBatch::of(r),
         found: r.to_string(),
     }
 }

@@ -14,7 +14,7 @@ use crate::scan::resume::stamp_beyond;
 use crate::storage::segments::Segments;
 use logforce_device::ReadSource;
 use logforce_format::frame::Sequence;
-use logforce_format::{Control, Decision, Epoch, Lsn, RecoveryCase, Seen, decide};
+use logforce_format::{Control, Decision, Epoch, Lsn, NextBatch, RecoveryCase, decide};
 use std::collections::VecDeque;
 use std::path::Path;
 
@@ -144,7 +144,7 @@ pub(crate) fn find_end(
     let seen = match stop.seen {
         // A clean close ended here, so no record lies here, and the next batch overwrites it.
         // Failing would deny the owner an intact log because of a sector that was never used.
-        Seen::Unreadable if closed_cleanly => Seen::Blank,
+        NextBatch::Unreadable if closed_cleanly => NextBatch::Blank,
         seen => seen,
     };
     let case = decide(seen, below || stamp.is_some(), false);
@@ -207,7 +207,7 @@ fn unread_opening(scan: &Scan<'_>, control: &Control, from: Lsn) -> Option<Stop>
         let &(at, _) = gaps(scan.segments(), control).first()?;
         Some(Stop {
             at,
-            seen: Seen::NoSegment,
+            seen: NextBatch::NoSegment,
             found: "the latest opening may begin here, and this segment is missing".to_owned(),
         })
     };

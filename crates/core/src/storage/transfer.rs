@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use logforce_device::failure::is_of_medium;
 use logforce_device::{AlignedBuf, File, ReadSource, Write};
-use logforce_format::{Seen, planted};
+use logforce_format::{NextBatch, planted};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -16,7 +16,7 @@ const READ_ATTEMPTS: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lost {
     /// The class in the decision table.
-    pub(crate) seen: Seen,
+    pub(crate) seen: NextBatch,
     /// In words, with the system's error.
     pub(crate) found: String,
 }
@@ -24,14 +24,14 @@ pub(crate) struct Lost {
 impl Lost {
     pub(crate) fn bytes(found: impl Into<String>) -> Lost {
         Lost {
-            seen: Seen::Unreadable,
+            seen: NextBatch::Unreadable,
             found: found.into(),
         }
     }
 
     pub(crate) fn file(found: impl Into<String>) -> Lost {
         Lost {
-            seen: Seen::NoSegment,
+            seen: NextBatch::NoSegment,
             found: found.into(),
         }
     }

@@ -11,7 +11,7 @@ use crate::storage::retired_files::Reuse;
 use crate::storage::segment::Segment;
 use crate::sync::wake::Wake;
 use logforce_device::ReadSource;
-use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Lsn, RecoveryCase, Seen, planted};
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Lsn, NextBatch, RecoveryCase, planted};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
@@ -131,7 +131,7 @@ fn first_prev_crc_of(engine: &Engine, segment: &Arc<Segment>) -> Result<u32> {
         .map_err(|found| {
             let stop = Stop {
                 at: first,
-                seen: Seen::Broken,
+                seen: NextBatch::Broken,
                 found,
             };
             let segments = engine.view.segments();

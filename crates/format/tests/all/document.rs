@@ -115,7 +115,7 @@ fn rejects_are_listed() {
     ];
     let code: Vec<(&str, &str)> = samples
         .iter()
-        .map(|r| (r.name(), Seen::of(*r).label()))
+        .map(|r| (r.name(), NextBatch::of(*r).label()))
         .collect();
     let names: Vec<&str> = code.iter().map(|c| c.0).collect();
     assert_eq!(names, Reject::NAMES, "a variant has no sample here");
@@ -139,7 +139,7 @@ fn labels_are_listed() {
     fn column(name: &str) -> Vec<String> {
         table(name).into_iter().map(|mut r| r.remove(0)).collect()
     }
-    assert_eq!(column("seen"), Seen::ALL.map(Seen::label));
+    assert_eq!(column("seen"), NextBatch::ALL.map(NextBatch::label));
     assert_eq!(column("decision-words"), Decision::ALL.map(Decision::label));
     assert_eq!(column("cases"), RecoveryCase::ALL.map(RecoveryCase::label));
 }
@@ -148,7 +148,7 @@ fn labels_are_listed() {
 fn decision_table() {
     let rows = table("decisions");
     let mut cases = BTreeSet::new();
-    for seen in Seen::ALL {
+    for seen in NextBatch::ALL {
         for (stamped, resumed) in [(false, false), (false, true), (true, false), (true, true)] {
             let matches = |word: &str, is: bool| match word {
                 "any" => true,
@@ -172,7 +172,7 @@ fn decision_table() {
             assert_eq!(hits[0][4], case.decision().label(), "{what}");
         }
     }
-    let labels: BTreeSet<_> = Seen::ALL.map(Seen::label).into();
+    let labels: BTreeSet<_> = NextBatch::ALL.map(NextBatch::label).into();
     for row in rows.iter().filter(|r| r[0] != "any") {
         assert!(labels.contains(&row[0][..]), "no such thing: {}", row[0]);
     }

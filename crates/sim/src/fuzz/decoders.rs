@@ -5,8 +5,8 @@ use arbitrary::Arbitrary;
 use logforce_format::frame::{FRAME_HEADER_LEN, Frames, Sequence, frame_len};
 use logforce_format::{
     BATCH_HEADER_LEN, BatchHeader, CONTROL_SLOT_LEN, Control, Epoch, Expected, LIVE_LEN, Live,
-    LogId, Lsn, META_SLOT_LEN, MetaSlots, SEGMENT_HEADER_LEN, Seen, SegmentHeader, decide, newest,
-    newest_meta,
+    LogId, Lsn, META_SLOT_LEN, MetaSlots, NextBatch, SEGMENT_HEADER_LEN, SegmentHeader, decide,
+    newest, newest_meta,
 };
 
 /// Bytes for a decoder.
@@ -105,7 +105,7 @@ fn batch(input: &Input<'_>, epoch: u8, prev_crc: Option<u32>, room: u16) {
         }
         Err(reject) => {
             assert!(!reject.name().is_empty() && !reject.to_string().is_empty());
-            let seen = Seen::of(reject);
+            let seen = NextBatch::of(reject);
             let _ = decide(seen, room & 1 == 0, room & 2 == 0).decision();
         }
     }

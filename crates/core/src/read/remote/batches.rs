@@ -8,7 +8,7 @@ use crate::scan::end_of_log::damage;
 use crate::storage::control_file::{ControlFile, Loaded};
 use crate::storage::read_buffer::ReadBuffer;
 use logforce_device::ReadSource;
-use logforce_format::{BatchKind, Control, Lsn, RecoveryCase, Seen, decide};
+use logforce_format::{BatchKind, Control, Lsn, NextBatch, RecoveryCase, decide};
 
 impl ReadOnlyFollower {
     /// Consumes the next proven batch; `false` if there is none, or if it cannot be read now.
@@ -40,7 +40,7 @@ impl ReadOnlyFollower {
     /// since, and a direct write racing with a cached read can leave an old page in the cache.
     fn retry_consume(&mut self, first: &Stop) -> ScanResult<()> {
         self.batches.window.invalidate();
-        if first.seen == Seen::Malformed {
+        if first.seen == NextBatch::Malformed {
             return Ok(Err(first.clone()));
         }
         let stop = match self.try_consume(ReadSource::Cache)? {
@@ -75,7 +75,7 @@ impl ReadOnlyFollower {
                 true => Ok(Ok(())),
                 false => Ok(Err(Stop {
                     at: linked.header.lsn,
-                    seen: Seen::Malformed,
+                    seen: NextBatch::Malformed,
                     found: "the log changes while it is read".to_owned(),
                 })),
             };
@@ -92,7 +92,7 @@ impl ReadOnlyFollower {
             // This follower began above what was proven, and a recovery has dropped what lay there.
             return Ok(Err(Stop {
                 at: h.lsn,
-                seen: Seen::PastEnd,
+                seen: NextBatch::PastEnd,
                 found: "recovery ended the log below the position where this follower began"
                     .to_owned(),
             }));
@@ -108,7 +108,7 @@ impl ReadOnlyFollower {
         if let Err(m) = taken {
             return Ok(Err(Stop {
                 at: m.0,
-                seen: Seen::Malformed,
+                seen: NextBatch::Malformed,
                 found: "the frame here does not fit".to_owned(),
             }));
         }
@@ -123,7 +123,7 @@ impl ReadOnlyFollower {
     /// Decides why a batch that was durable cannot be read: it was truncated, or a repair has
     /// cut it, or it is damaged.
     fn explain_unreadable(&mut self, stop: &Stop) -> Result<()> {
-        if stop.seen == Seen::PastEnd && stop.at < self.start.from {
+        if stop.seen == NextBatch::PastEnd && stop.at < self.start.from {
             return Err(Error::Diverged {
                 path: self.files.dir.path().to_owned(),
                 lsn: self.start.from,

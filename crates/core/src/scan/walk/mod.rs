@@ -17,7 +17,7 @@ use crate::scan::end_of_log::{End, damage, first_state};
 use crate::scan::forward::Scan;
 use beyond::{next_batch_beyond, proof_beyond};
 use logforce_device::ReadSource;
-use logforce_format::{Lsn, RecoveryCase, Seen};
+use logforce_format::{Lsn, NextBatch, RecoveryCase};
 use std::collections::BTreeSet;
 use types::{Changed, Walk, WalkEnd, WalkEvent, WalkInput};
 use void_list::list;
@@ -238,7 +238,7 @@ fn contradiction(state: &ScanState, anchor: &ScanState) -> Option<Stop> {
     };
     Some(Stop {
         at: anchor.at,
-        seen: Seen::Malformed,
+        seen: NextBatch::Malformed,
         found: found.to_owned(),
     })
 }

@@ -6,7 +6,7 @@ use crate::scan::end_of_log::damage;
 use crate::scan::walk::types::{KnownVoids, WalkInput};
 use crate::storage::read_buffer::ReadBuffer;
 use logforce_device::ReadSource;
-use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Lsn, RecoveryCase, Seen};
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Lsn, NextBatch, RecoveryCase};
 
 /// Reads the list back to the front, or as far as it can be followed.
 pub(super) fn list(input: &WalkInput<'_>, last: Option<Lsn>) -> Result<KnownVoids> {
@@ -52,7 +52,7 @@ pub(super) fn link(
         ..
     } = *input;
     let lost = |found: String| {
-        let seen = Seen::Broken;
+        let seen = NextBatch::Broken;
         let stop = Stop { at, seen, found };
         Ok(Err(damage(
             dir.path(),
