@@ -24,7 +24,7 @@ use crate::storage::segments::Segments;
 use info::{LogSummary, SegmentInfo, VerifyReport, Visit};
 use logforce_device::{Directory, Runtime, System};
 use logforce_format::{Anchor, Control, EPOCH_HISTORY, Epoch, LogId, Lsn, RecoveryCase};
-use report::Report;
+use report::VerifyReportBuilder;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -412,7 +412,7 @@ impl Inspector {
             both_slots: self.control_whole,
             headerless: &starts,
         })?;
-        let mut report = Report::new(&walk, segments, self.control.front, visit);
+        let mut report = VerifyReportBuilder::new(&walk, segments, self.control.front, visit);
         let (mut place, mut attempts) = (None, 0);
         let mut changed = |at: Lsn| -> Result<Changed> {
             attempts = if place == Some(at) { attempts + 1 } else { 0 };

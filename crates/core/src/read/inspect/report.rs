@@ -8,8 +8,8 @@ use crate::storage::segments::Segments;
 use crate::storage::voids::Voids;
 use logforce_format::{BatchHeader, Lsn, RecoveryCase};
 
-/// Assembles records, calls the visitor and counts.
-pub(super) struct Report<'a, 'v> {
+/// Collector of a [`VerifyReport`]: assembles records, calls the visitor and counts.
+pub(super) struct VerifyReportBuilder<'a, 'v> {
     known_voids: &'a KnownVoids,
     segments: &'a Segments,
     front: Lsn,
@@ -22,14 +22,14 @@ pub(super) struct Report<'a, 'v> {
     visit: &'v mut dyn FnMut(Visit<'_>) -> bool,
 }
 
-impl<'a, 'v> Report<'a, 'v> {
+impl<'a, 'v> VerifyReportBuilder<'a, 'v> {
     pub(super) fn new(
         walk: &'a Walk<'_>,
         segments: &'a Segments,
         front: Lsn,
         visit: &'v mut dyn FnMut(Visit<'_>) -> bool,
     ) -> Self {
-        Report {
+        VerifyReportBuilder {
             known_voids: &walk.voids,
             segments,
             front,
