@@ -63,9 +63,9 @@ pub(crate) trait Nodes {
     fn node(&self, at: TableEntry) -> Result<Image, Self::Error>;
 }
 
-/// What a page holds.
+/// Result of looking up a page.
 #[derive(Debug, Clone)]
-pub(crate) enum Found {
+pub(crate) enum PageLookup {
     /// Zeroes.
     Hole,
     Stored(TableEntry),
@@ -170,9 +170,9 @@ impl Tree {
         nodes: &N,
         page_size: u32,
         page: u64,
-    ) -> Result<Found, N::Error> {
+    ) -> Result<PageLookup, N::Error> {
         if self.depth == 0 || table_depth(page_size, page) > self.depth {
-            return Ok(Found::Hole);
+            return Ok(PageLookup::Hole);
         }
         // Borrowed as long as the way leads through memory: most readers take it, and each clone
         // would write to a counter that all of them share.
@@ -181,7 +181,7 @@ impl Tree {
         for level in (0..self.depth).rev() {
             let index = table_index(page_size, page, level);
             match link {
-                Link::None => return Ok(Found::Hole),
+                Link::None => return Ok(PageLookup::Hole),
                 Link::Node(node) => {
                     let at = |(at, _): &(u16, Link)| usize::from(*at);
                     match node.changes.binary_search_by_key(&index, at) {
@@ -196,13 +196,13 @@ impl Tree {
                     owned = base_link(Some(&nodes.node(*at)?), index);
                     link = &owned;
                 }
-                Link::Page(_) => return Ok(Found::Hole),
+                Link::Page(_) => return Ok(PageLookup::Hole),
             }
         }
         Ok(match link {
-            Link::None | Link::Node(_) => Found::Hole,
-            Link::Stored(at) => Found::Stored(*at),
-            Link::Page(page) => Found::Fresh(page.image.clone()),
+            Link::None | Link::Node(_) => PageLookup::Hole,
+            Link::Stored(at) => PageLookup::Stored(*at),
+            Link::Page(page) => PageLookup::Fresh(page.image.clone()),
         })
     }
 

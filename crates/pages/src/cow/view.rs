@@ -3,7 +3,7 @@
 use crate::changes::Image;
 use crate::cow::state::CommittedState;
 use crate::cow::store::CowStore;
-use crate::cow::tree::Found;
+use crate::cow::tree::PageLookup;
 use crate::error::Result;
 use logforce_device::Directory;
 use logforce_format::PageFileHeader;
@@ -97,7 +97,7 @@ impl CowView {
         self.version().page_count
     }
 
-    fn find(&self, page: u64) -> Result<Found> {
+    fn find(&self, page: u64) -> Result<PageLookup> {
         let store = &self.held.store;
         store.check_process()?;
         store.medium.check_open()?;
@@ -118,17 +118,17 @@ impl CowView {
     pub(crate) fn image(&self, page: u64) -> Result<Image> {
         let medium = &self.held.store.medium;
         match self.find(page)? {
-            Found::Hole => Ok(medium.zeroes.clone()),
-            Found::Fresh(image) => Ok(image),
-            Found::Stored(at) => medium.page(page, at),
+            PageLookup::Hole => Ok(medium.zeroes.clone()),
+            PageLookup::Fresh(image) => Ok(image),
+            PageLookup::Stored(at) => medium.page(page, at),
         }
     }
 
     pub(crate) fn read(&self, page: u64, buf: &mut [u8]) -> Result<()> {
         match self.find(page)? {
-            Found::Hole => buf.fill(0),
-            Found::Fresh(image) => buf.copy_from_slice(&image),
-            Found::Stored(at) => self.held.store.medium.page_into(page, at, buf)?,
+            PageLookup::Hole => buf.fill(0),
+            PageLookup::Fresh(image) => buf.copy_from_slice(&image),
+            PageLookup::Stored(at) => self.held.store.medium.page_into(page, at, buf)?,
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::data::Data;
 use super::info::{FoundPage, Held, PageInfo, PageSource};
 use super::{Inspector, ROUNDS, redo, table};
 use crate::cow::node_store::What;
-use crate::cow::tree::{Found, Tree};
+use crate::cow::tree::{PageLookup, Tree};
 use crate::error::{Error, Result};
 use crate::logged::read::{page_offset, put_ranges};
 use logforce_core::Record;
@@ -48,7 +48,7 @@ fn in_table(inspector: &Inspector, header: &PageFileHeader, page: u64) -> Result
     };
     let medium = table::medium(inspector, 0);
     let at = match Tree::stored(&root).find(&medium, header.page_size, page) {
-        Ok(Found::Stored(at)) => at,
+        Ok(PageLookup::Stored(at)) => at,
         Ok(_) => return Ok(ABSENT),
         Err(e) => {
             return Ok(FoundPage {

@@ -6,7 +6,7 @@ use super::{Inspector, redo, table};
 use crate::changes::Image;
 use crate::cow::node_store::NodeStore;
 use crate::cow::table_scan;
-use crate::cow::tree::{Found, Tree};
+use crate::cow::tree::{PageLookup, Tree};
 use crate::error::{Error, Result};
 use crate::files::{DATA, LOG};
 use crate::logged::read::sectors_with_data;
@@ -242,9 +242,9 @@ impl ReadOnlyView {
 
 fn by_table(medium: &NodeStore, tree: &Tree, page: u64) -> Result<Image> {
     match tree.find(medium, medium.page_size, page)? {
-        Found::Hole => Ok(medium.zeroes.clone()),
-        Found::Fresh(image) => Ok(image),
-        Found::Stored(at) => medium.page(page, at),
+        PageLookup::Hole => Ok(medium.zeroes.clone()),
+        PageLookup::Fresh(image) => Ok(image),
+        PageLookup::Stored(at) => medium.page(page, at),
     }
 }
 

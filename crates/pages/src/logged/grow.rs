@@ -77,9 +77,9 @@ fn behind(reached: u64, pages: &Range<u64>) -> Range<u64> {
 
 /// The right to take blocks, to write the map, or to clear places: each would overwrite what another
 /// has just written with what it has read before.
-pub(super) struct Taken<'a>(&'a LoggedStore);
+pub(super) struct SpaceGuard<'a>(&'a LoggedStore);
 
-impl Drop for Taken<'_> {
+impl Drop for SpaceGuard<'_> {
     fn drop(&mut self) {
         self.0.state().room.is_taken = false;
         self.0.progress.notify(self.0.runtime());
@@ -88,11 +88,11 @@ impl Drop for Taken<'_> {
 
 impl LoggedStore {
     /// Waits for other threads that write beside the checkpointer's pages.
-    pub(super) fn take_room(&self) -> Taken<'_> {
+    pub(super) fn take_room(&self) -> SpaceGuard<'_> {
         loop {
             let seen = self.progress.observe();
             if !std::mem::replace(&mut self.state().room.is_taken, true) {
-                return Taken(self);
+                return SpaceGuard(self);
             }
             self.progress.wait(self.runtime(), seen, None);
         }
