@@ -1,7 +1,7 @@
 //! Forgeries: a field is changed and the checksums are made right, so that the checks behind them
 //! are reached. A bug or an attacker does this, a device never.
 
-use super::mutated::{Mutated, Place};
+use super::mutated::{ByteAddress, Mutated};
 use super::sealing::{seal, seal_batch};
 use arbitrary::Arbitrary;
 use logforce_format::frame::Frames;
@@ -186,7 +186,7 @@ fn seal_from(m: &mut Mutated<'_>, batch: u8, chain: bool) {
 
 impl Forgery<'_> {
     pub(super) fn apply(&self, m: &mut Mutated<'_>) -> Option<()> {
-        let header = |batch| Place::Header { batch, at: 0 };
+        let header = |batch| ByteAddress::Header { batch, at: 0 };
         match *self {
             Forgery::Batch {
                 batch,
@@ -204,7 +204,7 @@ impl Forgery<'_> {
                 bytes,
                 chain,
             } => {
-                let (name, at) = m.place(Place::Payload { batch, at })?;
+                let (name, at) = m.place(ByteAddress::Payload { batch, at })?;
                 for (to, from) in m.bytes(&name, at).iter_mut().zip(bytes) {
                     *to = *from;
                 }
@@ -217,7 +217,7 @@ impl Forgery<'_> {
                 flags,
                 chain,
             } => {
-                let (name, at) = m.place(Place::Payload { batch, at: 0 })?;
+                let (name, at) = m.place(ByteAddress::Payload { batch, at: 0 })?;
                 let payload = &*m.bytes(&name, at);
                 let starts: Vec<u64> = Frames::new(payload, Lsn::ORIGIN)
                     .map_while(|f| f.ok())
@@ -236,7 +236,7 @@ impl Forgery<'_> {
                 field,
                 value,
             } => {
-                let (name, _) = m.place(Place::Segment { segment, at: 0 })?;
+                let (name, _) = m.place(ByteAddress::Segment { segment, at: 0 })?;
                 patch(m, &name, 0, SEGMENT, field, value);
                 seal(m.bytes(&name, 0).get_mut(..SEGMENT_HEADER_LEN)?);
             }

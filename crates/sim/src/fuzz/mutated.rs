@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// A byte, by the structure that holds it.
 #[derive(Debug, Clone, Copy, Arbitrary)]
-pub(super) enum Place {
+pub(super) enum ByteAddress {
     Byte { file: u8, at: u32 },
     Header { batch: u8, at: u8 },
     Payload { batch: u8, at: u16 },
@@ -62,23 +62,23 @@ impl<'b> Mutated<'b> {
     }
 
     /// File and offset of a place.
-    pub(super) fn place(&self, place: Place) -> Option<(String, usize)> {
+    pub(super) fn place(&self, place: ByteAddress) -> Option<(String, usize)> {
         let of_batch = |batch: u8| {
             let count = self.base.batches.len().max(1);
             self.base.batches.get(usize::from(batch) % count)
         };
         Some(match place {
-            Place::Byte { file, at } => {
+            ByteAddress::Byte { file, at } => {
                 let name = self.name(file)?;
                 let len = self.files[&name].len().max(1);
                 (name, at as usize % len)
             }
-            Place::Header { batch, at } => {
+            ByteAddress::Header { batch, at } => {
                 let b = of_batch(batch)?;
                 let within = usize::from(at) % BATCH_HEADER_LEN;
                 (b.file.clone(), b.offset as usize + within)
             }
-            Place::Payload { batch, at } => {
+            ByteAddress::Payload { batch, at } => {
                 let b = of_batch(batch)?;
                 let within = usize::from(at) % (b.payload_len as usize).max(1);
                 (
@@ -86,16 +86,16 @@ impl<'b> Mutated<'b> {
                     b.offset as usize + BATCH_HEADER_LEN + within,
                 )
             }
-            Place::Segment { segment, at } => {
+            ByteAddress::Segment { segment, at } => {
                 let count = self.base.segments.len().max(1);
                 let s = self.base.segments.get(usize::from(segment) % count)?;
                 (s.name.clone(), usize::from(at) % 128)
             }
-            Place::Control { second, at } => {
+            ByteAddress::Control { second, at } => {
                 let slot = CONTROL_SLOT_OFFSETS[usize::from(second)] as usize;
                 ("control".to_owned(), slot + usize::from(at) % 4096)
             }
-            Place::Meta { second, at } => {
+            ByteAddress::Meta { second, at } => {
                 let slot = META_SLOT_OFFSETS[usize::from(second)] as usize;
                 ("control".to_owned(), slot + usize::from(at) % 4096)
             }

@@ -2,7 +2,7 @@
 
 use super::base::Base;
 use super::forge::Forgery;
-use super::mutated::{Mutated, Place};
+use super::mutated::{ByteAddress, Mutated};
 use arbitrary::Arbitrary;
 use logforce_format::BATCH_HEADER_LEN;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ const LONGEST: usize = 512 << 10;
 #[derive(Debug, Clone, Arbitrary)]
 pub(super) enum Mutation<'a> {
     Flip {
-        at: Place,
+        at: ByteAddress,
         bit: u8,
     },
     Write {
-        at: Place,
+        at: ByteAddress,
         bytes: &'a [u8],
     },
     Fill {
-        at: Place,
+        at: ByteAddress,
         len: u16,
         byte: u8,
     },
     /// The file ends early.
     Shorten {
         file: u8,
-        at: Place,
+        at: ByteAddress,
     },
     Extend {
         file: u8,
@@ -53,8 +53,8 @@ pub(super) enum Mutation<'a> {
     },
     /// A misdirected write: sectors of another place.
     Misdirect {
-        from: Place,
-        to: Place,
+        from: ByteAddress,
+        to: ByteAddress,
         sectors: u8,
     },
     /// A batch written over another one.
@@ -65,7 +65,7 @@ pub(super) enum Mutation<'a> {
     /// A lost write: sectors as they were in an earlier version.
     OldSectors {
         version: u8,
-        at: Place,
+        at: ByteAddress,
         sectors: u8,
     },
     /// A file as it was in an earlier version.
@@ -79,7 +79,7 @@ pub(super) enum Mutation<'a> {
     },
     /// A sector that the device cannot read.
     Unreadable {
-        at: Place,
+        at: ByteAddress,
     },
     /// A change with every checksum made right.
     Forge(Forgery<'a>),
@@ -156,7 +156,7 @@ impl Mutation<'_> {
                 m.write(&b, to, &bytes);
             }
             Mutation::CopyBatch { from, to } => {
-                let at = |n: u8| Place::Header { batch: n, at: 0 };
+                let at = |n: u8| ByteAddress::Header { batch: n, at: 0 };
                 let ((a, from_at), (b, to)) = (m.place(at(*from))?, m.place(at(*to))?);
                 let count = m.base.batches.len();
                 let of = &m.base.batches[usize::from(*from) % count];

@@ -13,7 +13,7 @@ pub mod workload;
 
 pub use coverage::Coverage;
 
-use crate::workload::{Report, forget_reports, is_quiet, random_failing_calls};
+use crate::workload::{FailureReport, forget_reports, is_quiet, random_failing_calls};
 use logforce_core::OpenMode;
 use logforce_device::{FilesystemKind, Runtime};
 use logforce_pages::{CommitMode, Error, ErrorKind, Options, PageFile};
@@ -90,8 +90,8 @@ pub fn run(seed: u64) -> Coverage {
 }
 
 impl Run {
-    fn report(&self, what: &str) -> Report {
-        Report::new(self.disk.clone(), format!("{}, {what}", self.name))
+    fn report(&self, what: &str) -> FailureReport {
+        FailureReport::new(self.disk.clone(), format!("{}, {what}", self.name))
     }
 
     /// Moves the file to a device with other sectors, and opens it with other options.

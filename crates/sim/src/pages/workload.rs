@@ -17,7 +17,7 @@ pub struct Notes {
     /// Transactions of which nobody knows whether they are committed.
     pub unknown: Vec<Done>,
     /// What snapshots showed; compared when all numbers are known.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<ObservedSnapshot>,
     /// The last stamp that was given to a transaction.
     pub stamp: u64,
     /// Calls of the page file.
@@ -30,9 +30,9 @@ pub struct Notes {
     pub shrunk: u64,
 }
 
-/// What a snapshot showed.
+/// Contents that a snapshot showed.
 #[derive(Debug)]
-pub struct Seen {
+pub struct ObservedSnapshot {
     /// Its commit.
     pub commit: u64,
     /// Its pages.
@@ -97,7 +97,7 @@ impl Work {
                     let Some(state) = self.look(&snapshot)? else {
                         continue;
                     };
-                    self.notes().seen.push(Seen {
+                    self.notes().seen.push(ObservedSnapshot {
                         commit: snapshot.commit(),
                         state: state.clone(),
                         is_durable,

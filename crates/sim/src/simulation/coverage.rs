@@ -1,6 +1,6 @@
 //! What random runs covered, in numbers.
 
-use crate::workload::Found;
+use crate::workload::RecoveryTotals;
 use logforce_core::RecoveryCase;
 use logforce_testkit::{Failure, FaultCounts, FaultKind};
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ impl Coverage {
         *self.cases.entry(case).or_default() += 1;
     }
 
-    pub(super) fn note_found(&mut self, found: &Found) {
+    pub(super) fn note_found(&mut self, found: &RecoveryTotals) {
         self.openings += found.openings;
         *self.cases.entry(RecoveryCase::Next).or_default() += found.batches;
         *self.cases.entry(RecoveryCase::Resumed).or_default() += found.resumed;

@@ -7,7 +7,7 @@ mod steps;
 mod worker;
 
 pub use failing_calls::{check_not_damage, random_failing_calls};
-pub use report::{Report, be_quiet, forget_reports, held_reports, hold_reports, is_quiet};
+pub use report::{FailureReport, be_quiet, forget_reports, held_reports, hold_reports, is_quiet};
 pub use steps::{Step, random_steps};
 
 use crate::model::{Model, Shared, lock, open};
@@ -33,12 +33,12 @@ pub struct World {
     /// Calls of the log that workloads have made.
     pub calls: Arc<AtomicU64>,
     /// What the checked openings found.
-    pub found: Arc<Mutex<Found>>,
+    pub found: Arc<Mutex<RecoveryTotals>>,
 }
 
-/// What recoveries found, in total.
+/// Totals of all recoveries.
 #[derive(Debug, Clone, Default)]
-pub struct Found {
+pub struct RecoveryTotals {
     /// Openings that returned.
     pub openings: u64,
     /// The row of the decision table at which each recovery ended.
@@ -178,7 +178,7 @@ impl World {
 
     /// As `work` for one thread, on a device with failing operations: continues after an error that
     /// leaves the log usable, and checks what a poisoned log shows.
-    pub fn work_through(&self, seed: u64, steps: &[Step]) -> Outcome {
+    pub fn work_through(&self, seed: u64, steps: &[Step]) -> WorkloadOutcome {
         let _report = self.report(format!("working through faults, schedule {seed}"));
         SimRuntime::run(seed, |rt| {
             let system = self.disk.system(rt);
@@ -188,26 +188,26 @@ impl World {
             });
             let log = match cut.and(opened) {
                 Ok(log) => log,
-                Err(e) => return Outcome::NotOpened(e),
+                Err(e) => return WorkloadOutcome::NotOpened(e),
             };
             let mut worker = Worker::new(self, rt, &system, log);
-            let mut outcome = Outcome::Fine;
+            let mut outcome = WorkloadOutcome::Fine;
             for step in steps {
                 let Err(e) = worker.step(step) else { continue };
                 if worker.log.is_none() {
-                    return Outcome::NotOpened(e);
+                    return WorkloadOutcome::NotOpened(e);
                 }
                 if e.kind() == ErrorKind::Poisoned {
                     let _ = unless_cut(&self.disk, || worker.check_poisoned());
-                    return Outcome::Poisoned;
+                    return WorkloadOutcome::Poisoned;
                 }
-                outcome = Outcome::Refused(e);
+                outcome = WorkloadOutcome::Refused(e);
             }
             let log = worker.log.take().expect("looked at above");
             match close(&self.model, log) {
                 Ok(()) => outcome,
-                Err(e) if e.kind() == ErrorKind::Poisoned => Outcome::Poisoned,
-                Err(e) => Outcome::Refused(e),
+                Err(e) if e.kind() == ErrorKind::Poisoned => WorkloadOutcome::Poisoned,
+                Err(e) => WorkloadOutcome::Refused(e),
             }
         })
     }
@@ -256,14 +256,14 @@ impl World {
     }
 
     /// Prints at a panic what the world was doing.
-    pub fn report(&self, what: String) -> Report {
-        Report::new(self.disk.clone(), format!("{}: {what}", self.name))
+    pub fn report(&self, what: String) -> FailureReport {
+        FailureReport::new(self.disk.clone(), format!("{}: {what}", self.name))
     }
 }
 
 /// How a workload on a failing device ended.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum WorkloadOutcome {
     /// Nothing failed.
     Fine,
     /// Something was refused, and the log went on.

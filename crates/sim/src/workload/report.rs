@@ -10,7 +10,7 @@ static QUIET: AtomicBool = AtomicBool::new(false);
 /// Panics and reports that nobody has seen yet, if they are held.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
-/// From now on no [`Report`] prints anything: in a batch of thousands of runs panics are usual.
+/// From now on no [`FailureReport`] prints anything: in a batch of thousands of runs panics are usual.
 pub fn be_quiet() {
     QUIET.store(true, Relaxed);
 }
@@ -71,18 +71,18 @@ fn with_held<T>(body: impl FnOnce(&mut Option<Vec<String>>) -> T) -> T {
 }
 
 /// Reports the disk's last operations if the test fails.
-pub struct Report {
+pub struct FailureReport {
     disk: SimDisk,
     what: String,
 }
 
-impl Report {
-    pub(crate) fn new(disk: SimDisk, what: String) -> Report {
-        Report { disk, what }
+impl FailureReport {
+    pub(crate) fn new(disk: SimDisk, what: String) -> FailureReport {
+        FailureReport { disk, what }
     }
 }
 
-impl Drop for Report {
+impl Drop for FailureReport {
     fn drop(&mut self) {
         if std::thread::panicking() && !is_quiet() {
             let log = self.disk.log();

@@ -4,7 +4,7 @@ use crate::crash::{AFTER, Case, bulk, case, spanning, truncation};
 use logforce_core::{ErrorKind, Method};
 use logforce_sim::model::{lock, small};
 use logforce_sim::stride;
-use logforce_sim::workload::{Image, Outcome, Step, World};
+use logforce_sim::workload::{Image, Step, WorkloadOutcome, World};
 use logforce_testkit::{Failure, Fault, Refusal, SimOptions, Survival};
 
 /// How often a fault did what.
@@ -23,7 +23,10 @@ impl Case {
             panic!("one thread")
         };
         let whole = self.world("whole");
-        assert!(matches!(whole.work_through(1, steps), Outcome::Fine));
+        assert!(matches!(
+            whole.work_through(1, steps),
+            WorkloadOutcome::Fine
+        ));
         let mut coverage = Coverage::default();
         for op in (0..whole.disk.ops()).step_by(every) {
             let world = self.world(&format!("{fault:?} at {op}"));
@@ -32,10 +35,10 @@ impl Case {
             let _report = world.report(format!("after {outcome:?}"));
             self.check_outcome(&world, fault, &outcome);
             match outcome {
-                Outcome::Fine => {}
-                Outcome::Poisoned => coverage.poisoned += 1,
-                Outcome::Refused(_) => coverage.refused += 1,
-                Outcome::NotOpened(_) => coverage.not_opened += 1,
+                WorkloadOutcome::Fine => {}
+                WorkloadOutcome::Poisoned => coverage.poisoned += 1,
+                WorkloadOutcome::Refused(_) => coverage.refused += 1,
+                WorkloadOutcome::NotOpened(_) => coverage.not_opened += 1,
             }
             let image = world.image();
             if world.failed_operation().contains("barrier control Data") {
@@ -79,25 +82,25 @@ impl Case {
         }
     }
 
-    fn check_outcome(&self, world: &World, fault: Fault, outcome: &Outcome) {
+    fn check_outcome(&self, world: &World, fault: Fault, outcome: &WorkloadOutcome) {
         let failed = world.failed_operation();
         let data = ["submit", "complete", "barrier"]
             .iter()
             .any(|w| failed.contains(w));
         if failed.contains("logforce-write") {
             assert!(
-                matches!(outcome, Outcome::Poisoned),
+                matches!(outcome, WorkloadOutcome::Poisoned),
                 "{failed}: {outcome:?}"
             );
         }
         if !data || failed.contains("logforce-prepare") && !failed.contains("control") {
             // Preparing a segment fails cleanly, and so does what changes names.
             assert!(
-                !matches!(outcome, Outcome::Poisoned),
+                !matches!(outcome, WorkloadOutcome::Poisoned),
                 "{failed}: {outcome:?}"
             );
         }
-        if let Outcome::Refused(e) = outcome {
+        if let WorkloadOutcome::Refused(e) = outcome {
             let kind = match fault {
                 Fault::Io | Fault::Refused(_) => ErrorKind::Io,
                 Fault::NoSpace => ErrorKind::NoSpace,
@@ -166,7 +169,7 @@ fn a_full_disk_is_refused_cleanly() {
     };
     let world = World::new("full disk", disk, small(), 1);
     let fill = vec![Step::Commit(4_000); 60];
-    let Outcome::Refused(e) = world.work_through(1, &fill) else {
+    let WorkloadOutcome::Refused(e) = world.work_through(1, &fill) else {
         panic!("it never filled up")
     };
     assert_eq!(e.kind(), ErrorKind::NoSpace, "{e}");
@@ -182,7 +185,7 @@ fn a_full_disk_is_refused_cleanly() {
         Step::Read,
     ];
     let outcome = world.work_through(2, &steps);
-    assert!(matches!(outcome, Outcome::Fine), "{outcome:?}");
+    assert!(matches!(outcome, WorkloadOutcome::Fine), "{outcome:?}");
     let now = lock(&world.model).live().len();
     assert!(now < full, "{now} of {full} records");
     world
@@ -203,7 +206,7 @@ fn a_crash_on_a_full_disk() {
     let whole = case.world("whole");
     assert!(matches!(
         whole.work_through(1, &case.threads[0]),
-        Outcome::Refused(_)
+        WorkloadOutcome::Refused(_)
     ));
     for op in (0..whole.disk.ops()).step_by(stride(2)) {
         let world = case.world(&format!("cut at {op}"));
@@ -225,7 +228,7 @@ fn a_full_disk_under_copy_on_write() {
     };
     let world = World::new("full cow", disk, small(), 1);
     let outcome = world.work_through(1, &vec![Step::Commit(4_000); 100]);
-    assert!(!matches!(outcome, Outcome::Fine), "{outcome:?}");
+    assert!(!matches!(outcome, WorkloadOutcome::Fine), "{outcome:?}");
     world.disk.change(|o| o.capacity = None);
     world.recover(2, Failure::Process, &AFTER).expect("recover");
 }

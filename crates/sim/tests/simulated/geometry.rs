@@ -4,7 +4,7 @@ use crate::common::{block_on, opened};
 use logforce_core::{Batch, ErrorKind, Method, Options};
 use logforce_sim::model::{lock, small};
 use logforce_sim::stride;
-use logforce_sim::workload::{Outcome, Step, World};
+use logforce_sim::workload::{Step, WorkloadOutcome, World};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime};
 
 fn fill() -> Vec<Step> {
@@ -72,7 +72,10 @@ fn the_segment_length_changes() {
         // The record that is refused leaves all its segments prepared.
         world.disk.change(|o| o.capacity = Some(600 << 10));
         let outcome = world.work_through(1, &[Step::Commit(10), Step::Append(900_000)]);
-        assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+        assert!(
+            matches!(outcome, WorkloadOutcome::Refused(_)),
+            "{outcome:?}"
+        );
         world.disk.change(|o| o.capacity = None);
         world.options = small().segment_size(second);
         let steps = [

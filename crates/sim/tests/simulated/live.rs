@@ -6,7 +6,7 @@ use crate::crash::{bulk, case, spanning, truncation};
 use logforce_core::{Inspector, LiveStats, Log, Method, OpenMode, Options};
 use logforce_device::{OpenFile, ReadSource};
 use logforce_sim::model::{PATH, small};
-use logforce_sim::workload::Outcome;
+use logforce_sim::workload::WorkloadOutcome;
 use logforce_testkit::{Failure, Fault, SimDisk, SimOptions, SimRuntime, Survival};
 use std::time::Duration;
 
@@ -232,7 +232,10 @@ fn its_failures_fail_no_call() {
             let outcome = world.work_through(1, &case.threads[0]);
             let failed = world.failed_operation();
             assert!(failed.contains("live"), "{failed}");
-            assert!(matches!(outcome, Outcome::Fine), "{failed}: {outcome:?}");
+            assert!(
+                matches!(outcome, WorkloadOutcome::Fine),
+                "{failed}: {outcome:?}"
+            );
         }
     }
 }
@@ -244,7 +247,7 @@ fn a_full_disk() {
     case.options = live();
     let world = case.world("whole");
     let outcome = world.work_through(1, &case.threads[0]);
-    assert!(matches!(outcome, Outcome::Fine));
+    assert!(matches!(outcome, WorkloadOutcome::Fine));
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
         let log = opened(&disk, rt, live().segment_size(1 << 20));
