@@ -3,8 +3,8 @@
 use crate::canary::CanarySlots;
 use crate::client::{Client, Role};
 use crate::compare::{Promised, examine};
-use crate::ledger::{Outcome, Phase, Round, RoundState, State, Totals};
-use crate::run_dir::{CANARY, CONTROL, Found, RunDir, line};
+use crate::ledger::{Phase, Round, RoundOutcome, RoundState, State, Totals};
+use crate::run_dir::{CANARY, CONTROL, RunDir, RunDirState, line};
 use crate::verdict::{Conclusion, Judgement, conclude};
 use crate::wire::Ask;
 use crate::write::same_place;
@@ -122,16 +122,16 @@ pub fn check(check: &Check<'_>) -> Result<Checked, CutError> {
 fn identify(check: &Check<'_>) -> Result<(RunId, bool), CutError> {
     let path = check.home.path().display();
     let what = match (check.home.look()?, check.run) {
-        (Found::Run(here), Some(asked)) if here != asked => {
+        (RunDirState::Run(here), Some(asked)) if here != asked => {
             return Err(CutError::refused(format!(
                 "{path} is of run {here}, not of {asked}"
             )));
         }
-        (Found::Run(run), _) => return Ok((run, true)),
+        (RunDirState::Run(run), _) => return Ok((run, true)),
         (_, Some(run)) => return Ok((run, false)),
-        (Found::Missing, None) => "does not exist",
-        (Found::Empty, None) => "is empty",
-        (Found::Foreign, None) => "holds other things and no run of a power cut",
+        (RunDirState::Missing, None) => "does not exist",
+        (RunDirState::Empty, None) => "is empty",
+        (RunDirState::Foreign, None) => "holds other things and no run of a power cut",
     };
     Err(CutError::refused(format!(
         "{path} {what}: is it the right directory, and is its filesystem mounted? If it is, and the \
@@ -146,7 +146,7 @@ fn look(
     round: &Round,
     client: &mut Client,
     has_run_file: bool,
-) -> Result<Outcome, CutError> {
+) -> Result<RoundOutcome, CutError> {
     let number = round.number;
     let slots = CanarySlots { run, round: number };
     let name = match round.phase {
@@ -160,7 +160,7 @@ fn look(
     } else {
         (round.unforced, round.unforced)
     };
-    let mut outcome = Outcome {
+    let mut outcome = RoundOutcome {
         expected: 0,
         found: 0,
         lost: 0,

@@ -78,13 +78,13 @@ pub enum RoundState {
     /// Ended in order: no cut.
     Void,
     /// Looked at.
-    Checked(Outcome),
+    Checked(RoundOutcome),
 }
 
-/// What was found after a round.
+/// Result of the check after a round.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outcome {
+pub struct RoundOutcome {
     /// Acknowledged records that had to be there.
     pub expected: u64,
     /// How many of them were.
@@ -152,7 +152,7 @@ pub enum Event {
     Acks(Vec<Ack>),
     Front(u64),
     Void,
-    Checked(Outcome),
+    Checked(RoundOutcome),
     /// Of a file written anew: a round as it was, and how far each stream had come.
     Past(Round, Vec<(u16, u64)>),
     /// Of a file written anew: acknowledgements that its round has counted already.
@@ -161,7 +161,7 @@ pub enum Event {
 
 /// A run, and the current round's acknowledgements.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct RunLedger {
     pub state: State,
     /// By LSN: stream and sequence.
     acks: BTreeMap<u64, (u16, u64)>,
@@ -176,8 +176,8 @@ fn bounded(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-impl Ledger {
-    pub fn new(subject: Subject) -> Result<Ledger, String> {
+impl RunLedger {
+    pub fn new(subject: Subject) -> Result<RunLedger, String> {
         for text in [
             &subject.method,
             &subject.volume,
@@ -187,7 +187,7 @@ impl Ledger {
             bounded(text)?;
         }
         let rounds = Vec::new();
-        Ok(Ledger {
+        Ok(RunLedger {
             state: State { subject, rounds },
             acks: BTreeMap::new(),
             reached: BTreeMap::new(),

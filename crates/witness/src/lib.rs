@@ -27,7 +27,7 @@ pub mod write;
 
 pub use check::{Check, Checked, check};
 pub use ledger::Totals;
-pub use ledger::{Control, Outcome, Phase, Round, RoundState, State, Subject};
+pub use ledger::{Control, Phase, Round, RoundOutcome, RoundState, State, Subject};
 pub use run_dir::RunDir;
 pub use server::{Serving, Witness};
 pub use verdict::{Conclusion, Judgement};

@@ -28,9 +28,9 @@ struct RunFile {
     run: RunId,
 }
 
-/// What a directory says of itself.
+/// State of a directory in which a run may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum RunDirState {
     /// It is a run's.
     Run(RunId),
     /// There is nothing in it.
@@ -71,10 +71,10 @@ impl RunDir {
     ///
     /// # Errors
     /// If it cannot be looked at, or its file of the run is damaged.
-    pub fn look(&self) -> Result<Found, CutError> {
+    pub fn look(&self) -> Result<RunDirState, CutError> {
         let file = self.path.join(RUN_FILE);
         let mut entries = match fs::read_dir(&self.path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(RunDirState::Missing),
             other => other.map_err(self.named("looking into"))?,
         };
         match fs::metadata(&file) {
@@ -82,7 +82,7 @@ impl RunDir {
                 let bytes = fs::read(&file).map_err(self.named("reading the run's file in"))?;
                 let run = serde_json::from_slice::<RunFile>(&bytes).ok();
                 run.filter(|r| r.schema == SCHEMA && r.version == 1)
-                    .map(|r| Found::Run(r.run))
+                    .map(|r| RunDirState::Run(r.run))
                     .ok_or_else(|| self.damaged())
             }
             Ok(_) => Err(self.damaged()),
@@ -91,9 +91,9 @@ impl RunDir {
                 let foreign = entries
                     .any(|e| e.map_or(true, |e| e.file_name().to_str().is_none_or(|n| !ours(n))));
                 Ok(if foreign {
-                    Found::Foreign
+                    RunDirState::Foreign
                 } else {
-                    Found::Empty
+                    RunDirState::Empty
                 })
             }
             Err(e) => Err(self.named("looking for the run's file in")(e)),

@@ -1,6 +1,6 @@
 //! The witness: receives acknowledgements, stores them, and sends them back.
 
-use crate::ledger::{Event, Ledger, RoundState};
+use crate::ledger::{Event, RoundState, RunLedger};
 use crate::store::{Book, Store, locked};
 use crate::wire::{self, Ask, Frame, GREETING, Reply, Role};
 use crate::{CutError, RunId, count};
@@ -346,7 +346,7 @@ impl Held {
         if self.book.is_some() || self.role != Role::Write {
             return Ok(Err("the run is there already".to_owned()));
         }
-        let ledger = match Ledger::new(subject) {
+        let ledger = match RunLedger::new(subject) {
             Ok(ledger) => ledger,
             Err(why) => return Ok(Err(why)),
         };

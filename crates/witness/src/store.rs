@@ -5,7 +5,7 @@
 //! whose plug is pulled, and what the witness itself loses by a crash of its system is not taken for
 //! acknowledged.
 
-use crate::ledger::{Event, Ledger, file_name};
+use crate::ledger::{Event, RunLedger, file_name};
 use crate::{CutError, RunId, wire};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -36,7 +36,7 @@ pub struct Book {
     path: PathBuf,
     file: File,
     grown: u64,
-    pub ledger: Ledger,
+    pub ledger: RunLedger,
     /// Counts connections that write or check; only the latest one may go on.
     pub holder: u64,
 }
@@ -89,7 +89,7 @@ impl Store {
     }
 
     /// Takes a run in.
-    pub fn make(&self, run: RunId, ledger: Ledger) -> io::Result<Arc<Mutex<Book>>> {
+    pub fn make(&self, run: RunId, ledger: RunLedger) -> io::Result<Arc<Mutex<Book>>> {
         let mut books = locked(&self.books);
         if fs::read_dir(&self.dir)?.count() > MOST_RUNS {
             return Err(io::Error::other(format!(
@@ -144,12 +144,12 @@ impl Book {
             wire::invalid(format!("the witness's file {name} is damaged: {why}"))
         };
         let mut bytes = io::BufReader::new(&mut file);
-        let (mut ledger, mut whole) = (None::<Ledger>, 0);
+        let (mut ledger, mut whole) = (None::<RunLedger>, 0);
         while let Some(payload) = entry(&mut bytes).map_err(|e| broken(e.to_string()))? {
             let event = wire::parse_event(&payload).map_err(|e| broken(e.to_string()))?;
             match (&mut ledger, event) {
                 (None, Event::New(subject)) => {
-                    ledger = Some(Ledger::new(subject).map_err(broken)?);
+                    ledger = Some(RunLedger::new(subject).map_err(broken)?);
                 }
                 (None, _) => return Err(broken("it does not begin with a run".to_owned())),
                 (Some(ledger), event) => ledger.apply(event).map_err(broken)?,
@@ -287,7 +287,7 @@ mod tests {
 
     fn filled(dir: &Path) -> Store {
         let store = Store::open(dir).unwrap();
-        let book = store.make(RUN, Ledger::new(subject()).unwrap()).unwrap();
+        let book = store.make(RUN, RunLedger::new(subject()).unwrap()).unwrap();
         let mut book = locked(&book);
         for event in [
             Event::Begin {

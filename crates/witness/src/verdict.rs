@@ -122,7 +122,7 @@ fn plural(n: u32) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Outcome, Subject};
+    use crate::{RoundOutcome, Subject};
 
     fn state(rounds: &[(Phase, u64, u64, u64)]) -> State {
         let rounds = rounds.iter().enumerate();
@@ -142,7 +142,7 @@ mod tests {
                     acknowledged: expected,
                     unforced: 100,
                     front: 0,
-                    state: RoundState::Checked(Outcome {
+                    state: RoundState::Checked(RoundOutcome {
                         expected,
                         found: expected - lost,
                         lost,

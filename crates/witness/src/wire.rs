@@ -1,7 +1,7 @@
 //! What goes over the connection: frames with a length, JSON for what is rare and numbers for
 //! acknowledgements. Both ends believe nothing: lengths, counts and times are bounded.
 
-use crate::ledger::{Ack, Event, Outcome, State, Subject};
+use crate::ledger::{Ack, Event, RoundOutcome, State, Subject};
 use crate::{Phase, RunId};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -44,7 +44,7 @@ pub enum Ask {
     /// What is acknowledged and not truncated.
     Acks,
     /// What was found of it.
-    Checked(Outcome),
+    Checked(RoundOutcome),
     /// Are you there?
     Ping,
 }

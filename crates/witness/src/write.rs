@@ -4,7 +4,7 @@ use crate::canary::CanarySlots;
 use crate::client::{Client, Role};
 use crate::ledger::{Control, Phase, RoundState, State, Subject, Totals};
 use crate::load::{Halt, Load, Out, hear, send};
-use crate::run_dir::{CANARY, CONTROL, Found, RunDir, describe, line};
+use crate::run_dir::{CANARY, CONTROL, RunDir, RunDirState, describe, line};
 use crate::wire::{self, Ask, Reply};
 use crate::{CutError, RunId, boot, count};
 use logforce::{Guarantee, Log, Lsn, Method, Options, Verdict, disk::FileState};
@@ -178,13 +178,13 @@ pub fn write(
 fn identify(write: &Write<'_>) -> Result<(RunId, bool), CutError> {
     let path = write.home.path().display();
     match write.home.look()? {
-        Found::Run(run) => Ok((run, true)),
-        Found::Empty | Found::Missing => {
+        RunDirState::Run(run) => Ok((run, true)),
+        RunDirState::Empty | RunDirState::Missing => {
             let runtime = write.system.runtime();
             let id = (u128::from(runtime.random()) << 64) | u128::from(runtime.random());
             Ok((RunId(id), false))
         }
-        Found::Foreign => Err(CutError::refused(format!(
+        RunDirState::Foreign => Err(CutError::refused(format!(
             "{path} holds other things and no run of a power cut: name a new or an empty directory \
              on the disk in question"
         ))),

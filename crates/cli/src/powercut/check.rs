@@ -6,7 +6,7 @@ use crate::bench::os;
 use crate::exit::End;
 use crate::output::{Sink, print};
 use logforce_terminal::layout;
-use logforce_witness::{Check, Checked, Judgement, Outcome, Round, RoundState, RunDir, check};
+use logforce_witness::{Check, Checked, Judgement, Round, RoundOutcome, RoundState, RunDir, check};
 use serde::Serialize;
 
 /// One check.
@@ -82,7 +82,7 @@ impl Line {
             RoundState::Void => ("void", None),
             RoundState::Checked(outcome) => ("checked", Some(outcome)),
         };
-        let of = |number: fn(&Outcome) -> u64| outcome.map(number);
+        let of = |number: fn(&RoundOutcome) -> u64| outcome.map(number);
         Line {
             round: round.number,
             phase: round.phase.name(),
