@@ -4,9 +4,9 @@
 //! so that the next session starts from a log that was recovered undisturbed, or in a copy, so that the
 //! next session has to recover it on a disk whose plug is pulled again, perhaps meanwhile.
 
-use crate::check::{Opening, Outcome, Promises, Session, check};
+use crate::check::{CheckOutcome, Opening, Promises, Session, check};
 use crate::disk::{Command, Cut, Settings, Survival};
-use crate::ledger::Ledger;
+use crate::ledger::SubjectLedger;
 use crate::outage::Outage;
 use crate::report::{Cell, Coverage, Cycle, Ended, Sink};
 use crate::subject::Job;
@@ -125,7 +125,7 @@ impl<'a> Chain<'a> {
     /// Of the machine, not of the log.
     pub fn cycle(&mut self, manner: Manner) -> Result<Ended> {
         self.session += 1;
-        let ledger = Ledger::new()?;
+        let ledger = SubjectLedger::new()?;
         let switched = Switched {
             filesystem: self.cell.filesystem,
             stable: &self.bench.stable,
@@ -183,7 +183,7 @@ impl<'a> Chain<'a> {
         })
     }
 
-    fn start(&self, dir: &Path, ledger: &Ledger, manner: Manner) -> Result<Child> {
+    fn start(&self, dir: &Path, ledger: &SubjectLedger, manner: Manner) -> Result<Child> {
         let job = Job {
             dir: dir.join("log"),
             ledger: ledger.path(),
@@ -199,7 +199,7 @@ impl<'a> Chain<'a> {
     }
 
     /// Checks the survivor: in place, or in a copy.
-    fn check_log(&mut self, manner: Manner) -> Result<Outcome> {
+    fn check_log(&mut self, manner: Manner) -> Result<CheckOutcome> {
         let opening = Opening {
             method: self.cell.method(),
             claims: manner.claims,
@@ -226,13 +226,13 @@ pub fn survivor(
     home: &Path,
     opening: Opening,
     promises: &mut Promises,
-) -> Result<Outcome> {
+) -> Result<CheckOutcome> {
     let mounted = match Mounted::survivor(filesystem, image, home)? {
         Ok(mounted) => mounted,
         Err(lost) => {
-            return Ok(Outcome {
+            return Ok(CheckOutcome {
                 filesystem_lost: Some(lost),
-                ..Outcome::default()
+                ..CheckOutcome::default()
             });
         }
     };

@@ -1,6 +1,6 @@
 //! A session of a subject on a disk whose plug is pulled.
 
-use crate::disk::{Command, Report};
+use crate::disk::{Command, CutReport};
 use crate::ledger::Entry;
 use crate::testbed::{Powered, Switched};
 use anyhow::Result;
@@ -25,10 +25,10 @@ pub(crate) struct Outage<'a> {
     pub(crate) home: &'a Path,
 }
 
-/// What is known when it is over.
-pub(crate) struct Outcome {
+/// Result of an outage.
+pub(crate) struct OutageOutcome {
     /// What the disk reported of the cut.
-    pub(crate) report: Report,
+    pub(crate) report: CutReport,
     /// The entries of each thread that were there before the cut.
     pub(crate) claimed: Vec<Vec<Entry>>,
     /// All entries.
@@ -43,7 +43,7 @@ impl Outage<'_> {
     ///
     /// # Errors
     /// Of the machine.
-    pub(crate) fn run(self, start: impl FnOnce(&Path) -> Result<Child>) -> Result<Outcome> {
+    pub(crate) fn run(self, start: impl FnOnce(&Path) -> Result<Child>) -> Result<OutageOutcome> {
         let Outage {
             switched,
             cut,
@@ -62,7 +62,7 @@ impl Outage<'_> {
         };
         powered.off()?;
         let ledger = switched.ledger;
-        Ok(Outcome {
+        Ok(OutageOutcome {
             claimed: ledger.entries(&report.counters)?,
             all: ledger.entries(&ledger.counters()?)?,
             report,

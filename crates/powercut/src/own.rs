@@ -3,7 +3,7 @@
 //! the log; on one that lies about flushes it has to contradict it.
 
 use crate::disk::{Cut, Flushes, Settings, Survival};
-use crate::ledger::Ledger;
+use crate::ledger::SubjectLedger;
 use crate::live::Bench;
 use crate::testbed::{Filesystem, Image, Mounted, Powered, Switched};
 use anyhow::{Context, Result, bail};
@@ -203,7 +203,7 @@ impl Run<'_> {
 
     /// Writes until enough is acknowledged, and pulls the plug. The run's id.
     fn round(&self, enough: u64, rng: &mut Rng) -> Result<String> {
-        let ledger = Ledger::new()?;
+        let ledger = SubjectLedger::new()?;
         let (stable, current) = self.bench.disk();
         self.filesystem.check_at_boot(stable)?;
         let switched = Switched {

@@ -1,7 +1,7 @@
 //! What was counted, as lines and as JSON.
 
-use crate::check::{Opening, Outcome, Session};
-use crate::disk::{Met, Report};
+use crate::check::{CheckOutcome, Opening, Session};
+use crate::disk::{CutReport, Met};
 use crate::ledger::Kind;
 use crate::subject;
 use crate::testbed::Filesystem;
@@ -48,9 +48,9 @@ impl Cell {
 #[derive(Debug)]
 pub struct Ended {
     /// The disk's report of the power cut.
-    pub report: Report,
+    pub report: CutReport,
     /// Result of the check.
-    pub outcome: Outcome,
+    pub outcome: CheckOutcome,
     /// The pieces, in bytes, in which writes tore.
     pub grain: u64,
     /// Events in the session that was cut.
@@ -85,7 +85,7 @@ impl Cycle {
     }
 
     /// Of what was found after a cut that met this, and tore in pieces of `grain` bytes.
-    pub fn of(outcome: Outcome, met: Met, grain: u64) -> Cycle {
+    pub fn of(outcome: CheckOutcome, met: Met, grain: u64) -> Cycle {
         let mut cycle = Cycle {
             acknowledged: outcome.acknowledged,
             lost: outcome.lost,
@@ -166,7 +166,7 @@ pub struct Counts {
 
 /// A row of the report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Row {
+pub struct CellRow {
     /// The filesystem.
     pub filesystem: &'static str,
     /// The method.
@@ -242,7 +242,7 @@ impl Coverage {
     }
 
     /// Counts the check after a power cut.
-    pub fn of_repair(outcome: &Outcome) -> Coverage {
+    pub fn of_repair(outcome: &CheckOutcome) -> Coverage {
         Coverage {
             cut_in_repair: u64::from(outcome.repaired),
             ..Coverage::default()
@@ -385,9 +385,9 @@ impl Sink {
     }
 
     /// The rows, by filesystem and method.
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<CellRow> {
         let cells = lock(&self.cells);
-        let row = |(cell, counts): (&Cell, &CellCounts)| Row {
+        let row = |(cell, counts): (&Cell, &CellCounts)| CellRow {
             filesystem: cell.filesystem.name(),
             method: cell.method().name(),
             counts: counts.counts(),

@@ -5,7 +5,7 @@
 //! right must lose nothing.
 
 use crate::disk::{Command, Cut, Flushes, Settings, Survival};
-use crate::ledger::{Kind, Ledger};
+use crate::ledger::{Kind, SubjectLedger};
 use crate::live::{Bench, Chain, Manner, spawn};
 use crate::outage::end;
 use crate::report::Cell;
@@ -210,7 +210,7 @@ fn raw(place: &Place<'_>, program: Program, seed: u64, checked: &mut Checked) ->
     let (filesystem, home) = (place.filesystem, place.home);
     let (stable, current) = place.bench.disk();
     stable.copy_from(place.template)?;
-    let ledger = Ledger::new()?;
+    let ledger = SubjectLedger::new()?;
     let switched = Switched {
         filesystem,
         stable,

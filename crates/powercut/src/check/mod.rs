@@ -29,9 +29,9 @@ pub struct Present {
     pub end: u64,
 }
 
-/// What a comparison found.
+/// Result of a comparison.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct CheckOutcome {
     /// Acknowledged records that had to be there.
     pub acknowledged: u64,
     /// How many of them were not.
@@ -48,7 +48,7 @@ pub struct Outcome {
     pub filesystem_lost: Option<String>,
 }
 
-impl Outcome {
+impl CheckOutcome {
     /// A finding that is no lost record.
     fn breaks(&mut self, what: String) {
         // The first ones show the cause; a lost log breaks every rule.
@@ -72,8 +72,8 @@ pub struct Opening {
 ///
 /// # Errors
 /// Only where the machine fails; what is wrong with the log is in the outcome.
-pub fn check(dir: &Path, opening: Opening, promises: &mut Promises) -> Result<Outcome> {
-    let mut outcome = Outcome::default();
+pub fn check(dir: &Path, opening: Opening, promises: &mut Promises) -> Result<CheckOutcome> {
+    let mut outcome = CheckOutcome::default();
     let require = if opening.claims == Guarantee::PowerLoss {
         Guarantee::PowerLoss
     } else {
@@ -155,7 +155,7 @@ fn is_corruption(error: &logforce::Error) -> bool {
 }
 
 /// Everything that the log shows.
-fn read(log: &Log, outcome: &mut Outcome) -> Survivor {
+fn read(log: &Log, outcome: &mut CheckOutcome) -> Survivor {
     let mut present = BTreeMap::new();
     let front = log.front_lsn();
     match log.read_from(front) {

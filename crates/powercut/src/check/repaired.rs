@@ -1,6 +1,6 @@
 //! A log that is damaged between two power cuts, and repaired under the second.
 
-use super::{Outcome, Present, Promises, Survivor, is_corruption};
+use super::{CheckOutcome, Present, Promises, Survivor, is_corruption};
 use crate::subject::Identity;
 use anyhow::{Context, Result, bail};
 use logforce::{
@@ -112,7 +112,7 @@ fn salvaged(dir: &Path) -> logforce::Result<BTreeMap<u64, Present>> {
 
 /// Repairs the log that a power cut left while it was repaired, or after that, and compares the copies with what
 /// they have to contain. Returns whether it can be opened.
-pub(super) fn mend(dir: &Path, cut: &BTreeMap<u64, Present>, outcome: &mut Outcome) -> bool {
+pub(super) fn mend(dir: &Path, cut: &BTreeMap<u64, Present>, outcome: &mut CheckOutcome) -> bool {
     let kept = logforce::inspect::repair(dir, &RepairOptions::new()).and_then(|report| {
         outcome.repaired = report.cut.is_some();
         let copies = report.earlier.iter().chain(&report.aside);

@@ -1,7 +1,7 @@
 //! The rules, each by itself.
 
 use super::promises::within;
-use super::{Outcome, Present, Promises, Survivor};
+use super::{CheckOutcome, Present, Promises, Survivor};
 use crate::ledger::Kind;
 use crate::subject::read_metadata;
 use std::collections::{BTreeMap, HashMap};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 type Ranges = [(u64, u64)];
 
 /// Compares what is there with what was promised by acknowledgements of at least that rank.
-pub fn compare(promises: &Promises, rank: u64, survivor: &Survivor, outcome: &mut Outcome) {
+pub fn compare(promises: &Promises, rank: u64, survivor: &Survivor, outcome: &mut CheckOutcome) {
     let (done, begun) = promises.truncated_back();
     front(promises, survivor, outcome);
     lost(promises, rank, survivor, (&done, &begun), outcome);
@@ -22,7 +22,7 @@ pub fn compare(promises: &Promises, rank: u64, survivor: &Survivor, outcome: &mu
 }
 
 /// The front is where a truncation moved it, and never below where it was promised to be.
-fn front(promises: &Promises, survivor: &Survivor, outcome: &mut Outcome) {
+fn front(promises: &Promises, survivor: &Survivor, outcome: &mut CheckOutcome) {
     let mut possible: Vec<u64> = promises.base.iter().map(|b| b.front).collect();
     let mut least = possible.first().copied().unwrap_or(0);
     for session in &promises.sessions {
@@ -47,7 +47,7 @@ fn lost(
     rank: u64,
     survivor: &Survivor,
     (done, begun): (&Ranges, &Ranges),
-    outcome: &mut Outcome,
+    outcome: &mut CheckOutcome,
 ) {
     let required = promises.required(rank, survivor.front, done);
     outcome.acknowledged = required.len() as u64;
@@ -78,7 +78,7 @@ fn same(there: &Present, wanted: &Present) -> bool {
 }
 
 /// Invariant 10: what was voided does not come back.
-fn resurrected(survivor: &Survivor, done: &Ranges, outcome: &mut Outcome) {
+fn resurrected(survivor: &Survivor, done: &Ranges, outcome: &mut CheckOutcome) {
     for start in survivor.present.keys() {
         if within(*start, done) {
             outcome.breaks(format!("the record at LSN {start} was truncated"));
@@ -87,7 +87,7 @@ fn resurrected(survivor: &Survivor, done: &Ranges, outcome: &mut Outcome) {
 }
 
 /// Records lie where they were appended, and no position is used twice.
-fn places(promises: &Promises, survivor: &Survivor, outcome: &mut Outcome) {
+fn places(promises: &Promises, survivor: &Survivor, outcome: &mut CheckOutcome) {
     let mut where_appended: HashMap<(u64, u64, u64), u64> = HashMap::new();
     let mut opened = promises.base.as_ref().map_or(0, |b| b.end);
     for session in &promises.sessions {
@@ -133,7 +133,7 @@ fn gaps(
     promises: &Promises,
     survivor: &Survivor,
     (done, begun): (&Ranges, &Ranges),
-    outcome: &mut Outcome,
+    outcome: &mut CheckOutcome,
 ) {
     for session in &promises.sessions {
         let mine = survivor
@@ -158,7 +158,7 @@ fn gaps(
 }
 
 /// A thread's records are in the order in which it appended them, each once.
-fn order(survivor: &Survivor, outcome: &mut Outcome) {
+fn order(survivor: &Survivor, outcome: &mut CheckOutcome) {
     let mut last: HashMap<(u64, u64), u64> = HashMap::new();
     let mut end = 0;
     for (start, there) in &survivor.present {
@@ -175,7 +175,7 @@ fn order(survivor: &Survivor, outcome: &mut Outcome) {
 }
 
 /// An atomic append is there whole or not at all. No truncation splits one.
-fn groups(survivor: &Survivor, outcome: &mut Outcome) {
+fn groups(survivor: &Survivor, outcome: &mut CheckOutcome) {
     let mut members: BTreeMap<(u64, u64, u64), u64> = BTreeMap::new();
     let grouped = survivor.present.values().map(|p| p.identity);
     for id in grouped.clone() {
@@ -192,7 +192,7 @@ fn groups(survivor: &Survivor, outcome: &mut Outcome) {
 }
 
 /// The metadata is what was last set, or what was being set.
-fn metadata(promises: &Promises, survivor: &Survivor, outcome: &mut Outcome) {
+fn metadata(promises: &Promises, survivor: &Survivor, outcome: &mut CheckOutcome) {
     let base = promises.base.as_ref().and_then(|b| b.meta.clone());
     let base = base.as_deref().and_then(read_metadata);
     let mut least = base;

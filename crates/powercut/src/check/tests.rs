@@ -1,7 +1,7 @@
 //! Each rule finds what breaks it, and nothing in a log that keeps its promises.
 
 use super::promises::{Promises, Session, Survivor};
-use super::{Outcome, Present, rules};
+use super::{CheckOutcome, Present, rules};
 use crate::ledger::{Entry, Kind};
 use crate::subject::{Identity, metadata};
 use std::collections::BTreeMap;
@@ -68,20 +68,20 @@ fn whole() -> (Promises, Survivor) {
     (promises, survivor)
 }
 
-fn compared(promises: &Promises, survivor: &Survivor) -> Outcome {
-    let mut outcome = Outcome::default();
+fn compared(promises: &Promises, survivor: &Survivor) -> CheckOutcome {
+    let mut outcome = CheckOutcome::default();
     rules::compare(promises, POWER_LOSS, survivor, &mut outcome);
     outcome
 }
 
 /// What is found after a change of the promises or of what is there.
-fn found(change: impl FnOnce(&mut Promises, &mut Survivor)) -> Outcome {
+fn found(change: impl FnOnce(&mut Promises, &mut Survivor)) -> CheckOutcome {
     let (mut promises, mut survivor) = whole();
     change(&mut promises, &mut survivor);
     compared(&promises, &survivor)
 }
 
-fn says(outcome: &Outcome, what: &str) -> bool {
+fn says(outcome: &CheckOutcome, what: &str) -> bool {
     outcome.broken.iter().any(|b| b.contains(what))
 }
 

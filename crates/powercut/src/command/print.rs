@@ -2,7 +2,7 @@
 
 use comfy_table::{Table, presets};
 use logforce_powercut::own::OwnRun;
-use logforce_powercut::report::{Counts, Coverage, Row};
+use logforce_powercut::report::{CellRow, Counts, Coverage};
 use logforce_powercut::selfcheck::Checked;
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ pub struct Section {
     /// The sum.
     pub total: Counts,
     /// By filesystem and method.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CellRow>,
     /// Events in the sessions that were cut.
     pub coverage: Coverage,
     /// The least that each row had to reach.
@@ -57,7 +57,7 @@ pub fn unexpected(c: &Checked) -> String {
 }
 
 /// Why a count fails the suite.
-pub fn too_few(name: &str, row: &Row, least: u64) -> String {
+pub fn too_few(name: &str, row: &CellRow, least: u64) -> String {
     format!(
         "{name}: {} {}: {} count, fewer than {least}",
         row.filesystem, row.method, row.counts.cycles
@@ -65,7 +65,7 @@ pub fn too_few(name: &str, row: &Row, least: u64) -> String {
 }
 
 /// Why the filesystems' own losses fail the suite.
-pub fn too_many_lost(name: &str, row: &Row) -> String {
+pub fn too_many_lost(name: &str, row: &CellRow) -> String {
     format!(
         "{name}: {} {}: the filesystem itself was lost {} times of {}",
         row.filesystem, row.method, row.counts.filesystem_lost, row.counts.cycles

@@ -3,7 +3,7 @@
 //! It keeps what was written apart from what is stable until a flush comes, holds back the
 //! completion of a random share of the writes, and at a cut keeps a random part of the unflushed.
 //! Everything is answered by an error from then on. The suite commands it by lines of JSON
-//! ([`Command`], [`Report`]).
+//! ([`Command`], [`CutReport`]).
 //!
 //! Another one, [`run_slow`], is only slow: what it is given is there, and answered after a while.
 //!
@@ -19,6 +19,6 @@ mod slow;
 
 pub use cache::{Cache, Met, SECTOR, Survival};
 pub use control::{Command, Setup, run};
-pub use power::{Cut, Fail, FailKind, Flushes, Report, Settings};
+pub use power::{Cut, CutReport, Fail, FailKind, Flushes, Settings};
 pub use record::{Event, EventKind, Recording};
 pub use slow::{Delays, SlowSetup, run_slow};

@@ -70,7 +70,7 @@ impl Fail {
 
 /// The disk's report of a power cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct CutReport {
     /// Counts of acknowledgements before it.
     pub counters: Counters,
     /// Writes that were not flushed.
@@ -121,7 +121,7 @@ pub struct Power {
     fail: Option<Fail>,
     operations: [u64; 3],
     /// What was there when the power went.
-    report: Option<Report>,
+    report: Option<CutReport>,
     failed: u64,
 }
 
@@ -283,19 +283,19 @@ impl Power {
     }
 
     /// Takes the power away: a random part of what was not flushed survives.
-    pub fn cut(&mut self, cut: Cut) -> io::Result<Report> {
+    pub fn cut(&mut self, cut: Cut) -> io::Result<CutReport> {
         let met = self.cache.met();
         self.cut_having_met(cut, met)
     }
 
-    fn cut_having_met(&mut self, cut: Cut, met: Met) -> io::Result<Report> {
+    fn cut_having_met(&mut self, cut: Cut, met: Met) -> io::Result<CutReport> {
         if let Some(report) = &self.report {
             return Ok(report.clone());
         }
         // Sampled first: what is acknowledged after this is not claimed to have survived.
         let counters = self.counters()?;
         let [reads, writes, flushes] = self.operations;
-        let report = Report {
+        let report = CutReport {
             counters,
             met,
             reads,
@@ -315,7 +315,7 @@ impl Power {
     }
 
     /// What was there when the power went; `None` while it is on.
-    pub fn report(&self) -> Option<&Report> {
+    pub fn report(&self) -> Option<&CutReport> {
         self.report.as_ref()
     }
 }

@@ -31,20 +31,20 @@ fn place(thread: usize, number: u64) -> u64 {
     COUNTERS_LEN + (thread as u64 * ENTRIES + number) * entry::LEN as u64
 }
 
-/// The suite's side.
+/// The suite's side of the subject's ledger.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct SubjectLedger {
     image: Image,
 }
 
-impl Ledger {
+impl SubjectLedger {
     /// An empty one.
     ///
     /// # Errors
     /// Where the system refuses memory files.
-    pub fn new() -> io::Result<Ledger> {
+    pub fn new() -> io::Result<SubjectLedger> {
         let image = Image::new(place(MAX_THREADS, 0))?;
-        Ok(Ledger { image })
+        Ok(SubjectLedger { image })
     }
 
     /// By which the subject and the disk find it.
@@ -56,9 +56,9 @@ impl Ledger {
     ///
     /// # Errors
     /// Of the system.
-    pub fn try_clone(&self) -> io::Result<Ledger> {
+    pub fn try_clone(&self) -> io::Result<SubjectLedger> {
         let image = self.image.try_clone()?;
-        Ok(Ledger { image })
+        Ok(SubjectLedger { image })
     }
 
     /// Its memory, to be inherited.
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn entries_are_there_as_far_as_the_counters_say() {
-        let ledger = Ledger::new().unwrap();
+        let ledger = SubjectLedger::new().unwrap();
         let mut writer = LedgerWriter::open(&ledger.path(), 3).unwrap();
         let entry = |n| Entry {
             kind: Kind::Acked,

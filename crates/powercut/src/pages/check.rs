@@ -38,9 +38,9 @@ impl Promises {
     }
 }
 
-/// What a comparison found.
+/// Result of a comparison.
 #[derive(Debug, Clone, Default)]
-pub struct Found {
+pub struct PageCheckOutcome {
     /// Commits that had to be there.
     pub acknowledged: u64,
     /// What broke, in words.
@@ -51,10 +51,10 @@ pub struct Found {
 
 /// Opens the page file in `dir`, which is what a cut or a kill left there, and compares. What it holds
 /// now is what the next comparison has to find.
-pub fn check(dir: &Path, copy_on_write: bool, promises: &mut Promises) -> Found {
-    let mut found = Found {
+pub fn check(dir: &Path, copy_on_write: bool, promises: &mut Promises) -> PageCheckOutcome {
+    let mut found = PageCheckOutcome {
         acknowledged: promises.acknowledged.iter().sum(),
-        ..Found::default()
+        ..PageCheckOutcome::default()
     };
     let system = Faulty::new(Fault::None);
     let file = match open(dir, copy_on_write, 1, &system, !promises.exists) {
@@ -148,13 +148,13 @@ pub(super) fn survivor(
     home: &Path,
     copy_on_write: bool,
     promises: &mut Promises,
-) -> Result<Found> {
+) -> Result<PageCheckOutcome> {
     let mounted = match Mounted::survivor(filesystem, image, home)? {
         Ok(mounted) => mounted,
         Err(lost) => {
-            return Ok(Found {
+            return Ok(PageCheckOutcome {
                 filesystem_lost: Some(lost),
-                ..Found::default()
+                ..PageCheckOutcome::default()
             });
         }
     };

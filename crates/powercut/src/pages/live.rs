@@ -3,7 +3,7 @@
 use super::check::survivor;
 use super::{Counts, Job, Promises};
 use crate::disk::{Command, Cut, Settings, Survival};
-use crate::ledger::Ledger;
+use crate::ledger::SubjectLedger;
 use crate::live::spawn;
 use crate::outage::Outage;
 use crate::subject::seam::Fault;
@@ -81,7 +81,7 @@ fn cycle(
     rng: &mut Rng,
     counts: &mut Counts,
 ) -> Result<()> {
-    let ledger = Ledger::new()?;
+    let ledger = SubjectLedger::new()?;
     let grain = rng.pick(place.filesystem.grains());
     let cut = Cut {
         survival: Survival {

@@ -83,7 +83,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn take(&mut self, found: check::Found, could_lose: bool, grain: u64) {
+    fn take(&mut self, found: check::PageCheckOutcome, could_lose: bool, grain: u64) {
         if let Some(why) = found.filesystem_lost {
             match grain < 4096 {
                 true => self.filesystem_lost += 1,

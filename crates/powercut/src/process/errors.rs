@@ -9,8 +9,8 @@
 use super::started::{Role, Started, User, Waited, Workload};
 use super::{Counted, FILESYSTEMS, Plan, in_halves};
 use crate::check::{Opening, Promises, Session, check};
-use crate::disk::{Command, Cut, Fail, FailKind, Report, Settings, Survival};
-use crate::ledger::{Entry, Kind, Ledger};
+use crate::disk::{Command, Cut, CutReport, Fail, FailKind, Settings, Survival};
+use crate::ledger::{Entry, Kind, SubjectLedger};
 use crate::live::Bench;
 use crate::subject::seam::Fault;
 use crate::testbed::{Filesystem, Image, Mounted, Powered, Switched, Unmountable};
@@ -67,7 +67,7 @@ impl fmt::Display for Failure {
 
 /// How a session on the disk went.
 struct Ended {
-    report: Report,
+    report: CutReport,
     session: Session,
     /// What was wrong with how it ended.
     bad: Option<String>,
@@ -102,7 +102,7 @@ impl<'a> Testbed<'a> {
         self.session += 1;
         let (stable, current) = self.bench.disk();
         stable.copy_from(&self.base)?;
-        let ledger = Ledger::new()?;
+        let ledger = SubjectLedger::new()?;
         let switched = Switched {
             filesystem: self.filesystem,
             stable,

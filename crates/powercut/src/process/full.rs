@@ -13,7 +13,7 @@ use super::started::{NOBODY, Role, Started, User, Waited, Workload};
 use super::{Counted, FILESYSTEMS, Plan, TIMEOUT, in_halves};
 use crate::check::{Opening, Promises, Session, check};
 use crate::disk::{Cut, Settings, Survival};
-use crate::ledger::{Kind, Ledger};
+use crate::ledger::{Kind, SubjectLedger};
 use crate::live::Bench;
 use crate::subject::Space;
 use crate::subject::seam::Fault;
@@ -286,7 +286,7 @@ fn cut(
     let bench = Bench::new(filesystem)?;
     let (stable, current) = bench.disk();
     stable.copy_from(&filesystem.make()?)?;
-    let ledger = Ledger::new()?;
+    let ledger = SubjectLedger::new()?;
     let mut rng = Rng::new(seed);
     let switched = Switched {
         filesystem,

@@ -2,7 +2,7 @@
 
 use super::TIMEOUT;
 use crate::check::Session;
-use crate::ledger::{Entry, Kind, Ledger};
+use crate::ledger::{Entry, Kind, SubjectLedger};
 use crate::pages::run as work_on_pages;
 use crate::subject::seam::Fault;
 use crate::subject::{self, Job, Space};
@@ -130,7 +130,7 @@ pub fn ledger_path() -> PathBuf {
 pub struct Started {
     child: Child,
     /// What it was promised.
-    pub ledger: Ledger,
+    pub ledger: SubjectLedger,
     errors: Image,
     status: Option<ExitStatus>,
     killed: bool,
@@ -142,7 +142,7 @@ impl Started {
     /// # Errors
     /// If it does not start.
     pub fn new<J: Serialize>(role: Role, job: &J, user: User) -> Result<Started> {
-        let ledger = Ledger::new()?;
+        let ledger = SubjectLedger::new()?;
         Self::with(ledger, role, job, user)
     }
 
@@ -150,7 +150,12 @@ impl Started {
     ///
     /// # Errors
     /// If it does not start.
-    pub fn with<J: Serialize>(ledger: Ledger, role: Role, job: &J, user: User) -> Result<Started> {
+    pub fn with<J: Serialize>(
+        ledger: SubjectLedger,
+        role: Role,
+        job: &J,
+        user: User,
+    ) -> Result<Started> {
         let errors = Image::new(0)?;
         // Not by its path, which another user may not be able to walk.
         let mut command = Command::new("/proc/self/exe");

@@ -1,7 +1,7 @@
 //! Recording a run, write by write.
 
 use crate::disk::{Command, Cut, Recording, Settings, Survival};
-use crate::ledger::{Counters, Entry, Ledger};
+use crate::ledger::{Counters, Entry, SubjectLedger};
 use crate::outage::Outage;
 use crate::testbed::{Filesystem, Image, Switched};
 use anyhow::{Result, bail};
@@ -41,7 +41,7 @@ impl Recorded {
         rng: &mut Rng,
         spawn: impl FnOnce(&Path, PathBuf, &mut Rng) -> Result<Child>,
     ) -> Result<Recorded> {
-        let (ledger, record) = (Ledger::new()?, Image::new(0)?);
+        let (ledger, record) = (SubjectLedger::new()?, Image::new(0)?);
         // What a machine does before it mounts what a cut left.
         filesystem.check_at_boot(start)?;
         let (stable, current) = (Image::new(start.len())?, Image::new(start.len())?);

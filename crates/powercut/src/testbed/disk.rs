@@ -3,8 +3,8 @@
 use super::mounted::How;
 use super::process::DiskProcess;
 use super::{Filesystem, Image, Mounted};
-use crate::disk::{Command, Cut, Report, Settings, Setup};
-use crate::ledger::Ledger;
+use crate::disk::{Command, Cut, CutReport, Settings, Setup};
+use crate::ledger::SubjectLedger;
 use anyhow::Result;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub struct Switched<'a> {
     /// Room for a copy of it.
     pub current: &'a Image,
     /// Whose counters are sampled at the cut.
-    pub ledger: &'a Ledger,
+    pub ledger: &'a SubjectLedger,
     /// Where to record what reaches the disk.
     pub record: Option<&'a Image>,
     /// How the disk behaves.
@@ -82,7 +82,7 @@ impl Powered {
     ///
     /// # Errors
     /// If the disk's process ended.
-    pub fn cut(&mut self, cut: Cut) -> Result<Report> {
+    pub fn cut(&mut self, cut: Cut) -> Result<CutReport> {
         self.send(Command::Cut(cut))?;
         self.cut_by_itself()
     }
@@ -91,7 +91,7 @@ impl Powered {
     ///
     /// # Errors
     /// If the disk's process ended.
-    pub fn cut_by_itself(&mut self) -> Result<Report> {
+    pub fn cut_by_itself(&mut self) -> Result<CutReport> {
         self.process.receive()
     }
 

@@ -17,7 +17,7 @@ use super::started::{Role, Started, User, Waited, Workload, ledger_path};
 use super::{Counted, Plan, TIMEOUT, in_halves};
 use crate::check::{Opening, Promises, Session, check};
 use crate::disk::{Cut, Settings, Survival};
-use crate::ledger::{Kind, Ledger};
+use crate::ledger::{Kind, SubjectLedger};
 use crate::live::Bench;
 use crate::subject::CONTROL;
 use crate::subject::seam::Fault;
@@ -215,7 +215,7 @@ fn cut(
     let mut rng = Rng::new(seed);
     let mut counted = Counted::default();
     let (stable, current) = bench.disk();
-    let ledger = Ledger::new()?;
+    let ledger = SubjectLedger::new()?;
     let switched = Switched {
         filesystem,
         stable,
