@@ -45,7 +45,7 @@ impl Common {
 }
 
 /// A directory that is removed, with all that is in it, when this is dropped.
-pub struct Place {
+pub struct BenchDir {
     workplace: Workplace,
     /// What counts the device's writes and flushes there.
     pub counters: Rc<dyn CounterSource>,
@@ -53,12 +53,12 @@ pub struct Place {
     pub counted: Result<String, String>,
 }
 
-impl Place {
+impl BenchDir {
     /// In `dir`.
     ///
     /// # Errors
     /// If it is no directory, or nothing can be made in it.
-    pub fn new(dir: &Path) -> Result<Place> {
+    pub fn new(dir: &Path) -> Result<BenchDir> {
         if !dir.is_dir() {
             bail!("{} is not a directory", dir.display());
         }
@@ -70,7 +70,7 @@ impl Place {
             }
             Err(e) => (Rc::new(NoCounters), Err(e.to_string())),
         };
-        Ok(Place {
+        Ok(BenchDir {
             workplace,
             counters,
             counted,

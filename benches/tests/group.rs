@@ -2,7 +2,7 @@
 //! counts, never timings.
 
 use logforce_benches::group::report::Subject;
-use logforce_benches::group::{Options, Outcome, run};
+use logforce_benches::group::{GroupOutcome, Options, run};
 use logforce_device::System;
 use logforce_device_os::OsSystem;
 use logforce_measure::counters::NoCounters;
@@ -41,7 +41,7 @@ fn tiny() -> Options {
 }
 
 /// Unless the disk is too full for it.
-fn measured(options: &Options, setup: Setup) -> Option<Outcome> {
+fn measured(options: &Options, setup: Setup) -> Option<GroupOutcome> {
     match run(options, setup) {
         Err(MeasureError::NoSpace(_)) => None,
         other => Some(other.unwrap()),

@@ -2,12 +2,12 @@
 
 use super::baseline::Baseline;
 use super::raw::RawWork;
-use super::report::{Row, Subject};
+use super::report::{GroupRow, Subject};
 use super::targets::Target;
 use super::{Bench, FILE, Part, Results};
 use logforce_device::FileState;
 use logforce_measure::MeasureError;
-use logforce_measure::group::{Series, Taken, record};
+use logforce_measure::group::{MeasuredSlice, Series, record};
 use logforce_measure::library::{LONGEST_SEGMENT, SharedLog};
 use logforce_measure::prepare::PreparedFile;
 use logforce_measure::workers::{Step, Work, first_number, stamp, together};
@@ -68,7 +68,7 @@ pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), Measur
                 let e = MeasureError::NotOffered(why);
                 results
                     .rows
-                    .push(Row::failed(Part::Commits, &e).of(threads, threads, bytes));
+                    .push(GroupRow::failed(Part::Commits, &e).of(threads, threads, bytes));
                 continue;
             };
             let result = case.compare(bench, &mut log, &baseline, &raw, results);
@@ -76,7 +76,7 @@ pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), Measur
             if let Err(e) = result {
                 results
                     .rows
-                    .push(Row::failed(Part::Commits, &e).of(threads, threads, bytes));
+                    .push(GroupRow::failed(Part::Commits, &e).of(threads, threads, bytes));
             }
         }
     }
@@ -147,7 +147,7 @@ impl Case {
         result
     }
 
-    fn slice<W: Work>(&self, bench: &Bench<'_>, work: &W) -> Result<Taken, MeasureError> {
+    fn slice<W: Work>(&self, bench: &Bench<'_>, work: &W) -> Result<MeasuredSlice, MeasureError> {
         bench.slices.slice(|limit, recorder, counts| {
             bench
                 .slices
@@ -158,7 +158,11 @@ impl Case {
 
     fn report(&self, log: &Series, baseline: &Series, raw: &Series, results: &mut Results) {
         let row = |subject, series| {
-            Row::measured(Part::Commits, subject, series).of(self.threads, self.threads, self.bytes)
+            GroupRow::measured(Part::Commits, subject, series).of(
+                self.threads,
+                self.threads,
+                self.bytes,
+            )
         };
         let mut own = row(Subject::Log, log);
         own.compare_to(log, baseline, raw);

@@ -1,8 +1,8 @@
 //! The bench's flags, and what it prints.
 
-use super::report::{Report, text};
+use super::report::{GroupReport, text};
 use super::{Options, Part, Setup, run};
-use crate::place::{self, Common, Line, Place};
+use crate::place::{self, BenchDir, Common, Line};
 use anyhow::{Result, bail};
 use clap::Parser;
 use logforce::Method;
@@ -109,7 +109,7 @@ pub fn main() -> ExitCode {
 fn compare(flags: &Flags, interrupt: Interrupt) -> Result<bool> {
     let options = flags.options()?;
     let (outcome, machine) = {
-        let place = Place::new(&flags.common.dir)?;
+        let place = BenchDir::new(&flags.common.dir)?;
         let line = Rc::new(Line);
         let setup = Setup {
             system: place::system(),
@@ -124,7 +124,7 @@ fn compare(flags: &Flags, interrupt: Interrupt) -> Result<bool> {
         (outcome?, place.machine()?)
     };
     print!("{}", text(&outcome, &machine, layout::WIDTH));
-    let report = Report {
+    let report = GroupReport {
         command: place::command_line("group"),
         interrupted: outcome.interrupted,
         machine,
@@ -135,7 +135,7 @@ fn compare(flags: &Flags, interrupt: Interrupt) -> Result<bool> {
         rows: outcome.rows,
     };
     flags.common.write(&report)?;
-    let is_well = |row: &super::report::Row| row.measured.error.is_none();
+    let is_well = |row: &super::report::GroupRow| row.measured.error.is_none();
     Ok(!report.interrupted && report.rows.iter().all(is_well))
 }
 

@@ -22,7 +22,7 @@ use logforce_device::Assessment;
 use logforce_measure::MeasureError;
 use logforce_measure::group::{Setup, Slices};
 use logforce_measure::library::{LONGEST_SEGMENT, SEGMENTS};
-use report::Row;
+use report::GroupRow;
 use std::time::Duration;
 use targets::Target;
 
@@ -93,10 +93,10 @@ impl Default for Options {
     }
 }
 
-/// What came out.
-pub struct Outcome {
+/// Results of the bench.
+pub struct GroupOutcome {
     /// One row for each subject of each case.
-    pub rows: Vec<Row>,
+    pub rows: Vec<GroupRow>,
     /// What was aimed at, where the case was measured.
     pub targets: Vec<Target>,
     /// How a force was done.
@@ -119,12 +119,12 @@ struct Bench<'a> {
 /// Results as they come in.
 #[derive(Default)]
 struct Results {
-    rows: Vec<Row>,
+    rows: Vec<GroupRow>,
     targets: Vec<Target>,
 }
 
 /// Compares.
-pub fn run(options: &Options, setup: Setup) -> Result<Outcome, MeasureError> {
+pub fn run(options: &Options, setup: Setup) -> Result<GroupOutcome, MeasureError> {
     let space = setup.space;
     let bench = Bench {
         options,
@@ -150,14 +150,14 @@ pub fn run(options: &Options, setup: Setup) -> Result<Outcome, MeasureError> {
             break;
         }
         if let Err(e) = result {
-            results.rows.push(Row::failed(part, &e));
+            results.rows.push(GroupRow::failed(part, &e));
         }
     }
     let interrupted = interrupt.is_raised();
     if interrupted && results.rows.is_empty() {
         return Err(MeasureError::Interrupted);
     }
-    Ok(Outcome {
+    Ok(GroupOutcome {
         rows: results.rows,
         targets: results.targets,
         method: bench.slices.method(),

@@ -2,13 +2,13 @@
 //! segments of which none is used again, so that each is filled with zeroes; beside a segment that
 //! is long enough for a whole slice.
 
-use super::report::{Row, Subject};
+use super::report::{GroupRow, Subject};
 use super::targets::Target;
 use super::{Bench, Options, Part, Results};
 use crate::target::Bound;
 use logforce::Lsn;
 use logforce_measure::MeasureError;
-use logforce_measure::group::{Series, Taken, record};
+use logforce_measure::group::{MeasuredSlice, Series, record};
 use logforce_measure::library::SharedLog;
 use logforce_measure::run::stats::Spread;
 use logforce_terminal::numbers::{bytes, count};
@@ -82,7 +82,7 @@ fn undisturbed(
     shared: &mut SharedLog,
     record: &[u8],
     long: u64,
-) -> Result<Taken, MeasureError> {
+) -> Result<MeasuredSlice, MeasureError> {
     bench.slices.slice(|limit, recorder, counts| {
         let mut log = shared.ready()?;
         let left = |tail: Lsn| long - tail.0 % long;
@@ -115,10 +115,10 @@ fn undisturbed(
 }
 
 fn report(size: u64, small: u64, with: &Series, without: &Series, results: &mut Results) {
-    let row = |subject, series| Row::measured(Part::Preparing, subject, series).of(1, 1, size);
+    let row = |subject, series| GroupRow::measured(Part::Preparing, subject, series).of(1, 1, size);
     let ns = with.counts.other_ns as f64;
     let share = ns / with.time.as_nanos().max(1) as f64;
-    results.rows.push(Row {
+    results.rows.push(GroupRow {
         segment_bytes: Some(small),
         preparing_share: Some(share),
         prepared_bytes_per_s: Some(

@@ -1,19 +1,19 @@
 //! What a comparison says, for people and as data.
 
 use super::targets::Target;
-use super::{Outcome, Part};
+use super::{GroupOutcome, Part};
 use crate::target::between;
-use logforce_measure::group::{self, DEVICE, Point, Series, columns};
+use logforce_measure::group::{self, DEVICE, Series, SeriesPoint, columns};
 use logforce_measure::machine::Machine;
 use logforce_measure::run::stats::Spread;
-use logforce_measure::{MeasureError, Row as Measured};
+use logforce_measure::{MeasureError, Row};
 use logforce_terminal::layout::{Column, fitted, sections, wrap};
 use logforce_terminal::numbers::{bytes, count, short};
 use serde::Serialize;
 
 /// One run.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct GroupReport {
     /// The command line.
     pub command: String,
     /// Whether the user stopped it.
@@ -29,7 +29,7 @@ pub struct Report {
     /// What was aimed at.
     pub targets: Vec<Target>,
     /// What was measured.
-    pub rows: Vec<Row>,
+    pub rows: Vec<GroupRow>,
 }
 
 /// Who does the commits.
@@ -68,7 +68,7 @@ impl Subject {
 
 /// One subject in one case. What does not apply is `None`.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Row {
+pub struct GroupRow {
     /// Name of the part.
     pub part: &'static str,
     /// Who did it.
@@ -99,31 +99,31 @@ pub struct Row {
     pub to_raw_p90: Option<f64>,
     /// What is measured of every subject.
     #[serde(flatten)]
-    pub measured: Measured,
+    pub measured: Row,
 }
 
-impl Row {
-    fn new(part: Part, subject: Option<Subject>, measured: Measured) -> Row {
-        Row {
+impl GroupRow {
+    fn new(part: Part, subject: Option<Subject>, measured: Row) -> GroupRow {
+        GroupRow {
             part: part.name(),
             subject,
             measured,
-            ..Row::default()
+            ..GroupRow::default()
         }
     }
 
     /// A part, or a case of it, that failed.
-    pub(super) fn failed(part: Part, error: &MeasureError) -> Row {
-        Row::new(part, None, group::failed(error))
+    pub(super) fn failed(part: Part, error: &MeasureError) -> GroupRow {
+        GroupRow::new(part, None, group::failed(error))
     }
 
-    pub(super) fn measured(part: Part, subject: Subject, series: &Series) -> Row {
-        Row::new(part, Some(subject), group::measured(series))
+    pub(super) fn measured(part: Part, subject: Subject, series: &Series) -> GroupRow {
+        GroupRow::new(part, Some(subject), group::measured(series))
     }
 
     /// Of so many threads, commits in flight, and bytes of a record.
-    pub(super) fn of(self, threads: u32, outstanding: u32, record_bytes: u64) -> Row {
-        Row {
+    pub(super) fn of(self, threads: u32, outstanding: u32, record_bytes: u64) -> GroupRow {
+        GroupRow {
             outstanding,
             measured: group::of(self.measured, threads, record_bytes),
             ..self
@@ -131,7 +131,7 @@ impl Row {
     }
 
     pub(super) fn compare_to(&mut self, own: &Series, baseline: &Series, raw: &Series) {
-        let rate: fn(&Point) -> f64 = |p| p.rate;
+        let rate: fn(&SeriesPoint) -> f64 = |p| p.rate;
         let parts = |s: Option<Spread>| (s.map(|s| s.median), s.map(|s| s.p10), s.map(|s| s.p90));
         let to_baseline = parts(own.ratio(baseline, rate));
         (self.to_baseline, self.to_baseline_p10, self.to_baseline_p90) = to_baseline;
@@ -155,8 +155,8 @@ impl Row {
     }
 }
 
-impl AsRef<Measured> for Row {
-    fn as_ref(&self) -> &Measured {
+impl AsRef<Row> for GroupRow {
+    fn as_ref(&self) -> &Row {
         &self.measured
     }
 }
@@ -168,8 +168,8 @@ fn ratio(value: Option<f64>, p10: Option<f64>, p90: Option<f64>) -> String {
     }
 }
 
-fn shown() -> Vec<Column<Row>> {
-    let mut shown = vec![Column::text("", 0, |r: &Row| {
+fn shown() -> Vec<Column<GroupRow>> {
+    let mut shown = vec![Column::text("", 0, |r: &GroupRow| {
         r.subject.map_or("n/a", Subject::name).to_owned()
     })];
     shown.extend(columns());
@@ -196,7 +196,7 @@ const SUBMIT: &str = "submit: each thread keeps its share of the records in flig
     completed. There is no baseline: the simple group commit has nobody who does not wait.";
 
 /// All of it for a terminal of `width` characters.
-pub fn text(outcome: &Outcome, machine: &Machine, width: usize) -> String {
+pub fn text(outcome: &GroupOutcome, machine: &Machine, width: usize) -> String {
     let mut text = wrap(
         &format!(
             "Group commit, by {} ({}, {}); {machine}",

@@ -2,13 +2,13 @@
 //! oldest, and by callbacks. Every completion is counted, and after each slice the log is opened
 //! again and its records are counted too.
 
-use super::report::{Row, Subject};
+use super::report::{GroupRow, Subject};
 use super::targets::Target;
 use super::{Bench, Part, Results};
 use crate::target::Bound;
 use logforce::{Acknowledged, CommitHandle, Log, Lsn, Policy};
 use logforce_measure::MeasureError;
-use logforce_measure::group::{Series, Taken, record};
+use logforce_measure::group::{MeasuredSlice, Series, record};
 use logforce_measure::library::{LONGEST_SEGMENT, SharedLog};
 use logforce_measure::workers::{Step, Work, first_number, stamp, together};
 use logforce_terminal::numbers::{bytes, count};
@@ -46,9 +46,9 @@ pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), Measur
         Ok(())
     });
     if !handles.points.is_empty() {
-        let row = |subject, series, found| Row {
+        let row = |subject, series, found| GroupRow {
             reopened_records: Some(found),
-            ..Row::measured(Part::Submit, subject, series).of(
+            ..GroupRow::measured(Part::Submit, subject, series).of(
                 options.submitters,
                 options.outstanding,
                 RECORD,
@@ -212,7 +212,10 @@ impl<W: Way> Work for SubmitWork<'_, W> {
 }
 
 /// One slice, and how many records the log had when it was opened again.
-fn slice<W: Way>(bench: &Bench<'_>, shared: &mut SharedLog) -> Result<(Taken, u64), MeasureError> {
+fn slice<W: Way>(
+    bench: &Bench<'_>,
+    shared: &mut SharedLog,
+) -> Result<(MeasuredSlice, u64), MeasureError> {
     let record = record(RECORD);
     let mut found = 0;
     let taken = bench.slices.slice(|limit, recorder, counts| {

@@ -1,7 +1,7 @@
 //! What was aimed at for group commit. Each is for the case it names and for no other.
 
 use crate::target::{Bound, between, number, verdict};
-use logforce_measure::group::{Point, Series};
+use logforce_measure::group::{Series, SeriesPoint};
 use logforce_measure::run::stats::Spread;
 use logforce_terminal::numbers::{bytes, count};
 use serde::Serialize;
@@ -33,7 +33,7 @@ pub struct Target {
     pub pairs: u64,
 }
 
-fn rate(point: &Point) -> f64 {
+fn rate(point: &SeriesPoint) -> f64 {
     point.rate
 }
 
@@ -153,7 +153,7 @@ mod tests {
 
     fn series(rate: f64, p50: f64, p99: f64) -> Series {
         Series {
-            points: vec![Point { rate, p50, p99 }; 3],
+            points: vec![SeriesPoint { rate, p50, p99 }; 3],
             ..Series::default()
         }
     }

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 /// Threads of the program that commit.
 const COMMITTERS: usize = 8;
 
-/// What a process has seen.
+/// Measurements that a child process reports to its parent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Seen {
+pub struct ChildReport {
     /// What it did.
     pub part: String,
     /// Logs.
@@ -143,7 +143,7 @@ pub(super) fn run(part: Part, dir: &Path, logs: usize, seconds: Duration) -> Res
     for path in &paths {
         bytes += size(path)?;
     }
-    let seen = Seen {
+    let seen = ChildReport {
         part: part.name().to_owned(),
         logs,
         opening,

@@ -6,9 +6,9 @@
 mod child;
 mod report;
 
-pub use child::Seen;
+pub use child::ChildReport;
 
-use crate::place::{self, Place};
+use crate::place::{self, BenchDir};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use logforce_measure::Interrupt;
@@ -80,7 +80,7 @@ pub fn main() -> ExitCode {
 }
 
 fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
-    let place = Place::new(&flags.common.dir)?;
+    let place = BenchDir::new(&flags.common.dir)?;
     println!(
         "{}, each with a commit of 128 B every second for {:?}",
         count(flags.logs as u64, "log"),
@@ -110,7 +110,13 @@ fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
 ///
 /// # Errors
 /// If it does not start, or ends before it has reported.
-pub fn run(program: &Path, part: Part, dir: &Path, logs: usize, seconds: Duration) -> Result<Seen> {
+pub fn run(
+    program: &Path,
+    part: Part,
+    dir: &Path,
+    logs: usize,
+    seconds: Duration,
+) -> Result<ChildReport> {
     struct Killed(Child);
     impl Drop for Killed {
         fn drop(&mut self) {

@@ -1,10 +1,10 @@
 //! The table.
 
-use super::Seen;
+use super::ChildReport;
 use comfy_table::{Table, presets};
 
 /// Prints what the four processes have seen, beside each other.
-pub(super) fn print(seen: &[Seen]) {
+pub(super) fn print(seen: &[ChildReport]) {
     let of = |name: &str| seen.iter().find(|s| s.part == name);
     let (Some(alone), Some(shared)) = (of("alone"), of("shared")) else {
         return;
@@ -14,7 +14,7 @@ pub(super) fn print(seen: &[Seen]) {
     table.load_style(presets::NOTHING);
     table.set_header(["", "alone", "in one environment"]);
     let mib = |bytes: u64| format!("{:.0} MiB", bytes as f64 / f64::from(1 << 20));
-    let mut row = |what: &str, of: &dyn Fn(&Seen) -> String| {
+    let mut row = |what: &str, of: &dyn Fn(&ChildReport) -> String| {
         table.add_row([what.to_owned(), of(alone), of(shared)]);
     };
     row("threads", &|s| s.threads.to_string());

@@ -3,7 +3,7 @@
 use super::case::{self, Case, PAGE};
 use super::flags::Flags;
 use super::report::{self, Line};
-use super::slice::{Seen, run};
+use super::slice::{PageSlice, run};
 use super::store::{Layout, PageStore};
 use super::subjects::{self, PLAIN};
 use crate::place::{self, Line as Shown};
@@ -107,7 +107,7 @@ fn one(
     flags: &Flags,
     ground: &Ground,
     interrupt: &Interrupt,
-) -> Result<Seen> {
+) -> Result<PageSlice> {
     let open = store.open(dir, layout).context("open")?;
     // What others, and the making of the file, left to be written back goes to the device now.
     rustix::fs::syncfs(&std::fs::File::open(dir)?)?;

@@ -1,7 +1,7 @@
 //! What the rounds come to, and the tables.
 
 use super::case::{Case, PAGE};
-use super::slice::Seen;
+use super::slice::PageSlice;
 use comfy_table::{CellAlignment, Table, presets};
 use logforce_measure::run::stats::spread;
 use serde::Serialize;
@@ -10,12 +10,12 @@ use serde::Serialize;
 pub struct Line {
     pub store: &'static str,
     pub case: Case,
-    pub rounds: Vec<Seen>,
+    pub rounds: Vec<PageSlice>,
 }
 
 /// A line of a table: medians of the rounds.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct PageRow {
     pub store: &'static str,
     #[serde(flatten)]
     pub case: Case,
@@ -34,7 +34,7 @@ pub struct Row {
 }
 
 /// The rows, in the order of the lines.
-pub fn rows(lines: &[Line], beside: &str) -> Vec<Row> {
+pub fn rows(lines: &[Line], beside: &str) -> Vec<PageRow> {
     let compared = |case: Case| {
         let mut all = lines.iter();
         all.find(move |l| l.store == beside && l.case == case)
@@ -45,16 +45,16 @@ pub fn rows(lines: &[Line], beside: &str) -> Vec<Row> {
         .collect()
 }
 
-fn row(line: &Line, beside: Option<&Line>) -> Option<Row> {
-    let of = |value: &dyn Fn(&Seen) -> Option<f64>| {
+fn row(line: &Line, beside: Option<&Line>) -> Option<PageRow> {
+    let of = |value: &dyn Fn(&PageSlice) -> Option<f64>| {
         median(line.rounds.iter().filter_map(value).collect())
     };
     let ratios = beside.map(|beside| {
         let pairs = line.rounds.iter().zip(&beside.rounds);
         pairs.map(|(a, b)| a.rate() / b.rate()).collect()
     });
-    let per_commit = |value: f64, seen: &Seen| value / seen.commits as f64;
-    Some(Row {
+    let per_commit = |value: f64, seen: &PageSlice| value / seen.commits as f64;
+    Some(PageRow {
         store: line.store,
         case: line.case,
         rounds: line.rounds.len(),
@@ -77,7 +77,7 @@ fn median(values: Vec<f64>) -> Option<f64> {
 }
 
 /// One table for each case.
-pub fn tables(rows: &[Row]) -> String {
+pub fn tables(rows: &[PageRow]) -> String {
     let mut cases: Vec<Case> = Vec::new();
     for row in rows {
         if !cases.contains(&row.case) {
@@ -87,7 +87,7 @@ pub fn tables(rows: &[Row]) -> String {
     cases.iter().map(|case| table(*case, rows)).collect()
 }
 
-fn table(case: Case, rows: &[Row]) -> String {
+fn table(case: Case, rows: &[PageRow]) -> String {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
     table.set_header([
@@ -130,7 +130,7 @@ mod tests {
     use std::time::Duration;
 
     fn line(store: &'static str, commits: [u64; 3]) -> Line {
-        let seen = |commits| Seen {
+        let seen = |commits| PageSlice {
             commits,
             took: Duration::from_secs(2),
             p50_us: 10.0,

@@ -11,9 +11,9 @@ use rustix::time::{ClockId, clock_gettime};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// What was seen.
+/// Measurements of one slice.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct PageSlice {
     /// Commits.
     pub commits: u64,
     /// How long they took; of a sustained case with what was put off.
@@ -30,7 +30,7 @@ pub struct Seen {
     pub device: Option<Delta>,
 }
 
-impl Seen {
+impl PageSlice {
     /// Commits per second.
     pub fn rate(&self) -> f64 {
         self.commits as f64 / self.took.as_secs_f64()
@@ -48,7 +48,7 @@ pub fn run(
     seconds: Duration,
     counters: &Rc<dyn CounterSource>,
     interrupt: &Interrupt,
-) -> Result<Seen> {
+) -> Result<PageSlice> {
     store.finish().context("finish")?;
     let limit = match case.duration {
         Kind::Sustained => Limit {
@@ -82,7 +82,7 @@ pub fn run(
         Kind::Burst => Duration::ZERO,
     };
     let latencies = recorder.latencies();
-    Ok(Seen {
+    Ok(PageSlice {
         commits: recorder.commits(),
         took: recorder.time() + put_off,
         p50_us: latencies.quantile_us(0.5),

@@ -1,9 +1,9 @@
 //! The bench's flags, and what it prints.
 
 use super::child::{self, Child};
-use super::report::{Report, text};
+use super::report::{PairsReport, text};
 use super::{Options, Part, Setup, run};
-use crate::place::{self, Common, Line, Place};
+use crate::place::{self, BenchDir, Common, Line};
 use anyhow::{Result, bail};
 use clap::Parser;
 use logforce::Method;
@@ -83,7 +83,7 @@ pub fn main() -> ExitCode {
 fn compare(flags: &Flags, interrupt: Interrupt) -> Result<bool> {
     let options = flags.options()?;
     let (outcome, machine) = {
-        let place = Place::new(&flags.common.dir)?;
+        let place = BenchDir::new(&flags.common.dir)?;
         let line = Rc::new(Line);
         let setup = Setup {
             directory: place.directory(),
@@ -97,7 +97,7 @@ fn compare(flags: &Flags, interrupt: Interrupt) -> Result<bool> {
         (outcome?, place.machine()?)
     };
     print!("{}", text(&outcome, &machine));
-    let report = Report {
+    let report = PairsReport {
         command: place::command_line("pairs"),
         interrupted: outcome.interrupted,
         machine,

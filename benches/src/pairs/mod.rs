@@ -87,8 +87,8 @@ pub struct Setup {
     pub progress: Rc<dyn Progress>,
 }
 
-/// What came out.
-pub struct Outcome {
+/// Results of the bench.
+pub struct PairsOutcome {
     /// One line for each comparison.
     pub lines: Vec<Line>,
     /// How a force was done.
@@ -110,7 +110,7 @@ struct Bench<'a> {
 }
 
 /// Compares.
-pub fn run(options: &Options, setup: &Setup) -> Result<Outcome, MeasureError> {
+pub fn run(options: &Options, setup: &Setup) -> Result<PairsOutcome, MeasureError> {
     let facts: Facts = library::facts(&*setup.directory)
         .map_err(MeasureError::io("asking about the filesystem"))?;
     let method = options
@@ -144,7 +144,7 @@ pub fn run(options: &Options, setup: &Setup) -> Result<Outcome, MeasureError> {
             Err(e) => lines.push(Line::failed(part.name(), &e)),
         }
     }
-    Ok(Outcome {
+    Ok(PairsOutcome {
         lines,
         method,
         assessment: bench.assessment,

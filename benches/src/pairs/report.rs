@@ -1,6 +1,6 @@
 //! What a comparison says, for people and as data.
 
-use super::Outcome;
+use super::PairsOutcome;
 pub use crate::target::Bound;
 use crate::target::{between, number, verdict};
 use logforce_measure::MeasureError;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// One run.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct PairsReport {
     /// The command line.
     pub command: String,
     /// Whether the user stopped it.
@@ -163,7 +163,7 @@ impl Line {
 }
 
 /// All of it for a terminal.
-pub fn text(outcome: &Outcome, machine: &Machine) -> String {
+pub fn text(outcome: &PairsOutcome, machine: &Machine) -> String {
     let mut text = format!(
         "The log beside a raw loop, by {} ({}, {}); {machine}\n\n",
         outcome.method,

@@ -2,7 +2,7 @@
 
 use super::filesystem::{self, Filesystem};
 use super::flags::Flags;
-use super::report::{self, Row};
+use super::report::{self, RivalRow};
 use super::rival::Entry;
 use super::rival::Rival;
 use super::subjects::{self, LOGFORCE, RAW};
@@ -71,10 +71,10 @@ fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
     let mut all = as_json(flags, &filesystems, &rivals, &entries, &rows);
     all["bulk"] = json!(bulk_rows);
     flags.common.write(&all)?;
-    Ok(rows.iter().all(is_well) && bulk_rows.iter().all(bulk::Row::is_well))
+    Ok(rows.iter().all(is_well) && bulk_rows.iter().all(bulk::BulkRow::is_well))
 }
 
-fn is_well(row: &Row) -> bool {
+fn is_well(row: &RivalRow) -> bool {
     let lost = row.kept.map_or(0, |k| k.missing + k.foreign);
     row.error.is_none() && lost == 0
 }
@@ -105,7 +105,7 @@ fn as_json(
     filesystems: &[Filesystem],
     rivals: &[&dyn Rival],
     entries: &[Entry],
-    rows: &[Row],
+    rows: &[RivalRow],
 ) -> serde_json::Value {
     let settings: Vec<_> = rivals
         .iter()

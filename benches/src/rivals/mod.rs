@@ -34,7 +34,7 @@ pub use bulk::{Bulk, here};
 pub use place::Ground;
 pub use records::BULK_RECORD;
 pub use records::{FoundRecords, Records};
-pub use rival::{Entry, Kept, Seen, Until};
+pub use rival::{Entry, Kept, RivalRun, Until};
 pub use rival::{InProcess, Opened, OwnProcess, Rival, Shape, Turn, Way, Writers};
 pub use slice::run;
 pub use subjects::{LOGFORCE, RAW, RECYCLING, all};

@@ -1,6 +1,6 @@
 //! Where the files are: in a directory, or on a filesystem of their own.
 
-use crate::place::Place;
+use crate::place::BenchDir;
 use anyhow::{Context, Result};
 use logforce_measure::counters::CounterSource;
 use logforce_measure::workplace;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// A directory to work in.
 pub struct Ground {
     // Before the filesystem: it has to be gone when that is unmounted.
-    place: Place,
+    place: BenchDir,
     filesystem: Option<LoopFs>,
     in_words: String,
 }
@@ -29,7 +29,7 @@ impl Ground {
         let filesystem = kind
             .map(|(kind, mib)| LoopFs::new(kind, mib, dir))
             .transpose()?;
-        let place = Place::new(filesystem.as_ref().map_or(dir, LoopFs::path))?;
+        let place = BenchDir::new(filesystem.as_ref().map_or(dir, LoopFs::path))?;
         let counts = match (&place.counted, &filesystem) {
             (Ok(device), Some(_)) => format!("its own device {device}: the counts are exact"),
             (Ok(device), None) => format!(

@@ -1,6 +1,6 @@
 //! What the rounds come to: medians, ratios, what was lost.
 
-use crate::rivals::rival::{Kept, Seen};
+use crate::rivals::rival::{Kept, RivalRun};
 use crate::rivals::rounds::Line;
 use crate::rivals::subjects::{LOGFORCE, RAW};
 use logforce_measure::run::stats::spread;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// A line of a table.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct RivalRow {
     /// Name of the filesystem on the command line.
     pub filesystem: String,
     /// Name of the rival.
@@ -56,16 +56,17 @@ pub struct KeptRow {
 }
 
 /// The rows, in the order of the lines.
-pub fn rows(lines: &[Line<'_>]) -> Vec<Row> {
+pub fn rows(lines: &[Line<'_>]) -> Vec<RivalRow> {
     lines.iter().map(|line| row(line, lines)).collect()
 }
 
-fn row(line: &Line<'_>, lines: &[Line<'_>]) -> Row {
-    let seen: Vec<&Seen> = line.rounds.iter().flatten().collect();
-    let of = |value: &dyn Fn(&Seen) -> Option<f64>| median(seen.iter().filter_map(|s| value(s)));
+fn row(line: &Line<'_>, lines: &[Line<'_>]) -> RivalRow {
+    let seen: Vec<&RivalRun> = line.rounds.iter().flatten().collect();
+    let of =
+        |value: &dyn Fn(&RivalRun) -> Option<f64>| median(seen.iter().filter_map(|s| value(s)));
     let rates = || seen.iter().map(|s| s.rate());
     let range = rates().reduce(f64::min).zip(rates().reduce(f64::max));
-    Row {
+    RivalRow {
         filesystem: line.filesystem.name.clone(),
         rival: line.rival.name(),
         version: line.rival.version(),
@@ -89,7 +90,7 @@ fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     spread(&values.into_iter().collect::<Vec<_>>()).map(|s| s.median)
 }
 
-fn per_commit(count: Option<u64>, seen: &Seen) -> Option<f64> {
+fn per_commit(count: Option<u64>, seen: &RivalRun) -> Option<f64> {
     (seen.commits > 0)
         .then_some(count)
         .flatten()
@@ -120,7 +121,7 @@ fn ratios(line: &Line<'_>, lines: &[Line<'_>]) -> Vec<f64> {
         .collect()
 }
 
-fn kept(seen: &[&Seen]) -> Option<KeptRow> {
+fn kept(seen: &[&RivalRun]) -> Option<KeptRow> {
     let sum = |of: fn(Kept) -> u64| seen.iter().filter_map(|s| s.kept).map(of).sum();
     seen.iter().any(|s| s.kept.is_some()).then(|| KeptRow {
         acknowledged: sum(|k| k.acknowledged),

@@ -12,7 +12,7 @@ pub(super) const WARM_UP: u64 = 10;
 
 /// Measurements of one run of a rival.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct RivalRun {
     /// Commits in the timed part.
     pub commits: u64,
     /// Duration of the timed part.
@@ -31,7 +31,7 @@ pub struct Seen {
     pub kept: Option<Kept>,
 }
 
-impl Seen {
+impl RivalRun {
     /// Commits per second.
     pub fn rate(&self) -> f64 {
         self.commits as f64 / self.took.as_secs_f64()
@@ -145,7 +145,7 @@ pub trait OwnProcess: Sync {
     ///
     /// # Errors
     /// What the rival says, what is wrong with its process, or that the turn was interrupted.
-    fn turn(&self, turn: &Turn<'_>) -> Result<Seen>;
+    fn turn(&self, turn: &Turn<'_>) -> Result<RivalRun>;
 }
 
 /// What is asked of a process of its own.

@@ -3,8 +3,7 @@
 
 use crate::rivals::filesystem::Filesystem;
 use crate::rivals::flags::Flags;
-use crate::rivals::rival::{Rival, Shape, Writers};
-use crate::rivals::rival::{Seen, Until};
+use crate::rivals::rival::{Rival, RivalRun, Shape, Until, Writers};
 use crate::rivals::slice::run;
 use logforce_measure::Interrupt;
 use logforce_terminal::progress::Progress;
@@ -20,7 +19,7 @@ pub struct Line<'r> {
     /// With what.
     pub shape: Shape,
     /// By round; what went wrong where a round has no result.
-    pub rounds: Vec<Result<Seen, String>>,
+    pub rounds: Vec<Result<RivalRun, String>>,
 }
 
 /// Runs all rounds. The interrupt ends it after the current commit; rounds that are not complete
@@ -50,22 +49,22 @@ pub fn all<'r>(
 
 /// A line of a table, whose turns take place on a filesystem.
 pub(super) trait HasTurns {
-    /// What a turn comes to.
-    type Seen;
+    /// Measurements of one turn.
+    type Run;
     /// Where.
     fn filesystem(&self) -> &Filesystem;
     /// By round.
-    fn rounds(&mut self) -> &mut Vec<Result<Self::Seen, String>>;
+    fn rounds(&mut self) -> &mut Vec<Result<Self::Run, String>>;
 }
 
 impl HasTurns for Line<'_> {
-    type Seen = Seen;
+    type Run = RivalRun;
 
     fn filesystem(&self) -> &Filesystem {
         self.filesystem
     }
 
-    fn rounds(&mut self) -> &mut Vec<Result<Seen, String>> {
+    fn rounds(&mut self) -> &mut Vec<Result<RivalRun, String>> {
         &mut self.rounds
     }
 }
@@ -76,7 +75,7 @@ pub(super) fn in_turns<L: HasTurns>(
     lines: &mut [L],
     rounds: u32,
     interrupt: &Interrupt,
-    mut turn: impl FnMut(&L, &str) -> anyhow::Result<L::Seen>,
+    mut turn: impl FnMut(&L, &str) -> anyhow::Result<L::Run>,
 ) {
     for round in 0..rounds {
         let order = order(lines, |line| &line.filesystem().name);

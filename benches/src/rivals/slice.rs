@@ -2,7 +2,7 @@
 
 use super::place::Ground;
 use super::records::{FoundRecords, Records};
-use super::rival::{InProcess, Kept, Opened, Rival, Seen, Shape, Turn, Until, WARM_UP, Way};
+use super::rival::{InProcess, Kept, Opened, Rival, RivalRun, Shape, Turn, Until, WARM_UP, Way};
 use anyhow::{Context, Result, anyhow};
 use logforce_measure::workers::{Step, Work, together};
 use logforce_measure::{Interrupt, Limit, MeasureError, Recorder};
@@ -22,7 +22,7 @@ pub fn run(
     shape: Shape,
     until: Until,
     interrupt: &Interrupt,
-) -> Result<Seen> {
+) -> Result<RivalRun> {
     let dir = ground.fresh(rival.name())?;
     let here = match rival.way() {
         Way::Here(here) => here,
@@ -47,7 +47,7 @@ fn in_directory(
     shape: Shape,
     until: Until,
     recorder: &mut Recorder,
-) -> Result<Seen> {
+) -> Result<RivalRun> {
     let opened = rival.open(dir, shape).context("open")?;
     // What was prepared ahead goes to the device now, and not at somebody's first commit.
     let whole = File::open(dir)?;
@@ -59,7 +59,7 @@ fn in_directory(
         .read_back(dir, shape, &mut found)
         .context("read back")?;
     let device = recorder.device();
-    Ok(Seen {
+    Ok(RivalRun {
         commits: recorder.commits(),
         took: recorder.time(),
         p50_us: recorder.latencies().quantile_us(0.5),

@@ -1,15 +1,15 @@
 //! The tables, and what is said below them.
 
 use crate::rivals::filesystem::Filesystem;
-use crate::rivals::report::{Row, yardstick};
+use crate::rivals::report::{RivalRow, yardstick};
 use crate::rivals::rival::Entry;
 use crate::rivals::rival::Rival;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
 /// The tables of a filesystem as text: one for each size of a record.
-pub fn tables(filesystem: &Filesystem, rows: &[Row]) -> String {
-    let rows: Vec<&Row> = rows
+pub fn tables(filesystem: &Filesystem, rows: &[RivalRow]) -> String {
+    let rows: Vec<&RivalRow> = rows
         .iter()
         .filter(|r| r.filesystem == filesystem.name)
         .collect();
@@ -19,7 +19,7 @@ pub fn tables(filesystem: &Filesystem, rows: &[Row]) -> String {
     sizes.iter().map(of).collect()
 }
 
-fn one(title: &str, record: usize, rows: &[&Row]) -> String {
+fn one(title: &str, record: usize, rows: &[&RivalRow]) -> String {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
     table.set_header([
@@ -44,7 +44,7 @@ fn one(title: &str, record: usize, rows: &[&Row]) -> String {
     format!("\nRecords of {record} bytes, {title}\n\n{table}\n")
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn cells(row: &RivalRow) -> Vec<String> {
     let shown = |value: Option<f64>, digits: usize| {
         value.map_or("-".to_owned(), |v| format!("{v:.digits$}"))
     };
@@ -70,7 +70,7 @@ fn cells(row: &Row) -> Vec<String> {
 }
 
 /// Whether what was acknowledged was there.
-fn read_back(row: &Row) -> String {
+fn read_back(row: &RivalRow) -> String {
     match (&row.error, row.kept) {
         (Some(_), _) => "FAILED".to_owned(),
         (None, None) => "-".to_owned(),
@@ -80,7 +80,7 @@ fn read_back(row: &Row) -> String {
 }
 
 /// The settings of each, what failed, and who was not run.
-pub fn below(rivals: &[&dyn Rival], entries: &[Entry], rows: &[Row]) -> String {
+pub fn below(rivals: &[&dyn Rival], entries: &[Entry], rows: &[RivalRow]) -> String {
     let mut text =
         "\nFlushes and writes are requests that the device completed; what asks for a flush \
                     counts among the writes as well.\n\nSettings\n"

@@ -1,7 +1,7 @@
 //! The command.
 
 use super::flags::Flags;
-use super::report::{self, Row};
+use super::report::{self, TreeRow};
 use super::rounds;
 use super::store::Store;
 use super::stores::{self, LOGFORCE};
@@ -69,7 +69,7 @@ fn as_json(
     ground: &Ground,
     stores: &[&dyn Store],
     absent: &[&str],
-    rows: &[Row],
+    rows: &[TreeRow],
 ) -> serde_json::Value {
     let settings: Vec<_> = stores
         .iter()

@@ -3,7 +3,7 @@
 use crate::target::{Bound, verdict};
 use crate::tree::operation::Operation;
 use crate::tree::rounds::Line;
-use crate::tree::slice::Seen;
+use crate::tree::slice::TreeSlice;
 use crate::tree::store::Store;
 use crate::tree::stores::LOGFORCE;
 use comfy_table::{CellAlignment, Table, presets};
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// A line of the table.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct TreeRow {
     pub operation: String,
     pub threads: usize,
     pub store: &'static str,
@@ -44,13 +44,13 @@ pub struct Target {
 }
 
 /// The rows, each operation's together.
-pub fn rows(stores: &[&dyn Store], lines: &[Line]) -> Vec<Row> {
+pub fn rows(stores: &[&dyn Store], lines: &[Line]) -> Vec<TreeRow> {
     lines.iter().map(|line| row(stores, lines, line)).collect()
 }
 
-fn row(stores: &[&dyn Store], lines: &[Line], line: &Line) -> Row {
+fn row(stores: &[&dyn Store], lines: &[Line], line: &Line) -> TreeRow {
     let store = stores[line.store].name();
-    let seen: Vec<&Seen> = line.rounds.iter().flatten().collect();
+    let seen: Vec<&TreeSlice> = line.rounds.iter().flatten().collect();
     let rates: Vec<f64> = seen.iter().map(|s| s.rate()).collect();
     let percentile = |p| median(seen.iter().filter_map(|s| s.percentile(p)).collect());
     let ratios = match store {
@@ -59,7 +59,7 @@ fn row(stores: &[&dyn Store], lines: &[Line], line: &Line) -> Row {
     };
     let target = target(line.operation, &ratios);
     let ends = (rates.iter().copied().reduce(f64::min)).zip(rates.iter().copied().reduce(f64::max));
-    Row {
+    TreeRow {
         operation: line.operation.in_words(),
         threads: line.operation.threads(),
         store,
@@ -78,7 +78,7 @@ fn ratios(stores: &[&dyn Store], lines: &[Line], line: &Line) -> Vec<Ratio> {
         .iter()
         .filter(|l| l.operation == line.operation && l.store != line.store)
         .collect();
-    let rate = |l: &Line, round: usize| l.rounds.get(round)?.as_ref().ok().map(Seen::rate);
+    let rate = |l: &Line, round: usize| l.rounds.get(round)?.as_ref().ok().map(TreeSlice::rate);
     let over = |of: &'static str, theirs: &dyn Fn(usize) -> Option<f64>| {
         let ratio = |round| Some(rate(line, round)? / theirs(round)?);
         let ratio = median((0..line.rounds.len()).filter_map(ratio).collect())?;
@@ -120,7 +120,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 /// The rows as text.
-pub fn table(rows: &[Row]) -> String {
+pub fn table(rows: &[TreeRow]) -> String {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
     table.set_header([
@@ -144,7 +144,7 @@ pub fn table(rows: &[Row]) -> String {
     format!("{table}\n")
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn cells(row: &TreeRow) -> Vec<String> {
     let shown = |value: Option<f64>| value.map_or("-".to_owned(), |v| format!("{v:.0}"));
     let range = row
         .keys_per_second_range
@@ -171,7 +171,7 @@ fn cells(row: &Row) -> Vec<String> {
 }
 
 /// The settings of each, what failed, and who was not run.
-pub fn below(stores: &[&dyn Store], absent: &[&str], rows: &[Row]) -> String {
+pub fn below(stores: &[&dyn Store], absent: &[&str], rows: &[TreeRow]) -> String {
     let mut text = "\nThe example tree's rate to the others' is the median over the rounds. A user of any \
                     store can put several keys into one transaction, as the load does; puts are what \
                     threads get that know nothing of each other.\n\nSettings\n"

@@ -4,7 +4,7 @@ use crate::rivals::place::{Fresh, Ground};
 use crate::tree::flags::Flags;
 use crate::tree::keys::Keys;
 use crate::tree::operation::Operation;
-use crate::tree::slice::{Seen, Until, run};
+use crate::tree::slice::{TreeSlice, Until, run};
 use crate::tree::store::{Opened, Store};
 use anyhow::Result;
 use logforce_measure::Interrupt;
@@ -19,7 +19,7 @@ pub struct Line {
     /// What.
     pub operation: Operation,
     /// By round; what went wrong where a round has no result.
-    pub rounds: Vec<Result<Seen, String>>,
+    pub rounds: Vec<Result<TreeSlice, String>>,
 }
 
 /// All operations, in the order in which a round has them: those that change the data last.

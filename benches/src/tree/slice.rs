@@ -19,9 +19,9 @@ pub enum Until {
     Count(u64),
 }
 
-/// What a slice has seen.
+/// Measurements of one slice.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub struct TreeSlice {
     /// Keys that were put or read.
     pub keys: u64,
     /// From the first thread's beginning to the last one's end.
@@ -30,7 +30,7 @@ pub struct Seen {
     pub latencies: Vec<Duration>,
 }
 
-impl Seen {
+impl TreeSlice {
     /// Keys a second.
     pub fn rate(&self) -> f64 {
         self.keys as f64 / self.time.as_secs_f64().max(1e-9)
@@ -55,7 +55,7 @@ pub fn run(
     until: Until,
     seed: u64,
     interrupt: &Interrupt,
-) -> Result<Seen> {
+) -> Result<TreeSlice> {
     if operation == Operation::Load {
         return load(store, keys);
     }
@@ -110,7 +110,7 @@ pub fn run(
     })?;
     let began = results.iter().map(|r| r.0).min();
     let ended = results.iter().map(|r| r.1).max();
-    let mut seen = Seen::default();
+    let mut seen = TreeSlice::default();
     if let (Some(began), Some(ended)) = (began, ended) {
         seen.time = ended - began;
     }
@@ -122,7 +122,7 @@ pub fn run(
     Ok(seen)
 }
 
-fn load(store: &dyn Opened, keys: Keys) -> Result<Seen> {
+fn load(store: &dyn Opened, keys: Keys) -> Result<TreeSlice> {
     let mut entries = keys.to_load().peekable();
     let mut time = Duration::ZERO;
     while entries.peek().is_some() {
@@ -131,7 +131,7 @@ fn load(store: &dyn Opened, keys: Keys) -> Result<Seen> {
         store.load(&chunk)?;
         time += began.elapsed();
     }
-    Ok(Seen {
+    Ok(TreeSlice {
         keys: keys.loaded,
         time,
         latencies: Vec::new(),

@@ -1,4 +1,4 @@
-//! The databases that `logforce bench inserts` measures beside the log, as [`Ledger`]s.
+//! The databases that `logforce bench inserts` measures beside the log, as [`SalesLedger`]s.
 //!
 //! SQLite is compiled in. PostgreSQL, MariaDB and MySQL are reached through their ordinary clients: a
 //! server that runs already, by URL, or a throw-away one that is started in a temporary directory from
@@ -6,30 +6,30 @@
 //!
 //! Without the feature `clients` the crate is empty.
 //!
-//! [`Ledger`]: logforce_measure::inserts::Ledger
+//! [`SalesLedger`]: logforce_measure::inserts::SalesLedger
 
 #![forbid(unsafe_code)]
 #![cfg(feature = "clients")]
 
 mod error;
 pub mod mysql;
-mod place;
 pub mod postgres;
 #[cfg(unix)]
 mod server;
+mod setup;
 pub mod sqlite;
 mod worth;
 
-pub use place::Place;
+pub use setup::DatabaseSetup;
 
-use logforce_measure::inserts::Ledger;
+use logforce_measure::inserts::SalesLedger;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What there is of a system.
 pub enum Listed {
     /// Its settings.
-    Ledgers(Vec<Box<dyn Ledger>>),
+    Ledgers(Vec<Box<dyn SalesLedger>>),
     /// Nothing, and how to get it, in a sentence.
     Missing(String),
 }

@@ -1,11 +1,11 @@
 //! SQLite, compiled in: rollback journal and write-ahead log.
 
-use crate::Place;
+use crate::DatabaseSetup;
 use crate::error::said;
 use crate::worth::{SYNCED, documented, forced, sync};
 use logforce_device::{Assessment, FileState, Guarantee};
 use logforce_measure::MeasureError;
-use logforce_measure::inserts::{Found, Ledger, Policy, Sale, Session, Setting, Table};
+use logforce_measure::inserts::{Policy, ReadBack, Sale, SalesLedger, Session, Setting, Table};
 use rusqlite::{Connection, params};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,18 +40,18 @@ const fn mode(journal: &'static str, synchronous: &'static str) -> Mode {
 }
 
 /// All settings, in `place`.
-pub fn ledgers(place: &Place) -> Vec<Box<dyn Ledger>> {
+pub fn ledgers(place: &DatabaseSetup) -> Vec<Box<dyn SalesLedger>> {
     let ledger = |mode: Mode| {
         Box::new(Sqlite {
             setting: setting(mode, place),
             mode,
             path: place.path.join("sqlite"),
-        }) as Box<dyn Ledger>
+        }) as Box<dyn SalesLedger>
     };
     MODES.into_iter().map(ledger).collect()
 }
 
-fn setting(mode: Mode, place: &Place) -> Setting {
+fn setting(mode: Mode, place: &DatabaseSetup) -> Setting {
     let policy = match (mode.journal, mode.synchronous) {
         ("WAL", "FULL") | (_, "EXTRA") => Some(Policy::Force),
         ("WAL", _) => Some(Policy::Write),
@@ -70,7 +70,7 @@ fn setting(mode: Mode, place: &Place) -> Setting {
     }
 }
 
-fn worth(mode: Mode, place: &Place) -> Option<Assessment> {
+fn worth(mode: Mode, place: &DatabaseSetup) -> Option<Assessment> {
     let is_forced = |how| forced(&place.facts, sync(&place.facts), FileState::Growing, how);
     match (mode.journal, mode.synchronous) {
         ("WAL", "FULL") => is_forced(SYNCED),
@@ -128,7 +128,7 @@ fn connect(file: &PathBuf, mode: Mode) -> Result<Connection, MeasureError> {
     Ok(connection)
 }
 
-impl Ledger for Sqlite {
+impl SalesLedger for Sqlite {
     fn setting(&self) -> &Setting {
         &self.setting
     }
@@ -146,7 +146,7 @@ impl Ledger for Sqlite {
         }))
     }
 
-    fn read_back(&self, found: &mut Found) -> Result<(), MeasureError> {
+    fn read_back(&self, found: &mut ReadBack) -> Result<(), MeasureError> {
         let connection = connect(&self.file(), self.mode)?;
         read(&connection, found).map_err(said(SYSTEM, "reading the table"))?;
         drop(connection);
@@ -155,7 +155,7 @@ impl Ledger for Sqlite {
     }
 }
 
-fn read(connection: &Connection, found: &mut Found) -> rusqlite::Result<()> {
+fn read(connection: &Connection, found: &mut ReadBack) -> rusqlite::Result<()> {
     let mut select = connection.prepare(&format!("SELECT {} FROM sale", Sale::NAMES))?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {

@@ -4,7 +4,8 @@ use super::process::Process;
 use super::program::{path, required};
 use super::task::{Task, Work};
 use crate::rivals::rival::{
-    ETCD_WAL, Entry, Kept, OwnProcess, RAFT_WAL, Rival, Seen, Turn, Until, WARM_UP, Way, Writers,
+    ETCD_WAL, Entry, Kept, OwnProcess, RAFT_WAL, Rival, RivalRun, Turn, Until, WARM_UP, Way,
+    Writers,
 };
 use anyhow::Result;
 use logforce_measure::counters::Delta;
@@ -107,7 +108,7 @@ impl Rival for GoLog {
 }
 
 impl OwnProcess for GoLog {
-    fn turn(&self, turn: &Turn<'_>) -> Result<Seen> {
+    fn turn(&self, turn: &Turn<'_>) -> Result<RivalRun> {
         let (warm_up, seconds, commits) = match turn.until {
             Until::Time(time) => (WARM_UP, time.as_secs_f64(), 0),
             Until::Count(commits) => (0, 0.0, commits),
@@ -132,7 +133,7 @@ impl OwnProcess for GoLog {
             .map(|(before, after)| Delta::between(before, after));
         process.answer()?;
         let done: TurnDone = process.done(turn.interrupt)?;
-        Ok(Seen {
+        Ok(RivalRun {
             commits: done.commits,
             took: Duration::try_from_secs_f64(done.seconds)?,
             p50_us: done.p50_us,

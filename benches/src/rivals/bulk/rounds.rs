@@ -1,7 +1,7 @@
 //! Everybody in turns.
 
 use super::subjects::Subject;
-use super::turn::{Seen, run};
+use super::turn::{BulkRun, run};
 use crate::rivals::filesystem::Filesystem;
 use crate::rivals::flags::Flags;
 use crate::rivals::records::BULK_RECORD;
@@ -16,7 +16,7 @@ pub struct Line<'r> {
     /// Where.
     pub filesystem: &'r Filesystem,
     /// By round; what went wrong where a round has no result.
-    pub rounds: Vec<Result<Seen, String>>,
+    pub rounds: Vec<Result<BulkRun, String>>,
 }
 
 /// Runs all rounds. The interrupt ends it; rounds that are not complete then are left out.
@@ -47,13 +47,13 @@ pub fn all<'r>(
 }
 
 impl HasTurns for Line<'_> {
-    type Seen = Seen;
+    type Run = BulkRun;
 
     fn filesystem(&self) -> &Filesystem {
         self.filesystem
     }
 
-    fn rounds(&mut self) -> &mut Vec<Result<Seen, String>> {
+    fn rounds(&mut self) -> &mut Vec<Result<BulkRun, String>> {
         &mut self.rounds
     }
 }

@@ -2,7 +2,7 @@
 
 use super::rounds::Line;
 use super::subjects::Subject;
-use super::turn::Seen;
+use super::turn::BulkRun;
 use crate::rivals::filesystem::Filesystem;
 use crate::rivals::records::BULK_RECORD;
 use comfy_table::{CellAlignment, Table, presets};
@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 /// A line of the table.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct BulkRow {
     /// Name of the filesystem on the command line.
     pub filesystem: String,
     /// Who.
@@ -44,7 +44,7 @@ pub struct Row {
     pub error: Option<String>,
 }
 
-impl Row {
+impl BulkRow {
     /// Nothing failed, and nothing was lost.
     pub fn is_well(&self) -> bool {
         self.error.is_none() && self.missing + self.foreign == 0
@@ -52,22 +52,22 @@ impl Row {
 }
 
 /// The rows, in the order of the lines.
-pub fn rows(lines: &[Line<'_>], size: u64) -> Vec<Row> {
+pub fn rows(lines: &[Line<'_>], size: u64) -> Vec<BulkRow> {
     lines.iter().map(|line| row(line, size)).collect()
 }
 
-fn row(line: &Line<'_>, size: u64) -> Row {
-    let seen: Vec<&Seen> = line.rounds.iter().flatten().collect();
-    let of = |value: &dyn Fn(&Seen) -> Option<f64>| {
+fn row(line: &Line<'_>, size: u64) -> BulkRow {
+    let seen: Vec<&BulkRun> = line.rounds.iter().flatten().collect();
+    let of = |value: &dyn Fn(&BulkRun) -> Option<f64>| {
         let values: Vec<f64> = seen.iter().filter_map(|s| value(s)).collect();
         spread(&values).map(|s| s.median)
     };
     let bytes = size / BULK_RECORD as u64 * BULK_RECORD as u64;
-    let rate = |s: &Seen| bytes as f64 / 1e6 / s.append.seconds;
+    let rate = |s: &BulkRun| bytes as f64 / 1e6 / s.append.seconds;
     let rates = || seen.iter().map(|s| rate(s));
     let mib = |kib: Option<u64>| kib.map(|k| k as f64 / 1024.0);
-    let both = |of: fn(&Seen) -> u64| seen.iter().map(|s| of(s)).sum();
-    Row {
+    let both = |of: fn(&BulkRun) -> u64| seen.iter().map(|s| of(s)).sum();
+    BulkRow {
         filesystem: line.filesystem.name.clone(),
         subject: line.subject.name,
         version: line.subject.version.clone(),
@@ -86,7 +86,7 @@ fn row(line: &Line<'_>, size: u64) -> Row {
 }
 
 /// The table of a filesystem as text.
-pub fn tables(filesystem: &Filesystem, rows: &[Row], size: u64) -> String {
+pub fn tables(filesystem: &Filesystem, rows: &[BulkRow], size: u64) -> String {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
     table.set_header([
@@ -113,7 +113,7 @@ pub fn tables(filesystem: &Filesystem, rows: &[Row], size: u64) -> String {
     )
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn cells(row: &BulkRow) -> Vec<String> {
     let shown = |value: Option<f64>, digits: usize| {
         value.map_or("-".to_owned(), |v| format!("{v:.digits$}"))
     };
@@ -139,7 +139,7 @@ fn cells(row: &Row) -> Vec<String> {
 }
 
 /// How each appends, and what failed.
-pub fn below(subjects: &[Subject], rows: &[Row]) -> String {
+pub fn below(subjects: &[Subject], rows: &[BulkRow]) -> String {
     let mut text = "\nBulk: until all is durable; reading is opening, every record, and closing, \
                     each in a process of its own whose peak of resident memory is told. Cold is \
                     without the file's pages in the system's cache: what the device or a host \

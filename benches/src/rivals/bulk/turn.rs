@@ -7,9 +7,9 @@ use crate::rivals::records::BULK_RECORD;
 use anyhow::{Context, Result};
 use logforce_measure::Interrupt;
 
-/// What was seen.
+/// Measurements of one run of a subject.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen {
+pub struct BulkRun {
     /// Appending.
     pub append: PartDone,
     /// Reading what no cache of the system holds.
@@ -22,7 +22,12 @@ pub struct Seen {
 ///
 /// # Errors
 /// What the rival says, or that it was interrupted.
-pub fn run(subject: &Subject, ground: &Ground, count: u64, interrupt: &Interrupt) -> Result<Seen> {
+pub fn run(
+    subject: &Subject,
+    ground: &Ground,
+    count: u64,
+    interrupt: &Interrupt,
+) -> Result<BulkRun> {
     let dir = ground.fresh("bulk")?;
     let part = |work| {
         let task = Task {
@@ -44,7 +49,7 @@ pub fn run(subject: &Subject, ground: &Ground, count: u64, interrupt: &Interrupt
         .context("emptying the system's cache")?;
     let cold = part(Work::Read).context("read back, cold")?;
     let warm = part(Work::Read).context("read back, warm")?;
-    Ok(Seen { append, cold, warm })
+    Ok(BulkRun { append, cold, warm })
 }
 
 #[cfg(all(test, feature = "go"))]

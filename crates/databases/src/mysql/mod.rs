@@ -5,9 +5,9 @@ mod server;
 mod worth;
 
 use crate::error::said;
-use crate::{Listed, Place, by_url, table_name};
+use crate::{DatabaseSetup, Listed, by_url, table_name};
 use logforce_measure::MeasureError;
-use logforce_measure::inserts::{Found, Ledger, Policy, Sale, Session, Setting, Table};
+use logforce_measure::inserts::{Policy, ReadBack, Sale, SalesLedger, Session, Setting, Table};
 use mysql::prelude::Queryable;
 use mysql::{Conn, Opts, Statement};
 use std::cell::Cell;
@@ -42,7 +42,7 @@ struct Case {
 
 /// Of a throw-away server.
 #[cfg(unix)]
-pub fn of_server(place: &Place) -> Result<Listed, MeasureError> {
+pub fn of_server(place: &DatabaseSetup) -> Result<Listed, MeasureError> {
     let Some(server) = server::Server::new(place)? else {
         return Ok(Listed::Missing(server::INSTALL.to_owned()));
     };
@@ -81,7 +81,7 @@ pub fn check_url(url: &str) -> Result<(), MeasureError> {
 
 /// Of the server at `url`, with the settings that it has: they are the whole server's, and not this
 /// program's to change.
-pub fn of_url(url: &str, _: &Place) -> Result<Listed, MeasureError> {
+pub fn of_url(url: &str, _: &DatabaseSetup) -> Result<Listed, MeasureError> {
     let opts = Opts::from_url(url).map_err(said(SYSTEM, "reading the URL"))?;
     let mut conn = connect(opts.clone())?;
     let (system, version) = name_and_version(&mut conn)?;
@@ -162,7 +162,7 @@ fn arguments(binlog: Option<u64>, through: Option<bool>) -> Vec<String> {
     arguments
 }
 
-fn ledger(source: Source, case: Case, setting: Setting) -> Box<dyn Ledger> {
+fn ledger(source: Source, case: Case, setting: Setting) -> Box<dyn SalesLedger> {
     Box::new(Mysql {
         setting,
         source,
@@ -173,7 +173,7 @@ fn ledger(source: Source, case: Case, setting: Setting) -> Box<dyn Ledger> {
 }
 
 /// `place` is where its files are; `None` where that is not known.
-fn setting(system: &str, version: &str, case: Case, place: Option<&Place>) -> Setting {
+fn setting(system: &str, version: &str, case: Case, place: Option<&DatabaseSetup>) -> Setting {
     let mut settings = format!("trx_commit={}", case.policy.number());
     match case.binlog {
         Some(sync) => settings.push_str(&format!(", sync_binlog={sync}")),
@@ -243,7 +243,7 @@ impl Drop for Mysql {
     }
 }
 
-impl Ledger for Mysql {
+impl SalesLedger for Mysql {
     fn setting(&self) -> &Setting {
         &self.setting
     }
@@ -276,7 +276,7 @@ impl Ledger for Mysql {
         }))
     }
 
-    fn read_back(&self, found: &mut Found) -> Result<(), MeasureError> {
+    fn read_back(&self, found: &mut ReadBack) -> Result<(), MeasureError> {
         let mut conn = connect(self.opts()?)?;
         let select = format!("SELECT {} FROM {}", Sale::NAMES, self.table);
         let read = read(&mut conn, &select, found).map_err(said(SYSTEM, "reading the table"));
@@ -287,7 +287,7 @@ impl Ledger for Mysql {
 
 type Row = (i64, i32, i64, i32, i32, i64, i64, String);
 
-fn read(conn: &mut Conn, select: &str, found: &mut Found) -> mysql::Result<()> {
+fn read(conn: &mut Conn, select: &str, found: &mut ReadBack) -> mysql::Result<()> {
     for row in conn.query_iter(select)? {
         // What does not fit is not as it was inserted.
         let row = mysql::from_row_opt::<Row>(row?).ok();

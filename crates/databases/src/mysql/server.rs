@@ -1,7 +1,7 @@
 //! A throw-away MariaDB.
 
 use super::SYSTEM;
-use crate::Place;
+use crate::DatabaseSetup;
 use crate::server::{Ending, Home, Programs, Running, run};
 use logforce_measure::MeasureError;
 use mysql::{Conn, Opts, OptsBuilder};
@@ -19,12 +19,12 @@ pub struct Server {
     running: RefCell<Option<(Vec<String>, Running)>>,
     home: Home,
     program: PathBuf,
-    place: Place,
+    place: DatabaseSetup,
 }
 
 impl Server {
     /// Makes its files; `None` where it is not installed.
-    pub fn new(place: &Place) -> Result<Option<Server>, MeasureError> {
+    pub fn new(place: &DatabaseSetup) -> Result<Option<Server>, MeasureError> {
         let programs = Programs::in_path_and(&["/usr/sbin", "/usr/local/sbin", "/usr/libexec"]);
         let found = programs
             .find("mariadbd")

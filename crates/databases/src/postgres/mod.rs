@@ -5,10 +5,10 @@ mod server;
 
 use crate::error::said;
 use crate::worth::{SYNCED, documented, elsewhere, forced};
-use crate::{Listed, Place, by_url, table_name};
+use crate::{DatabaseSetup, Listed, by_url, table_name};
 use logforce_device::{Assessment, FileState, Guarantee, Method};
 use logforce_measure::MeasureError;
-use logforce_measure::inserts::{Found, Ledger, Policy, Sale, Session, Setting, Table};
+use logforce_measure::inserts::{Policy, ReadBack, Sale, SalesLedger, Session, Setting, Table};
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::{Client, Config, NoTls, Statement};
 use std::cell::Cell;
@@ -46,7 +46,7 @@ impl Source {
 
 /// Of a throw-away server.
 #[cfg(unix)]
-pub fn of_server(place: &Place) -> Result<Listed, MeasureError> {
+pub fn of_server(place: &DatabaseSetup) -> Result<Listed, MeasureError> {
     let Some(server) = server::Server::new(place)? else {
         return Ok(Listed::Missing(server::INSTALL.to_owned()));
     };
@@ -63,7 +63,7 @@ pub fn check_url(url: &str) -> Result<(), MeasureError> {
 }
 
 /// Of the server at `url`.
-pub fn of_url(url: &str, place: &Place) -> Result<Listed, MeasureError> {
+pub fn of_url(url: &str, place: &DatabaseSetup) -> Result<Listed, MeasureError> {
     let config: Config = url
         .parse()
         .map_err(said::<postgres::Error>(SYSTEM, "reading the URL"))?;
@@ -106,7 +106,7 @@ impl Server {
     }
 }
 
-fn listed(source: Source, place: &Place) -> Result<Listed, MeasureError> {
+fn listed(source: Source, place: &DatabaseSetup) -> Result<Listed, MeasureError> {
     let mut client = connect(&source.config("")?)?;
     let server = Server::asked(&mut client).map_err(said(SYSTEM, "asking for settings"))?;
     let is_own = !matches!(source, Source::Url(_));
@@ -125,12 +125,18 @@ fn listed(source: Source, place: &Place) -> Result<Listed, MeasureError> {
             table: table_name(),
             made: Cell::new(false),
         };
-        Box::new(ledger) as Box<dyn Ledger>
+        Box::new(ledger) as Box<dyn SalesLedger>
     });
     Ok(Listed::Ledgers(ledgers.collect()))
 }
 
-fn setting(server: &Server, waits: bool, method: &str, is_own: bool, place: &Place) -> Setting {
+fn setting(
+    server: &Server,
+    waits: bool,
+    method: &str,
+    is_own: bool,
+    place: &DatabaseSetup,
+) -> Setting {
     let on_off = if waits { "on" } else { "off" };
     let worth = match (waits, server.fsync) {
         (false, _) => Some(documented(
@@ -163,7 +169,7 @@ fn setting(server: &Server, waits: bool, method: &str, is_own: bool, place: &Pla
 }
 
 /// Its log is filled with zeroes and used again.
-fn synced(method: &str, place: &Place) -> Option<Assessment> {
+fn synced(method: &str, place: &DatabaseSetup) -> Option<Assessment> {
     let how = match method {
         "fsync" => Method::Fsync,
         "fdatasync" => Method::Fdatasync,
@@ -211,7 +217,7 @@ impl Drop for Postgres {
     }
 }
 
-impl Ledger for Postgres {
+impl SalesLedger for Postgres {
     fn setting(&self) -> &Setting {
         &self.setting
     }
@@ -240,7 +246,7 @@ impl Ledger for Postgres {
         }))
     }
 
-    fn read_back(&self, found: &mut Found) -> Result<(), MeasureError> {
+    fn read_back(&self, found: &mut ReadBack) -> Result<(), MeasureError> {
         let mut client = self.connect()?;
         let select = format!("SELECT {} FROM {}", Sale::NAMES, self.table);
         let read = read(&mut client, &select, found).map_err(said(SYSTEM, "reading the table"));
@@ -249,7 +255,7 @@ impl Ledger for Postgres {
     }
 }
 
-fn read(client: &mut Client, select: &str, found: &mut Found) -> Result<(), postgres::Error> {
+fn read(client: &mut Client, select: &str, found: &mut ReadBack) -> Result<(), postgres::Error> {
     let nothing: [i32; 0] = [];
     let mut rows = client.query_raw(select, nothing)?;
     while let Some(row) = rows.next()? {

@@ -1,7 +1,7 @@
 //! A throw-away PostgreSQL.
 
 use super::SYSTEM;
-use crate::Place;
+use crate::DatabaseSetup;
 use crate::server::{Ending, Home, Programs, Running, beside_each_other, run};
 use logforce_measure::MeasureError;
 use postgres::{Config, NoTls};
@@ -22,12 +22,12 @@ pub struct Server {
     running: RefCell<Option<(String, Running)>>,
     home: Home,
     programs: PathBuf,
-    place: Place,
+    place: DatabaseSetup,
 }
 
 impl Server {
     /// Makes its files; `None` where it is not installed.
-    pub fn new(place: &Place) -> Result<Option<Server>, MeasureError> {
+    pub fn new(place: &DatabaseSetup) -> Result<Option<Server>, MeasureError> {
         let programs = Programs::in_path_and(&[
             "/usr/lib/postgresql/*/bin",
             "/usr/pgsql-*/bin",

@@ -1,8 +1,8 @@
 //! Measuring some ledgers on the disk that the build is on.
 
-use logforce_databases::Place;
+use logforce_databases::DatabaseSetup;
 use logforce_measure::counters::NoCounters;
-use logforce_measure::inserts::{Ledger, MOST, Options, facts, run};
+use logforce_measure::inserts::{MOST, Options, SalesLedger, facts, run};
 use logforce_measure::space::Space;
 use logforce_measure::{Interrupt, Row, Setup};
 use logforce_terminal::progress::Silent;
@@ -32,8 +32,8 @@ fn setup(dir: &Path) -> Setup {
 }
 
 /// For databases in `dir`.
-pub fn database_place(dir: &Path) -> Place {
-    Place {
+pub fn database_place(dir: &Path) -> DatabaseSetup {
+    DatabaseSetup {
         path: dir.to_owned(),
         facts: facts(&setup(dir)).unwrap(),
         interrupt: Interrupt::new(),
@@ -42,7 +42,7 @@ pub fn database_place(dir: &Path) -> Place {
 }
 
 /// A row for one client and one for four, of each ledger; none of them has an error.
-pub fn measured(dir: &Path, ledgers: &[Box<dyn Ledger>]) -> Vec<Row> {
+pub fn measured(dir: &Path, ledgers: &[Box<dyn SalesLedger>]) -> Vec<Row> {
     let options = Options {
         pairs: 20,
         rounds: 2,

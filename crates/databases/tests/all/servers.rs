@@ -1,9 +1,9 @@
 //! Throw-away servers of what is installed.
 
 use crate::common::{database_place, measured, place};
-use logforce_databases::{Listed, Place, mysql, postgres};
+use logforce_databases::{DatabaseSetup, Listed, mysql, postgres};
 use logforce_measure::MeasureError;
-use logforce_measure::inserts::Ledger;
+use logforce_measure::inserts::SalesLedger;
 use std::path::Path;
 
 /// Reason for which a server is not available in a container with one user.
@@ -11,7 +11,7 @@ const ONE_USER: &str = "cannot become the user";
 
 /// Returns the settings of a server. Prints a line and returns `None` if the server is not installed or has
 /// no user.
-pub fn ledgers(listed: Result<Listed, MeasureError>) -> Option<Vec<Box<dyn Ledger>>> {
+pub fn ledgers(listed: Result<Listed, MeasureError>) -> Option<Vec<Box<dyn SalesLedger>>> {
     let why = match listed {
         Ok(Listed::Ledgers(ledgers)) => return Some(ledgers),
         Ok(Listed::Missing(why)) => why,
@@ -139,7 +139,7 @@ fn the_binary_log_is_really_written() {
 #[test]
 fn nothing_is_left_when_a_measurement_panics() {
     for (name, of_server) in [
-        ("postgres", postgres::of_server as fn(&Place) -> _),
+        ("postgres", postgres::of_server as fn(&DatabaseSetup) -> _),
         ("mariadb", mysql::of_server),
     ] {
         let dir = place();

@@ -25,6 +25,6 @@ pub use error::MeasureError;
 pub use interrupt::Interrupt;
 pub use recorder::{Limit, Recorder};
 pub use rounds::Case;
-pub use series::{CpuTimes, Point, Series, Taken};
+pub use series::{CpuTimes, MeasuredSlice, Series, SeriesPoint};
 pub use slices::{Setup, Slices};
 pub use subject::{RowKey, Subject, SubjectKind};

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 /// Of the whole time, the part that the try may take.
 const PART: u32 = 60;
 
-/// Where to try.
-pub struct Place<'a> {
+/// A disk to try, and how to interrupt the try.
+pub struct ProbeContext<'a> {
     /// A directory on the disk.
     pub directory: &'a dyn Directory,
     /// The flag that ends everything.
@@ -22,7 +22,7 @@ pub struct Place<'a> {
 
 /// Bytes per second that this disk takes durably, by a file of no more than `size` bytes that is gone
 /// afterwards, in a small part of `time`. `None` if that was too short to tell.
-pub fn rate(place: &Place, size: u64, time: Duration) -> Result<Option<f64>, MeasureError> {
+pub fn rate(place: &ProbeContext, size: u64, time: Duration) -> Result<Option<f64>, MeasureError> {
     const NAME: &str = "probe";
     const PIECE: usize = 4 << 20;
     place.progress.doing("trying how fast this disk fills");

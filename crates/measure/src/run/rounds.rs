@@ -1,6 +1,6 @@
 //! Turns: in each round every case has a slice, so that noise hits all of them alike.
 
-use super::{MeasureError, Series, Taken};
+use super::{MeasureError, MeasuredSlice, Series};
 use logforce_terminal::progress::Progress;
 
 /// Index of a case among the others.
@@ -83,7 +83,7 @@ pub fn run<K>(
     cases: &mut [Case<K>],
     progress: &dyn Progress,
     name: impl Fn(&K) -> String,
-    mut slice: impl FnMut(&mut K) -> Result<Taken, MeasureError>,
+    mut slice: impl FnMut(&mut K) -> Result<MeasuredSlice, MeasureError>,
 ) -> Result<bool, MeasureError> {
     let turn = |case: &mut Case<K>, _| {
         if case.error.is_some() {

@@ -15,8 +15,8 @@ pub struct CpuTimes {
     pub system: Duration,
 }
 
-/// One slice.
-pub struct Taken {
+/// Measurements of one slice.
+pub struct MeasuredSlice {
     latencies: Latencies,
     time: Duration,
     counts: CallCounts,
@@ -24,10 +24,10 @@ pub struct Taken {
     cpu: Option<CpuTimes>,
 }
 
-impl Taken {
+impl MeasuredSlice {
     /// From a recorder of one slice.
     pub fn new(recorder: &Recorder, counts: CallCounts) -> Self {
-        Taken {
+        MeasuredSlice {
             latencies: recorder.latencies().clone(),
             time: recorder.time(),
             counts,
@@ -38,7 +38,7 @@ impl Taken {
 
     /// With time for what the commits left to be done later.
     pub fn with_later(self, later: Duration) -> Self {
-        Taken {
+        MeasuredSlice {
             time: self.time + later,
             ..self
         }
@@ -50,7 +50,7 @@ impl Taken {
             user: after.user.saturating_sub(before.user),
             system: after.system.saturating_sub(before.system),
         });
-        Taken { cpu, ..self }
+        MeasuredSlice { cpu, ..self }
     }
 
     /// Commits in it.
@@ -59,9 +59,9 @@ impl Taken {
     }
 }
 
-/// What is compared from slice to slice.
+/// Figures of one slice, as they are compared with another.
 #[derive(Debug, Clone, Copy)]
-pub struct Point {
+pub struct SeriesPoint {
     /// Commits per second.
     pub rate: f64,
     /// Median latency, µs.
@@ -70,7 +70,7 @@ pub struct Point {
     pub p99: f64,
 }
 
-impl Point {
+impl SeriesPoint {
     /// Milliseconds of a commit.
     pub fn ms(&self) -> f64 {
         1e3 / self.rate
@@ -81,7 +81,7 @@ impl Point {
 #[derive(Default)]
 pub struct Series {
     /// In the order of the slices.
-    pub points: Vec<Point>,
+    pub points: Vec<SeriesPoint>,
     /// Of all slices.
     pub latencies: Latencies,
     /// What the system was handed.
@@ -96,9 +96,9 @@ pub struct Series {
 
 impl Series {
     /// Adds a slice.
-    pub fn push(&mut self, taken: &Taken) {
+    pub fn push(&mut self, taken: &MeasuredSlice) {
         let seconds = taken.time.as_secs_f64().max(f64::MIN_POSITIVE);
-        self.points.push(Point {
+        self.points.push(SeriesPoint {
             rate: taken.commits() as f64 / seconds,
             p50: taken.latencies.quantile_us(0.5),
             p99: taken.latencies.quantile_us(0.99),
@@ -138,12 +138,12 @@ impl Series {
     }
 
     /// Of one value of all slices; `None` without any.
-    pub fn spread(&self, of: fn(&Point) -> f64) -> Option<Spread> {
+    pub fn spread(&self, of: fn(&SeriesPoint) -> f64) -> Option<Spread> {
         spread(&self.points.iter().map(of).collect::<Vec<_>>())
     }
 
     /// Of the ratio of one value to another's, pair by pair.
-    pub fn ratio(&self, to: &Series, of: fn(&Point) -> f64) -> Option<Spread> {
+    pub fn ratio(&self, to: &Series, of: fn(&SeriesPoint) -> f64) -> Option<Spread> {
         let ratios: Vec<f64> = self
             .points
             .iter()

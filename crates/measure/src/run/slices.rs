@@ -1,6 +1,6 @@
 //! Slices of commits by many threads, with what the system was handed in them.
 
-use super::Taken;
+use super::MeasuredSlice;
 use crate::run::counters::CounterSource;
 use crate::run::counting::{CallCounts, CountingSystem};
 use crate::run::library::{self, LogSetup, SharedLog};
@@ -122,7 +122,7 @@ impl Slices {
     pub fn slice(
         &self,
         mut body: impl FnMut(&Limit, &mut Recorder, &mut CallCounts) -> Result<(), MeasureError>,
-    ) -> Result<Taken, MeasureError> {
+    ) -> Result<MeasuredSlice, MeasureError> {
         let interrupt = self.setup.interrupt.clone();
         let mut recorder = Recorder::new(Rc::clone(&self.setup.counters), interrupt);
         let limit = Limit {
@@ -135,7 +135,7 @@ impl Slices {
             body(&limit, &mut recorder, &mut counts)?;
         }
         self.setup.interrupt.check()?;
-        Ok(Taken::new(&recorder, counts))
+        Ok(MeasuredSlice::new(&recorder, counts))
     }
 
     /// Counts what goes to the device meanwhile.
@@ -157,7 +157,7 @@ impl Slices {
         record: &[u8],
         threads: u32,
         room: u64,
-    ) -> Result<Taken, MeasureError> {
+    ) -> Result<MeasuredSlice, MeasureError> {
         let taken = self.slice(|limit, recorder, counts| {
             let log = shared.ready()?;
             let job = library::Job {

@@ -14,7 +14,7 @@ use crate::run::Setup;
 use logforce_device::Method;
 
 /// Results of a run.
-pub struct Outcome<M = ()> {
+pub struct ScenarioOutcome<M = ()> {
     /// The rows.
     pub rows: Vec<Row>,
     /// Notes on the method, for the reader, in sentences.
@@ -55,13 +55,13 @@ pub trait Scenario {
     ///
     /// # Errors
     /// Nothing could be measured.
-    fn run(&self, setup: &Setup) -> Result<Outcome<Self::More>, MeasureError>;
+    fn run(&self, setup: &Setup) -> Result<ScenarioOutcome<Self::More>, MeasureError>;
 
     /// Draws the conclusion of what was measured on `machine`.
-    fn conclude(&self, outcome: &Outcome<Self::More>, machine: &Machine) -> Conclusion;
+    fn conclude(&self, outcome: &ScenarioOutcome<Self::More>, machine: &Machine) -> Conclusion;
 
     /// Returns what the reader should know, in sentences.
-    fn notes(&self, outcome: &Outcome<Self::More>) -> Vec<String>;
+    fn notes(&self, outcome: &ScenarioOutcome<Self::More>) -> Vec<String>;
 
     /// Puts what there is beside the rows into the document.
     fn add(_: Self::More, _: &mut Document) {}
@@ -85,7 +85,7 @@ pub fn measure<S: Scenario>(
 }
 
 /// Fills the document of a run that measured this.
-pub fn fill<S: Scenario>(scenario: &S, outcome: Outcome<S::More>, document: &mut Document) {
+pub fn fill<S: Scenario>(scenario: &S, outcome: ScenarioOutcome<S::More>, document: &mut Document) {
     let Conclusion { text, recommended } = scenario.conclude(&outcome, &document.machine);
     document.interrupted = outcome.interrupted;
     document.conclusion = match text.is_empty() {

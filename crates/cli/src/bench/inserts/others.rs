@@ -3,7 +3,7 @@
 
 use logforce_measure::MeasureError;
 use logforce_measure::Setup;
-use logforce_measure::inserts::{Ledger, Options, Others};
+use logforce_measure::inserts::{Options, Others, SalesLedger};
 
 /// What SQLite needs beside the log, bytes: its table, and its WAL until the next checkpoint.
 const SQLITE: u64 = if cfg!(feature = "databases") {
@@ -64,7 +64,7 @@ mod there {
         /// Adds nothing, and says how to get them.
         fn add(
             &self,
-            _: &mut Vec<Box<dyn Ledger>>,
+            _: &mut Vec<Box<dyn SalesLedger>>,
             _: &Setup,
             _: &logforce::disk::Facts,
             _: &Options,
@@ -82,7 +82,7 @@ mod there {
 mod there {
     use super::*;
     use crate::exit::Usage;
-    use logforce_databases::{Listed, Place, mysql, postgres, sqlite};
+    use logforce_databases::{DatabaseSetup, Listed, mysql, postgres, sqlite};
 
     /// The server of a flag's URL, or what to look at where it does not answer.
     fn reached(flag: &str, listed: Result<Listed, MeasureError>) -> Result<Listed, MeasureError> {
@@ -123,12 +123,12 @@ mod there {
 
         fn add(
             &self,
-            ledgers: &mut Vec<Box<dyn Ledger>>,
+            ledgers: &mut Vec<Box<dyn SalesLedger>>,
             setup: &Setup,
             facts: &logforce::disk::Facts,
             options: &Options,
         ) -> Result<Vec<String>, MeasureError> {
-            let place = Place {
+            let place = DatabaseSetup {
                 path: setup.path.clone(),
                 facts: facts.clone(),
                 interrupt: setup.interrupt.clone(),
@@ -155,7 +155,7 @@ mod there {
             if self.servers {
                 #[cfg(unix)]
                 for (name, of_server) in [
-                    ("PostgreSQL", postgres::of_server as fn(&Place) -> _),
+                    ("PostgreSQL", postgres::of_server as fn(&DatabaseSetup) -> _),
                     ("MariaDB", mysql::of_server),
                 ] {
                     setup.progress.doing(&format!("making a {name} server"));

@@ -2,10 +2,10 @@
 
 mod text;
 
-pub use crate::run::{Point, Series, Setup, Slices, Taken};
+pub use crate::run::{MeasuredSlice, Series, SeriesPoint, Setup, Slices};
 pub use text::{DEVICE, columns};
 
-use super::{Conclusion, Outcome, Scenario};
+use super::{Conclusion, Scenario, ScenarioOutcome};
 use crate::MeasureError;
 use crate::result::machine::Machine;
 use crate::result::{Document, Kind, Quantity, Row};
@@ -36,7 +36,7 @@ impl Scenario for Options {
     /// Commit method and guarantee of the forces.
     type More = (Method, Assessment);
 
-    fn run(&self, setup: &Setup) -> Result<Outcome<Self::More>, MeasureError> {
+    fn run(&self, setup: &Setup) -> Result<ScenarioOutcome<Self::More>, MeasureError> {
         let slices = Slices::new(setup.clone(), self.method, self.slice)?;
         let need = (SEGMENTS + 1) * LONGEST_SEGMENT;
         setup.space.check(need, "another --dir")?;
@@ -66,7 +66,7 @@ impl Scenario for Options {
             };
             of(row, case.of.0, case.of.1)
         });
-        Ok(Outcome {
+        Ok(ScenarioOutcome {
             rows: rows.collect(),
             notes: Vec::new(),
             interrupted,
@@ -75,11 +75,11 @@ impl Scenario for Options {
     }
 
     /// Nothing is compared.
-    fn conclude(&self, _: &Outcome<Self::More>, _: &Machine) -> Conclusion {
+    fn conclude(&self, _: &ScenarioOutcome<Self::More>, _: &Machine) -> Conclusion {
         Conclusion::default()
     }
 
-    fn notes(&self, _: &Outcome<Self::More>) -> Vec<String> {
+    fn notes(&self, _: &ScenarioOutcome<Self::More>) -> Vec<String> {
         Vec::new()
     }
 

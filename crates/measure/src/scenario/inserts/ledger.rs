@@ -1,6 +1,6 @@
 //! What is measured: a database, or the log, under one setting, that keeps lines of sales.
 
-use super::{Found, Options, Sale};
+use super::{Options, ReadBack, Sale};
 use crate::MeasureError;
 use crate::run::Setup;
 use logforce::disk::Facts;
@@ -66,7 +66,7 @@ pub trait Others {
     /// One that was asked for cannot be had.
     fn add(
         &self,
-        ledgers: &mut Vec<Box<dyn Ledger>>,
+        ledgers: &mut Vec<Box<dyn SalesLedger>>,
         setup: &Setup,
         facts: &Facts,
         options: &Options,
@@ -74,7 +74,7 @@ pub trait Others {
 }
 
 /// A database under one setting.
-pub trait Ledger {
+pub trait SalesLedger {
     /// What it is.
     fn setting(&self) -> &Setting;
 
@@ -89,7 +89,7 @@ pub trait Ledger {
     ///
     /// # Errors
     /// It cannot be read.
-    fn read_back(&self, found: &mut Found) -> Result<(), MeasureError>;
+    fn read_back(&self, found: &mut ReadBack) -> Result<(), MeasureError>;
 }
 
 /// An open one, with its table.

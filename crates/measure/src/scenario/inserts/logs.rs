@@ -1,7 +1,7 @@
 //! Logforce: each sale is a record, of one log or of two.
 
 use super::two_logs::bring_into_step;
-use super::{Found, Ledger, Policy, Sale, Session, Setting, Table};
+use super::{Policy, ReadBack, Sale, SalesLedger, Session, Setting, Table};
 use crate::run::library::{self, LogSetup, SharedLog};
 use crate::scenario::group::Setup;
 use crate::{Interrupt, MeasureError};
@@ -20,7 +20,7 @@ pub fn ledgers(
     setup: &Setup,
     facts: &Facts,
     segment_size: u64,
-) -> Result<Vec<Box<dyn Ledger>>, MeasureError> {
+) -> Result<Vec<Box<dyn SalesLedger>>, MeasureError> {
     let method = library::default_method(facts);
     let Some(forced) = library::assess(facts, method) else {
         return Err(MeasureError::NotOffered(facts.why_not_offered(method)));
@@ -43,7 +43,7 @@ pub fn ledgers(
         Rc::new(RefCell::new(shared.through(Arc::clone(&setup.system))))
     };
     let (first, second) = (log("log"), log("second-log"));
-    let mut ledgers: Vec<Box<dyn Ledger>> = Vec::new();
+    let mut ledgers: Vec<Box<dyn SalesLedger>> = Vec::new();
     for second_log in [false, true] {
         for policy in Policy::ALL {
             let mut logs = vec![Rc::clone(&first)];
@@ -106,7 +106,7 @@ struct Logs {
     interrupt: Interrupt,
 }
 
-impl Ledger for Logs {
+impl SalesLedger for Logs {
     fn setting(&self) -> &Setting {
         &self.setting
     }
@@ -126,7 +126,7 @@ impl Ledger for Logs {
         }))
     }
 
-    fn read_back(&self, found: &mut Found) -> Result<(), MeasureError> {
+    fn read_back(&self, found: &mut ReadBack) -> Result<(), MeasureError> {
         let mut opened = Vec::new();
         for log in &self.logs {
             opened.push(log.borrow_mut().reopen()?);

@@ -1,8 +1,8 @@
 //! Inserts that are committed one by one, as a till at a point of sale makes them: what durability
 //! costs, and what a second log costs on top, on Logforce and on databases.
 //!
-//! A [`Ledger`] is one system under one setting. Each has an empty table, some clients insert into it,
-//! and then everything is read back: a row whose acknowledged inserts are not all there exactly once
+//! A [`SalesLedger`] is one system under one setting. Each has an empty table, some clients insert into
+//! it, and then everything is read back: a row whose acknowledged inserts are not all there exactly once
 //! has an error and no numbers.
 
 mod conclusion;
@@ -21,14 +21,14 @@ mod verification;
 
 pub use conclusion::conclude;
 pub use disk_budget::Room;
-pub use ledger::{Ledger, Others, Policy, Session, Setting, Table};
+pub use ledger::{Others, Policy, SalesLedger, Session, Setting, Table};
 pub use logs::ledgers;
 pub use published::{P5, PAIRS};
 pub use sale::Sale;
 pub use two_logs::bring_into_step;
-pub use verification::{Checked, Found};
+pub use verification::{Checked, ReadBack};
 
-use super::{Conclusion, Outcome, Scenario};
+use super::{Conclusion, Scenario, ScenarioOutcome};
 use crate::MeasureError;
 use crate::result::legend::warned;
 use crate::result::machine::Machine;
@@ -38,7 +38,7 @@ use crate::run::rounds::in_turn;
 use crate::run::{Limit, Setup};
 use logforce::disk::Facts;
 use logforce_device::{Source, Verdict, WriteCache};
-use phase::Taken;
+use phase::PhaseResult;
 use std::time::Duration;
 
 /// No phase makes more inserts than these: what is neither written nor forced is fast, and all of it
@@ -75,7 +75,7 @@ impl Scenario for Inserts<'_> {
     /// What the system tells of the disk.
     type More = Facts;
 
-    fn run(&self, setup: &Setup) -> Result<Outcome<Facts>, MeasureError> {
+    fn run(&self, setup: &Setup) -> Result<ScenarioOutcome<Facts>, MeasureError> {
         let facts = facts(setup)?;
         let (need, remedies) = self.others.need();
         let room = Room::on(setup.space, &facts, self.options.pairs, need, remedies)?;
@@ -87,15 +87,15 @@ impl Scenario for Inserts<'_> {
         let mut notes = self.others.add(&mut ledgers, setup, &facts, &options)?;
         notes.extend(room.note());
         let outcome = run(&options, setup, facts, &ledgers)?;
-        Ok(Outcome { notes, ..outcome })
+        Ok(ScenarioOutcome { notes, ..outcome })
     }
 
-    fn conclude(&self, outcome: &Outcome<Facts>, _: &Machine) -> Conclusion {
+    fn conclude(&self, outcome: &ScenarioOutcome<Facts>, _: &Machine) -> Conclusion {
         let text = conclude(&outcome.rows, self.options.pairs, &outcome.more);
         warned(&outcome.rows, text).into()
     }
 
-    fn notes(&self, outcome: &Outcome<Facts>) -> Vec<String> {
+    fn notes(&self, outcome: &ScenarioOutcome<Facts>) -> Vec<String> {
         text::notes(&outcome.rows, self.options.pairs, &outcome.notes)
     }
 
@@ -117,8 +117,8 @@ pub fn run(
     options: &Options,
     setup: &Setup,
     facts: Facts,
-    ledgers: &[Box<dyn Ledger>],
-) -> Result<Outcome<Facts>, MeasureError> {
+    ledgers: &[Box<dyn SalesLedger>],
+) -> Result<ScenarioOutcome<Facts>, MeasureError> {
     let mut clients = options.clients.clone();
     clients.push(1);
     clients.sort_unstable();
@@ -131,10 +131,10 @@ pub fn run(
         commits: options.most,
         time: Some(options.time),
     };
-    let mut phases: Vec<(&dyn Ledger, Vec<Taken>)> =
+    let mut phases: Vec<(&dyn SalesLedger, Vec<PhaseResult>)> =
         ledgers.iter().map(|l| (&**l, Vec::new())).collect();
     // `None` once the user has interrupted.
-    let phase = |ledger: &dyn Ledger, clients: u32, limit: &Limit| {
+    let phase = |ledger: &dyn SalesLedger, clients: u32, limit: &Limit| {
         let go = !setup.interrupt.is_raised();
         go.then(|| {
             setup.progress.doing(&ledger.setting().name());
@@ -146,7 +146,7 @@ pub fn run(
         &mut phases,
         &*setup.progress,
         |(ledger, taken), _| {
-            let seconds: f64 = taken.iter().filter_map(Taken::seconds).sum();
+            let seconds: f64 = taken.iter().filter_map(PhaseResult::seconds).sum();
             let is_enough = seconds > ENOUGH_S || taken.iter().any(|t| t.problem().is_some());
             if !is_enough {
                 // A phase counts by itself, also where the round is not whole.
@@ -175,7 +175,7 @@ pub fn run(
     if interrupted && rows.iter().all(|r| r.error.is_some()) {
         return Err(MeasureError::Interrupted);
     }
-    Ok(Outcome {
+    Ok(ScenarioOutcome {
         rows,
         notes: Vec::new(),
         interrupted,

@@ -1,6 +1,6 @@
 //! One table, and the inserts of some clients into it.
 
-use super::{Checked, Found, Ledger, Sale, Session, Table};
+use super::{Checked, ReadBack, Sale, SalesLedger, Session, Table};
 use crate::run::recorder::Limit;
 use crate::run::workers::{Step, Work, together};
 use crate::scenario::group::Setup;
@@ -13,8 +13,8 @@ use std::time::Instant;
 /// Inserts of each client before the clock starts: statements are prepared, files and caches opened.
 const WARM: usize = 5;
 
-/// What a phase came to. What was counted is there even where it failed.
-pub(super) struct Taken {
+/// Result of a phase. The counts are valid even if the phase failed.
+pub(super) struct PhaseResult {
     /// Times, and what the device did; `None` if it is not whole.
     pub recorder: Option<Recorder>,
     /// Inserts that were acknowledged, those before the clock started included.
@@ -26,7 +26,7 @@ pub(super) struct Taken {
     error: Option<MeasureError>,
 }
 
-impl Taken {
+impl PhaseResult {
     /// Why its numbers do not count; `None` if they do, or if the user stopped it and nothing else is
     /// wrong.
     pub fn problem(&self) -> Option<String> {
@@ -43,8 +43,13 @@ impl Taken {
 }
 
 /// Opens a table, has `clients` insert up to the limit, and reads everything back.
-pub(super) fn run(ledger: &dyn Ledger, clients: u32, limit: &Limit, setup: &Setup) -> Taken {
-    let mut taken = Taken {
+pub(super) fn run(
+    ledger: &dyn SalesLedger,
+    clients: u32,
+    limit: &Limit,
+    setup: &Setup,
+) -> PhaseResult {
+    let mut taken = PhaseResult {
         recorder: None,
         acknowledged: 0,
         forces: None,
@@ -77,7 +82,7 @@ pub(super) fn run(ledger: &dyn Ledger, clients: u32, limit: &Limit, setup: &Setu
     let acknowledged = std::mem::take(&mut *lock(&inserts.acknowledged));
     taken.acknowledged = acknowledged.len() as u64;
     drop(table);
-    let mut found = Found::below(begun);
+    let mut found = ReadBack::below(begun);
     match ledger.read_back(&mut found) {
         Ok(()) => taken.checked = Some(found.check(&acknowledged)),
         Err(e) => taken.error = taken.error.or(Some(e)),

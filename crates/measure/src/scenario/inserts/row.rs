@@ -1,6 +1,6 @@
 //! The row of a setting and number of clients.
 
-use super::phase::Taken;
+use super::phase::PhaseResult;
 use super::{Policy, Setting};
 use crate::MeasureError;
 use crate::result::{Kind, Quantity, Row};
@@ -19,8 +19,8 @@ impl Setting {
 pub(super) fn row(
     setting: &Setting,
     clients: u32,
-    pairs: &[Taken],
-    timed: Option<&Taken>,
+    pairs: &[PhaseResult],
+    timed: Option<&PhaseResult>,
 ) -> Option<Row> {
     let all = || pairs.iter().chain(timed);
     all().next()?;
@@ -37,7 +37,7 @@ pub(super) fn row(
         commits: Some(0),
         rows_checked: checked().map(|c| c.rows).reduce(|a, b| a + b),
         redone: checked().filter_map(|c| c.redone).reduce(|a, b| a + b),
-        error: all().find_map(Taken::problem),
+        error: all().find_map(PhaseResult::problem),
         ..Row::of(Kind::Inserts)
     };
     if row.error.is_some() {
@@ -48,7 +48,7 @@ pub(super) fn row(
         row.error = Some(MeasureError::Interrupted.to_string());
         return Some(row);
     };
-    row.each = pairs.iter().filter_map(Taken::seconds).collect();
+    row.each = pairs.iter().filter_map(PhaseResult::seconds).collect();
     row.rounds = (clients == 1).then_some(row.each.len() as u64);
     row.set(Quantity::PairsS, spread(&row.each));
     let commits: u64 = all().map(|t| t.acknowledged).sum();

@@ -46,7 +46,7 @@ fn fake(policy: Policy, second_log: bool) -> Fake {
     }
 }
 
-impl Ledger for Fake {
+impl SalesLedger for Fake {
     fn setting(&self) -> &Setting {
         &self.setting
     }
@@ -55,7 +55,7 @@ impl Ledger for Fake {
         self.inserts.store(0, Relaxed);
         Ok(Box::new(self.clone()))
     }
-    fn read_back(&self, found: &mut Found) -> Result<(), MeasureError> {
+    fn read_back(&self, found: &mut ReadBack) -> Result<(), MeasureError> {
         for sale in &*self.rows.lock().unwrap() {
             for _ in 0..1 + u8::from(self.doubles == Some(sale.id)) {
                 found.see(Some(sale));
@@ -102,8 +102,8 @@ fn options() -> Options {
     }
 }
 
-fn measured(fakes: Vec<Fake>) -> Outcome<Facts> {
-    let ledgers: Vec<Box<dyn Ledger>> = fakes.into_iter().map(|f| Box::new(f) as _).collect();
+fn measured(fakes: Vec<Fake>) -> ScenarioOutcome<Facts> {
+    let ledgers: Vec<Box<dyn SalesLedger>> = fakes.into_iter().map(|f| Box::new(f) as _).collect();
     run(&options(), &setup(&MemDirectory::new()), disk(), &ledgers).unwrap()
 }
 
@@ -128,7 +128,7 @@ fn one_client_makes_the_pairs_and_every_row_is_read_back() {
         clients: vec![2],
         ..options()
     };
-    let ledgers: Vec<Box<dyn Ledger>> = vec![Box::new(fake(Policy::Force, false))];
+    let ledgers: Vec<Box<dyn SalesLedger>> = vec![Box::new(fake(Policy::Force, false))];
     let outcome = run(&alone, &setup(&MemDirectory::new()), disk(), &ledgers).unwrap();
     assert_eq!(
         (outcome.rows[0].clients, outcome.rows[0].commits),
@@ -175,7 +175,7 @@ fn an_interrupted_row_is_no_whole_one_and_is_read_back_all_the_same() {
     let base = setup(&MemDirectory::new());
     let mut second = fake(Policy::Write, false);
     second.interrupts_at = Some((10, base.interrupt.clone()));
-    let ledgers: Vec<Box<dyn Ledger>> =
+    let ledgers: Vec<Box<dyn SalesLedger>> =
         vec![Box::new(fake(Policy::Force, false)), Box::new(second)];
     let outcome = run(&options(), &base, disk(), &ledgers).unwrap();
     assert!(outcome.interrupted);
@@ -210,12 +210,12 @@ fn what_overlaps_is_not_told_apart() {
     }
 }
 
-fn concluded(outcome: &Outcome<Facts>) -> String {
+fn concluded(outcome: &ScenarioOutcome<Facts>) -> String {
     conclude(&outcome.rows, PAIRS, &outcome.more)
 }
 
 /// Rows with the published seconds of Linux.
-fn published() -> Outcome<Facts> {
+fn published() -> ScenarioOutcome<Facts> {
     let mut outcome = measured(
         [false, true]
             .into_iter()

@@ -5,7 +5,7 @@ use logforce_terminal::numbers::count;
 
 /// Receives every row that is read back.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct ReadBack {
     /// How often each number was there.
     times: Vec<u8>,
     foreign: u64,
@@ -23,12 +23,12 @@ pub struct Checked {
     pub wrong: Option<String>,
 }
 
-impl Found {
+impl ReadBack {
     /// For rows of the numbers below `begun`.
-    pub fn below(begun: u64) -> Found {
-        Found {
+    pub fn below(begun: u64) -> ReadBack {
+        ReadBack {
             times: vec![0; usize::try_from(begun).unwrap_or(0)],
-            ..Found::default()
+            ..ReadBack::default()
         }
     }
 
@@ -85,8 +85,8 @@ impl Found {
 mod tests {
     use super::*;
 
-    fn found(ids: &[u64]) -> Found {
-        let mut found = Found::below(5);
+    fn found(ids: &[u64]) -> ReadBack {
+        let mut found = ReadBack::below(5);
         ids.iter().for_each(|id| found.see(Some(&Sale::new(*id))));
         found
     }

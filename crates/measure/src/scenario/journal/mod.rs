@@ -8,7 +8,7 @@ pub mod row;
 mod table;
 mod text;
 
-use super::{Conclusion, Outcome, Scenario};
+use super::{Conclusion, Scenario, ScenarioOutcome};
 use crate::MeasureError;
 use crate::result::machine::Machine;
 use crate::result::plausible;
@@ -16,7 +16,7 @@ use crate::result::{Document, Kind, Row};
 use crate::run::counters::{Neighbours, watch_neighbours};
 use crate::run::library::{self, LogJournal, LogSetup, SharedLog};
 use crate::run::prepare::PreparedFile;
-use crate::run::probe::{self, Place};
+use crate::run::probe::{self, ProbeContext};
 use crate::run::raw::RawJournal;
 use crate::run::schedule::{self, Budget, Context, Planned};
 use crate::run::space::{self, Wish};
@@ -67,7 +67,7 @@ impl Scenario for Options {
     /// What others did to the device before.
     type More = Option<Neighbours>;
 
-    fn run(&self, setup: &Setup) -> Result<Outcome<Self::More>, MeasureError> {
+    fn run(&self, setup: &Setup) -> Result<ScenarioOutcome<Self::More>, MeasureError> {
         let start = Instant::now();
         let asking = || MeasureError::io("asking about the filesystem");
         let directory = setup.system.directory(&setup.path).map_err(asking())?;
@@ -91,7 +91,7 @@ impl Scenario for Options {
         let neighbours = watch_neighbours(&*setup.counters, watch_time(self.time));
         let rate = match self.time {
             Some(time) => {
-                let place = Place {
+                let place = ProbeContext {
                     directory: &*directory,
                     interrupt: &setup.interrupt,
                     progress: &*setup.progress,
@@ -127,7 +127,7 @@ impl Scenario for Options {
         notes.extend(shrunk.map(|s| format!("{s}.")));
         notes.extend(plausible::rotation_note(&facts));
         notes.extend(setup.counters.absence());
-        Ok(Outcome {
+        Ok(ScenarioOutcome {
             rows,
             notes,
             interrupted,
@@ -135,12 +135,12 @@ impl Scenario for Options {
         })
     }
 
-    fn conclude(&self, outcome: &Outcome<Self::More>, machine: &Machine) -> Conclusion {
+    fn conclude(&self, outcome: &ScenarioOutcome<Self::More>, machine: &Machine) -> Conclusion {
         let platform = machine.platform().unwrap_or(Platform::HERE);
         conclusion::conclude(&outcome.rows, platform)
     }
 
-    fn notes(&self, outcome: &Outcome<Self::More>) -> Vec<String> {
+    fn notes(&self, outcome: &ScenarioOutcome<Self::More>) -> Vec<String> {
         let rows = &outcome.rows;
         let flushes_counted = rows.iter().any(|r| r.device_flushes_per_commit.is_some());
         let mut notes = outcome.notes.clone();

@@ -15,7 +15,7 @@ fn options() -> Options {
     }
 }
 
-fn measure(dir: &Arc<MemDirectory>, options: &Options) -> Outcome<Option<Neighbours>> {
+fn measure(dir: &Arc<MemDirectory>, options: &Options) -> ScenarioOutcome<Option<Neighbours>> {
     let mut setup = setup(dir);
     setup.counters = Rc::new(dir.counters());
     options.run(&setup).unwrap()

@@ -13,14 +13,14 @@ pub use conclusion::conclude;
 pub use method::MapMethod;
 pub use published::P4;
 
-use super::{Conclusion, Outcome, Scenario};
+use super::{Conclusion, Scenario, ScenarioOutcome};
 use crate::result::legend::warned;
 use crate::result::machine::Machine;
 use crate::result::{Document, Kind, Quantity, Row};
 use crate::run::counting::CountingSystem;
 use crate::run::in_flight::{DEPTH, InFlight};
 use crate::run::rounds::{self, Case};
-use crate::run::{Limit, Series, Setup, Taken};
+use crate::run::{Limit, MeasuredSlice, Series, Setup};
 use crate::{MeasureError, Recorder};
 use logforce_device::{Facts, Platform, System as _};
 use logforce_terminal::numbers::bytes;
@@ -91,7 +91,7 @@ impl Scenario for Options {
     const KIND: Kind = Kind::Map;
     type More = ();
 
-    fn run(&self, setup: &Setup) -> Result<Outcome, MeasureError> {
+    fn run(&self, setup: &Setup) -> Result<ScenarioOutcome, MeasureError> {
         let remedies = "another --dir, or a smaller --size";
         setup.space.check(self.need(), remedies)?;
         let (mut cases, facts) = cases(self, setup)?;
@@ -99,7 +99,7 @@ impl Scenario for Options {
         let name = |of: &Of| format!("{}, {}", bytes(of.size), of.method);
         let slice = |of: &mut Of| of.slice(self, setup, &mut random);
         let interrupted = rounds::run(self.rounds, &mut cases, &*setup.progress, name, slice)?;
-        Ok(Outcome {
+        Ok(ScenarioOutcome {
             rows: rows(&cases, &facts),
             notes: Vec::new(),
             interrupted,
@@ -107,11 +107,11 @@ impl Scenario for Options {
         })
     }
 
-    fn conclude(&self, outcome: &Outcome, _: &Machine) -> Conclusion {
+    fn conclude(&self, outcome: &ScenarioOutcome, _: &Machine) -> Conclusion {
         warned(&outcome.rows, conclude(&outcome.rows)).into()
     }
 
-    fn notes(&self, outcome: &Outcome) -> Vec<String> {
+    fn notes(&self, outcome: &ScenarioOutcome) -> Vec<String> {
         text::notes(&outcome.rows, self.pages)
     }
 
@@ -205,7 +205,7 @@ impl Of {
         options: &Options,
         setup: &Setup,
         random: &mut Random,
-    ) -> Result<Taken, MeasureError> {
+    ) -> Result<MeasuredSlice, MeasureError> {
         let Some(committer) = &mut self.committer else {
             return Err(MeasureError::Interrupted);
         };
@@ -230,7 +230,7 @@ impl Of {
         })?;
         let times = before.zip((options.os.times)());
         setup.interrupt.check()?;
-        let taken = Taken::new(&recorder, committer.calls() - calls);
+        let taken = MeasuredSlice::new(&recorder, committer.calls() - calls);
         Ok(taken.with_later(finishing).with_cpu(times))
     }
 }

@@ -13,7 +13,7 @@ pub use crossover::{Crossover, crossover};
 pub use published::{P3, Published};
 pub use round::{Layout, PAGE, Way};
 
-use super::{Conclusion, Outcome, Scenario};
+use super::{Conclusion, Scenario, ScenarioOutcome};
 use crate::MeasureError;
 use crate::result::legend::warned;
 use crate::result::machine::Machine;
@@ -63,7 +63,7 @@ impl Scenario for Options {
     /// Writes went past the system's cache.
     type More = bool;
 
-    fn run(&self, setup: &Setup) -> Result<Outcome<bool>, MeasureError> {
+    fn run(&self, setup: &Setup) -> Result<ScenarioOutcome<bool>, MeasureError> {
         let remedies = "another --dir, or a smaller --size";
         setup.space.check(self.size, remedies)?;
         let slices = Slices::new(setup.clone(), None, self.slice)?;
@@ -104,7 +104,7 @@ impl Scenario for Options {
         };
         let name = |of: &Of| format!("{} × {}, {}", of.pages, of.layout, of.way);
         let interrupted = rounds::run(self.rounds, &mut cases, &**slices.progress(), name, slice)?;
-        Ok(Outcome {
+        Ok(ScenarioOutcome {
             rows: rows(&cases),
             notes: Vec::new(),
             interrupted,
@@ -112,11 +112,11 @@ impl Scenario for Options {
         })
     }
 
-    fn conclude(&self, outcome: &Outcome<bool>, _: &Machine) -> Conclusion {
+    fn conclude(&self, outcome: &ScenarioOutcome<bool>, _: &Machine) -> Conclusion {
         warned(&outcome.rows, conclude(&outcome.rows)).into()
     }
 
-    fn notes(&self, outcome: &Outcome<bool>) -> Vec<String> {
+    fn notes(&self, outcome: &ScenarioOutcome<bool>) -> Vec<String> {
         text::notes(outcome)
     }
 

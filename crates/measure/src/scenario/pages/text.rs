@@ -1,7 +1,7 @@
 //! The results as text.
 
 use super::published::{Published, SOURCE, remark};
-use super::{Layout, Outcome, Way};
+use super::{Layout, ScenarioOutcome, Way};
 use crate::result::{Document, Name, Row, legend};
 use logforce_terminal::layout::{Column, fitted, sections, wrap};
 use logforce_terminal::numbers::{number, range};
@@ -93,7 +93,7 @@ fn lines(rows: &[Row]) -> Vec<Line> {
 }
 
 /// Notes on the method, for the reader.
-pub(super) fn notes(outcome: &Outcome<bool>) -> Vec<String> {
+pub(super) fn notes(outcome: &ScenarioOutcome<bool>) -> Vec<String> {
     let mut notes = vec![match outcome.more {
         true => "Writes go past the system's cache, as those of a page file do; --cached measures \
                  through it, as was published."

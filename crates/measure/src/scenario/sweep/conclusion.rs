@@ -1,6 +1,6 @@
 //! What follows from the cells, in sentences.
 
-use super::knee::{Finding, Point};
+use super::knee::{DepthPoint, Finding};
 use super::row::point;
 use super::submission::{Queue, Unit, Way};
 use super::{ROUNDS, Sweep};
@@ -270,14 +270,15 @@ impl Cells<'_> {
             method,
             queue: Queue::IoUring,
         };
-        let pairs: Vec<(Point, Point)> = self
+        let pairs: Vec<(DepthPoint, DepthPoint)> = self
             .of(Way::threads(method))
             .filter_map(|t| {
                 let same = |r: &&Row| r.chunk_bytes == t.chunk_bytes && r.depth == t.depth;
                 Some((point(t)?, point(self.of(ring).find(same)?)?))
             })
             .collect();
-        let deep: Vec<&(Point, Point)> = pairs.iter().filter(|(t, _)| t.depth > 1).collect();
+        let deep: Vec<&(DepthPoint, DepthPoint)> =
+            pairs.iter().filter(|(t, _)| t.depth > 1).collect();
         if deep.is_empty() {
             return None;
         }

@@ -7,9 +7,9 @@ const MARGIN: f64 = 0.10;
 /// Where the noise is more than this share of a rate, it decides nothing.
 const COARSEST: f64 = 0.25;
 
-/// What was measured with so many writes in flight.
+/// Figures at one number of writes in flight.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub struct DepthPoint {
     /// Writes in flight.
     pub depth: u64,
     /// Chunks a second.
@@ -18,10 +18,10 @@ pub struct Point {
     pub error: f64,
 }
 
-impl Point {
+impl DepthPoint {
     /// With each chunk counted as so many.
-    pub fn times(self, factor: f64) -> Point {
-        Point {
+    pub fn times(self, factor: f64) -> DepthPoint {
+        DepthPoint {
             rate: self.rate * factor,
             error: self.error * factor,
             ..self
@@ -29,17 +29,17 @@ impl Point {
     }
 
     /// How far noise alone may move two rates apart.
-    fn noise(&self, other: &Point) -> f64 {
+    fn noise(&self, other: &DepthPoint) -> f64 {
         2.0 * self.error.hypot(other.error)
     }
 
     /// Whether `self` is faster by more than the margin and the noise.
-    pub fn is_beyond(&self, other: &Point) -> bool {
+    pub fn is_beyond(&self, other: &DepthPoint) -> bool {
         self.rate - other.rate > self.rate * MARGIN + self.noise(other)
     }
 
     /// Whether the noise is small enough to say that two rates are the same.
-    fn can_be_held_against(&self, other: &Point) -> bool {
+    fn can_be_held_against(&self, other: &DepthPoint) -> bool {
         self.noise(other) <= COARSEST * self.rate.max(other.rate)
     }
 }
@@ -89,23 +89,23 @@ named!(Finding);
 
 /// The knee of one chunk size.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
+pub struct KneeResult {
     /// What follows.
     pub finding: Finding,
     /// The smallest depth that is as good as the best; `None` where nothing can be told.
-    pub knee: Option<Point>,
+    pub knee: Option<DepthPoint>,
     /// The smallest depth that has a figure.
-    pub first: Option<Point>,
+    pub first: Option<DepthPoint>,
     /// The depth with the highest rate.
-    pub best: Option<Point>,
+    pub best: Option<DepthPoint>,
 }
 
 /// Finds the knee: the smallest depth whose rate is no more than a tenth, or the noise beyond that,
 /// below the highest one.
-pub fn knee(points: &[Point]) -> Found {
+pub fn knee(points: &[DepthPoint]) -> KneeResult {
     let mut points = points.to_vec();
     points.sort_by_key(|p| p.depth);
-    let nothing = Found {
+    let nothing = KneeResult {
         finding: Finding::Nothing,
         knee: None,
         first: points.first().copied(),
@@ -114,7 +114,7 @@ pub fn knee(points: &[Point]) -> Found {
             .copied()
             .max_by(|a, b| a.rate.total_cmp(&b.rate)),
     };
-    let finding = |finding| Found { finding, ..nothing };
+    let finding = |finding| KneeResult { finding, ..nothing };
     match points.len() {
         0 => return nothing,
         1 => return finding(Finding::OneDepth),
@@ -128,11 +128,11 @@ pub fn knee(points: &[Point]) -> Found {
     let (Some(first), Some(best), true) = (points.first().copied(), best, points.len() > 1) else {
         return finding(Finding::TooLittle);
     };
-    let is_as_good = |p: &Point| {
+    let is_as_good = |p: &DepthPoint| {
         best.rate - p.rate <= best.rate * MARGIN
             || (!best.is_beyond(p) && best.can_be_held_against(p))
     };
-    let told = |finding, knee| Found {
+    let told = |finding, knee| KneeResult {
         finding,
         knee: Some(knee),
         first: Some(first),
@@ -146,7 +146,7 @@ pub fn knee(points: &[Point]) -> Found {
     if is_flat && best.can_be_held_against(&first) {
         return told(Finding::Flat, first);
     }
-    Found {
+    KneeResult {
         finding: Finding::Noise,
         knee: None,
         first: Some(first),
@@ -159,8 +159,8 @@ mod tests {
     use super::*;
 
     /// With a standard error of `noise` times the rate.
-    fn points(rates: &[(u64, f64)], noise: f64) -> Vec<Point> {
-        let of = |&(depth, rate): &(u64, f64)| Point {
+    fn points(rates: &[(u64, f64)], noise: f64) -> Vec<DepthPoint> {
+        let of = |&(depth, rate): &(u64, f64)| DepthPoint {
             depth,
             rate,
             error: rate * noise,

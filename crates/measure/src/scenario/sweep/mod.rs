@@ -11,12 +11,12 @@ mod submission;
 mod text;
 
 pub use conclusion::{Recommended, conclude};
-pub use knee::{Finding, Found, Point, knee};
+pub use knee::{DepthPoint, Finding, KneeResult, knee};
 pub use submission::{Queue, Unit, Way};
 
 use super::journal::notes::counters;
 use super::journal::row::row as single_row;
-use super::{Conclusion, Outcome, Scenario};
+use super::{Conclusion, Scenario, ScenarioOutcome};
 use crate::MeasureError;
 use crate::result::machine::Machine;
 use crate::result::plausible;
@@ -26,7 +26,7 @@ use crate::run::counters::{Neighbours, watch_neighbours};
 use crate::run::counting::{CallCounts, CountingSystem};
 use crate::run::library;
 use crate::run::prepare::PreparedFile;
-use crate::run::probe::{self, Place};
+use crate::run::probe::{self, ProbeContext};
 use crate::run::schedule::{self, Budget, Context, Measured, Planned};
 use crate::run::space::{self, Wish};
 use cell::{Cell, Shared};
@@ -103,18 +103,18 @@ impl Scenario for Options {
     const KIND: Kind = Kind::Sweep;
     type More = Sweep;
 
-    fn run(&self, setup: &Setup) -> Result<Outcome<Sweep>, MeasureError> {
+    fn run(&self, setup: &Setup) -> Result<ScenarioOutcome<Sweep>, MeasureError> {
         run(self, setup)
     }
 
-    fn conclude(&self, outcome: &Outcome<Sweep>, _: &Machine) -> Conclusion {
+    fn conclude(&self, outcome: &ScenarioOutcome<Sweep>, _: &Machine) -> Conclusion {
         Conclusion {
             text: conclude(&outcome.rows, &outcome.more),
             recommended: outcome.more.recommended.method,
         }
     }
 
-    fn notes(&self, outcome: &Outcome<Sweep>) -> Vec<String> {
+    fn notes(&self, outcome: &ScenarioOutcome<Sweep>) -> Vec<String> {
         let rows = &outcome.rows;
         let flushes_counted = rows.iter().any(|r| r.device_flushes_per_chunk.is_some());
         let mut notes = outcome.notes.clone();
@@ -135,7 +135,7 @@ impl Scenario for Options {
     }
 }
 
-fn run(options: &Options, setup: &Setup) -> Result<Outcome<Sweep>, MeasureError> {
+fn run(options: &Options, setup: &Setup) -> Result<ScenarioOutcome<Sweep>, MeasureError> {
     let start = Instant::now();
     let system = CountingSystem::new(Arc::clone(&setup.system), |name| {
         name.starts_with("journal")
@@ -159,7 +159,7 @@ fn run(options: &Options, setup: &Setup) -> Result<Outcome<Sweep>, MeasureError>
     let plan = Plan::new(options, &facts, size, has_queue);
     setup.progress.announce(&plan.sentences(options));
     let neighbours = watch_neighbours(&*setup.counters, watch_time(options.time));
-    let place = Place {
+    let place = ProbeContext {
         directory: &*directory,
         interrupt: &setup.interrupt,
         progress: &*setup.progress,
@@ -217,7 +217,7 @@ fn run(options: &Options, setup: &Setup) -> Result<Outcome<Sweep>, MeasureError>
     let mut notes = how_measured(options, &plan, size, start.elapsed(), has_queue, &facts);
     notes.extend(shrunk.map(|s| format!("{s}.")));
     notes.extend(plausible::rotation_note(&facts));
-    Ok(Outcome {
+    Ok(ScenarioOutcome {
         rows,
         notes,
         interrupted,

@@ -1,6 +1,6 @@
 //! The rows: cells, the ways to have writes in flight, and their knees.
 
-use super::knee::{Finding, Point, knee};
+use super::knee::{DepthPoint, Finding, knee};
 use super::submission::{Unit, Way};
 use crate::result::{Kind, Quantity, Row};
 use crate::run::counting::CallCounts;
@@ -79,8 +79,8 @@ pub(super) fn cell(way: Way, measured: &Measured, counts: CallCounts, method: &R
 }
 
 /// Returns what the knee is looked for in.
-pub fn point(row: &Row) -> Option<Point> {
-    Some(Point {
+pub fn point(row: &Row) -> Option<DepthPoint> {
+    Some(DepthPoint {
         depth: row.depth?,
         rate: row.chunks_per_s?,
         error: row.rate_error,
@@ -95,7 +95,7 @@ pub fn knees(rows: &[Row]) -> Vec<Row> {
     };
     rows.chunk_by(together)
         .filter_map(|of| {
-            let points: Vec<Point> = of.iter().filter_map(point).collect();
+            let points: Vec<DepthPoint> = of.iter().filter_map(point).collect();
             let (row, found) = (of.first()?, knee(&points));
             let gain = found.knee.zip(found.first);
             (found.finding != Finding::Nothing).then(|| Row {

@@ -28,7 +28,7 @@ fn options() -> Options {
     }
 }
 
-fn quick(dir: &Arc<MemDirectory>, options: &Options) -> Outcome<Sweep> {
+fn quick(dir: &Arc<MemDirectory>, options: &Options) -> ScenarioOutcome<Sweep> {
     let mut setup = setup(dir);
     setup.counters = Rc::new(dir.counters());
     options.run(&setup).unwrap()
@@ -315,7 +315,7 @@ fn made_up(way: Way, chunk: u64, depth: u32, rate: f64, noise: f64) -> Row {
 }
 
 /// By `rate` of a way, chunk and depth.
-fn figures(noise: f64, rate: impl Fn(Way, u64, u32) -> f64) -> Outcome<Sweep> {
+fn figures(noise: f64, rate: impl Fn(Way, u64, u32) -> f64) -> ScenarioOutcome<Sweep> {
     let ways = [
         Way::threads(Method::DirectFdatasync),
         Way::threads(Method::DirectDsync),
@@ -344,7 +344,7 @@ fn figures(noise: f64, rate: impl Fn(Way, u64, u32) -> f64) -> Outcome<Sweep> {
         usual_chunk: 16384,
         neighbours: None,
     };
-    Outcome {
+    ScenarioOutcome {
         rows,
         notes: Vec::new(),
         interrupted: false,
@@ -353,12 +353,12 @@ fn figures(noise: f64, rate: impl Fn(Way, u64, u32) -> f64) -> Outcome<Sweep> {
 }
 
 /// The conclusion of such an outcome.
-fn concluded(outcome: &Outcome<Sweep>) -> String {
+fn concluded(outcome: &ScenarioOutcome<Sweep>) -> String {
     conclude(&outcome.rows, &outcome.more)
 }
 
 /// The document of such an outcome.
-fn report(outcome: Outcome<Sweep>) -> Document {
+fn report(outcome: ScenarioOutcome<Sweep>) -> Document {
     let mut document = document(Kind::Sweep);
     fill(&options(), outcome, &mut document);
     document

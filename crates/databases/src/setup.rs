@@ -1,12 +1,12 @@
-//! Where databases are made.
+//! The setup that a database is measured with.
 
 use logforce_device::Facts;
 use logforce_measure::Interrupt;
 use std::path::PathBuf;
 
-/// What is needed from outside.
+/// The directory of a database, and the limits of its measurement.
 #[derive(Clone)]
-pub struct Place {
+pub struct DatabaseSetup {
     /// An empty directory on the disk to measure.
     pub path: PathBuf,
     /// What the system tells of it.
