@@ -35,7 +35,7 @@ pub fn write(
 /// A calibration in the document.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Entry {
-    valid_for: Place,
+    valid_for: StoredValidFor,
     method: String,
     decided: bool,
     why: String,
@@ -47,8 +47,9 @@ pub(crate) struct Entry {
     confirmed: u32,
 }
 
+/// A [`ValidFor`] in the document.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct StoredValidFor {
     volume: String,
     filesystem: String,
     mount_options: String,
@@ -117,7 +118,7 @@ impl Evidence for Calibration {
     fn entry(&self) -> Entry {
         let d = &self.decision;
         Entry {
-            valid_for: Place::of(&self.valid_for),
+            valid_for: StoredValidFor::of(&self.valid_for),
             method: d.method.name().to_owned(),
             decided: d.decided,
             why: shortened(&d.why),
@@ -177,9 +178,9 @@ impl Evidence for Calibration {
     }
 }
 
-impl Place {
-    pub(crate) fn of(v: &ValidFor) -> Place {
-        Place {
+impl StoredValidFor {
+    pub(crate) fn of(v: &ValidFor) -> StoredValidFor {
+        StoredValidFor {
             volume: v.volume.clone(),
             filesystem: v.filesystem.clone(),
             mount_options: v.mount_options.clone(),

@@ -6,7 +6,7 @@ use super::decide::{Decided, WriteThroughFigure};
 use super::{WriteThroughCalibration, WriteThroughLimit};
 use crate::ValidFor;
 use crate::evidence::Evidence;
-use crate::store::{Place, Ratio, is_plain, nanos, shortened};
+use crate::store::{Ratio, StoredValidFor, is_plain, nanos, shortened};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const MOST_FIGURES: usize = 64;
 /// Evidence of a crossover in the document.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Entry {
-    valid_for: Place,
+    valid_for: StoredValidFor,
     runs: u32,
     bytes: u64,
     why: String,
@@ -63,7 +63,7 @@ impl Evidence for WriteThroughCalibration {
             ratio: f.ratio.map(Ratio::of),
         };
         Entry {
-            valid_for: Place::of(&self.valid_for),
+            valid_for: StoredValidFor::of(&self.valid_for),
             runs: self.decided.limit.runs,
             bytes: self.decided.limit.bytes,
             why: shortened(&self.decided.why),

@@ -3,19 +3,19 @@
 use super::canvas::{Anchor, Canvas, Key, Width, legend, width_of};
 use super::scale::{Scale, axis};
 
-/// A value, and between what it lies mostly.
+/// A value of a chart, with its spread.
 #[derive(Debug, Clone, Copy)]
-pub struct Point {
+pub struct ChartPoint {
     /// Where the sign is.
     pub value: f64,
     /// Between these 8 of 10 lie.
     pub spread: Option<(f64, f64)>,
 }
 
-impl Point {
+impl ChartPoint {
     /// A value alone.
-    pub fn of(value: f64) -> Point {
-        Point {
+    pub fn of(value: f64) -> ChartPoint {
+        ChartPoint {
             value,
             spread: None,
         }
@@ -28,7 +28,7 @@ pub struct Series {
     /// Its name.
     pub label: String,
     /// One for each step; `None` where nothing was measured.
-    pub points: Vec<Option<Point>>,
+    pub points: Vec<Option<ChartPoint>>,
     /// Somebody else's figures: drawn thin.
     pub is_published: bool,
 }

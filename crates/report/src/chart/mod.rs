@@ -15,7 +15,7 @@ use canvas::{Anchor, Canvas, LINE, wrapped};
 pub use curves::{Curve, Curves, percent};
 pub use dots::{Dot, Dots};
 pub use heat::Heat;
-pub use lines::{Lines, MOST, Point, Series};
+pub use lines::{ChartPoint, Lines, MOST, Series};
 use maud::{Markup, PreEscaped, html};
 pub use scale::axis;
 

@@ -2,7 +2,7 @@
 
 use super::latency::latencies;
 use super::parts::{Against, spread, steps};
-use crate::chart::Point;
+use crate::chart::ChartPoint;
 use crate::figure::{Figure, Section};
 use logforce_device::{Guarantee, Verdict};
 use logforce_measure::{Document, Quantity, Row};
@@ -28,7 +28,7 @@ pub fn sections(document: &Document) -> Vec<Section> {
         "carried",
         "Records that one device write carries",
         "records",
-        |r| r.records_per_write.map(Point::of),
+        |r| r.records_per_write.map(ChartPoint::of),
     ));
     let mut waits = Vec::new();
     for size in steps(&rows, |r| r.record_bytes) {
@@ -61,7 +61,7 @@ fn against(
     id: &str,
     title: &str,
     unit: &str,
-    of: impl Fn(&Row) -> Option<Point>,
+    of: impl Fn(&Row) -> Option<ChartPoint>,
 ) -> Option<Figure> {
     let threads = steps(rows, |r| r.threads);
     let series = steps(rows, |r| r.record_bytes).into_iter().map(|size| {

@@ -4,7 +4,7 @@ use super::latency::latencies;
 use super::parts::{Against, device, signed, steps, value, words};
 use super::published::published;
 use crate::amount::significant;
-use crate::chart::{Chart, Dot, Dots, MOST, Point};
+use crate::chart::{Chart, ChartPoint, Dot, Dots, MOST};
 use crate::figure::{Figure, Section, Table};
 use crate::sign::{DOUBT, Guarantee, doubt};
 use crate::time;
@@ -151,7 +151,7 @@ fn clients(durable: &[&Row]) -> Option<Figure> {
         };
         let points = numbers
             .iter()
-            .map(|n| at(n)?.commits_per_s.map(Point::of))
+            .map(|n| at(n)?.commits_per_s.map(ChartPoint::of))
             .collect();
         (wanted.clone(), points, false)
     });

@@ -2,7 +2,7 @@
 
 use super::latency::latencies;
 use super::parts::{Against, device, signed, steps, value, words};
-use crate::chart::{Bars, Chart, Dot, Dots, Heat, Point};
+use crate::chart::{Bars, Chart, ChartPoint, Dot, Dots, Heat};
 use crate::figure::{Figure, Section, Table};
 use crate::sign::{DOUBT, Guarantee, doubt};
 use crate::time;
@@ -225,7 +225,7 @@ fn committers(log: &[&Row]) -> Option<Figure> {
             };
             let points = threads
                 .iter()
-                .map(|n| at(n)?.commits_per_s.map(Point::of))
+                .map(|n| at(n)?.commits_per_s.map(ChartPoint::of))
                 .collect();
             (method.to_owned(), points, false)
         });

@@ -2,7 +2,7 @@
 
 use super::latency::latencies;
 use super::parts::{Against, device, spread, steps, words};
-use crate::chart::Point;
+use crate::chart::ChartPoint;
 use crate::figure::{Figure, Section};
 use logforce_measure::map::P4;
 use logforce_measure::{Document, Quantity, Row};
@@ -35,7 +35,7 @@ pub fn sections(document: &Document) -> Vec<Section> {
         "system",
         "Processor time of the system for a commit",
         "µs",
-        |r| r.system_us_per_commit.map(Point::of),
+        |r| r.system_us_per_commit.map(ChartPoint::of),
     );
     vec![
         Section {
@@ -69,7 +69,7 @@ fn by_size(
     id: &str,
     title: &str,
     unit: &str,
-    of: impl Fn(&Row) -> Option<Point>,
+    of: impl Fn(&Row) -> Option<ChartPoint>,
 ) -> Vec<Figure> {
     let sizes = steps(rows, |r| r.file_bytes);
     let methods = words(rows, |r| r.method.as_str());

@@ -2,7 +2,7 @@
 
 use super::latency::latencies;
 use super::parts::{Against, device, spread, steps, words};
-use crate::chart::Point;
+use crate::chart::ChartPoint;
 use crate::figure::{Figure, Section};
 use logforce_measure::pages::P3;
 use logforce_measure::{Document, Quantity, Row};
@@ -82,7 +82,7 @@ fn against(
         (way.to_owned(), points, false)
     });
     let theirs = published.into_iter().map(|(name, of)| {
-        let points = pages.iter().map(|n| of(*n).map(Point::of)).collect();
+        let points = pages.iter().map(|n| of(*n).map(ChartPoint::of)).collect();
         (name.to_owned(), points, true)
     });
     let steps = pages.iter().map(u64::to_string).collect();

@@ -1,6 +1,6 @@
 //! What the scenarios share: words for values, charts that several have.
 
-use crate::chart::{Bars, Chart, Lines, MOST, Point, Series, axis};
+use crate::chart::{Bars, Chart, ChartPoint, Lines, MOST, Series, axis};
 use crate::figure::{Figure, Table};
 use crate::sign::{Guarantee, doubt};
 use logforce_measure::{Quantity, Row};
@@ -57,7 +57,7 @@ pub fn device(id: &str, rows: &[(String, &Row)]) -> Option<Figure> {
 }
 
 /// One series: its name, its points by step, and whether somebody else measured it.
-pub type Named = (String, Vec<Option<Point>>, bool);
+pub type Named = (String, Vec<Option<ChartPoint>>, bool);
 
 /// Series against steps, with their table.
 pub struct Against {
@@ -96,11 +96,11 @@ impl Against {
         for (name, points, _) in &self.series {
             let words = points.iter().map(|p| match p {
                 None => "-".to_owned(),
-                Some(Point {
+                Some(ChartPoint {
                     value: v,
                     spread: None,
                 }) => axis(*v),
-                Some(Point {
+                Some(ChartPoint {
                     value: v,
                     spread: Some((low, high)),
                 }) => format!("{} ({}–{})", axis(*v), axis(*low), axis(*high)),
@@ -132,9 +132,9 @@ impl Against {
 }
 
 /// A value with the spread of its slices.
-pub fn spread(row: &Row, of: Quantity) -> Option<Point> {
+pub fn spread(row: &Row, of: Quantity) -> Option<ChartPoint> {
     let [value, p10, p90] = row.triple(of);
-    Some(Point {
+    Some(ChartPoint {
         value: value?,
         spread: p10.zip(p90),
     })

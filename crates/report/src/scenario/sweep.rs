@@ -1,7 +1,7 @@
 //! Writes in flight by size of a chunk.
 
 use super::parts::{Against, spread, steps};
-use crate::chart::{Chart, Heat, MOST, Point};
+use crate::chart::{Chart, ChartPoint, Heat, MOST};
 use crate::figure::{Figure, Section, Table};
 use crate::sign::{Guarantee, doubt};
 use logforce_measure::{Document, Quantity, Row};
@@ -182,7 +182,7 @@ fn waits(rows: &[&Row], ways: &[&Way<'_>], chunk: u64) -> Vec<Figure> {
                 let is_it = |r: &&&Row| {
                     way.is_of(r) && r.chunk_bytes == chunk && r.depth.unwrap_or(0) == *depth
                 };
-                of(rows.iter().find(is_it)?).map(Point::of)
+                of(rows.iter().find(is_it)?).map(ChartPoint::of)
             };
             (way.name(), depths.iter().map(at).collect(), false)
         });
@@ -214,7 +214,7 @@ fn by_chunk(rows: &[&Row], ways: &[&Way<'_>]) -> Option<Figure> {
                 .filter(|r| way.is_of(r) && r.chunk_bytes == *chunk);
             of.filter_map(|r| r.mb_per_s).max_by(f64::total_cmp)
         };
-        let points = chunks.iter().map(|c| best(c).map(Point::of)).collect();
+        let points = chunks.iter().map(|c| best(c).map(ChartPoint::of)).collect();
         (way.name(), points, false)
     });
     Against {
