@@ -35,9 +35,9 @@ impl Where {
     }
 }
 
-/// Where to measure, with or without the name of the flag.
+/// The directory to measure, with or without the name of the flag.
 #[derive(Debug, clap::Args)]
-pub struct Place {
+pub struct DirArgs {
     /// The same as --dir DIR
     #[arg(value_name = "DIR", conflicts_with = "dir")]
     positional: Option<PathBuf>,
@@ -45,7 +45,7 @@ pub struct Place {
     flag: Where,
 }
 
-impl Place {
+impl DirArgs {
     /// The directory.
     pub fn dir(&self) -> &Path {
         self.positional.as_deref().unwrap_or(self.flag.dir())

@@ -2,7 +2,7 @@
 
 mod others;
 
-use super::common::{Files, Place};
+use super::common::{DirArgs, Files};
 use crate::exit::End;
 use logforce_measure::inserts::{Inserts, MOST, Options, PAIRS};
 use logforce_terminal::arguments;
@@ -28,7 +28,7 @@ const MOST_CLIENTS: u32 = 256;
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
-    place: Place,
+    place: DirArgs,
     /// Inserts by one client whose time is taken
     #[arg(long, value_name = "N", default_value_t = PAIRS, value_parser = arguments::within::<u64>(1, MOST))]
     pairs: u64,

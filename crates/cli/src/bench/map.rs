@@ -1,6 +1,6 @@
 //! `logforce bench map`.
 
-use super::common::{Files, Place};
+use super::common::{DirArgs, Files};
 use super::os;
 use crate::exit::{End, Usage};
 use anyhow::bail;
@@ -16,7 +16,7 @@ const MOST_PAGES: u64 = 1024;
 #[group(id = "map_flags")]
 pub struct Args {
     #[command(flatten)]
-    place: Place,
+    place: DirArgs,
     /// Size of the largest file; a quarter and a sixteenth of it are measured too. Of each size
     /// there are three files, filled beforehand
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = arguments::size)]

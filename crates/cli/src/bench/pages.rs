@@ -1,6 +1,6 @@
 //! `logforce bench pages`.
 
-use super::common::{Files, Place};
+use super::common::{DirArgs, Files};
 use crate::exit::{End, Usage};
 use anyhow::bail;
 use logforce_measure::pages::{MOST_PAGES, Options, least_size};
@@ -12,7 +12,7 @@ use std::time::Duration;
 #[group(id = "pages_flags")]
 pub struct Args {
     #[command(flatten)]
-    place: Place,
+    place: DirArgs,
     /// Numbers of pages of a commit, separated by commas
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,5,10,20,40,80,160",
         value_parser = arguments::within::<u64>(1, MOST_PAGES))]

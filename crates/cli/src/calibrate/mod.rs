@@ -13,7 +13,7 @@ use logforce::disk::calibration::{self, Origin};
 use logforce_measure::Interrupt;
 use logforce_measure::machine::Machine;
 use logforce_terminal::arguments;
-use report::Report;
+use report::CalibrateReport;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -86,7 +86,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         return Ok(End::Interrupted);
     }
     let machine = Machine::new(&found.facts, os::host());
-    let report = Report::new(command_line(), machine, &found);
+    let report = CalibrateReport::new(command_line(), machine, &found);
     print(&report.text(), stdout_has_data)?;
     if let Some(sink) = json {
         sink.fill(|out| {

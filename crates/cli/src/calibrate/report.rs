@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 /// One run of the command.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct CalibrateReport {
     schema: &'static str,
     version: u32,
     command: String,
@@ -177,11 +177,11 @@ fn time(unix_millis: u64) -> Option<String> {
     (unix_millis > 0).then_some(text)
 }
 
-impl Report {
+impl CalibrateReport {
     pub fn new(command: String, machine: Machine, found: &calibration::Report) -> Self {
         let d = &found.decision;
         let assessed = found.facts.assess(d.method, FileState::Zeroed);
-        Report {
+        CalibrateReport {
             schema: "logforce-calibrate",
             version: 1,
             command,

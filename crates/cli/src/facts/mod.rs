@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use logforce::disk::calibration;
 use logforce_measure::machine::Machine;
 use logforce_measure::output;
-use report::Report;
+use report::FactsReport;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let cache = args.cache.or_else(calibration::default_cache);
     let known = calibration::known(&args.dir, cache.as_deref())?;
     let machine = Machine::new(&known.facts, os::host());
-    let report = Report::new(command_line(), &args.dir, machine, &known);
+    let report = FactsReport::new(command_line(), &args.dir, machine, &known);
     let width = terminal_width(stdout_has_data);
     print(&text::render(&report, width), stdout_has_data)?;
     if let Some(sink) = json {

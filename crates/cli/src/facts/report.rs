@@ -1,7 +1,7 @@
 //! What `logforce facts` shows, as data. Field names are kept compatible; see `docs/cli-json.md`.
 
 use super::next::Next;
-use logforce::disk::calibration::Report as Known;
+use logforce::disk::calibration::Report;
 use logforce::{Guarantee, Method, Verdict, disk::FileState};
 use logforce_device::{Assessment, Facts, FilesystemKind, ForceBy, Platform};
 use logforce_measure::machine::Machine;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// One run of the command.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct FactsReport {
     schema: &'static str,
     version: u32,
     command: String,
@@ -113,11 +113,11 @@ impl From<Assessment> for Worth {
     }
 }
 
-impl Report {
+impl FactsReport {
     /// From what is known of a place.
-    pub fn new(command: String, dir: &Path, machine: Machine, known: &Known) -> Report {
+    pub fn new(command: String, dir: &Path, machine: Machine, known: &Report) -> FactsReport {
         let facts = &known.facts;
-        Report {
+        FactsReport {
             schema: "logforce-facts",
             version: 1,
             command,

@@ -1,6 +1,6 @@
 //! What `logforce facts` shows, for people.
 
-use super::report::{MethodLine, Report};
+use super::report::{FactsReport, MethodLine};
 use logforce_terminal::layout;
 use logforce_terminal::layout::wrap;
 use logforce_terminal::numbers::bytes;
@@ -9,7 +9,7 @@ use logforce_terminal::numbers::bytes;
 const INDENT: usize = 15;
 
 /// The report, for a terminal of `width` characters.
-pub fn render(report: &Report, width: usize) -> String {
+pub fn render(report: &FactsReport, width: usize) -> String {
     let mut lines = Lines {
         text: String::new(),
         width,
@@ -61,7 +61,7 @@ impl Lines {
         self.text.push_str(&format!("{first}{rest}\n"));
     }
 
-    fn place(&mut self, report: &Report) {
+    fn place(&mut self, report: &FactsReport) {
         let m = &report.machine;
         self.line("directory", &report.directory);
         self.line(
@@ -112,7 +112,7 @@ impl Lines {
         }
     }
 
-    fn device(&mut self, report: &Report) {
+    fn device(&mut self, report: &FactsReport) {
         let m = &report.machine;
         let cache = match m.write_cache.as_str() {
             "write-back" => format!("volatile, {}", m.write_cache_by),
@@ -135,7 +135,7 @@ impl Lines {
         self.line("rotational", rotational);
     }
 
-    fn write_through(&mut self, report: &Report) {
+    fn write_through(&mut self, report: &FactsReport) {
         let w = &report.write_through;
         self.text
             .push_str("\nDoes this device honour write-through?\n");

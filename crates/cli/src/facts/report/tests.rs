@@ -40,7 +40,7 @@ fn facts(platform: Platform, fua: Option<bool>) -> Facts {
     }
 }
 
-fn report(facts: Facts) -> Report {
+fn report(facts: Facts) -> FactsReport {
     let host = Host {
         os: facts.platform.name().to_owned(),
         kernel: "1".to_owned(),
@@ -49,9 +49,9 @@ fn report(facts: Facts) -> Report {
         caveat: None,
     };
     let decision = Decision::undecided(facts.default_method(), "nothing was measured");
-    let known = Known::new(facts, decision);
+    let known = Report::new(facts, decision);
     let machine = Machine::new(&known.facts, host);
-    Report::new("logforce facts".to_owned(), Path::new("d"), machine, &known)
+    FactsReport::new("logforce facts".to_owned(), Path::new("d"), machine, &known)
 }
 
 fn one_line(text: &str) -> String {
