@@ -3,9 +3,9 @@
 use super::Violation;
 use crate::workspace::Workspace;
 
-/// What a crate of the workspace may use of the others.
+/// Crates of the workspace that one of them may use.
 #[derive(Debug)]
-pub struct Row {
+pub struct DependencyRule {
     /// The crate.
     pub name: &'static str,
     /// The crates that it may use, its tests included.
@@ -19,38 +19,38 @@ const TESTKIT: &str = "logforce-testkit";
 
 /// The only place where the directions are. A crate stands below all that it may use, so there is
 /// no way round.
-pub const TABLE: &[Row] = &[
-    Row {
+pub const TABLE: &[DependencyRule] = &[
+    DependencyRule {
         name: "logforce-format",
         may_use: &[],
         why: "bytes only: no I/O, so that it can be tested and fuzzed as a pure function",
     },
-    Row {
+    DependencyRule {
         name: "logforce-device",
         may_use: &[],
         why: "the contract knows neither an operating system nor a log: no LSN in it",
     },
-    Row {
+    DependencyRule {
         name: "logforce-device-os",
         may_use: &["logforce-device"],
         why: "it fulfils the contract and knows nothing of logs",
     },
-    Row {
+    DependencyRule {
         name: "logforce-testkit",
         may_use: &["logforce-device"],
         why: "the simulated disk fulfils the same contract; it must not know the log it tests",
     },
-    Row {
+    DependencyRule {
         name: "logforce-core",
         may_use: &["logforce-format", "logforce-device"],
         why: "the log runs on any device, simulated or real, so it names none",
     },
-    Row {
+    DependencyRule {
         name: "logforce-pages",
         may_use: &["logforce-core", "logforce-device", "logforce-format"],
         why: "the page file stands on the log and on any device, simulated or real, so it names none",
     },
-    Row {
+    DependencyRule {
         name: "logforce-sim",
         may_use: &[
             "logforce-core",
@@ -62,12 +62,12 @@ pub const TABLE: &[Row] = &[
         why: "it runs the log and the page file on the simulated disk and knows the bytes that it damages; nothing \
               may use it",
     },
-    Row {
+    DependencyRule {
         name: "logforce-calibrate",
         may_use: &["logforce-device"],
         why: "it measures any device through the contract, and knows nothing of logs",
     },
-    Row {
+    DependencyRule {
         name: "logforce",
         may_use: &[
             "logforce-core",
@@ -78,7 +78,7 @@ pub const TABLE: &[Row] = &[
         ],
         why: "the face wires the log to the operating system; the bytes stay core's affair",
     },
-    Row {
+    DependencyRule {
         name: "logforce-powercut",
         may_use: &[
             "logforce",
@@ -89,22 +89,22 @@ pub const TABLE: &[Row] = &[
         why: "it works the shipped log on real filesystems, and lays a seam that forgets forces \
               below it; nothing may use it",
     },
-    Row {
+    DependencyRule {
         name: "logforce-terminal",
         may_use: &["logforce-device"],
         why: "it sets numbers, tables and arguments for people, and knows neither logs nor measuring",
     },
-    Row {
+    DependencyRule {
         name: "logforce-measure",
         may_use: &["logforce", "logforce-device", "logforce-terminal"],
         why: "it measures what users get, and the raw device beside it; the device is handed in",
     },
-    Row {
+    DependencyRule {
         name: "logforce-report",
         may_use: &["logforce-measure", "logforce-device", "logforce-terminal"],
         why: "it draws what a scenario wrote as JSON; it measures nothing",
     },
-    Row {
+    DependencyRule {
         name: "logforce-databases",
         may_use: &[
             "logforce-measure",
@@ -115,13 +115,13 @@ pub const TABLE: &[Row] = &[
         why: "it makes databases look like the log to the measuring crate; the real system is for its \
               tests alone",
     },
-    Row {
+    DependencyRule {
         name: "logforce-witness",
         may_use: &["logforce", "logforce-device"],
         why: "it works the shipped log and examines what a power cut left of it; the device is \
               handed in",
     },
-    Row {
+    DependencyRule {
         name: "logforce-cli",
         may_use: &[
             "logforce-report",
@@ -135,12 +135,12 @@ pub const TABLE: &[Row] = &[
         ],
         why: "it reads flags, hands the operating system to the measuring crate, and prints",
     },
-    Row {
+    DependencyRule {
         name: "logforce-btree",
         may_use: &["logforce"],
         why: "an example: it uses what users use",
     },
-    Row {
+    DependencyRule {
         name: "logforce-benches",
         may_use: &[
             "logforce-btree",
@@ -154,12 +154,12 @@ pub const TABLE: &[Row] = &[
         why: "it measures what users get beside others, and makes filesystems to count flushes on; \
               nothing may use it, for it brings the rivals along",
     },
-    Row {
+    DependencyRule {
         name: "logforce-openraft",
         may_use: &["logforce"],
         why: "an example: it uses what users use",
     },
-    Row {
+    DependencyRule {
         name: "xtask",
         may_use: &[],
         why: "it must build and speak when nothing else compiles",
@@ -167,7 +167,7 @@ pub const TABLE: &[Row] = &[
 ];
 
 /// Compares the manifests with the table.
-pub fn check(workspace: &Workspace, table: &[Row]) -> Vec<Violation> {
+pub fn check(workspace: &Workspace, table: &[DependencyRule]) -> Vec<Violation> {
     let is_ours = |name: &str| workspace.crates.iter().any(|c| c.name == name);
     let mut found = Vec::new();
     for row in table.iter().filter(|r| !is_ours(r.name)) {
@@ -230,18 +230,18 @@ mod tests {
         }
     }
 
-    const SMALL: &[Row] = &[
-        Row {
+    const SMALL: &[DependencyRule] = &[
+        DependencyRule {
             name: "low",
             may_use: &[],
             why: "it is the lowest",
         },
-        Row {
+        DependencyRule {
             name: TESTKIT,
             may_use: &["low"],
             why: "for tests",
         },
-        Row {
+        DependencyRule {
             name: "high",
             may_use: &["low"],
             why: "above low",

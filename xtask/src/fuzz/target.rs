@@ -31,9 +31,9 @@ pub const TARGETS: [Target; 3] = [
     },
 ];
 
-/// What came of a target.
+/// Result of a target.
 #[derive(Debug)]
-pub struct Found {
+pub struct TargetOutcome {
     pub well: bool,
     pub lines: Vec<String>,
 }
@@ -136,7 +136,7 @@ impl Target {
         build: &Build,
         time: Duration,
         budget: &Budget,
-    ) -> Result<Found> {
+    ) -> Result<TargetOutcome> {
         let corpus = self.folders(places)?;
         let before = inputs(&places.found("artifacts", self))?;
         // libFuzzer runs every file of the corpus first.
@@ -148,7 +148,7 @@ impl Target {
         let ended = budget.run(&mut command, &log)?;
         let text = ended.text();
         let stats = Stats::read(&text);
-        let mut found = Found {
+        let mut found = TargetOutcome {
             well: ended.ok,
             lines: vec![self.line(&stats)],
         };

@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
 pub use options::Options;
 use private::Private;
-use report::Report;
+use report::PlatformReport;
 use std::path::{Path, PathBuf};
 
 /// The command. True if no test failed and everything could be asked and measured.
@@ -22,7 +22,7 @@ pub fn command(options: &Options) -> Result<bool> {
     std::fs::create_dir_all(&logs).with_context(|| logs.display().to_string())?;
     crate::test::end_all_on_ctrl_c(|| {})?;
 
-    let mut report = Report::new(steps::commit(&workspace), steps::compiler());
+    let mut report = PlatformReport::new(steps::commit(&workspace), steps::compiler());
     if !options.without_tests {
         println!("running the tests; that takes some minutes …");
         let tests = steps::tests(&workspace, &logs)?;

@@ -23,7 +23,7 @@ pub enum Answer {
 }
 
 #[derive(Debug)]
-pub struct Report {
+pub struct PlatformReport {
     commit: Option<Value>,
     compiler: String,
     pub tests: Option<Tests>,
@@ -33,9 +33,9 @@ pub struct Report {
     pub bench: Option<Answer>,
 }
 
-impl Report {
-    pub fn new(commit: Option<Value>, compiler: String) -> Report {
-        Report {
+impl PlatformReport {
+    pub fn new(commit: Option<Value>, compiler: String) -> PlatformReport {
+        PlatformReport {
             commit,
             compiler,
             tests: None,
@@ -120,8 +120,9 @@ fn tests(tests: &Tests) -> Value {
 mod tests {
     use super::*;
 
-    fn report() -> Report {
-        let mut report = Report::new(Some(json!({"id": "abc", "changed": false})), "r".into());
+    fn report() -> PlatformReport {
+        let mut report =
+            PlatformReport::new(Some(json!({"id": "abc", "changed": false})), "r".into());
         report.tests = Some(Tests {
             counts: Counts::of(3, 0, 1),
             how: "cargo test: exit status: 0".into(),

@@ -2,7 +2,7 @@
 //! tests, and the command.
 
 use super::debian::{self, Needed};
-use super::stage::Outcome;
+use super::stage::StageOutcome;
 use super::{Setting, host};
 use anyhow::{Context, Result};
 use std::process::Command;
@@ -23,7 +23,7 @@ const NEEDED: [Needed; 3] = [
     ("/usr/bin/qemu-aarch64", "qemu-user"),
 ];
 
-pub fn run(setting: &Setting) -> Result<Outcome> {
+pub fn run(setting: &Setting) -> Result<StageOutcome> {
     let deep = setting.tier.is_deep();
     if let Some(refused) = debian::refused("aarch64", if deep { &NEEDED } else { &[] }) {
         return Ok(refused);
@@ -89,8 +89,8 @@ const NOT_HERE: [&str; 4] = [
     "without_the_flag_a_durable_descriptor_does_it",
 ];
 
-fn unit_tests(setting: &Setting) -> Result<Outcome> {
-    let mut all = Outcome::default();
+fn unit_tests(setting: &Setting) -> Result<StageOutcome> {
+    let mut all = StageOutcome::default();
     for (name, which, filter) in TESTS {
         let mut tests = cargo(setting, "test", &UNIT_TESTED)?;
         tests.args(which).args(["--no-fail-fast", "--"]);
@@ -101,7 +101,7 @@ fn unit_tests(setting: &Setting) -> Result<Outcome> {
 }
 
 /// An example makes a log, and the command reads it and measures a little.
-fn command(setting: &Setting) -> Result<Outcome> {
+fn command(setting: &Setting) -> Result<StageOutcome> {
     let programs = setting
         .workspace
         .target
@@ -113,7 +113,7 @@ fn command(setting: &Setting) -> Result<Outcome> {
         std::fs::remove_dir_all(&temp).with_context(|| temp.display().to_string())?;
     }
     std::fs::create_dir_all(&temp).with_context(|| temp.display().to_string())?;
-    let mut outcome = Outcome::default();
+    let mut outcome = StageOutcome::default();
     for (name, program, words) in [
         ("example", "examples/quickstart", &[][..]),
         ("verify", "logforce", &["verify", "sales.log"]),

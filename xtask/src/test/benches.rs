@@ -1,6 +1,6 @@
 //! The developers' benchmarks: they compile, and what they compare adds up.
 
-use super::stage::Outcome;
+use super::stage::StageOutcome;
 use super::{Setting, host};
 use crate::workspace::BENCHES;
 use anyhow::Result;
@@ -11,7 +11,7 @@ use std::process::Command;
 const RIVALS: [&str; 2] = ["--features", "rivals-without-rocksdb,go"];
 
 /// Lints and tests them.
-pub fn run(setting: &Setting) -> Result<Outcome> {
+pub fn run(setting: &Setting) -> Result<StageOutcome> {
     let mut clippy = cargo(setting, "clippy");
     clippy.args(["--all-targets", "--", "-D", "warnings"]);
     let linted = host::step(setting, "benches-clippy", &mut clippy)?;

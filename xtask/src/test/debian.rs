@@ -6,7 +6,7 @@
 
 use super::Setting;
 use super::counts::Counts;
-use super::stage::Outcome;
+use super::stage::StageOutcome;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -78,13 +78,15 @@ const NOT_FOR_DEBIAN: [&str; 9] = [
 pub const NOT_OPTIMISED: [&str; 2] = ["--profile", "cross"];
 
 /// What keeps a stage from running, if something does: the toolchain, or what it needs besides.
-pub fn refused(code: &str, besides: &[Needed]) -> Option<Outcome> {
+pub fn refused(code: &str, besides: &[Needed]) -> Option<StageOutcome> {
     let missing = missing(NEEDED.iter().chain(besides), |path| path.exists());
     if !missing.is_empty() {
         let names = missing.join(" ");
-        return Some(Outcome::skipped(format!("the {code} code needs {names}")));
+        return Some(StageOutcome::skipped(format!(
+            "the {code} code needs {names}"
+        )));
     }
-    versions_differ().map(|differ| Outcome::of(Counts::FAILED, vec![differ]))
+    versions_differ().map(|differ| StageOutcome::of(Counts::FAILED, vec![differ]))
 }
 
 fn missing<'n>(

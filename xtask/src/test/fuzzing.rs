@@ -2,20 +2,22 @@
 
 use super::budget::Budget;
 use super::counts::Counts;
-use super::stage::Outcome;
+use super::stage::StageOutcome;
 use super::{Setting, packages};
 use crate::fuzz::{Build, Places, SHORT, TARGETS};
 use anyhow::Result;
 
 /// Replays what is kept and fuzzes each target.
-pub fn run(setting: &Setting) -> Result<Outcome> {
+pub fn run(setting: &Setting) -> Result<StageOutcome> {
     if !packages::is_there("c++") {
-        return Ok(Outcome::skipped("libFuzzer needs a C++ compiler (g++)"));
+        return Ok(StageOutcome::skipped(
+            "libFuzzer needs a C++ compiler (g++)",
+        ));
     }
     let places = Places::of(&setting.workspace);
     let budget = Budget::of(&setting.clock);
     let build = Build::make(&places, false, &budget)?;
-    let mut outcome = Outcome::default();
+    let mut outcome = StageOutcome::default();
     for target in TARGETS {
         let found = target.test(&places, &build, SHORT, &budget)?;
         outcome.counts += match found.well {

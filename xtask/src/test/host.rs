@@ -1,7 +1,7 @@
 //! The stages that are one call of cargo each, for the machine that runs them.
 
 use super::counts::Counts;
-use super::stage::{Outcome, Stage};
+use super::stage::{Stage, StageOutcome};
 use super::{Setting, Tier, child, transcript};
 use crate::workspace::{BENCHES, cargo};
 use anyhow::Result;
@@ -71,8 +71,8 @@ fn looked_at(tier: Tier) -> &'static [&'static str] {
 pub const AS_FOR_TESTS: [&str; 2] = ["--test", "exhaustive"];
 
 /// Looks at the format of both workspaces.
-pub fn fmt(setting: &Setting) -> Result<Outcome> {
-    let mut outcome = Outcome::default();
+pub fn fmt(setting: &Setting) -> Result<StageOutcome> {
+    let mut outcome = StageOutcome::default();
     for (name, which) in [
         ("fmt", &["--all"][..]),
         ("fmt-benches", &["--manifest-path", BENCHES]),
@@ -89,7 +89,7 @@ pub fn fmt(setting: &Setting) -> Result<Outcome> {
 }
 
 /// Runs the stage's command. Its output is shown if it failed.
-pub fn run(stage: Stage, setting: &Setting) -> Result<Outcome> {
+pub fn run(stage: Stage, setting: &Setting) -> Result<StageOutcome> {
     let mut command = cargo_command(setting);
     let parts = parts(setting.tier);
     match stage {
@@ -109,28 +109,28 @@ pub fn run(stage: Stage, setting: &Setting) -> Result<Outcome> {
 }
 
 /// A stage that is one command.
-pub fn one_command(setting: &Setting, stage: Stage, command: &mut Command) -> Result<Outcome> {
+pub fn one_command(setting: &Setting, stage: Stage, command: &mut Command) -> Result<StageOutcome> {
     step(setting, &stage.name(), command)
 }
 
 /// A command that counts as one test; its output goes into the transcript of that name.
-pub fn step(setting: &Setting, name: &str, command: &mut Command) -> Result<Outcome> {
+pub fn step(setting: &Setting, name: &str, command: &mut Command) -> Result<StageOutcome> {
     let log = setting.logs.join(format!("{name}.log"));
     let ended = child::run(command, &log, setting.clock.limit())?;
     if ended.ok {
-        return Ok(Outcome::of(Counts::PASSED, Vec::new()));
+        return Ok(StageOutcome::of(Counts::PASSED, Vec::new()));
     }
     let mut lines = transcript::without_progress(&ended.text());
     lines.push(ended.how);
-    Ok(Outcome::of(Counts::FAILED, lines))
+    Ok(StageOutcome::of(Counts::FAILED, lines))
 }
 
 /// Tests that have to be there: a filter that fits nothing is content.
-pub fn tests(setting: &Setting, name: &str, command: &mut Command) -> Result<Outcome> {
+pub fn tests(setting: &Setting, name: &str, command: &mut Command) -> Result<StageOutcome> {
     let log = setting.logs.join(format!("{name}.log"));
     let ended = child::run(command, &log, setting.clock.limit())?;
     let read = transcript::read(&ended.text());
-    let mut outcome = Outcome {
+    let mut outcome = StageOutcome {
         counts: read.counts(ended.ok),
         lines: read.lines(ended.ok),
         ignored: read.ignored(),

@@ -3,7 +3,7 @@
 //! Both want the workspace compiled with a flag of their own.
 
 use super::debian::NOT_OPTIMISED;
-use super::stage::Outcome;
+use super::stage::StageOutcome;
 use super::{Setting, Tier, child, counts::Counts, transcript};
 use crate::flagged::cargo_with;
 use anyhow::Result;
@@ -35,8 +35,8 @@ const CHECKERS: [Checker; 2] = [
 ];
 
 /// Runs them.
-pub fn run(setting: &Setting) -> Result<Outcome> {
-    let mut outcome = Outcome::of(Counts::default(), Vec::new());
+pub fn run(setting: &Setting) -> Result<StageOutcome> {
+    let mut outcome = StageOutcome::of(Counts::default(), Vec::new());
     // The second one's parts are small and hardly change; to compile it takes a tenth of what all
     // tests of a change take.
     let checkers = match setting.tier {

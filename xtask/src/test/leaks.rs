@@ -43,9 +43,9 @@ pub struct Watch {
     strict: bool,
 }
 
-/// What was found.
+/// Differences between the two views.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct Leaks {
     pub failures: Vec<String>,
     pub notes: Vec<String>,
 }
@@ -70,7 +70,7 @@ impl Watch {
     }
 
     /// Takes the second view, ends the processes that are left, and returns what was leaked.
-    pub fn end(&self) -> Found {
+    pub fn end(&self) -> Leaks {
         let end = Instant::now() + TIMEOUT;
         loop {
             let after = look(&self.root);
@@ -86,8 +86,8 @@ impl Watch {
         }
     }
 
-    fn compare(&self, after: &View, processes: &[(u32, String)]) -> Found {
-        let mut found = Found::default();
+    fn compare(&self, after: &View, processes: &[(u32, String)]) -> Leaks {
+        let mut found = Leaks::default();
         let ours = |path: &Path| path.starts_with(&self.target) || path.starts_with(&self.temp);
         for mount in after.mounts.difference(&self.before.mounts) {
             found.add(
@@ -118,7 +118,7 @@ impl Watch {
     }
 }
 
-impl Found {
+impl Leaks {
     fn add(&mut self, failure: bool, what: String) {
         if failure {
             self.failures.push(what);
@@ -310,7 +310,7 @@ mod tests {
     fn nothing_new_is_nothing_found() {
         let temp = tempfile::TempDir::new().unwrap();
         let watch = watch(temp.path(), true);
-        assert_eq!(watch.compare(&watch.before, &[]), Found::default());
+        assert_eq!(watch.compare(&watch.before, &[]), Leaks::default());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The system packages that tests need.
 
 use super::counts::Counts;
-use super::stage::Outcome;
+use super::stage::StageOutcome;
 use super::{Setting, Tier, child};
 use anyhow::Result;
 use std::process::Command;
@@ -149,9 +149,9 @@ fn groups(tier: Tier) -> impl Iterator<Item = &'static Group> {
 }
 
 /// Installs what is missing where it can; elsewhere it prints the line that would.
-pub fn run(setting: &Setting) -> Result<Outcome> {
+pub fn run(setting: &Setting) -> Result<StageOutcome> {
     if !is_there("dpkg-query") || !is_there("apt-get") {
-        let mut outcome = Outcome::skipped("no Debian; the tests use what there is of");
+        let mut outcome = StageOutcome::skipped("no Debian; the tests use what there is of");
         for package in groups(setting.tier).flat_map(|g| g.packages) {
             let line = format!("    {}: {}", package.name, package.what_for);
             outcome.lines.push(line);
@@ -160,10 +160,10 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     }
     let missing: Vec<&str> = groups(setting.tier).flat_map(Group::missing).collect();
     if missing.is_empty() {
-        return Ok(Outcome::of(Counts::PASSED, Vec::new()));
+        return Ok(StageOutcome::of(Counts::PASSED, Vec::new()));
     }
     if !is_root() {
-        return Ok(Outcome::skipped(format!(
+        return Ok(StageOutcome::skipped(format!(
             "packages are missing; this installs them:\n    {}",
             by_hand(&missing)
         )));
@@ -195,9 +195,9 @@ fn is_root() -> bool {
 }
 
 /// Installs each group by itself: a distribution that lacks one still gets the other.
-fn install(setting: &Setting) -> Result<Outcome> {
+fn install(setting: &Setting) -> Result<StageOutcome> {
     let _no_services = NoServices::begin();
-    let mut outcome = Outcome::of(Counts::PASSED, Vec::new());
+    let mut outcome = StageOutcome::of(Counts::PASSED, Vec::new());
     let updated = apt_get(setting, "update", &["update", "-qq"])?;
     outcome.lines.extend(updated);
     for (number, group) in groups(setting.tier).enumerate() {

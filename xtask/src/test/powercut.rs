@@ -1,6 +1,6 @@
 //! Real power cuts and process faults.
 
-use super::stage::{Outcome, Stage};
+use super::stage::{Stage, StageOutcome};
 use super::{Setting, Tier, child, counts::Counts, host, leaks, transcript};
 use anyhow::Result;
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::process::Command;
 const SKIPPED: &str = "skipped:";
 
 /// Runs them. What they counted is in JSON files beside the transcripts.
-pub fn run(setting: &Setting) -> Result<Outcome> {
+pub fn run(setting: &Setting) -> Result<StageOutcome> {
     let mut build = host::cargo_command(setting);
     build.args(["build", "--bin", "logforce-powercut"]);
     // Its own test of the command needs the command, beside it.
@@ -21,7 +21,7 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
         return Ok(built);
     }
     let seed = setting.tier.from().max(1).to_string();
-    let mut outcome = Outcome::default();
+    let mut outcome = StageOutcome::default();
     for (name, words) in parts(setting.tier) {
         outcome += part(setting, name, &[words, &["--seed", &seed][..]].concat())?;
         if outcome.counts.passed == 0 {
@@ -77,7 +77,7 @@ fn parts(tier: Tier) -> &'static [(&'static str, &'static [&'static str])] {
 }
 
 /// One of its commands; its files beside the transcripts are called `name`.
-fn part(setting: &Setting, name: &str, words: &[&str]) -> Result<Outcome> {
+fn part(setting: &Setting, name: &str, words: &[&str]) -> Result<StageOutcome> {
     let mark = leaks::fresh_mark();
     let mut suite = Command::new(host::built(setting, "logforce-powercut"));
     suite
@@ -89,7 +89,7 @@ fn part(setting: &Setting, name: &str, words: &[&str]) -> Result<Outcome> {
     let log = setting.logs.join(format!("{name}.log"));
     let ended = child::run(&mut suite, &log, setting.clock.limit())?;
     let text = ended.text();
-    let mut outcome = Outcome::of(Counts::PASSED, shown(&text));
+    let mut outcome = StageOutcome::of(Counts::PASSED, shown(&text));
     if !ended.ok {
         outcome.counts = Counts::FAILED;
         if text.trim_start().starts_with(SKIPPED) {

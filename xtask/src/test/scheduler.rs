@@ -1,7 +1,7 @@
 //! The order of the stages, and what is printed about them.
 
 use super::counts::Counts;
-use super::stage::{Outcome, Report, Stage};
+use super::stage::{Stage, StageOutcome, StageReport};
 use super::{
     Setting, aarch64, benches, clock, compiling, fuzzing, host, interleavings, macos, packages,
     powercut, simulation, suites, windows,
@@ -75,7 +75,7 @@ struct Progress {
     host: VecDeque<Stage>,
     /// The others; any free worker takes them.
     beside: VecDeque<Stage>,
-    reports: Vec<Report>,
+    reports: Vec<StageReport>,
 }
 
 /// What a worker does next.
@@ -126,7 +126,7 @@ pub fn run(
     setting: &Setting,
     selected: impl Fn(&Stage) -> bool + Sync,
     keep_going: bool,
-) -> Vec<Report> {
+) -> Vec<StageReport> {
     let progress = Mutex::new(Progress::new(&selected));
     let changed = Condvar::new();
     let locked = || progress.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,7 +143,7 @@ pub fn run(
             let give_up = now.something_failed() && !keep_going;
             drop(now);
             let report = if give_up {
-                Report {
+                StageReport {
                     stage,
                     took: None,
                     compiling: Duration::ZERO,
@@ -169,7 +169,7 @@ pub fn run(
 }
 
 /// Runs one stage and prints how it went.
-fn one(setting: &Setting, stage: Stage) -> Report {
+fn one(setting: &Setting, stage: Stage) -> StageReport {
     let at = |what: String| {
         let since = setting.clock.elapsed().as_secs();
         format!("[{:3}:{:02}] {what}\n", since / 60, since % 60)
@@ -204,7 +204,7 @@ fn one(setting: &Setting, stage: Stage) -> Report {
         clock::shown(took)
     ));
     print!("{text}");
-    Report {
+    StageReport {
         stage,
         took: Some(took),
         compiling: compiling::taken(),
@@ -212,8 +212,8 @@ fn one(setting: &Setting, stage: Stage) -> Report {
     }
 }
 
-fn could_not(why: String) -> Outcome {
-    Outcome::of(Counts::FAILED, vec![why])
+fn could_not(why: String) -> StageOutcome {
+    StageOutcome::of(Counts::FAILED, vec![why])
 }
 
 fn verdict(counts: Counts) -> &'static str {
@@ -225,7 +225,7 @@ fn verdict(counts: Counts) -> &'static str {
 }
 
 /// Prints each stage's time, and the sum as the last line. True if nothing failed.
-pub fn summary(setting: &Setting, reports: &[Report]) -> bool {
+pub fn summary(setting: &Setting, reports: &[StageReport]) -> bool {
     let mut all = Counts::default();
     println!();
     for report in reports {
@@ -251,9 +251,9 @@ pub fn summary(setting: &Setting, reports: &[Report]) -> bool {
 }
 
 /// Runs a stage. An error is a failure too: the stage could not do its work.
-fn run_stage(stage: Stage, setting: &Setting) -> Result<Outcome> {
+fn run_stage(stage: Stage, setting: &Setting) -> Result<StageOutcome> {
     if stage.needs_linux() && !cfg!(target_os = "linux") {
-        return Ok(Outcome::skipped("needs Linux"));
+        return Ok(StageOutcome::skipped("needs Linux"));
     }
     match stage {
         Stage::Packages => packages::run(setting),
@@ -264,7 +264,7 @@ fn run_stage(stage: Stage, setting: &Setting) -> Result<Outcome> {
                 _ => Counts::FAILED,
             };
             let lines = found.iter().map(ToString::to_string).collect();
-            Ok(Outcome::of(counts, lines))
+            Ok(StageOutcome::of(counts, lines))
         }
         Stage::Fmt => host::fmt(setting),
         Stage::Clippy | Stage::Docs | Stage::Build | Stage::Examples => host::run(stage, setting),
@@ -286,8 +286,8 @@ fn run_stage(stage: Stage, setting: &Setting) -> Result<Outcome> {
 mod tests {
     use super::*;
 
-    fn report(stage: Stage) -> Report {
-        Report {
+    fn report(stage: Stage) -> StageReport {
+        StageReport {
             stage,
             took: None,
             compiling: Duration::ZERO,

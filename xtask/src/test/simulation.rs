@@ -1,7 +1,7 @@
 //! The stages `simulation` (random runs) and `planted` (the known bugs that suites have to find).
 
 use super::counts::Counts;
-use super::stage::{Outcome, Stage};
+use super::stage::{Stage, StageOutcome};
 use super::{Setting, Tier, child, host, transcript};
 use crate::flagged::{KNOWN_BUGS, cargo_with};
 use crate::sim;
@@ -14,7 +14,7 @@ const EVERY_CHANGE: &str = "300";
 const DEEP: &str = "10000";
 
 /// Makes random runs, with the program that was built with the tests.
-pub fn run(setting: &Setting) -> Result<Outcome> {
+pub fn run(setting: &Setting) -> Result<StageOutcome> {
     let mut build = host::cargo_command(setting);
     build.args(["build", "--bin", "logforce-sim"]);
     build.args(host::AS_FOR_TESTS);
@@ -27,7 +27,7 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
         Tier::Change => EVERY_CHANGE,
         Tier::Deep { .. } => DEEP,
     };
-    let mut all = Outcome::default();
+    let mut all = StageOutcome::default();
     for subject in sim::SUBJECTS {
         let mut runs = Command::new(host::built(setting, "logforce-sim"));
         runs.current_dir(&setting.workspace.root);
@@ -41,7 +41,7 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
 }
 
 /// Searches for each known bug.
-pub fn planted(setting: &Setting) -> Result<Outcome> {
+pub fn planted(setting: &Setting) -> Result<StageOutcome> {
     let mut build = cargo_with(KNOWN_BUGS, &setting.workspace)?;
     build.args(["build", "--locked", "-p", "logforce-sim"]);
     build.args(["--bin", "logforce-sim"]);
@@ -78,7 +78,7 @@ pub fn planted(setting: &Setting) -> Result<Outcome> {
 }
 
 /// Runs a command that counts as one test, and shows its output; its transcript is called `name`.
-fn one_test(setting: &Setting, name: &str, command: &mut Command) -> Result<Outcome> {
+fn one_test(setting: &Setting, name: &str, command: &mut Command) -> Result<StageOutcome> {
     let log = setting.logs.join(format!("{name}.log"));
     let ended = child::run(command, &log, setting.clock.limit())?;
     let mut lines = transcript::without_progress(&ended.text());
@@ -90,5 +90,5 @@ fn one_test(setting: &Setting, name: &str, command: &mut Command) -> Result<Outc
     } else {
         Counts::FAILED
     };
-    Ok(Outcome::of(counts, lines))
+    Ok(StageOutcome::of(counts, lines))
 }

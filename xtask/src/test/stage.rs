@@ -100,9 +100,9 @@ impl Stage {
     }
 }
 
-/// What came of a stage.
+/// Result of a stage.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct StageOutcome {
     pub counts: Counts,
     /// What the reader should see.
     pub lines: Vec<String>,
@@ -110,23 +110,23 @@ pub struct Outcome {
     pub ignored: u64,
 }
 
-impl Outcome {
+impl StageOutcome {
     /// A stage that counts as one test.
-    pub fn of(counts: Counts, lines: Vec<String>) -> Outcome {
-        Outcome {
+    pub fn of(counts: Counts, lines: Vec<String>) -> StageOutcome {
+        StageOutcome {
             counts,
             lines,
             ignored: 0,
         }
     }
 
-    pub fn skipped(why: impl Into<String>) -> Outcome {
-        Outcome::of(Counts::SKIPPED, vec![format!("skipped: {}", why.into())])
+    pub fn skipped(why: impl Into<String>) -> StageOutcome {
+        StageOutcome::of(Counts::SKIPPED, vec![format!("skipped: {}", why.into())])
     }
 }
 
-impl AddAssign for Outcome {
-    fn add_assign(&mut self, more: Outcome) {
+impl AddAssign for StageOutcome {
+    fn add_assign(&mut self, more: StageOutcome) {
         self.counts += more.counts;
         self.lines.extend(more.lines);
         self.ignored += more.ignored;
@@ -135,7 +135,7 @@ impl AddAssign for Outcome {
 
 /// A stage's outcome with its time.
 #[derive(Debug)]
-pub struct Report {
+pub struct StageReport {
     pub stage: Stage,
     /// None if it was not run, because another had failed.
     pub took: Option<Duration>,

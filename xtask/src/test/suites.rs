@@ -1,7 +1,7 @@
 //! All tests and doctests, and that they leave nothing behind; the exhaustive ones beside the others.
 
 use super::counts::Counts;
-use super::stage::Outcome;
+use super::stage::StageOutcome;
 use super::{Setting, child, host, leaks, temporary, transcript};
 use anyhow::Result;
 use std::num::NonZero;
@@ -12,7 +12,7 @@ use std::path::Path;
 const EXHAUSTIVE: &str = "exhaustive::";
 
 /// Runs them.
-pub fn run(setting: &Setting) -> Result<Outcome> {
+pub fn run(setting: &Setting) -> Result<StageOutcome> {
     let temp = temporary::path(&setting.workspace);
     temporary::make(&temp)?;
     let watch = leaks::Watch::start(setting, &temp);
@@ -33,7 +33,7 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
         setting.clock.limit(),
     )?;
     let read = transcript::read(&ended.text());
-    let mut outcome = Outcome {
+    let mut outcome = StageOutcome {
         counts: read.counts(ended.ok),
         lines: read.lines(ended.ok),
         ignored: read.ignored(),
@@ -55,7 +55,7 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
 }
 
 /// Runs the exhaustive ones.
-pub fn exhaustive(setting: &Setting) -> Result<Outcome> {
+pub fn exhaustive(setting: &Setting) -> Result<StageOutcome> {
     let mut tests = host::cargo_command(setting);
     setting.tier.set_env(&mut tests);
     tests
@@ -66,7 +66,7 @@ pub fn exhaustive(setting: &Setting) -> Result<Outcome> {
 }
 
 /// Removes what tests leaked, so that the next run does not fail because of it.
-fn tidy(temp: &Path, outcome: &mut Outcome) {
+fn tidy(temp: &Path, outcome: &mut StageOutcome) {
     if let Err(e) = temporary::clean(temp) {
         outcome.lines.push(format!("cannot be removed: {e:#}"));
         outcome.counts += Counts::FAILED;

@@ -6,7 +6,7 @@ mod linker;
 
 use super::counts::Counts;
 use super::debian::{self, Needed};
-use super::stage::Outcome;
+use super::stage::StageOutcome;
 use super::{Setting, Tier, child, host, transcript};
 use anyhow::Result;
 use linker::Linker;
@@ -21,7 +21,7 @@ const NEEDED: [Needed; 2] = [
 ];
 
 /// Each step only if those before it went well: an error would be shown twice.
-pub fn run(setting: &Setting) -> Result<Outcome> {
+pub fn run(setting: &Setting) -> Result<StageOutcome> {
     let needed = match setting.tier {
         Tier::Change => &[][..],
         Tier::Deep { .. } => &NEEDED,
@@ -38,7 +38,7 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     };
     let mut clippy = debian::clippy(setting, INTEL, debian::BACKENDS, &[which])?;
     let mut all = host::step(setting, "macos", &mut clippy)?;
-    let steps: &[fn(&Setting) -> Result<Outcome>] = match setting.tier {
+    let steps: &[fn(&Setting) -> Result<StageOutcome>] = match setting.tier {
         Tier::Change => &[],
         Tier::Deep { .. } => &[check_intel, link],
     };
@@ -52,10 +52,10 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
 }
 
 /// Makes the command and the test programs, and looks whether they are what they should be.
-fn link(setting: &Setting) -> Result<Outcome> {
+fn link(setting: &Setting) -> Result<StageOutcome> {
     let linker = match Linker::get(setting)? {
         Ok(linker) => linker,
-        Err(why) => return Ok(Outcome::skipped(why)),
+        Err(why) => return Ok(StageOutcome::skipped(why)),
     };
     let mut build = linker.cargo(setting)?;
     debian::for_target(setting, &mut build, ARM, debian::TESTED);
@@ -71,21 +71,21 @@ fn link(setting: &Setting) -> Result<Outcome> {
             .into_iter()
             .partition(|line| line.starts_with('{'));
         let lines = said.into_iter().chain([ended.how]).collect();
-        return Ok(Outcome::of(Counts::FAILED, lines));
+        return Ok(StageOutcome::of(Counts::FAILED, lines));
     }
     let linked = executables::of(&text);
     let wrong = executables::wrong(&linked);
     Ok(match wrong.as_slice() {
-        [] => Outcome::of(
+        [] => StageOutcome::of(
             Counts::of(linked.len() as u64, 0, 0),
             vec![format!("linked for {ARM}: {} programs", linked.len())],
         ),
-        _ => Outcome::of(Counts::FAILED, wrong),
+        _ => StageOutcome::of(Counts::FAILED, wrong),
     })
 }
 
 /// By way of the command, which is made of all that users get.
-fn check_intel(setting: &Setting) -> Result<Outcome> {
+fn check_intel(setting: &Setting) -> Result<StageOutcome> {
     let mut check = debian::cargo(setting)?;
     check.arg("check");
     debian::for_target(setting, &mut check, INTEL, &["logforce-cli"]);

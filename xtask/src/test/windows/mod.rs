@@ -3,7 +3,7 @@
 mod wine;
 
 use super::debian::{self, Needed};
-use super::stage::Outcome;
+use super::stage::StageOutcome;
 use super::{Setting, host};
 use anyhow::Result;
 use std::process::Command;
@@ -24,7 +24,7 @@ const NEEDED: [Needed; 2] = [
 const CONFORMANCE: &[&str] = &["conformance::"];
 
 /// Clippy, of a deep run, then the tests.
-pub fn run(setting: &Setting) -> Result<Outcome> {
+pub fn run(setting: &Setting) -> Result<StageOutcome> {
     if let Some(refused) = debian::refused("Windows", &NEEDED) {
         return Ok(refused);
     }
@@ -37,7 +37,7 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
         true => &everything[..],
         false => &[],
     };
-    let mut all = Outcome::default();
+    let mut all = StageOutcome::default();
     for (name, crates, which) in linted {
         let mut clippy = debian::clippy(setting, TARGET, crates, which)?;
         all += host::step(setting, name, &mut clippy)?;
@@ -49,7 +49,7 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     Ok(all)
 }
 
-fn tests(setting: &Setting) -> Result<Outcome> {
+fn tests(setting: &Setting) -> Result<StageOutcome> {
     if !setting.tier.is_deep() {
         let wine = Wine::start(setting)?;
         let (name, which) = ("windows-conformance", ["--test", "all"]);
@@ -110,7 +110,7 @@ fn tested(
     crates: &[&str],
     which: &[&str],
     filter: &[&str],
-) -> Result<Outcome> {
+) -> Result<StageOutcome> {
     let mut tests = debian::cargo(setting)?;
     wine.lend(&mut tests);
     tests.arg("test");
