@@ -14,7 +14,7 @@ use std::fmt;
 /// What a walk through the whole tree has found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Report {
+pub struct CheckReport {
     /// Keys in the leaves.
     pub keys: u64,
     /// Levels of the tree: 1 if its root is a leaf.
@@ -35,7 +35,7 @@ pub struct Report {
     pub problems: Vec<Problem>,
 }
 
-impl Report {
+impl CheckReport {
     /// Whether nothing is wrong.
     pub fn is_whole(&self) -> bool {
         self.problems.is_empty()
@@ -58,13 +58,13 @@ impl fmt::Display for Problem {
 }
 
 /// Walks the tree.
-pub(crate) fn check(source: &impl Source, meta: &Meta) -> Result<Report> {
+pub(crate) fn check(source: &impl Source, meta: &Meta) -> Result<CheckReport> {
     let mut walk = Walk {
         source,
-        report: Report {
+        report: CheckReport {
             height: meta.height,
             page_count: source.page_count(),
-            ..Report::default()
+            ..CheckReport::default()
         },
         reached: HashSet::from([META]),
     };
@@ -95,7 +95,7 @@ struct Bounds<'k> {
 
 struct Walk<'s, S> {
     source: &'s S,
-    report: Report,
+    report: CheckReport,
     reached: HashSet<u64>,
 }
 

@@ -58,7 +58,7 @@ mod tree;
 mod view;
 mod write;
 
-pub use check::{Problem, Report};
+pub use check::{CheckReport, Problem};
 pub use entry::{Entry, Value};
 pub use error::{Error, Result};
 pub use limits::{MAX_VALUE, max_key};

@@ -1,6 +1,6 @@
 //! Reading a committed state.
 
-use crate::check::{self, Report};
+use crate::check::{self, CheckReport};
 use crate::entry::Value;
 use crate::error::Result;
 use crate::meta::Meta;
@@ -103,7 +103,7 @@ impl View {
     ///
     /// # Errors
     /// Those that keep it from looking. Damage is in the report.
-    pub fn check(&self) -> Result<Report> {
+    pub fn check(&self) -> Result<CheckReport> {
         check::check(&self.snapshot, &self.top.meta)
     }
 }
