@@ -14,6 +14,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(any(feature = "sqlite", feature = "lmdb"))]
+mod embedded;
 pub mod group;
 pub mod many;
 pub mod pages;

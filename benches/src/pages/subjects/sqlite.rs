@@ -1,9 +1,10 @@
 //! SQLite with a write-ahead log.
 
 use super::keyed::{FILL, changed, filled};
+use crate::embedded::sqlite;
 use crate::pages::store::{Change, Layout, OpenStore, PageStore};
 use crate::rivals::take;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Mutex;
@@ -23,14 +24,7 @@ impl PageStore for Sqlite {
     }
 
     fn open(&self, dir: &Path, layout: Layout) -> Result<Box<dyn OpenStore>> {
-        let connection = Connection::open(dir.join("pages.db"))?;
-        connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-        let mode: String =
-            connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
-        if mode != "wal" {
-            bail!("SQLite keeps the journal mode {mode}");
-        }
-        connection.pragma_update(None, "synchronous", "FULL")?;
+        let connection = sqlite::connect(&dir.join("pages.db"), true)?;
         connection.pragma_update(None, "cache_size", -(256 << 10))?;
         connection.pragma_update(None, "wal_autocheckpoint", (layout.distance / 4096) as i64)?;
         connection.execute_batch(

@@ -3,7 +3,6 @@
 use crate::rivals::records::FoundRecords;
 use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
 use crate::rivals::turn::take;
-use crate::rivals::versions::locked;
 use anyhow::Result;
 use lmdb::{Cursor, Database, DatabaseFlags, Environment, Transaction, WriteFlags};
 use std::path::Path;
@@ -25,8 +24,7 @@ impl Rival for Lmdb {
     }
 
     fn version(&self) -> String {
-        // What its package contains says so; the binding has no call for it.
-        format!("0.9.24 (lmdb-rkv {})", locked("lmdb-rkv"))
+        crate::embedded::lmdb_version()
     }
 
     fn settings(&self) -> String {

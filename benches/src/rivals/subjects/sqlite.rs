@@ -1,10 +1,10 @@
 //! SQLite with a write-ahead log.
 
+use crate::embedded::sqlite;
 use crate::rivals::records::FoundRecords;
 use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
 use crate::rivals::turn::take;
-use crate::rivals::versions::locked;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Mutex;
@@ -17,15 +17,7 @@ pub struct Sqlite;
 const FILLER: i32 = 5 << 20;
 
 fn connection(dir: &Path) -> Result<Connection> {
-    let connection = Connection::open(dir.join("records.db"))?;
-    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-    let mode: String =
-        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
-    if mode != "wal" {
-        bail!("SQLite keeps the journal mode {mode}");
-    }
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    Ok(connection)
+    sqlite::connect(&dir.join("records.db"), true)
 }
 
 impl Rival for Sqlite {
@@ -34,7 +26,7 @@ impl Rival for Sqlite {
     }
 
     fn version(&self) -> String {
-        format!("{} (rusqlite {})", rusqlite::version(), locked("rusqlite"))
+        sqlite::version()
     }
 
     fn settings(&self) -> String {

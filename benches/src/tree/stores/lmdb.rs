@@ -1,6 +1,5 @@
 //! LMDB: a memory-mapped copy-on-write B+ tree.
 
-use crate::rivals::versions::locked;
 use crate::tree::keys::Key;
 use crate::tree::store::{Opened, Reader, Store};
 use anyhow::{Result, bail};
@@ -22,8 +21,7 @@ impl Store for Lmdb {
     }
 
     fn version(&self) -> String {
-        // What its package contains says so; the binding has no call for it.
-        format!("0.9.24 (lmdb-rkv {})", locked("lmdb-rkv"))
+        crate::embedded::lmdb_version()
     }
 
     fn settings(&self) -> String {

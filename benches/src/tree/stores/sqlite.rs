@@ -1,10 +1,10 @@
 //! SQLite with a write-ahead log.
 
+use crate::embedded::sqlite;
 use crate::rivals::turn::take;
-use crate::rivals::versions::locked;
 use crate::tree::keys::Key;
 use crate::tree::store::{Opened, Reader, Store};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use rusqlite::{Connection, OptionalExtension};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -13,13 +13,7 @@ use std::sync::Mutex;
 pub struct Sqlite;
 
 fn connection(path: &Path) -> Result<Connection> {
-    let connection = Connection::open(path)?;
-    let mode: String =
-        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
-    if mode != "wal" {
-        bail!("SQLite keeps the journal mode {mode}");
-    }
-    connection.pragma_update(None, "synchronous", "FULL")?;
+    let connection = sqlite::connect(path, false)?;
     // KiB, if negative.
     connection.pragma_update(None, "cache_size", -(256 << 10))?;
     connection.query_row("PRAGMA mmap_size = 1073741824", [], |_| Ok(()))?;
@@ -32,7 +26,7 @@ impl Store for Sqlite {
     }
 
     fn version(&self) -> String {
-        format!("{} (rusqlite {})", rusqlite::version(), locked("rusqlite"))
+        sqlite::version()
     }
 
     fn settings(&self) -> String {

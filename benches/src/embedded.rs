@@ -1,0 +1,40 @@
+//! Embedded stores, as all benchmarks open and name them.
+
+#[cfg(feature = "sqlite")]
+pub mod sqlite {
+    use crate::rivals::versions::locked;
+    use anyhow::{Result, bail};
+    use rusqlite::Connection;
+    use std::path::Path;
+
+    /// SQLite's version, and the binding's.
+    pub fn version() -> String {
+        format!("{} (rusqlite {})", rusqlite::version(), locked("rusqlite"))
+    }
+
+    /// Opens a database with `journal_mode = WAL` and `synchronous = FULL`. With `exclusive` no other
+    /// connection may use it, and SQLite needs no shared memory for the index of its log.
+    pub fn connect(path: &Path, exclusive: bool) -> Result<Connection> {
+        let connection = Connection::open(path)?;
+        if exclusive {
+            connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        }
+        let mode: String =
+            connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+        if mode != "wal" {
+            bail!("SQLite keeps the journal mode {mode}");
+        }
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        Ok(connection)
+    }
+}
+
+/// LMDB's version, and the binding's.
+#[cfg(feature = "lmdb")]
+pub fn lmdb_version() -> String {
+    // What its package contains says so; the binding has no call for it.
+    format!(
+        "0.9.24 (lmdb-rkv {})",
+        crate::rivals::versions::locked("lmdb-rkv")
+    )
+}
