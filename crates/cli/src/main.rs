@@ -52,10 +52,10 @@ Examples:
   logforce verify sales.log           is every acknowledged record still there?
   logforce dump sales.log --limit 20  what is in it?
   logforce salvage sales.log saved    copy what can be read of a damaged log into a new one
-  logforce repair sales.log           end a damaged log before the damage, so that it opens again
+  logforce repair sales.log           make a log that an opening refuses open again, without what is damaged
 
 `stat`, `verify`, `dump`, `salvage` and `backup` of a log neither lock nor change what they read: a
-program may have it open meanwhile. `backup` of a page file needs it closed. `facts` writes nothing;
+program may have it open meanwhile. `backup` of a page file and `repair` need it closed. `facts` writes nothing;
 `calibrate` stores its result; `bench` and `powercut` write to the directory that they are given.
 Exit status: 0 done, 1 damage found (compare: slower than accepted, or not comparable), 2 unusable arguments,
 3 inconclusive (powercut), 4 failed, 130 interrupted.";

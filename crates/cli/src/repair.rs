@@ -12,17 +12,20 @@ use std::path::{Path, PathBuf};
 
 const MORE: &str = "\
 For a log that an opening refuses as damaged: ends it before the damage, so that it opens again. What
-is damaged and all that follows is cut. Records below stay; no LSN is used again.
+is damaged and all that follows is removed, acknowledged records too. Records below stay; no LSN is used
+again. Stop the program that has the log open first, also for --dry-run, which takes the log's lock.
+--dry-run tells whether an opening refuses the log, what would be removed, and how large the copies are.
 
-Before it changes anything it copies every file that holds a part of what it cuts, and the control
-file, into a directory NAME.cut-ID-LSN beside the log. `logforce dump --salvage` shows what can be read of
-that, `logforce salvage` saves it in a log of its own. It stays until you remove it.
+Before it changes anything it copies all segments with a part of what it removes, and the control file,
+into a directory NAME.cut-ID-LSN beside the log. `logforce salvage` saves in a new log what can be read
+of it, `logforce dump --salvage` shows that. It stays until you remove it. The log's own filesystem needs
+space for one more segment, also with --aside.
 
-Damage that only reading finds, far below the end, is no reason to refuse an opening, and not repaired:
-save the log by `logforce salvage`. A log that is open is refused. After a crash, repair again.
+Damage far below the end, which `logforce verify` finds and an opening does not read, is not repaired:
+save the log by `logforce salvage`. After a crash or an error, repair again.
 
-Exit status: 0 repaired, or there was nothing to repair; 1 a repair cannot mend it; 2 unusable arguments, or
-not confirmed; 4 failed.";
+Exit status: 0 repaired, or an opening does not refuse the log; 1 a repair cannot mend the damage;
+2 unusable arguments, or not confirmed; 4 failed, as where the log is in use.";
 
 /// Ends a damaged log before the damage.
 #[derive(Debug, clap::Args)]
@@ -31,13 +34,13 @@ pub struct Args {
     /// The log's directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Make the directory with the copies in PARENT, where beside the log there is no space or right for it
+    /// Make the directory with the copies in PARENT instead of beside the log
     #[arg(long, value_name = "PARENT")]
     aside: Option<PathBuf>,
     /// Do not ask
     #[arg(long)]
     yes: bool,
-    /// Only say what it would do
+    /// Only say what it would do; takes the log's lock
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
     /// Write the report as JSON to FILE; - is standard output
@@ -58,7 +61,7 @@ struct Report<'a> {
     aside: Option<String>,
     bytes: u64,
     unread: u64,
-    /// Directories with copies that were there before.
+    /// Other directories with copies.
     earlier: Vec<String>,
 }
 
@@ -105,7 +108,9 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let report = made.as_ref().unwrap_or(&plan);
     let said = match (nothing, made.is_some()) {
         (true, _) => format!(
-            "nothing to repair: {} does not end at damage. Damage further down is found by `logforce verify`\n{}",
+            "nothing was repaired: {0} opens. If `logforce verify` reports damage, it lies below what an opening \
+             reads: restore a backup, save the records by `logforce salvage {0} NEW`, or truncate the front to \
+             above the damage\n{1}",
             dir.display(),
             earlier(report)
         ),
@@ -151,17 +156,21 @@ fn text(report: &RepairReport, done: bool) -> String {
     let mut text = String::new();
     if let Some(Cut {
         from,
+        to,
         damage,
         records,
         ..
     }) = &report.cut
     {
-        let (ends, readable) = match done {
-            true => ("ends", "are in the copies"),
-            false => ("would end", "would be in the copies"),
+        let ends = match done {
+            true => {
+                format!("ends at LSN {from}, and goes on at LSN {to}. What lies between is removed")
+            }
+            false => format!("would end at LSN {from}. What follows would be removed"),
         };
         text += &format!(
-            "{damage}\nthe log {ends} at LSN {from}: everything above is cut, acknowledged records too; {} of it can still be read, and {readable}\n",
+            "{damage}\nthe log {ends}, acknowledged records too: {} can still be read, in the copies; others may be \
+             lost\n",
             count(*records, "whole record")
         );
     }
@@ -203,14 +212,17 @@ fn text(report: &RepairReport, done: bool) -> String {
 
 /// The copies of earlier repairs, a line each.
 fn earlier(report: &RepairReport) -> String {
-    let others = report.earlier.iter();
-    let others = others.filter(|other| report.aside.as_ref() != Some(other));
-    let lines = others.map(|other| format!("copies of an earlier repair: {}\n", other.display()));
-    lines.collect()
+    let others = others(report).into_iter();
+    others
+        .map(|other| format!("copies of an earlier repair: {other}\n"))
+        .collect()
 }
 
-fn paths(all: &[PathBuf]) -> Vec<String> {
-    all.iter().map(|path| path.display().to_string()).collect()
+/// The directories with copies besides that of this repair.
+fn others(report: &RepairReport) -> Vec<String> {
+    let others = report.earlier.iter();
+    let others = others.filter(|other| report.aside.as_ref() != Some(other));
+    others.map(|path| path.display().to_string()).collect()
 }
 
 fn as_json<'a>(dir: &Path, report: &'a RepairReport, repaired: bool) -> Report<'a> {
@@ -239,6 +251,6 @@ fn as_json<'a>(dir: &Path, report: &'a RepairReport, repaired: bool) -> Report<'
             .map(|aside| aside.display().to_string()),
         bytes: report.bytes,
         unread: report.unread,
-        earlier: paths(&report.earlier),
+        earlier: others(report),
     }
 }

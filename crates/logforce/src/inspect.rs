@@ -21,20 +21,22 @@ pub fn salvage(path: impl AsRef<Path>) -> Result<Inspector> {
     Inspector::salvage(&OsSystem::new(), path)
 }
 
-/// Repairs a log that an opening refuses: ends it before the damage, after copying aside all that it cuts.
-/// [`salvage`] reads the copies. It changes nothing in a log that opens. A service that must come up by itself
-/// calls it when an opening fails with [`ErrorKind::Damaged`](crate::ErrorKind::Damaged), and opens again.
+/// Repairs a log that an opening refuses: ends it before the damage, after copying all that it removes.
+/// [`salvage`] reads the copies. It changes nothing in a log that opens. If it fails, or the machine does
+/// meanwhile, call it again. It gives up acknowledged records: the guide says when a service may do that by
+/// itself.
 ///
-/// If it fails, or the machine does meanwhile, call it again.
+/// A logged page file's log is in its directory `log`. It is not ended below the LSN from which the data file
+/// needs the log. A checkpoint that was under way at a crash may have written pages of removed commits: no repair
+/// can see that.
 ///
 /// # Errors
-/// [`ErrorKind::Damaged`](crate::ErrorKind::Damaged) where it cannot help: the control file is unusable, or two segments claim the same part
-/// of the log. [`ErrorKind::Locked`](crate::ErrorKind::Locked) while the log is open. [`ErrorKind::Io`](crate::ErrorKind::Io), among others for a place without
-/// space for the copies: see [`RepairOptions::aside`].
-///
-/// A logged page file's log is in its directory `log`. It is repaired only if nothing is cut that the last whole
-/// checkpoint has taken from it. A checkpoint that was under way at a crash may have written pages of commits
-/// that are cut: no repair can see that.
+/// [`ErrorKind::Damaged`](crate::ErrorKind::Damaged) where it cannot help: the control file is damaged, two
+/// segments claim the same part of the log, or the data file of a page file needs what would be removed.
+/// [`ErrorKind::NoLog`](crate::ErrorKind::NoLog) or [`ErrorKind::NotALog`](crate::ErrorKind::NotALog) without a
+/// control file. [`ErrorKind::Locked`](crate::ErrorKind::Locked) while the log is open.
+/// [`ErrorKind::Io`](crate::ErrorKind::Io), among others without space for the copies
+/// ([`RepairOptions::aside`]) or for a segment in the log's own filesystem.
 pub fn repair(path: impl AsRef<Path>, options: &RepairOptions) -> Result<RepairReport> {
     let path = path.as_ref();
     let mut options = options.clone();

@@ -142,7 +142,8 @@ fn a_log_is_cut_and_the_copies_hold_what_was() {
     assert_eq!(plan["repaired"], false);
     assert!(contents(&path) == before);
     let out = logforce(&path, "repair", &["--yes", "--json", "-"]);
-    let said = ended(&out, 0, &["the log ends at LSN", "save them", hit]);
+    let parts = ["the log ends at LSN", "goes on at LSN", "save them", hit];
+    let said = ended(&out, 0, &parts);
     let report = json(&out);
     assert_fields(&report);
     assert_eq!(
@@ -222,7 +223,7 @@ fn a_second_run_finds_nothing_to_repair() {
             &path,
             arguments,
             0,
-            &["nothing to repair", "copies of an earlier repair"],
+            &["nothing was repaired", "copies of an earlier repair"],
         );
     }
     let out = logforce(&path, "repair", &["--json", "-"]);
@@ -246,7 +247,7 @@ fn a_second_run_finds_nothing_to_repair() {
     log.close().unwrap();
     flip(&segments(&healthy)[0], starts[3].0 + 500);
     ended(&logforce(&healthy, "verify", &[]), 1, &["DAMAGED"]);
-    refused(&healthy, &["--yes"], 0, &["nothing to repair"]);
+    refused(&healthy, &["--yes"], 0, &["nothing was repaired"]);
     assert_eq!(copies(dir.path()), made);
 }
 
@@ -391,11 +392,11 @@ fn a_page_files_log_is_cut_above_what_is_applied_only() {
     crate::pages::made(&file, CommitMode::Logged);
     let said = ended(&logforce(&file, "repair", &["--yes"]), 2, &["a page file"]);
     assert!(said.contains(file.join("log").to_str().unwrap()), "{said}");
-    refused(&file.join("log"), &["--yes"], 0, &["nothing to repair"]);
+    refused(&file.join("log"), &["--yes"], 0, &["nothing was repaired"]);
 
     // All of it is gone, also what the checkpoint has taken.
     flip(&segments(&file.join("log"))[0], 20);
-    let words = ["has applied all up to LSN", "the log would end at LSN"];
+    let words = ["from which the data file needs it", "the same backup"];
     for arguments in [&["--yes"][..], &["--dry-run"]] {
         let said = refused(&file.join("log"), arguments, 1, &words);
         assert!(!said.contains("logforce repair"), "{said}");

@@ -332,6 +332,7 @@ impl<'a> Target<'a> {
             Some(damage) => Err(Error::Damaged(Box::new(Damage {
                 path: source.dir.path().to_owned(),
                 repairable: false,
+                needed_from: None,
                 ..damage
             }))),
         }

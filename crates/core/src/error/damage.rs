@@ -25,8 +25,10 @@ pub struct Damage {
     /// [`repair`](crate::repair), which may not find it.
     pub in_reading: bool,
     /// [`repair`](crate::repair) ends the log before it. If false, that fails as well: two segments claim the
-    /// same part of the log, or the control file is unusable.
+    /// same part of the log, the control file is unusable, or the data file of a page file needs what follows.
     pub repairable: bool,
+    /// LSN from which the data file of a page file needs the log, if a repair would end it below.
+    pub(crate) needed_from: Option<Lsn>,
 }
 
 impl std::fmt::Display for Damage {
@@ -57,9 +59,15 @@ impl Damage {
     /// Returns the advice for what to do after saving the rest.
     pub(super) fn advice(&self) -> String {
         let log = self.path.display();
+        if let Some(lsn) = self.needed_from {
+            return format!(
+                "a repair would end the log below LSN {lsn}, from which the data file needs it. Restore data file \
+                 and log from the same backup"
+            );
+        }
         match (self.in_reading, self.repairable) {
             (false, true) => {
-                format!("`logforce repair {log}` gives up what is damaged and what follows it, and keeps a copy")
+                format!("`logforce repair {log}` removes what is damaged and what follows it from the log, and keeps a copy")
             }
             (false, false) => "a repair cannot mend this. Mend what is named here, restore the log from a copy, or \
                                continue with the saved records"

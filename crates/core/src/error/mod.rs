@@ -202,7 +202,9 @@ pub enum Error {
         front: Lsn,
     },
     /// The LSN lies in a void range.
-    #[error("LSN {lsn} was voided by truncate_back, with all from LSN {from} up to LSN {to}")]
+    #[error(
+        "LSN {lsn} was voided by truncate_back or by a repair, with all from LSN {from} up to LSN {to}"
+    )]
     Voided {
         /// The LSN.
         lsn: Lsn,
@@ -344,7 +346,7 @@ pub enum ErrorKind {
     InvalidInput,
     /// The position lies below the front: its record was dropped. A reader starts from a checkpoint.
     Truncated,
-    /// The position lies in a range that [`Log::truncate_back`](crate::Log::truncate_back) dropped. A
+    /// The position lies in a range that [`Log::truncate_back`](crate::Log::truncate_back) or a repair dropped. A
     /// replica undoes what it has from there, and goes on behind the range.
     Voided,
     /// The log contains another history than the one that was followed: a backup was restored, or another
@@ -512,6 +514,7 @@ mod tests {
             durable_to: Lsn(9000),
             in_reading: false,
             repairable: true,
+            needed_from: None,
         };
         let read = Damage {
             in_reading: true,
@@ -520,6 +523,10 @@ mod tests {
         let refused = Damage {
             repairable: false,
             ..damage.clone()
+        };
+        let needed = Damage {
+            needed_from: Some(Lsn(8192)),
+            ..refused.clone()
         };
         let file = Path::new("/data/log").join("0000000000000000.seg");
         let place = format!("{} offset 12288", file.display());
@@ -549,6 +556,15 @@ mod tests {
             assert!(message.contains(part), "{message}");
         }
         assert!(!message.contains("repair /data/log"), "{message}");
+        let message = Error::Damaged(Box::new(needed)).to_string();
+        for part in [
+            "logforce salvage /data/log NEW",
+            "below LSN 8192",
+            "same backup",
+        ] {
+            assert!(message.contains(part), "{message}");
+        }
+        assert!(!message.contains("saved records"), "{message}");
     }
 
     /// No call on a failed log can succeed.

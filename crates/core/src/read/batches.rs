@@ -66,6 +66,7 @@ pub(super) fn damaged(view: &View, lsn: Lsn, case: RecoveryCase, found: String) 
         durable_to: view.durable(),
         in_reading: true,
         repairable: false,
+        needed_from: None,
     }))
 }
 

@@ -1,7 +1,7 @@
 //! Copies of the files that a repair changes, durable before it does.
 //!
 //! They lie in a directory beside the log, which `salvage` reads like a damaged log that begins where the cut
-//! does. Its control file says so. It comes last: a directory without one is a copy that a crash has cut short.
+//! does. Its control file says so. It comes last: a directory without one is a copy that a crash has interrupted.
 
 use crate::error::{Error, Result};
 use crate::names;
@@ -91,7 +91,7 @@ pub(super) fn earlier(
 }
 
 /// Copies these files to the directory `place`, or to `place.1` and so on if that has others. A repair that
-/// was cut short has left the same copies there: they count. `control` and `meta` are what the control file of
+/// was interrupted has left the same copies there: they count. `control` and `meta` are what the control file of
 /// the copies says.
 pub(super) fn keep(
     system: &dyn System,
@@ -146,7 +146,7 @@ impl Copying<'_> {
             bytes: 0,
             unread: 0,
         };
-        // A repair that was cut short has changed the control file since.
+        // A repair that was interrupted has changed the control file since.
         let counts = |name: &&String| !self.compares || files.len() == 1 || *name != names::CONTROL;
         for name in files.iter().filter(counts) {
             let copy = match name.as_str() {
@@ -181,7 +181,7 @@ impl Copying<'_> {
         let to = match self.to.open(copy, how) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                // It belongs to a copy that was cut short.
+                // It belongs to an unfinished copy.
                 self.to.remove(copy).map_err(Error::io("remove", &path))?;
                 self.to.open(copy, how)
             }

@@ -63,6 +63,7 @@ impl Opening {
             durable_to: at,
             in_reading: false,
             repairable: false,
+            needed_from: None,
         }))
     }
 }

@@ -75,6 +75,7 @@ pub(crate) fn check_bounds(segments: &Segments, control: &Control, path: &Path) 
             durable_to: Lsn::ORIGIN,
             in_reading: false,
             repairable: false,
+            needed_from: None,
         })))
     };
     let bounds = [
@@ -178,6 +179,7 @@ pub(crate) fn lost_segment(
         durable_to: control.anchor.lsn,
         in_reading: false,
         repairable: true,
+        needed_from: None,
     }
 }
 

@@ -233,5 +233,6 @@ pub(crate) fn damage(
         durable_to,
         in_reading: false,
         repairable: true,
+        needed_from: None,
     }
 }

@@ -128,6 +128,7 @@ fn take(
             durable_to: Lsn::ORIGIN,
             in_reading: false,
             repairable: false,
+            needed_from: None,
         });
     }
     Ok((listing, claims))

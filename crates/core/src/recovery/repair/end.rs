@@ -53,7 +53,7 @@ impl Opening {
         };
         let mut spares = self.clear_leftovers(&segments, leftovers)?;
         if end.lost.is_none() {
-            // The missing segments were voided by a repair that was cut short, or never used: the log was closed.
+            // The missing segments were voided by a repair that was interrupted, or never used: the log was closed.
             // It stays closed, since the space behind it need not be readable then.
             let epoch = opened.control.epoch;
             forget_meta()?;
@@ -67,7 +67,7 @@ impl Opening {
         self.enforce_names(&segments)?;
         let cut = segments.all();
         // The length of the one before, since the owner's options are not known here. It is made before the anchor
-        // moves: without space for it, or the right to make it, the log stays as it was, and salvage shows all.
+        // moves: without space for it, or the right to make it, the log stays refused, and salvage shows all.
         let unit = u64::from(self.unit);
         let wanted = cut.last().map_or(0, |last| last.header.len);
         let wanted = wanted.max(4 * unit).next_multiple_of(unit);
@@ -137,16 +137,8 @@ impl Opening {
         for (mut from, to) in gaps {
             self.remove_claims(segments, from, to)?;
             while from < to {
-                let rest = to.since(from);
-                let len = if rest > MAX_SEGMENT_LEN {
-                    MAX_SEGMENT_LEN / 2
-                } else {
-                    rest
-                };
-                let fits = |unit: &u32| SegmentHeader::geometry_is_valid(from, len, *unit);
-                let Some(unit) = [4096, MIN_WRITE_UNIT].into_iter().find(fits) else {
-                    return Err(self.no_segment_at(from));
-                };
+                // A repair refuses a gap that cannot be filled before it changes anything.
+                let (len, unit) = filler(from, to).ok_or_else(|| self.no_segment_at(from))?;
                 let segment = self
                     .builder(control.log_id, epoch)
                     .make(from, len, unit, None)
@@ -158,6 +150,27 @@ impl Opening {
         }
         Ok(())
     }
+}
+
+/// Returns the length and the write unit of the empty segment with which a gap is filled first; `None` if no
+/// segment fits.
+fn filler(from: Lsn, to: Lsn) -> Option<(u64, u32)> {
+    let rest = to.since(from);
+    let len = if rest > MAX_SEGMENT_LEN {
+        MAX_SEGMENT_LEN / 2
+    } else {
+        rest
+    };
+    let fits = |unit: &u32| SegmentHeader::geometry_is_valid(from, len, *unit);
+    let unit = [4096, MIN_WRITE_UNIT].into_iter().find(fits)?;
+    Some((len, unit))
+}
+
+/// Returns whether empty segments can fill a gap: whether the last one fits.
+pub(super) fn can_fill(from: Lsn, to: Lsn) -> bool {
+    const STEP: u64 = MAX_SEGMENT_LEN / 2;
+    let before = to.since(from).saturating_sub(MAX_SEGMENT_LEN);
+    filler(from.plus(before.div_ceil(STEP) * STEP), to).is_some()
 }
 
 /// Returns the start of the earliest range that a batch after `end` voids, before the log is ended at
@@ -198,4 +211,22 @@ fn earliest_void_beyond(
         at = h.last_void;
     }
     Ok(earliest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_filled_if_its_last_segment_fits() {
+        for (len, fits) in [
+            (512, false),
+            (16 << 10, true),
+            (MAX_SEGMENT_LEN + 512, true),
+            (9 * MAX_SEGMENT_LEN + 1, false),
+            (1 << 62, true),
+        ] {
+            assert_eq!(can_fill(Lsn(512), Lsn(512 + len)), fits, "{len}");
+        }
+    }
 }

@@ -1,10 +1,11 @@
 //! Repair: ends a log before the damage that an opening refuses, offline, so that it opens again.
 //!
-//! The order is what a crash demands. The copies of all that is cut come first, and the file of the segment in
-//! which the log will go on, for either may find no space; then the anchor moves to where the log ends, so that an opening after a crash finds the damage again; then a batch in a segment of its own,
-//! behind all others, voids what is cut, and the log is whole. Empty segments in place of missing ones come
-//! after that: a crash in between would hide the loss. Last, zeroes over the beginnings of what is cut keep it
-//! from coming back if that batch is lost later. No LSN that may have been read is used again.
+//! The order is what a crash demands. The copies of all that is removed come first, and the file of the segment in
+//! which the log will go on, for either may find no space. Then the anchor moves to where the log ends, so that an
+//! opening after a crash finds the damage again. Then a batch in a segment of its own, behind all others, voids
+//! what is removed, and the log is whole. Empty segments in place of missing ones come after that: a crash in
+//! between would hide the loss. Last, zeroes over the beginnings of what is removed keep it from coming back if
+//! that batch is lost later. No LSN that may have been read is used again.
 
 mod end;
 mod scan;
@@ -13,9 +14,10 @@ use crate::error::{Damage, Error, Result};
 use crate::options::{OpenMode, Options};
 use crate::recovery::aside::{self, Aside};
 use crate::recovery::{Locked, lock_log};
-use crate::scan::coverage::check_counters;
+use crate::scan::coverage::{check_counters, lost_segment};
 use crate::storage::control_file::meta::LoadedMeta;
 use crate::storage::directory::check_path;
+use end::can_fill;
 use logforce_device::{Guarantee, System, Verdict};
 use logforce_format::Lsn;
 use scan::control_of_copies;
@@ -37,20 +39,20 @@ impl RepairOptions {
     }
 
     /// The directory in which the directory with the copies is made. Default: the one that the log is in.
-    /// Another one is needed where that is full or cannot be written.
+    /// Another one is needed where that is full or cannot be written. The log's own filesystem still needs space
+    /// for one segment.
     pub fn aside(mut self, parent: impl Into<PathBuf>) -> Self {
         self.aside = Some(parent.into());
         self
     }
 
-    /// Returns what a repair would do, and changes nothing. Default: false.
+    /// Returns what a repair would do, and changes nothing. It takes the log's lock. Default: false.
     pub fn dry_run(mut self, dry: bool) -> Self {
         self.dry_run = dry;
         self
     }
 
-    /// Refuses to cut what lies below `applied`: the owner of the log has it elsewhere, and would go on with
-    /// LSNs that the log does not have.
+    /// Refuses to end the log below `applied`: the data file of its owner needs the log from there.
     #[doc(hidden)]
     pub fn not_below(mut self, applied: Lsn) -> Self {
         self.not_below = applied;
@@ -62,23 +64,24 @@ impl RepairOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// The part that was cut from the log; `None` if it did not end at damage.
+    /// The part that was removed from the log; `None` if it did not end at damage.
     pub cut: Option<Cut>,
     /// The damage for which the metadata was given up: there is none now.
     pub lost_meta: Option<Damage>,
-    /// The directory with copies of the files that were changed. It holds everything that was cut, and `salvage`
-    /// reads it. `None` if nothing was damaged.
+    /// The directory with copies of the files that were changed. It holds everything that was removed, and
+    /// `salvage` reads it. It may begin with records that the log still has. `None` if an opening does not refuse
+    /// the log.
     pub aside: Option<PathBuf>,
     /// Size of the copies, bytes.
     pub bytes: u64,
     /// Bytes that could not be read: the copies have zeroes in their place.
     pub unread: u64,
-    /// Directories with copies that were there before. A repair that was cut short, or whose report was lost, has
-    /// left in one of them what it cut.
+    /// Directories with copies that were there before. A repair that was interrupted, or whose report was lost, has
+    /// left in one of them what it removed.
     pub earlier: Vec<PathBuf>,
 }
 
-/// A part of a log that was cut.
+/// A part that was removed from a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cut {
@@ -88,11 +91,11 @@ pub struct Cut {
     pub to: Lsn,
     /// The damage.
     pub damage: Damage,
-    /// Records in it that can still be read whole, in the copies.
+    /// Records in it that can still be read whole, in the copies. Others may be lost.
     pub records: u64,
 }
 
-/// Repairs a log that an opening refuses: ends it before the damage, after copying aside all that is cut.
+/// Repairs a log that an opening refuses: ends it before the damage, after copying all that it removes.
 /// It changes nothing in a log that opens. After a crash, or an error, call it again.
 #[doc(hidden)]
 pub fn repair(system: &dyn System, path: &Path, options: &RepairOptions) -> Result<RepairReport> {
@@ -151,6 +154,11 @@ impl Locked {
         if lost.is_none() && report.lost_meta.is_none() && found.gaps.is_empty() {
             return Ok(report);
         }
+        if let Some((lsn, _)) = found.gaps.iter().find(|(from, to)| !can_fill(*from, *to)) {
+            let mut damage = lost_segment(&path, &found.segments, *lsn, &control);
+            damage.found += "; no segment can take its place";
+            return Err(Error::Damaged(Box::new(damage)));
+        }
         // An append that the damage has cut off is voided whole. The copies begin with the batch in which it, or an
         // append that shares a batch with it, begins: batches are read from where none is unfinished.
         let (from, begin) = match lost {
@@ -161,12 +169,10 @@ impl Locked {
             }
         };
         if let Some(damage) = lost.as_ref().filter(|_| from < options.not_below) {
-            let found = format!(
-                "{}; the page file whose log this is has applied all up to LSN {}, and the log would end at LSN {from}",
-                damage.found, options.not_below
-            );
-            let damage = damage.clone();
-            return Err(Error::Damaged(Box::new(Damage { found, ..damage })));
+            return Err(Error::Damaged(Box::new(Damage {
+                needed_from: Some(options.not_below),
+                ..damage.clone()
+            })));
         }
         let files = opening.files_from(&found, begin)?;
         let lsn = Some(from)

@@ -137,8 +137,8 @@ pub(super) fn control_of_copies(
     };
     // An anchor above says what lies beyond it is durable. One below lies in no copy.
     if from < Lsn::MAX && control.anchor.lsn <= from {
-        // Beyond the anchor only the latest epoch counts. A repair that was cut short has begun one of which
-        // no batch may be there: what it was to cut would count as dropped.
+        // Beyond the anchor only the latest epoch counts. A repair that was interrupted has begun one of
+        // which no batch may be there: what it was to remove would count as dropped.
         let mut latest = begin.epoch;
         let beyond = &mut |_: &Arc<Segment>, h: &BatchHeader| {
             if latest.is_none_or(|latest| latest.counter < h.epoch.counter) {

@@ -133,6 +133,7 @@ fn damaged(path: &Path, found: String) -> Damage {
         durable_to: Lsn::ORIGIN,
         in_reading: false,
         repairable: true,
+        needed_from: None,
     }
 }
 

@@ -105,6 +105,7 @@ impl ControlFile {
                 durable_to: logforce_format::Lsn::ORIGIN,
                 in_reading: false,
                 repairable: false,
+                needed_from: None,
             }))),
         }
     }
@@ -277,6 +278,7 @@ pub(crate) fn check_counter(counter: u64, of: &str, dir: &Path) -> Result<()> {
         durable_to: logforce_format::Lsn::ORIGIN,
         in_reading: false,
         repairable: false,
+        needed_from: None,
     })))
 }
 

@@ -9,6 +9,7 @@ mod tasks;
 
 use crate::common::examples::too_weak;
 use crate::common::*;
+use logforce::inspect::{RepairOptions, repair};
 use logforce::{
     Batch, Error, ErrorKind, Guarantee, Lsn, Options, Policy, Position, Record, Tuning, Verdict,
 };
@@ -226,6 +227,30 @@ fn errors() -> Result<()> {
         seen += 1;
     }
     assert!(seen >= 19, "{seen} kinds");
+    Ok(())
+}
+
+#[test]
+fn damage() -> Result<()> {
+    let home = temp();
+    let dir = &home.path().join("log");
+    let log = logforce::create_new(dir, options())?;
+    for n in 0..60 {
+        log.commit(record(n, 20_000))?;
+    }
+    log.close()?;
+    std::fs::remove_file(&segments(dir)[2])?;
+
+    let log = match logforce::open_existing(dir, options()) {
+        Err(error) if error.kind() == ErrorKind::Damaged => {
+            let report = repair(dir, &RepairOptions::new())?; // gives up acknowledged records
+            eprintln!("{error}\nrepaired: {report:?}");
+            logforce::open_existing(dir, options())?
+        }
+        opened => opened?,
+    };
+    let kept = read_all(&log).len() as u64;
+    assert!(0 < kept && kept < 60, "{kept}");
     Ok(())
 }
 
