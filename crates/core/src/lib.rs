@@ -3,10 +3,10 @@
 //! Runs on any implementation of [`logforce_device::System`]: the operating system, or a simulated
 //! disk under a scheduler. Users depend on the crate `logforce`, which connects this to the former.
 //!
-//! In layers, each of which uses those below it: `log` (the public handle); `recovery`,
-//! `background` and `truncation`; `engine`; `read`; `metrics`; `state`; `scan`; `storage`; `sync`. To read:
-//! `engine::append`, `engine::commit`, `engine::publish`; then recovery: `recovery`,
-//! `scan::end_of_log`.
+//! In layers, each of which uses those below it: `log` (the public handle); `recovery`, `background` and
+//! `truncation`; `engine`; `backup`; `read`; `metrics`; `state`; `scan`; `storage`; `environment`; `sync`; and
+//! modules of plain data. To read: `engine::append`, `engine::commit`, `engine::publish`; then recovery:
+//! `recovery`, `scan::end_of_log`.
 
 #![forbid(unsafe_code)]
 // In a user's process an error is returned, never a panic.
@@ -68,7 +68,7 @@ pub use read::inspect::info::{BatchInfo, LogSummary, SegmentInfo, VerifyReport, 
 pub use read::read_only::ReadOnly;
 pub use read::reader::Reader;
 pub use read::remote::follower::ReadOnlyFollower;
-pub use recovery::opening::wait_for_lock;
+pub use recovery::lock_wait::wait_for_lock;
 pub use recovery::repair::{Cut, RepairOptions, RepairReport, repair};
 #[doc(hidden)]
 pub use sync::wakers::{is_waking, refuse_in_waker, wake};

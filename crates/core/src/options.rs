@@ -1,3 +1,5 @@
+//! Options of an opening.
+
 use crate::advisor::Advisor;
 use crate::error::Bytes;
 use crate::error::{Error, Result};
@@ -275,7 +277,7 @@ impl Options {
         self
     }
 
-    /// How many bytes forces take along where segments are no longer filled with zeroes.
+    /// Bytes per force from which new segments are only reserved.
     #[doc(hidden)]
     pub fn force_of_bulk(mut self, bytes: u64) -> Self {
         self.force_of_bulk = bytes;

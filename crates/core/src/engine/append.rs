@@ -17,8 +17,8 @@ use std::time::Duration;
 pub(crate) enum Space<'a> {
     /// Waits until there is some.
     Wait,
-    /// Takes what there is, or fails with [`Error::WouldBlock`]. Holds across retries since when this append has
-    /// requested prepared space.
+    /// Takes what there is, or fails with [`Error::WouldBlock`]. Keeps across retries the round of preparing in
+    /// which this append first requested prepared space.
     Now(&'a mut Option<u64>),
     /// Takes these bytes, which were promised to it.
     Promised(usize),
@@ -49,7 +49,7 @@ impl Engine {
         };
         let (state, wakeups) = match space {
             Space::Wait => self.place_waiting(records, &mut placed)?,
-            Space::Now(since) => self.try_place(records, since, &mut placed)?,
+            Space::Now(first_round) => self.try_place(records, first_round, &mut placed)?,
             Space::Promised(bytes) => self.place_promised(records, bytes, &mut placed)?,
         };
         let tail = state.tail();
@@ -67,14 +67,14 @@ impl Engine {
         mut each: impl FnMut(Lsn, Lsn),
     ) -> Result<(MutexGuard<'_, State>, Wakeups)> {
         refuse_in_waker()?;
-        let mut asked = None;
+        let mut first_round = None;
         let mut waited = false;
         loop {
             let seen = self.events.progress.observe();
-            match self.try_place(records, &mut asked, &mut each) {
+            match self.try_place(records, &mut first_round, &mut each) {
                 Err(Error::WouldBlock) => {
                     if !std::mem::replace(&mut waited, true) {
-                        self.metrics.waits(asked.is_some());
+                        self.metrics.waits(first_round.is_some());
                     }
                     if !self.write_in_own_thread() {
                         self.wait_for_progress(seen, WaitFor::Space);
@@ -85,16 +85,16 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::place`], or [`Error::WouldBlock`].
+    /// As [`Engine::place_waiting`], but fails with [`Error::WouldBlock`] instead of waiting.
     fn try_place(
         &self,
         records: RecordSlices<'_>,
-        since: &mut Option<u64>,
+        first_round: &mut Option<u64>,
         each: impl FnMut(Lsn, Lsn),
     ) -> Result<(MutexGuard<'_, State>, Wakeups)> {
         self.check()?;
         let bytes = self.slices_len(records)?;
-        let state = self.lock_with_space(bytes, since)?;
+        let state = self.lock_with_space(bytes, first_round)?;
         Ok(self.place(state, records, each))
     }
 
@@ -103,12 +103,12 @@ impl Engine {
     fn lock_with_space(
         &self,
         bytes: usize,
-        since: &mut Option<u64>,
+        first_round: &mut Option<u64>,
     ) -> Result<MutexGuard<'_, State>> {
         let mut state = self.state();
         self.check_open(&state)?;
         let mut wakeups = Wakeups::default();
-        if self.lacks_prepared(&mut state, bytes, since)? {
+        if self.lacks_prepared(&mut state, bytes, first_round)? {
             wakeups.preallocator = Wake::PreallocatorForSpace.if_needed(true);
         } else if !state.has_buffer_space(bytes) {
             wakeups.writer = Wake::WriterForSpace.if_needed(true);
@@ -121,9 +121,9 @@ impl Engine {
     }
 
     /// Promises space to one append of up to `bytes` of frames, or returns [`Error::WouldBlock`].
-    pub(crate) fn try_reserve(&self, bytes: usize, since: &mut Option<u64>) -> Result<()> {
+    pub(crate) fn try_reserve(&self, bytes: usize, first_round: &mut Option<u64>) -> Result<()> {
         self.check()?;
-        let mut state = self.lock_with_space(bytes, since)?;
+        let mut state = self.lock_with_space(bytes, first_round)?;
         state.reservations.add(bytes);
         Ok(())
     }
@@ -212,14 +212,14 @@ impl Engine {
         &self,
         state: &mut State,
         bytes: usize,
-        since: &mut Option<u64>,
+        first_round: &mut Option<u64>,
     ) -> Result<bool> {
         let end = state.worst_case_end(bytes, self.config.sizes.first);
         if end <= state.segments.writable_end() {
             return Ok(false);
         }
         // Space before acceptance: an accepted record cannot fail with NoSpace.
-        state.segments.request(end, since)?;
+        state.segments.request(end, first_round)?;
         Ok(true)
     }
 

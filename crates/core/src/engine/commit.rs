@@ -138,7 +138,7 @@ impl Engine {
                 return Err(e);
             }
             state.pipeline.request(level, end);
-            let gathers_for = state.pipeline.overlap.gathers_for(now);
+            let gathers_for = state.pipeline.write_concurrency.gathers_for(now);
             if let Some(job) = state.take_or_gather() {
                 drop(state);
                 self.wake(std::mem::take(&mut wakeups));

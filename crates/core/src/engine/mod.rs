@@ -9,6 +9,7 @@ pub(crate) mod commit;
 pub(crate) mod config;
 pub(crate) mod control;
 pub(crate) mod events;
+mod failure;
 pub(crate) mod lifecycle;
 pub(crate) mod location;
 pub(crate) mod membership;

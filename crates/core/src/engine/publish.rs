@@ -1,4 +1,5 @@
-//! Moving the watermarks, and waking the threads and tasks that wait for them.
+//! Moving the watermarks, waking the threads and tasks that wait for them, and calling the callbacks of
+//! submissions.
 
 use crate::engine::Engine;
 use crate::engine::events::Wakeups;

@@ -128,7 +128,7 @@ impl Engine {
             WriteConcurrency::here(force.plan, filling == Filling::Never, &options),
         );
         let membership = options.shared().map(|shared| {
-            let files = OpenFiles::new(&shared.open_logs);
+            let files = OpenFiles::new(&shared.fd_budget);
             found.segments.report_to(files.clone());
             Membership::new(shared, files)
         });

@@ -26,26 +26,26 @@ fn lacks_descriptors(e: &io::Error) -> bool {
 
 struct RetryingDirectory {
     inner: Arc<dyn Directory>,
-    open_logs: Arc<FdBudget>,
+    fd_budget: Arc<FdBudget>,
     runtime: Arc<dyn Runtime>,
 }
 
-/// The same directory, for a log among `open_logs`.
-pub(crate) fn patient(
+/// Returns a directory that repeats calls while the process has no descriptor for them.
+pub(crate) fn retrying(
     inner: Arc<dyn Directory>,
-    open_logs: Arc<FdBudget>,
+    fd_budget: Arc<FdBudget>,
     runtime: Arc<dyn Runtime>,
 ) -> Arc<dyn Directory> {
     Arc::new(RetryingDirectory {
         inner,
-        open_logs,
+        fd_budget,
         runtime,
     })
 }
 
 /// Makes the call, again and again while the process has no descriptor for it.
-pub(crate) fn patiently<T>(
-    open_logs: &FdBudget,
+pub(crate) fn retry<T>(
+    fd_budget: &FdBudget,
     runtime: &dyn Runtime,
     call: impl Fn() -> io::Result<T>,
 ) -> io::Result<T> {
@@ -54,7 +54,7 @@ pub(crate) fn patiently<T>(
             Err(e) if lacks_descriptors(&e) => {}
             answer => return answer,
         }
-        if !open_logs.close_idle() {
+        if !fd_budget.close_idle() {
             runtime.wait(&AtomicU32::new(0), 0, Some(PAUSE));
         }
     }
@@ -63,7 +63,7 @@ pub(crate) fn patiently<T>(
 
 impl RetryingDirectory {
     fn call<T>(&self, call: impl Fn() -> io::Result<T>) -> io::Result<T> {
-        patiently(&self.open_logs, &*self.runtime, call)
+        retry(&self.fd_budget, &*self.runtime, call)
     }
 }
 

@@ -103,7 +103,7 @@ pub struct EnvironmentStats {
 pub(crate) struct Shared {
     pub(crate) pool: Arc<Pool>,
     pub(crate) memory: Arc<MemoryBudget>,
-    pub(crate) open_logs: Arc<FdBudget>,
+    pub(crate) fd_budget: Arc<FdBudget>,
     pub(crate) members: Members,
     pub(crate) runtime: Arc<dyn Runtime>,
     /// The process that has the threads.
@@ -121,7 +121,7 @@ impl Environment {
             shared: Arc::new(Shared {
                 pool,
                 memory: Arc::new(MemoryBudget::new(options.memory)),
-                open_logs: FdBudget::new(options.open_logs),
+                fd_budget: FdBudget::new(options.open_logs),
                 members: Members::default(),
                 process: runtime.process(),
                 runtime,
@@ -133,7 +133,7 @@ impl Environment {
     pub fn stats(&self) -> EnvironmentStats {
         EnvironmentStats {
             logs: self.shared.members.count(),
-            logs_with_open_files: self.shared.open_logs.count(),
+            logs_with_open_files: self.shared.fd_budget.count(),
             threads: self.shared.pool.threads(),
             memory: self.shared.memory.used(),
         }

@@ -6,7 +6,7 @@ use advice::Subject;
 pub use damage::Damage;
 use logforce_device::failure::{is_no_space, what_to_free};
 
-use logforce_device::{Guarantee, Method, Verdict};
+use logforce_device::{Displacement, Guarantee, Method, Verdict};
 use logforce_format::{LogId, Lsn};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -456,6 +456,10 @@ impl Error {
             path,
             source: Arc::new(source),
         }
+    }
+
+    pub(crate) fn displaced(Displacement { path, found }: Displacement) -> Error {
+        Error::Displaced { path, found }
     }
 
     /// Whether the system says that there is no such file.

@@ -34,8 +34,8 @@ pub struct Permit {
 struct ReserveFuture {
     engine: Arc<Engine>,
     bytes: Result<usize>,
-    /// Since when this append has requested prepared space.
-    asked: Option<u64>,
+    /// Round of preparing in which this append first requested prepared space.
+    first_round: Option<u64>,
     waker_id: Option<WakerId>,
     completed: bool,
 }
@@ -51,15 +51,15 @@ impl Log {
     /// **Cancelling.** A future of this that was dropped may have appended the record or not. With
     /// [`Log::reserve`] and [`Permit::submit`] you know.
     pub async fn commit_async(&self, mut records: impl Append) -> Result<Acknowledged> {
-        let (mut asked, mut len) = (None, 0);
+        let (mut first_round, mut len) = (None, 0);
         let engine = self.engine_arc().clone();
         let submitted = records.append_by(|records, placed| {
             len = engine.slices_len(records)?;
-            engine.submit_records(records, Space::Now(&mut asked), Policy::Force, placed)
+            engine.submit_records(records, Space::Now(&mut first_round), Policy::Force, placed)
         });
         let handle = match submitted {
             Err(Error::WouldBlock) => {
-                let permit = self.reserve_frames(Ok(len), asked).await?;
+                let permit = self.reserve_frames(Ok(len), first_round).await?;
                 permit.submit(records, Policy::Force)?
             }
             other => other?,
@@ -121,11 +121,11 @@ impl Log {
         frames_len(std::iter::once(len), longest)
     }
 
-    fn reserve_frames(&self, bytes: Result<usize>, asked: Option<u64>) -> ReserveFuture {
+    fn reserve_frames(&self, bytes: Result<usize>, first_round: Option<u64>) -> ReserveFuture {
         ReserveFuture {
             engine: self.engine_arc().clone(),
             bytes,
-            asked,
+            first_round,
             waker_id: None,
             completed: false,
         }
@@ -147,7 +147,7 @@ impl Future for ReserveFuture {
         };
         let mut is_registered = false;
         loop {
-            let reserved = this.engine.try_reserve(promised, &mut this.asked);
+            let reserved = this.engine.try_reserve(promised, &mut this.first_round);
             if let Err(Error::WouldBlock) = reserved {
                 // In a callback of the thread that frees the space.
                 if this.engine.must_do_it_itself() && this.engine.write_in_own_thread() {

@@ -72,7 +72,7 @@ pub(super) fn damaged(view: &View, lsn: Lsn, case: RecoveryCase, found: String) 
 
 /// Reads single batches at any position.
 pub(super) struct Batches {
-    window: ReadBuffer,
+    read_buffer: ReadBuffer,
     /// A buffer for the next payload.
     pub(super) buffer: Vec<u8>,
 }
@@ -81,17 +81,17 @@ impl Batches {
     /// For reading on from batch to batch.
     pub(super) fn large_reads() -> Self {
         Batches {
-            window: ReadBuffer::new(ReadSource::Cache),
+            read_buffer: ReadBuffer::new(ReadSource::Cache),
             buffer: Vec::new(),
         }
     }
 
     /// With small reads, for a single record instead of half a megabyte around it.
     pub(super) fn small_reads() -> Self {
-        let mut window = ReadBuffer::new(ReadSource::Cache);
-        window.limit(SMALL_READ);
+        let mut read_buffer = ReadBuffer::new(ReadSource::Cache);
+        read_buffer.limit(SMALL_READ);
         Batches {
-            window,
+            read_buffer,
             buffer: Vec::new(),
         }
     }
@@ -122,12 +122,12 @@ impl Batches {
         // Bytes that were read ahead may be older than a write since, and a direct write racing
         // with a cached read can leave an old page in the cache. So it reads again, then past the
         // cache.
-        self.window.invalidate();
+        self.read_buffer.invalidate();
         if let Ok(batch) = self.try_load(view, &segment, before)? {
             return Ok(batch);
         }
         let mut medium = Batches {
-            window: ReadBuffer::new(ReadSource::Medium),
+            read_buffer: ReadBuffer::new(ReadSource::Medium),
             buffer: Vec::new(),
         };
         match medium.try_load(view, &segment, before) {
@@ -137,7 +137,7 @@ impl Batches {
             Err(e) if e.is_unsupported() => {}
             Err(e) => return Err(e),
         }
-        self.window.invalidate();
+        self.read_buffer.invalidate();
         view.refresh_front()?;
         // The whole segment, not only the batch, must lie below the front: the first record may lie
         // in a batch that begins below it.
@@ -159,17 +159,18 @@ impl Batches {
         segment: &Arc<Segment>,
         before: ScanState,
     ) -> ScanResult<Loaded> {
-        let window = &mut self.window;
-        let linked = match LinkedHeader::read_in(window, segment.clone(), view.log_id, &before)? {
-            Ok(linked) => linked,
-            Err(stop) => return Ok(Err(stop)),
-        };
-        let next = match linked.check(window, before)? {
+        let read_buffer = &mut self.read_buffer;
+        let linked =
+            match LinkedHeader::read_in(read_buffer, segment.clone(), view.log_id, &before)? {
+                Ok(linked) => linked,
+                Err(stop) => return Ok(Err(stop)),
+            };
+        let next = match linked.check(read_buffer, before)? {
             Ok(next) => next,
             Err(stop) => return Ok(Err(stop)),
         };
         let mut own = std::mem::take(&mut self.buffer);
-        let payload = linked.payload(window)?;
+        let payload = linked.payload(read_buffer)?;
         Ok(payload.map(|payload| {
             own.clear();
             own.extend_from_slice(payload);
@@ -185,7 +186,7 @@ impl Batches {
     fn header(&mut self, view: &View, segment: &Arc<Segment>, lsn: Lsn) -> ScanResult<BatchHeader> {
         let before = ScanState::unlinked(lsn);
         let linked =
-            LinkedHeader::read_in(&mut self.window, segment.clone(), view.log_id, &before)?;
+            LinkedHeader::read_in(&mut self.read_buffer, segment.clone(), view.log_id, &before)?;
         Ok(linked.map(|linked| linked.header))
     }
 

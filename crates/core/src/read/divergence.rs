@@ -124,8 +124,8 @@ impl Compared<'_> {
 
     /// Exclusive end of an epoch's batches in this log; `None` if it has none.
     fn end_of(&self, epoch: Epoch) -> Result<Option<Lsn>> {
-        let mut window = window();
-        let Some(mut state) = self.last_segment_with(epoch, &mut window)? else {
+        let mut read_buffer = read_buffer();
+        let Some(mut state) = self.last_segment_with(epoch, &mut read_buffer)? else {
             return Ok(None);
         };
         let mut end = None;
@@ -137,7 +137,7 @@ impl Compared<'_> {
             }
             let segment = self.view.segments().containing(state.at);
             let Some(segment) = segment else { break };
-            let read = LinkedHeader::read_in(&mut window, segment, self.view.log_id, &state)?;
+            let read = LinkedHeader::read_in(&mut read_buffer, segment, self.view.log_id, &state)?;
             let Ok(linked) = read else { break };
             if linked.header.epoch.counter > epoch.counter {
                 break;
@@ -155,7 +155,7 @@ impl Compared<'_> {
     fn last_segment_with(
         &self,
         epoch: Epoch,
-        window: &mut ReadBuffer,
+        read_buffer: &mut ReadBuffer,
     ) -> Result<Option<ScanState>> {
         let all = self.view.segments().all();
         for segment in all.iter().rev() {
@@ -164,7 +164,8 @@ impl Compared<'_> {
             if first >= self.end || is_void {
                 continue;
             }
-            let header = first_header(segment, window)?.filter(|h| h.log_id == self.view.log_id);
+            let header =
+                first_header(segment, read_buffer)?.filter(|h| h.log_id == self.view.log_id);
             if header.is_some_and(|h| h.epoch.counter <= epoch.counter) {
                 return Ok(Some(ScanState::unlinked(segment.header.start)));
             }
@@ -173,10 +174,10 @@ impl Compared<'_> {
     }
 }
 
-fn window() -> ReadBuffer {
-    let mut window = ReadBuffer::new(ReadSource::Cache);
-    window.limit(READ_AHEAD);
-    window
+fn read_buffer() -> ReadBuffer {
+    let mut read_buffer = ReadBuffer::new(ReadSource::Cache);
+    read_buffer.limit(READ_AHEAD);
+    read_buffer
 }
 
 /// The epoch of the batch before.
@@ -187,9 +188,12 @@ fn epoch_before(header: &BatchHeader) -> Epoch {
     }
 }
 
-fn first_header(segment: &Arc<Segment>, window: &mut ReadBuffer) -> Result<Option<BatchHeader>> {
+fn first_header(
+    segment: &Arc<Segment>,
+    read_buffer: &mut ReadBuffer,
+) -> Result<Option<BatchHeader>> {
     let first = segment.header.first_batch();
-    let bytes = window.get(segment, segment.offset(first), BATCH_HEADER_LEN)?;
+    let bytes = read_buffer.get(segment, segment.offset(first), BATCH_HEADER_LEN)?;
     let header = bytes.ok().and_then(|bytes| BatchHeader::decode(bytes).ok());
     Ok(header.filter(|h| h.lsn == first))
 }

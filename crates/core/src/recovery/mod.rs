@@ -7,12 +7,13 @@
 //! truncated segment, kept for reuse. *Void*: a range of records that `truncate_back`, or a repair, took
 //! out of the log.
 //!
-//! An opening changes nothing before it knows that it will not refuse. At damage it refuses; `repair.rs`
+//! An opening changes nothing before it knows that it will not refuse. At damage it refuses; `repair/`
 //! ends a log there.
 
-mod aside;
+mod epoch;
 mod listing;
-pub(crate) mod opening;
+pub(crate) mod lock_wait;
+mod opening;
 mod preflight;
 mod prepared;
 mod reconcile;
@@ -20,32 +21,30 @@ pub(crate) mod repair;
 mod tail;
 
 use crate::engine::start::{LogEnd, LogFiles, OpenSettings, Parts};
-use crate::environment::fd_retry::{patient, patiently};
+use crate::environment::fd_retry::{retry, retrying};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::metrics::device::metered;
 use crate::names;
 use crate::options::{OpenMode, Options};
-use crate::scan::batch::ScanState;
 use crate::scan::coverage::{check_counters, gaps, lost_segment};
 use crate::scan::end_of_log::{End, anchor_state, find_end};
 use crate::scan::walk::types::WalkInput;
 use crate::scan::walk::void_ranges::settle_void_ranges;
 use crate::storage::builder::{OPEN_AHEAD, Spare};
 use crate::storage::control_file::meta::LoadedMeta;
-use crate::storage::control_file::{ControlFile, Loaded, check_counter};
+use crate::storage::control_file::{ControlFile, Loaded};
 use crate::storage::directory::{check_path, directory_to_write, unusable_directory};
-use crate::storage::durability::{Why, barrier};
 use crate::storage::segment::Segment;
 use crate::storage::segment_sizes::SegmentSizes;
 use crate::storage::segments::Segments;
-use crate::storage::transfer::write;
 use crate::storage::voids::Voids;
 use crate::storage::zero_fill::Filling;
-use crate::sync::poison::Poison;
 use crate::types::RecoveryReport;
-use logforce_device::{AlignedBuf, Barrier, Directory, System};
-use logforce_format::{Anchor, BatchHeader, BatchKind, Control, Epoch, Lsn, planted, seal};
+use epoch::{OpenedControl, anchor_behind, epoch_header, move_front, write_epoch};
+use lock_wait::wait_for_lock;
+use logforce_device::{Directory, System};
+use logforce_format::{BatchHeader, Control, Epoch, Lsn, planted};
 use opening::Opening;
 use preflight::{advise, check_directory, choose, create, facts};
 use reconcile::Leftovers;
@@ -66,7 +65,7 @@ pub(crate) fn open(
     let is_missing = |e: io::Error| e.kind() == io::ErrorKind::NotFound;
     let creates =
         mode != OpenMode::OpenExisting && system.directory(path).err().is_some_and(is_missing);
-    let opened = opening::wait_for_lock(
+    let opened = wait_for_lock(
         &*system.runtime(),
         options.wait_for_lock,
         |opened| matches!(opened, Err(Error::Locked { .. })),
@@ -104,7 +103,7 @@ fn lock_log(
     let runtime = system.runtime();
     let shared = options.shared();
     let in_place = |call: &dyn Fn() -> io::Result<Arc<dyn Directory>>| match &shared {
-        Some(shared) => patiently(&shared.open_logs, &*runtime, call),
+        Some(shared) => retry(&shared.fd_budget, &*runtime, call),
         None => call(),
     };
     let dir = match mode {
@@ -118,7 +117,7 @@ fn lock_log(
         Some(shared) => {
             // A directory takes a descriptor for as long as the log is open.
             dir.keep_closed();
-            patient(dir, shared.open_logs.clone(), runtime.clone())
+            retrying(dir, shared.fd_budget.clone(), runtime.clone())
         }
         None => dir,
     };
@@ -179,17 +178,9 @@ fn lock_log(
     })
 }
 
-/// The control file, opened for changes, and what it said before.
-struct OpenedControl {
-    control: Control,
-    file: ControlFile,
-    poison: Poison,
-}
-
-/// The result of the scan.
+/// The log that an opening goes on with.
 struct Scanned {
     segments: Segments,
-    leftovers: Leftovers,
     end: End,
     voids: Voids,
 }
@@ -210,22 +201,18 @@ impl Locked {
         }
         let (mut control, both_slots) = (loaded.control.clone(), loaded.both);
         let was_clean = control.clean && both_slots && !created;
-        let Scanned {
-            segments,
-            leftovers,
-            end,
-            voids,
-        } = opening.scan(&mut control, both_slots)?;
+        let (scanned, leftovers) = opening.scan(&mut control, both_slots)?;
+        let Scanned { segments, end, .. } = &scanned;
         // From here on it changes files.
         let opened = opening.open_control(loaded, control)?;
-        let spares = opening.clear_leftovers(&segments, leftovers)?;
-        opening.sync_recovered(&segments, &end)?;
+        let spares = opening.clear_leftovers(segments, leftovers)?;
+        opening.sync_recovered(segments, end)?;
         // Before the control file says that there is metadata: a crash in between would leave the
         // flag without durable slots.
         opened.file.sync_meta(&meta)?;
-        let epoch = opening.next_epoch(&opened.control, &end)?;
-        opening.persist_epoch(epoch, &opened, &segments, &end, meta.bytes().is_some())?;
-        opening.enforce_names(&segments)?;
+        let epoch = opening.next_epoch(&opened.control, end)?;
+        opening.persist_epoch(epoch, &opened, segments, end, meta.bytes().is_some())?;
+        opening.enforce_names(segments)?;
         reconcile::clear(&opening.dir);
         let report = RecoveryReport {
             created,
@@ -239,27 +226,13 @@ impl Locked {
             verdict: opening.chosen.force.verdict,
             evidence: opening.chosen.force.evidence.clone(),
         };
-        let found = Found {
-            segments,
-            spares,
-            end,
-            voids,
-        };
-        opening.begin_epoch(opened, found, epoch, report, lock)
+        opening.begin_epoch(opened, scanned, spares, epoch, report, lock)
     }
-}
-
-/// The log that an opening goes on with.
-struct Found {
-    segments: Segments,
-    spares: Vec<Spare>,
-    end: End,
-    voids: Voids,
 }
 
 impl Opening {
     /// Finds where the log ends. Changes none of its contents.
-    fn scan(&self, control: &mut Control, both_slots: bool) -> Result<Scanned> {
+    fn scan(&self, control: &mut Control, both_slots: bool) -> Result<(Scanned, Leftovers)> {
         let (segments, leftovers) = self.list_segments(control, both_slots)?;
         let path = self.dir.path();
         if let Some(&(lsn, _)) = gaps(&segments, control).first() {
@@ -274,123 +247,32 @@ impl Opening {
             WalkInput::new(&self.dir, &segments, control, both_slots),
             &mut end,
         )?;
-        Ok(Scanned {
+        let scanned = Scanned {
             segments,
-            leftovers,
             end,
             voids,
-        })
-    }
-
-    fn open_control(&self, loaded: Loaded, control: Control) -> Result<OpenedControl> {
-        let keeps_open = self.options.environment.is_none();
-        let (dir, runtime) = (self.dir.clone(), self.runtime.clone());
-        Ok(OpenedControl {
-            control,
-            file: ControlFile::open(dir, loaded, runtime, keeps_open)?,
-            poison: Poison::default(),
-        })
-    }
-
-    /// Syncs the segments that the scan has read before anything depends on them. A process that crashed
-    /// before its barrier may have left their bytes only in the system's cache. If the opening may fill
-    /// blocks, also syncs the segments that are written next: the blocks of a file that was just copied may
-    /// be only in the cache.
-    fn sync_recovered(&self, segments: &Segments, end: &End) -> Result<()> {
-        let tail = end.state.at;
-        for segment in segments.all() {
-            let is_next = segment.header.end() > tail && self.filling.begins();
-            if is_next || end.read.contains(&segment.header.start) {
-                let synced = barrier(&*segment.file()?, Barrier::Full, Why::RecoveredTail);
-                synced.map_err(Error::io("sync", segment.path()))?;
-            }
-        }
-        let synced = self.dir.sync();
-        synced.map_err(Error::io("sync directory", self.dir.path()))
-    }
-
-    /// The limit of what may be written from `at` on, in segments up to `end`: with room for the epoch's
-    /// batch, wherever it comes to lie.
-    fn write_limit(&self, segments: &Segments, at: Lsn, end: Lsn) -> Lsn {
-        let units = segments.all();
-        let units = units.iter().map(|s| s.header.write_unit);
-        let unit = units.chain([self.unit]).max().unwrap_or(self.unit);
-        let step = self.options.write_limit_step.max(4 * u64::from(unit));
-        at.plus(step).min(end)
-    }
-
-    /// Returns the epoch of this opening.
-    fn next_epoch(&self, control: &Control, end: &End) -> Result<Epoch> {
-        // Above the last batch's too: if one slot of the control file is damaged, the other may not
-        // list the latest opening.
-        let last = control
-            .epoch
-            .counter
-            .max(end.state.epoch.unwrap_or_default().counter);
-        check_counter(last, "openings", self.dir.path())?;
-        Ok(Epoch {
-            counter: last + 1,
-            nonce: self.runtime.random(),
-        })
-    }
-
-    /// Writes the new epoch to the control file before a batch carries it. In the other order, the
-    /// next opening after a crash could use the same number for another history.
-    fn persist_epoch(
-        &self,
-        epoch: Epoch,
-        opened: &OpenedControl,
-        segments: &Segments,
-        end: &End,
-        meta: bool,
-    ) -> Result<()> {
-        let control = &opened.control;
-        let limit = self.write_limit(segments, end.state.at, control.prepared_end);
-        let last_epoch = end.state.epoch.unwrap_or_default();
-        opened.file.update(&opened.poison, |c| {
-            if c.epoch.counter > 0 {
-                c.history.insert(0, c.epoch);
-            }
-            if last_epoch.counter > c.epoch.counter {
-                c.history.insert(0, last_epoch);
-            }
-            c.history.truncate(logforce_format::EPOCH_HISTORY);
-            if !planted!("epoch-not-announced") {
-                c.epoch = epoch;
-            }
-            c.prepared_end = control.prepared_end;
-            // Never lower: after a crash before the epoch's batch is durable, the next opening must see
-            // what this one has seen.
-            c.write_limit = match control.write_limit {
-                Lsn::ORIGIN => control.prepared_end,
-                known => known.max(limit),
-            };
-            c.clean = false;
-            c.has_meta |= meta;
-            // A repair moves the anchor back, to the start of the damage: after a crash before the
-            // new epoch's batch is durable, the next opening must find the damage again.
-            c.anchor = anchor_at(&end.append_boundary, c);
-            c.front = c.front.min(c.anchor.lsn);
-        })
+        };
+        Ok((scanned, leftovers))
     }
 
     /// Writes and forces the epoch's first batch, and prepares the log for appends.
     fn begin_epoch(
         self,
         opened: OpenedControl,
-        mut found: Found,
+        mut scanned: Scanned,
+        mut spares: Vec<Spare>,
         epoch: Epoch,
         report: RecoveryReport,
         lock: Box<dyn Send + Sync>,
     ) -> Result<Parts> {
         let control = &opened.control;
-        let (segment, is_skipping) = self.first_segment(&opened, &mut found, epoch)?;
-        let Found {
+        let (segment, is_skipping) =
+            self.first_segment(&opened, &mut scanned, &mut spares, epoch)?;
+        let Scanned {
             segments,
-            spares,
             end,
             mut voids,
-        } = found;
+        } = scanned;
         let direct = self.chosen.force.plan.direct;
         segment.open_writer(direct)?;
         let header = self.write_first_batch(control, &end, &segment, epoch, is_skipping)?;
@@ -448,12 +330,13 @@ impl Opening {
     fn first_segment(
         &self,
         opened: &OpenedControl,
-        found: &mut Found,
+        scanned: &mut Scanned,
+        spares: &mut Vec<Spare>,
         epoch: Epoch,
     ) -> Result<(Arc<Segment>, bool)> {
         let control = &opened.control;
-        let segments = &mut found.segments;
-        let tail = found.end.state.at;
+        let segments = &mut scanned.segments;
+        let tail = scanned.end.state.at;
         // A device with larger blocks: no write may share a physical block with acknowledged records.
         let is_finer = |s: &Arc<Segment>| s.header.write_unit < self.unit;
         let has_finer = segments.containing(tail).as_ref().is_some_and(is_finer)
@@ -466,7 +349,7 @@ impl Opening {
             return Ok((segment.ok_or_else(|| self.no_segment_at(tail))?, false));
         }
         let wanted = self.sizes.next(segments.bytes(), 0, self.runtime.now());
-        let segment = self.make_segment(control, &mut found.spares, epoch, wanted)?;
+        let segment = self.make_segment(control, spares, epoch, wanted)?;
         self.list_segment(opened, segments, &segment)?;
         Ok((segment, !at_end))
     }
@@ -501,44 +384,6 @@ impl Opening {
             },
         )
     }
-
-    /// Prepares a segment behind all others. The control file does not list it yet.
-    fn make_segment(
-        &self,
-        control: &Control,
-        spares: &mut Vec<Spare>,
-        epoch: Epoch,
-        wanted: u64,
-    ) -> Result<Arc<Segment>> {
-        let builder = self.builder(control.log_id, epoch);
-        let spare = self.sizes.take_spare(spares, wanted);
-        let len = spare.as_ref().map_or(wanted, |s| s.len);
-        let at = control.prepared_end;
-        let made = match builder.make(at, len, self.unit, spare.as_ref()) {
-            // On a full disk a log must open, because only an open log can be truncated.
-            Err(e) if e.is_full() && len > self.sizes.first => {
-                builder.make(at, self.sizes.first, self.unit, None)
-            }
-            made => made,
-        };
-        made.map_err(|e| self.no_space(e))
-    }
-
-    /// Has the control file list a segment that was made behind all others.
-    fn list_segment(
-        &self,
-        opened: &OpenedControl,
-        segments: &mut Segments,
-        segment: &Arc<Segment>,
-    ) -> Result<()> {
-        let prepared_end = segment.header.end();
-        segments.insert(segment.clone());
-        let limit = self.write_limit(segments, segment.header.first_batch(), prepared_end);
-        opened.file.update(&opened.poison, |c| {
-            c.prepared_end = prepared_end;
-            c.write_limit = c.write_limit.max(limit);
-        })
-    }
 }
 
 /// Fails if the log ends at damage.
@@ -547,73 +392,4 @@ fn refuse(end: &End) -> Result<()> {
         Some(damage) => Err(Error::Damaged(Box::new(damage.clone()))),
         None => Ok(()),
     }
-}
-
-/// The header of the batch at `lsn` by which an epoch continues behind `end`, voiding nothing.
-fn epoch_header(control: &Control, end: &End, epoch: Epoch, lsn: Lsn) -> BatchHeader {
-    BatchHeader {
-        log_id: control.log_id,
-        lsn,
-        epoch,
-        kind: BatchKind::Epoch,
-        stamp: end.proven.min(end.state.at),
-        void_from: lsn,
-        last_void: end.state.last_void.unwrap_or(Lsn::ORIGIN),
-        prev_crc: end.state.prev_crc.unwrap_or(control.first_prev_crc),
-        payload_len: 0,
-        payload_crc: 0,
-        frames: 0,
-        prev_epoch: end.state.epoch.unwrap_or_default(),
-        crc: 0,
-    }
-}
-
-/// The anchor at a boundary.
-fn anchor_at(state: &ScanState, control: &Control) -> Anchor {
-    Anchor {
-        lsn: state.at,
-        prev_crc: state.prev_crc.unwrap_or(control.first_prev_crc),
-        epoch: state.epoch.unwrap_or_default(),
-        last_void: state.last_void.unwrap_or(Lsn::ORIGIN),
-    }
-}
-
-/// The anchor behind the first batch of an epoch.
-fn anchor_behind(header: &BatchHeader, segment: &Segment) -> Anchor {
-    Anchor {
-        lsn: header.end(segment.header.write_unit),
-        prev_crc: header.crc,
-        epoch: header.epoch,
-        last_void: if header.voids() {
-            header.lsn
-        } else {
-            header.last_void
-        },
-    }
-}
-
-/// Moves the front to `lsn`, where an epoch begins, if the log was ended below the front, or in the append in
-/// which the front lies: it is empty then, and the records that the front had dropped must not come back.
-/// Returns the front.
-fn move_front(opened: &OpenedControl, end: &End, anchor: Anchor, lsn: Lsn) -> Result<Lsn> {
-    if end.append_boundary.at >= opened.control.front {
-        return Ok(opened.control.front);
-    }
-    opened.file.update(&opened.poison, |c| {
-        c.front = lsn;
-        c.anchor = anchor;
-    })?;
-    Ok(lsn)
-}
-
-/// Writes the epoch's first batch and forces it by a barrier, whatever the log's method is.
-fn write_epoch(segment: &Arc<Segment>, mut header: BatchHeader) -> Result<BatchHeader> {
-    let len = header.extent(segment.header.write_unit) as usize;
-    let mut buf = AlignedBuf::zeroed(len, 65536);
-    seal(&mut buf, &mut header);
-    let file = segment.file()?;
-    write(&*file, segment.offset(header.lsn), buf).map_err(Error::io("write", segment.path()))?;
-    barrier(&*file, Barrier::Data, Why::Epoch).map_err(Error::io("sync", segment.path()))?;
-    segment.note_batch(header.lsn);
-    Ok(header)
 }

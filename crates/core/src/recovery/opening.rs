@@ -7,11 +7,9 @@ use crate::recovery::preflight::Chosen;
 use crate::storage::builder::{Fill, SegmentBuilder};
 use crate::storage::segment_sizes::SegmentSizes;
 use crate::storage::zero_fill::Filling;
-use logforce_device::sync::AtomicU32;
 use logforce_device::{Directory, Runtime};
 use logforce_format::{Epoch, LogId, Lsn, RecoveryCase};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// An opening: the locked directory, and what was decided before reading.
 pub(super) struct Opening {
@@ -65,31 +63,5 @@ impl Opening {
             repairable: false,
             needed_from: None,
         }))
-    }
-}
-
-/// The longest time between two attempts.
-const LONGEST_PAUSE: Duration = Duration::from_millis(20);
-
-/// Repeats `attempt` while `is_locked` says so of its result, for `at_most` this long. Each attempt
-/// begins anew: the other writer may have created the log meanwhile, or moved it.
-#[doc(hidden)]
-pub fn wait_for_lock<T>(
-    runtime: &dyn Runtime,
-    at_most: Duration,
-    is_locked: impl Fn(&T) -> bool,
-    mut attempt: impl FnMut() -> T,
-) -> T {
-    let began = runtime.now();
-    let mut pause = Duration::from_millis(1);
-    loop {
-        let result = attempt();
-        let left = at_most.saturating_sub(runtime.now().saturating_sub(began));
-        if left.is_zero() || !is_locked(&result) {
-            return result;
-        }
-        // Nobody wakes this word: the other writer may be another process.
-        runtime.wait(&AtomicU32::new(0), 0, Some(pause.min(left)));
-        pause = (2 * pause).min(LONGEST_PAUSE);
     }
 }

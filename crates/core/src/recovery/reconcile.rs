@@ -10,7 +10,7 @@ use crate::storage::builder::{RetireAction, Spare, retire};
 use crate::storage::directory::set_aside;
 use crate::storage::listing::{Listing, list_of};
 use crate::storage::segment::Segment;
-use crate::storage::segment_header::{Found, read_header_once};
+use crate::storage::segment_header::{HeaderRead, read_header_once};
 use crate::storage::segments::Segments;
 use logforce_device::Directory;
 use logforce_format::{Control, Lsn, SegmentHeader, planted};
@@ -136,9 +136,9 @@ impl Opening {
         let mut spares = Vec::new();
         for (name, len) in listed {
             let header = match read_header_once(&self.dir, &name) {
-                Ok(Found::Whole(header)) => Some(header),
+                Ok(HeaderRead::Whole(header)) => Some(header),
                 // Not a segment in use: their headers were valid.
-                Ok(Found::Broken { .. }) | Err(Error::NewerFormat { .. }) => None,
+                Ok(HeaderRead::Broken { .. }) | Err(Error::NewerFormat { .. }) => None,
                 Err(e) => return Err(e),
             };
             let is_alias =

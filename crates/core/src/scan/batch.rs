@@ -48,7 +48,7 @@ pub(crate) struct LinkedHeader {
 impl LinkedHeader {
     /// The header of the next batch after `before`, or why there is none.
     pub(crate) fn read(
-        window: &mut ReadBuffer,
+        read_buffer: &mut ReadBuffer,
         segments: &Segments,
         control: &Control,
         before: &ScanState,
@@ -70,12 +70,12 @@ impl LinkedHeader {
                 )
             };
         };
-        LinkedHeader::read_in(window, segment, control.log_id, before)
+        LinkedHeader::read_in(read_buffer, segment, control.log_id, before)
     }
 
     /// As [`LinkedHeader::read`], in the segment that holds the boundary.
     pub(crate) fn read_in(
-        window: &mut ReadBuffer,
+        read_buffer: &mut ReadBuffer,
         segment: Arc<Segment>,
         log_id: LogId,
         before: &ScanState,
@@ -90,7 +90,7 @@ impl LinkedHeader {
             return Ok(Err(Stop { at, seen, found }));
         }
         let at = at.max(segment.header.first_batch());
-        let bytes = match window.get(&segment, segment.offset(at), BATCH_HEADER_LEN)? {
+        let bytes = match read_buffer.get(&segment, segment.offset(at), BATCH_HEADER_LEN)? {
             Ok(bytes) => bytes,
             Err(lost) => return Ok(Err(unreadable(at, lost))),
         };
@@ -123,10 +123,10 @@ impl LinkedHeader {
     }
 
     /// The payload's bytes, checked or not.
-    pub(crate) fn payload<'w>(&self, window: &'w mut ReadBuffer) -> ScanResult<&'w [u8]> {
+    pub(crate) fn payload<'w>(&self, read_buffer: &'w mut ReadBuffer) -> ScanResult<&'w [u8]> {
         let at = self.header.lsn;
         let whole = BATCH_HEADER_LEN + self.header.payload_len as usize;
-        let bytes = window.get(&self.segment, self.segment.offset(at), whole)?;
+        let bytes = read_buffer.get(&self.segment, self.segment.offset(at), whole)?;
         Ok(bytes
             .map(|bytes| bytes.get(BATCH_HEADER_LEN..).unwrap_or(&[]))
             .map_err(|lost| unreadable(at, lost)))
@@ -135,12 +135,12 @@ impl LinkedHeader {
     /// Checks the payload; returns the state after the batch.
     pub(crate) fn check(
         &self,
-        window: &mut ReadBuffer,
+        read_buffer: &mut ReadBuffer,
         before: ScanState,
     ) -> ScanResult<ScanState> {
         let at = self.header.lsn;
         let mut next = before;
-        let payload = match self.payload(window)? {
+        let payload = match self.payload(read_buffer)? {
             Ok(payload) => payload,
             Err(stop) => return Ok(Err(stop)),
         };

@@ -15,14 +15,14 @@ use std::sync::Arc;
 /// file is damaged, the other may be older and not list segments with acknowledged records; the
 /// same holds for a control file restored from a copy. A crash leaves only unused segments there.
 pub(crate) fn adopt(segments: &Segments, control: &mut Control, both_slots: bool) -> Result<()> {
-    let mut window = ReadBuffer::new(ReadSource::Cache);
+    let mut read_buffer = ReadBuffer::new(ReadSource::Cache);
     let mut next = control.prepared_end;
     for segment in segments.all() {
         if segment.header.start < control.prepared_end {
             continue;
         }
         let follows = !both_slots && segment.header.start == next;
-        if follows || is_used(&mut window, &segment, control)? {
+        if follows || is_used(&mut read_buffer, &segment, control)? {
             next = segment.header.end();
         }
     }
@@ -52,9 +52,13 @@ pub(crate) fn reject_misnamed(segments: &mut Segments, control: &Control, both_s
 }
 
 /// Whether the segment holds its first batch, or cannot be read.
-fn is_used(window: &mut ReadBuffer, segment: &Arc<Segment>, control: &Control) -> Result<bool> {
+fn is_used(
+    read_buffer: &mut ReadBuffer,
+    segment: &Arc<Segment>,
+    control: &Control,
+) -> Result<bool> {
     let first = segment.header.first_batch();
-    let Ok(bytes) = window.get(segment, segment.offset(first), BATCH_HEADER_LEN)? else {
+    let Ok(bytes) = read_buffer.get(segment, segment.offset(first), BATCH_HEADER_LEN)? else {
         return Ok(true);
     };
     let header = BatchHeader::decode(bytes);

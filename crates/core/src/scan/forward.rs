@@ -26,7 +26,7 @@ pub(crate) struct Scan<'s> {
     segments: &'s Segments,
     control: &'s Control,
     resumptions: Resumptions,
-    window: ReadBuffer,
+    read_buffer: ReadBuffer,
     pub(crate) state: ScanState,
 }
 
@@ -41,7 +41,7 @@ impl<'s> Scan<'s> {
             segments,
             control,
             resumptions: Resumptions::above(segments, state.at, control, source)?,
-            window: ReadBuffer::new(source),
+            read_buffer: ReadBuffer::new(source),
             state,
         })
     }
@@ -51,17 +51,21 @@ impl<'s> Scan<'s> {
         let resumed = self.resumptions.at(&self.state);
         // The state moves only if the batch there is valid; otherwise the scan stays where it is.
         let before = resumed.unwrap_or(self.state);
-        let linked =
-            match LinkedHeader::read(&mut self.window, self.segments, self.control, &before)? {
-                Ok(linked) => linked,
-                Err(stop) => return Ok(Err(stop)),
-            };
-        let next = match linked.check(&mut self.window, before)? {
+        let linked = match LinkedHeader::read(
+            &mut self.read_buffer,
+            self.segments,
+            self.control,
+            &before,
+        )? {
+            Ok(linked) => linked,
+            Err(stop) => return Ok(Err(stop)),
+        };
+        let next = match linked.check(&mut self.read_buffer, before)? {
             Ok(next) => next,
             Err(stop) => return Ok(Err(stop)),
         };
         self.state = next;
-        let payload = linked.payload(&mut self.window)?;
+        let payload = linked.payload(&mut self.read_buffer)?;
         Ok(payload.map(|payload| Batch {
             payload,
             header: linked.header,

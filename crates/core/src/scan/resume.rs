@@ -29,7 +29,7 @@ pub(crate) fn headers_beyond(
     last: Option<Epoch>,
     visit: &mut dyn FnMut(&Arc<Segment>, &BatchHeader) -> bool,
 ) -> Result<()> {
-    let mut window = ReadBuffer::new(ReadSource::Cache);
+    let mut read_buffer = ReadBuffer::new(ReadSource::Cache);
     let to = search_end(control, from);
     let mut list = segments.above(from);
     if let Some(first) = segments.containing(from) {
@@ -43,7 +43,7 @@ pub(crate) fn headers_beyond(
             .since(segment.header.start);
         let mut at = segment.header.start.plus(align_up(within, unit));
         while at < segment.header.end().min(to) {
-            if let Ok(bytes) = window.get(segment, segment.offset(at), BATCH_HEADER_LEN)?
+            if let Ok(bytes) = read_buffer.get(segment, segment.offset(at), BATCH_HEADER_LEN)?
                 && let Ok(h) = BatchHeader::decode(bytes)
                 && h.log_id == control.log_id
                 && h.lsn == at
@@ -108,9 +108,9 @@ impl Resumptions {
         control: &Control,
         source: ReadSource,
     ) -> Result<Self> {
-        let mut window = ReadBuffer::new(source);
+        let mut read_buffer = ReadBuffer::new(source);
         // One header per segment, without read-ahead.
-        window.limit(BATCH_HEADER_LEN as u64);
+        read_buffer.limit(BATCH_HEADER_LEN as u64);
         let mut resumptions = Resumptions {
             anchor: control.anchor.lsn,
             ..Resumptions::default()
@@ -118,7 +118,7 @@ impl Resumptions {
         for segment in segments.above(from) {
             let first = segment.header.first_batch();
             let offset = segment.offset(first);
-            let bytes = match window.get(&segment, offset, BATCH_HEADER_LEN)? {
+            let bytes = match read_buffer.get(&segment, offset, BATCH_HEADER_LEN)? {
                 Ok(bytes) => bytes,
                 Err(lost) => {
                     resumptions.unread.push((first, lost));

@@ -185,7 +185,7 @@ pub(crate) struct WritePipeline {
     pub(crate) jobs: Jobs,
     pub(crate) stamps: Stamps,
     /// How many writes may be in flight.
-    pub(crate) overlap: WriteConcurrency,
+    pub(crate) write_concurrency: WriteConcurrency,
 }
 
 impl WritePipeline {
@@ -196,7 +196,7 @@ impl WritePipeline {
         barrier_is_durable: bool,
         anchor: Anchor,
         stamp: Lsn,
-        overlap: WriteConcurrency,
+        write_concurrency: WriteConcurrency,
     ) -> Self {
         let boundary = BatchBoundary {
             anchor,
@@ -221,7 +221,7 @@ impl WritePipeline {
             requests: Requests::default(),
             jobs: Jobs::default(),
             stamps: Stamps::default(),
-            overlap,
+            write_concurrency,
         }
     }
 
@@ -280,7 +280,7 @@ impl WritePipeline {
     /// unless one in flight takes it along.
     pub(crate) fn commit_came(&mut self, end: Lsn, now: Duration) {
         if end > self.sealed() {
-            self.overlap.came(now);
+            self.write_concurrency.came(now);
         }
     }
 
@@ -382,10 +382,10 @@ impl WritePipeline {
                 add(&mut segments, &batch.segment);
             }
             let share = match kind {
-                WriteKind::Barrier(_) => self.overlap.begin_barrier(),
+                WriteKind::Barrier(_) => self.write_concurrency.begin_barrier(),
                 _ => {
                     let bytes = batches.iter().map(BatchBuilder::extent).sum();
-                    self.overlap.begin(bytes)
+                    self.write_concurrency.begin(bytes)
                 }
             };
             self.next_job(|pipeline, job| {
@@ -465,7 +465,7 @@ impl WritePipeline {
             self.watermarks.written = write.after;
             self.stamps.batches += write.batches;
             outcome.jobs.push(write.job);
-            self.overlap.acknowledged(write.share, now, took);
+            self.write_concurrency.acknowledged(write.share, now, took);
             match write.kind {
                 WriteKind::Each { .. } => {
                     self.watermarks.safe = write.end;

@@ -77,8 +77,8 @@ impl State {
 
     fn may_be_in_flight(&self, gathers: bool) -> bool {
         let (writes, staged) = (self.pipeline.in_flight_writes(), self.buffer.staged());
-        let overlap = &self.pipeline.overlap;
-        overlap.allows(writes, staged) && !(gathers && overlap.gathers(staged))
+        let write_concurrency = &self.pipeline.write_concurrency;
+        write_concurrency.allows(writes, staged) && !(gathers && write_concurrency.gathers(staged))
     }
 
     fn barrier(&self) -> Barrier {

@@ -208,15 +208,15 @@ impl SegmentQueue {
         tail.plus(sum + RESERVED_UNITS * unit)
     }
 
-    /// Requests prepared space up to `end`. `since` keeps the round of the first request across
+    /// Requests prepared space up to `end`. `first_round` keeps the round of the first request across
     /// retries; fails if an attempt after that round has failed.
-    pub(crate) fn request(&mut self, end: Lsn, since: &mut Option<u64>) -> Result<()> {
-        if let (Some(failure), Some(round)) = (&self.failure, *since)
+    pub(crate) fn request(&mut self, end: Lsn, first_round: &mut Option<u64>) -> Result<()> {
+        if let (Some(failure), Some(round)) = (&self.failure, *first_round)
             && failure.round > round
         {
             return Err(failure.error.clone());
         }
-        since.get_or_insert(self.round);
+        first_round.get_or_insert(self.round);
         self.requested_end = self.requested_end.max(end);
         Ok(())
     }

@@ -149,12 +149,12 @@ fn collect_evidence(
     end: Lsn,
     id: Option<LogId>,
 ) -> Result<Option<BatchEvidence>> {
-    let mut window = ReadBuffer::new(ReadSource::Cache);
+    let mut read_buffer = ReadBuffer::new(ReadSource::Cache);
     let unit = u64::from(segment.header.write_unit);
     let (mut proof, mut before) = (None::<BatchEvidence>, None);
     let mut at = segment.header.first_batch();
     while at < segment.header.end().min(end) {
-        let bytes = window.get(segment, segment.offset(at), BATCH_HEADER_LEN)?;
+        let bytes = read_buffer.get(segment, segment.offset(at), BATCH_HEADER_LEN)?;
         let header = bytes.ok().and_then(|b| BatchHeader::decode(b).ok());
         let id = proof.as_ref().map(|p| p.log_id).or(id);
         let Some(h) = header.filter(|h| h.lsn == at && id.is_none_or(|id| h.log_id == id)) else {

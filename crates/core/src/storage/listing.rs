@@ -3,7 +3,7 @@
 use crate::error::{Damage, Error, Result};
 use crate::names;
 use crate::storage::segment::Segment;
-use crate::storage::segment_header::{Found, read_header, read_header_past_cache};
+use crate::storage::segment_header::{HeaderRead, read_header, read_header_past_cache};
 use crate::storage::segments::Segments;
 use logforce_device::{DirEntry, Directory};
 use logforce_format::{LogId, Lsn, RecoveryCase};
@@ -74,14 +74,14 @@ fn take(
             names::NameKind::Segment => match read_header(dir, &entry.name) {
                 Err(e) if e.is_not_found() => listing.vanished = Some(e),
                 Err(e) => return Err(e),
-                Ok(Found::Broken { why, .. }) => {
+                Ok(HeaderRead::Broken { why, .. }) => {
                     listing.segments.rejected.push((entry.name, why));
                 }
-                Ok(Found::Whole(h)) if h.log_id != id => {
+                Ok(HeaderRead::Whole(h)) if h.log_id != id => {
                     let why = format!("it belongs to log {}", h.log_id);
                     listing.segments.rejected.push((entry.name, why));
                 }
-                Ok(Found::Whole(h)) => {
+                Ok(HeaderRead::Whole(h)) => {
                     // The cache may show the header of what the file held before.
                     let is_misnamed = names::claimed_start(&entry.name) != Some(h.start);
                     let again = match is_misnamed {

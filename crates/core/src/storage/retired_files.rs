@@ -60,7 +60,7 @@ impl RetiredFiles {
     /// Makes spares of the files, or removes them. Returns how many bytes that freed. Passes new
     /// spares to `add` before it stops counting those bytes.
     ///
-    /// The caller holds the lock of the pin table. After an error the next call tries again.
+    /// The caller has the turn of the pins. After an error the next call tries again.
     pub(crate) fn finish(
         &self,
         dir: &Arc<dyn Directory>,

@@ -9,7 +9,7 @@ use logforce_format::{
 use std::sync::Arc;
 
 /// The header of a segment file.
-pub(crate) enum Found {
+pub(crate) enum HeaderRead {
     /// It is valid.
     Whole(SegmentHeader),
     /// It is not.
@@ -21,20 +21,20 @@ pub(crate) enum Found {
     },
 }
 
-impl Found {
-    fn broken(why: String) -> Found {
-        Found::Broken { why, bytes: false }
+impl HeaderRead {
+    fn broken(why: String) -> HeaderRead {
+        HeaderRead::Broken { why, bytes: false }
     }
 }
 
 /// Reads the header of the file `name`, several times if it is not valid: a transient error, or
 /// wrong bytes from the drive or the bus, would lose the whole segment.
-pub(crate) fn read_header(dir: &Arc<dyn Directory>, name: &str) -> Result<Found> {
+pub(crate) fn read_header(dir: &Arc<dyn Directory>, name: &str) -> Result<HeaderRead> {
     let both = [ReadSource::Medium, ReadSource::Cache];
     let again = planted!("one-look-at-the-medium", &both[..0], else &both[..]);
     let mut sources = again.iter();
     let mut answer = read_header_once(dir, name)?;
-    while let Found::Broken { bytes: true, .. } = answer
+    while let HeaderRead::Broken { bytes: true, .. } = answer
         && let Some(&source) = sources.next()
     {
         match try_read_header(dir, name, source) {
@@ -47,7 +47,7 @@ pub(crate) fn read_header(dir: &Arc<dyn Directory>, name: &str) -> Result<Found>
 }
 
 /// As [`read_header`], once, for files whose invalid header loses nothing.
-pub(crate) fn read_header_once(dir: &Arc<dyn Directory>, name: &str) -> Result<Found> {
+pub(crate) fn read_header_once(dir: &Arc<dyn Directory>, name: &str) -> Result<HeaderRead> {
     try_read_header(dir, name, ReadSource::Cache)
 }
 
@@ -57,14 +57,14 @@ pub(crate) fn read_header_past_cache(
     name: &str,
 ) -> Result<Option<SegmentHeader>> {
     match try_read_header(dir, name, ReadSource::Medium) {
-        Ok(Found::Whole(header)) => Ok(Some(header)),
-        Ok(Found::Broken { .. }) | Err(Error::NewerFormat { .. }) => Ok(None),
+        Ok(HeaderRead::Whole(header)) => Ok(Some(header)),
+        Ok(HeaderRead::Broken { .. }) | Err(Error::NewerFormat { .. }) => Ok(None),
         Err(e) if e.is_unsupported() || e.is_not_found() => Ok(None),
         Err(e) => Err(e),
     }
 }
 
-fn try_read_header(dir: &Arc<dyn Directory>, name: &str, source: ReadSource) -> Result<Found> {
+fn try_read_header(dir: &Arc<dyn Directory>, name: &str, source: ReadSource) -> Result<HeaderRead> {
     let path = dir.path().join(name);
     let file = dir
         .open(name, OpenFile::READ)
@@ -83,14 +83,16 @@ fn try_read_header(dir: &Arc<dyn Directory>, name: &str, source: ReadSource) -> 
         }
     };
     let n = match read(&*file, &path, 0, buf, source) {
-        Err(e) if planted!("header-error-is-damage") => return Ok(Found::broken(e.to_string())),
+        Err(e) if planted!("header-error-is-damage") => {
+            return Ok(HeaderRead::broken(e.to_string()));
+        }
         read => read?,
     };
     let n = match n {
         Ok(n) => n,
         Err(lost) => {
             let found = format!("its header cannot be read: {}", lost.found);
-            return Ok(Found::broken(found));
+            return Ok(HeaderRead::broken(found));
         }
     };
     match SegmentHeader::decode(&buf[..n.min(SEGMENT_HEADER_LEN)]) {
@@ -98,17 +100,17 @@ fn try_read_header(dir: &Arc<dyn Directory>, name: &str, source: ReadSource) -> 
             let len = file.len().map_err(Error::io("check the size of", &path))?;
             let is_short = planted!("short-segment-accepted", false, else len < header.len);
             if is_short {
-                return Ok(Found::broken(format!(
+                return Ok(HeaderRead::broken(format!(
                     "it has {len} bytes, its header says {}",
                     header.len
                 )));
             }
-            Ok(Found::Whole(header))
+            Ok(HeaderRead::Whole(header))
         }
         Err(SegmentReject::Version(version)) if version > FORMAT_VERSION => {
             Err(Error::NewerFormat { path, version })
         }
-        Err(reject) => Ok(Found::Broken {
+        Err(reject) => Ok(HeaderRead::Broken {
             why: reject.to_string(),
             bytes: true,
         }),

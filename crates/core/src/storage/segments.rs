@@ -4,7 +4,7 @@ use crate::environment::fd_budget::OpenFiles;
 use crate::error::{Error, Result};
 use crate::names;
 use crate::storage::segment::{Handles, Segment};
-use crate::storage::segment_header::{Found, read_header};
+use crate::storage::segment_header::{HeaderRead, read_header};
 use logforce_device::Directory;
 use logforce_format::{LogId, Lsn, SegmentHeader};
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl Segments {
     ) -> Result<bool> {
         let name = names::segment(at);
         let header = match read_header(dir, &name) {
-            Ok(Found::Whole(h)) if h.log_id == id && h.start == at => h,
+            Ok(HeaderRead::Whole(h)) if h.log_id == id && h.start == at => h,
             Ok(_) | Err(Error::NewerFormat { .. }) => return Ok(false),
             Err(e) if e.is_not_found() => return Ok(false),
             Err(e) => return Err(e),

@@ -1,3 +1,5 @@
+//! The void ranges of a log, in memory.
+
 use logforce_format::Lsn;
 use std::collections::BTreeMap;
 

@@ -9,8 +9,8 @@ pub(crate) enum Filling {
     Never,
     /// A force does not make first writes as durable as it makes others, or nobody knows.
     Always,
-    /// Not while so few forces take along so much that bandwidth is what is short: bytes that a force
-    /// takes along from which on that is so.
+    /// Zero-fill unless the workload is bandwidth-bound. The value is the bytes per force above which it counts as
+    /// such.
     Unless(u64),
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn truncate_back(engine: &Engine, from: Lsn) -> Result<()> {
     if from >= engine.durable() {
         return Ok(());
     }
-    let mut asked = None;
+    let mut first_round = None;
     let end = loop {
         let seen = engine.events.progress.observe();
         {
@@ -48,7 +48,7 @@ pub(crate) fn truncate_back(engine: &Engine, from: Lsn) -> Result<()> {
                 break state.place_empty_batch(BatchKind::Void, Some(from));
             }
             let one_more = state.segments.writable_end().plus(1);
-            state.segments.request(one_more, &mut asked)?;
+            state.segments.request(one_more, &mut first_round)?;
         }
         let preallocator = &engine.events.preallocator;
         preallocator.notify(engine.runtime(), Wake::PreallocatorForSpace);

@@ -59,8 +59,8 @@ fn check_front(engine: &Engine, to: Lsn) -> Result<()> {
     }
 }
 
-/// Moves the front to `to`. The caller holds the lock of
-/// [`PinTable::begin_move`](crate::engine::pin_table::PinTable::begin_move).
+/// Moves the front to `to`. The caller has the turn of the pins
+/// ([`PinTable::begin_move`](crate::engine::pin_table::PinTable::begin_move)).
 pub(crate) fn move_front_to(engine: &Engine, to: Lsn) -> Result<()> {
     if to <= engine.front() {
         // Files that an earlier call could not remove.
@@ -122,8 +122,8 @@ fn first_prev_crc_of(engine: &Engine, segment: &Arc<Segment>) -> Result<u32> {
         // It has no batch yet: its first will follow the last one written.
         return Ok(anchor.prev_crc);
     }
-    let mut window = ReadBuffer::new(ReadSource::Cache);
-    window
+    let mut read_buffer = ReadBuffer::new(ReadSource::Cache);
+    read_buffer
         .get(segment, segment.offset(first), BATCH_HEADER_LEN)?
         .map_err(|lost| lost.found)
         .and_then(|bytes| BatchHeader::decode(bytes).map_err(|r| r.to_string()))
@@ -161,7 +161,7 @@ impl Engine {
 }
 
 /// Makes spares of the files of truncated segments, or removes them, and wakes the preallocator.
-/// The caller holds the lock of the pin table.
+/// The caller has the turn of the pins.
 ///
 /// # Errors
 /// Of the system; the next call tries again.

@@ -3,7 +3,7 @@
 use super::{MeasureError, MeasuredSlice, Series};
 use logforce_terminal::progress::Progress;
 
-/// Index of a case among the others.
+/// Position in the run: the round, and how many cases are left in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
     /// The round, from 0.

@@ -19,7 +19,7 @@ use crate::storage::directory::existing_directory;
 use crate::storage::headerless::find_headerless;
 use crate::storage::listing::{Listing, list, list_usable};
 use crate::storage::segment::Segment;
-use crate::storage::segment_header::{Found, read_header};
+use crate::storage::segment_header::{HeaderRead, read_header};
 use crate::storage::segments::Segments;
 use info::{LogSummary, SegmentInfo, VerifyReport, Visit};
 use logforce_device::{Directory, Runtime, System};
@@ -192,11 +192,11 @@ impl Inspector {
                 continue;
             }
             match read_header(&dir, &entry.name) {
-                Ok(Found::Whole(h)) => {
+                Ok(HeaderRead::Whole(h)) => {
                     log_id = Some(h.log_id);
                     break;
                 }
-                Ok(Found::Broken { .. }) | Err(Error::NewerFormat { .. }) => {}
+                Ok(HeaderRead::Broken { .. }) | Err(Error::NewerFormat { .. }) => {}
                 Err(e) => return Err(e),
             }
         }

@@ -39,7 +39,7 @@ impl ReadOnlyFollower {
     /// Reads again, then past the cache. Bytes that were read ahead may be older than a write
     /// since, and a direct write racing with a cached read can leave an old page in the cache.
     fn retry_consume(&mut self, first: &Stop) -> ScanResult<()> {
-        self.batches.window.invalidate();
+        self.batches.read_buffer.invalidate();
         if first.seen == NextBatch::Malformed {
             return Ok(Err(first.clone()));
         }
@@ -56,12 +56,15 @@ impl ReadOnlyFollower {
     fn try_consume(&mut self, source: ReadSource) -> ScanResult<()> {
         let expected = self.expected_epoch();
         let mut medium = ReadBuffer::new(ReadSource::Medium);
-        let window = match source {
-            ReadSource::Cache => &mut self.batches.window,
+        let read_buffer = match source {
+            ReadSource::Cache => &mut self.batches.read_buffer,
             ReadSource::Medium => &mut medium,
         };
-        window.limit(self.headers.proven.since(self.batches.consumed.at));
-        let linked = match self.files.header_after(window, &self.batches.consumed)? {
+        read_buffer.limit(self.headers.proven.since(self.batches.consumed.at));
+        let linked = match self
+            .files
+            .header_after(read_buffer, &self.batches.consumed)?
+        {
             Ok(linked) => linked,
             Err(stop) => return Ok(Err(stop)),
         };
@@ -80,7 +83,7 @@ impl ReadOnlyFollower {
                 })),
             };
         }
-        let next = match linked.check(window, self.batches.consumed)? {
+        let next = match linked.check(read_buffer, self.batches.consumed)? {
             Ok(next) => next,
             Err(stop) => return Ok(Err(stop)),
         };
@@ -97,7 +100,7 @@ impl ReadOnlyFollower {
                     .to_owned(),
             }));
         }
-        let payload = match linked.payload(window)? {
+        let payload = match linked.payload(read_buffer)? {
             Ok(payload) => payload,
             Err(stop) => return Ok(Err(stop)),
         };

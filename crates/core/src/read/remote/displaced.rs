@@ -154,9 +154,9 @@ impl ReadOnlyFollower {
         // By its name: an open file may have been deleted.
         let dir = self.files.dir.clone();
         let segment = Arc::new(Segment::new(dir, known.name(), known.header));
-        let mut window = ReadBuffer::new(ReadSource::Cache);
-        window.limit(BATCH_HEADER_LEN as u64);
-        let bytes = window.get(&segment, segment.offset(lsn), BATCH_HEADER_LEN)?;
+        let mut read_buffer = ReadBuffer::new(ReadSource::Cache);
+        read_buffer.limit(BATCH_HEADER_LEN as u64);
+        let bytes = read_buffer.get(&segment, segment.offset(lsn), BATCH_HEADER_LEN)?;
         let header = bytes.ok().and_then(|b| BatchHeader::decode(b).ok());
         Ok(header.is_some_and(|h| h.lsn == lsn && h.crc == crc))
     }

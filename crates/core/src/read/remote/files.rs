@@ -87,10 +87,10 @@ impl FollowedFiles {
     /// The header of the next batch after `before`, or why there is none.
     pub(super) fn header_after(
         &self,
-        window: &mut ReadBuffer,
+        read_buffer: &mut ReadBuffer,
         before: &ScanState,
     ) -> ScanResult<LinkedHeader> {
-        LinkedHeader::read(window, &self.segments, &self.control, before)
+        LinkedHeader::read(read_buffer, &self.segments, &self.control, before)
     }
 
     /// Finds the segment that begins at `at`, if there is one.
@@ -140,7 +140,7 @@ pub(super) struct HeaderPosition {
     pub(super) tip: ScanState,
     /// Everything below is durable.
     pub(super) proven: Lsn,
-    pub(super) window: ReadBuffer,
+    pub(super) read_buffer: ReadBuffer,
     /// Void ranges whose batch is not proven yet.
     pub(super) voids: Vec<(Lsn, Lsn)>,
     /// Segments in which openings have continued.
@@ -153,12 +153,12 @@ pub(super) struct HeaderPosition {
 
 impl HeaderPosition {
     pub(super) fn new(tip: ScanState, proven: Lsn) -> Self {
-        let mut window = ReadBuffer::new(ReadSource::Cache);
-        window.limit(READ_AHEAD);
+        let mut read_buffer = ReadBuffer::new(ReadSource::Cache);
+        read_buffer.limit(READ_AHEAD);
         HeaderPosition {
             tip,
             proven,
-            window,
+            read_buffer,
             voids: Vec::new(),
             resumptions: Resumptions::default(),
             cut: false,

@@ -78,7 +78,7 @@ pub(super) struct BatchPosition {
     /// LSN and header checksum of the last batch that was consumed.
     pub(super) last: Option<(Lsn, u32)>,
     pub(super) history: History,
-    pub(super) window: ReadBuffer,
+    pub(super) read_buffer: ReadBuffer,
     pub(super) records: Records,
     /// How often the next batch could not be read.
     pub(super) retries: u32,

@@ -208,7 +208,7 @@ impl ReadOnlyFollower {
                 consumed,
                 last: None,
                 history,
-                window: ReadBuffer::new(ReadSource::Cache),
+                read_buffer: ReadBuffer::new(ReadSource::Cache),
                 records: Records::default(),
                 retries: 0,
             },

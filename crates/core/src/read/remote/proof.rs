@@ -33,7 +33,7 @@ impl ReadOnlyFollower {
             self.find_resumptions()?;
         }
         // Forgets cached bytes: the writer may have written there since.
-        self.headers.window.invalidate();
+        self.headers.read_buffer.invalidate();
         self.read_headers(medium)?;
         let HeaderPosition { proven, voids, .. } = &mut self.headers;
         voids.retain(|&(from, to)| {
@@ -61,9 +61,9 @@ impl ReadOnlyFollower {
                 self.headers.tip = resumed;
             }
             self.files.find_segment_at(self.headers.tip.at)?;
-            let read = |window| self.files.header_after(window, &self.headers.tip);
-            let linked = match (read(&mut self.headers.window)?, &mut past_cache) {
-                (Err(stop), Some(window)) => match read(window) {
+            let read = |read_buffer| self.files.header_after(read_buffer, &self.headers.tip);
+            let linked = match (read(&mut self.headers.read_buffer)?, &mut past_cache) {
+                (Err(stop), Some(read_buffer)) => match read(read_buffer) {
                     Err(e) if e.is_unsupported() => Err(stop),
                     linked => linked?,
                 },
@@ -116,8 +116,8 @@ impl ReadOnlyFollower {
         let (at, control) = (self.batches.consumed.at, &self.files.control);
         let above = Resumptions::above(&listing.segments, at, control, ReadSource::Cache)?;
         self.files.take_listing(listing);
-        self.batches.window.invalidate();
-        self.headers.window.invalidate();
+        self.batches.read_buffer.invalidate();
+        self.headers.read_buffer.invalidate();
         self.headers.go_back_to(self.batches.consumed);
         if let Some(at) = above.cutting(self.batches.consumed.at, &self.files.control) {
             self.headers.tip = ScanState::unlinked(at);

@@ -1,10 +1,11 @@
 //! Ending a log in place: what happens once the copies are durable.
 
-use super::scan::Found;
+use super::scan::DamagedLog;
 use crate::error::{Error, Result};
 use crate::names;
+use crate::recovery::epoch::{anchor_behind, epoch_header, move_front, write_epoch};
+use crate::recovery::listing;
 use crate::recovery::opening::Opening;
-use crate::recovery::{anchor_behind, epoch_header, listing, move_front, write_epoch};
 use crate::scan::batch::ScanState;
 use crate::scan::resume::headers_beyond;
 use crate::storage::control_file::Loaded;
@@ -25,12 +26,12 @@ impl Opening {
         &self,
         loaded: Loaded,
         control: Control,
-        found: Found,
+        found: DamagedLog,
         meta: &LoadedMeta,
         lost_meta: bool,
     ) -> Result<Lsn> {
         let cut_from = found.cut_from();
-        let Found {
+        let DamagedLog {
             mut segments,
             leftovers,
             gaps,
@@ -195,12 +196,12 @@ fn earliest_void_beyond(
     })?;
     let mut at = last.2;
     let mut earliest: Option<Lsn> = None;
-    let mut window = ReadBuffer::new(ReadSource::Cache);
+    let mut read_buffer = ReadBuffer::new(ReadSource::Cache);
     while at >= end.at {
         let Some(segment) = segments.containing(at) else {
             break;
         };
-        let bytes = window.get(&segment, segment.offset(at), BATCH_HEADER_LEN)?;
+        let bytes = read_buffer.get(&segment, segment.offset(at), BATCH_HEADER_LEN)?;
         let header = bytes.ok().and_then(|b| BatchHeader::decode(b).ok());
         let Some(h) = header
             .filter(|h| h.log_id == control.log_id && h.lsn == at && h.voids() && h.last_void < at)

@@ -7,16 +7,17 @@
 //! between would hide the loss. Last, zeroes over the beginnings of what is removed keep it from coming back if
 //! that batch is lost later. No LSN that may have been read is used again.
 
+mod copies;
 mod end;
 mod scan;
 
 use crate::error::{Damage, Error, Result};
 use crate::options::{OpenMode, Options};
-use crate::recovery::aside::{self, Aside};
 use crate::recovery::{Locked, lock_log};
 use crate::scan::coverage::{check_counters, lost_segment};
 use crate::storage::control_file::meta::LoadedMeta;
 use crate::storage::directory::check_path;
+use copies::Copies;
 use end::can_fill;
 use logforce_device::{Guarantee, System, Verdict};
 use logforce_format::Lsn;
@@ -148,7 +149,7 @@ impl Locked {
             aside: None,
             bytes: 0,
             unread: 0,
-            earlier: aside::earlier(system, &path, parent, control.log_id),
+            earlier: copies::earlier(system, &path, parent, control.log_id),
         };
         let lost = found.end.lost.clone();
         if lost.is_none() && report.lost_meta.is_none() && found.gaps.is_empty() {
@@ -178,40 +179,44 @@ impl Locked {
         let lsn = Some(from)
             .filter(|from| *from < Lsn::MAX)
             .unwrap_or_default();
-        let place = aside::place(system, &path, parent, control.log_id, lsn)?;
+        let target = copies::path_for(system, &path, parent, control.log_id, lsn)?;
         if options.dry_run {
-            let cut = |damage| {
-                Ok(Cut {
+            if let Some(damage) = lost {
+                report.cut = Some(Cut {
                     from,
                     to: control.prepared_end,
                     damage,
-                    records: aside::records(system, &path, from)?,
-                })
-            };
-            report.cut = lost.map(cut).transpose()?;
+                    records: copies::records(system, &path, from)?,
+                });
+            }
             report.bytes = opening.bytes_of(&files)?;
-            report.aside = Some(place);
+            report.aside = Some(target);
             return Ok(report);
         }
-        let Aside {
-            path: copies,
+        let its_control = control_of_copies(&control, &found, begin, meta.bytes().is_some())?;
+        let Copies {
+            path: aside,
             bytes,
             unread,
-        } = {
-            let cut = control_of_copies(&control, &found, begin, meta.bytes().is_some())?;
-            aside::keep(system, &opening.dir, &files, &place, &cut, meta.bytes())?
-        };
+        } = copies::copy(
+            system,
+            &opening.dir,
+            &files,
+            &target,
+            &its_control,
+            meta.bytes(),
+        )?;
         let to = opening.end_log(loaded, control, found, &meta, report.lost_meta.is_some())?;
         if let Some(damage) = lost {
             report.cut = Some(Cut {
                 from,
                 to,
                 damage,
-                records: aside::records(system, &copies, from)?,
+                records: copies::records(system, &aside, from)?,
             });
         }
         Ok(RepairReport {
-            aside: Some(copies),
+            aside: Some(aside),
             bytes,
             unread,
             ..report

@@ -2,9 +2,10 @@
 
 use crate::error::{Damage, Error, Result};
 use crate::names;
+use crate::recovery::epoch::anchor_at;
+use crate::recovery::listing;
 use crate::recovery::opening::Opening;
 use crate::recovery::reconcile::Leftovers;
-use crate::recovery::{anchor_at, listing};
 use crate::scan::coverage::{gaps, lost_segment, name_lost};
 use crate::scan::end_of_log::{End, anchor_state, find_end, first_state};
 use crate::scan::resume::headers_beyond;
@@ -18,8 +19,8 @@ use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Control, EPOCH_HISTORY, Lsn
 use std::path::Path;
 use std::sync::Arc;
 
-/// The result of the scan.
-pub(super) struct Found {
+/// A log as the scan has found it, with its damage.
+pub(super) struct DamagedLog {
     pub(super) segments: Segments,
     pub(super) leftovers: Leftovers,
     /// Parts of the log that no segment holds.
@@ -27,7 +28,7 @@ pub(super) struct Found {
     pub(super) end: End,
 }
 
-impl Found {
+impl DamagedLog {
     /// The end of the last record that stays: an append that the damage has cut off goes whole.
     pub(super) fn cut_from(&self) -> Lsn {
         let state = &self.end.state;
@@ -37,7 +38,11 @@ impl Found {
 
 impl Opening {
     /// Finds where the log ends, at damage too. Changes none of its contents.
-    pub(super) fn scan_to_damage(&self, control: &mut Control, both_slots: bool) -> Result<Found> {
+    pub(super) fn scan_to_damage(
+        &self,
+        control: &mut Control,
+        both_slots: bool,
+    ) -> Result<DamagedLog> {
         let (segments, leftovers) = self.list_segments(control, both_slots)?;
         let path = self.dir.path();
         let gaps = gaps(&segments, control);
@@ -65,7 +70,7 @@ impl Opening {
             // A scan that began further down has seen less proof.
             lost.durable_to = lost.durable_to.max(control.anchor.lsn);
         }
-        Ok(Found {
+        Ok(DamagedLog {
             segments,
             leftovers,
             gaps,
@@ -75,7 +80,7 @@ impl Opening {
 
     /// The files that may hold a part of the log from `from` on: all but segments that end below. If a segment
     /// is missing, it may be any file: a device may have lost the rename of a spare, or the write of its header.
-    pub(super) fn files_from(&self, found: &Found, from: Lsn) -> Result<Vec<String>> {
+    pub(super) fn files_from(&self, found: &DamagedLog, from: Lsn) -> Result<Vec<String>> {
         let below = found.segments.all().into_iter();
         let mut below: Vec<String> = below
             .filter(|s| s.header.end() <= from)
@@ -108,16 +113,16 @@ impl Opening {
 /// The control file of a log that begins where another one is cut.
 pub(super) fn control_of_copies(
     control: &Control,
-    found: &Found,
+    found: &DamagedLog,
     from: Lsn,
     has_meta: bool,
 ) -> Result<Control> {
     let begin = &found.end.append_boundary;
     let (mut first_segment, mut first_prev_crc) = (from, begin.prev_crc);
     if let Some(segment) = found.segments.containing(from) {
-        let mut window = ReadBuffer::new(ReadSource::Cache);
+        let mut read_buffer = ReadBuffer::new(ReadSource::Cache);
         let at = segment.offset(segment.header.first_batch());
-        let header = window.get(&segment, at, BATCH_HEADER_LEN)?;
+        let header = read_buffer.get(&segment, at, BATCH_HEADER_LEN)?;
         let header = header
             .ok()
             .and_then(|bytes| BatchHeader::decode(bytes).ok());

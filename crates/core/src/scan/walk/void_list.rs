@@ -12,12 +12,12 @@ use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Lsn, NextBatch, RecoveryCas
 pub(super) fn list(input: &WalkInput<'_>, last: Option<Lsn>) -> Result<KnownVoids> {
     let mut known = KnownVoids::default();
     let mut at = last.unwrap_or(Lsn::ORIGIN);
-    let mut window = link_window();
+    let mut read_buffer = link_buffer();
     // The format requires each link to lie below the one before it, so this ends. A batch at or
     // below the front voids only truncated records, and so do those before it.
     while at > input.control.front {
         known.named.insert(at);
-        match link(input, &mut window, at)? {
+        match link(input, &mut read_buffer, at)? {
             Ok(header) => {
                 known.voids.add(header.void_from, header.lsn);
                 at = header.last_void;
@@ -31,18 +31,18 @@ pub(super) fn list(input: &WalkInput<'_>, last: Option<Lsn>) -> Result<KnownVoid
     Ok(known)
 }
 
-/// Makes a window for links, which lie apart. Reading ahead at each link would read the log of a long list
+/// Makes a read buffer for links, which lie apart. Reading ahead at each link would read the log of a long list
 /// many times.
-pub(super) fn link_window() -> ReadBuffer {
-    let mut window = ReadBuffer::new(ReadSource::Cache);
-    window.limit(BATCH_HEADER_LEN as u64);
-    window
+pub(super) fn link_buffer() -> ReadBuffer {
+    let mut read_buffer = ReadBuffer::new(ReadSource::Cache);
+    read_buffer.limit(BATCH_HEADER_LEN as u64);
+    read_buffer
 }
 
 /// The header of the batch at `at` that voids a range, or what is wrong with it.
 pub(super) fn link(
     input: &WalkInput<'_>,
-    window: &mut ReadBuffer,
+    read_buffer: &mut ReadBuffer,
     at: Lsn,
 ) -> Result<std::result::Result<BatchHeader, Damage>> {
     let WalkInput {
@@ -65,7 +65,7 @@ pub(super) fn link(
     let Some(segment) = segments.containing(at) else {
         return lost("a void batch's segment is missing".to_owned());
     };
-    let bytes = match window.get(&segment, segment.offset(at), BATCH_HEADER_LEN)? {
+    let bytes = match read_buffer.get(&segment, segment.offset(at), BATCH_HEADER_LEN)? {
         Ok(bytes) => bytes,
         Err(lost_bytes) => return lost(lost_bytes.found),
     };

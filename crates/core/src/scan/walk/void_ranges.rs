@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::scan::end_of_log::End;
 use crate::scan::walk::types::{Changed, KnownVoids, Walk, WalkEvent, WalkInput};
-use crate::scan::walk::void_list::{link, link_window, list};
+use crate::scan::walk::void_list::{link, link_buffer, list};
 use crate::storage::voids::Voids;
 use logforce_format::Lsn;
 use std::collections::BTreeSet;
@@ -76,7 +76,7 @@ impl Walk<'_> {
             true
         })?;
         known.unknown = None;
-        let mut window = link_window();
+        let mut read_buffer = link_buffer();
         for &at in known.named.iter().rev() {
             // A batch within a known range voids no more than that range: a truncation goes to a
             // boundary of a record that is not void.
@@ -85,7 +85,7 @@ impl Walk<'_> {
                 continue;
             }
             // The batch may be valid although the walk has not reached it.
-            match link(&self.input, &mut window, at)? {
+            match link(&self.input, &mut read_buffer, at)? {
                 Ok(h) => known.voids.add(h.void_from, h.lsn),
                 Err(lost) => {
                     known.unknown = Some(lost);

@@ -59,8 +59,8 @@ impl Model {
     }
 
     fn run_within(&self, limits: RangeInclusive<usize>, time: Duration) -> Seen {
-        let mut overlap = WriteConcurrency::new((1, 4), 16, 64 << 10);
-        overlap.small = Trials::new(1, limits);
+        let mut concurrency = WriteConcurrency::new((1, 4), 16, 64 << 10);
+        concurrency.small = Trials::new(1, limits);
         let mut random = 1u64;
         let mut events = BinaryHeap::new();
         for n in 0..self.threads {
@@ -78,19 +78,19 @@ impl Model {
             let is_last = now > time * 3 / 4;
             match event {
                 Event::Commits => {
-                    overlap.came(now);
+                    concurrency.came(now);
                     staged.push(now);
                 }
                 Event::Gathered => {
-                    overlap.gathers_for(now);
+                    concurrency.gathers_for(now);
                 }
                 Event::Done(number) => in_flight[number - first].done = true,
             }
             while in_flight.front().is_some_and(|w| w.done) {
                 let write = in_flight.pop_front().unwrap();
                 first += 1;
-                overlap.acknowledged(write.share, now, now - write.began);
-                if let Some(left) = overlap.gathers_for(now) {
+                concurrency.acknowledged(write.share, now, now - write.began);
+                if let Some(left) = concurrency.gathers_for(now) {
                     events.push(Reverse((now + left, Event::Gathered)));
                 }
                 for came in write.came {
@@ -103,7 +103,7 @@ impl Model {
                 }
             }
             let bytes = staged.len() * 200;
-            let begins = overlap.allows(in_flight.len(), bytes) && !overlap.gathers(bytes);
+            let begins = concurrency.allows(in_flight.len(), bytes) && !concurrency.gathers(bytes);
             if !staged.is_empty() && begins {
                 let place = free.iter_mut().min().unwrap();
                 let slower = 1.0 + self.beside * in_flight.len() as f64;
@@ -111,13 +111,13 @@ impl Model {
                 events.push(Reverse((*place, Event::Done(next))));
                 next += 1;
                 if is_last {
-                    limits[overlap.small.limit()] += 1;
+                    limits[concurrency.small.limit()] += 1;
                     writes += 1;
                     beside += usize::from(!in_flight.is_empty());
                 }
                 in_flight.push_back(InFlight {
                     began: now,
-                    share: overlap.begin(bytes),
+                    share: concurrency.begin(bytes),
                     came: std::mem::take(&mut staged),
                     done: false,
                 });
@@ -210,12 +210,12 @@ fn threads_that_work_between_their_commits_wait_for_their_own_write_too() {
 /// Large writes neither wait for more commits, nor are there more to come.
 #[test]
 fn large_writes_gather_nothing() {
-    let mut overlap = WriteConcurrency::new((0, 1), 1, 64 << 10);
+    let mut concurrency = WriteConcurrency::new((0, 1), 1, 64 << 10);
     let mut gathered = |bytes: usize, commits: usize| {
-        (0..commits).for_each(|_| overlap.came(MS));
-        let gathers = overlap.gathers(bytes);
-        let share = overlap.begin(bytes);
-        overlap.acknowledged(share, 2 * MS, MS);
+        (0..commits).for_each(|_| concurrency.came(MS));
+        let gathers = concurrency.gathers(bytes);
+        let share = concurrency.begin(bytes);
+        concurrency.acknowledged(share, 2 * MS, MS);
         gathers
     };
     for _ in 0..20 {
@@ -260,53 +260,57 @@ fn one_thread_is_never_tried_with_more() {
 /// The limit follows a load that changes, and a device that does.
 #[test]
 fn a_device_that_changes_is_found_out() {
-    let mut overlap = WriteConcurrency::new((8, 8), 16, usize::MAX);
+    let mut concurrency = WriteConcurrency::new((8, 8), 16, usize::MAX);
     let mut now = Duration::ZERO;
     // Eight in flight at a device that does one after another now.
     let mut in_flight: VecDeque<Share> = VecDeque::new();
     for _ in 0..20_000 {
-        overlap.came(now);
-        overlap.came(now);
-        while overlap.allows(in_flight.len(), 4096) {
-            in_flight.push_back(overlap.begin(4096));
-            overlap.came(now);
+        concurrency.came(now);
+        concurrency.came(now);
+        while concurrency.allows(in_flight.len(), 4096) {
+            in_flight.push_back(concurrency.begin(4096));
+            concurrency.came(now);
         }
         now += MS;
         let share = in_flight.pop_front().unwrap();
-        overlap.acknowledged(share, now, MS);
+        concurrency.acknowledged(share, now, MS);
     }
-    assert!(overlap.small.limit() <= 2, "{}", overlap.small.limit());
+    assert!(
+        concurrency.small.limit() <= 2,
+        "{}",
+        concurrency.small.limit()
+    );
 }
 
 /// Nor for as long as a device hung once.
 #[test]
 fn commits_are_gathered_for_half_a_usual_write() {
-    let mut overlap = WriteConcurrency::new((0, 1), 1, usize::MAX);
+    let mut concurrency = WriteConcurrency::new((0, 1), 1, usize::MAX);
     let mut now = Duration::ZERO;
-    let mut round = |overlap: &mut WriteConcurrency, took: Duration| {
-        overlap.came(now);
-        overlap.came(now);
-        let share = overlap.begin(4096);
+    let mut round = |concurrency: &mut WriteConcurrency, took: Duration| {
+        concurrency.came(now);
+        concurrency.came(now);
+        let share = concurrency.begin(4096);
         now += took;
-        overlap.acknowledged(share, now, took);
-        overlap.gathers_for(now)
+        concurrency.acknowledged(share, now, took);
+        concurrency.gathers_for(now)
     };
     for _ in 0..50 {
-        round(&mut overlap, MS);
+        round(&mut concurrency, MS);
     }
-    let half = round(&mut overlap, MS).expect("two come again");
+    let half = round(&mut concurrency, MS).expect("two come again");
     assert!(half > MS * 4 / 10 && half <= MS / 2, "{half:?}");
-    let after = round(&mut overlap, 10_000 * MS).expect("two come again");
+    let after = round(&mut concurrency, 10_000 * MS).expect("two come again");
     assert!(after < MS, "{after:?}");
     // One that comes alone is waited for no more after a while.
-    let alone = |overlap: &mut WriteConcurrency| {
-        overlap.came(MS);
-        let share = overlap.begin(4096);
-        overlap.acknowledged(share, 2 * MS, MS);
-        overlap.gathers_for(2 * MS).is_some()
+    let alone = |concurrency: &mut WriteConcurrency| {
+        concurrency.came(MS);
+        let share = concurrency.begin(4096);
+        concurrency.acknowledged(share, 2 * MS, MS);
+        concurrency.gathers_for(2 * MS).is_some()
     };
-    assert!(alone(&mut overlap));
-    let more = (0..20).filter(|_| alone(&mut overlap)).count();
+    assert!(alone(&mut concurrency));
+    let more = (0..20).filter(|_| alone(&mut concurrency)).count();
     assert!(more < 10, "{more}");
 }
 
@@ -314,8 +318,8 @@ fn commits_are_gathered_for_half_a_usual_write() {
 fn through_the_cache_one_write_is_in_flight() {
     let options = Options::new().max_in_flight_writes(4);
     let at_first = |method: Method, relocates| {
-        let overlap = WriteConcurrency::here(method.plan(), relocates, &options);
-        (overlap.small.limit(), overlap.large.limit())
+        let concurrency = WriteConcurrency::here(method.plan(), relocates, &options);
+        (concurrency.small.limit(), concurrency.large.limit())
     };
     assert_eq!(at_first(Method::DirectDsync, false), (1, 4));
     assert_eq!(at_first(Method::DirectDsync, true), (1, 1));

@@ -1,3 +1,5 @@
+//! The control file: two slots with the state of the log, and two with its metadata.
+
 pub(crate) mod meta;
 
 use crate::error::{Damage, Error, Result};

@@ -30,7 +30,7 @@ const ALIGNMENT: usize = 4096;
 const SECTOR: usize = 512;
 
 /// The copies of a repair.
-pub(super) struct Aside {
+pub(super) struct Copies {
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
     /// Bytes that could not be read: zeroes are in their place.
@@ -38,7 +38,7 @@ pub(super) struct Aside {
 }
 
 /// Returns the directory for copies of what is cut from `lsn` on: in `parent`, or beside the log.
-pub(super) fn place(
+pub(super) fn path_for(
     system: &dyn System,
     log: &Path,
     parent: Option<&Path>,
@@ -47,14 +47,14 @@ pub(super) fn place(
 ) -> Result<PathBuf> {
     let (parent, mut name) = beside(system, log, parent, id);
     name.push(format!("{:016x}", lsn.0));
-    let place = parent.join(name);
-    if system.resolved(&place).starts_with(system.resolved(log)) {
+    let path = parent.join(name);
+    if system.resolved(&path).starts_with(system.resolved(log)) {
         return Err(Error::BackupTarget {
-            path: place,
+            path,
             why: "it lies in the log's own directory".to_owned(),
         });
     }
-    Ok(place)
+    Ok(path)
 }
 
 /// Returns the directory in which copies are made, and the beginning of their names.
@@ -90,20 +90,20 @@ pub(super) fn earlier(
     all.into_iter().map(|e| parent.join(e.name)).collect()
 }
 
-/// Copies these files to the directory `place`, or to `place.1` and so on if that has others. A repair that
+/// Copies these files to the directory `target`, or to `target.1` and so on if that has others. A repair that
 /// was interrupted has left the same copies there: they count. `control` and `meta` are what the control file of
 /// the copies says.
-pub(super) fn keep(
+pub(super) fn copy(
     system: &dyn System,
     dir: &Arc<dyn Directory>,
     files: &[String],
-    place: &Path,
+    target: &Path,
     control: &Control,
     meta: Option<&[u8]>,
-) -> Result<Aside> {
+) -> Result<Copies> {
     let mut number = 0;
     loop {
-        let mut path = place.as_os_str().to_owned();
+        let mut path = target.as_os_str().to_owned();
         if number > 0 {
             path.push(format!(".{number}"));
         }
@@ -140,8 +140,8 @@ struct Copying<'a> {
 
 impl Copying<'_> {
     /// `None` if other bytes are there.
-    fn run(&self, files: &[String]) -> Result<Option<Aside>> {
-        let mut kept = Aside {
+    fn run(&self, files: &[String]) -> Result<Option<Copies>> {
+        let mut kept = Copies {
             path: self.to.path().to_owned(),
             bytes: 0,
             unread: 0,
@@ -167,7 +167,7 @@ impl Copying<'_> {
     }
 
     /// Copies or compares a file; returns whether the copy has the same bytes.
-    fn file(&self, name: &str, copy: &str, kept: &mut Aside) -> Result<bool> {
+    fn file(&self, name: &str, copy: &str, kept: &mut Copies) -> Result<bool> {
         let (from_path, path) = (self.from.path().join(name), self.to.path().join(copy));
         let from = self.from.open(name, OpenFile::READ);
         let from = from.map_err(Error::io("open", &from_path))?;

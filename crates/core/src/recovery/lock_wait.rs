@@ -1,0 +1,31 @@
+//! Waiting until another writer has closed the log.
+
+use logforce_device::Runtime;
+use logforce_device::sync::AtomicU32;
+use std::time::Duration;
+
+/// The longest time between two attempts.
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+
+/// Repeats `attempt` while `is_locked` says so of its result, for `at_most` this long. Each attempt
+/// begins anew: the other writer may have created the log meanwhile, or moved it.
+#[doc(hidden)]
+pub fn wait_for_lock<T>(
+    runtime: &dyn Runtime,
+    at_most: Duration,
+    is_locked: impl Fn(&T) -> bool,
+    mut attempt: impl FnMut() -> T,
+) -> T {
+    let began = runtime.now();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        let result = attempt();
+        let left = at_most.saturating_sub(runtime.now().saturating_sub(began));
+        if left.is_zero() || !is_locked(&result) {
+            return result;
+        }
+        // Nobody wakes this word: the other writer may be another process.
+        runtime.wait(&AtomicU32::new(0), 0, Some(pause.min(left)));
+        pause = (2 * pause).min(LONGEST_PAUSE);
+    }
+}
