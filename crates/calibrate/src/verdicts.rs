@@ -252,11 +252,8 @@ pub fn tried(runs: &[CutRun], facts: &Facts) -> Vec<CutResult> {
                 ),
                 None => kept(&here)?,
             };
-            Some(CutResult {
-                method,
-                kept: here.iter().all(|(r, _)| r.lost == 0),
-                evidence,
-            })
+            let kept = here.iter().all(|(r, _)| r.lost == 0);
+            Some(CutResult::new(method, kept, evidence))
         })
         .collect()
 }

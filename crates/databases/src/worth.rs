@@ -8,11 +8,9 @@ pub const SYNCED: &str = "the log is synced at each commit";
 /// Forced at each commit by `method`: as good as this disk makes it. `None` where the system has no
 /// such method.
 pub fn forced(facts: &Facts, method: Method, state: FileState, how: &str) -> Option<Assessment> {
-    let known = facts.assess(method, state)?;
-    Some(Assessment {
-        evidence: format!("{how}; {}", known.evidence),
-        ..known
-    })
+    let mut known = facts.assess(method, state)?;
+    known.evidence = format!("{how}; {}", known.evidence);
+    Some(known)
 }
 
 /// The plain sync of this system: what a portable program calls.

@@ -25,6 +25,7 @@ pub struct DirectAlignment {
 
 /// The block device below a filesystem, as far as the system reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BlockDevice {
     /// Kernel name of the whole device, such as `nvme0n1`.
     pub name: String,
@@ -44,4 +45,22 @@ pub struct BlockDevice {
     pub rotational: Option<bool>,
     /// Model of the device, or the backing file of a loop device; empty if unknown.
     pub model: String,
+}
+
+impl BlockDevice {
+    /// Makes a device that reports only its name. Its cache is [`WriteCache::Unknown`], and no party answers
+    /// for it ([`Source::Nobody`]). Its sectors count as 512 bytes (logical) and 4096 bytes (physical), which
+    /// leaves the write unit at its minimum.
+    pub fn new(name: impl Into<String>) -> BlockDevice {
+        BlockDevice {
+            name: name.into(),
+            write_cache: WriteCache::Unknown,
+            cache_source: Source::Nobody,
+            fua: None,
+            logical_sector: 512,
+            physical_sector: 4096,
+            rotational: None,
+            model: String::new(),
+        }
+    }
 }

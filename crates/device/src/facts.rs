@@ -11,6 +11,7 @@ use crate::{
 
 /// What the system says of the filesystem and the device below a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Facts {
     /// The system whose calls are made here.
     pub platform: Platform,
@@ -59,6 +60,32 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Makes the facts of a filesystem of which nothing else is known. It has no device, no layers and no
+    /// direct I/O, and counts as writable. All other texts and lists are empty. `barriers` is `false`, the
+    /// weaker claim: a flush may end in the device's cache.
+    pub fn new(platform: Platform, filesystem: impl Into<String>, kind: FilesystemKind) -> Facts {
+        Facts {
+            platform,
+            filesystem: filesystem.into(),
+            kind,
+            mount_options: String::new(),
+            mount_point: String::new(),
+            barriers: false,
+            journalled: None,
+            device: None,
+            layers: Vec::new(),
+            direct: None,
+            direct_unknown: None,
+            read_only: false,
+            volume: String::new(),
+            capacity: None,
+            kernel: String::new(),
+            notes: Vec::new(),
+            tried: Vec::new(),
+            unread: Vec::new(),
+        }
+    }
+
     /// The smallest write that does not make the device or the filesystem rewrite a neighbour:
     /// the largest of logical sector, physical sector and direct alignment, at least 4096.
     pub fn write_unit(&self) -> u32 {

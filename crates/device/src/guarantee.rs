@@ -171,6 +171,7 @@ impl fmt::Display for Source {
 
 /// The guarantee of one method on one file of one filesystem, and how far to believe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Assessment {
     /// What a completed force means if the verdict holds.
     pub guarantee: Guarantee,

@@ -69,38 +69,21 @@ impl MemDirectory {
 
 /// ext4 over a disk with a volatile cache and no FUA.
 pub fn facts() -> Facts {
-    Facts {
-        platform: Platform::Linux,
-        filesystem: "ext4".to_owned(),
-        kind: FilesystemKind::InPlace,
-        mount_options: "rw".to_owned(),
-        mount_point: "/".to_owned(),
-        barriers: true,
-        device: Some(BlockDevice {
-            name: "sdx".to_owned(),
-            write_cache: WriteCache::Back,
-            cache_source: Source::Device,
-            fua: Some(false),
-            logical_sector: 512,
-            physical_sector: 512,
-            rotational: Some(false),
-            model: "Simulated".to_owned(),
-        }),
-        direct: Some(DirectAlignment {
-            memory: 512,
-            offset: 512,
-        }),
-        volume: String::new(),
-        capacity: None,
-        kernel: String::new(),
-        notes: Vec::new(),
-        tried: Vec::new(),
-        unread: Vec::new(),
-        layers: Vec::new(),
-        journalled: None,
-        direct_unknown: None,
-        read_only: false,
-    }
+    let mut device = BlockDevice::new("sdx");
+    (device.write_cache, device.cache_source) = (WriteCache::Back, Source::Device);
+    (device.fua, device.rotational) = (Some(false), Some(false));
+    device.physical_sector = 512;
+    device.model = "Simulated".to_owned();
+    let mut facts = Facts::new(Platform::Linux, "ext4", FilesystemKind::InPlace);
+    facts.mount_options = "rw".to_owned();
+    facts.mount_point = "/".to_owned();
+    facts.barriers = true;
+    facts.device = Some(device);
+    facts.direct = Some(DirectAlignment {
+        memory: 512,
+        offset: 512,
+    });
+    facts
 }
 
 impl Directory for MemDirectory {

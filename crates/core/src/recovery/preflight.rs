@@ -185,8 +185,8 @@ fn assess(
     let Assessment {
         guarantee,
         verdict,
-        source: _,
         evidence,
+        ..
     } = assessed;
     // On a read-only mount the lock cannot be taken. The error of the lock names the remedy.
     if guarantee < require && !facts.read_only {

@@ -19,10 +19,7 @@ struct Oracle {
 
 impl Advisor for Oracle {
     fn tried(&self, _: &Question<'_>) -> CutEvidence {
-        CutEvidence {
-            tried: self.tried.clone(),
-            unread: self.unread.clone(),
-        }
+        CutEvidence::new(self.tried.clone(), self.unread.clone())
     }
 
     fn method(&self, question: &Question<'_>) -> Option<Method> {
@@ -119,14 +116,9 @@ fn the_first_advisor_that_is_named_stays() {
 }
 
 fn tried(method: Method, kept: bool) -> Arc<Oracle> {
-    let evidence = "three cuts on 2026-11-21".to_owned();
     Arc::new(Oracle {
         answer: Some(method),
-        tried: vec![CutResult {
-            method,
-            kept,
-            evidence,
-        }],
+        tried: vec![CutResult::new(method, kept, "three cuts on 2026-11-21")],
         ..Oracle::default()
     })
 }
@@ -187,11 +179,7 @@ fn where_the_default_lost_another_is_used_or_none() {
         log.close().unwrap();
         let both = Oracle {
             tried: [Method::DirectDsync, Method::Fdatasync]
-                .map(|method| CutResult {
-                    method,
-                    kept: false,
-                    evidence: "lost 5".to_owned(),
-                })
+                .map(|method| CutResult::new(method, false, "lost 5"))
                 .to_vec(),
             ..Oracle::default()
         };

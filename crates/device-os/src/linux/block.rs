@@ -187,16 +187,15 @@ impl Located {
         for file in ["device/model", "loop/backing_file", "dm/name"] {
             model = model.or(self.line(file)?);
         }
-        Ok(BlockDevice {
-            name: self.whole_name(),
-            write_cache: self.write_cache()?,
-            cache_source: self.cache_source()?,
-            fua: self.number("queue/fua")?.map(|v: u32| v != 0),
-            logical_sector: self.number("queue/logical_block_size")?.unwrap_or(512),
-            physical_sector: self.number("queue/physical_block_size")?.unwrap_or(512),
-            rotational: self.number("queue/rotational")?.map(|v: u32| v != 0),
-            model: model.unwrap_or_default(),
-        })
+        let mut device = BlockDevice::new(self.whole_name());
+        device.write_cache = self.write_cache()?;
+        device.cache_source = self.cache_source()?;
+        device.fua = self.number("queue/fua")?.map(|v: u32| v != 0);
+        device.logical_sector = self.number("queue/logical_block_size")?.unwrap_or(512);
+        device.physical_sector = self.number("queue/physical_block_size")?.unwrap_or(512);
+        device.rotational = self.number("queue/rotational")?.map(|v: u32| v != 0);
+        device.model = model.unwrap_or_default();
+        Ok(device)
     }
 
     /// The file a loop device keeps its blocks in.

@@ -71,16 +71,15 @@ impl Walk<'_> {
                 Some(why.as_str())
             }
             (None, WriteCache::Unknown) => {
-                self.layers.push(Layer {
-                    name: name.clone(),
-                    synced: Assessment::new(
-                        Guarantee::PowerLoss,
-                        Verdict::Unknown,
-                        Source::Nobody,
-                        "whether it passes flushes on is not known",
-                    ),
-                    written: Guarantee::OsCrash,
-                });
+                let synced = Assessment::new(
+                    Guarantee::PowerLoss,
+                    Verdict::Unknown,
+                    Source::Nobody,
+                    "whether it passes flushes on is not known",
+                );
+                let mut layer = Layer::new(&name, synced);
+                layer.written = Guarantee::OsCrash;
+                self.layers.push(layer);
                 None
             }
             (dropped, _) => dropped,
@@ -94,16 +93,13 @@ impl Walk<'_> {
                 .push(format!("{name} is made of {}.", parts.join(", ")));
         }
         if device.is_of(&["dm-"]) && !self.maps_for_good(device, &parts)? {
-            self.layers.push(Layer {
-                name: name.clone(),
-                synced: Assessment::new(
-                    Guarantee::PowerLoss,
-                    Verdict::Declared,
-                    Source::System,
-                    "it records where its blocks are when it is flushed",
-                ),
-                written: Guarantee::ProcessCrash,
-            });
+            let synced = Assessment::new(
+                Guarantee::PowerLoss,
+                Verdict::Declared,
+                Source::System,
+                "it records where its blocks are when it is flushed",
+            );
+            self.layers.push(Layer::new(&name, synced));
         }
         for part in parts {
             match block::by_name(&part, self.roots)? {
@@ -142,16 +138,14 @@ impl Walk<'_> {
         };
         if drops {
             self.notes.push(note("and never has them written to it."));
-            self.layers.push(Layer {
-                name: format!("the overlay at {}", mount.mount_point.display()),
-                synced: Assessment::new(
-                    Guarantee::ProcessCrash,
-                    Verdict::Contradicted,
-                    Source::System,
-                    "it is mounted `volatile`, without barriers: it drops every sync",
-                ),
-                written: Guarantee::ProcessCrash,
-            });
+            let synced = Assessment::new(
+                Guarantee::ProcessCrash,
+                Verdict::Contradicted,
+                Source::System,
+                "it is mounted `volatile`, without barriers: it drops every sync",
+            );
+            let name = format!("the overlay at {}", mount.mount_point.display());
+            self.layers.push(Layer::new(name, synced));
             return Ok(());
         }
         let below = match depth.checked_sub(1) {
@@ -180,11 +174,8 @@ impl Walk<'_> {
             force: ForceBy::Barrier(Barrier::Data),
         };
         if let Some(synced) = below.assess_plan(sync, FileState::Growing) {
-            self.layers.push(Layer {
-                name: format!("the {} of {name}", below.filesystem),
-                synced,
-                written: Guarantee::ProcessCrash,
-            });
+            let name = format!("the {} of {name}", below.filesystem);
+            self.layers.push(Layer::new(name, synced));
         }
         let notes = below.notes.into_iter();
         self.notes
@@ -308,14 +299,15 @@ pub fn reachable<T>(answer: io::Result<T>, doing: &str, path: &Path) -> io::Resu
 fn leaf(device: &Located, dropped: Dropped<'_>) -> io::Result<Layer> {
     let name = device.whole_name();
     let (cache, source) = (device.write_cache()?, device.cache_source()?);
-    let layer = |guarantee, verdict, source, evidence: String| Layer {
-        name: name.clone(),
-        synced: Assessment::new(guarantee, verdict, source, evidence),
+    let layer = |guarantee, verdict, source, evidence: String| {
+        let synced = Assessment::new(guarantee, verdict, source, evidence);
+        let mut layer = Layer::new(&name, synced);
         // Without a flush by the device's own word alone: a setting sends none.
-        written: match source.is_device() && cache == WriteCache::Through {
+        layer.written = match source.is_device() && cache == WriteCache::Through {
             true => guarantee,
             false => Guarantee::OsCrash,
-        },
+        };
+        layer
     };
     if device.is_of(&["loop", "dm-", "md", "md_d", "bcache"]) {
         return Ok(Layer::unseen(
@@ -387,28 +379,22 @@ fn leaf(device: &Located, dropped: Dropped<'_>) -> io::Result<Layer> {
 }
 
 pub fn in_memory(name: &str, why: &str) -> Layer {
-    Layer {
-        name: name.to_owned(),
-        synced: Assessment::new(
-            Guarantee::ProcessCrash,
-            Verdict::Contradicted,
-            Source::System,
-            why,
-        ),
-        written: Guarantee::ProcessCrash,
-    }
+    let synced = Assessment::new(
+        Guarantee::ProcessCrash,
+        Verdict::Contradicted,
+        Source::System,
+        why,
+    );
+    Layer::new(name, synced)
 }
 
 /// What passes syncs on, and keeps everything else in the system's cache.
 pub fn through_the_cache(name: String) -> Layer {
-    Layer {
-        name,
-        synced: Assessment::new(
-            Guarantee::PowerLoss,
-            Verdict::Declared,
-            Source::System,
-            "a flush is a sync of the file",
-        ),
-        written: Guarantee::ProcessCrash,
-    }
+    let synced = Assessment::new(
+        Guarantee::PowerLoss,
+        Verdict::Declared,
+        Source::System,
+        "a flush is a sync of the file",
+    );
+    Layer::new(name, synced)
 }

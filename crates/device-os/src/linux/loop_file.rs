@@ -30,16 +30,8 @@ impl Walk<'_> {
         let held = format!("{}, the file of {name}", file.display());
         // What is written to the device is in the system's cache until something syncs the file.
         if let Some(why) = dropped {
-            self.layers.push(Layer {
-                name: held,
-                synced: Assessment::new(
-                    Guarantee::ProcessCrash,
-                    Verdict::Contradicted,
-                    Source::System,
-                    format!("{why}: nothing has the file written out of the system's cache"),
-                ),
-                written: Guarantee::ProcessCrash,
-            });
+            let why = format!("{why}: nothing has the file written out of the system's cache");
+            self.layers.push(in_memory(&held, &why));
             return Ok(());
         }
         if file.to_string_lossy().starts_with("/memfd:") {
@@ -50,16 +42,10 @@ impl Walk<'_> {
         // So the kernel writes the path of a file that was deleted; one may also be called so.
         if file.to_string_lossy().ends_with(" (deleted)") {
             match stat {
-                None => self.layers.push(Layer {
-                    name: held,
-                    synced: Assessment::new(
-                        Guarantee::ProcessCrash,
-                        Verdict::Contradicted,
-                        Source::System,
-                        "the file was deleted: it ends with the device, at the latest with the system",
-                    ),
-                    written: Guarantee::ProcessCrash,
-                }),
+                None => self.layers.push(in_memory(
+                    &held,
+                    "the file was deleted: it ends with the device, at the latest with the system",
+                )),
                 Some(_) => self.layers.push(Layer::unseen(
                     held,
                     Guarantee::ProcessCrash,
@@ -121,16 +107,9 @@ impl Walk<'_> {
             ));
         }
         if let Some(why) = fails_in_silence(device, file, end, &below)? {
-            self.layers.push(Layer {
-                name: held.clone(),
-                synced: Assessment::new(
-                    Guarantee::PowerLoss,
-                    Verdict::Unknown,
-                    Source::System,
-                    why,
-                ),
-                written: Guarantee::ProcessCrash,
-            });
+            let synced =
+                Assessment::new(Guarantee::PowerLoss, Verdict::Unknown, Source::System, why);
+            self.layers.push(Layer::new(&held, synced));
         }
         // A flush of the device becomes a sync of its file.
         let sync = Plan {
@@ -139,11 +118,9 @@ impl Walk<'_> {
         };
         self.layers
             .push(match below.assess_plan(sync, FileState::Growing) {
-                Some(synced) => Layer {
-                    name: format!("the {}{at} below {name}", below.filesystem),
-                    synced,
-                    written: Guarantee::ProcessCrash,
-                },
+                Some(synced) => {
+                    Layer::new(format!("the {}{at} below {name}", below.filesystem), synced)
+                }
                 None => through_the_cache(held),
             });
         let notes = below.notes.into_iter();

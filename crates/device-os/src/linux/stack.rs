@@ -102,26 +102,15 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
         let sources = walk.layers.iter().map(|layer| layer.synced.source);
         device.cache_source = sources.min().unwrap_or(Source::Nobody);
     }
-    let facts = Facts {
-        platform: Platform::Linux,
-        filesystem: name,
-        kind,
-        mount_options: options,
-        mount_point: mount.map_or_else(String::new, |m| m.mount_point.display().to_string()),
-        barriers,
-        journalled,
-        device,
-        layers: walk.layers,
-        direct: None,
-        direct_unknown: None,
-        read_only: false,
-        volume: String::new(),
-        capacity: None,
-        kernel: super::machine::kernel(),
-        notes: walk.notes,
-        tried: Vec::new(),
-        unread: Vec::new(),
-    };
+    let mut facts = Facts::new(Platform::Linux, name, kind);
+    facts.mount_options = options;
+    facts.mount_point = mount.map_or_else(String::new, |m| m.mount_point.display().to_string());
+    facts.barriers = barriers;
+    facts.journalled = journalled;
+    facts.device = device;
+    facts.layers = walk.layers;
+    facts.kernel = super::machine::kernel();
+    facts.notes = walk.notes;
     Ok(Stack { facts, located })
 }
 
@@ -170,16 +159,16 @@ fn ext(
             Some(false)
         }
         Journal::Elsewhere => {
-            layers.push(Layer {
-                name: format!("the journal of the {name} on {}", located.name),
-                synced: Assessment::new(
-                    Guarantee::PowerLoss,
-                    Verdict::Unknown,
-                    Source::Nobody,
-                    "it is on another device, which the system does not name".to_owned(),
-                ),
-                written: Guarantee::PowerLoss,
-            });
+            let synced = Assessment::new(
+                Guarantee::PowerLoss,
+                Verdict::Unknown,
+                Source::Nobody,
+                "it is on another device, which the system does not name",
+            );
+            let name = format!("the journal of the {name} on {}", located.name);
+            let mut layer = Layer::new(name, synced);
+            layer.written = Guarantee::PowerLoss;
+            layers.push(layer);
             None
         }
     })
@@ -324,24 +313,16 @@ fn nameless(
             format!("{name} does not name them: nobody says that a sync reaches them"),
         ),
     };
-    Ok(Some(Layer {
-        name: format!("the devices of {name}"),
-        synced: Assessment::new(Guarantee::PowerLoss, verdict, source, why),
-        written: Guarantee::ProcessCrash,
-    }))
+    let synced = Assessment::new(Guarantee::PowerLoss, verdict, source, why);
+    Ok(Some(Layer::new(format!("the devices of {name}"), synced)))
 }
 
 fn served(name: &str) -> Layer {
-    Layer {
-        name: name.to_owned(),
-        synced: Assessment::new(
-            Guarantee::PowerLoss,
-            Verdict::Unknown,
-            Source::Server,
-            "a program serves this filesystem (FUSE): that a sync reaches a medium is that \
-                       program's word"
-                .to_owned(),
-        ),
-        written: Guarantee::ProcessCrash,
-    }
+    let synced = Assessment::new(
+        Guarantee::PowerLoss,
+        Verdict::Unknown,
+        Source::Server,
+        "a program serves this filesystem (FUSE): that a sync reaches a medium is that program's word",
+    );
+    Layer::new(name, synced)
 }

@@ -58,11 +58,8 @@ pub fn layer(dataset: &str, roots: &Roots) -> io::Result<Layer> {
 }
 
 fn of(dataset: &str, guarantee: Guarantee, verdict: Verdict, source: Source, why: String) -> Layer {
-    Layer {
-        name: format!("the zfs {dataset}"),
-        synced: Assessment::new(guarantee, verdict, source, why),
-        written: Guarantee::ProcessCrash,
-    }
+    let synced = Assessment::new(guarantee, verdict, source, why);
+    Layer::new(format!("the zfs {dataset}"), synced)
 }
 
 /// Asks the command of zfs, since no file shows the property. `None` where there is no such command, or

@@ -5,7 +5,7 @@ use super::calls::{is_refusal, volume_uuid};
 use super::error::{at, uninterrupted};
 use super::file::NEEDED;
 use crate::unix::Trial;
-use logforce_device::{BlockDevice, Facts, FilesystemKind, Platform, Source, WriteCache};
+use logforce_device::{BlockDevice, Facts, FilesystemKind, Platform, Source};
 use std::ffi::c_char;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -27,15 +27,10 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path, _: Trial) -> io::Result<Facts> {
         _ => true,
     };
     let source = text(&stat.f_mntfromname);
-    let device = source.strip_prefix("/dev/").map(|name| BlockDevice {
-        name: name.to_owned(),
-        write_cache: WriteCache::Unknown,
-        cache_source: Source::System,
-        fua: None,
-        logical_sector: 512,
-        physical_sector: 4096,
-        rotational: None,
-        model: String::new(),
+    let device = source.strip_prefix("/dev/").map(|name| {
+        let mut device = BlockDevice::new(name);
+        device.cache_source = Source::System;
+        device
     });
     if device.is_some() {
         notes.push("macOS does not report what cache the device has.".to_owned());
@@ -49,30 +44,20 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path, _: Trial) -> io::Result<Facts> {
             id => format!("fsid:{id:016x}"),
         }
     });
-    Ok(Facts {
-        platform: Platform::Macos,
-        kind: kind(&name),
-        filesystem: name,
-        mount_options: if barriers {
-            String::new()
-        } else {
-            "no F_FULLFSYNC".to_owned()
-        },
-        mount_point: text(&stat.f_mntonname),
-        barriers,
-        device,
-        direct: Some(NEEDED),
-        volume,
-        capacity: (capacity > 0).then_some(capacity),
-        kernel: super::machine::kernel(),
-        notes,
-        tried: Vec::new(),
-        unread: Vec::new(),
-        layers: Vec::new(),
-        journalled: None,
-        direct_unknown: None,
-        read_only: false,
-    })
+    let kind = kind(&name);
+    let mut facts = Facts::new(Platform::Macos, name, kind);
+    if !barriers {
+        facts.mount_options = "no F_FULLFSYNC".to_owned();
+    }
+    facts.mount_point = text(&stat.f_mntonname);
+    facts.barriers = barriers;
+    facts.device = device;
+    facts.direct = Some(NEEDED);
+    facts.volume = volume;
+    facts.capacity = (capacity > 0).then_some(capacity);
+    facts.kernel = super::machine::kernel();
+    facts.notes = notes;
+    Ok(facts)
 }
 
 fn kind(name: &str) -> FilesystemKind {

@@ -47,38 +47,17 @@ fn what_cannot_be_an_answer_is_none() {
 }
 
 fn facts(platform: Platform, write_cache: WriteCache) -> Facts {
-    Facts {
-        platform,
-        filesystem: "afs".to_owned(),
-        kind: FilesystemKind::InPlace,
-        mount_options: String::new(),
-        mount_point: String::new(),
-        barriers: true,
-        device: Some(BlockDevice {
-            name: "nvme9n1".to_owned(),
-            write_cache,
-            cache_source: Source::Device,
-            fua: Some(true),
-            logical_sector: 512,
-            physical_sector: 512,
-            rotational: Some(false),
-            model: String::new(),
-        }),
-        direct: Some(DirectAlignment {
-            memory: 512,
-            offset: 512,
-        }),
-        volume: String::new(),
-        capacity: None,
-        kernel: String::new(),
-        notes: Vec::new(),
-        tried: Vec::new(),
-        unread: Vec::new(),
-        layers: Vec::new(),
-        journalled: None,
-        direct_unknown: None,
-        read_only: false,
-    }
+    let mut device = BlockDevice::new("nvme9n1");
+    (device.write_cache, device.cache_source) = (write_cache, Source::Device);
+    (device.fua, device.rotational) = (Some(true), Some(false));
+    device.physical_sector = 512;
+    let mut facts = Facts::new(platform, "afs", FilesystemKind::InPlace);
+    (facts.barriers, facts.device) = (true, Some(device));
+    facts.direct = Some(DirectAlignment {
+        memory: 512,
+        offset: 512,
+    });
+    facts
 }
 
 /// The facts when the controller's word is in them.

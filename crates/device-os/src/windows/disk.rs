@@ -93,19 +93,16 @@ fn describe(disk: &impl Ask, notes: &mut Vec<String>) -> (BlockDevice, bool) {
         }
     }
     let write_cache = cache.map_or(WriteCache::Unknown, |c| c.write_cache);
-    let mut device = BlockDevice {
-        name: disk.name().to_owned(),
-        write_cache,
-        cache_source: match write_cache {
-            WriteCache::Unknown => Source::System,
-            _ => Source::Device,
-        },
-        fua: cache.and_then(|c| c.write_through),
-        logical_sector: sectors.0,
-        physical_sector: sectors.1,
-        rotational,
-        model: storage::model(&about),
+    let mut device = BlockDevice::new(disk.name());
+    device.write_cache = write_cache;
+    device.cache_source = match write_cache {
+        WriteCache::Unknown => Source::System,
+        _ => Source::Device,
     };
+    device.fua = cache.and_then(|c| c.write_through);
+    (device.logical_sector, device.physical_sector) = sectors;
+    device.rotational = rotational;
+    device.model = storage::model(&about);
     if storage::is_nvme(&about) {
         let is_off = cache.is_some_and(|c| c.is_off);
         let answer = disk.identify();

@@ -47,30 +47,22 @@ fn over<D: Ask>(
         None if filesystem.serial != 0 => format!("serial:{:08x}", filesystem.serial),
         None => String::new(),
     };
-    Ok(Facts {
-        platform: Platform::Windows,
-        kind: kind(&filesystem.name, drive, attributes, &mut notes),
-        filesystem: if filesystem.name.is_empty() {
-            "unknown".to_owned()
-        } else {
-            filesystem.name
-        },
-        mount_options: below.options,
-        mount_point: root.map_or_else(String::new, |r| String::from_utf16_lossy(&r)),
-        barriers: below.barriers,
-        device: below.device,
-        direct: Some(dir.alignment()),
-        volume,
-        capacity: volume::space(dir.wide()).ok().map(|(_, all)| all),
-        kernel: machine::kernel(),
-        notes,
-        tried: Vec::new(),
-        unread: Vec::new(),
-        layers: Vec::new(),
-        journalled: None,
-        direct_unknown: None,
-        read_only: false,
-    })
+    let kind = kind(&filesystem.name, drive, attributes, &mut notes);
+    let name = match filesystem.name.is_empty() {
+        true => "unknown".to_owned(),
+        false => filesystem.name,
+    };
+    let mut facts = Facts::new(Platform::Windows, name, kind);
+    facts.mount_options = below.options;
+    facts.mount_point = root.map_or_else(String::new, |r| String::from_utf16_lossy(&r));
+    facts.barriers = below.barriers;
+    facts.device = below.device;
+    facts.direct = Some(dir.alignment());
+    facts.volume = volume;
+    facts.capacity = volume::space(dir.wide()).ok().map(|(_, all)| all);
+    facts.kernel = machine::kernel();
+    facts.notes = notes;
+    Ok(facts)
 }
 
 fn kind(name: &str, drive: u32, attributes: u32, notes: &mut Vec<String>) -> FilesystemKind {

@@ -6,6 +6,7 @@ use crate::{Assessment, Guarantee, Source, Verdict};
 /// is made of, the filesystem of a loop device's file, an overlay's upper directory, or a part of
 /// the stack that cannot be seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Layer {
     /// Name of the layer, such as `the ext4 at / below loop0`.
     pub name: String,
@@ -16,14 +17,21 @@ pub struct Layer {
 }
 
 impl Layer {
+    /// Makes a layer in which an unsynced write survives only a crash of the process
+    /// ([`Guarantee::ProcessCrash`]). Assign `written` if the layer keeps more.
+    pub fn new(name: impl Into<String>, synced: Assessment) -> Layer {
+        Layer {
+            name: name.into(),
+            synced,
+            written: Guarantee::ProcessCrash,
+        }
+    }
+
     /// A part of the stack that cannot be seen. Where it is unknown whether a sync gets through, it
     /// is worth no more than `at_most`.
     pub fn unseen(name: impl Into<String>, at_most: Guarantee, why: impl Into<String>) -> Layer {
-        Layer {
-            name: name.into(),
-            synced: Assessment::new(at_most, Verdict::Unknown, Source::Nobody, why),
-            written: Guarantee::ProcessCrash,
-        }
+        let synced = Assessment::new(at_most, Verdict::Unknown, Source::Nobody, why);
+        Layer::new(name, synced)
     }
 }
 

@@ -4,6 +4,7 @@ use crate::{Assessment, Facts, FileState, ForceBy, Guarantee, Method, Platform, 
 
 /// What power cuts have shown of a method in a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CutResult {
     /// Which.
     pub method: Method,
@@ -13,13 +14,32 @@ pub struct CutResult {
     pub evidence: String,
 }
 
+impl CutResult {
+    /// Makes a result of these parts.
+    pub fn new(method: Method, kept: bool, evidence: impl Into<String>) -> CutResult {
+        CutResult {
+            method,
+            kept,
+            evidence: evidence.into(),
+        }
+    }
+}
+
 /// All that is kept of power cuts in a place, as far as it can be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CutEvidence {
     /// As in [`Facts::tried`].
     pub tried: Vec<CutResult>,
     /// As in [`Facts::unread`].
     pub unread: Vec<String>,
+}
+
+impl CutEvidence {
+    /// Makes the evidence of these parts. Both are needed, because an unreadable file may record a loss.
+    pub fn new(tried: Vec<CutResult>, unread: Vec<String>) -> CutEvidence {
+        CutEvidence { tried, unread }
+    }
 }
 
 /// What a log takes where nothing is known, the first choice first. On Linux, among equals: what
@@ -181,44 +201,28 @@ mod tests {
     use crate::{BlockDevice, DirectAlignment, FilesystemKind, WriteCache};
 
     fn facts(fua: bool, tried: &[(Method, bool)]) -> Facts {
+        let tried = tried
+            .iter()
+            .map(|&(method, kept)| CutResult::new(method, kept, format!("tried {method}")));
         Facts {
-            platform: Platform::Linux,
-            filesystem: "ext4".to_owned(),
-            kind: FilesystemKind::InPlace,
             mount_options: "rw".to_owned(),
             mount_point: "/".to_owned(),
             barriers: true,
             device: Some(BlockDevice {
-                name: "sdx".to_owned(),
                 write_cache: WriteCache::Back,
                 cache_source: Source::Device,
                 fua: Some(fua),
-                logical_sector: 512,
-                physical_sector: 4096,
                 rotational: Some(false),
                 model: "test".to_owned(),
+                ..BlockDevice::new("sdx")
             }),
             direct: Some(DirectAlignment {
                 memory: 512,
                 offset: 512,
             }),
             volume: "v".to_owned(),
-            capacity: None,
-            kernel: String::new(),
-            notes: Vec::new(),
-            unread: Vec::new(),
-            layers: Vec::new(),
-            journalled: None,
-            direct_unknown: None,
-            read_only: false,
-            tried: tried
-                .iter()
-                .map(|&(method, kept)| CutResult {
-                    method,
-                    kept,
-                    evidence: format!("tried {method}"),
-                })
-                .collect(),
+            tried: tried.collect(),
+            ..Facts::new(Platform::Linux, "ext4", FilesystemKind::InPlace)
         }
     }
 
@@ -353,10 +357,8 @@ mod tests {
         // A loss that can be read goes before it; what was kept does not.
         let shown = [(Method::Dsync, true), (Method::DirectDsync, false)];
         let mut f = facts(true, &shown);
-        f.heed(CutEvidence {
-            tried: f.tried.clone(),
-            unread: vec!["a is torn".to_owned(), "b is torn".to_owned()],
-        });
+        let unread = vec!["a is torn".to_owned(), "b is torn".to_owned()];
+        f.heed(CutEvidence::new(f.tried.clone(), unread));
         for (method, verdict, evidence) in [
             (Method::Dsync, Verdict::Unknown, "a is torn; b is torn"),
             (Method::Fdatasync, Verdict::Unknown, "a is torn; b is torn"),

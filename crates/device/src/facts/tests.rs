@@ -6,33 +6,15 @@ fn facts(platform: Platform, write_cache: WriteCache, fua: Option<bool>) -> Fact
         offset: 4096,
     };
     Facts {
-        platform,
-        filesystem: "fs".to_owned(),
-        kind: FilesystemKind::InPlace,
-        mount_options: String::new(),
-        mount_point: String::new(),
         barriers: true,
         device: Some(BlockDevice {
-            name: "disk".to_owned(),
             write_cache,
             cache_source: Source::Device,
             fua,
-            logical_sector: 512,
-            physical_sector: 4096,
-            rotational: None,
-            model: String::new(),
+            ..BlockDevice::new("disk")
         }),
         direct: Some(alignment),
-        volume: String::new(),
-        capacity: None,
-        kernel: String::new(),
-        notes: Vec::new(),
-        tried: Vec::new(),
-        unread: Vec::new(),
-        layers: Vec::new(),
-        journalled: None,
-        direct_unknown: None,
-        read_only: false,
+        ..Facts::new(platform, "fs", FilesystemKind::InPlace)
     }
 }
 
@@ -40,6 +22,25 @@ fn of(facts: &Facts, method: Method) -> (Guarantee, Verdict) {
     let a = facts.assess(method, FileState::Zeroed).unwrap();
     assert!(!a.evidence.is_empty());
     (a.guarantee, a.verdict)
+}
+
+#[test]
+fn facts_with_nothing_known_promise_no_durability() {
+    use FilesystemKind::*;
+    for platform in Platform::ALL {
+        for kind in [InPlace, Relocating, Volatile, Remote, Other] {
+            let mut facts = Facts::new(platform, "fs", kind);
+            for device in [None, Some(BlockDevice::new("disk"))] {
+                facts.device = device;
+                let methods = platform.methods().iter();
+                let assessed = methods.filter_map(|m| facts.assess(*m, FileState::Zeroed));
+                for a in assessed.chain([facts.write_through()]) {
+                    let is_met = a.meets(Guarantee::PowerLoss, Verdict::Declared);
+                    assert!(!is_met, "{platform} {kind:?} {a:?}");
+                }
+            }
+        }
+    }
 }
 
 const THROUGH: [Method; 2] = [Method::WriteThrough, Method::NoBufferingWriteThrough];

@@ -105,8 +105,5 @@ pub(crate) fn evidence(
     }
     // The cache may be the log's directory.
     unread.dedup();
-    CutEvidence {
-        tried: verdicts::tried(&runs, facts),
-        unread,
-    }
+    CutEvidence::new(verdicts::tried(&runs, facts), unread)
 }

@@ -284,13 +284,8 @@ mod tests {
     }
 
     fn row(id: u64, log: &Rc<RefCell<Vec<u64>>>, fail_at: Option<u64>) -> Planned {
-        let (guarantee, verdict) = (Guarantee::PowerLoss, Verdict::Declared);
-        let assessment = Assessment {
-            guarantee,
-            verdict,
-            source: Source::Device,
-            evidence: String::new(),
-        };
+        let assessment =
+            Assessment::new(Guarantee::PowerLoss, Verdict::Declared, Source::Device, "");
         Planned::Run(Box::new(Fake {
             key: key(id),
             assessment,

@@ -104,42 +104,32 @@ impl SimOptions {
     /// What the simulated system reports of this disk.
     pub fn facts(&self) -> Facts {
         let unit = self.write_unit();
-        Facts {
-            platform: Platform::Linux,
-            filesystem: if self.in_place { "simfs" } else { "simfs-cow" }.to_owned(),
-            kind: if self.in_place {
-                FilesystemKind::InPlace
-            } else {
-                FilesystemKind::Relocating
-            },
-            mount_options: "rw".to_owned(),
-            mount_point: "/".to_owned(),
-            barriers: true,
-            device: Some(BlockDevice {
-                name: "sim0".to_owned(),
-                write_cache: self.write_cache,
-                cache_source: Source::Device,
-                fua: Some(true),
-                logical_sector: self.sector,
-                physical_sector: self.physical_sector.max(self.sector),
-                rotational: Some(false),
-                model: "simulated".to_owned(),
-            }),
-            direct: self.direct.then_some(DirectAlignment {
-                memory: unit,
-                offset: unit,
-            }),
-            volume: "sim".to_owned(),
-            capacity: self.capacity,
-            kernel: "simulated".to_owned(),
-            notes: Vec::new(),
-            tried: Vec::new(),
-            unread: Vec::new(),
-            layers: Vec::new(),
-            journalled: Some(!self.torn_renames),
-            direct_unknown: None,
-            read_only: false,
-        }
+        let (name, kind) = match self.in_place {
+            true => ("simfs", FilesystemKind::InPlace),
+            false => ("simfs-cow", FilesystemKind::Relocating),
+        };
+        let mut device = BlockDevice::new("sim0");
+        device.write_cache = self.write_cache;
+        device.cache_source = Source::Device;
+        device.fua = Some(true);
+        device.logical_sector = self.sector;
+        device.physical_sector = self.physical_sector.max(self.sector);
+        device.rotational = Some(false);
+        device.model = "simulated".to_owned();
+        let mut facts = Facts::new(Platform::Linux, name, kind);
+        facts.mount_options = "rw".to_owned();
+        facts.mount_point = "/".to_owned();
+        facts.barriers = true;
+        facts.journalled = Some(!self.torn_renames);
+        facts.device = Some(device);
+        facts.direct = self.direct.then_some(DirectAlignment {
+            memory: unit,
+            offset: unit,
+        });
+        facts.volume = "sim".to_owned();
+        facts.capacity = self.capacity;
+        facts.kernel = "simulated".to_owned();
+        facts
     }
 
     pub(super) fn rules(&self) -> Rules {

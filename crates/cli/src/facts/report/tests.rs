@@ -6,38 +6,24 @@ use logforce_device::{BlockDevice, DirectAlignment, Source, WriteCache};
 use logforce_measure::machine::Host;
 
 fn facts(platform: Platform, fua: Option<bool>) -> Facts {
-    Facts {
-        platform,
-        filesystem: "afs".to_owned(),
-        kind: FilesystemKind::InPlace,
-        mount_options: "rw".to_owned(),
-        mount_point: "/data".to_owned(),
-        barriers: true,
-        device: Some(BlockDevice {
-            name: "disk9".to_owned(),
-            write_cache: WriteCache::Back,
-            cache_source: Source::Device,
-            fua,
-            logical_sector: 512,
-            physical_sector: 4096,
-            rotational: Some(false),
-            model: "ACME 9".to_owned(),
-        }),
-        direct: Some(DirectAlignment {
-            memory: 512,
-            offset: 512,
-        }),
-        volume: "0d3a-uuid".to_owned(),
-        capacity: Some(1 << 30),
-        kernel: "1".to_owned(),
-        notes: vec!["A note.".to_owned()],
-        tried: Vec::new(),
-        unread: Vec::new(),
-        layers: Vec::new(),
-        journalled: None,
-        direct_unknown: None,
-        read_only: false,
-    }
+    let mut device = BlockDevice::new("disk9");
+    (device.write_cache, device.cache_source) = (WriteCache::Back, Source::Device);
+    (device.fua, device.rotational) = (fua, Some(false));
+    device.model = "ACME 9".to_owned();
+    let mut facts = Facts::new(platform, "afs", FilesystemKind::InPlace);
+    facts.mount_options = "rw".to_owned();
+    facts.mount_point = "/data".to_owned();
+    facts.barriers = true;
+    facts.device = Some(device);
+    facts.direct = Some(DirectAlignment {
+        memory: 512,
+        offset: 512,
+    });
+    facts.volume = "0d3a-uuid".to_owned();
+    facts.capacity = Some(1 << 30);
+    facts.kernel = "1".to_owned();
+    facts.notes = vec!["A note.".to_owned()];
+    facts
 }
 
 fn report(facts: Facts) -> FactsReport {
@@ -93,10 +79,8 @@ fn what_matters_is_told_of_each_system() {
     assert!(matters.contains("sends no flush in place") && matters.contains("flush is power-loss"));
     let (.., matters) = through(facts(Platform::Macos, None));
     assert!(matters.contains("full-fsync is power-loss"), "{matters}");
-    let in_memory = Facts {
-        kind: FilesystemKind::Volatile,
-        ..facts(Platform::Linux, None)
-    };
+    let mut in_memory = facts(Platform::Linux, None);
+    in_memory.kind = FilesystemKind::Volatile;
     let (answer, _, matters) = through(in_memory);
     assert_eq!(answer, "no");
     assert!(matters.contains("no medium"), "{matters}");
@@ -132,12 +116,7 @@ fn a_cut_of_power_goes_before_the_device_s_word() {
     ] {
         for (kept, answer) in [(false, ("no", "contradicted")), (true, ("yes", "proven"))] {
             let mut facts = facts(platform, Some(true));
-            let evidence = "seen by a cut".to_owned();
-            facts.tried = vec![CutResult {
-                method,
-                kept,
-                evidence,
-            }];
+            facts.tried = vec![CutResult::new(method, kept, "seen by a cut")];
             let report = report(facts);
             let w = &report.write_through;
             assert_eq!((w.answer, w.verdict), answer, "{platform}");
@@ -149,11 +128,7 @@ fn a_cut_of_power_goes_before_the_device_s_word() {
     }
     // A flush that lost something says nothing of FUA.
     let mut flushed = facts(Platform::Windows, Some(true));
-    flushed.tried = vec![CutResult {
-        method: Method::Flush,
-        kept: false,
-        evidence: "lost".to_owned(),
-    }];
+    flushed.tried = vec![CutResult::new(Method::Flush, false, "lost")];
     assert_eq!(report(flushed).write_through.answer, "yes");
 }
 
@@ -194,10 +169,8 @@ fn every_method_of_the_system_is_there_and_differs_where_it_does() {
             assert_eq!((line.guarantee.is_some(), &line.why_not), (true, &None));
         }
     }
-    let without = Facts {
-        direct: None,
-        ..facts(Platform::Linux, None)
-    };
+    let mut without = facts(Platform::Linux, None);
+    without.direct = None;
     let report = report(without);
     for line in &report.methods {
         let direct = line.method.starts_with("direct");

@@ -105,41 +105,21 @@ fn asked(disk: &MadeUp) -> (Below, Vec<String>) {
 
 /// The facts over such a disk.
 fn facts(below: Below) -> Facts {
-    Facts {
-        platform: Platform::Windows,
-        filesystem: "NTFS".to_owned(),
-        kind: FilesystemKind::InPlace,
-        mount_options: below.options,
-        mount_point: String::new(),
-        barriers: below.barriers,
-        device: below.device,
-        direct: None,
-        volume: String::new(),
-        capacity: None,
-        kernel: String::new(),
-        notes: Vec::new(),
-        tried: Vec::new(),
-        unread: Vec::new(),
-        layers: Vec::new(),
-        journalled: None,
-        direct_unknown: None,
-        read_only: false,
-    }
+    let mut facts = Facts::new(Platform::Windows, "NTFS", FilesystemKind::InPlace);
+    facts.mount_options = below.options;
+    facts.barriers = below.barriers;
+    facts.device = below.device;
+    facts
 }
 
 #[test]
 fn all_that_a_disk_says_is_in_the_facts() {
     let (below, notes) = asked(&talkative(SUPPORTED));
-    let device = BlockDevice {
-        name: "PhysicalDrive9".to_owned(),
-        write_cache: WriteCache::Back,
-        cache_source: Source::Device,
-        fua: Some(true),
-        logical_sector: 512,
-        physical_sector: 4096,
-        rotational: Some(true),
-        model: "Disk 9".to_owned(),
-    };
+    let mut device = BlockDevice::new("PhysicalDrive9");
+    (device.write_cache, device.cache_source) = (WriteCache::Back, Source::Device);
+    (device.logical_sector, device.physical_sector) = (512, 4096);
+    (device.fua, device.rotational) = (Some(true), Some(true));
+    device.model = "Disk 9".to_owned();
     let all = Below {
         device: Some(device),
         barriers: true,

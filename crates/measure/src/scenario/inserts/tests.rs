@@ -28,12 +28,12 @@ fn fake(policy: Policy, second_log: bool) -> Fake {
             policy: Some(policy),
             second_log: Some(second_log),
             usual: true,
-            worth: Some(Assessment {
-                guarantee: Guarantee::PowerLoss,
-                verdict: Verdict::Declared,
-                source: Source::Device,
-                evidence: "it says so".to_owned(),
-            }),
+            worth: Some(Assessment::new(
+                Guarantee::PowerLoss,
+                Verdict::Declared,
+                Source::Device,
+                "it says so",
+            )),
             on_this_disk: true,
             by_fua: false,
         },

@@ -150,10 +150,8 @@ fn the_rows_are_the_methods_of_the_system_that_is_measured() {
     let setup = setup(&dir);
     let directory = Arc::clone(&dir) as Arc<dyn Directory>;
     for platform in Platform::ALL {
-        let facts = Facts {
-            platform,
-            ..crate::testing::facts()
-        };
+        let mut facts = crate::testing::facts();
+        facts.platform = platform;
         let asked = Options {
             methods: Method::ALL.to_vec(),
             states: vec![FileState::Zeroed],

@@ -302,11 +302,9 @@ impl Committer for Ours {
     }
 
     fn worth(&self, facts: &Facts) -> Option<Assessment> {
-        let barrier = worth(facts, ForceBy::Barrier(Barrier::Data))?;
-        Some(Assessment {
-            guarantee: self.file.guarantee().guarantee,
-            ..barrier
-        })
+        let mut barrier = worth(facts, ForceBy::Barrier(Barrier::Data))?;
+        barrier.guarantee = self.file.guarantee().guarantee;
+        Some(barrier)
     }
 }
 

@@ -231,12 +231,8 @@ fn simulated(
             number: AtomicU64::new(1),
         });
         let counts = Rc::new(Slot::new(CallCounts::default()));
-        let assessment = Assessment {
-            guarantee: Guarantee::PowerLoss,
-            verdict: Verdict::Declared,
-            source: Source::Device,
-            evidence: String::new(),
-        };
+        let assessment =
+            Assessment::new(Guarantee::PowerLoss, Verdict::Declared, Source::Device, "");
         let way = Way {
             method,
             queue: Queue::IoUring,
