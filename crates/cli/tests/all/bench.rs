@@ -34,7 +34,10 @@ fn without_anything_it_measures_every_row_here() {
     let is_compared = printed.contains("Oren Eini");
     let words: Vec<&str> = printed.split_whitespace().collect();
     let is_enough = !words.join(" ").contains("too little was measured");
-    assert!(is_compared || !is_enough || cfg!(target_os = "macos"), "{printed}");
+    assert!(
+        is_compared || !is_enough || cfg!(target_os = "macos"),
+        "{printed}"
+    );
     assert!(!(is_compared && cfg!(target_os = "macos")), "{printed}");
     for method in Method::here() {
         let rows = printed

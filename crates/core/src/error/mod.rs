@@ -113,7 +113,7 @@ pub enum Error {
         evidence: String,
     },
     /// The verdict on the guarantee is below the required one.
-    #[error("{}: that method {method} guarantees {got} here is {verdict}, {wanted} is required: {evidence}. To accept it, open with Options::require_verdict(Verdict::{verdict:?})", path.display())]
+    #[error("{}: method {method} guarantees {got} here, but that is only {verdict}, and {wanted} is required: {evidence}. To accept it, open with Options::require_verdict(Verdict::{verdict:?})", path.display())]
     Verdict {
         /// The directory.
         path: PathBuf,

@@ -46,7 +46,7 @@ use lock_wait::wait_for_lock;
 use logforce_device::{Directory, System};
 use logforce_format::{BatchHeader, Control, Epoch, Lsn, planted};
 use opening::Opening;
-use preflight::{advise, check_directory, choose, create, facts};
+use preflight::{advise, check_directory, choose, create, facts, first_start};
 use reconcile::Leftovers;
 use std::io;
 use std::path::Path;
@@ -107,7 +107,10 @@ fn lock_log(
         None => call(),
     };
     let dir = match mode {
-        OpenMode::OpenExisting => directory_to_write(in_place(&|| system.directory(path)), path)?,
+        OpenMode::OpenExisting => {
+            let opened = in_place(&|| system.directory(path));
+            directory_to_write(opened, path).map_err(first_start)?
+        }
         _ => in_place(&|| system.make_directory(path))
             .map_err(|e| unusable_directory(e, "make the directory", path))?,
     };

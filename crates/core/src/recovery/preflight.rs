@@ -16,6 +16,18 @@ use logforce_format::{Control, LogId, Lsn};
 use std::path::Path;
 use std::sync::Arc;
 
+/// Adds what to do where there is nothing yet. Not where a log has lost its control file: a new one is never
+/// created over its remains.
+pub(super) fn first_start(e: Error) -> Error {
+    match e {
+        Error::NoLog { path, why } => Error::NoLog {
+            path,
+            why: format!("{why}: check the path, or set Options::create at the first start"),
+        },
+        e => e,
+    }
+}
+
 /// Whether there is a log; fails if that does not match the mode.
 pub(super) fn check_directory(dir: &Arc<dyn Directory>, mode: OpenMode) -> Result<bool> {
     let path = dir.path().to_owned();
@@ -71,10 +83,10 @@ pub(super) fn check_directory(dir: &Arc<dyn Directory>, mode: OpenMode) -> Resul
         return Err(Error::NotALog { path, why });
     }
     match mode {
-        OpenMode::OpenExisting => Err(Error::NoLog {
+        OpenMode::OpenExisting => Err(first_start(Error::NoLog {
             path,
             why: "the directory is empty".to_owned(),
-        }),
+        })),
         _ => Ok(false),
     }
 }
