@@ -158,7 +158,7 @@
 //! names file, position and remedy. Most programs do this:
 //!
 //! - [`NoSpace`](ErrorKind::NoSpace), [`Full`](ErrorKind::Full), [`WouldBlock`](ErrorKind::WouldBlock),
-//!   [`Io`](ErrorKind::Io): nothing was accepted, and the log goes on. Make room, and call again.
+//!   [`Io`](ErrorKind::Io): nothing was accepted, and the log goes on. Make room or mend the cause, and call again.
 //! - [`Poisoned`](ErrorKind::Poisoned): a write or a sync failed. What was acknowledged is durable; whether
 //!   the rest is there is known after reopening. **Call nothing again on this log**: after a failed `fsync`
 //!   the system may say that a second one has succeeded while the data is gone.

@@ -68,7 +68,7 @@ impl Options {
     /// [`ErrorKind::AlreadyExists`](crate::ErrorKind::AlreadyExists) with [`create_new`](Self::create_new);
     /// [`ErrorKind::Locked`](crate::ErrorKind::Locked) if it is open already;
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if [`require`](Self::require) cannot be met;
-    /// [`ErrorKind::Damaged`](crate::ErrorKind::Damaged), after which no file has changed.
+    /// [`ErrorKind::Damaged`](crate::ErrorKind::Damaged), after which no file of the log has changed.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Log> {
         // With an advisor that measures where the user named no method.
         self.with(|core| core.default_advisor(Arc::new(Calibrator)))
@@ -194,7 +194,8 @@ impl Options {
     ///
     /// At the cap the log first breaks pins; then an append that needs another segment fails with
     /// [`ErrorKind::Full`](crate::ErrorKind::Full) and is not accepted. The log continues after
-    /// [`Log::truncate_front`], which it asks for in time by [`Log::checkpoint_requests`].
+    /// [`Log::truncate_front`], which it asks for in time by [`Log::checkpoint_requests`]. An append that needs
+    /// more than the cap less two segments never fits.
     pub fn max_log_size(self, bytes: u64) -> Self {
         self.with(|core| core.max_log_size(bytes))
     }

@@ -69,11 +69,12 @@ pub(super) fn measure(
             commits.random ^= commits.random << 17;
             let first = (commits.random & 1) as usize;
             for way in [first, 1 - first] {
-                let start = runtime.now();
-                if start + 2 * *longest > end {
+                if runtime.now() + 2 * *longest > end {
                     break 'all;
                 }
-                commits.make(shape, way == 0)?;
+                let runs = commits.runs(shape)?;
+                let start = runtime.now();
+                commits.commit(runs, way == 0)?;
                 times[way] = runtime.now().saturating_sub(start);
                 *longest = times[way].max(*longest / 2);
             }
@@ -116,7 +117,8 @@ struct Commits<'a> {
 }
 
 impl Commits<'_> {
-    fn make(&mut self, shape: &Pairs, through: bool) -> io::Result<()> {
+    /// Makes what a commit of that shape writes.
+    fn runs(&mut self, shape: &Pairs) -> io::Result<Vec<Run>> {
         let length = shape.bytes / u64::from(shape.runs.max(1));
         let mut runs = Vec::new();
         for _ in 0..shape.runs {
@@ -128,10 +130,10 @@ impl Commits<'_> {
             if shape.runs > 1 {
                 let _ = self.scratch.next(self.direct, self.unit);
             }
-            self.number += 1;
             let mut bytes = vec![0; length as usize];
             // Every block differs from the one before, so that no device can share or skip it.
             for block in bytes.chunks_mut(512) {
+                self.number += 1;
                 let stamp = (self.random ^ self.number).to_le_bytes();
                 let n = block.len().min(stamp.len());
                 block[..n].copy_from_slice(&stamp[..n]);
@@ -139,6 +141,10 @@ impl Commits<'_> {
             let pieces = vec![bytes.into()];
             runs.push(Run { offset, pieces });
         }
+        Ok(runs)
+    }
+
+    fn commit(&self, runs: Vec<Run>, through: bool) -> io::Result<()> {
         self.writers.write(runs, through)?;
         match through {
             true => Ok(()),

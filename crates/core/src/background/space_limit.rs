@@ -68,12 +68,14 @@ impl Engine {
             return SpaceDecision::Later;
         }
         // Breaks pins before it refuses an append.
+        let mut usage = usage;
         while self.pins.break_oldest_pin() {
             if self.move_front().is_err() {
                 break;
             }
-            if self.usage().is_none_or(|u| u.fits()) {
-                return SpaceDecision::Ready;
+            match self.usage().filter(|u| !u.fits()) {
+                Some(now) => usage = now,
+                None => return SpaceDecision::Ready,
             }
         }
         self.request_checkpoint(&usage);
@@ -102,19 +104,26 @@ impl Engine {
         }
     }
 
-    /// Requests a checkpoint, unless a request waits to be taken.
+    /// Requests a checkpoint, unless a request for as much waits to be taken.
     fn request_checkpoint(&self, usage: &Usage) {
-        if self.view.checkpoint_due().is_none() {
-            self.view.request_checkpoint(self.checkpoint_due(usage));
+        let waits = self.view.pending_checkpoint().as_ref().map(|due| due.used);
+        if waits == Some(usage.used) {
+            return;
+        }
+        let due = self.checkpoint_due(usage);
+        // An empty log has nothing to give: what was truncated is on its way out.
+        if due.truncate_to > due.front || self.state().tail() > due.front {
+            self.view.post_checkpoint(due);
         }
     }
 
     fn checkpoint_due(&self, usage: &Usage) -> CheckpointDue {
         let mut short = (usage.used + usage.need).saturating_sub(usage.limit);
-        let durable = self.durable();
+        let (front, durable) = (self.front(), self.durable());
         let mut truncate_to = durable;
         let segments = self.view.segments().all();
-        for segment in segments {
+        // What lies below the front is on its way out, or a truncation could not remove it: nothing to wait for.
+        for segment in segments.iter().filter(|s| s.header.end() > front) {
             short = short.saturating_sub(segment.header.len);
             if short == 0 {
                 let end = segment.header.end().min(durable);
@@ -126,9 +135,8 @@ impl Engine {
         CheckpointDue {
             log_id: self.view.log_id,
             path: self.view.path.clone(),
-            front: self.front(),
-            // Now: `truncate_to` may be above what was durable at first.
-            durable: self.durable(),
+            front,
+            durable: durable.max(truncate_to),
             used: usage.used,
             limit: usage.limit,
             truncate_to,

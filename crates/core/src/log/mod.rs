@@ -194,8 +194,9 @@ impl Log {
     }
 
     /// Returns the log's requests for checkpoints. With [`Options::max_log_size`] it makes one when it has
-    /// prepared the last segment that fits, so while about a whole segment is still free, and again when it
-    /// refuses an append with [`Error::Full`](crate::Error::Full).
+    /// prepared the last segment that fits, so while about a whole segment is still free, another one when half
+    /// of that segment is used, and one whenever it refuses an append with
+    /// [`Error::Full`](crate::Error::Full).
     ///
     /// Whoever takes a request makes a checkpoint of what the log holds, durably, and calls
     /// [`Log::truncate_front`], at or above [`CheckpointDue::truncate_to`](crate::CheckpointDue::truncate_to) if it

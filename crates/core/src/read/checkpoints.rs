@@ -13,19 +13,24 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 
 impl View {
-    /// The request that nobody has taken, unless the log was truncated that far since.
-    pub(crate) fn checkpoint_due(&self) -> MutexGuard<'_, Option<CheckpointDue>> {
+    /// The request that nobody has taken, unless the log was truncated that far since. A log that is full of
+    /// what nobody has forced asks for a truncation to where its front is: that request stays.
+    pub(crate) fn pending_checkpoint(&self) -> MutexGuard<'_, Option<CheckpointDue>> {
         let due = &self.checkpoint.due;
         let mut due = due.lock().unwrap_or_else(PoisonError::into_inner);
-        if due.as_ref().is_some_and(|d| d.truncate_to <= self.front()) {
+        let front = self.front();
+        if due
+            .as_ref()
+            .is_some_and(|d| d.truncate_to <= front && d.front < front)
+        {
             *due = None;
         }
         due
     }
 
     /// Requests a checkpoint. The caller holds no lock: this wakes threads and tasks.
-    pub(crate) fn request_checkpoint(&self, due: CheckpointDue) {
-        *self.checkpoint_due() = Some(due);
+    pub(crate) fn post_checkpoint(&self, due: CheckpointDue) {
+        *self.pending_checkpoint() = Some(due);
         let request = &self.checkpoint;
         request.made.notify(&*self.runtime, Wake::CheckpointDue);
         request.tasks.wake_all(Wake::CheckpointDueTasks);
@@ -56,10 +61,16 @@ impl CheckpointRequests {
         if view.ended().is_some() || view.check_process().is_err() {
             return Some(None);
         }
-        let due = view.checkpoint_due().take()?;
+        let due = view.pending_checkpoint().take()?;
+        let durable = view.durable();
         Some(Some(CheckpointDue {
             front: view.front(),
-            durable: view.durable(),
+            durable,
+            // As far as possible is further by now.
+            truncate_to: match due.truncate_to == due.durable {
+                true => durable,
+                false => due.truncate_to,
+            },
             ..due
         }))
     }

@@ -112,6 +112,8 @@ impl Opening {
             // A repair moves the anchor back, to the start of the damage: after a crash before the
             // new epoch's batch is durable, the next opening must find the damage again.
             c.anchor = anchor_at(&end.append_boundary, c);
+            // The format wants the front at or below it. `move_front` takes it up again, once the epoch's
+            // batch is durable.
             c.front = c.front.min(c.anchor.lsn);
         })
     }

@@ -260,9 +260,12 @@ impl SegmentQueue {
         }
     }
 
-    /// Notes an early request for a checkpoint. Returns true if it was made before.
+    /// Notes an early request for a checkpoint. Returns true if that was made before, or the one after it.
     pub(crate) fn requested_at(&mut self, end: Lsn, in_use: bool) -> bool {
-        self.checkpoint_requested.replace((end, in_use)) == Some((end, in_use))
+        let this = Some((end, in_use));
+        let before = self.checkpoint_requested >= this;
+        self.checkpoint_requested = self.checkpoint_requested.max(this);
+        before
     }
 
     /// Space was freed: the preallocator may try again after a failure.

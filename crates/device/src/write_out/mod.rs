@@ -102,8 +102,7 @@ impl Writers {
         matches!(self.how, How::Queue(_))
     }
 
-    /// Writes all runs, and returns when none is in flight any more: the first error, if one failed.
-    /// With `through` each is durable then; otherwise a barrier must follow.
+    /// Writes all runs, and returns when none is in flight any more. With `through` each is durable then; otherwise a barrier must follow.
     ///
     /// # Errors
     /// That of a write. Of several the one that says more than a lack of space.

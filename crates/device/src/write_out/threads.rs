@@ -15,13 +15,13 @@ pub(super) struct Threads {
 
 struct Pool {
     runtime: Arc<dyn Runtime>,
-    queue: Mutex<Queue>,
+    jobs: Mutex<Jobs>,
     work: Event,
 }
 
 #[derive(Default)]
-struct Queue {
-    jobs: VecDeque<Job>,
+struct Jobs {
+    waiting: VecDeque<Job>,
     closed: bool,
 }
 
@@ -46,26 +46,26 @@ struct SetState {
 
 impl Threads {
     pub(super) fn start(runtime: &Arc<dyn Runtime>, count: usize) -> io::Result<Threads> {
-        let mut writers = Threads {
+        let mut threads = Threads {
             pool: Arc::new(Pool {
                 runtime: runtime.clone(),
-                queue: Mutex::default(),
+                jobs: Mutex::default(),
                 work: Event::default(),
             }),
             threads: Vec::new(),
         };
         for _ in 0..count {
-            let pool = writers.pool.clone();
+            let pool = threads.pool.clone();
             let body = Box::new(move || pool.work());
             match runtime.spawn("logforce-write", body) {
-                Ok(thread) => writers.threads.push(thread),
+                Ok(thread) => threads.threads.push(thread),
                 Err(e) => {
-                    writers.stop();
+                    threads.stop();
                     return Err(e);
                 }
             }
         }
-        Ok(writers)
+        Ok(threads)
     }
 
     pub(super) fn write(&self, target: &Target, mut runs: Vec<Run>) -> io::Result<()> {
@@ -81,13 +81,13 @@ impl Threads {
                 run,
                 set: set.clone(),
             });
-            lock(&self.pool.queue).jobs.extend(jobs);
+            lock(&self.pool.jobs).waiting.extend(jobs);
             self.pool.work.notify(&*self.pool.runtime);
         }
         let result = target.write(&own, None).map(drop);
         loop {
             // What is left is done by whoever comes first, this thread included.
-            let job = lock(&self.pool.queue).jobs.pop_front();
+            let job = lock(&self.pool.jobs).waiting.pop_front();
             match job {
                 Some(job) => self.pool.carry_out(job),
                 None => break,
@@ -109,7 +109,7 @@ impl Threads {
     }
 
     fn stop(&mut self) {
-        lock(&self.pool.queue).closed = true;
+        lock(&self.pool.jobs).closed = true;
         self.pool.work.notify(&*self.pool.runtime);
         for thread in self.threads.drain(..) {
             // A thread that panicked has reported it, and its job's set has failed.
@@ -128,15 +128,15 @@ impl Pool {
     fn work(&self) {
         loop {
             let seen = self.work.observe();
-            let mut queue = lock(&self.queue);
-            match queue.jobs.pop_front() {
+            let mut jobs = lock(&self.jobs);
+            match jobs.waiting.pop_front() {
                 Some(job) => {
-                    drop(queue);
+                    drop(jobs);
                     self.carry_out(job);
                 }
-                None if queue.closed => return,
+                None if jobs.closed => return,
                 None => {
-                    drop(queue);
+                    drop(jobs);
                     self.work.wait(&*self.runtime, seen, None);
                 }
             }

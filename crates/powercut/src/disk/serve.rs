@@ -73,7 +73,11 @@ fn leave_mounts(at: &Path) -> Result<()> {
     let left = rustix::thread::unshare(rustix::thread::UnshareFlags::NEWNS);
     left.context("mounts of its own for the disk's process")?;
     // The directory of the enclosure, with all that is mounted below.
-    let detached = at.ancestors().skip(1).find_map(|dir| {
+    let below_root = at
+        .ancestors()
+        .skip(1)
+        .take_while(|dir| dir.parent().is_some());
+    let detached = below_root.into_iter().find_map(|dir| {
         let answer = rustix::mount::unmount(dir, UnmountFlags::DETACH);
         (answer != Err(rustix::io::Errno::INVAL)).then_some(answer)
     });

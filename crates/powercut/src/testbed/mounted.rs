@@ -152,8 +152,9 @@ impl Mounted {
     /// # Errors
     /// If a process keeps it busy for seconds.
     pub fn unmount(mut self) -> Result<()> {
+        unmount(&self.at)?;
         self.gone = true;
-        let ended = unmount(&self.at).and_then(|()| let_go(&self.device));
+        let ended = let_go(&self.device);
         let _ = fs::remove_dir(&self.at);
         ended
     }
@@ -203,7 +204,7 @@ fn patiently(
             Err(e) => return Err(e).with_context(|| format!("{what} {}", at.display())),
         }
     }
-    bail!("{} stays busy", at.display())
+    bail!("{what} {}: it stays busy", at.display())
 }
 
 #[cfg(test)]

@@ -177,7 +177,7 @@ fn a_checkpoint_thread_keeps_it_from_being_full() {
                 while let Some(due) = requests.next_blocking() {
                     counted.fetch_add(1, SeqCst);
                     assert!(due.used <= due.limit && due.truncate_to <= due.durable);
-                    assert!(due.front < due.truncate_to, "{due:?}");
+                    assert!(due.front <= due.truncate_to, "{due:?}");
                     assert_eq!(
                         (due.log_id, &due.path),
                         (owned.id(), &owned.path().to_owned())
@@ -256,6 +256,31 @@ fn a_request_comes_a_segment_ahead() {
         // A request that is met before it is taken is none any more.
         log.truncate_front(log.durable_lsn()).unwrap();
         assert!(requests.try_next().is_none());
+        log.close().unwrap();
+    });
+}
+
+/// Full of records that nobody has forced: the owner forces them, and truncates.
+#[test]
+fn a_log_full_of_appends_asks_too() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let log = open(&disk, rt, &capped(3)).unwrap_or_else(|e| panic!("{e}"));
+        let mut requests = log.checkpoint_requests();
+        log.truncate_front(log.durable_lsn()).unwrap();
+        let full = loop {
+            match log.append(&[1; 8_000]) {
+                Ok(_) => drop(requests.try_next()),
+                Err(e) => break e,
+            }
+        };
+        assert_eq!(full.kind(), ErrorKind::Full);
+        let due = requests.try_next().expect("it is full");
+        assert_eq!((due.truncate_to, due.durable), (due.front, log.front_lsn()));
+        log.force(log.tail_lsn()).unwrap();
+        log.truncate_front(log.durable_lsn()).unwrap();
+        assert!(requests.try_next().is_none());
+        log.commit(&[1; 8_000]).expect("there is room");
         log.close().unwrap();
     });
 }

@@ -3,8 +3,8 @@
 //! The order is what a crash demands. The copies of all that is removed come first, and the file of the segment in
 //! which the log will go on, for either may find no space. Then the anchor moves to where the log ends, so that an
 //! opening after a crash finds the damage again. Then a batch in a segment of its own, behind all others, voids
-//! what is removed, and the log is whole. Empty segments in place of missing ones come after that: a crash in
-//! between would hide the loss. Last, zeroes over the beginnings of what is removed keep it from coming back if
+//! what is removed. Empty segments in place of missing ones come after that: with them in place earlier, a crash
+//! in between would hide the loss. Last, zeroes over the beginnings of what is removed keep it from coming back if
 //! that batch is lost later. No LSN that may have been read is used again.
 
 mod copies;
