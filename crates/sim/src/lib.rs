@@ -21,7 +21,6 @@
 //! | [`fixture`] | small logs of which everything is known, to be damaged by exhaustive tests |
 //! | [`mending`] | openings of a damaged log: refused, or repaired before |
 //! | [`memory`] | a directory in memory, cheap enough to open a log in a million times |
-//! | [`frozen`] | damaged directories, kept with what a version of the library makes of them |
 //! | [`fuzz`] | what the fuzz targets do with an input |
 //! | [`subject`] | what a random run is about: the log, or the page file |
 //! | [`pages`] | random runs of a page file, with a model of its own |
@@ -30,7 +29,6 @@
 #![forbid(unsafe_code)]
 
 pub mod fixture;
-pub mod frozen;
 pub mod fuzz;
 pub mod known_bugs;
 pub mod memory;

@@ -28,12 +28,6 @@ logforce-sim planted [--pages] [--search] [--seeds N] [NAME]...
     In a build with --cfg planted: turns each known bug of the log and of the page file (with --pages of
     this alone) on in turn and prints which seed found it.
     The seed that is known to find it comes first, unless --search is given.
-
-logforce-sim freeze DIR N
-    Writes N damaged logs to DIR, each with what this version makes of it.
-
-logforce-sim thaw DIR
-    Prints where this version makes something else of them.
 ";
 
 /// Runs of a batch, by default.
@@ -133,29 +127,7 @@ impl Options {
     }
 }
 
-/// `freeze DIR N` and `thaw DIR`; `None` for anything else.
-fn frozen() -> Option<ExitCode> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match words[..] {
-        ["freeze", to, count] => {
-            be_quiet();
-            logforce_sim::frozen::freeze(Path::new(to), count.parse().ok()?);
-            Some(ExitCode::SUCCESS)
-        }
-        ["thaw", from] => {
-            be_quiet();
-            let differ = logforce_sim::frozen::thaw(Path::new(from));
-            Some(ExitCode::from(u8::from(differ > 0)))
-        }
-        _ => None,
-    }
-}
-
 fn main() -> ExitCode {
-    if let Some(code) = frozen() {
-        return code;
-    }
     let options = match Options::read() {
         Ok(Some(options)) => options,
         Ok(None) => {

@@ -88,12 +88,6 @@ pub fn all_ways(bytes: &[u8]) -> bool {
     run(bytes, mutated_log::all_ways)
 }
 
-/// The mutated log of an input of [`mutated_log`].
-pub(crate) fn mutated_files(bytes: &[u8]) -> Option<crate::frozen::Frozen> {
-    let input = mutated_log::Input::arbitrary_take_rest(Unstructured::new(bytes)).ok()?;
-    Some(mutated_log::files(&input))
-}
-
 /// Allocates what a target keeps from one input to the next, so that the bound on memory counts only
 /// an input's own.
 pub fn warm_up() {

@@ -95,18 +95,6 @@ pub(super) fn run(input: Input<'_>) {
     }
 }
 
-pub(super) fn files(input: &Input<'_>) -> crate::frozen::Frozen {
-    let bases = base::all();
-    let base = &bases[usize::from(input.base) % bases.len()];
-    let mutations = &input.mutations[..input.mutations.len().min(3)];
-    let m = mutated(base, mutations);
-    crate::frozen::Frozen {
-        files: m.files,
-        unreadable: m.unreadable,
-        sector: disk_options().sector,
-    }
-}
-
 /// The same log, opened in all ways.
 pub(super) fn all_ways(input: Input<'_>) {
     let bases = base::all();

@@ -39,8 +39,6 @@ struct Aim {
     /// A batch was replaced by one with other records and right checksums: only the next batch, which
     /// names its predecessor's checksum, proves that.
     replaced: Option<Lsn>,
-    /// Sectors that cannot be read: name and offset.
-    unreadable: Vec<(String, u64)>,
 }
 
 impl Aim {
@@ -112,9 +110,6 @@ pub(super) fn corrupt_and_look(
         return false;
     }
     let aim = corrupt(world, rng, &truth, failure);
-    if !aim.anywhere {
-        crate::frozen::take(&world.disk, &aim.unreadable);
-    }
     let way = match aim.replaced {
         Some(_) => rng.pick(&[Way::Strict, Way::Repair]),
         None => rng.pick(&[
@@ -432,9 +427,6 @@ fn corrupt(world: &World, rng: &mut Rng, truth: &Truth, failure: Failure) -> Aim
         };
         if world.disk.inject(PATH, &name, offset, &fault) {
             aim.forged |= matches!(fault, SectorFault::Forged(_));
-            if let SectorFault::Unreadable = fault {
-                aim.unreadable.push((name.clone(), offset));
-            }
             let start = offset / sector * sector;
             let in_file = truth.batches.iter().filter(|b| b.file == name);
             // Without its header the whole segment is lost.
