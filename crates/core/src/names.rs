@@ -4,6 +4,8 @@ use logforce_format::Lsn;
 
 pub(crate) const CONTROL: &str = "control";
 pub(crate) const CONTROL_NEW: &str = "control.tmp";
+/// The log's control file, in the copies that a repair has made.
+pub(crate) const CONTROL_COPY: &str = "control.cut";
 pub(crate) const LOCK: &str = "lock";
 /// What becomes the control file of a backup when all else of it is durable.
 pub(crate) const BACKUP: &str = "control.backup";

@@ -202,7 +202,8 @@ impl Log {
     /// [`Log::truncate_front`], at or above [`CheckpointDue::truncate_to`](crate::CheckpointDue::truncate_to) if it
     /// can. No append waits for that, so the checkpoint may take locks under which other threads append. A
     /// checkpoint that is a record of this log needs space in a full one: keep a
-    /// [`Permit`](crate::Permit) for it.
+    /// [`Permit`](crate::Permit) for it. Permits end with the process, and an opening takes a write unit of the
+    /// space: so make that record, or truncate, before anything else after an opening.
     ///
     /// ```
     /// # use logforce_core::{Log, Lsn, Result};

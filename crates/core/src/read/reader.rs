@@ -103,7 +103,9 @@ impl Reader {
             Some(s) if s.header.start == Lsn::ORIGIN && at.batch <= s.header.first_batch() => {
                 ScanState::at_origin(at.batch)
             }
-            _ => ScanState::unlinked(at.batch),
+            // At a segment's start, in front of its header area, where another history may have records: a
+            // replica that goes back must not keep them.
+            _ => ScanState::unlinked(at.batch.min(from)),
         };
         Ok(Reader::new(view, state, from))
     }

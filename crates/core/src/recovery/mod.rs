@@ -46,7 +46,7 @@ use lock_wait::wait_for_lock;
 use logforce_device::{Directory, System};
 use logforce_format::{BatchHeader, Control, Epoch, Lsn, planted};
 use opening::Opening;
-use preflight::{advise, check_directory, choose, create, facts, first_start};
+use preflight::{advise, check_directory, choose, create, facts};
 use reconcile::Leftovers;
 use std::io;
 use std::path::Path;
@@ -74,6 +74,10 @@ pub(crate) fn open(
     let opened = opened.map_err(|e| match e {
         // An opening returns the cause: there is no open log yet that could be poisoned.
         Error::Poisoned { cause, .. } => Arc::unwrap_or_clone(cause),
+        Error::NoLog { path, why } if is_vacant(system, &path) => Error::NoLog {
+            path,
+            why: format!("{why}: check the path, or set Options::create at the first start"),
+        },
         e => e,
     });
     if creates && opened.is_err() {
@@ -82,6 +86,15 @@ pub(crate) fn open(
         let _ = system.remove_empty_directory(path);
     }
     opened
+}
+
+/// Returns true if there is nothing at the path, or an empty directory. Where a log has lost its control file, a
+/// new one is never made.
+fn is_vacant(system: &dyn System, path: &Path) -> bool {
+    match system.directory(path).and_then(|dir| dir.entries()) {
+        Ok(entries) => entries.is_empty(),
+        Err(e) => e.kind() == io::ErrorKind::NotFound,
+    }
 }
 
 /// A log that nobody else writes, before anything in it is changed.
@@ -107,10 +120,7 @@ fn lock_log(
         None => call(),
     };
     let dir = match mode {
-        OpenMode::OpenExisting => {
-            let opened = in_place(&|| system.directory(path));
-            directory_to_write(opened, path).map_err(first_start)?
-        }
+        OpenMode::OpenExisting => directory_to_write(in_place(&|| system.directory(path)), path)?,
         _ => in_place(&|| system.make_directory(path))
             .map_err(|e| unusable_directory(e, "make the directory", path))?,
     };

@@ -16,18 +16,6 @@ use logforce_format::{Control, LogId, Lsn};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Adds what to do where there is nothing yet. Not where a log has lost its control file: a new one is never
-/// created over its remains.
-pub(super) fn first_start(e: Error) -> Error {
-    match e {
-        Error::NoLog { path, why } => Error::NoLog {
-            path,
-            why: format!("{why}: check the path, or set Options::create at the first start"),
-        },
-        e => e,
-    }
-}
-
 /// Whether there is a log; fails if that does not match the mode.
 pub(super) fn check_directory(dir: &Arc<dyn Directory>, mode: OpenMode) -> Result<bool> {
     let path = dir.path().to_owned();
@@ -45,6 +33,14 @@ pub(super) fn check_directory(dir: &Arc<dyn Directory>, mode: OpenMode) -> Resul
                 return Err(e);
             }
         }
+    }
+    // An opening would change the only copy of what a repair has removed.
+    if entries.iter().any(|e| e.name == names::CONTROL_COPY) {
+        let why = "it has the copies that a repair has made: read them by `logforce salvage`";
+        return Err(Error::NotALog {
+            path,
+            why: why.to_owned(),
+        });
     }
     let kinds: Vec<_> = entries.iter().map(|e| (names::kind(&e.name), e)).collect();
     if kinds.iter().any(|(k, _)| *k == names::NameKind::Control) {
@@ -83,10 +79,10 @@ pub(super) fn check_directory(dir: &Arc<dyn Directory>, mode: OpenMode) -> Resul
         return Err(Error::NotALog { path, why });
     }
     match mode {
-        OpenMode::OpenExisting => Err(first_start(Error::NoLog {
+        OpenMode::OpenExisting => Err(Error::NoLog {
             path,
             why: "the directory is empty".to_owned(),
-        })),
+        }),
         _ => Ok(false),
     }
 }

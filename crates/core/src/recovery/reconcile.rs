@@ -58,7 +58,7 @@ impl Opening {
         for start in missing.chain([control.prepared_end]) {
             listing::check_absence(&self.dir, &entries, &names::segment(start))?;
         }
-        adopt(&segments, control, both_slots)?;
+        adopt(&segments, control, both_slots, true)?;
         // A device that lost the write of a header shows the one before it, of a truncated segment. The file
         // would be used again or removed, with the acknowledged records in it.
         reject_misnamed(&mut segments, control, both_slots);

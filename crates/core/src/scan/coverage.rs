@@ -7,14 +7,23 @@ use crate::storage::read_buffer::ReadBuffer;
 use crate::storage::segment::Segment;
 use crate::storage::segments::Segments;
 use logforce_device::ReadSource;
-use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Control, Lsn, MIN_WRITE_UNIT, RecoveryCase};
+use logforce_format::{
+    BATCH_HEADER_LEN, BatchHeader, Control, Lsn, MIN_WRITE_UNIT, NextBatch, RecoveryCase,
+};
 use std::path::Path;
 use std::sync::Arc;
 
 /// Includes segments above the control file's last one that hold data. If one slot of the control
 /// file is damaged, the other may be older and not list segments with acknowledged records; the
-/// same holds for a control file restored from a copy. A crash leaves only unused segments there.
-pub(crate) fn adopt(segments: &Segments, control: &mut Control, both_slots: bool) -> Result<()> {
+/// same holds for a control file restored from a copy. A crash leaves only unused segments there. An opening of
+/// another process removes those: for a reader, which is not `locked`, one that is gone since it was listed
+/// was unused.
+pub(crate) fn adopt(
+    segments: &Segments,
+    control: &mut Control,
+    both_slots: bool,
+    locked: bool,
+) -> Result<()> {
     let mut read_buffer = ReadBuffer::new(ReadSource::Cache);
     let mut next = control.prepared_end;
     for segment in segments.all() {
@@ -22,7 +31,7 @@ pub(crate) fn adopt(segments: &Segments, control: &mut Control, both_slots: bool
             continue;
         }
         let follows = !both_slots && segment.header.start == next;
-        if follows || is_used(&mut read_buffer, &segment, control)? {
+        if follows || is_used(&mut read_buffer, &segment, control, locked)? {
             next = segment.header.end();
         }
     }
@@ -51,15 +60,17 @@ pub(crate) fn reject_misnamed(segments: &mut Segments, control: &Control, both_s
     });
 }
 
-/// Whether the segment holds its first batch, or cannot be read.
+/// Whether the segment holds its first batch, or cannot be read; see [`adopt`].
 fn is_used(
     read_buffer: &mut ReadBuffer,
     segment: &Arc<Segment>,
     control: &Control,
+    locked: bool,
 ) -> Result<bool> {
     let first = segment.header.first_batch();
-    let Ok(bytes) = read_buffer.get(segment, segment.offset(first), BATCH_HEADER_LEN)? else {
-        return Ok(true);
+    let bytes = match read_buffer.get(segment, segment.offset(first), BATCH_HEADER_LEN)? {
+        Ok(bytes) => bytes,
+        Err(lost) => return Ok(locked || lost.seen != NextBatch::NoSegment),
     };
     let header = BatchHeader::decode(bytes);
     Ok(header.is_ok_and(|h| h.log_id == control.log_id && h.lsn == first))

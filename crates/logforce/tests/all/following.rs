@@ -2,8 +2,8 @@
 
 use crate::common::*;
 use logforce::{
-    BackupOptions, Batch, Error, ErrorKind, Guarantee, Log, Lsn, Policy, Position,
-    ReadOnlyFollower, Record, Result,
+    BackupOptions, Batch, Error, ErrorKind, Guarantee, Log, Lsn, Options, Policy, Position,
+    ReadOnlyFollower, Record, Result, Tuning,
 };
 use logforce_testkit::Rng;
 use logforce_testkit::process::Start;
@@ -664,4 +664,125 @@ fn a_closed_log_that_changes_under_a_follower() {
         std::fs::remove_file(path).unwrap();
     }
     assert_eq!(error_of(&mut follower).kind(), ErrorKind::Damaged);
+}
+
+/// Two copies go on at a segment's start, with different header areas. A replica of one, which restarts there,
+/// then follows the other.
+#[test]
+fn copies_that_part_at_a_segments_start() {
+    let with = |unit| {
+        let options = Options::new().create(true).calibrate(false);
+        let options = options
+            .require(Guarantee::ProcessCrash)
+            .segment_size(32 << 10);
+        let options = options.max_batch_size(128 << 10);
+        options.tuning(Tuning::new().write_unit_size(unit))
+    };
+    for (first, second, local) in [
+        (4096, 16384, false),
+        (16384, 4096, false),
+        (4096, 16384, true),
+        (16384, 4096, true),
+    ] {
+        let what = format!("{first}, {second}, {local}");
+        let home = temp();
+        let (a, b) = (home.path().join("a"), home.path().join("b"));
+        let log = with(first).open(&a).unwrap();
+        if !has_stamps(&log) {
+            return;
+        }
+        for n in 0.. {
+            log.commit(format!("common {n}").as_bytes()).unwrap();
+            if log.tail_lsn().0.is_multiple_of(32 << 10) {
+                break;
+            }
+        }
+        log.backup(&b, BackupOptions::new()).unwrap();
+        for n in 0..6 {
+            log.commit(format!("a {n}").as_bytes()).unwrap();
+        }
+        log.close().unwrap();
+        let log = with(second).open(&b).unwrap();
+        for n in 0..2 {
+            log.commit(format!("b {n}").as_bytes()).unwrap();
+        }
+        let mut replica: Vec<Record> = Vec::new();
+        let mut position = match local {
+            true => log.follow_lsn(Lsn::ORIGIN).unwrap().position(),
+            false => remote(&b, Lsn::ORIGIN).unwrap().position(),
+        };
+        while replica.last().is_none_or(|r| r.data != b"b 1") {
+            // As after a restart, with each record.
+            let record = match local {
+                true => {
+                    let mut follower = log.follow(&position).unwrap();
+                    let record = follower.next_timeout(LONG);
+                    position = follower.position();
+                    record
+                }
+                false => {
+                    let mut follower = logforce::read_only(&b).unwrap().follow(&position).unwrap();
+                    let record = follower.next_timeout(LONG);
+                    position = follower.position();
+                    record
+                }
+            };
+            replica.push(record.unwrap().expect("more records"));
+        }
+        log.close().unwrap();
+        let other = logforce::read_only(&a).unwrap();
+        let mut follower = loop {
+            match other.follow(&position) {
+                Err(Error::Diverged { from, .. }) => {
+                    replica.retain(|r| r.start < from);
+                    position = position.back_to(from);
+                }
+                begun => break begun.unwrap_or_else(|e| panic!("{what}: {e}")),
+            }
+        };
+        while let Some(record) = follower.try_next().unwrap() {
+            replica.push(record);
+        }
+        let there: Vec<Record> = other
+            .read_from(Lsn::ORIGIN)
+            .unwrap()
+            .map(|r| r.unwrap())
+            .collect();
+        assert!(
+            replica == there,
+            "{what}: {} of {}",
+            replica.len(),
+            there.len()
+        );
+    }
+}
+
+/// A directory that was opened is being removed, and another one stands at its path.
+#[cfg(unix)]
+#[test]
+fn a_directory_that_is_replaced_before_a_follower_begins() {
+    let home = temp();
+    let (dir, copy) = (home.path().join("log"), home.path().join("copy"));
+    let log = logforce::open_or_create(&dir, options()).unwrap();
+    if !has_stamps(&log) {
+        return;
+    }
+    for n in 0..400 {
+        log.commit(&record(n, 2000)).unwrap();
+    }
+    log.backup(&copy, BackupOptions::new()).unwrap();
+    log.close().unwrap();
+    let seen = logforce::read_only(&dir).unwrap();
+    let position = seen.follow_lsn(seen.front_lsn()).unwrap().position();
+    let old = home.path().join("old");
+    std::fs::rename(&dir, &old).unwrap();
+    std::fs::rename(&copy, &dir).unwrap();
+    std::fs::remove_file(segments(&old).first().unwrap()).unwrap();
+    let mut follower = seen.follow(&position).unwrap();
+    let first = follower.next_timeout(LONG).unwrap().unwrap();
+    assert!(first.data == record(0, 2000));
+    std::fs::remove_dir_all(&old).unwrap();
+    std::fs::rename(&dir, &old).unwrap();
+    let gone = seen.follow(&position).err().map(|e| e.kind());
+    assert_eq!(gone, Some(ErrorKind::NoLog));
 }

@@ -253,6 +253,15 @@ fn a_request_comes_a_segment_ahead() {
             assert!(requests.try_next().is_none());
             assert_eq!(fill_up(&log).1.kind(), ErrorKind::Full);
         }
+        // One that is taken late tells where the log is by then.
+        log.truncate_front(Lsn(SEGMENT)).unwrap();
+        log.commit(&[1; 100]).unwrap();
+        if let Some(due) = requests.try_next() {
+            assert_eq!(
+                (due.front, due.durable),
+                (log.front_lsn(), log.durable_lsn())
+            );
+        }
         // A request that is met before it is taken is none any more.
         log.truncate_front(log.durable_lsn()).unwrap();
         assert!(requests.try_next().is_none());

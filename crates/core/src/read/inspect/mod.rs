@@ -136,7 +136,7 @@ impl Inspector {
             }
             attempts += 1;
         };
-        adopt(&listing.segments, &mut loaded.control, loaded.both)?;
+        adopt(&listing.segments, &mut loaded.control, loaded.both, false)?;
         reject_misnamed(&mut listing.segments, &loaded.control, loaded.both);
         // The next opening may replace a segment that the control file does not list by another one:
         // a walk that continued there would report that as damage.

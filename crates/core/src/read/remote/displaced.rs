@@ -8,10 +8,10 @@
 use crate::error::{Error, Result};
 use crate::read::position::FollowerPosition;
 use crate::read::records::Records;
+use crate::read::remote::by_path;
 use crate::read::remote::follower::EVERY;
 use crate::read::remote::follower::{Begin, ReadOnlyFollower};
 use crate::scan::batch::ScanState;
-use crate::storage::directory::existing_directory;
 use crate::storage::read_buffer::ReadBuffer;
 use crate::storage::segment::Segment;
 use crate::storage::voids::Voids;
@@ -46,11 +46,8 @@ impl ReadOnlyFollower {
     /// whether it could.
     pub(super) fn begin_anew(&mut self, is_displaced: bool) -> Result<bool> {
         let position = self.position();
-        let path = self.files.dir.path();
         let begin = || {
-            let system = self.files.dir.system();
-            let system = system.map_err(Error::io("open the directory", path))?;
-            let dir = existing_directory(&*system, path)?;
+            let dir = by_path(&*self.files.dir)?;
             Self::begin(&dir, &self.runtime, Begin::Position(&position))
         };
         let mut begun = begin();

@@ -26,6 +26,7 @@ use crate::scan::coverage::{gaps, lost_segment};
 use crate::scan::end_of_log::{anchor_state, find_end};
 use crate::scan::walk::types::WalkInput;
 use crate::scan::walk::void_ranges::void_ranges;
+use crate::storage::directory::{directory_displaced, existing_directory};
 use crate::storage::read_buffer::ReadBuffer;
 use crate::types::Record;
 use alarm::Alarm;
@@ -85,9 +86,30 @@ impl ReadOnly {
     }
 }
 
+/// The directory that is at the path of `dir` now.
+fn by_path(dir: &dyn Directory) -> Result<Arc<dyn Directory>> {
+    let system = dir.system();
+    let system = system.map_err(Error::io("open the directory", dir.path()))?;
+    existing_directory(&*system, dir.path())
+}
+
 impl ReadOnlyFollower {
-    /// Reads the log in `dir`, and begins there.
+    /// Reads the log in `dir`, or in the directory that has replaced it, and begins there.
     fn begin(
+        dir: &Arc<dyn Directory>,
+        runtime: &Arc<dyn Runtime>,
+        begin: Begin<'_>,
+    ) -> Result<Self> {
+        match Self::begin_in(dir, runtime, begin) {
+            // What is missing in a directory that was removed is no damage of the log at its path.
+            Err(_) if directory_displaced(&**dir).is_some() => {
+                Self::begin_in(&by_path(&**dir)?, runtime, begin)
+            }
+            begun => begun,
+        }
+    }
+
+    fn begin_in(
         dir: &Arc<dyn Directory>,
         runtime: &Arc<dyn Runtime>,
         begin: Begin<'_>,
@@ -187,7 +209,12 @@ impl ReadOnlyFollower {
                 });
             }
             None if from >= end.reread_from.at => end.reread_from,
-            None => ScanState::unlinked(boundary(&view, from).map_err(&unless_given_up)?.batch),
+            None => {
+                let batch = boundary(&view, from).map_err(&unless_given_up)?.batch;
+                // At a segment's start, in front of its header area, where another history may have records:
+                // a replica that goes back must not keep them.
+                ScanState::unlinked(batch.min(from))
+            }
         };
         let history = match begin {
             Begin::Lsn(from) => compared.history_below(from)?,

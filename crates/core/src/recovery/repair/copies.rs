@@ -20,8 +20,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The copy of the log's control file.
-const CONTROL_COPY: &str = "control.cut";
 /// Bytes of a read and a write.
 const CHUNK: usize = 1 << 20;
 /// Alignment of the memory for them, bytes.
@@ -121,14 +119,33 @@ pub(super) fn copy(
             to: &to,
             compares: is_complete,
         };
-        if let Some(kept) = copying.run(files)? {
-            if !is_complete {
+        let copied = copying.run(files).and_then(|kept| {
+            if kept.is_some() && !is_complete {
                 copying.finish(control, meta)?;
             }
-            return Ok(kept);
+            Ok(kept)
+        });
+        match copied {
+            Ok(Some(kept)) => return Ok(kept),
+            Ok(None) => number += 1,
+            Err(e) => {
+                if !is_complete {
+                    discard(system, &*to, files);
+                }
+                return Err(e);
+            }
         }
-        number += 1;
     }
+}
+
+/// Removes an unfinished copy after an error: it may take the space that a repair with its copies elsewhere
+/// needs. What cannot be removed the next repair makes anew.
+fn discard(system: &dyn System, to: &dyn Directory, files: &[String]) {
+    let made = [names::CONTROL_COPY, names::CONTROL_NEW, names::CONTROL];
+    for name in files.iter().map(String::as_str).chain(made) {
+        let _ = to.remove(name);
+    }
+    let _ = system.remove_empty_directory(to.path());
 }
 
 struct Copying<'a> {
@@ -150,7 +167,7 @@ impl Copying<'_> {
         let counts = |name: &&String| !self.compares || files.len() == 1 || *name != names::CONTROL;
         for name in files.iter().filter(counts) {
             let copy = match name.as_str() {
-                names::CONTROL => CONTROL_COPY,
+                names::CONTROL => names::CONTROL_COPY,
                 name => name,
             };
             if !self.file(name, copy, &mut kept)? {

@@ -473,6 +473,7 @@ fn a_waker_makes_no_call_that_waits() {
                 .map(drop),
         );
         told.push(own.clone().close());
+        assert!(own.checkpoint_requests().next_blocking().is_none());
         let permit = own.try_reserve(100);
         assert!(
             permit
