@@ -53,7 +53,7 @@ impl Compared<'_> {
         }
         // A follower that stands behind a void range has what lies before it.
         let at = self.below_voids(position.lsn());
-        if position.lsn() <= self.end {
+        if position.lsn() <= self.end && !self.is_in_header_area(at) {
             let below = position.back_to(at);
             let known = below.epoch();
             // Otherwise the follower lacks records below: a truncation that it has seen voided them.
@@ -75,6 +75,16 @@ impl Compared<'_> {
             lsn: position.lsn(),
             from: self.parting(position)?,
         })
+    }
+
+    /// Returns true if no batch of this log ends at `at`, since a segment's header area is there: another history
+    /// has written batches up to it, on a device with a smaller unit. The front may lie at a header area's end,
+    /// where an opening has voided all that was; and below a log's first batch there is no history.
+    fn is_in_header_area(&self, at: Lsn) -> bool {
+        let segment = self.view.segments().containing(at);
+        let is_in = |start: Lsn, first: Lsn| Lsn::ORIGIN < start && start < at && at <= first;
+        at != self.view.front()
+            && segment.is_some_and(|s| is_in(s.header.start, s.header.first_batch()))
     }
 
     /// Returns from where on the log does not contain the position's history. It may lie below the front.

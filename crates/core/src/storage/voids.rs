@@ -52,6 +52,14 @@ impl Voids {
         self.ranges.contains_key(&lsn)
     }
 
+    /// Returns true if a range ends between the two, and at neither.
+    pub(crate) fn ends_within(&self, from: Lsn, to: Lsn) -> bool {
+        let mut below = self.ranges.range(..to).rev();
+        below
+            .next()
+            .is_some_and(|(_, end)| from < *end && *end < to)
+    }
+
     /// Drops ranges that end at or below `front`.
     pub(crate) fn drop_below(&mut self, front: Lsn) {
         self.ranges.retain(|_, to| *to > front);

@@ -1,7 +1,7 @@
 //! Reading whole batches up to what is proven.
 
 use crate::error::{Error, Result};
-use crate::read::remote::displaced::voids_unknown;
+use crate::read::remote::displaced::contradicts;
 use crate::read::remote::follower::{RETRIES, ReadOnlyFollower};
 use crate::scan::batch::{ScanResult, ScanState, Stop};
 use crate::scan::end_of_log::damage;
@@ -17,6 +17,7 @@ impl ReadOnlyFollower {
             // A void range need not be readable.
             self.batches.records.drop_begun();
             self.batches.consumed = ScanState::after_void(to);
+            self.batches.is_voided = true;
             return Ok(true);
         }
         if self.batches.consumed.at >= self.headers.proven {
@@ -70,7 +71,8 @@ impl ReadOnlyFollower {
         };
         let is_expected = |epoch| linked.header.voids() && linked.header.epoch == epoch;
         if !expected.is_none_or(is_expected)
-            || !self.location.just_begun && voids_unknown(&self.voids, &linked.header)
+            || !self.location.just_begun
+                && contradicts(&self.voids, &linked.header, ScanState::after(&linked).at)
         {
             // Otherwise the follower may continue in the history of a copy: it would never return other records of
             // the copy, or keep records that the copy has voided.
@@ -116,6 +118,8 @@ impl ReadOnlyFollower {
             }));
         }
         let below = std::mem::replace(&mut self.batches.consumed, next).at;
+        let last_byte = Lsn(self.batches.consumed.at.0 - 1);
+        self.batches.is_voided = self.voids.covering(last_byte).is_some();
         self.batches.last = Some((linked.header.lsn, linked.header.crc));
         let (history, voids) = (&mut self.batches.history, &self.voids);
         history.note_batch(&linked.header, below, voids);

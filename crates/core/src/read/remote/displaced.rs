@@ -94,6 +94,7 @@ impl ReadOnlyFollower {
         self.batches.history = position.history().clone();
         self.position = FollowerPosition::below(position.lsn());
         self.batches.consumed = ScanState::unlinked(position.lsn());
+        self.batches.is_voided = false;
         self.batches.records = Records::default();
         self.location.begun = None;
         self.suspect_now();
@@ -159,9 +160,11 @@ impl ReadOnlyFollower {
     }
 }
 
-/// Returns whether a proven batch voids a range that is in none of the headers before it. Then what is known to be
-/// proven is another history's, and records of the range may have been returned.
-pub(super) fn voids_unknown(voids: &Voids, header: &BatchHeader) -> bool {
+/// Returns whether a proven batch, which ends at `end`, contradicts the void ranges: it voids one that is in none of
+/// the headers before it, or one ends within it. Then what is known to be proven is another history's: records of
+/// the range may have been returned, or records of this batch would be taken for voided.
+pub(super) fn contradicts(voids: &Voids, header: &BatchHeader, end: Lsn) -> bool {
     let below = Lsn(header.lsn.0.saturating_sub(1));
-    header.voids() && voids.covering(below).is_none() && !planted!("follower-voids-in-silence")
+    let is_unknown = header.voids() && voids.covering(below).is_none();
+    is_unknown && !planted!("follower-voids-in-silence") || voids.ends_within(header.lsn, end)
 }

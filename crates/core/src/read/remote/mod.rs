@@ -233,6 +233,7 @@ impl ReadOnlyFollower {
             headers: HeaderPosition::new(end.reread_from, proven),
             batches: BatchPosition {
                 consumed,
+                is_voided: false,
                 last: None,
                 history,
                 read_buffer: ReadBuffer::new(ReadSource::Cache),
@@ -322,7 +323,8 @@ impl ReadOnlyFollower {
         let consumed = self.batches.consumed.at;
         // Not behind a void range: whoever starts there would be told of it once more.
         let voided = || self.voids.covering(Lsn(consumed.0.saturating_sub(1)));
-        match self.batches.records.is_between_appends() && voided().is_none() {
+        let is_voided = self.batches.is_voided || voided().is_some();
+        match self.batches.records.is_between_appends() && !is_voided {
             true => self.position.end().max(consumed),
             false => self.position.end(),
         }
