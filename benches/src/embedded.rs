@@ -32,7 +32,7 @@ pub mod sqlite {
 /// LMDB's version, and the binding's.
 #[cfg(feature = "lmdb")]
 pub fn lmdb_version() -> String {
-    // What its package contains says so; the binding has no call for it.
+    // The version that its package contains; the binding has no call for it.
     format!(
         "0.9.24 (lmdb-rkv {})",
         crate::rivals::versions::locked("lmdb-rkv")

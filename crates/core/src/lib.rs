@@ -45,6 +45,7 @@ pub use environment::{Environment, EnvironmentOptions, EnvironmentStats};
 pub use error::advice;
 pub use error::{Damage, Error, ErrorKind, Result};
 pub use log::Log;
+pub use log::checkpoint_requests::CheckpointRequests;
 pub use log::handles::CommitHandle;
 #[doc(hidden)]
 pub use log::offload::offload;
@@ -60,7 +61,6 @@ pub use metrics::{Counters, HistogramSnapshot, LiveStats, LiveSummary, Stats};
 pub use options::{Modes, OpenMode, Options};
 pub use policy::Policy;
 pub use read::backward::BackwardReader;
-pub use read::checkpoints::CheckpointRequests;
 pub use read::follow::Follower;
 pub use read::history::Position;
 pub use read::inspect::Inspector;

@@ -1,4 +1,4 @@
-//! What this computer is, and the processor time that this process has taken.
+//! Facts about this computer, and the processor time of this process.
 
 use std::time::Duration;
 

@@ -30,7 +30,7 @@ fn without_anything_it_measures_every_row_here() {
     ] {
         assert!(printed.contains(word), "no '{word}' in\n{printed}");
     }
-    // Of macOS nothing was published. A machine that is busy may have measured too little to compare.
+    // No figures for macOS were published. A busy machine may have measured too little to compare.
     let is_compared = printed.contains("Oren Eini");
     let words: Vec<&str> = printed.split_whitespace().collect();
     let is_enough = !words.join(" ").contains("too little was measured");

@@ -122,7 +122,7 @@ impl Engine {
         let (front, durable) = (self.front(), self.durable());
         let mut truncate_to = durable;
         let segments = self.view.segments().all();
-        // What lies below the front is on its way out, or a truncation could not remove it: nothing to wait for.
+        // Not those below the front: they are on their way out, or a truncation could not remove them.
         for segment in segments.iter().filter(|s| s.header.end() > front) {
             short = short.saturating_sub(segment.header.len);
             if short == 0 {

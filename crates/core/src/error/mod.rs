@@ -44,7 +44,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A backup cannot be written there.
-    #[error("cannot write a backup into {}: {why}", path.display())]
+    #[error("cannot write a copy of the log into {}: {why}", path.display())]
     BackupTarget {
         /// The directory.
         path: PathBuf,

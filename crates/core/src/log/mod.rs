@@ -1,6 +1,7 @@
 //! The public handle of a log.
 
 mod backup;
+pub(crate) mod checkpoint_requests;
 mod close;
 mod close_all;
 pub(crate) mod handles;
@@ -17,7 +18,6 @@ use crate::metrics::Stats;
 use crate::options::{OpenMode, Options};
 use crate::policy::Policy;
 use crate::read::backward::BackwardReader;
-use crate::read::checkpoints::CheckpointRequests;
 use crate::read::divergence::Compared;
 use crate::read::follow::Follower;
 use crate::read::history::Position;
@@ -29,6 +29,7 @@ use crate::truncation::front::truncate_front;
 use crate::truncation::pin::{Pin, pin, pin_front};
 use crate::types::Record;
 use crate::types::{Acknowledged, RecordRange, RecoveryReport};
+use checkpoint_requests::CheckpointRequests;
 use logforce_device::{Granted, NamedFiles, System};
 use logforce_format::{LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN};
 use std::path::Path;

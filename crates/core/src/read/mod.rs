@@ -3,7 +3,6 @@
 pub(crate) mod backward;
 mod batches;
 pub(crate) mod boundary;
-pub(crate) mod checkpoints;
 pub(crate) mod divergence;
 pub(crate) mod follow;
 pub(crate) mod history;

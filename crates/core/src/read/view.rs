@@ -115,6 +115,29 @@ impl View {
         checkpoint.tasks.wake_all(Wake::EndedCheckpointTasks);
     }
 
+    /// The request that nobody has taken, unless the log was truncated that far since. A log that is full of
+    /// what nobody has forced asks for a truncation to where its front is: that request stays.
+    pub(crate) fn pending_checkpoint(&self) -> MutexGuard<'_, Option<CheckpointDue>> {
+        let due = &self.checkpoint.due;
+        let mut due = due.lock().unwrap_or_else(PoisonError::into_inner);
+        let front = self.front();
+        if due
+            .as_ref()
+            .is_some_and(|d| d.truncate_to <= front && d.front < front)
+        {
+            *due = None;
+        }
+        due
+    }
+
+    /// Requests a checkpoint. The caller holds no lock: this wakes threads and tasks.
+    pub(crate) fn post_checkpoint(&self, due: CheckpointDue) {
+        *self.pending_checkpoint() = Some(due);
+        let request = &self.checkpoint;
+        request.made.notify(&*self.runtime, Wake::CheckpointDue);
+        request.tasks.wake_all(Wake::CheckpointDueTasks);
+    }
+
     /// Refuses a forked child: its copy of the log buffer is the parent's, and both would
     /// write different batches at the same LSN.
     pub(crate) fn check_process(&self) -> Result<()> {

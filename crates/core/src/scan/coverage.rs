@@ -60,7 +60,7 @@ pub(crate) fn reject_misnamed(segments: &mut Segments, control: &Control, both_s
     });
 }
 
-/// Whether the segment holds its first batch, or cannot be read; see [`adopt`].
+/// Returns true if the segment holds its first batch, or cannot be read; see [`adopt`].
 fn is_used(
     read_buffer: &mut ReadBuffer,
     segment: &Arc<Segment>,

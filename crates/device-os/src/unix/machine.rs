@@ -25,7 +25,7 @@ pub fn kernel() -> String {
     name.release().to_string_lossy().into_owned()
 }
 
-/// Whether there is a process of that number. One that has ended and was not waited for is there.
+/// Returns true if there is a process of that number. One that has ended and was not waited for is there.
 pub fn is_running(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))

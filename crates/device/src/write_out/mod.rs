@@ -105,7 +105,7 @@ impl Writers {
     /// Writes all runs, and returns when none is in flight any more. With `through` each is durable then; otherwise a barrier must follow.
     ///
     /// # Errors
-    /// That of a write. Of several the one that says more than a lack of space.
+    /// The error of a write; of several, one that is no lack of space if there is one.
     pub fn write(&self, runs: Vec<Run>, through: bool) -> io::Result<()> {
         let target = self.target(through);
         match &self.how {
@@ -118,7 +118,7 @@ impl Writers {
     /// system's cache, where each takes less than to wake a thread.
     ///
     /// # Errors
-    /// That of the first write that fails; the rest is not written.
+    /// The error of the first write that fails; the rest is not written.
     pub fn write_in_turn(&self, runs: &[Run]) -> io::Result<()> {
         let target = self.target(false);
         let mut buf = None;

@@ -30,6 +30,7 @@ mod file_size;
 #[cfg(target_os = "linux")]
 mod filesystems;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod follower_copies;
 mod following;
 #[cfg(target_os = "linux")]
 mod full;

@@ -75,8 +75,8 @@ pub(super) struct Start {
 pub(super) struct BatchPosition {
     /// The boundary up to which batches were consumed.
     pub(super) consumed: ScanState,
-    /// What lies before it was voided when it was consumed. Another history that takes the log's place may not
-    /// have that void range.
+    /// The byte before it was voided when it was consumed. Without this, a history without that void range,
+    /// which takes the log's place, would find the position in the middle of an append.
     pub(super) is_voided: bool,
     /// LSN and header checksum of the last batch that was consumed.
     pub(super) last: Option<(Lsn, u32)>,

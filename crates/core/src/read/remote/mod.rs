@@ -101,7 +101,7 @@ impl ReadOnlyFollower {
         begin: Begin<'_>,
     ) -> Result<Self> {
         match Self::begin_in(dir, runtime, begin) {
-            // What is missing in a directory that was removed is no damage of the log at its path.
+            // A file that is missing in a directory that was removed is no damage of the log at its path.
             Err(_) if directory_displaced(&**dir).is_some() => {
                 Self::begin_in(&by_path(&**dir)?, runtime, begin)
             }

@@ -1,41 +1,15 @@
-//! Requests for a checkpoint: the log makes them before it reaches its cap, its owner takes them.
+//! Requests for checkpoints, which the log makes before it reaches its cap: its owner takes them.
 
 use crate::read::view::View;
-use crate::sync::wake::{WaitFor, Wake};
+use crate::sync::wake::WaitFor;
 use crate::sync::wakers::{WakerId, is_waking};
 use crate::types::CheckpointDue;
 use futures_core::Stream;
-use logforce_device::sync::MutexGuard;
 use logforce_format::{Lsn, planted};
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
-
-impl View {
-    /// The request that nobody has taken, unless the log was truncated that far since. A log that is full of
-    /// what nobody has forced asks for a truncation to where its front is: that request stays.
-    pub(crate) fn pending_checkpoint(&self) -> MutexGuard<'_, Option<CheckpointDue>> {
-        let due = &self.checkpoint.due;
-        let mut due = due.lock().unwrap_or_else(PoisonError::into_inner);
-        let front = self.front();
-        if due
-            .as_ref()
-            .is_some_and(|d| d.truncate_to <= front && d.front < front)
-        {
-            *due = None;
-        }
-        due
-    }
-
-    /// Requests a checkpoint. The caller holds no lock: this wakes threads and tasks.
-    pub(crate) fn post_checkpoint(&self, due: CheckpointDue) {
-        *self.pending_checkpoint() = Some(due);
-        let request = &self.checkpoint;
-        request.made.notify(&*self.runtime, Wake::CheckpointDue);
-        request.tasks.wake_all(Wake::CheckpointDueTasks);
-    }
-}
 
 /// Requests for checkpoints of a log, by [`Log::checkpoint_requests`](crate::Log::checkpoint_requests).
 ///
