@@ -297,6 +297,10 @@ fn copies_go_elsewhere() {
     );
     let saved = salvaged(&made[0], &dir.path().join("saved"));
     assert_eq!(saved.len() + starts_in(&path).len(), RECORDS as usize);
+    // Nothing changes the only copy of those records.
+    refused(&made[0], &["--yes"], 4, &["copies", "salvage"]);
+    let opened = logforce::open_existing(&made[0], options());
+    assert_eq!(opened.unwrap_err().kind(), ErrorKind::NotALog);
 }
 
 #[test]
@@ -462,6 +466,8 @@ fn a_full_disk_changes_nothing() {
     let files = contents(&path);
     ended(&logforce(&path, "repair", &["--yes"]), 4, &["os error 28"]);
     assert!(files == contents(&path), "the log is as it was");
+    // An unfinished copy would take the space that the next attempt needs.
+    assert!(copies(disk.path()).is_empty());
     // The copies go elsewhere, and there is no space for the segment in which the log is to go on.
     let elsewhere = home.path().to_str().unwrap();
     let arguments = ["--yes", "--aside", elsewhere];
@@ -474,7 +480,6 @@ fn a_full_disk_changes_nothing() {
     fs::remove_file(ballast).unwrap();
     let out = logforce(&path, "repair", &["--yes", "--json", "-"]);
     ended(&out, 0, &[]);
-    // The copies that the first run has begun there are finished.
     let report = json(&out);
     assert_eq!(copies(disk.path()).len(), 1);
     let saved = salvaged(

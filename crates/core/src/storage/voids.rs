@@ -88,6 +88,9 @@ mod tests {
             Some((Lsn(10), Lsn(50)))
         );
         assert!(v.within(Lsn(50), Lsn(60)).ranges.is_empty());
+        let ends = [(10, 50), (50, 60), (49, 51), (9, 51), (51, 90), (5, 7)];
+        let ends = ends.map(|(from, to)| v.ends_within(Lsn(from), Lsn(to)));
+        assert_eq!(ends, [false, false, true, true, false, true]);
         v.drop_below(Lsn(6));
         assert_eq!(v.ranges.len(), 1);
         v.add(Lsn(9), Lsn(9));
