@@ -50,8 +50,11 @@ impl NamedFiles {
             let what = change_of(&*self.dir, name, *known)?;
             Some(format!("its file '{name}' was {what}"))
         };
-        let found = directory_displaced(&*self.dir).map(str::to_owned);
-        let found = found.or_else(|| self.files.iter().find_map(of_file))?;
+        // The directory last: files that are taken away with it may be missed before it is.
+        let file = self.files.iter().find_map(of_file);
+        let found = directory_displaced(&*self.dir)
+            .map(str::to_owned)
+            .or(file)?;
         Some(Displacement {
             path: self.dir.path().to_owned(),
             found,

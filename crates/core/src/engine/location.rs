@@ -92,12 +92,16 @@ impl Location {
 
     /// Returns the displacement of the log's files, if there is one.
     pub(super) fn displaced(&self, view: &View, durable: Lsn) -> Option<Displacement> {
-        // Checks the files around the log first, because a displacement there says more.
-        let named = self.beside.get().into_iter();
-        let mut named = named.chain([&self.own]);
-        if let Some(displaced) = named.find_map(NamedFiles::displacement) {
-            return Some(displaced);
-        }
+        // What holds a file is checked after the file, and counts first: where a whole directory is taken away
+        // meanwhile, its files may be missed before it is.
+        let segment = self.displaced_segment(view, durable);
+        let own = self.own.displacement();
+        let beside = self.beside.get().and_then(NamedFiles::displacement);
+        beside.or(own).or(segment)
+    }
+
+    /// Returns the displacement of a segment in use, if there is one.
+    fn displaced_segment(&self, view: &View, durable: Lsn) -> Option<Displacement> {
         for (start, known) in self.in_use(durable) {
             let segment = view.segments().containing(start);
             let name = segment.as_ref().map(|s| s.name());

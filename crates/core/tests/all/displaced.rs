@@ -184,34 +184,28 @@ fn noticed_by_a_stamp_a_segment_a_truncation_metadata_and_the_end() {
     });
 }
 
-/// A system whose answers about names fail.
-struct Denied {
+/// Called before each answer about the directory's place (`None`) or a name in it.
+type Look = Arc<dyn Fn(&dyn Directory, Option<&str>) -> io::Result<()> + Send + Sync>;
+
+/// A system in which something happens at looks.
+struct Watched {
     inner: Arc<dyn System>,
-    denies: Arc<AtomicBool>,
+    look: Look,
 }
 
-struct DeniedDirectory {
+struct WatchedDirectory {
     inner: Arc<dyn Directory>,
-    denies: Arc<AtomicBool>,
+    look: Look,
 }
 
-impl DeniedDirectory {
-    fn deny(&self) -> io::Result<()> {
-        if self.denies.load(SeqCst) {
-            return Err(io::ErrorKind::PermissionDenied.into());
-        }
-        Ok(())
-    }
-}
-
-impl System for Denied {
+impl System for Watched {
     fn runtime(&self) -> Arc<dyn Runtime> {
         self.inner.runtime()
     }
     fn directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
-        Ok(Arc::new(DeniedDirectory {
+        Ok(Arc::new(WatchedDirectory {
             inner: self.inner.directory(path)?,
-            denies: self.denies.clone(),
+            look: self.look.clone(),
         }))
     }
     fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
@@ -220,18 +214,50 @@ impl System for Denied {
     }
 }
 
-impl ForwardDirectory for DeniedDirectory {
+impl ForwardDirectory for WatchedDirectory {
     fn inner(&self) -> &dyn Directory {
         &*self.inner
     }
 
     fn whereabouts(&self) -> io::Result<Whereabouts> {
-        self.deny()?;
+        (self.look)(&*self.inner, None)?;
         self.inner.whereabouts()
     }
     fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
-        self.deny()?;
+        (self.look)(&*self.inner, Some(name))?;
         self.inner.identity_of(name)
+    }
+}
+
+/// Files that go with their directory in the middle of a check are not reported instead of it.
+#[test]
+fn taken_away_during_a_check() {
+    for taken in ["control", "lock", ".seg"] {
+        let disk = SimDisk::new(SimOptions::default(), 1);
+        SimRuntime::run(1, |rt| {
+            let armed = Arc::new(AtomicBool::new(false));
+            let (taking, its_disk) = (armed.clone(), disk.clone());
+            let look: Look = Arc::new(move |dir, name| {
+                let name = name.filter(|name| name.ends_with(taken));
+                if let Some(name) = name.filter(|_| taking.swap(false, SeqCst)) {
+                    its_disk.displace("/log", Whereabouts::Gone);
+                    dir.remove(name)?;
+                }
+                Ok(())
+            });
+            let system = Watched {
+                inner: disk.system(rt),
+                look,
+            };
+            let log = open(&system, options());
+            log.commit(b"before").unwrap();
+            pause(&system, Duration::from_secs(60));
+            armed.store(true, SeqCst);
+            while log.commit(b"gone").is_ok() {
+                pause(&system, Duration::from_millis(20));
+            }
+            assert_displaced(log.close(), "the directory was deleted or moved away");
+        });
     }
 }
 
@@ -242,9 +268,13 @@ fn a_look_that_fails_says_nothing() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
         let denies = Arc::new(AtomicBool::new(true));
-        let system = Denied {
+        let denying = denies.clone();
+        let system = Watched {
             inner: disk.system(rt),
-            denies: denies.clone(),
+            look: Arc::new(move |_, _| match denying.load(SeqCst) {
+                true => Err(io::ErrorKind::PermissionDenied.into()),
+                false => Ok(()),
+            }),
         };
         for denied in [true, false] {
             denies.store(denied, SeqCst);
