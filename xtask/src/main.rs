@@ -50,6 +50,12 @@ enum Commands {
     BenchGuard(guard::Options),
     /// Writes the listing of the public surface, `crates/logforce/public-api.txt`, which `check` compares.
     PublicApi,
+    /// Counts bad openings of doc comments and words to avoid in each part, and commits counts that fell:
+    /// `check` lets none rise.
+    Wording {
+        /// Lists the places of this part instead.
+        part: Option<String>,
+    },
 }
 
 /// Arguments of another program.
@@ -72,6 +78,7 @@ fn main() -> ExitCode {
         Commands::Fuzz(options) => fuzz::command(&options),
         Commands::BenchGuard(options) => guard::command(&options),
         Commands::PublicApi => check::public_api::command(),
+        Commands::Wording { part } => check::wording(part.as_deref()),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -13,6 +13,7 @@ mod marks;
 mod prose;
 pub mod public_api;
 mod size;
+mod wording;
 
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
@@ -59,6 +60,7 @@ pub fn all(workspace: &Workspace) -> Result<Vec<Violation>> {
     found.extend(marks::check(&workspace.root)?);
     found.extend(links::check(&workspace.root)?);
     found.extend(prose::check(&workspace.root)?);
+    found.extend(wording::check(&workspace.root)?);
     found.extend(public_api::check(&workspace.root)?);
     let picture = std::fs::read_to_string(workspace.root.join("ARCHITECTURE.md")).ok();
     found.extend(architecture::check(workspace, picture.as_deref()));
@@ -78,6 +80,11 @@ pub fn command() -> Result<bool> {
         n => println!("check: {n} violations"),
     }
     Ok(found.is_empty())
+}
+
+/// `cargo xtask wording`.
+pub fn wording(part: Option<&str>) -> Result<bool> {
+    wording::command(&Workspace::find()?.root, part)
 }
 
 /// A path as it is printed and compared: relative to the root, with slashes.
