@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod dist;
 mod flagged;
 mod fuzz;
 mod guard;
@@ -48,6 +49,7 @@ enum Commands {
     Powercut(Passed),
     Fuzz(fuzz::Options),
     BenchGuard(guard::Options),
+    Dist(dist::Options),
     /// Writes the listing of the public surface, `crates/logforce/public-api.txt`, which `check` compares.
     PublicApi,
     /// Counts bad openings of doc comments and words to avoid in each part, and commits counts that fell:
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Commands::Powercut(passed) => powercut::command(&passed.words),
         Commands::Fuzz(options) => fuzz::command(&options),
         Commands::BenchGuard(options) => guard::command(&options),
+        Commands::Dist(options) => dist::command(&options),
         Commands::PublicApi => check::public_api::command(),
         Commands::Wording { part } => check::wording(part.as_deref()),
     };

@@ -25,6 +25,8 @@ pub struct Crate {
     /// The directory of its manifest.
     pub dir: PathBuf,
     pub dependencies: Vec<Dependency>,
+    /// A registry gets it: its manifest does not forbid that.
+    pub is_published: bool,
 }
 
 /// A line of a crate's manifest.
@@ -90,6 +92,7 @@ impl Workspace {
                 name: text(package, "name")?,
                 dir,
                 dependencies,
+                is_published: package["publish"].is_null(),
             });
         }
         Ok(Workspace {
@@ -114,12 +117,17 @@ mod tests {
                     {"name": "b", "kind": null}, {"name": "c", "kind": "dev"},
                     {"name": "d", "kind": "build"},
                 ],
+                "publish": null,
+            }, {
+                "name": "e", "manifest_path": "/w/e/Cargo.toml", "dependencies": [], "publish": [],
             }],
         });
         let w = Workspace::parse(&metadata).unwrap();
         assert_eq!(w.crates[0].dir, PathBuf::from("/w/crates/a"));
         let dev: Vec<_> = w.crates[0].dependencies.iter().map(|d| d.dev).collect();
         assert_eq!(dev, [false, true, false]);
+        let published: Vec<_> = w.crates.iter().map(|c| c.is_published).collect();
+        assert_eq!(published, [true, false]);
         assert!(Workspace::parse(&serde_json::json!({})).is_err());
     }
 

@@ -51,6 +51,7 @@ mod tests {
     #[test]
     fn a_crate_that_is_not_named_is_found() {
         let krate = |dir: &str| Crate {
+            is_published: true,
             name: dir.to_owned(),
             dir: format!("/w/{dir}").into(),
             dependencies: Vec::new(),

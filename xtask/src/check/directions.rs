@@ -213,6 +213,7 @@ mod tests {
 
     fn workspace(crates: &[(&str, &[(&str, bool)])]) -> Workspace {
         let krate = |&(name, uses): &(&str, &[(&str, bool)])| Crate {
+            is_published: true,
             name: name.to_owned(),
             dir: "/w".into(),
             dependencies: uses

@@ -5,7 +5,13 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
 /// Where pages are.
-const FOLDERS: [&str; 4] = ["", "docs", "docs/guide", "docs/decisions"];
+const FOLDERS: [&str; 5] = [
+    "",
+    "crates/logforce",
+    "docs",
+    "docs/decisions",
+    "docs/guide",
+];
 
 /// Finds links to files or headings that are not there.
 pub fn check(root: &Path) -> Result<Vec<Violation>> {

@@ -3,8 +3,8 @@
 use super::counts::Counts;
 use super::stage::{Stage, StageOutcome, StageReport};
 use super::{
-    Setting, aarch64, benches, clock, compiling, fuzzing, host, interleavings, macos, packages,
-    powercut, simulation, suites, windows,
+    Setting, aarch64, benches, clock, compiling, fuzzing, host, interleavings, macos, miri,
+    packages, powercut, publish, simulation, suites, windows,
 };
 use crate::check;
 use anyhow::Result;
@@ -14,11 +14,12 @@ use std::time::{Duration, Instant};
 
 /// The stages that use the host's own target folder. One worker runs them in turn: two would wait for
 /// each other at cargo's lock.
-const HOST: [Stage; 8] = [
+const HOST: [Stage; 9] = [
     Stage::Fmt,
     Stage::Check,
     Stage::Clippy,
     Stage::Docs,
+    Stage::Publish,
     Stage::Build,
     Stage::Examples,
     Stage::Tests,
@@ -28,7 +29,7 @@ const HOST: [Stage; 8] = [
 /// The stages with target folders of their own, or that compile nothing. Power cuts wait for the disk
 /// most of the time, so a stage that keeps the processors busy comes after them. The packages have
 /// their own worker, because they wait for the network and the disk.
-const BESIDE: [Stage; 9] = [
+const BESIDE: [Stage; 10] = [
     Stage::Windows,
     Stage::Macos,
     Stage::Aarch64,
@@ -38,6 +39,7 @@ const BESIDE: [Stage; 9] = [
     Stage::Planted,
     Stage::Fuzz,
     Stage::Benches,
+    Stage::Miri,
 ];
 
 /// The stages that a stage waits for.
@@ -278,6 +280,8 @@ fn run_stage(stage: Stage, setting: &Setting) -> Result<StageOutcome> {
         Stage::Fuzz => fuzzing::run(setting),
         Stage::Benches => benches::run(setting),
         Stage::Interleavings => interleavings::run(setting),
+        Stage::Publish => publish::run(setting),
+        Stage::Miri => miri::run(setting),
         Stage::Powercut => powercut::run(setting),
     }
 }
@@ -347,10 +351,11 @@ mod tests {
             Next::Run(Stage::Packages)
         );
         assert_eq!(take(&mut progress, Worker::Packages), Next::End);
-        // Everything beside needs the packages, but for two.
+        // Everything beside needs the packages, but for three.
         let beside = |progress: &mut Progress| take(progress, Worker::Beside);
         assert_eq!(beside(&mut progress), Next::Run(Stage::Interleavings));
         assert_eq!(beside(&mut progress), Next::Run(Stage::Planted));
+        assert_eq!(beside(&mut progress), Next::Run(Stage::Miri));
         assert_eq!(beside(&mut progress), Next::Wait);
         assert_eq!(take(&mut progress, Worker::Host), Next::Run(Stage::Fmt));
         progress.host.clear();

@@ -18,6 +18,8 @@ pub enum Stage {
     Clippy,
     /// The documentation, warnings denied
     Docs,
+    /// The packages of the published crates; deep they are built as a registry's users do
+    Publish,
     /// Compiles the tests
     Build,
     /// Compiles the examples as users do (deep)
@@ -42,17 +44,20 @@ pub enum Stage {
     Benches,
     /// The log under shuttle and loom, and that they catch known bugs: six of 64 by turns; deep all
     Interleavings,
+    /// Unit tests of the format and of the log's pure parts, interpreted by Miri (deep)
+    Miri,
     /// Real power cuts on real filesystems, and process faults
     Powercut,
 }
 
 impl Stage {
-    pub const ALL: [Stage; 18] = [
+    pub const ALL: [Stage; 20] = [
         Stage::Packages,
         Stage::Fmt,
         Stage::Check,
         Stage::Clippy,
         Stage::Docs,
+        Stage::Publish,
         Stage::Build,
         Stage::Examples,
         Stage::Tests,
@@ -65,6 +70,7 @@ impl Stage {
         Stage::Fuzz,
         Stage::Benches,
         Stage::Interleavings,
+        Stage::Miri,
         Stage::Powercut,
     ];
 
@@ -82,6 +88,7 @@ impl Stage {
             Stage::Planted,
             Stage::Fuzz,
             Stage::Benches,
+            Stage::Miri,
         ];
         tier.is_deep() || !only_deep.contains(&self)
     }

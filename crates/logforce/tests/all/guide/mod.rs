@@ -59,7 +59,7 @@ fn the_pages_show_code_that_runs() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let guide = std::fs::read_dir(root.join("docs/guide")).unwrap();
     let mut pages: Vec<_> = guide.map(|e| e.unwrap().path()).collect();
-    pages.push(root.join("README.md"));
+    pages.extend(["README.md", "crates/logforce/README.md"].map(|page| root.join(page)));
     let mut seen = 0;
     for page in pages {
         let text = std::fs::read_to_string(&page).unwrap().replace('\r', "");
