@@ -129,7 +129,15 @@ type Doing = (&'static str, fn(&Path));
 /// Repeats the action until the file is there. The file of the statistics has no name for a moment when it is
 /// rewritten.
 fn settled<T>(mut act: impl FnMut() -> std::io::Result<T>) {
-    assert!((0..10_000).any(|_| act().is_ok()), "the file stays away");
+    let mut tried = || {
+        let result = act();
+        // The thread that writes it may not run for a while on a busy machine.
+        result
+            .is_err()
+            .then(|| std::thread::sleep(Duration::from_millis(1)));
+        result.is_ok()
+    };
+    assert!((0..10_000).any(|_| tried()), "the file stays away");
 }
 
 /// Actions on a file.
