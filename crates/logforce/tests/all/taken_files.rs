@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 /// An open log or page file.
 enum Subject {
     Log(Log),
-    Pages(PageFile),
+    /// With a reader, which keeps an older version in use and its file there.
+    Pages(PageFile, pages::Snapshot),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,16 +53,19 @@ impl Kind {
             .cache_size(1 << 20)
             .log(quiet());
         let file = pages::create_new(dir, options).unwrap();
-        let subject = Subject::Pages(file.clone());
-        subject.commit().unwrap();
+        commit_page(&file).unwrap();
         file.checkpoint().unwrap();
-        // A reader keeps an older version in use.
-        let old = file.latest().unwrap();
-        subject.commit().unwrap();
+        let reader = file.latest().unwrap();
+        commit_page(&file).unwrap();
         file.checkpoint().unwrap();
-        drop(old);
-        subject
+        Subject::Pages(file, reader)
     }
+}
+
+fn commit_page(file: &PageFile) -> pages::Result<()> {
+    let mut transaction = file.begin()?;
+    transaction.page_mut(0)?[0] ^= 1;
+    transaction.commit().map(drop)
 }
 
 impl Subject {
@@ -71,21 +75,14 @@ impl Subject {
                 .commit(b"is anybody there?")
                 .map(drop)
                 .map_err(Self::of_log),
-            Subject::Pages(file) => {
-                let commit = || {
-                    let mut transaction = file.begin()?;
-                    transaction.page_mut(0)?[0] ^= 1;
-                    transaction.commit().map(drop)
-                };
-                commit().map_err(Self::of_pages)
-            }
+            Subject::Pages(file, _) => commit_page(file).map_err(Self::of_pages),
         }
     }
 
     fn close(self) -> Result<(), String> {
         match self {
             Subject::Log(log) => log.close().map_err(Self::of_log),
-            Subject::Pages(file) => file.close().map_err(Self::of_pages),
+            Subject::Pages(file, _) => file.close().map_err(Self::of_pages),
         }
     }
 
@@ -128,7 +125,7 @@ type Doing = (&'static str, fn(&Path));
 
 /// Repeats the action until the file is there. The file of the statistics has no name for a moment when it is
 /// rewritten.
-fn settled<T>(mut act: impl FnMut() -> std::io::Result<T>) {
+fn settled<T>(file: &Path, mut act: impl FnMut() -> std::io::Result<T>) {
     let mut tried = || {
         let result = act();
         // The thread that writes it may not run for a while on a busy machine.
@@ -137,21 +134,25 @@ fn settled<T>(mut act: impl FnMut() -> std::io::Result<T>) {
             .then(|| std::thread::sleep(Duration::from_millis(1)));
         result.is_ok()
     };
-    assert!((0..10_000).any(|_| tried()), "the file stays away");
+    assert!(
+        (0..10_000).any(|_| tried()),
+        "{} stays away",
+        file.display()
+    );
 }
 
 /// Actions on a file.
 const DOINGS: [Doing; 3] = [
     ("deleted or renamed", |file| {
-        settled(|| fs::remove_file(file));
+        settled(file, || fs::remove_file(file));
     }),
     ("deleted or renamed", |file| {
-        settled(|| fs::rename(file, file.with_extension("bak")));
+        settled(file, || fs::rename(file, file.with_extension("bak")));
     }),
     ("replaced by another", |file| {
         // Restores the file as a tool does that copies a backup or edits in a copy.
         let copy = file.with_extension("copy");
-        settled(|| fs::copy(file, &copy));
+        settled(file, || fs::copy(file, &copy));
         fs::rename(copy, file).unwrap();
     }),
 ];
