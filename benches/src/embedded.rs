@@ -7,7 +7,7 @@ pub mod sqlite {
     use rusqlite::Connection;
     use std::path::Path;
 
-    /// SQLite's version, and the binding's.
+    /// Version of SQLite and of its Rust binding.
     pub fn version() -> String {
         format!("{} (rusqlite {})", rusqlite::version(), locked("rusqlite"))
     }
@@ -29,10 +29,10 @@ pub mod sqlite {
     }
 }
 
-/// LMDB's version, and the binding's.
+/// Version of LMDB and of its Rust binding.
 #[cfg(feature = "lmdb")]
 pub fn lmdb_version() -> String {
-    // The version that its package contains; the binding has no call for it.
+    // The version that the package contains; the binding has no call that returns it.
     format!(
         "0.9.24 (lmdb-rkv {})",
         crate::rivals::versions::locked("lmdb-rkv")

@@ -9,8 +9,8 @@
 //! cargo bench --bench tree --features trees       the example tree beside LMDB, redb and SQLite
 //! ```
 //!
-//! What users measure is `logforce bench`. Its workers, clock, histograms and logs (`logforce-measure`)
-//! are those of all benches here; `place` is where they run.
+//! Users measure with `logforce bench`. All benches here use its workers, clock, histograms and logs
+//! (`logforce-measure`). The module `place` provides the directory in which they run.
 
 #![forbid(unsafe_code)]
 

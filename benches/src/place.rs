@@ -1,4 +1,4 @@
-//! Where a bench runs, and what it leaves there: nothing.
+//! Directory in which a bench runs; it is removed afterwards.
 
 use anyhow::{Context, Result, bail};
 use logforce_device::{Directory, System};
@@ -16,10 +16,11 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The flags of every bench.
+/// Flags of every bench.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Common {
-    /// Directory on the disk to measure; files are made in it and removed. Cargo starts benches in
+    /// Directory on the disk to measure; files are created in it and removed. Cargo starts benches
+    /// in
     /// the directory of their crate: a relative path begins there
     #[arg(long, default_value = ".")]
     pub dir: PathBuf,
@@ -28,13 +29,13 @@ pub struct Common {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// Given by `cargo bench`, and of no meaning here
+    /// Passed by `cargo bench`; ignored
     #[arg(long, hide = true)]
     bench: bool,
 }
 
 impl Common {
-    /// Writes the report, if it was asked for.
+    /// Writes the report, if `--json` was given.
     pub fn write(&self, report: &impl Serialize) -> Result<()> {
         let Some(path) = &self.json else {
             return Ok(());
@@ -44,20 +45,20 @@ impl Common {
     }
 }
 
-/// A directory that is removed, with all that is in it, when this is dropped.
+/// A directory that is removed with its content when this is dropped.
 pub struct BenchDir {
     workplace: Workplace,
-    /// What counts the device's writes and flushes there.
+    /// Counters of the device's writes and flushes.
     pub counters: Rc<dyn CounterSource>,
-    /// The device that is counted, or why none is.
+    /// Device whose counters are read, or the reason if there are none.
     pub counted: Result<String, String>,
 }
 
 impl BenchDir {
-    /// In `dir`.
+    /// Creates a directory in `dir`.
     ///
     /// # Errors
-    /// If it is no directory, or nothing can be made in it.
+    /// If `dir` is not a directory, or nothing can be created in it.
     pub fn new(dir: &Path) -> Result<BenchDir> {
         if !dir.is_dir() {
             bail!("{} is not a directory", dir.display());
@@ -77,22 +78,22 @@ impl BenchDir {
         })
     }
 
-    /// Its path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         self.workplace.path()
     }
 
-    /// Its directory.
+    /// Returns the directory.
     pub fn directory(&self) -> Arc<dyn Directory> {
         self.workplace.directory()
     }
 
-    /// Room there.
+    /// Returns the free space there.
     pub fn space(&self) -> Result<Space> {
         Ok(Space::of(&*self.directory())?)
     }
 
-    /// What it is on.
+    /// Returns the machine and the filesystem of the directory.
     pub fn machine(&self) -> Result<Machine> {
         let facts = self
             .directory()
@@ -110,7 +111,7 @@ impl BenchDir {
     }
 }
 
-/// The files, directories and time of this system.
+/// Returns the files, directories and clock of this system.
 pub fn system() -> Arc<dyn System> {
     Arc::new(OsSystem::new())
 }
@@ -128,11 +129,11 @@ impl CounterSource for DeviceCounters {
     }
 }
 
-/// One line that is written over, where somebody is looking.
+/// A progress line, overwritten in place, if standard error is a terminal.
 pub struct Line;
 
 impl Line {
-    /// Takes it off the screen.
+    /// Clears the line.
     pub fn clear(&self) {
         self.doing("");
     }
@@ -142,7 +143,7 @@ impl Progress for Line {
     fn doing(&self, what: &str) {
         let mut out = std::io::stderr();
         if out.is_terminal() {
-            // Nothing depends on it.
+            // Nothing depends on the progress line, so errors are ignored.
             let _ = write!(out, "\r\x1b[K{what}").and_then(|()| out.flush());
         }
     }
@@ -150,7 +151,8 @@ impl Progress for Line {
     fn fraction(&self, _: f64) {}
 }
 
-/// Runs a bench, which answers whether all went well; Ctrl-C raises the flag that it is given.
+/// Runs a bench, which returns true if everything went well. Ctrl-C raises the interrupt that it is
+/// given.
 pub fn run(name: &str, body: impl FnOnce(Interrupt) -> Result<bool>) -> ExitCode {
     let interrupt = Interrupt::new();
     let raised = interrupt.clone();
@@ -170,7 +172,7 @@ pub fn run(name: &str, body: impl FnOnce(Interrupt) -> Result<bool>) -> ExitCode
     }
 }
 
-/// The command line.
+/// Returns the command line.
 pub fn command_line(name: &str) -> String {
     let mut words = vec![name.to_owned()];
     words.extend(std::env::args().skip(1).filter(|a| a != "--bench"));

@@ -1,5 +1,5 @@
-//! What the bench `group` measures, on the real system, with so little to do that it takes no time:
-//! counts, never timings.
+//! Tests of the bench `group` on the real system, with so little work that it takes almost no time. They
+//! check counts, never timings.
 
 use logforce_benches::group::report::Subject;
 use logforce_benches::group::{GroupOutcome, Options, run};
@@ -40,7 +40,7 @@ fn tiny() -> Options {
     }
 }
 
-/// Unless the disk is too full for it.
+/// Runs the bench; returns `None` if the disk has too little space.
 fn measured(options: &Options, setup: Setup) -> Option<GroupOutcome> {
     match run(options, setup) {
         Err(MeasureError::NoSpace(_)) => None,
@@ -143,9 +143,9 @@ fn every_subject_of_every_case_has_a_row_that_adds_up() {
             "preparing-p999-16KiB"
         ]
     );
-    // The target for submissions is for another case.
+    // The target of `submit` is for another case.
     assert!(outcome.targets[0].met.is_some() && outcome.targets[1].met.is_none());
-    // What is done is gone.
+    // Finished logs are removed.
     assert!(std::fs::read_dir(dir.path()).unwrap().count() <= 1);
 }
 
@@ -154,7 +154,7 @@ fn unit_of(setup: &Setup) -> u64 {
     u64::from(directory.facts().unwrap().write_unit())
 }
 
-/// Raises the flag when a pair is begun.
+/// Raises the interrupt when pair number `at` starts.
 struct RaiseAt {
     at: u32,
     begun: std::cell::Cell<u32>,

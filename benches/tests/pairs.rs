@@ -1,5 +1,5 @@
-//! What the bench `pairs` compares, with so little to do that it takes no time: nothing here depends
-//! on how fast the disk is. This program is also the child that it starts.
+//! Test of the bench `pairs`, with so little work that it takes almost no time. Nothing here depends on
+//! the speed of the disk. This program is also the child that it starts.
 
 use logforce_benches::pairs::child::{self, Child};
 use logforce_benches::pairs::{Options, Part, Setup, run};

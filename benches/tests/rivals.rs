@@ -1,4 +1,4 @@
-//! Each rival takes records by one thread and by several, and shows them after it is opened again.
+//! Each rival commits records by one thread and by several, and returns them after it is reopened.
 
 #[cfg(feature = "go")]
 use logforce_benches::rivals::Way;
@@ -14,20 +14,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Records, by the number of threads.
+/// Number of records of each thread.
 const RECORDS: u64 = 50;
-/// What an interrupt may take.
+/// Time limit for an interrupt.
 #[cfg(feature = "go")]
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn check(threads: usize) {
-    // Not the temporary directory: that is often in memory, where nothing is durable.
+    // Not the temporary directory, which is often in memory, where nothing is durable.
     let ground = Ground::new(Path::new(env!("CARGO_TARGET_TMPDIR")), None).unwrap();
     let interrupt = Interrupt::new();
     for entry in all() {
         let rival = match entry {
             Entry::Here(rival) => rival,
-            // Not asked for in this build, or its program cannot be built here.
+            // The rival is not in this build, or its program cannot be built here.
             Entry::Absent { name, why } => {
                 println!("skipped: {name}: {why}");
                 continue;
@@ -63,7 +63,7 @@ fn four_threads() {
     check(4);
 }
 
-/// A turn of a minute in a process of its own ends when the interrupt comes, and leaves no process.
+/// An interrupt ends a turn of one minute in a separate process, and leaves no process behind.
 #[cfg(feature = "go")]
 #[test]
 fn an_interrupt_ends_a_process_of_its_own() {
@@ -100,7 +100,7 @@ fn an_interrupt_ends_a_process_of_its_own() {
     }
 }
 
-/// How many processes have the directory in their command line.
+/// Returns the number of processes with the directory in their command line.
 #[cfg(feature = "go")]
 fn processes(dir: &Path) -> usize {
     let dir = dir.to_str().unwrap();
@@ -110,12 +110,12 @@ fn processes(dir: &Path) -> usize {
         .count()
 }
 
-/// All who take bulk in a process of this program show every record again; the Go program's part
-/// is the same code as its turn.
+/// Every bulk subject that runs in a child of this program returns all records. The Go program is not
+/// tested here: its bulk part is the same code as its turn.
 #[test]
 fn bulk_comes_back() {
     let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    // More than a batch of anybody, and no multiple of one.
+    // More than one batch of any subject, and not a multiple of one.
     let count = 3_000;
     for bulk in here() {
         let name = bulk.name();

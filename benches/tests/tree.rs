@@ -1,4 +1,4 @@
-//! Each store does each operation, by one thread and by several.
+//! Each store does each operation, with one thread and with several.
 
 use logforce_benches::rivals::Ground;
 use logforce_benches::tree::{Keys, Operation, Until, all, run};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 #[test]
 fn every_store_of_the_build_does_everything() {
-    // Not the temporary directory: that is often in memory, where nothing is durable.
+    // Not the temporary directory, which is often in memory, where nothing is durable.
     let ground = Ground::new(Path::new(env!("CARGO_TARGET_TMPDIR")), None).unwrap();
     let keys = Keys {
         loaded: 3000,

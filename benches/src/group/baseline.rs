@@ -1,17 +1,17 @@
-//! What a log's group commit is measured against: the simple one that everybody writes first. One
-//! mutex, one condition variable; the leader writes all that is staged and then wakes everybody.
-//! The same files, the same device code, the same checksum; no recovery, no segments.
+//! Baseline for the log's group commit: the simplest design. It has one mutex and one condition
+//! variable; the leader writes everything staged and then wakes all threads. It uses the same files, the
+//! same device code and the same checksum as the log, but has neither recovery nor segments.
 
 use logforce_device::{AlignedBuf, File, ForceBy, Method, Write};
 use logforce_measure::MeasureError;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Bytes that can be staged.
+/// Size of the staging memory, bytes.
 const STAGING: usize = 4 << 20;
-/// Bytes before each record: length and checksum.
+/// Bytes in front of each record: its length and checksum.
 const HEADER: usize = 8;
 
-/// A journal that begins again at the start of its file when it reaches the end.
+/// A journal that restarts at the beginning of its file when it reaches the end.
 pub struct Baseline {
     file: Arc<dyn File>,
     method: Method,
@@ -25,7 +25,7 @@ struct State {
     staged: Option<AlignedBuf>,
     spare: Option<AlignedBuf>,
     used: usize,
-    /// Number of the last record that was staged, and of the last that is durable.
+    /// Number of the last staged record, and of the last durable one.
     last: u64,
     durable: u64,
     writing: bool,
@@ -43,8 +43,8 @@ impl State {
 }
 
 impl Baseline {
-    /// On a file of `len` bytes that was filled beforehand, open as `method` has it. `unit` is the
-    /// write unit, bytes.
+    /// Returns a baseline on a file of `len` bytes. The caller has filled the file and opened it as
+    /// `method` requires. `unit` is the write unit, bytes.
     pub fn new(file: Arc<dyn File>, method: Method, unit: u64, len: u64) -> Self {
         let unit = usize::try_from(unit).unwrap_or(4096);
         let buf = || Some(AlignedBuf::zeroed(STAGING + unit, unit.max(4096)));
@@ -77,7 +77,7 @@ impl Baseline {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns when the record is durable. It must fit into the staging memory, 4 MiB.
+    /// Commits a record; returns when it is durable. It must fit into the staging memory (4 MiB).
     pub fn commit(&self, record: &[u8]) -> Result<(), MeasureError> {
         if HEADER + record.len() > STAGING {
             let why = "a record is too long for the baseline".to_owned();

@@ -1,4 +1,4 @@
-//! Threads that wait for each of their commits: the log, the baseline and the raw loop in turns.
+//! Threads that wait for each of their commits. The log, the baseline and the raw loop take turns.
 
 use super::baseline::Baseline;
 use super::raw::RawWork;
@@ -16,15 +16,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// One case: so many threads and records of such a size.
+/// One case: a number of threads and a record size.
 struct Case {
     threads: u32,
     bytes: u64,
-    /// What the raw loop writes each time.
+    /// Bytes per write of the raw loop.
     piece: u64,
 }
 
-/// Compares.
+/// Measures all cases.
 pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), MeasureError> {
     let mut log = bench.slices.log("log-commits", LONGEST_SEGMENT);
     let mut file = PreparedFile::new(
@@ -45,8 +45,8 @@ pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), Measur
     );
     for &bytes in &bench.options.records {
         for &threads in &bench.options.threads {
-            // One thread does what the raw loop does if it writes as many bytes; where commits
-            // share writes the raw loop writes the fewest that it can.
+            // With one thread, the raw loop writes as many bytes as the log does. Where commits share
+            // writes, it writes the smallest multiple of the write unit.
             let piece = match threads {
                 1 => log.padded(bytes)?,
                 _ => bytes.next_multiple_of(bench.slices.unit()),
@@ -124,7 +124,7 @@ impl Case {
         let doing = format!("{} × {}", self.threads, bytes(self.bytes));
         let result = bench.each_pair(&doing, |nth| {
             let mut taken = [None, None, None];
-            // Each comes first as often as the others.
+            // Each subject comes first equally often.
             for turn in 0..3 {
                 let which = (nth as usize + turn) % 3;
                 taken[which] = Some(match which {

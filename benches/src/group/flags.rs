@@ -1,4 +1,4 @@
-//! The bench's flags, and what it prints.
+//! Command-line flags and output.
 
 use super::report::{GroupReport, text};
 use super::{Options, Part, Setup, run};
@@ -14,15 +14,15 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// No record may be longer: the baseline stages 4 MiB.
+/// Largest record, bytes: the baseline stages 4 MiB.
 const LONGEST_RECORD: u64 = 1 << 20;
-/// No more threads than this.
+/// Largest number of threads.
 const MOST_THREADS: u32 = 1024;
-/// Segments that are prepared meanwhile are of these sizes.
+/// Accepted sizes of the segments that are prepared during the measurement, bytes.
 const SEGMENTS: std::ops::RangeInclusive<u64> = 64 << 10..=64 << 20;
 
-/// Many threads that commit, few that submit: the log beside a simple group commit and a raw loop of
-/// as many threads, in slices that take turns. Each result stands beside its target.
+/// Measures group commit: many threads that commit, and few that submit. The log, a simple group commit
+/// and a raw loop take turns with the same number of threads. Each result is printed with its target.
 #[derive(Debug, Parser)]
 #[command(name = "group")]
 struct Flags {
@@ -31,19 +31,19 @@ struct Flags {
     /// Parts, separated by commas: commits, submit, preparing [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = parse_part)]
     parts: Vec<Part>,
-    /// Numbers of threads that commit, separated by commas
+    /// Numbers of committing threads, separated by commas
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,16,64,256",
         value_parser = arguments::within::<u32>(1, MOST_THREADS))]
     threads: Vec<u32>,
-    /// Sizes of their records, separated by commas
+    /// Record sizes, separated by commas
     #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', default_value = "128,16KiB",
         value_parser = arguments::size)]
     records: Vec<u64>,
-    /// Threads that submit
+    /// Number of submitting threads
     #[arg(long, value_name = "N", default_value_t = 2,
         value_parser = arguments::within::<u32>(1, MOST_THREADS))]
     submitters: u32,
-    /// Records that they have in flight, all together
+    /// Records in flight, of all submitting threads together
     #[arg(long, value_name = "N", default_value_t = 1024,
         value_parser = arguments::within::<u32>(1, 1 << 20))]
     outstanding: u32,
@@ -53,10 +53,10 @@ struct Flags {
     /// Pairs of slices in each case
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = arguments::within::<u32>(1, u32::MAX))]
     pairs: u32,
-    /// How long a slice takes
+    /// Duration of a slice, seconds
     #[arg(long, value_name = "S", default_value = "0.25", value_parser = arguments::seconds)]
     seconds: Duration,
-    /// The method of all [default: the library's]
+    /// Method for all subjects [default: the library's]
     #[arg(long, value_name = "METHOD", value_parser = arguments::method)]
     method: Option<Method>,
 }
@@ -99,13 +99,13 @@ impl Flags {
     }
 }
 
-/// The bench.
+/// Runs the bench.
 pub fn main() -> ExitCode {
     let flags = Flags::parse();
     place::run("group", |interrupt| compare(&flags, interrupt))
 }
 
-/// True if everything could be compared.
+/// Runs the comparison; returns true if every case was measured.
 fn compare(flags: &Flags, interrupt: Interrupt) -> Result<bool> {
     let options = flags.options()?;
     let (outcome, machine) = {

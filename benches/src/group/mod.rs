@@ -1,7 +1,7 @@
-//! Group commit: many threads that commit, and few that submit. The log beside a simple group
-//! commit ([`baseline`]) and beside a raw loop of as many threads, in slices that take turns, so
-//! that noise hits all of them. Then commits nobody waits for, and commits while segments are
-//! being prepared.
+//! Group commit: many threads that commit, and few that submit. The log, a simple group commit
+//! ([`baseline`]) and a raw loop take turns with the same number of threads, so that noise affects all
+//! of them. Further parts measure commits that no thread waits for, and commits during the preparation
+//! of segments.
 
 mod baseline;
 mod blocking;
@@ -26,7 +26,7 @@ use report::GroupRow;
 use std::time::Duration;
 use targets::Target;
 
-/// Size of the file that the baseline and the raw loop write, bytes.
+/// Size of the file that the baseline and the raw loop write to, bytes.
 const FILE: u64 = 64 << 20;
 
 /// A part of the comparison.
@@ -36,15 +36,15 @@ pub enum Part {
     Commits,
     /// Threads that keep many commits in flight.
     Submit,
-    /// One thread, while segments are prepared in the background and while none are.
+    /// One thread, with and without segments being prepared in the background.
     Preparing,
 }
 
 impl Part {
-    /// All of them.
+    /// All parts.
     pub const ALL: [Part; 3] = [Part::Commits, Part::Submit, Part::Preparing];
 
-    /// Its name on the command line and in reports.
+    /// Returns the name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Part::Commits => "commits",
@@ -54,26 +54,26 @@ impl Part {
     }
 }
 
-/// What to compare.
+/// Options of the comparison.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Which parts, in our order.
+    /// Parts to run, in the order of [`Part::ALL`].
     pub parts: Vec<Part>,
-    /// How many threads commit, one case for each.
+    /// Numbers of committing threads; one case for each.
     pub threads: Vec<u32>,
-    /// Bytes of a record, one case for each with each number of threads.
+    /// Record sizes, bytes; one case for each combination with a number of threads.
     pub records: Vec<u64>,
-    /// Pairs of slices.
+    /// Number of pairs of slices.
     pub pairs: u32,
-    /// How long a slice takes.
+    /// Duration of a slice.
     pub slice: Duration,
-    /// Threads that submit.
+    /// Number of submitting threads.
     pub submitters: u32,
-    /// Records that they keep in flight, all together.
+    /// Records that the submitting threads keep in flight, all together.
     pub outstanding: u32,
     /// Size of the segments that are prepared while one thread commits, bytes.
     pub segment: u64,
-    /// The method of all; `None` for the library's default.
+    /// Method for all subjects; `None` for the library's default.
     pub method: Option<Method>,
 }
 
@@ -97,33 +97,33 @@ impl Default for Options {
 pub struct GroupOutcome {
     /// One row for each subject of each case.
     pub rows: Vec<GroupRow>,
-    /// What was aimed at, where the case was measured.
+    /// Targets of the measured cases.
     pub targets: Vec<Target>,
-    /// How a force was done.
+    /// Method used for forces.
     pub method: Method,
-    /// What a force was worth.
+    /// Guarantee of a force, and how well it is established.
     pub assessment: Assessment,
-    /// Whether the user interrupted: rows hold the pairs that were whole until then.
+    /// True if the user interrupted; the rows then hold the pairs completed before.
     pub interrupted: bool,
 }
 
-/// What the parts share.
+/// State shared by the parts.
 struct Bench<'a> {
     options: &'a Options,
     slices: Slices,
-    /// Pairs in all parts.
+    /// Number of pairs in all parts.
     pairs: f64,
     done: std::cell::Cell<f64>,
 }
 
-/// Results as they come in.
+/// Results collected so far.
 #[derive(Default)]
 struct Results {
     rows: Vec<GroupRow>,
     targets: Vec<Target>,
 }
 
-/// Compares.
+/// Runs the comparison.
 pub fn run(options: &Options, setup: Setup) -> Result<GroupOutcome, MeasureError> {
     let space = setup.space;
     let bench = Bench {
@@ -166,7 +166,7 @@ pub fn run(options: &Options, setup: Setup) -> Result<GroupOutcome, MeasureError
     })
 }
 
-/// How many pairs of slices there will be.
+/// Returns the number of pairs of slices in all parts.
 fn pairs(options: &Options) -> f64 {
     let cases = options.parts.iter().map(|part| match part {
         Part::Commits => options.threads.len() * options.records.len(),
@@ -177,8 +177,8 @@ fn pairs(options: &Options) -> f64 {
 }
 
 impl Bench<'_> {
-    /// Measures pairs until there are enough, or until the user has had enough: what was begun and
-    /// not ended then is no pair. Told how far it is in the words of `doing`.
+    /// Measures the requested number of pairs. An interrupt ends the loop with an error and discards the
+    /// pair in progress. `doing` is the text of the progress line.
     fn each_pair(
         &self,
         doing: &str,

@@ -1,6 +1,6 @@
-//! One thread that commits while segments are prepared in the background, and while none are. Small
-//! segments of which none is used again, so that each is filled with zeroes; beside a segment that
-//! is long enough for a whole slice.
+//! One committing thread, with and without segments being prepared in the background. With: small
+//! segments that are never recycled, so that each is filled with zeroes. Without: one segment that is
+//! long enough for a whole slice.
 
 use super::report::{GroupRow, Subject};
 use super::targets::Target;
@@ -13,30 +13,30 @@ use logforce_measure::library::SharedLog;
 use logforce_measure::run::stats::Spread;
 use logforce_terminal::numbers::{bytes, count};
 
-/// Bytes of a record.
+/// Size of a record, bytes.
 pub(super) const RECORDS: [u64; 2] = [128, 16 << 10];
-/// What p99.9 must stay below, as a multiple of the one without.
+/// Upper limit for p99.9, as a multiple of the p99.9 without preparation.
 const TARGET: f64 = 3.0;
-/// Fewer commits do not tell their p99.9: at least ten must lie beyond it.
+/// Minimum number of commits for a meaningful p99.9: at least ten must lie beyond it.
 const ENOUGH: u64 = 10_000;
-/// What no single thread commits in a second, bytes.
+/// Upper bound for the bytes that one thread commits in a second.
 const MOST_PER_SECOND: f64 = (1_u64 << 30) as f64;
-/// Bytes of a record that takes up what is left of a segment.
+/// Size of the records that fill up the rest of a segment, bytes.
 const FILLER: usize = 1 << 20;
 
-/// Size of the segment that holds a whole slice, bytes.
+/// Returns the size of a segment that holds a whole slice, bytes.
 fn long(options: &Options) -> u64 {
     let slice = (options.slice.as_secs_f64() * MOST_PER_SECOND / 2.0) as u64;
     slice.next_power_of_two().clamp(16 << 20, 1 << 30)
 }
 
-/// Bytes on the disk at most.
+/// Returns the largest disk usage of this part, bytes.
 pub(super) fn space(options: &Options) -> u64 {
     let slice = (options.slice.as_secs_f64() * MOST_PER_SECOND) as u64;
     slice + 4 * options.segment + 5 * long(options)
 }
 
-/// Compares.
+/// Measures all cases.
 pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), MeasureError> {
     let small = bench.options.segment;
     let mut busy = bench
@@ -76,7 +76,7 @@ pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), Measur
     Ok(())
 }
 
-/// A slice within one segment, the next one being there already.
+/// Measures a slice within one segment. The next segment exists already.
 fn undisturbed(
     bench: &Bench<'_>,
     shared: &mut SharedLog,
@@ -87,7 +87,7 @@ fn undisturbed(
         let mut log = shared.ready()?;
         let left = |tail: Lsn| long - tail.0 % long;
         if left(log.tail_lsn()) < long / 2 {
-            // Takes up the rest, so that the slice has a segment of its own.
+            // Fills up the current segment, so that the slice has a segment to itself.
             let filler = logforce_measure::group::record(FILLER as u64);
             let segment = log.tail_lsn().0 / long;
             let mut end = log.tail_lsn();
@@ -103,7 +103,7 @@ fn undisturbed(
             log: &log,
             record,
             threads: 1,
-            // Not to the very end: the next record might begin another segment.
+            // Stops before the end: the next record might start another segment.
             until: log.tail_lsn().plus(left(log.tail_lsn()) - long / 64),
         };
         let last = bench
@@ -168,7 +168,7 @@ fn report(size: u64, small: u64, with: &Series, without: &Series, results: &mut 
         p90: ratio,
     };
     let target = Target {
-        // Of all commits together: a slice alone has too few.
+        // The quantile covers all commits together, because a single slice has too few.
         value_p10: None,
         value_p90: None,
         ..Target::of(

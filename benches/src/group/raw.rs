@@ -1,5 +1,5 @@
-//! As many threads as commit, each with a loop of bare calls of its own: what the disk takes at
-//! that depth.
+//! Raw loop with the same number of threads: each repeats bare write and sync calls. It shows the disk's
+//! rate at that queue depth.
 
 use logforce_device::{AlignedBuf, File, ForceBy, Plan, Write};
 use logforce_measure::MeasureError;
@@ -9,19 +9,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Writes and forces pieces, each thread in a region of its own of one file filled beforehand.
+/// Writes and forces pieces. Each thread has a separate region of one file that was filled beforehand.
 pub(super) struct RawWork {
     pub(super) file: Arc<dyn File>,
     pub(super) plan: Plan,
-    /// Bytes of a piece, a multiple of the write unit.
+    /// Size of a piece, bytes; a multiple of the write unit.
     piece: u64,
-    /// Bytes of a region.
+    /// Size of a thread's region, bytes.
     region: u64,
-    /// Where each thread goes on.
+    /// Offset of each thread's next write within its region.
     cursors: Vec<AtomicU64>,
 }
 
-/// What a thread keeps.
+/// State of one thread.
 pub(super) struct Worker {
     buf: Option<AlignedBuf>,
     thread: usize,
@@ -29,7 +29,8 @@ pub(super) struct Worker {
 }
 
 impl RawWork {
-    /// On the first `len` bytes of `file`; `None` if that is not a piece for everybody.
+    /// Returns a raw loop on the first `len` bytes of `file`; `None` if a thread's share is less than
+    /// one piece.
     pub(super) fn new(
         file: Arc<dyn File>,
         plan: Plan,
@@ -68,7 +69,7 @@ impl Work for RawWork {
         };
         let within = cursor.load(Relaxed);
         cursor.store((within + self.piece) % self.region, Relaxed);
-        // No device can share or skip what is different each time.
+        // Every write differs, so that no device can deduplicate or skip it.
         worker.number += 1;
         let stamp = worker.number.to_le_bytes();
         buf[..stamp.len()].copy_from_slice(&stamp);

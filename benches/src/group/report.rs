@@ -1,4 +1,4 @@
-//! What a comparison says, for people and as data.
+//! Reports of a comparison: text and JSON.
 
 use super::targets::Target;
 use super::{GroupOutcome, Part};
@@ -16,23 +16,23 @@ use serde::Serialize;
 pub struct GroupReport {
     /// The command line.
     pub command: String,
-    /// Whether the user stopped it.
+    /// True if the user interrupted the run.
     pub interrupted: bool,
-    /// What it ran on.
+    /// Machine, filesystem and disk.
     pub machine: Machine,
-    /// How a force was done.
+    /// Method used for forces.
     pub method: String,
-    /// What a force was worth.
+    /// Guarantee of a force.
     pub guarantee: String,
-    /// How far that is to be believed.
+    /// Verdict on the guarantee.
     pub verdict: String,
-    /// What was aimed at.
+    /// Targets and whether they were met.
     pub targets: Vec<Target>,
-    /// What was measured.
+    /// Measured rows.
     pub rows: Vec<GroupRow>,
 }
 
-/// Who does the commits.
+/// Subjects: programs that are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
@@ -40,15 +40,15 @@ pub enum Subject {
     Log,
     /// A simple group commit on the same device code.
     Baseline,
-    /// Bare calls, as many threads.
+    /// Bare calls by the same number of threads.
     Raw,
-    /// The log; each thread keeps handles and waits for the oldest.
+    /// The log; each thread keeps commit handles and waits for the oldest.
     Handles,
-    /// The log; it calls back.
+    /// The log; completions arrive by callback.
     Callbacks,
-    /// The log, segments being prepared meanwhile.
+    /// The log, with segments being prepared in the background.
     Preparing,
-    /// The log, nothing being prepared.
+    /// The log, without preparation in the background.
     Prepared,
 }
 
@@ -66,38 +66,38 @@ impl Subject {
     }
 }
 
-/// One subject in one case. What does not apply is `None`.
+/// One subject in one case. Values that do not apply are `None`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct GroupRow {
     /// Name of the part.
     pub part: &'static str,
-    /// Who did it.
+    /// Subject of the row.
     pub subject: Option<Subject>,
-    /// Commits in flight at a time, of all threads together.
+    /// Commits in flight at a time, all threads together.
     pub outstanding: u32,
-    /// Bytes of a write of the raw loop.
+    /// Bytes per write of the raw loop.
     pub written_bytes: Option<u64>,
-    /// Size of the segments that were prepared meanwhile, bytes.
+    /// Size of the segments prepared in the background, bytes.
     pub segment_bytes: Option<u64>,
-    /// Records that were found when the log was opened again, in all of them.
+    /// Records found when the log was reopened, sum of all slices.
     pub reopened_records: Option<u64>,
-    /// Of the time, how much went into calls that prepare segments.
+    /// Share of the time spent in calls that prepare segments.
     pub preparing_share: Option<f64>,
-    /// Bytes written to segments that were being prepared, per second.
+    /// Bytes per second written to segments under preparation.
     pub prepared_bytes_per_s: Option<f64>,
-    /// Commits/s to the baseline's, pair by pair: median.
+    /// Commits/s divided by the baseline's, pair by pair: median.
     pub to_baseline: Option<f64>,
-    /// A tenth lies below.
+    /// 10th percentile.
     pub to_baseline_p10: Option<f64>,
-    /// A tenth lies above.
+    /// 90th percentile.
     pub to_baseline_p90: Option<f64>,
-    /// Commits/s to the raw loop's, pair by pair: median.
+    /// Commits/s divided by the raw loop's, pair by pair: median.
     pub to_raw: Option<f64>,
-    /// A tenth lies below.
+    /// 10th percentile.
     pub to_raw_p10: Option<f64>,
-    /// A tenth lies above.
+    /// 90th percentile.
     pub to_raw_p90: Option<f64>,
-    /// What is measured of every subject.
+    /// Values that every subject has.
     #[serde(flatten)]
     pub measured: Row,
 }
@@ -121,7 +121,7 @@ impl GroupRow {
         GroupRow::new(part, Some(subject), group::measured(series))
     }
 
-    /// Of so many threads, commits in flight, and bytes of a record.
+    /// Sets the number of threads, the commits in flight and the record size (bytes).
     pub(super) fn of(self, threads: u32, outstanding: u32, record_bytes: u64) -> GroupRow {
         GroupRow {
             outstanding,
@@ -182,20 +182,19 @@ fn shown() -> Vec<Column<GroupRow>> {
     shown
 }
 
-const NOTES: &str = "Slices take turns; commits/s: the median of all slices; ×: commits/s to the \
-    baseline's and to the raw loop's in the same turn, medians, and in brackets where 8 of 10 lie. \
-    Latencies are those of all commits together. Records a write: commits by the writes that \
-    carried them, counted where the log, the baseline and the raw loop hand them to the system; \
-    forces: writes to the medium and barriers.";
-const BASELINE: &str = "baseline: one mutex, one notify_all; the first thread to come writes all that is \
-    staged. raw: each thread writes its record by itself, padded to the write unit (one thread: \
-    to what the log writes), in a region of its own of a file filled with zeroes.";
+const NOTES: &str = "Slices take turns; commits/s: median of all slices; ×: commits/s divided by the \
+    baseline's and by the raw loop's in the same turn, median, and in brackets 10th to 90th percentile. \
+    Latencies cover all commits together. Records a write: commits divided by writes, counted where the \
+    log, the baseline and the raw loop call the system; forces: writes to the medium and barriers.";
+const BASELINE: &str = "baseline: one mutex, one notify_all; the first thread to arrive writes everything \
+    staged. raw: each thread writes its own record, padded to the write unit (with one thread: to \
+    the log's write size), in a separate region of a zero-filled file.";
 const SUBMIT: &str = "submit: each thread keeps its share of the records in flight and waits for \
-    the oldest (handles), or for the next to be called back (callbacks). After each slice the log \
-    was closed and opened again: each thread's records were there, in order, as many as were \
-    completed. There is no baseline: the simple group commit has nobody who does not wait.";
+    the oldest (handles) or for the next callback (callbacks). After each slice the log was closed \
+    and reopened, and it contained exactly the completed records of each thread, in order. There is no \
+    baseline: with the simple group commit every thread waits.";
 
-/// All of it for a terminal of `width` characters.
+/// Returns the report for a terminal of `width` characters.
 pub fn text(outcome: &GroupOutcome, machine: &Machine, width: usize) -> String {
     let mut text = wrap(
         &format!(
@@ -209,7 +208,7 @@ pub fn text(outcome: &GroupOutcome, machine: &Machine, width: usize) -> String {
     );
     text.push('\n');
     if outcome.interrupted {
-        let message = "Interrupted: this is what was measured until then, in whole pairs.\n\n";
+        let message = "Interrupted: only complete pairs are shown.\n\n";
         text.push_str(message);
     }
     let rows = outcome.rows.iter().filter(|r| r.measured.error.is_none());
@@ -235,7 +234,7 @@ pub fn text(outcome: &GroupOutcome, machine: &Machine, width: usize) -> String {
     text.push('\n');
     if !left_out.is_empty() {
         let line = format!(
-            "left out on this narrow terminal (--json has them): {}.",
+            "columns left out on this narrow terminal (see --json): {}.",
             left_out.join(", ")
         );
         text.push_str(&wrap(&line, width, 2));

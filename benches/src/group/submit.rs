@@ -1,6 +1,6 @@
-//! Few threads that keep many commits in flight: by handles, of which each thread waits for its
-//! oldest, and by callbacks. Every completion is counted, and after each slice the log is opened
-//! again and its records are counted too.
+//! Few threads that keep many commits in flight. With handles, each thread waits for its oldest commit;
+//! with callbacks, for the next completion. All completions are counted. After each slice the log is
+//! reopened and its records are counted too.
 
 use super::report::{GroupRow, Subject};
 use super::targets::Target;
@@ -16,12 +16,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
-/// Bytes of a record.
+/// Size of a record, bytes.
 const RECORD: u64 = 128;
-/// What was aimed at for two threads with 1,024 records in flight: durable commits per second.
+/// Target for two threads with 1,024 records in flight, durable commits per second.
 const TARGET: f64 = 500_000.0;
 
-/// Compares.
+/// Measures handles and callbacks in turns.
 pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), MeasureError> {
     let options = bench.options;
     let mut log = bench.slices.log("log-submit", LONGEST_SEGMENT);
@@ -81,16 +81,16 @@ pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), Measur
     logforce_measure::workplace::remove(&path)
 }
 
-/// How completions come back to the thread that submitted.
+/// Ways by which a completion reaches the thread that submitted.
 trait Way: Send + Sized {
     fn new() -> Self;
-    /// Hands a record in.
+    /// Submits a record.
     fn submit(&mut self, log: &Log, record: &[u8], now: Instant) -> Result<(), MeasureError>;
-    /// Waits for a completion; when it had been submitted.
+    /// Waits for a completion. Returns the time of its submission.
     fn complete(&mut self) -> Result<(Instant, Acknowledged), MeasureError>;
 }
 
-/// A handle for each record; the oldest is waited for.
+/// One handle per record; the thread waits for the oldest.
 struct ByHandle(VecDeque<(Instant, CommitHandle)>);
 
 impl Way for ByHandle {
@@ -113,7 +113,7 @@ impl Way for ByHandle {
 
 type Completion = (Instant, logforce::Result<Acknowledged>);
 
-/// The log calls back, and a channel carries that to the thread that submitted.
+/// The log calls back, and a channel carries the result to the thread that submitted.
 struct ByCallback {
     sender: Sender<Completion>,
     receiver: Receiver<Completion>,
@@ -127,7 +127,7 @@ impl Way for ByCallback {
 
     fn submit(&mut self, log: &Log, record: &[u8], now: Instant) -> Result<(), MeasureError> {
         let sender = self.sender.clone();
-        // Nobody listens any more where the thread has given up.
+        // If the thread has given up, the receiver is gone and the result is dropped.
         let done = move |result| drop(sender.send((now, result)));
         log.submit_then(record, Policy::Force, done)?;
         Ok(())
@@ -144,10 +144,10 @@ impl Way for ByCallback {
 struct SubmitWork<'a, W> {
     log: &'a Log,
     record: &'a [u8],
-    /// Records that all threads together keep in flight, and how many threads there are.
+    /// Records in flight, all threads together, and the number of threads.
     outstanding: u32,
     threads: u32,
-    /// No more are submitted when a record ends here or above.
+    /// Submitting stops when a record ends at or above this LSN.
     until: Lsn,
     way: std::marker::PhantomData<fn() -> W>,
 }
@@ -155,7 +155,7 @@ struct SubmitWork<'a, W> {
 struct Worker<W> {
     thread: u32,
     record: Vec<u8>,
-    /// Submitted so far, and how many of them are done.
+    /// Number of submitted records, and of completed ones.
     submitted: u64,
     done: u64,
     share: u64,
@@ -177,7 +177,7 @@ impl<W: Way> Work for SubmitWork<'_, W> {
     type Worker = Worker<W>;
 
     fn worker(&self, thread: u32) -> Result<Worker<W>, MeasureError> {
-        // The first ones take what cannot be divided.
+        // The first threads take the remainder.
         let share =
             self.outstanding / self.threads + u32::from(thread < self.outstanding % self.threads);
         Ok(Worker {
@@ -211,7 +211,7 @@ impl<W: Way> Work for SubmitWork<'_, W> {
     }
 }
 
-/// One slice, and how many records the log had when it was opened again.
+/// Measures one slice. Also returns the number of records in the reopened log.
 fn slice<W: Way>(
     bench: &Bench<'_>,
     shared: &mut SharedLog,
@@ -243,7 +243,7 @@ fn slice<W: Way>(
     })?;
     if found != taken.commits() {
         return Err(MeasureError::NotOffered(format!(
-            "{} completions were counted, and {}",
+            "{} completions were counted, but the reopened log has {}",
             taken.commits(),
             count(found, "record")
         )));
@@ -252,7 +252,7 @@ fn slice<W: Way>(
     Ok((taken, found))
 }
 
-/// Counts the records of the log; fails unless each thread's are there, in order, and no other.
+/// Counts the records of the log. Fails unless each thread's records are there, in order, and no others.
 fn recount(log: &Log, done: &HashMap<u32, u64>) -> Result<u64, MeasureError> {
     let mut next: HashMap<u32, u64> = HashMap::new();
     let mut count = 0;
@@ -266,7 +266,7 @@ fn recount(log: &Log, done: &HashMap<u32, u64>) -> Result<u64, MeasureError> {
         let expected = next.entry(thread).or_default();
         if number != first_number(thread) + *expected {
             return Err(MeasureError::NotOffered(format!(
-                "at {} there is record {number}, and not the one that thread {thread} submitted next",
+                "record {number} at {} is not the next one that thread {thread} submitted",
                 record.start
             )));
         }
@@ -277,7 +277,7 @@ fn recount(log: &Log, done: &HashMap<u32, u64>) -> Result<u64, MeasureError> {
         let there = next.get(thread).copied().unwrap_or(0);
         if there != *done {
             return Err(MeasureError::NotOffered(format!(
-                "of thread {thread} {done} completions were counted, and {}",
+                "thread {thread} had {done} completions, but the reopened log has {} of it",
                 logforce_terminal::numbers::count(there, "record")
             )));
         }
@@ -306,12 +306,12 @@ mod tests {
         assert_eq!(counted(2, 3).unwrap(), 5);
         for (a, b) in [(3, 3), (2, 2), (1, 3)] {
             let error = counted(a, b).unwrap_err().to_string();
-            assert!(error.contains("completions were counted"), "{error}");
+            assert!(error.contains("but the reopened log has"), "{error}");
         }
         let mut record = [0; 20];
         stamp(&mut record, first_number(1) + 2);
         log.commit(&record).unwrap();
         let error = counted(2, 4).unwrap_err().to_string();
-        assert!(error.contains("and not the one that thread 1"), "{error}");
+        assert!(error.contains("is not the next one that thread 1"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! What was aimed at for group commit. Each is for the case it names and for no other.
+//! Targets for group commit. Each applies only to the case in its name.
 
 use crate::target::{Bound, between, number, verdict};
 use logforce_measure::group::{Series, SeriesPoint};
@@ -6,30 +6,30 @@ use logforce_measure::run::stats::Spread;
 use logforce_terminal::numbers::{bytes, count};
 use serde::Serialize;
 
-/// A target, and how it went.
+/// A target and its result.
 #[derive(Debug, Clone, Serialize)]
 pub struct Target {
-    /// Which, such as `commits-16x128B`.
+    /// Name, such as `commits-16x128B`.
     pub name: String,
-    /// What is compared, in words.
+    /// Compared values, in words.
     pub what: String,
-    /// The result, in `unit`; the median over all pairs where it can be told pair by pair.
+    /// Result, in `unit`: the median over all pairs where each pair has a value.
     pub value: Option<f64>,
-    /// A tenth of the pairs lies below.
+    /// 10th percentile of the pairs.
     pub value_p10: Option<f64>,
-    /// A tenth of the pairs lies above.
+    /// 90th percentile of the pairs.
     pub value_p90: Option<f64>,
-    /// `ratio`, `commits/s`, `share`.
+    /// Unit of `value`: `ratio`, `commits/s` or `share`.
     pub unit: &'static str,
-    /// Which way the target binds; `None` where a value is only told.
+    /// Direction of the target; `None` for a value without a target.
     pub bound: Option<Bound>,
-    /// What was aimed at.
+    /// Target value.
     pub target: Option<f64>,
-    /// Where as many commits as the raw loop makes will do as well: the ratio to it.
+    /// Ratio to the raw loop, if at least as many commits as the raw loop's also meet the target.
     pub or_to_raw: Option<f64>,
-    /// Whether it was reached.
+    /// True if the target was met.
     pub met: Option<bool>,
-    /// How many pairs.
+    /// Number of pairs.
     pub pairs: u64,
 }
 
@@ -38,7 +38,7 @@ fn rate(point: &SeriesPoint) -> f64 {
 }
 
 impl Target {
-    /// What a case came to.
+    /// Returns the result of a case, without a target.
     pub(super) fn of(
         name: String,
         what: String,
@@ -61,7 +61,7 @@ impl Target {
         }
     }
 
-    /// With what was aimed at.
+    /// Adds the target value.
     pub(super) fn aim(self, bound: Bound, target: f64) -> Target {
         let met = self.value.map(|v| bound.is_met(v, target));
         Target {
@@ -81,7 +81,7 @@ impl Target {
         }
     }
 
-    /// The targets for threads that wait for each commit.
+    /// Returns the targets for threads that wait for each commit.
     pub(super) fn of_commits(
         threads: u32,
         size: u64,
@@ -119,7 +119,7 @@ impl Target {
         }
     }
 
-    /// For a terminal.
+    /// Returns the text for a terminal.
     pub(super) fn text(&self) -> String {
         let mut text = format!("{}: ", self.what);
         text.push_str(&match self.unit {
@@ -139,7 +139,7 @@ impl Target {
             text.push_str("   ");
             text.push_str(&verdict(bound, target, met));
             if self.or_to_raw.is_some() {
-                text.push_str(" (or as many as the raw loop makes)");
+                text.push_str(" (or the raw loop's rate)");
             }
         }
         text.push('\n');
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(met(1, 128), [true]);
         assert_eq!(met(16, 128), [true]);
         assert_eq!(met(64, 128), [false, false]);
-        // Not half as much again, but as many as the disk takes.
+        // Below 1.5 times the baseline, but at the raw loop's rate.
         assert_eq!(met(16, 16384), [true]);
         assert!(of(4, 128).is_empty() && of(64, 16384).is_empty());
         let text = of(64, 128)[1].text();
@@ -181,6 +181,6 @@ mod tests {
             "{text}"
         );
         let text = of(16, 16384)[0].text();
-        assert!(text.contains("target ≥ 1.5: PASS (or as many"), "{text}");
+        assert!(text.contains("target ≥ 1.5: PASS (or the raw loop's rate)"), "{text}");
     }
 }

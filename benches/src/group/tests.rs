@@ -1,4 +1,4 @@
-//! The baseline does what it says; what the rest does is tested where it is given a system.
+//! Tests of the baseline. The other parts are tested in `tests/group.rs`, on a given system.
 
 use super::baseline::Baseline;
 use logforce_device::{Method, OpenFile, System};
@@ -9,7 +9,7 @@ use logforce_measure::workers::{first_number, stamp};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Beside this program: not in `/tmp`, which is often in memory.
+/// Makes a directory beside this program and not in `/tmp`, which is often in memory.
 fn place() -> tempfile::TempDir {
     let program = std::env::current_exe().unwrap();
     tempfile::tempdir_in(program.parent().unwrap()).unwrap()
@@ -28,8 +28,9 @@ fn every_record_of_the_baseline_is_there_and_whole() {
         for thread in 0..8 {
             let baseline = &baseline;
             scope.spawn(move || {
-                // Of all lengths that are multiples of 8, so that some end at a unit's end or just
-                // before it, and yet no header lies across two units: zeros there are padding.
+                // All lengths are multiples of 8. Some records end at the end of a unit or just before
+                // it, but no header crosses a unit boundary: the reader below takes zeroes there for
+                // padding.
                 let long = record(5000);
                 for n in 0..EACH {
                     let number = first_number(thread) + n;
@@ -48,7 +49,7 @@ fn every_record_of_the_baseline_is_there_and_whole() {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let len = word(at) as usize;
         if len == 0 {
-            // The next write begins with a unit.
+            // The next write starts at a unit boundary.
             at = (at + 1).next_multiple_of(4096);
             continue;
         }

@@ -1,4 +1,4 @@
-//! What one process does, and what it costs.
+//! The child process: opens many logs, commits, and reports its costs.
 
 use super::Part;
 use anyhow::{Context, Result};
@@ -8,35 +8,35 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Threads of the program that commit.
+/// Number of committing threads.
 const COMMITTERS: usize = 8;
 
 /// Measurements that a child process reports to its parent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ChildReport {
-    /// What it did.
+    /// Name of the part.
     pub part: String,
-    /// Logs.
+    /// Number of logs.
     pub logs: usize,
-    /// How long it took to open all of them, seconds.
+    /// Time to open all logs, seconds.
     pub opening: f64,
-    /// Threads while it committed, the committers among them.
+    /// Number of threads during the commits, including the committers.
     pub threads: usize,
-    /// Descriptors while it committed.
+    /// Number of file descriptors during the commits.
     pub descriptors: usize,
-    /// Descriptors once it was idle.
+    /// Number of file descriptors when idle.
     pub idle_descriptors: usize,
-    /// Resident memory at the end of the commits, bytes.
+    /// Resident memory after the last commit, bytes.
     pub memory: u64,
-    /// Processor time while it committed, as a part of one processor.
+    /// Processor time during the commits, as a fraction of one processor.
     pub processor: f64,
-    /// Commits.
+    /// Number of commits.
     pub commits: u64,
-    /// Device writes a commit, by the logs' own count.
+    /// Device writes per commit, counted by the logs.
     pub writes: f64,
-    /// Barriers and directory syncs a commit.
+    /// Barriers and directory syncs per commit.
     pub barriers: f64,
-    /// Bytes in all directories.
+    /// Bytes in the directories of all logs.
     pub bytes: u64,
 }
 
@@ -44,7 +44,7 @@ fn entries(dir: &str) -> usize {
     std::fs::read_dir(dir).map_or(0, Iterator::count)
 }
 
-/// User and system time of this process, seconds.
+/// Returns the user and system time of this process, seconds.
 fn processor_time() -> Result<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let fields: Vec<&str> = stat
@@ -54,7 +54,7 @@ fn processor_time() -> Result<f64> {
         .split_whitespace()
         .collect();
     let ticks = |n: usize| -> Result<f64> { Ok(fields.get(n).context("a time")?.parse()?) };
-    // In hundredths: the unit in which Linux reports to programs.
+    // Linux reports these times in hundredths of a second.
     Ok((ticks(11)? + ticks(12)?) / 100.0)
 }
 
@@ -77,7 +77,7 @@ fn size(dir: &Path) -> Result<u64> {
     Ok(sum)
 }
 
-/// Does the part, reports in one line, and waits to be killed.
+/// Runs the part, reports it in one line, and waits to be killed.
 pub(super) fn run(part: Part, dir: &Path, logs: usize, seconds: Duration) -> Result<()> {
     let name = match part {
         Part::Alone | Part::ReopenAlone => "alone",
@@ -88,7 +88,7 @@ pub(super) fn run(part: Part, dir: &Path, logs: usize, seconds: Duration) -> Res
     if name == "shared" {
         options = options.environment(&logforce::environment(&EnvironmentOptions::new())?);
     } else {
-        // By default each reserves 64 MiB at once: this many would fill the disk.
+        // By default each log reserves 64 MiB at once: this many logs would fill the disk.
         options = options.segment_size(1 << 20);
     }
     let began = Instant::now();
@@ -105,7 +105,7 @@ pub(super) fn run(part: Part, dir: &Path, logs: usize, seconds: Duration) -> Res
         for round in 0..rounds {
             let mine: Vec<usize> = (first..opened.len()).step_by(COMMITTERS).collect();
             for (n, &log) in mine.iter().enumerate() {
-                // Evenly over the second.
+                // Spread evenly over the second.
                 let at = round as f64 + n as f64 / mine.len() as f64;
                 let due = began + Duration::from_secs_f64(at);
                 std::thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -161,7 +161,7 @@ pub(super) fn run(part: Part, dir: &Path, logs: usize, seconds: Duration) -> Res
     serde_json::to_writer(&mut output, &seen)?;
     writeln!(output)?;
     output.flush()?;
-    // Until it is killed: what is open is not closed.
+    // Waits until the parent kills this process, so that no log is closed.
     loop {
         std::thread::sleep(Duration::from_secs(60));
     }

@@ -1,7 +1,7 @@
-//! Many logs in one process, each with threads and files of its own, and in one environment.
+//! Many logs in one process: each with separate threads and files, or all in one environment.
 //!
-//! Each way runs in a process of its own: it opens the logs, commits to each once a second, rests, and
-//! is killed; then another process opens them again.
+//! A separate process measures each setup: it opens the logs, commits to each once a second, rests, and
+//! is killed. Another process then reopens the logs.
 
 mod child;
 mod report;
@@ -18,18 +18,18 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
-/// Compares many logs with threads of their own with as many in one environment.
+/// Compares many separate logs with as many logs in one environment.
 #[derive(Parser)]
 struct Flags {
     #[command(flatten)]
     common: place::Common,
-    /// How many logs
+    /// Number of logs
     #[arg(long, default_value_t = 1000)]
     logs: usize,
-    /// How long each log gets a commit a second
+    /// Duration of the run; each log gets one commit a second
     #[arg(long, default_value = "20s", value_parser = humantime)]
     seconds: Duration,
-    /// What a child of this program does
+    /// Part that this child process runs
     #[arg(long, hide = true)]
     child: Option<Part>,
 }
@@ -40,16 +40,16 @@ fn humantime(text: &str) -> Result<Duration> {
     Duration::try_from_secs_f64(seconds).context("seconds, as in 20s")
 }
 
-/// What one process does.
+/// Work of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Part {
-    /// Logs with threads and files of their own.
+    /// Logs with separate threads and files.
     Alone,
     /// Logs in one environment.
     Shared,
-    /// Opens what `alone` left.
+    /// Opens the logs that `alone` left.
     ReopenAlone,
-    /// Opens what `shared` left.
+    /// Opens the logs that `shared` left.
     ReopenShared,
 }
 
@@ -64,7 +64,7 @@ impl Part {
     }
 }
 
-/// Reads the flags, runs both ways, prints.
+/// Reads the flags, runs both setups and prints the table.
 pub fn main() -> ExitCode {
     let flags = Flags::parse();
     if let Some(part) = flags.child {
@@ -106,10 +106,10 @@ fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
     Ok(true)
 }
 
-/// What a process has seen; it is killed, so nothing is closed.
+/// Runs a part in a child process and returns its report. The child is killed, so it closes no log.
 ///
 /// # Errors
-/// If it does not start, or ends before it has reported.
+/// If the child does not start, or ends before it has reported.
 pub fn run(
     program: &Path,
     part: Part,

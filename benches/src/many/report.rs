@@ -1,9 +1,9 @@
-//! The table.
+//! Table of the results.
 
 use super::ChildReport;
 use comfy_table::{Table, presets};
 
-/// Prints what the four processes have seen, beside each other.
+/// Prints the reports of the four processes side by side.
 pub(super) fn print(seen: &[ChildReport]) {
     let of = |name: &str| seen.iter().find(|s| s.part == name);
     let (Some(alone), Some(shared)) = (of("alone"), of("shared")) else {

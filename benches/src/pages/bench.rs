@@ -1,4 +1,4 @@
-//! The command.
+//! The command: runs all stores in turns.
 
 use super::case::{self, Case, PAGE};
 use super::flags::Flags;
@@ -16,7 +16,7 @@ use logforce_terminal::progress::Progress;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Reads the flags, runs everybody, prints.
+/// Reads the flags, runs all stores and prints the tables.
 pub fn main() -> ExitCode {
     let flags = Flags::parse();
     place::run("pages", |interrupt| compare(&flags, &interrupt))
@@ -52,7 +52,7 @@ fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
         }));
         for round in 0..flags.rounds {
             for (n, store) in stores.iter().enumerate() {
-                // Another order in each round.
+                // The order changes from round to round.
                 let turn = (n + round as usize) % stores.len();
                 let (store, turn) = match round % 2 {
                     0 => (store, n),
@@ -109,7 +109,7 @@ fn one(
     interrupt: &Interrupt,
 ) -> Result<PageSlice> {
     let open = store.open(dir, layout).context("open")?;
-    // What others, and the making of the file, left to be written back goes to the device now.
+    // Writes back dirty data of other programs and of the file's creation before the measurement.
     rustix::fs::syncfs(&std::fs::File::open(dir)?)?;
     run(
         &*open,
@@ -125,7 +125,7 @@ fn chosen(flags: &Flags) -> Result<Vec<Box<dyn PageStore>>> {
     let mut stores = subjects::all();
     let names: Vec<_> = stores.iter().map(|s| s.name()).collect();
     if let Some(unknown) = flags.only.iter().find(|o| !names.contains(&o.as_str())) {
-        bail!("no `{unknown}` here: there are {}", names.join(", "));
+        bail!("unknown store `{unknown}`: known are {}", names.join(", "));
     }
     if !flags.only.is_empty() {
         stores.retain(|s| s.name() == PLAIN || flags.only.iter().any(|o| o == s.name()));
@@ -145,7 +145,7 @@ fn cases(flags: &Flags) -> Result<Vec<Case>> {
     }
     if cases.is_empty() {
         let names: Vec<_> = case::all().iter().map(Case::name).collect();
-        bail!("no such case: there are {}", names.join(", "));
+        bail!("unknown case: known are {}", names.join(", "));
     }
     Ok(cases)
 }

@@ -1,30 +1,30 @@
-//! What is committed.
+//! Cases: the size, location and number of the committed pages.
 
 use logforce_testkit::Rng;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Bytes of a page.
+/// Size of a page, bytes.
 pub const PAGE: usize = 4096;
 
-/// Where the pages of a commit lie.
+/// Distribution of a commit's pages over the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// Anywhere.
+    /// Uniformly distributed.
     Uniform,
-    /// Four of five are among a twentieth of the pages, which lie all over the file.
+    /// 80 % of the accesses go to 5 % of the pages, which are spread over the file.
     Skewed,
 }
 
-/// For how long.
+/// Duration of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Duration {
-    /// So many seconds as the flags say; what is put off meanwhile is done within the time.
+    /// As long as `--seconds`. Deferred work counts and is done within the measured time.
     Sustained,
-    /// As many commits as fit between two checkpoints of a logged page file. What is put off is done
-    /// after the time.
+    /// As many commits as fit between two checkpoints of a logged page file. Deferred work is done after
+    /// the measured time.
     Burst,
 }
 
@@ -33,15 +33,15 @@ pub enum Duration {
 pub struct Case {
     pub duration: Duration,
     pub access: Access,
-    /// Pages of a commit.
+    /// Pages per commit.
     pub pages: usize,
-    /// Threads that commit.
+    /// Number of committing threads.
     pub threads: usize,
-    /// Bytes that change in each page; `PAGE` for all of it.
+    /// Bytes changed in each page; `PAGE` for the whole page.
     pub changed: usize,
 }
 
-/// All of them.
+/// Returns all cases.
 pub fn all() -> Vec<Case> {
     let of = |duration, access| {
         [5, 20, 80].map(|pages| Case {
@@ -67,7 +67,7 @@ pub fn all() -> Vec<Case> {
 }
 
 impl Case {
-    /// As `--cases` names it.
+    /// Returns the name that `--cases` takes.
     pub fn name(&self) -> String {
         let duration = match self.duration {
             Duration::Sustained => "sustained",
@@ -83,8 +83,8 @@ impl Case {
         }
     }
 
-    /// The pages of thread `thread`'s next commit, ascending, of a file of `total`: no other thread
-    /// gets one of them.
+    /// Picks the pages of the next commit of `thread`, ascending, in a file of `total` pages. No other
+    /// thread gets any of them.
     pub fn pick(&self, rng: &mut Rng, thread: usize, total: u64) -> BTreeSet<u64> {
         let threads = self.threads as u64;
         let own = total / threads;

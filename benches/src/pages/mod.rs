@@ -1,9 +1,10 @@
-//! Page files side by side with what engines do without one, and with stores that keep pages
-//! themselves: the same pages of a file that is already full, in the same run, each commit durable.
+//! Page files compared with plain writes, as engines without page files do them, and with stores that
+//! manage pages themselves. All change the same pages of a file that is already full, in the same run;
+//! each commit is durable.
 //!
-//! - `case` says what is committed: pages a commit, where they lie, how many threads.
+//! - `case` defines the commits: pages per commit, their distribution, number of threads.
 //! - `subjects/` has one file per rival.
-//! - `slice` runs one of them once; `bench` runs all of them in turns; `report` prints.
+//! - `slice` runs one subject once; `bench` runs all of them in turns; `report` prints the tables.
 
 mod bench;
 mod case;

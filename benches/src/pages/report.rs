@@ -1,4 +1,4 @@
-//! What the rounds come to, and the tables.
+//! Medians of the rounds, and the tables.
 
 use super::case::{Case, PAGE};
 use super::slice::PageSlice;
@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use logforce_measure::run::stats::spread;
 use serde::Serialize;
 
-/// A rival with a case, and what each round saw of it.
+/// A store with a case, and the results of its rounds.
 pub struct Line {
     pub store: &'static str,
     pub case: Case,
@@ -21,19 +21,19 @@ pub struct PageRow {
     pub case: Case,
     pub rounds: usize,
     pub commits_per_second: f64,
-    /// The median of the rounds' ratios to the plain writes.
+    /// Median of the rounds' ratios to the plain writes.
     pub ratio: Option<f64>,
     pub p50_us: f64,
     pub p999_us: f64,
-    /// Of all rounds.
+    /// Longest commit of all rounds.
     pub max_us: f64,
     pub cpu_us_per_commit: f64,
-    /// Bytes that the device was given, by bytes of changed pages.
+    /// Bytes written to the device, divided by the bytes of changed pages.
     pub written_per_byte: Option<f64>,
     pub flushes_per_commit: Option<f64>,
 }
 
-/// The rows, in the order of the lines.
+/// Returns the rows, in the order of the lines.
 pub fn rows(lines: &[Line], beside: &str) -> Vec<PageRow> {
     let compared = |case: Case| {
         let mut all = lines.iter();
@@ -76,7 +76,7 @@ fn median(values: Vec<f64>) -> Option<f64> {
     spread(&values).map(|s| s.median)
 }
 
-/// One table for each case.
+/// Returns one table for each case.
 pub fn tables(rows: &[PageRow]) -> String {
     let mut cases: Vec<Case> = Vec::new();
     for row in rows {

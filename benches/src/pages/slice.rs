@@ -14,33 +14,33 @@ use std::time::{Duration, Instant};
 /// Measurements of one slice.
 #[derive(Debug, Clone)]
 pub struct PageSlice {
-    /// Commits.
+    /// Number of commits.
     pub commits: u64,
-    /// How long they took; of a sustained case with what was put off.
+    /// Duration of the commits; in a sustained case including deferred work.
     pub took: Duration,
-    /// Of a commit's duration, microseconds.
+    /// Median duration of a commit, microseconds.
     pub p50_us: f64,
-    /// Of a commit's duration, microseconds.
+    /// 99.9th percentile of a commit's duration, microseconds.
     pub p999_us: f64,
-    /// The longest commit, microseconds.
+    /// Longest duration of a commit, microseconds.
     pub max_us: f64,
-    /// Processor time of this process in the meantime, of all its threads.
+    /// Processor time of this process during the slice, all threads together.
     pub cpu: Duration,
-    /// What the device did, what was put off included.
+    /// Writes and flushes of the device, including deferred work.
     pub device: Option<Delta>,
 }
 
 impl PageSlice {
-    /// Commits per second.
+    /// Returns the commits per second.
     pub fn rate(&self) -> f64 {
         self.commits as f64 / self.took.as_secs_f64()
     }
 }
 
-/// Runs it.
+/// Runs one slice.
 ///
 /// # Errors
-/// What the rival says.
+/// Returns the rival's error.
 pub fn run(
     store: &dyn OpenStore,
     case: Case,
@@ -56,7 +56,7 @@ pub fn run(
             time: Some(seconds),
         },
         Kind::Burst => Limit {
-            // With the log's own headers.
+            // The divisor includes the log's headers.
             commits: layout.burst() / (case.pages * (PAGE + 64)) as u64,
             time: None,
         },
@@ -98,14 +98,14 @@ fn cpu_time() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// What the threads do.
+/// Work of the threads.
 struct Commits<'a> {
     store: &'a dyn OpenStore,
     case: Case,
     pages: u64,
 }
 
-/// One of them.
+/// One thread.
 struct Worker {
     thread: usize,
     rng: Rng,

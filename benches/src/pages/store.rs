@@ -1,73 +1,74 @@
-//! What a rival has to be able to do.
+//! Interface of the stores that are compared.
 
 use crate::pages::case::PAGE;
 use anyhow::Result;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// How a file is made.
+/// Size and settings of a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
-    /// Pages of the file.
+    /// Number of pages in the file.
     pub pages: u64,
-    /// Bytes of log between two checkpoints, where that can be chosen.
+    /// Size of the log between two checkpoints, bytes; used where it can be set.
     pub distance: u64,
-    /// Bytes of memory, where they can be chosen and are not the system's.
+    /// Size of the cache, bytes; used where it can be set and is not the system's.
     pub cache: u64,
 }
 
 impl Layout {
-    /// Bytes of pages that are committed before a logged page file begins a checkpoint, with some to
-    /// spare for the log's own headers.
+    /// Returns the bytes of pages that a logged page file commits before it starts a checkpoint. A
+    /// quarter is subtracted for the log's own headers.
     pub fn burst(&self) -> u64 {
         self.distance.min(self.cache / 4) / 4 * 3
     }
 }
 
-/// What a commit does.
+/// Changes of one commit.
 pub struct Change<'a> {
-    /// The pages.
+    /// Pages to change.
     pub pages: &'a BTreeSet<u64>,
-    /// The new bytes of each: all of the page, or what is put somewhere into it.
+    /// New bytes of each page: the whole page, or a part of it.
     pub bytes: &'a [u8],
-    /// Where in the page, if it is not all of it.
+    /// Offset in the page, if only a part changes.
     pub at: usize,
 }
 
 impl Change<'_> {
-    /// Whether the whole page is new.
+    /// Returns true if the whole page changes.
     pub fn is_whole(&self) -> bool {
         self.bytes.len() == PAGE
     }
 }
 
-/// Something that makes pages durable.
+/// A store that makes pages durable.
 pub trait PageStore {
-    /// Short, for the table and `--only`.
+    /// Returns the short name, for the table and `--only`.
     fn name(&self) -> &'static str;
 
-    /// The settings, in words; they are printed below the table.
+    /// Returns the settings in words, for printing below the table.
     fn settings(&self) -> String;
 
-    /// Opens what is in the directory; if that is empty, makes a file of so many pages first.
+    /// Opens the store in the directory. If the directory is empty, creates the file with `layout.pages`
+    /// pages first.
     ///
     /// # Errors
-    /// What the rival says.
+    /// Returns the rival's error.
     fn open(&self, dir: &Path, layout: Layout) -> Result<Box<dyn OpenStore>>;
 }
 
-/// One that is open. Threads call [`commit`](Self::commit) at the same time.
+/// An open store. Threads call [`commit`](Self::commit) concurrently.
 pub trait OpenStore: Send + Sync {
-    /// Changes the pages; all of it is durable when this returns.
+    /// Changes the pages; the whole change is durable when this returns.
     ///
     /// # Errors
-    /// What the rival says.
+    /// Returns the rival's error.
     fn commit(&self, change: &Change<'_>) -> Result<()>;
 
-    /// Does what was put off: a checkpoint, where there is such a thing.
+    /// Does the deferred work: a checkpoint, where the store has one.
     ///
     /// # Errors
-    /// What the rival says.
+    /// Returns the rival's error.
     fn finish(&self) -> Result<()> {
         Ok(())
     }

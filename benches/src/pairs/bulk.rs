@@ -1,4 +1,4 @@
-//! Many small records and one force at the end, beside large direct writes.
+//! Many small records and one force at the end, compared with large direct writes.
 
 use super::Bench;
 use super::report::{Bound, Line, Triple};
@@ -11,21 +11,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Bytes of a record.
+/// Size of a record, bytes.
 const RECORD: usize = 1 << 10;
-/// Bytes of a raw write.
+/// Size of a raw write, bytes.
 const PIECE: usize = 1 << 20;
-/// Of the raw loop's rate, what the log must reach.
+/// Minimum share of the raw loop's rate that the log must reach.
 const TARGET: f64 = 0.8;
-/// The interrupt is looked at after so many records.
+/// Number of records between two checks of the interrupt.
 const LOOK: u64 = 1024;
 
-/// Size of a segment that holds one run of `bulk` bytes, headers included.
+/// Returns the size of a segment that holds one run of `bulk` bytes, including headers.
 pub(super) fn segment_size(bulk: u64) -> u64 {
     (bulk + bulk / 16 + (4 << 20)).next_multiple_of(1 << 20)
 }
 
-/// Compares.
+/// Runs the comparison.
 pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), MeasureError> {
     let (setup, options) = (bench.setup, bench.options);
     let mut file = PreparedFile::new(

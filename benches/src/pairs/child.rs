@@ -1,4 +1,4 @@
-//! What needs a process of its own: one that is killed, one whose memory is looked at.
+//! Measurements in a child process: one is killed to simulate a crash, another has its memory measured.
 
 use logforce::{Guarantee, Log, Method, Options};
 use logforce_measure::MeasureError;
@@ -7,56 +7,56 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
-/// The first word of a child's command line; the task comes behind it, as JSON.
+/// First argument of a child process; the task follows as JSON.
 const CHILD: &str = "child-of-pairs";
 
-/// How to start a program that does a [`Task`].
+/// Program that runs a [`Task`].
 #[derive(Debug, Clone)]
 pub struct Child {
     program: PathBuf,
 }
 
-/// What a child does.
+/// Work of a child process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Task {
-    /// The log to make.
+    /// Path of the log to create.
     pub path: PathBuf,
-    /// Its method.
+    /// Method of the log.
     pub method: String,
-    /// The least guarantee, as a place in [`Guarantee::ALL`].
+    /// Minimum guarantee, as an index into [`Guarantee::ALL`].
     pub require: usize,
     /// Size of a segment, bytes.
     pub segment_size: u64,
-    /// Bytes of a record.
+    /// Size of a record, bytes.
     pub record: usize,
-    /// Records in all.
+    /// Number of records.
     pub records: u64,
-    /// Threads that append.
+    /// Number of appending threads.
     pub threads: u32,
-    /// Records between forces of a thread.
+    /// Records between two forces of a thread.
     pub force_every: u64,
-    /// Read them all again.
+    /// True to read all records again afterwards.
     pub read: bool,
 }
 
-/// What a child answers.
+/// Answer of a child process.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Answer {
-    /// The most memory that was resident, KiB; `None` where the system does not say.
+    /// Peak resident memory, KiB; `None` if the system does not report it.
     pub peak_kib: Option<u64>,
 }
 
 impl Child {
-    /// By this program, which calls [`task`] first of all.
+    /// Starts this program, which must call [`task`] first of all.
     ///
     /// # Errors
-    /// If the system does not tell which one it is.
+    /// If the system does not report the path of this program.
     pub fn of_this_program() -> io::Result<Child> {
         let program = std::env::current_exe()?;
         Ok(Child { program })
     }
 
-    /// Has `task` done, and kills the child when it has: to the log it is a crash.
+    /// Runs `task` in a child and kills the child once it is done. To the log this is a crash.
     pub(super) fn crash_after(&self, task: &Task) -> Result<Answer, MeasureError> {
         let io = || MeasureError::io("a child process");
         let task = serde_json::to_string(task)
@@ -75,7 +75,7 @@ impl Child {
             Some(stdout) => BufReader::new(stdout).read_line(&mut line),
             None => Ok(0),
         };
-        // It may have ended by itself, with an error.
+        // The child may have ended already, with an error.
         let _ = child.kill();
         let mut message = String::new();
         if let Some(mut stderr) = child.stderr.take() {
@@ -89,14 +89,14 @@ impl Child {
     }
 }
 
-/// The task of this process, where it is a child.
+/// Returns the task of this process, if it is a child.
 pub fn task() -> Option<String> {
     let mut words = std::env::args().skip(1);
     words.next().filter(|w| w == CHILD)?;
     words.next()
 }
 
-/// Does the task. The child's side.
+/// Runs the task in the child process.
 pub fn main(task: &str) -> ExitCode {
     if let Err(e) = run(task) {
         eprintln!("{e}");
@@ -104,7 +104,7 @@ pub fn main(task: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Does a task, answers, and waits to be killed.
+/// Runs a task, answers, and waits to be killed.
 fn run(task: &str) -> Result<(), MeasureError> {
     let io = || MeasureError::io("in a child process");
     let task: Task = serde_json::from_str(task)
@@ -126,7 +126,7 @@ fn run(task: &str) -> Result<(), MeasureError> {
     writeln!(out, "{answer}")
         .and_then(|()| out.flush())
         .map_err(io())?;
-    // Until it is killed; if the parent is gone there is nobody to do it.
+    // Waits to be killed. If the parent is gone, standard input ends.
     let _ = io::stdin().lock().read_to_end(&mut Vec::new());
     std::process::exit(1)
 }
@@ -173,7 +173,7 @@ fn append(task: &Task, log: &Log, records: u64) -> Result<(), MeasureError> {
     Ok(())
 }
 
-/// The most memory of this process that was resident.
+/// Returns the peak resident memory of this process, KiB.
 pub(crate) fn peak_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;

@@ -17,12 +17,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 const NAME: &str = "pairs";
-/// Bytes of a record.
+/// Size of a record, bytes.
 const RECORDS: [u64; 2] = [16 << 10, 128];
-/// What a commit may cost beside the raw loop.
+/// Upper limit for the p50 of a commit, as a multiple of the raw loop's.
 const TARGET: f64 = 1.05;
 
-/// Compares.
+/// Runs the comparison.
 pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), MeasureError> {
     let log = bench.log("log-commits", LONGEST_SEGMENT);
     let path = log.path().to_owned();
@@ -90,7 +90,7 @@ fn compare(
     Ok(Line::of_pairs(&name, what, "µs", &triples).aim(Bound::AtMost, TARGET))
 }
 
-/// The median latency of a slice, in microseconds.
+/// Returns the median latency of a slice, microseconds.
 fn slice(bench: &Bench<'_>, subject: &mut dyn Subject) -> Result<f64, MeasureError> {
     let mut recorder = Recorder::new(Rc::new(NoCounters), bench.setup.interrupt.clone());
     let limit = Limit {

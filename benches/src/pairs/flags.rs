@@ -1,4 +1,4 @@
-//! The bench's flags, and what it prints.
+//! Command-line flags and output.
 
 use super::child::{self, Child};
 use super::report::{PairsReport, text};
@@ -12,11 +12,11 @@ use logforce_terminal::arguments::{self, chosen, named};
 use std::process::ExitCode;
 use std::rc::Rc;
 
-/// A segment must hold it, and none is longer than 4 GiB.
+/// Largest `--bulk`, bytes: one segment must hold it, and a segment has at most 4 GiB.
 const LARGEST_BULK: u64 = 3 << 30;
 
-/// The log by one thread beside a raw loop that writes the same bytes, in pairs of slices; recovery
-/// and memory. Each result stands beside its target.
+/// Compares the log, used by one thread, with a raw loop that writes the same bytes, in pairs of slices.
+/// Also measures recovery and memory. Each result is printed with its target.
 #[derive(Debug, Parser)]
 #[command(name = "pairs")]
 struct Flags {
@@ -34,7 +34,7 @@ struct Flags {
     /// Commits in a slice
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = arguments::within::<u64>(1, u64::MAX))]
     slice: u64,
-    /// Bytes of a bulk run, at most 3GiB
+    /// Size of a bulk run, at most 3GiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = arguments::size)]
     bulk: u64,
     /// Pairs of bulk runs
@@ -43,7 +43,7 @@ struct Flags {
     /// Size of the log that is recovered
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = arguments::size)]
     log: u64,
-    /// Bytes written in records of 1MiB to see how much memory that takes
+    /// Size written in records of 1MiB when memory is measured
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = arguments::size)]
     memory: u64,
 }
@@ -70,7 +70,7 @@ impl Flags {
     }
 }
 
-/// The bench, or what it does in processes of its own.
+/// Runs the bench, or in a child process its task.
 pub fn main() -> ExitCode {
     if let Some(task) = child::task() {
         return child::main(&task);
@@ -79,7 +79,7 @@ pub fn main() -> ExitCode {
     place::run("pairs", |interrupt| compare(&flags, interrupt))
 }
 
-/// True if everything could be compared.
+/// Runs the comparison; returns true if every part was measured.
 fn compare(flags: &Flags, interrupt: Interrupt) -> Result<bool> {
     let options = flags.options()?;
     let (outcome, machine) = {

@@ -1,4 +1,4 @@
-//! How much memory a log with large records takes.
+//! Peak memory of a process whose log has large records.
 
 use super::Bench;
 use super::child::Task;
@@ -11,10 +11,10 @@ use logforce_terminal::numbers::{bytes, count};
 
 const RECORD: u64 = 1 << 20;
 const THREADS: u32 = 4;
-/// MiB.
+/// Largest accepted peak of resident memory, MiB.
 const TARGET: f64 = 64.0;
 
-/// Measures.
+/// Runs the measurement.
 pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), MeasureError> {
     bench
         .setup
@@ -45,7 +45,7 @@ pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), Measur
     Ok(())
 }
 
-/// A child that fills a log by one thread, forcing after every 16 records.
+/// Returns the task of a child whose single thread fills a log and forces after every 16 records.
 pub(super) fn task(
     bench: &Bench<'_>,
     name: &str,

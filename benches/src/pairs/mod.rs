@@ -1,6 +1,6 @@
-//! The library against a raw loop that does the same work by hand: pairs of slices, taking turns,
-//! so that noise hits both, and the raw loop against itself beside them, so that the noise shows.
-//! Then what has no raw counterpart: recovery and memory.
+//! The library compared with a raw loop that does the same work by hand. Slices of both take turns, so
+//! that noise affects both. The raw loop is also compared with itself, which shows the noise. Recovery
+//! and memory are measured without a raw counterpart.
 
 mod bulk;
 pub mod child;
@@ -38,10 +38,10 @@ pub enum Part {
 }
 
 impl Part {
-    /// All of them.
+    /// All parts.
     pub const ALL: [Part; 4] = [Part::Commits, Part::Bulk, Part::Recovery, Part::Memory];
 
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Part::Commits => "commits",
@@ -52,10 +52,10 @@ impl Part {
     }
 }
 
-/// What to compare.
+/// Options of the comparison.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Which parts, in our order.
+    /// Parts to run, in the order of [`Part::ALL`].
     pub parts: Vec<Part>,
     /// Pairs of slices of commits.
     pub pairs: u32,
@@ -65,21 +65,21 @@ pub struct Options {
     pub bulk: u64,
     /// Pairs of bulk runs.
     pub bulk_pairs: u32,
-    /// Bytes of the log that is recovered.
+    /// Size of the log that is recovered, bytes.
     pub log: u64,
-    /// Bytes that are written in records of 1 MiB to see how much memory that takes.
+    /// Bytes written in records of 1 MiB when memory is measured.
     pub memory: u64,
     /// The log's method; `None` for the library's default.
     pub method: Option<Method>,
 }
 
-/// What the comparison needs from outside.
+/// Resources of the comparison.
 pub struct Setup {
     /// An empty directory on the disk to measure.
     pub directory: Arc<dyn Directory>,
-    /// Room there.
+    /// Free space there.
     pub space: Space,
-    /// Starts this program again, for what needs a process of its own.
+    /// Starts this program again for the measurements in a child process.
     pub child: Child,
     /// The flag that ends everything.
     pub interrupt: Interrupt,
@@ -91,15 +91,15 @@ pub struct Setup {
 pub struct PairsOutcome {
     /// One line for each comparison.
     pub lines: Vec<Line>,
-    /// How a force was done.
+    /// Method used for forces.
     pub method: Method,
-    /// What a force was worth.
+    /// Guarantee of a force, and how well it is established.
     pub assessment: Assessment,
-    /// Whether the user interrupted.
+    /// True if the user interrupted.
     pub interrupted: bool,
 }
 
-/// What the parts share.
+/// State shared by the parts.
 struct Bench<'a> {
     options: &'a Options,
     setup: &'a Setup,
@@ -109,7 +109,7 @@ struct Bench<'a> {
     unit: usize,
 }
 
-/// Compares.
+/// Runs the comparison.
 pub fn run(options: &Options, setup: &Setup) -> Result<PairsOutcome, MeasureError> {
     let facts: Facts = library::facts(&*setup.directory)
         .map_err(MeasureError::io("asking about the filesystem"))?;

@@ -1,4 +1,4 @@
-//! Opening after a crash and after a close, and how fast a log is scanned.
+//! Opening after a crash and after a close, and the rate at which a log is scanned.
 
 use super::Bench;
 use super::memory::task;
@@ -11,14 +11,15 @@ use logforce_terminal::numbers::{bytes, count};
 use std::time::Instant;
 
 const RECORD: u64 = 64 << 10;
-/// Scans from the page cache.
+/// Number of scans from the page cache.
 const SCANS: usize = 5;
-/// GB/s.
+/// Minimum scan rate, GB/s.
 const RATE: f64 = 3.0;
-/// Of a log of at least so many segments, opening may scan one segment and what is behind it.
+/// Minimum number of segments of the log. Opening may scan one segment and the data behind it, so a
+/// shorter log would be scanned almost whole.
 const SEGMENTS: u64 = 16;
 
-/// Measures.
+/// Runs the measurement.
 pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), MeasureError> {
     let setup = bench.setup;
     setup.progress.doing("recovery: filling a log");
@@ -26,7 +27,7 @@ pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), Measur
     let segment_size = (size / SEGMENTS)
         .next_multiple_of(1 << 20)
         .clamp(1 << 20, LONGEST_SEGMENT);
-    // It ends in the middle of a segment: at the beginning of one the anchor would be fresh.
+    // The log ends in the middle of a segment: at the start of one the anchor would be fresh.
     let records = (size + segment_size / 2).div_ceil(RECORD);
     let task = task(bench, "log-recovery", segment_size, RECORD, records);
     setup.child.crash_after(&task)?;
@@ -55,7 +56,7 @@ pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), Measur
             bytes(scanned)
         );
         let share = scanned as f64 / whole as f64;
-        // The anchor is written down when a segment is prepared: the scan goes over what came since.
+        // The anchor is written when a segment is prepared; the scan covers everything after it.
         let target = if log.recovered().clean {
             0.0
         } else {
@@ -70,7 +71,7 @@ pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), Measur
     setup.progress.doing("recovery: scanning");
     let mut rates = Vec::new();
     let mut scanned = 0;
-    // The first one brings it into the page cache.
+    // The first scan loads the log into the page cache.
     for scan in 0..=SCANS {
         setup.interrupt.check()?;
         let inspector = logforce::inspect::open(&task.path)?;
@@ -86,7 +87,7 @@ pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), Measur
         if found.damages > 0 {
             return Err(MeasureError::NotOffered(format!(
                 "the log is damaged in {}",
-                count(found.damages, "place")
+                count(found.damages, "spot")
             )));
         }
         if scan > 0 {

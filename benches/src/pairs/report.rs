@@ -1,4 +1,4 @@
-//! What a comparison says, for people and as data.
+//! Reports of a comparison: text and JSON.
 
 use super::PairsOutcome;
 pub use crate::target::Bound;
@@ -14,15 +14,15 @@ use serde::Serialize;
 pub struct PairsReport {
     /// The command line.
     pub command: String,
-    /// Whether the user stopped it.
+    /// True if the user interrupted the run.
     pub interrupted: bool,
-    /// What it ran on.
+    /// Machine, filesystem and disk.
     pub machine: Machine,
-    /// How a force was done.
+    /// Method used for forces.
     pub method: String,
-    /// What a force was worth.
+    /// Guarantee of a force.
     pub guarantee: String,
-    /// How far that is to be believed.
+    /// Verdict on the guarantee.
     pub verdict: String,
     /// The comparisons.
     pub rows: Vec<Line>,
@@ -31,21 +31,21 @@ pub struct PairsReport {
 /// One comparison.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Line {
-    /// Which, such as `commit-16KiB`.
+    /// Name, such as `commit-16KiB`.
     pub name: String,
-    /// What is compared, in words.
+    /// Compared values, in words.
     pub what: String,
-    /// The result: a ratio of the log to the raw loop, or in `unit`.
+    /// Result: a ratio of the log to the raw loop, or a value in `unit`.
     pub value: Option<f64>,
     /// Unit of `value`: `ratio`, `GB/s`, `MiB`, `share`.
     pub unit: &'static str,
-    /// What was aimed at.
+    /// Target value.
     pub target: Option<f64>,
-    /// Which way it binds.
+    /// Direction of the target.
     pub bound: Option<Bound>,
-    /// Whether it was reached.
+    /// True if the target was met.
     pub met: Option<bool>,
-    /// How many pairs, or runs.
+    /// Number of pairs or runs.
     pub pairs: u64,
     /// Median of the log, in `measured_in`.
     pub log: Option<f64>,
@@ -53,17 +53,17 @@ pub struct Line {
     pub raw: Option<f64>,
     /// Unit of `log` and `raw`.
     pub measured_in: &'static str,
-    /// A tenth of the values lies below.
+    /// 10th percentile of the values.
     pub value_p10: Option<f64>,
-    /// A tenth of the values lies above.
+    /// 90th percentile of the values.
     pub value_p90: Option<f64>,
     /// The raw loop against itself, one slice to the next: median.
     pub noise_median: Option<f64>,
-    /// A tenth lies below.
+    /// 10th percentile.
     pub noise_p10: Option<f64>,
-    /// A tenth lies above.
+    /// 90th percentile.
     pub noise_p90: Option<f64>,
-    /// Why there is no value.
+    /// Reason for a missing value.
     pub error: Option<String>,
 }
 
@@ -103,7 +103,7 @@ impl Line {
         }
     }
 
-    /// From pairs whose numbers are in `measured_in`.
+    /// Returns a line from pairs whose numbers are in `measured_in`.
     pub fn of_pairs(
         name: &str,
         what: String,
@@ -129,7 +129,7 @@ impl Line {
         }
     }
 
-    /// From runs of the log alone; `values` are in `unit`.
+    /// Returns a line from runs of the log alone; `values` are in `unit`.
     pub fn of_runs(name: &str, what: String, unit: &'static str, values: &[f64]) -> Line {
         let value = spread(values);
         Line {
@@ -141,7 +141,7 @@ impl Line {
         }
     }
 
-    /// With what was aimed at.
+    /// Adds the target.
     pub fn aim(self, bound: Bound, target: f64) -> Line {
         let met = self.value.map(|v| bound.is_met(v, target));
         Line {
@@ -152,7 +152,7 @@ impl Line {
         }
     }
 
-    /// With what the log took, where that is not the value itself.
+    /// Adds the log's own measurement, where that is not the value itself.
     pub fn took(self, log: f64, measured_in: &'static str) -> Line {
         Line {
             log: Some(log),
@@ -162,7 +162,7 @@ impl Line {
     }
 }
 
-/// All of it for a terminal.
+/// Returns the report for a terminal.
 pub fn text(outcome: &PairsOutcome, machine: &Machine) -> String {
     let mut text = format!(
         "The log beside a raw loop, by {} ({}, {}); {machine}\n\n",
@@ -171,7 +171,7 @@ pub fn text(outcome: &PairsOutcome, machine: &Machine) -> String {
         outcome.assessment.verdict
     );
     if outcome.interrupted {
-        text.push_str("Interrupted: this is what was measured until then.\n\n");
+        text.push_str("Interrupted: only the measurements until then are shown.\n\n");
     }
     for line in &outcome.lines {
         text.push_str(&sentence(line));
@@ -179,8 +179,8 @@ pub fn text(outcome: &PairsOutcome, machine: &Machine) -> String {
     if outcome.lines.iter().any(|l| l.noise_median.is_some()) {
         text.push_str(
             "\nEach pair is a slice of the raw loop, one of the log, one of the raw loop again: the same bytes, padding\n\
-             included, by the same method to a file filled with zeroes. Ratio: of medians of pairs. Noise: of the raw\n\
-             loop to itself, one slice to the next. In brackets where 8 of 10 pairs lie.\n",
+             included, by the same method to a zero-filled file. Ratio: median over the pairs. Noise: the raw loop\n\\
+             compared with itself, one slice with the next. In brackets: 10th to 90th percentile of the pairs.\n",
         );
     }
     text

@@ -1,4 +1,4 @@
-//! The command.
+//! The command: reads the flags, runs the measurements and prints them.
 
 use super::filesystem::{self, Filesystem};
 use super::flags::Flags;
@@ -15,7 +15,7 @@ use logforce_terminal::numbers::count;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Reads the flags, runs everybody, prints.
+/// Reads the flags, runs all rivals and prints the tables.
 pub fn main() -> ExitCode {
     if let Some(task) = bulk::child::task() {
         return bulk::child::main(&task);
@@ -24,7 +24,7 @@ pub fn main() -> ExitCode {
     place::run("rivals", |interrupt| compare(&flags, &interrupt))
 }
 
-/// True if nobody failed or lost anything.
+/// Runs all rounds; returns true if no rival failed or lost a record.
 fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
     let entries = chosen(flags)?;
     let rivals: Vec<&dyn Rival> = entries
@@ -79,7 +79,7 @@ fn is_well(row: &RivalRow) -> bool {
     row.error.is_none() && lost == 0
 }
 
-/// Those that `--only` names, and what they are compared with.
+/// Returns the rivals that `--only` names, and those that they are compared with.
 fn chosen(flags: &Flags) -> Result<Vec<Entry>> {
     let mut entries = subjects::all();
     if flags.only.is_empty() {
@@ -91,7 +91,7 @@ fn chosen(flags: &Flags) -> Result<Vec<Entry>> {
         .find(|name| entries.iter().all(|e| e.name() != *name))
     {
         let names: Vec<&str> = entries.iter().map(Entry::name).collect();
-        bail!("no `{unknown}` here: there are {}", names.join(", "));
+        bail!("unknown rival `{unknown}`: known are {}", names.join(", "));
     }
     entries.retain(|entry| {
         let name = entry.name();

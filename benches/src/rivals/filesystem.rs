@@ -1,23 +1,23 @@
-//! The filesystems of a run: the directory itself, and those that are made in images in it.
+//! Filesystems of a run: the directory itself, and filesystems in images in that directory.
 
 use super::flags::{Flags, NO_LOOP};
 use super::place::Ground;
 use anyhow::{Context, Result, bail};
 
-/// One of them.
+/// A filesystem of a run.
 pub struct Filesystem {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: String,
-    /// What its tables are called.
+    /// Title of its tables.
     pub title: String,
-    /// Where it is.
+    /// Working directory on it.
     pub ground: Ground,
 }
 
-/// Makes all that the flags name, in their order.
+/// Creates all filesystems that the flags name, in their order.
 ///
 /// # Errors
-/// What is missing for one, or that one is named twice.
+/// If a filesystem cannot be created, or is named twice.
 pub fn all(flags: &Flags) -> Result<Vec<Filesystem>> {
     let names = &flags.filesystems;
     if let Some(twice) = names

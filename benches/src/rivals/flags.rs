@@ -1,4 +1,4 @@
-//! The flags.
+//! Command-line flags.
 
 use crate::place::Common;
 use crate::rivals::records::BULK_RECORD;
@@ -7,18 +7,18 @@ use clap::Parser;
 use logforce_terminal::arguments;
 use std::time::Duration;
 
-/// In the list of filesystems: the directory itself.
+/// Name of the directory itself in the list of filesystems.
 pub const NO_LOOP: &str = "none";
 
-/// Logforce side by side with other logs and stores: the same records in the same run, each
-/// commit durable, all of them in turns.
+/// Compares Logforce with other logs and stores. All write the same records in the same run, in turns;
+/// each commit is durable.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "rivals")]
 pub struct Flags {
     #[command(flatten)]
     pub common: Common,
 
-    /// Sizes of a record, such as 128,16KiB
+    /// Record sizes, such as 128,16KiB
     #[arg(long, value_delimiter = ',', default_value = "128,16KiB", value_parser = size)]
     pub records: Vec<usize>,
 
@@ -26,31 +26,31 @@ pub struct Flags {
     #[arg(long, value_delimiter = ',', default_value = "1,16,64", value_parser = arguments::within::<u32>(1, 1024))]
     pub threads: Vec<u32>,
 
-    /// Seconds that each rival commits at a time
+    /// Duration of a slice, seconds
     #[arg(long, default_value = "1", value_parser = arguments::seconds)]
     pub seconds: Duration,
 
-    /// How often everybody has a turn; the medians are printed
+    /// Number of rounds; medians are printed
     #[arg(long, default_value_t = 5, value_parser = arguments::within::<u32>(1, u32::MAX))]
     pub rounds: u32,
 
-    /// Bytes that are appended in bulk, with one force at the end, and read back, in every round; 0
-    /// leaves that out
+    /// Size appended in bulk, with one force at the end, and read back, in every round; 0 skips this
+    /// part
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = bulk)]
     pub bulk: u64,
 
-    /// Only these, such as logforce,sqlite; the raw loop and logforce are run all the same where
-    /// something is compared with them
+    /// Rivals to run, such as logforce,sqlite; the raw loop and logforce always run, because the ratios
+    /// refer to them
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
 
-    /// Make filesystems (ext4, ext4-nojournal, xfs, btrfs) in images in --dir, each on a loop
-    /// device of its own, so that the device's counts are this run's alone; needs root. `none` in
-    /// the list is --dir itself: with none,ext4,xfs one run compares all three
+    /// Make filesystems (ext4, ext4-nojournal, xfs, btrfs) in images in --dir, each on a separate loop
+    /// device, so that its counters include this run only; needs root. `none` in the list is --dir
+    /// itself: with none,ext4,xfs one run compares all three
     #[arg(long = "loop", value_name = "KINDS", value_delimiter = ',', default_value = NO_LOOP)]
     pub filesystems: Vec<String>,
 
-    /// MiB of each such filesystem; its image takes them all. Bulk needs three times --bulk
+    /// Size of each such filesystem, MiB; its image takes the whole size. Bulk needs three times --bulk
     #[arg(long, default_value_t = 4096, value_name = "MIB")]
     pub loop_size: u64,
 }
@@ -58,7 +58,7 @@ pub struct Flags {
 fn size(text: &str) -> Result<usize, String> {
     let size = usize::try_from(arguments::size(text)?).unwrap_or(usize::MAX);
     if !(SHORTEST..=1 << 20).contains(&size) {
-        return Err(format!("records have {SHORTEST} bytes to 1 MiB"));
+        return Err(format!("record sizes are from {SHORTEST} bytes to 1 MiB"));
     }
     Ok(size)
 }
@@ -70,7 +70,7 @@ fn bulk(text: &str) -> Result<u64, String> {
     let size = arguments::size(text)?;
     if size < BULK_RECORD as u64 {
         return Err(format!(
-            "bulk is 0 or at least one record of {BULK_RECORD} bytes"
+            "--bulk must be 0 or at least {BULK_RECORD} bytes (one record)"
         ));
     }
     Ok(size)

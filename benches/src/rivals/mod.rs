@@ -1,15 +1,15 @@
-//! Logforce side by side with other logs and stores: the same records, in the same run, each made
-//! durable before the next.
+//! Logforce compared with other logs and stores: the same records in the same run, each made durable
+//! before the next.
 //!
-//! A rival is built if it is asked for: `--features rivals`, or one by its name.
+//! Rivals are optional features: `--features rivals` builds all, or each by its name.
 //!
 //! - `subjects/` has one file per rival: how it is opened with its best durable settings, what a
 //!   commit is, and how its records are read back.
-//! - `apart/` is what runs in a process of its own: the Go programs of `go/`, and bulk.
+//! - `apart/` has the subjects in separate processes: the Go programs of `go/`, and bulk.
 //! - `bulk/` appends many records with one force and reads them back.
-//! - `slice` runs one of them once; `rounds` runs all of them in turns; `report` prints.
-//! - `place` is where the files are: in a directory, or on a filesystem of their own; `filesystem`
-//!   are all those of a run.
+//! - `slice` runs one rival once; `rounds` runs all of them in turns; `report` prints the results.
+//! - `place` has the working directory, in a given directory or on a separate filesystem; `filesystem`
+//!   has all filesystems of a run.
 
 mod apart;
 mod bench;

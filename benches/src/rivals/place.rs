@@ -1,4 +1,4 @@
-//! Where the files are: in a directory, or on a filesystem of their own.
+//! Working directory of a run: in a given directory, or on a separate filesystem.
 
 use crate::place::BenchDir;
 use anyhow::{Context, Result};
@@ -13,30 +13,30 @@ use std::rc::Rc;
 
 /// A directory to work in.
 pub struct Ground {
-    // Before the filesystem: it has to be gone when that is unmounted.
+    // Declared before the filesystem, so that it is removed before the unmount.
     place: BenchDir,
     filesystem: Option<LoopFs>,
     in_words: String,
 }
 
 impl Ground {
-    /// A directory in `dir`; with `kind`, a filesystem of that kind and of so many MiB in an image
-    /// there, on a loop device of its own.
+    /// Creates a directory in `dir`. `kind` is the type of a filesystem and its size in MiB; with it,
+    /// the directory is on such a filesystem, in an image in `dir`, on a separate loop device.
     ///
     /// # Errors
-    /// What is missing.
+    /// If a program or a permission is missing, or the system fails.
     pub fn new(dir: &Path, kind: Option<(&str, u64)>) -> Result<Ground> {
         let filesystem = kind
             .map(|(kind, mib)| LoopFs::new(kind, mib, dir))
             .transpose()?;
         let place = BenchDir::new(filesystem.as_ref().map_or(dir, LoopFs::path))?;
         let counts = match (&place.counted, &filesystem) {
-            (Ok(device), Some(_)) => format!("its own device {device}: the counts are exact"),
+            (Ok(device), Some(_)) => format!("a separate device {device}: the counts are exact"),
             (Ok(device), None) => format!(
-                "the counts are those of the whole device {device}: they include what others do \
-                 meanwhile (--loop ext4, as root, gives a device of its own)"
+                "the counts are those of the whole device {device}, other programs included \
+                    (--loop ext4, as root, measures on a separate device)"
             ),
-            (Err(e), _) => format!("nothing is counted: {e}"),
+            (Err(e), _) => format!("device writes are not counted: {e}"),
         };
         let what = kind.map_or(String::new(), |(kind, _)| format!(", {kind} in an image"));
         Ok(Ground {
@@ -46,21 +46,21 @@ impl Ground {
         })
     }
 
-    /// An empty directory; [`Fresh`] removes it again.
+    /// Creates an empty directory; [`Fresh`] removes it again.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn fresh(&self, name: &str) -> Result<Fresh> {
         let path = self.place.path().join(name);
         std::fs::create_dir(&path)?;
         Ok(Fresh(path))
     }
 
-    /// Writes all blocks of the image once, so that it has them from then on: a sparse one would get them while
-    /// a log is measured, from the filesystem below. Does nothing in a directory.
+    /// Writes all blocks of the image once. A sparse image would otherwise get its blocks from the
+    /// filesystem below while a log is measured. Does nothing in a directory.
     ///
     /// # Errors
-    /// What the system says: that there is too little space for the image.
+    /// Returns the system's error, for example if the image needs more space than there is.
     pub fn write_all_blocks(&self) -> Result<()> {
         match &self.filesystem {
             Some(filesystem) => fill(filesystem.path()).with_context(|| {
@@ -73,10 +73,11 @@ impl Ground {
         }
     }
 
-    /// Waits until what was written before is on the disk: the system would write it during what comes next.
+    /// Waits until earlier writes are on the disk. Otherwise the system would write them during the next
+    /// measurement.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn settle(&self) -> Result<()> {
         rustix::fs::syncfs(File::open(self.place.path())?)?;
         if let Some(filesystem) = &self.filesystem {
@@ -85,12 +86,12 @@ impl Ground {
         Ok(())
     }
 
-    /// Takes the files of a directory out of the system's cache, and so the image that they are in.
+    /// Drops the files of a directory, and the image that contains it, from the system's cache.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub fn forget(&self, dir: &Path) -> Result<()> {
-        // What is not written yet stays in the cache.
+        // Dirty pages would stay in the cache.
         rustix::fs::syncfs(File::open(dir)?)?;
         forget_files(dir)?;
         if let Some(filesystem) = &self.filesystem {
@@ -101,17 +102,17 @@ impl Ground {
         Ok(())
     }
 
-    /// What counts what the device below does.
+    /// Returns the counters of the device below.
     pub fn counters(&self) -> Rc<dyn CounterSource> {
         Rc::clone(&self.place.counters)
     }
 
-    /// Where this is, and whose flushes are counted.
+    /// Returns the directory and the counted device, in words.
     pub fn in_words(&self) -> &str {
         &self.in_words
     }
 
-    /// Nobody else uses the device.
+    /// Returns true if only this run uses the device.
     pub fn is_own_device(&self) -> bool {
         self.filesystem.is_some()
     }
@@ -148,11 +149,11 @@ fn forget_files(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A directory of one turn, gone when this is dropped.
+/// A directory of one turn, removed when this is dropped.
 pub struct Fresh(PathBuf);
 
 impl Fresh {
-    /// Its path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -160,7 +161,7 @@ impl Fresh {
 
 impl Drop for Fresh {
     fn drop(&mut self) {
-        // What is left goes with the directory above.
+        // If this fails, the removal of the parent directory covers it.
         let _ = workplace::remove(&self.0);
     }
 }

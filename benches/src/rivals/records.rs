@@ -1,16 +1,16 @@
-//! The records: each can be told from every other, and none can be compressed.
+//! Records: each is unique, and none can be compressed.
 
 use anyhow::{Result, bail};
 
-/// Bytes of a record in bulk.
+/// Size of a bulk record, bytes.
 pub const BULK_RECORD: usize = 1 << 10;
 
-/// Bytes at the front of a record that say whose it is.
+/// Bytes at the start of a record that hold its writer and its number.
 const STAMP: usize = 12;
-/// The shortest record.
+/// Size of the shortest record, bytes.
 pub const SHORTEST: usize = 16;
 
-/// The records of one thread.
+/// Generator of one thread's records.
 #[derive(Debug, Clone)]
 pub struct Records {
     bytes: Vec<u8>,
@@ -18,18 +18,18 @@ pub struct Records {
 }
 
 impl Records {
-    /// Those of the thread `writer`, `len` bytes each.
+    /// Returns the generator of thread `writer`, with records of `len` bytes.
     ///
     /// # Errors
-    /// Shorter than what tells them apart.
+    /// If `len` is below [`SHORTEST`].
     pub fn new(writer: usize, len: usize) -> Result<Records> {
         if len < SHORTEST {
-            bail!("a record of {len} bytes is too short: {SHORTEST} are needed to tell them apart");
+            bail!("a record of {len} bytes is too short: at least {SHORTEST} are needed to tell records apart");
         }
         let mut state = 0x9e37_79b9_7f4a_7c15 ^ (writer as u64 + 1);
         let mut bytes = vec![0; len];
         for word in bytes.chunks_mut(8) {
-            // xorshift64*: noise that no compression shortens.
+            // xorshift64*: noise that cannot be compressed.
             state ^= state >> 12;
             state ^= state << 25;
             state ^= state >> 27;
@@ -41,15 +41,15 @@ impl Records {
         Ok(Records { bytes, next: 0 })
     }
 
-    /// The next one, with its number. Only the stamp changes from one to the next, so making it
-    /// costs nothing that would be measured.
+    /// Returns the next record, with its number. Only the stamp changes between records, so the
+    /// generation costs nothing measurable.
     pub fn following(&mut self) -> (u64, &[u8]) {
         let number = self.next;
         self.next += 1;
         (number, self.at(number))
     }
 
-    /// Makes records of this thread, one behind the other, those from `first` on.
+    /// Turns the records in `piece` into consecutive records of this thread, starting at number `first`.
     pub fn renumber(&self, piece: &mut [u8], first: u64) {
         for (record, number) in piece.chunks_exact_mut(self.bytes.len()).zip(first..) {
             record[4..STAMP].copy_from_slice(&number.to_le_bytes());
@@ -62,23 +62,23 @@ impl Records {
     }
 }
 
-/// The writer and the number in a record.
+/// Returns the writer and the number of a record.
 pub fn stamp(record: &[u8]) -> Option<(usize, u64)> {
     let writer = u32::from_le_bytes(record.get(..4)?.try_into().ok()?);
     let number = u64::from_le_bytes(record.get(4..STAMP)?.try_into().ok()?);
     Some((usize::try_from(writer).ok()?, number))
 }
 
-/// Which records were seen, and whether they were what was written.
+/// Checker of records that were read back: records which were seen, and whether they match.
 #[derive(Debug)]
 pub struct FoundRecords {
     writers: Vec<(Records, Vec<bool>)>,
-    /// Records that nobody wrote, or that came back changed.
+    /// Number of records that were never written, or came back changed.
     pub foreign: u64,
 }
 
 impl FoundRecords {
-    /// Waits for the records of `threads` threads, `len` bytes each.
+    /// Returns a checker for the records of `threads` threads, `len` bytes each.
     ///
     /// # Errors
     /// As [`Records::new`].
@@ -90,7 +90,7 @@ impl FoundRecords {
         })
     }
 
-    /// A record that was read back.
+    /// Takes a record that was read back.
     pub fn see(&mut self, record: &[u8]) {
         let of = stamp(record).and_then(|(writer, number)| {
             let number_at = usize::try_from(number).ok()?;
@@ -107,8 +107,8 @@ impl FoundRecords {
         seen[at] = true;
     }
 
-    /// How many of the acknowledged records were not seen; `acknowledged[writer]` is how many the
-    /// thread got acknowledged, its first ones.
+    /// Returns the number of acknowledged records that were not seen. `acknowledged[writer]` is the
+    /// number of the thread's acknowledged records, which are its first ones.
     pub fn missing(&self, acknowledged: &[u64]) -> u64 {
         acknowledged
             .iter()

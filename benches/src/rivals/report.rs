@@ -1,4 +1,4 @@
-//! What the rounds come to: medians, ratios, what was lost.
+//! Results of the rounds: medians, ratios, lost records.
 
 use crate::rivals::rival::{Kept, RivalRun};
 use crate::rivals::rounds::Line;
@@ -13,49 +13,49 @@ pub struct RivalRow {
     pub filesystem: String,
     /// Name of the rival.
     pub rival: &'static str,
-    /// Its version.
+    /// Version.
     pub version: String,
-    /// Bytes of a record.
+    /// Size of a record, bytes.
     pub record: usize,
-    /// Threads that commit.
+    /// Number of committing threads.
     pub threads: usize,
-    /// Rounds that have a result.
+    /// Number of successful rounds.
     pub rounds: usize,
-    /// Commits per second, the median of the rounds.
+    /// Commits per second, median of the rounds.
     pub commits_per_second: Option<f64>,
-    /// The lowest and the highest of the rounds.
+    /// Lowest and highest rate of the rounds.
     pub commits_per_second_range: Option<(f64, f64)>,
-    /// Beside what the rate is: the raw loop for one thread, the library for several. The median
-    /// of the rounds' ratios.
+    /// Median of the rounds' ratios of this rate to the yardstick's: the raw loop's for one thread, the
+    /// library's for several.
     pub ratio: Option<f64>,
-    /// Median of the rounds, in microseconds.
+    /// Median duration of a commit, median of the rounds, microseconds.
     pub p50_us: Option<f64>,
-    /// Median of the rounds, in microseconds.
+    /// 99th percentile, median of the rounds, microseconds.
     pub p99_us: Option<f64>,
-    /// Median of the rounds, in microseconds.
+    /// 99.9th percentile, median of the rounds, microseconds.
     pub p999_us: Option<f64>,
-    /// The device's flushes for one commit.
+    /// Flushes of the device per commit.
     pub flushes_per_commit: Option<f64>,
-    /// The device's writes for one commit.
+    /// Writes of the device per commit.
     pub writes_per_commit: Option<f64>,
-    /// What was there after all rounds' reopening; `None` of what keeps no records.
+    /// Records found after reopening, sum of all rounds; `None` for a rival that keeps no records.
     pub kept: Option<KeptRow>,
-    /// What went wrong, of the first round where something did.
+    /// Error of the first failed round.
     pub error: Option<String>,
 }
 
-/// Acknowledged records, over all rounds.
+/// Acknowledged records of all rounds.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct KeptRow {
-    /// How many were acknowledged.
+    /// Number of acknowledged records.
     pub acknowledged: u64,
-    /// How many of them were not there after reopening.
+    /// Number of acknowledged records missing after reopening.
     pub missing: u64,
-    /// How many were there that nobody wrote, or were changed.
+    /// Number of records that were never written, or came back changed.
     pub foreign: u64,
 }
 
-/// The rows, in the order of the lines.
+/// Returns the rows, in the order of the lines.
 pub fn rows(lines: &[Line<'_>]) -> Vec<RivalRow> {
     lines.iter().map(|line| row(line, lines)).collect()
 }
@@ -97,12 +97,12 @@ fn per_commit(count: Option<u64>, seen: &RivalRun) -> Option<f64> {
         .map(|count| count as f64 / seen.commits as f64)
 }
 
-/// With what a rate is compared.
+/// Returns the name of the rival that rates are compared with.
 pub fn yardstick(threads: usize) -> &'static str {
     if threads == 1 { RAW } else { LOGFORCE }
 }
 
-/// Each round's rate beside that of the yardstick in the same round.
+/// Returns each round's ratio of the rate to the yardstick's in the same round.
 fn ratios(line: &Line<'_>, lines: &[Line<'_>]) -> Vec<f64> {
     let wanted = yardstick(line.shape.threads);
     let Some(beside) = lines

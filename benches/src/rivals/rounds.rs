@@ -1,5 +1,5 @@
-//! Everybody in turns: in every round all of them, in another order, on one filesystem after the
-//! other, in another order as well.
+//! Rounds: every round runs each rival once, in a random order, on one filesystem after the other, also
+//! in a random order.
 
 use crate::rivals::filesystem::Filesystem;
 use crate::rivals::flags::Flags;
@@ -10,20 +10,20 @@ use logforce_terminal::progress::Progress;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-/// A rival with a shape, and what each round saw of it.
+/// A rival with a workload, and the results of its rounds.
 pub struct Line<'r> {
-    /// Who.
+    /// Rival.
     pub rival: &'r dyn Rival,
-    /// On which filesystem.
+    /// Filesystem.
     pub filesystem: &'r Filesystem,
-    /// With what.
+    /// Workload.
     pub shape: Shape,
-    /// By round; what went wrong where a round has no result.
+    /// Results by round, or the error of a failed round.
     pub rounds: Vec<Result<RivalRun, String>>,
 }
 
-/// Runs all rounds. The interrupt ends it after the current commit; rounds that are not complete
-/// then are left out.
+/// Runs all rounds. The interrupt ends the run after the current commit; incomplete rounds are then
+/// dropped.
 pub fn all<'r>(
     rivals: &[&'r dyn Rival],
     flags: &Flags,
@@ -47,13 +47,13 @@ pub fn all<'r>(
     lines
 }
 
-/// A line of a table, whose turns take place on a filesystem.
+/// A table line whose turns run on a filesystem.
 pub(super) trait HasTurns {
     /// Measurements of one turn.
     type Run;
-    /// Where.
+    /// Returns the filesystem.
     fn filesystem(&self) -> &Filesystem;
-    /// By round.
+    /// Returns the results by round.
     fn rounds(&mut self) -> &mut Vec<Result<Self::Run, String>>;
 }
 
@@ -69,8 +69,8 @@ impl HasTurns for Line<'_> {
     }
 }
 
-/// Gives each line its turn in every round; `turn` gets told which one it is, for a progress bar. After
-/// an interrupt only complete rounds are left.
+/// Runs each line once in every round. `turn` also gets the description of the turn, for the progress
+/// line. After an interrupt only complete rounds are left.
 pub(super) fn in_turns<L: HasTurns>(
     lines: &mut [L],
     rounds: u32,
@@ -117,7 +117,7 @@ fn lines<'r>(
     lines
 }
 
-/// In the order of the tables.
+/// Returns the workloads in the order of the tables.
 fn shapes(flags: &Flags) -> impl Iterator<Item = Shape> {
     flags.records.iter().flat_map(move |&record| {
         let of = move |&threads: &u32| Shape {
@@ -128,8 +128,8 @@ fn shapes(flags: &Flags) -> impl Iterator<Item = Shape> {
     })
 }
 
-/// Another order each time, in which those of a group stay together: the ratios within it are of
-/// turns that lie close to each other.
+/// Returns a new random order in which the members of a group stay together. So the ratios within a
+/// group compare turns that are close in time.
 fn order<T>(all: &[T], group: impl Fn(&T) -> &str) -> Vec<usize> {
     // The standard library's hasher is seeded by the system.
     let random = RandomState::new();

@@ -1,4 +1,4 @@
-//! One rival, once: open, commit for a while, close, read everything back.
+//! Runs one rival once: open, commit for a while, close, read everything back.
 
 use super::place::Ground;
 use super::records::{FoundRecords, Records};
@@ -11,11 +11,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Instant;
 
-/// Runs a rival in a directory of its own, which is gone afterwards. A panic in the rival is an
-/// error.
+/// Runs a rival in a new directory, which is removed afterwards. A panic in the rival becomes an error.
 ///
 /// # Errors
-/// What the rival says.
+/// Returns the rival's error.
 pub fn run(
     rival: &dyn Rival,
     ground: &Ground,
@@ -49,7 +48,7 @@ fn in_directory(
     recorder: &mut Recorder,
 ) -> Result<RivalRun> {
     let opened = rival.open(dir, shape).context("open")?;
-    // What was prepared ahead goes to the device now, and not at somebody's first commit.
+    // Writes prepared data to the device now, and not during the first commit.
     let whole = File::open(dir)?;
     rustix::fs::syncfs(&whole)?;
     let acknowledged = commit(&*opened, shape, until, recorder).context("commit")?;
@@ -75,7 +74,8 @@ fn in_directory(
     })
 }
 
-/// Commits by several threads; how many of each one's first records were acknowledged.
+/// Commits by several threads. Returns each thread's number of acknowledged records, which are its first
+/// ones.
 fn commit(
     opened: &dyn Opened,
     shape: Shape,
@@ -113,14 +113,14 @@ fn commit(
     Ok(acknowledged)
 }
 
-/// What the threads do.
+/// Work of the threads.
 struct Commits<'a> {
     opened: &'a dyn Opened,
     record: usize,
     warm_up: u64,
 }
 
-/// One of the threads.
+/// One thread.
 struct Writer {
     id: usize,
     records: Records,
@@ -128,7 +128,7 @@ struct Writer {
 }
 
 impl Commits<'_> {
-    /// Commits the next record; when that began.
+    /// Commits the next record. Returns the time at which the commit started.
     fn one(&self, writer: &mut Writer) -> Result<Instant, MeasureError> {
         let (number, record) = writer.records.following();
         let began = Instant::now();
@@ -151,7 +151,7 @@ impl Work for Commits<'_> {
             records,
             acknowledged: 0,
         };
-        // The others wait at the gate for this thread, which a panic would keep from coming.
+        // The other threads wait at the gate for this thread; a panic would keep it from arriving.
         let warm_up = || (0..self.warm_up).try_for_each(|_| self.one(&mut writer).map(drop));
         catch_unwind(AssertUnwindSafe(warm_up))
             .unwrap_or_else(|_| Err(MeasureError::NotOffered("it panicked".to_owned())))?;

@@ -1,4 +1,4 @@
-//! The tables, and what is said below them.
+//! The tables, and the text below them.
 
 use crate::rivals::filesystem::Filesystem;
 use crate::rivals::report::{RivalRow, yardstick};
@@ -7,7 +7,7 @@ use crate::rivals::rival::Rival;
 use comfy_table::{CellAlignment, Table, presets};
 use std::fmt::Write;
 
-/// The tables of a filesystem as text: one for each size of a record.
+/// Returns the tables of a filesystem as text, one for each record size.
 pub fn tables(filesystem: &Filesystem, rows: &[RivalRow]) -> String {
     let rows: Vec<&RivalRow> = rows
         .iter()
@@ -69,7 +69,7 @@ fn cells(row: &RivalRow) -> Vec<String> {
     ]
 }
 
-/// Whether what was acknowledged was there.
+/// Returns the cell that compares the acknowledged records with those read back.
 fn read_back(row: &RivalRow) -> String {
     match (&row.error, row.kept) {
         (Some(_), _) => "FAILED".to_owned(),
@@ -79,11 +79,11 @@ fn read_back(row: &RivalRow) -> String {
     }
 }
 
-/// The settings of each, what failed, and who was not run.
+/// Returns the settings of each rival, the errors, and the rivals that did not run.
 pub fn below(rivals: &[&dyn Rival], entries: &[Entry], rows: &[RivalRow]) -> String {
     let mut text =
-        "\nFlushes and writes are requests that the device completed; what asks for a flush \
-                    counts among the writes as well.\n\nSettings\n"
+        "\nFlushes and writes are requests that the device completed; a request for a flush \
+                            also counts as a write.\n\nSettings\n"
             .to_owned();
     // Writing to a string cannot fail.
     for rival in rivals {

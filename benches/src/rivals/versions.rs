@@ -1,8 +1,8 @@
-//! Which versions are linked.
+//! Versions of the linked packages.
 
 const LOCK: &str = include_str!("../../Cargo.lock");
 
-/// The version of a package in `Cargo.lock`, which is what is linked.
+/// Returns the version of a package in `Cargo.lock`, which is the linked one.
 pub fn locked(package: &str) -> &'static str {
     let wanted = format!("name = \"{package}\"");
     let mut lines = LOCK.lines();

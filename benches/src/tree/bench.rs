@@ -1,4 +1,4 @@
-//! The command.
+//! The command: reads the flags, runs the measurements and prints them.
 
 use super::flags::Flags;
 use super::report::{self, TreeRow};
@@ -14,19 +14,19 @@ use logforce_terminal::numbers::count;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Reads the flags, runs everybody, prints.
+/// Reads the flags, runs all stores and prints the table.
 pub fn main() -> ExitCode {
     let flags = Flags::parse();
     place::run("tree", |interrupt| compare(&flags, &interrupt))
 }
 
-/// True if nobody failed.
+/// Runs all rounds; returns true if no store failed.
 fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
     let (stores, absent) = stores::all();
     for name in &flags.only {
         if stores.iter().all(|s| s.name() != name) {
             let names: Vec<&str> = stores.iter().map(|s| s.name()).collect();
-            bail!("no `{name}` in this build: there are {}", names.join(", "));
+            bail!("unknown store `{name}`: this build has {}", names.join(", "));
         }
     }
     let is_chosen = |name: &str| {

@@ -1,19 +1,20 @@
 //! Keys and values.
 
-/// Bytes that are compared in their order.
+/// A key; keys are ordered by their bytes.
 pub type Key = [u8; 16];
 
-/// Keys with even numbers are loaded; puts take any number, so half of them are of new keys.
+/// Generator of keys and values. Keys with even numbers are loaded; puts take any number, so half of
+/// them add new keys.
 #[derive(Debug, Clone, Copy)]
 pub struct Keys {
-    /// Keys that are loaded.
+    /// Number of loaded keys.
     pub loaded: u64,
-    /// Bytes of a value.
+    /// Size of a value, bytes.
     pub value: usize,
 }
 
 impl Keys {
-    /// The key of a number.
+    /// Returns the key of a number.
     pub fn key(number: u64) -> Key {
         let mut key = [0; 16];
         key[..8].copy_from_slice(&number.to_be_bytes());
@@ -21,7 +22,7 @@ impl Keys {
         key
     }
 
-    /// A value, another one for each `version`.
+    /// Returns a value, a different one for each `version`.
     pub fn value(&self, number: u64, version: u64) -> Vec<u8> {
         let mut state = mix(number ^ version.rotate_left(32));
         let mut value = Vec::with_capacity(self.value + 8);
@@ -33,23 +34,23 @@ impl Keys {
         value
     }
 
-    /// What is loaded, ascending.
+    /// Returns the keys and values to load, ascending.
     pub fn to_load(self) -> impl Iterator<Item = (Key, Vec<u8>)> {
         (0..self.loaded).map(move |n| (Keys::key(2 * n), self.value(2 * n, 0)))
     }
 }
 
-/// Numbers that look random, the same for every store.
+/// Pseudo-random numbers, the same for every store.
 #[derive(Debug, Clone)]
 pub struct Numbers(u64);
 
 impl Numbers {
-    /// Begins with a seed.
+    /// Returns a generator for a seed.
     pub fn new(seed: u64) -> Self {
         Numbers(mix(seed))
     }
 
-    /// The next one, below `end`.
+    /// Returns the next number, below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0) % end.max(1)

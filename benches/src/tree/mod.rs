@@ -1,10 +1,10 @@
-//! The example tree beside embedded stores that are trees, too: the same keys, in the same run, each
-//! put durable when it returns.
+//! The example tree compared with embedded stores that are trees as well: the same keys in the same run,
+//! each put durable when it returns.
 //!
-//! - `stores/` has one file for each: how it is opened with its best durable settings, and what each
-//!   operation is with it.
-//! - `operation` says what is done, `slice` does it for a while with some threads; `rounds` has all of
-//!   them in turns; `report` prints.
+//! - `stores/` has one file per store: how it is opened with its best durable settings, and how it does
+//!   each operation.
+//! - `operation` defines the operations, `slice` runs one of them for a while with some threads,
+//!   `rounds` runs all of them in turns, `report` prints.
 
 mod bench;
 mod flags;

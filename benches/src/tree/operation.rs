@@ -1,13 +1,13 @@
-//! What is measured.
+//! Operations that are measured.
 
-/// An operation, with how many threads do it.
+/// An operation, with its number of threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// Ascending keys into an empty store, [`LOAD`] of them in a durable transaction.
+    /// Load of ascending keys into an empty store, [`LOAD`] of them in a durable transaction.
     Load,
     /// Puts of random keys, each durable by itself.
     Put(usize),
-    /// Gets of random keys, each in a read transaction of its own.
+    /// Gets of random keys, each in a separate read transaction.
     Get(usize),
     /// Gets of random keys, [`MANY`] of them in a read transaction.
     GetMany(usize),
@@ -15,15 +15,15 @@ pub enum Operation {
     Scan(usize),
 }
 
-/// Keys in a transaction of the load.
+/// Number of keys in a transaction of the load.
 pub const LOAD: usize = 1000;
-/// Gets in one read transaction.
+/// Number of gets in one read transaction.
 pub const MANY: usize = 100;
-/// Keys of a scan.
+/// Number of keys in a scan.
 pub const SCAN: usize = 1000;
 
 impl Operation {
-    /// In words, for the table.
+    /// Returns the name in the table.
     pub fn in_words(self) -> String {
         match self {
             Operation::Load => format!("load, {LOAD} in a transaction"),
@@ -34,7 +34,7 @@ impl Operation {
         }
     }
 
-    /// Threads that do it.
+    /// Returns the number of threads.
     pub fn threads(self) -> usize {
         match self {
             Operation::Load => 1,
@@ -45,8 +45,8 @@ impl Operation {
         }
     }
 
-    /// What the example tree is to reach: so many times which store's rate, the best one's where none
-    /// is named.
+    /// Returns the target of the example tree: a multiple of a store's rate, or of the best store's
+    /// where none is named.
     pub fn target(self) -> Option<(f64, Option<&'static str>)> {
         match self {
             Operation::Put(16) => Some((4.0, None)),

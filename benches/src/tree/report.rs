@@ -15,27 +15,28 @@ pub struct TreeRow {
     pub operation: String,
     pub threads: usize,
     pub store: &'static str,
-    /// The median of the rounds.
+    /// Median of the rounds.
     pub keys_per_second: Option<f64>,
-    /// Lowest and highest.
+    /// Lowest and highest of the rounds.
     pub keys_per_second_range: Option<(f64, f64)>,
     pub p50_us: Option<f64>,
     pub p99_us: Option<f64>,
-    /// Of the example tree: the median over the rounds of its rate to the other's, for each other.
+    /// Ratios of the example tree to each other store: the median over the rounds. Empty for the other
+    /// stores.
     pub ratios: Vec<Ratio>,
     pub target: Option<Target>,
     pub error: Option<String>,
 }
 
-/// How many times the rate of another store.
+/// Ratio to the rate of another store.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ratio {
-    /// The store; `best` is the best of each round.
+    /// Other store; `best` is the best one of each round.
     pub of: &'static str,
     pub ratio: f64,
 }
 
-/// What was aimed at.
+/// Target value.
 #[derive(Debug, Clone, Serialize)]
 pub struct Target {
     pub of: &'static str,
@@ -43,7 +44,7 @@ pub struct Target {
     pub met: bool,
 }
 
-/// The rows, each operation's together.
+/// Returns the rows, grouped by operation.
 pub fn rows(stores: &[&dyn Store], lines: &[Line]) -> Vec<TreeRow> {
     lines.iter().map(|line| row(stores, lines, line)).collect()
 }
@@ -119,7 +120,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// The rows as text.
+/// Returns the rows as text.
 pub fn table(rows: &[TreeRow]) -> String {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
@@ -170,11 +171,11 @@ fn cells(row: &TreeRow) -> Vec<String> {
     ]
 }
 
-/// The settings of each, what failed, and who was not run.
+/// Returns the settings of each store, the errors, and the stores that did not run.
 pub fn below(stores: &[&dyn Store], absent: &[&str], rows: &[TreeRow]) -> String {
-    let mut text = "\nThe example tree's rate to the others' is the median over the rounds. A user of any \
-                    store can put several keys into one transaction, as the load does; puts are what \
-                    threads get that know nothing of each other.\n\nSettings\n"
+    let mut text = "\nRatios of the example tree to the others are medians over the rounds. With any store a user can \
+        put several keys into one transaction, as the load does; puts show the rate of threads \
+        that do not coordinate.\n\nSettings\n"
         .to_owned();
     for store in stores {
         let (name, version) = (store.name(), store.version());

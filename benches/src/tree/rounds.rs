@@ -1,4 +1,4 @@
-//! Everybody in turns: each operation by each store, in another order each time.
+//! Rounds: each store does each operation, in a new random order each time.
 
 use crate::rivals::place::{Fresh, Ground};
 use crate::tree::flags::Flags;
@@ -12,17 +12,17 @@ use logforce_terminal::progress::Progress;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-/// An operation of a store, and what each round saw of it.
+/// An operation of a store, and the results of its rounds.
 pub struct Line {
-    /// Which of the stores.
+    /// Index of the store.
     pub store: usize,
-    /// What.
+    /// Operation.
     pub operation: Operation,
-    /// By round; what went wrong where a round has no result.
+    /// Results by round, or the error of a failed round.
     pub rounds: Vec<Result<TreeSlice, String>>,
 }
 
-/// All operations, in the order in which a round has them: those that change the data last.
+/// Returns all operations, in the order of a round: those that change the data come last.
 pub fn operations(flags: &Flags) -> Vec<Operation> {
     let mut operations = vec![Operation::Load];
     for &threads in &flags.readers {
@@ -38,11 +38,11 @@ pub fn operations(flags: &Flags) -> Vec<Operation> {
     operations
 }
 
-/// Runs all rounds, each with fresh stores. The interrupt ends it; rounds that are not complete then
-/// are left out.
+/// Runs all rounds, each with new stores. The interrupt ends the run; incomplete rounds are then
+/// dropped.
 ///
 /// # Errors
-/// Where no place can be made.
+/// If a directory cannot be created.
 pub fn all(
     stores: &[&dyn Store],
     flags: &Flags,
@@ -91,7 +91,7 @@ fn round_of(
         loaded: flags.keys,
         value: flags.value as usize,
     };
-    // The stores are closed before their directories go.
+    // Declared before the stores, which must be closed before their directories are removed.
     let places: Vec<Fresh> = stores
         .iter()
         .map(|store| ground.fresh(store.name()))
@@ -125,7 +125,7 @@ fn round_of(
     Ok(())
 }
 
-/// Another order each time; the standard library's hasher is seeded by the system.
+/// Returns a new random order: the system seeds the standard library's hasher.
 fn shuffled(count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     let random = RandomState::new();

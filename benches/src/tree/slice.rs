@@ -1,4 +1,4 @@
-//! One store, one operation, for a while.
+//! Runs one operation with one store for a while.
 
 use crate::tree::keys::{Keys, Numbers};
 use crate::tree::operation::{LOAD, MANY, Operation, SCAN};
@@ -10,33 +10,33 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{Builder, scope};
 use std::time::{Duration, Instant};
 
-/// When a slice ends.
+/// End of a slice.
 #[derive(Debug, Clone, Copy)]
 pub enum Until {
-    /// After this time.
+    /// Ends after this time.
     Time(Duration),
-    /// After so many operations of each thread.
+    /// Ends after this number of operations of each thread.
     Count(u64),
 }
 
 /// Measurements of one slice.
 #[derive(Debug, Clone, Default)]
 pub struct TreeSlice {
-    /// Keys that were put or read.
+    /// Number of keys put or read.
     pub keys: u64,
-    /// From the first thread's beginning to the last one's end.
+    /// Time from the first thread's start to the last one's end.
     pub time: Duration,
-    /// Of puts: how long each took, ascending.
+    /// Durations of the puts, ascending; empty for other operations.
     pub latencies: Vec<Duration>,
 }
 
 impl TreeSlice {
-    /// Keys a second.
+    /// Returns the keys per second.
     pub fn rate(&self) -> f64 {
         self.keys as f64 / self.time.as_secs_f64().max(1e-9)
     }
 
-    /// A percentile of the latencies, microseconds.
+    /// Returns a percentile of the latencies, microseconds.
     pub fn percentile(&self, percent: usize) -> Option<f64> {
         let last = self.latencies.len().checked_sub(1)?;
         let at = last * percent / 100;
@@ -44,10 +44,10 @@ impl TreeSlice {
     }
 }
 
-/// Does the operation. `seed` differs from slice to slice, and is the same for each store.
+/// Runs the operation. `seed` differs from slice to slice, and is the same for each store.
 ///
 /// # Errors
-/// What the store says, and where it does not give back what was put.
+/// Returns the store's error, or an error if it does not return a value that was put.
 pub fn run(
     store: &dyn Opened,
     operation: Operation,
@@ -66,7 +66,7 @@ pub fn run(
     let work = |thread: usize| -> Result<(Instant, Instant, Thread<'_>)> {
         let numbers = Numbers::new(seed << 16 | thread as u64);
         let made = Thread::new(store, operation, keys, numbers, seed);
-        // Also where it was not made: the others wait.
+        // Waits even if this thread failed to start, because the others wait at the gate.
         gate.wait();
         let mut thread = made?;
         let began = Instant::now();
@@ -138,7 +138,7 @@ fn load(store: &dyn Opened, keys: Keys) -> Result<TreeSlice> {
     })
 }
 
-/// What one thread does, and what it has seen.
+/// Work and results of one thread.
 struct Thread<'s> {
     store: &'s dyn Opened,
     operation: Operation,
@@ -193,7 +193,7 @@ impl<'s> Thread<'s> {
                 let keys: [_; MANY] =
                     std::array::from_fn(|_| Keys::key(2 * self.numbers.below(loaded)));
                 let found = reader.get_all(&keys)?;
-                ensure!(found == MANY, "{found} keys of {MANY} are there");
+                ensure!(found == MANY, "only {found} of {MANY} keys were found");
                 MANY as u64
             }
             Operation::Scan(_) => {
@@ -201,7 +201,7 @@ impl<'s> Thread<'s> {
                 let (count, bytes) = reader.scan(&from, SCAN)?;
                 ensure!(
                     count > 0 && bytes == count * (16 + self.keys.value),
-                    "a scan"
+                    "a scan returned {count} keys with {bytes} bytes"
                 );
                 count as u64
             }
@@ -215,11 +215,11 @@ impl<'s> Thread<'s> {
         Ok(())
     }
 
-    /// What this thread put last is there.
+    /// Checks that this thread's last put can be read.
     fn verify(&self) -> Result<()> {
         if let Some(number) = self.last_put {
             let len = self.store.reader()?.get(&Keys::key(number))?;
-            ensure!(len == Some(self.keys.value), "put and not there: {number}");
+            ensure!(len == Some(self.keys.value), "key {number} was put but cannot be read");
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What a store has to be able to do.
+//! Interface of the stores that are compared.
 
 use crate::tree::keys::Key;
 use anyhow::Result;
@@ -6,46 +6,46 @@ use std::path::Path;
 
 /// An ordered key-value store that can be measured.
 pub trait Store: Sync {
-    /// Short, for the table and `--only`.
+    /// Returns the short name, for the table and `--only`.
     fn name(&self) -> &'static str;
 
-    /// The version that is linked.
+    /// Returns the version that is linked.
     fn version(&self) -> String;
 
-    /// The settings, in words; they are printed below the table.
+    /// Returns the settings in words, for printing below the table.
     fn settings(&self) -> String;
 
     /// Opens it in an empty directory.
     ///
     /// # Errors
-    /// What the store says.
+    /// Returns the store's error.
     fn open(&self, dir: &Path) -> Result<Box<dyn Opened>>;
 }
 
-/// One that is open. Threads call it at the same time.
+/// An open store. Threads call it concurrently.
 pub trait Opened: Send + Sync {
-    /// Puts all in one transaction; durable when this returns.
+    /// Puts all entries in one transaction; durable when this returns.
     ///
     /// # Errors
-    /// What the store says.
+    /// Returns the store's error.
     fn load(&self, entries: &[(Key, Vec<u8>)]) -> Result<()>;
 
-    /// Puts one in a transaction of its own; durable when this returns.
+    /// Puts one entry in a separate transaction; durable when this returns.
     ///
     /// # Errors
-    /// What the store says.
+    /// Returns the store's error.
     fn put(&self, key: &Key, value: &[u8]) -> Result<()>;
 
-    /// For a thread that reads: made in that thread.
+    /// Returns a reader for the calling thread.
     ///
     /// # Errors
-    /// What the store says.
+    /// Returns the store's error.
     fn reader(&self) -> Result<Box<dyn Reader + '_>>;
 
-    /// Looks whether it is whole, where the store has a checker that does not take long.
+    /// Checks the store, if it has a checker that does not take long.
     ///
     /// # Errors
-    /// What the checker says.
+    /// Returns the damage that the checker found.
     fn check(&self) -> Result<()> {
         Ok(())
     }
@@ -53,21 +53,22 @@ pub trait Opened: Send + Sync {
 
 /// Reads of one thread.
 pub trait Reader {
-    /// The length of a value, in a read transaction of its own.
+    /// Returns the length of a value, in a separate read transaction.
     ///
     /// # Errors
-    /// What the store says.
+    /// Returns the store's error.
     fn get(&mut self, key: &Key) -> Result<Option<usize>>;
 
-    /// As [`Reader::get`], all in one read transaction; how many of them there are.
+    /// Looks up all keys in one read transaction. Returns the number of keys found.
     ///
     /// # Errors
-    /// What the store says.
+    /// Returns the store's error.
     fn get_all(&mut self, keys: &[Key]) -> Result<usize>;
 
-    /// Bytes of the next `count` keys from `from` on, with their values, and how many there were.
+    /// Reads up to `count` keys and their values from `from` on. Returns the number of keys and the
+    /// bytes of keys and values.
     ///
     /// # Errors
-    /// What the store says.
+    /// Returns the store's error.
     fn scan(&mut self, from: &Key, count: usize) -> Result<(usize, usize)>;
 }

@@ -1,9 +1,10 @@
-//! What a database answers, as an error of the measurement.
+//! Errors of databases, as errors of the measurement.
 
 use logforce_measure::MeasureError;
 use std::error::Error;
 
-/// The answer of `system` while `doing`, with its causes.
+/// Returns a function that turns an error of `system` while `doing` into a measurement error with all
+/// causes.
 pub fn said<E: Error>(system: &'static str, doing: &'static str) -> impl FnOnce(E) -> MeasureError {
     move |e| {
         let mut words = format!("{system}: {doing}: {e}");

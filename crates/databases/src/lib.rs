@@ -1,8 +1,8 @@
 //! The databases that `logforce bench inserts` measures beside the log, as [`SalesLedger`]s.
 //!
-//! SQLite is compiled in. PostgreSQL, MariaDB and MySQL are reached through their ordinary clients: a
-//! server that runs already, by URL, or a throw-away one that is started in a temporary directory from
-//! what is installed, and is gone afterwards.
+//! SQLite is compiled in. PostgreSQL, MariaDB and MySQL are reached through their ordinary clients. The
+//! server is either a running one, given by URL, or a throw-away one. A throw-away server is started
+//! from the installed programs in a temporary directory, which is removed afterwards.
 //!
 //! Without the feature `clients` the crate is empty.
 //!
@@ -26,20 +26,20 @@ use logforce_measure::inserts::SalesLedger;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What there is of a system.
+/// Result of looking for a database system.
 pub enum Listed {
-    /// Its settings.
+    /// Ledgers, one for each setting.
     Ledgers(Vec<Box<dyn SalesLedger>>),
-    /// Nothing, and how to get it, in a sentence.
+    /// The system is missing; a sentence on how to install it.
     Missing(String),
 }
 
-/// What a server that runs already is called in reports: a throw-away one may stand beside it.
+/// Returns the name of a running server in reports, which differs from that of a throw-away one.
 fn by_url(system: &str) -> String {
     format!("{system} by URL")
 }
 
-/// The name of a table that nobody else has.
+/// Returns a table name that is unique in the server.
 fn table_name() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);

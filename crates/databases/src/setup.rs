@@ -1,4 +1,4 @@
-//! The setup that a database is measured with.
+//! Setup of a database for the measurement.
 
 use logforce_device::Facts;
 use logforce_measure::Interrupt;
@@ -9,10 +9,10 @@ use std::path::PathBuf;
 pub struct DatabaseSetup {
     /// An empty directory on the disk to measure.
     pub path: PathBuf,
-    /// What the system tells of it.
+    /// Facts about the disk and the filesystem.
     pub facts: Facts,
-    /// The flag that ends everything.
+    /// Interrupt that ends the measurement.
     pub interrupt: Interrupt,
-    /// The most clients that are connected at the same time.
+    /// Largest number of clients connected at the same time.
     pub clients: u32,
 }

@@ -14,7 +14,7 @@ const SYSTEM: &str = "SQLite";
 
 const INSERT: &str = "INSERT INTO sale VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
 
-/// How long a client waits for the others: one writes at a time.
+/// Time that a client waits for the others: SQLite has one writer at a time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A journal mode and a level of `synchronous`.
@@ -39,7 +39,7 @@ const fn mode(journal: &'static str, synchronous: &'static str) -> Mode {
     }
 }
 
-/// All settings, in `place`.
+/// Returns the ledgers of all settings, in `place`.
 pub fn ledgers(place: &DatabaseSetup) -> Vec<Box<dyn SalesLedger>> {
     let ledger = |mode: Mode| {
         Box::new(Sqlite {
@@ -99,7 +99,7 @@ fn worth(mode: Mode, place: &DatabaseSetup) -> Option<Assessment> {
 struct Sqlite {
     setting: Setting,
     mode: Mode,
-    /// A directory of its own.
+    /// Directory of the database.
     path: PathBuf,
 }
 
@@ -109,7 +109,7 @@ impl Sqlite {
     }
 }
 
-/// A connection under that mode.
+/// Opens a connection in that mode.
 fn connect(file: &PathBuf, mode: Mode) -> Result<Connection, MeasureError> {
     let open = || {
         let connection = Connection::open(file)?;
@@ -189,7 +189,7 @@ struct Client(Connection);
 
 impl Client {
     fn insert(&self, sale: &Sale) -> rusqlite::Result<()> {
-        // Outside of BEGIN and COMMIT each statement is a transaction.
+        // Without BEGIN and COMMIT each statement is a transaction.
         self.0.prepare_cached(INSERT)?.execute(params![
             sale.id.cast_signed(),
             sale.till,

@@ -1,19 +1,20 @@
-//! What an acknowledged insert survives, from a database's documented settings and the disk's facts.
+//! Guarantee of an acknowledged insert, derived from a database's documented settings and the facts
+//! about the disk.
 
 use logforce_device::{Assessment, Facts, FileState, Guarantee, Method, Source, Verdict};
 
-/// How a log is made durable by most of them.
+/// Description of most settings that make a log durable.
 pub const SYNCED: &str = "the log is synced at each commit";
 
-/// Forced at each commit by `method`: as good as this disk makes it. `None` where the system has no
-/// such method.
+/// Returns the guarantee of a log that is forced at each commit by `method`, on this disk. `None` if the
+/// system has no such method.
 pub fn forced(facts: &Facts, method: Method, state: FileState, how: &str) -> Option<Assessment> {
     let mut known = facts.assess(method, state)?;
     known.evidence = format!("{how}; {}", known.evidence);
     Some(known)
 }
 
-/// The plain sync of this system: what a portable program calls.
+/// Returns the plain sync of this system, as portable programs call it.
 pub fn sync(facts: &Facts) -> Method {
     [Method::Fdatasync, Method::Flush]
         .into_iter()
@@ -21,12 +22,12 @@ pub fn sync(facts: &Facts) -> Method {
         .unwrap_or(Method::Fsync)
 }
 
-/// Survives `guarantee`, as the manual says.
+/// Returns a guarantee that the manual states.
 pub fn documented(guarantee: Guarantee, why: &str) -> Assessment {
     Assessment::new(guarantee, Verdict::Declared, Source::Server, why)
 }
 
-/// Forced, by a server whose disk is not known.
+/// Returns the guarantee of a server that forces its log on an unknown disk.
 pub fn elsewhere(how: &str) -> Assessment {
     Assessment::new(
         Guarantee::PowerLoss,

@@ -6,20 +6,20 @@
 
 use crate::pages::store::Change;
 
-/// Bytes of a value. With the store's own headers it fills a page of 4096 bytes and no second one.
+/// Size of a value, bytes. With the store's own headers it fills one page of 4096 bytes, but not two.
 pub const VALUE: usize = 4000;
 
-/// Pages that a transaction writes while the file is made.
+/// Pages per transaction while the file is created.
 pub const FILL: u64 = 8192;
 
-/// What is in a page at first.
+/// Returns the initial content of a page.
 pub fn filled(page: u64) -> [u8; VALUE] {
     let mut value = [page as u8; VALUE];
     value[..8].copy_from_slice(&page.to_le_bytes());
     value
 }
 
-/// A value after the change; `before` is what it was.
+/// Returns the value after the change; `before` returns the old value.
 pub fn changed(change: &Change<'_>, before: impl FnOnce() -> Option<Vec<u8>>) -> Vec<u8> {
     if change.is_whole() {
         return change.bytes[..VALUE].to_vec();

@@ -6,7 +6,7 @@ use anyhow::Result;
 use lmdb::{Database, DatabaseFlags, Environment, Transaction, WriteFlags};
 use std::path::Path;
 
-/// Synced at every commit, as by default.
+/// LMDB with its default: a sync at every commit.
 pub struct Lmdb;
 
 impl PageStore for Lmdb {

@@ -1,6 +1,6 @@
-//! What LMDB's `MDB_WRITEMAP` does to pages, without anything else of it: they are changed in a
-//! mapping, which is synced, then the header's. A crash in the middle leaves some of the pages: as with
-//! the plain writes.
+//! The page writes of LMDB's `MDB_WRITEMAP` alone: pages are changed in a mapping, which is synced; then
+//! the header is changed and synced. A crash in between leaves some of the pages changed and others not,
+//! as with the plain writes.
 
 use super::plain;
 use crate::pages::case::PAGE;
@@ -11,7 +11,7 @@ use logforce_device_os::MappedFile;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// `msync` of the whole file, then of the page of its header.
+/// Subject: `msync` of the whole file, then of the header's page.
 pub struct Mapped;
 
 impl PageStore for Mapped {
@@ -20,8 +20,8 @@ impl PageStore for Mapped {
     }
 
     fn settings(&self) -> String {
-        "changed in a mapping of the file, msync of all of it, then of the page of a header; in place, so a \
-         crash leaves some pages of a commit and not others"
+        "changed in a mapping of the file, msync of the whole file, then of the header's page; in place, so a \
+            crash leaves some pages of a commit and not others"
             .to_owned()
     }
 
@@ -38,7 +38,7 @@ impl PageStore for Mapped {
 
 struct Open {
     len: u64,
-    /// With how many headers there were. Whoever holds it commits.
+    /// The mapping and the number of header writes. The thread that holds the lock commits.
     mapped: Mutex<(MappedFile, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! The rivals.
+//! The stores that are compared.
 
 mod keyed;
 #[cfg(feature = "lmdb")]
@@ -14,7 +14,7 @@ mod sqlite;
 use super::store::PageStore;
 pub use plain::NAME as PLAIN;
 
-/// All that were built.
+/// Returns all stores of this build.
 pub fn all() -> Vec<Box<dyn PageStore>> {
     vec![
         Box::new(plain::Plain),

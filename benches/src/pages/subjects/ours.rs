@@ -1,4 +1,4 @@
-//! `logforce::pages`, both ways.
+//! `logforce::pages`, in both commit modes.
 
 use crate::pages::case::PAGE;
 use crate::pages::store::{Change, Layout, OpenStore, PageStore};
@@ -6,10 +6,10 @@ use anyhow::Result;
 use logforce::pages::{CommitMode, Options, PageFile, open_or_create};
 use std::path::Path;
 
-/// Pages that a transaction writes while the file is made.
+/// Pages per transaction while the file is created.
 const FILL: u64 = 4096;
 
-/// A page file with the defaults.
+/// A page file with default options.
 pub struct Ours(CommitMode);
 
 impl Ours {

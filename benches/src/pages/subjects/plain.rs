@@ -1,5 +1,6 @@
-//! What an engine does without a log: dirty pages sorted, written in place, synced, then a header.
-//! A crash in the middle leaves some of the pages: it is the floor, and not safe.
+//! Writes of an engine without a log: dirty pages sorted, written in place, synced, then a header. A
+//! crash in between leaves some of the pages changed and others not. This is the lower bound of the
+//! cost, and not crash-safe.
 
 use crate::pages::case::PAGE;
 use crate::pages::store::{Change, Layout, OpenStore, PageStore};
@@ -12,13 +13,13 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// For the table.
+/// Name in the table.
 pub const NAME: &str = "plain";
 
-/// Pages that a `pwritev` takes.
+/// Largest number of pages in one `pwritev`.
 const GATHERED: usize = 1024;
 
-/// `pwritev` of sorted runs, `fdatasync`, a header through `O_DSYNC`.
+/// Subject: `pwritev` of sorted runs, `fdatasync`, a header through `O_DSYNC`.
 pub struct Plain;
 
 impl PageStore for Plain {
@@ -28,7 +29,7 @@ impl PageStore for Plain {
 
     fn settings(&self) -> String {
         "sorted, one pwritev for each contiguous run, fdatasync, then a header of 4096 bytes through \
-         O_DSYNC; in place, so a crash leaves some pages of a commit and not others. The floor"
+         O_DSYNC; in place, so a crash leaves some pages of a commit and not others. The lower bound"
             .to_owned()
     }
 
@@ -43,12 +44,12 @@ impl PageStore for Plain {
     }
 }
 
-/// Bytes of the file: a header, and the pages.
+/// Returns the size of the file, bytes: a header and the pages.
 pub fn len(layout: Layout) -> u64 {
     (layout.pages + 1) * PAGE as u64
 }
 
-/// Makes the file, if it is not there, and writes all of it.
+/// Creates the file, unless it exists, and writes all of it.
 pub fn fill(path: &Path, layout: Layout) -> Result<()> {
     if path.exists() {
         return Ok(());
@@ -67,7 +68,7 @@ pub fn fill(path: &Path, layout: Layout) -> Result<()> {
 
 struct Open {
     pages: File,
-    /// Written through, with how many there were. The thread that holds it commits.
+    /// Handle for durable header writes, and their number. The thread that holds the lock commits.
     header: Mutex<(File, u64)>,
 }
 

@@ -8,7 +8,7 @@ use redb::{
 };
 use std::path::Path;
 
-/// `Durability::Immediate`.
+/// redb with `Durability::Immediate`.
 pub struct Redb;
 
 const PAGES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("pages");

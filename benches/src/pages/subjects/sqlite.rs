@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// `journal_mode = WAL`, `synchronous = FULL`.
+/// SQLite with `journal_mode = WAL`, `synchronous = FULL`.
 pub struct Sqlite;
 
 impl PageStore for Sqlite {

@@ -1,10 +1,10 @@
-//! What runs in a process of its own: each part of the bulk comparison, so that its memory can be
-//! told, and the Go programs of `go/`.
+//! Subjects in separate processes: the Go programs of `go/`, and each part of the bulk comparison, so
+//! that its memory can be measured.
 //!
-//! A commit that is asked for from here would measure the way to a Go program as well, so that has
-//! a whole turn to itself, with the same records, and tells what it came to. `task` is what both
-//! say to each other, `process` starts one and ends it whatever happens, `program` is built by `go
-//! build`, `subjects` are its logs.
+//! For commits requested from here, the communication with the Go program would be measured as well. So
+//! the Go program runs a whole turn by itself, with the same records, and reports the result. `task` has
+//! the messages between both, `process` starts one and ends it in any case, `program` builds the Go
+//! program, `subjects` has its logs.
 
 mod process;
 #[cfg(feature = "go")]

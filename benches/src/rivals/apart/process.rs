@@ -1,4 +1,4 @@
-//! A process that does a task, and does not outlive who asked for it.
+//! A process that runs a task. It does not outlive the process that started it.
 
 use super::task::Task;
 use anyhow::{Context, Result, bail};
@@ -13,15 +13,15 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// The interrupt is looked at so often.
+/// Interval between two checks of the interrupt.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// One that runs. It is killed and reaped when this is dropped; if this process is killed, the end
-/// of its standard input tells it to end.
+/// A running process. It is killed and reaped when this is dropped. If this process is killed, the other
+/// one ends when its standard input ends.
 pub struct Process {
     child: Child,
     lines: Receiver<String>,
-    /// What it said of what went wrong.
+    /// Output on standard error.
     said: Receiver<String>,
 }
 
@@ -46,36 +46,36 @@ impl Process {
     /// Waits for the line of this event.
     ///
     /// # Errors
-    /// If another one came, if the process ended, or if the interrupt was raised.
+    /// If another event came, the process ended, or the interrupt was raised.
     pub fn wait_for(&mut self, event: &str, interrupt: &Interrupt) -> Result<Value> {
         let line = self.line(interrupt)?;
         let value: Value = serde_json::from_str(&line)
-            .with_context(|| format!("its process said what is no JSON: {line}"))?;
+            .with_context(|| format!("its process printed a line that is not JSON: {line}"))?;
         if value["event"] != event {
-            bail!("its process said {line} where `{event}` was expected");
+            bail!("its process printed {line} where `{event}` was expected");
         }
         Ok(value)
     }
 
-    /// Lets it go on where it waits.
+    /// Lets the waiting process continue.
     ///
     /// # Errors
-    /// If it is gone.
+    /// If the process has ended.
     #[cfg(feature = "go")]
     pub fn answer(&mut self) -> Result<()> {
-        let stdin = self.child.stdin.as_mut().context("its process is gone")?;
+        let stdin = self.child.stdin.as_mut().context("its process has ended")?;
         stdin
             .write_all(b"\n")
-            .context("its process is gone before its work was done")
+            .context("its process ended before its work was done")
     }
 
-    /// Waits for what the task came to, and ends the process, which has nothing left to do.
+    /// Waits for the result of the task, and ends the process.
     ///
     /// # Errors
     /// As [`wait_for`](Self::wait_for).
     pub fn done<T: DeserializeOwned>(mut self, interrupt: &Interrupt) -> Result<T> {
         let value = self.wait_for("done", interrupt)?;
-        serde_json::from_value(value).context("its process said something else than it should")
+        serde_json::from_value(value).context("its process printed an unexpected result")
     }
 
     fn line(&mut self, interrupt: &Interrupt) -> Result<String> {
@@ -85,7 +85,7 @@ impl Process {
                 Err(RecvTimeoutError::Timeout) if interrupt.is_raised() => bail!("interrupted"),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    // It closed its output: it is ending, or of no more use.
+                    // The process closed its output: it is ending, or cannot answer any more.
                     let _ = self.child.kill();
                     let status = self.child.wait()?;
                     let said = self.said.recv().unwrap_or_default();
@@ -98,7 +98,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It has ended by itself where all went well.
+        // If all went well, it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -122,7 +122,7 @@ fn read_all(stderr: Option<ChildStderr>) -> Receiver<String> {
     thread::spawn(move || {
         let mut all = String::new();
         if let Some(mut stderr) = stderr {
-            // What could be read is worth showing.
+            // An error is ignored: everything read before it is shown.
             let _ = stderr.read_to_string(&mut all);
         }
         let _ = sender.send(all);

@@ -1,4 +1,4 @@
-//! The Go program, built when it is first asked for: a machine without Go builds all the others.
+//! The Go program. It is built on first use, so that a machine without Go can run all other rivals.
 
 use std::env;
 use std::io::ErrorKind;
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Where its source lies.
+/// Directory of its source.
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/go");
-/// The modules that it is built of.
+/// Modules that it depends on.
 const MODULES: &str = include_str!("../../../go/go.mod");
 
-/// The program; where there is none, why not.
+/// Returns the path of the program, or the reason why it could not be built.
 pub fn path() -> Result<&'static Path, String> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = PROGRAM.get_or_init(build).as_ref();
@@ -45,14 +45,14 @@ fn build() -> Result<PathBuf, String> {
     }
 }
 
-/// The folder `go` beside that of this program's own build.
+/// Returns the directory `go` beside that of this program's own build.
 fn target() -> Result<PathBuf, String> {
-    let this = env::current_exe().map_err(|e| format!("cannot tell where to build it: {e}"))?;
+    let this = env::current_exe().map_err(|e| format!("cannot find a directory to build it in: {e}"))?;
     let deps = this.parent().unwrap_or(Path::new("."));
     Ok(deps.parent().unwrap_or(deps).join("go"))
 }
 
-/// The version of a module that `go.mod` asks for, which is what is linked.
+/// Returns the version of a module in `go.mod`, which is the linked one.
 pub fn required(module: &str) -> &'static str {
     MODULES
         .lines()

@@ -14,38 +14,38 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// One of them.
+/// One of these logs.
 struct GoLog {
     name: &'static str,
-    /// The module whose version counts.
+    /// Module whose version is reported.
     module: &'static str,
     settings: &'static str,
     program: &'static Path,
 }
 
-/// What a turn came to; the same in `go/turn.go`.
+/// Result of a turn; mirrored in `go/turn.go`.
 #[derive(Debug, Clone, Deserialize)]
 struct TurnDone {
-    /// Commits in the timed part.
+    /// Number of commits in the timed part.
     commits: u64,
-    /// How long that was.
+    /// Duration of the timed part.
     seconds: f64,
-    /// Of a commit's duration, microseconds.
+    /// Median duration of a commit, microseconds.
     p50_us: f64,
-    /// Of a commit's duration, microseconds.
+    /// 99th percentile of a commit's duration, microseconds.
     p99_us: f64,
-    /// Of a commit's duration, microseconds.
+    /// 99.9th percentile of a commit's duration, microseconds.
     p999_us: f64,
-    /// Acknowledged records, those of the warm-up included.
+    /// Number of acknowledged records, including the warm-up.
     acknowledged: u64,
-    /// How many of them were not there.
+    /// Number of acknowledged records that were missing.
     missing: u64,
-    /// Records that nobody wrote, or changed.
+    /// Number of records that were never written, or came back changed.
     foreign: u64,
 }
 
-/// How each appends in bulk. Both sync at the end of every write, so none of them has one force at
-/// the end.
+/// Bulk settings of each log. Both sync at the end of every write, so neither has just one force at the
+/// end.
 pub const BULK: [(&str, &str); 2] = [
     (
         ETCD_WAL,
@@ -55,7 +55,7 @@ pub const BULK: [(&str, &str); 2] = [
     (RAFT_WAL, "1 MiB of records in a StoreLogs, which syncs"),
 ];
 
-/// Both, or what they need.
+/// Returns both logs, or the reason why they cannot run.
 pub fn entries() -> Vec<Entry> {
     let etcd = (
         ETCD_WAL,
@@ -92,8 +92,8 @@ impl Rival for GoLog {
 
     fn settings(&self) -> String {
         format!(
-            "{}; a Go program of its own whose threads are goroutines; one thread calls the log \
-             itself",
+            "{}; a separate Go program whose threads are goroutines; one thread calls the log \
+                itself",
             self.settings
         )
     }

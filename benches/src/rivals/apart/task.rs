@@ -1,52 +1,52 @@
-//! What a process is asked for and what it answers; the same in `go/main.go` and `go/bulk.go`.
+//! Requests to a process and its answers; mirrored in `go/main.go` and `go/bulk.go`.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What is to be done.
+/// A request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Task {
-    /// Which of the things that the program does.
+    /// Work to do.
     pub work: Work,
-    /// By which log.
+    /// Name of the log.
     pub log: String,
-    /// Where.
+    /// Directory.
     pub dir: PathBuf,
-    /// Bytes of a record.
+    /// Size of a record, bytes.
     pub record: usize,
-    /// Threads that commit.
+    /// Number of committing threads.
     pub threads: usize,
     /// Commits of each thread before the clock starts.
     pub warm_up: u64,
-    /// How long to commit, where `commits` is 0.
+    /// Duration of the commits, seconds; used if `commits` is 0.
     pub seconds: f64,
-    /// Commits of all threads.
+    /// Number of commits of all threads together.
     pub commits: u64,
 }
 
-/// What a program does.
+/// Kinds of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Work {
-    /// Open, commit, close, read back; of the Go program alone.
+    /// Open, commit, close, read back; only in the Go program.
     Turn,
     /// Append many and force them.
     Append,
     /// Read them back.
     Read,
-    /// Print records; of the Go program alone.
+    /// Print records; only in the Go program.
     Records,
 }
 
-/// What a part of the bulk comparison came to.
+/// Result of a part of the bulk comparison.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct PartDone {
-    /// Until all was durable, or until all was read.
+    /// Time until everything was durable, or until everything was read, seconds.
     pub seconds: f64,
-    /// The most memory that was resident, KiB; `None` where the system does not say.
+    /// Peak resident memory, KiB; `None` if the system does not report it.
     pub peak_kib: Option<u64>,
-    /// How many records were not there.
+    /// Number of missing records.
     pub missing: u64,
-    /// Records that nobody wrote, or changed.
+    /// Number of records that were never written, or came back changed.
     pub foreign: u64,
 }

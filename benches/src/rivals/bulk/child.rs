@@ -1,4 +1,4 @@
-//! The side of the process that does one part for one subject.
+//! The child process, which runs one part for one subject.
 
 use super::subjects::{CHILD, here};
 use crate::pairs::child::peak_kib;
@@ -11,16 +11,16 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Instant;
 
-/// The task of this process, where it is a child.
+/// Returns the task of this process, if it is a child.
 pub fn task() -> Option<String> {
     let mut words = std::env::args().skip(1);
     words.next().filter(|w| w == CHILD)?;
     words.next()
 }
 
-/// Does the task.
+/// Runs the task.
 pub fn main(task: &str) -> ExitCode {
-    // Whoever started this process is gone when its standard input ends.
+    // When standard input ends, the parent is gone.
     thread::spawn(|| {
         let _ = io::stdin().lock().read_to_end(&mut Vec::new());
         std::process::exit(1)
@@ -44,14 +44,14 @@ fn run(task: &str) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Does a part in this process.
+/// Runs a part in this process.
 ///
 /// # Errors
-/// What the rival says, or that it does not take bulk.
+/// Returns the rival's error, or an error if it does not support bulk.
 pub fn part(task: &Task) -> Result<PartDone> {
     let all = here();
     let Some(bulk) = all.iter().find(|bulk| bulk.name() == task.log) else {
-        bail!("`{}` takes no bulk here", task.log);
+        bail!("`{}` does not support bulk", task.log);
     };
     let (seconds, missing, foreign) = match task.work {
         Work::Append => {

@@ -1,8 +1,8 @@
-//! Bulk: many small records and one force at the end, and how long it takes to read them back.
+//! Bulk: many small records and one force at the end, and the time to read them back.
 //!
-//! Each part is done by a process of its own, so that its memory can be told and nothing of the
-//! part before is left in it: `subjects/` is what it does, `child` its side, `turn` one subject
-//! once, `rounds` all of them in turns, `table` what they come to.
+//! Each part runs in a separate process, so that its memory can be measured and no state of the previous
+//! part is left in it. `subjects/` has the work, `child` the child process, `turn` runs one subject
+//! once, `rounds` runs all of them in turns, `table` prints the results.
 
 pub mod child;
 mod rounds;

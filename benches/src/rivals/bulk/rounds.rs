@@ -1,4 +1,4 @@
-//! Everybody in turns.
+//! Rounds: all subjects in turns.
 
 use super::subjects::Subject;
 use super::turn::{BulkRun, run};
@@ -9,17 +9,17 @@ use crate::rivals::rounds::{HasTurns, in_turns};
 use logforce_measure::Interrupt;
 use logforce_terminal::progress::Progress;
 
-/// A subject on a filesystem, and what each round saw of it.
+/// A subject on a filesystem, and the results of its rounds.
 pub struct Line<'r> {
-    /// Who.
+    /// Subject.
     pub subject: &'r Subject,
-    /// Where.
+    /// Filesystem.
     pub filesystem: &'r Filesystem,
-    /// By round; what went wrong where a round has no result.
+    /// Results by round, or the error of a failed round.
     pub rounds: Vec<Result<BulkRun, String>>,
 }
 
-/// Runs all rounds. The interrupt ends it; rounds that are not complete then are left out.
+/// Runs all rounds. The interrupt ends the run; incomplete rounds are then dropped.
 pub fn all<'r>(
     subjects: &'r [Subject],
     flags: &Flags,

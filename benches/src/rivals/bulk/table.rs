@@ -1,4 +1,4 @@
-//! What bulk comes to: medians, and the table.
+//! Results of the bulk comparison: medians, and the table.
 
 use super::rounds::Line;
 use super::subjects::Subject;
@@ -16,42 +16,42 @@ use std::fmt::Write;
 pub struct BulkRow {
     /// Name of the filesystem on the command line.
     pub filesystem: String,
-    /// Who.
+    /// Subject.
     pub subject: &'static str,
-    /// Its version.
+    /// Version.
     pub version: String,
-    /// Rounds that have a result.
+    /// Number of successful rounds.
     pub rounds: usize,
-    /// Bytes of records that were appended.
+    /// Bytes of the appended records.
     pub bytes: u64,
-    /// MB (10^6 bytes) of records per second until all were durable, the median of the rounds.
+    /// MB (10^6 bytes) of records per second until all are durable, median of the rounds.
     pub append_mb_per_second: Option<f64>,
-    /// The lowest and the highest of the rounds.
+    /// Lowest and highest rate of the rounds.
     pub append_mb_per_second_range: Option<(f64, f64)>,
-    /// Seconds until all were read back with nothing of them in the system's cache.
+    /// Seconds to read everything back with the file absent from the system's cache.
     pub cold_seconds: Option<f64>,
-    /// Seconds until all were read back again.
+    /// Seconds to read everything back a second time.
     pub warm_seconds: Option<f64>,
-    /// MiB of memory that were resident at most while appending.
+    /// Peak resident memory while appending, MiB.
     pub append_peak_mib: Option<f64>,
-    /// MiB of memory that were resident at most while reading.
+    /// Peak resident memory while reading, MiB.
     pub read_peak_mib: Option<f64>,
-    /// Records that were not there when they were read back, in all rounds.
+    /// Number of records missing when read back, sum of all rounds.
     pub missing: u64,
-    /// Records that nobody wrote, in all rounds.
+    /// Number of records that were never written, sum of all rounds.
     pub foreign: u64,
-    /// What went wrong, of the first round where something did.
+    /// Error of the first failed round.
     pub error: Option<String>,
 }
 
 impl BulkRow {
-    /// Nothing failed, and nothing was lost.
+    /// Returns true if nothing failed and nothing was lost.
     pub fn is_well(&self) -> bool {
         self.error.is_none() && self.missing + self.foreign == 0
     }
 }
 
-/// The rows, in the order of the lines.
+/// Returns the rows, in the order of the lines.
 pub fn rows(lines: &[Line<'_>], size: u64) -> Vec<BulkRow> {
     lines.iter().map(|line| row(line, size)).collect()
 }
@@ -85,7 +85,7 @@ fn row(line: &Line<'_>, size: u64) -> BulkRow {
     }
 }
 
-/// The table of a filesystem as text.
+/// Returns the table of a filesystem as text.
 pub fn tables(filesystem: &Filesystem, rows: &[BulkRow], size: u64) -> String {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
@@ -138,12 +138,12 @@ fn cells(row: &BulkRow) -> Vec<String> {
     ]
 }
 
-/// How each appends, and what failed.
+/// Returns the settings of each subject, and the errors.
 pub fn below(subjects: &[Subject], rows: &[BulkRow]) -> String {
-    let mut text = "\nBulk: until all is durable; reading is opening, every record, and closing, \
-                    each in a process of its own whose peak of resident memory is told. Cold is \
-                    without the file's pages in the system's cache: what the device or a host \
-                    caches is not emptied.\n\n"
+    let mut text = "\nBulk: appending ends when everything is durable; reading opens the log, reads every \
+        record and closes it. Each runs in a separate process, and MiB is its peak resident memory. \
+        Cold means without the file's pages in the system's cache; caches of the device or of \
+        a host are not emptied.\n\n"
         .to_owned();
     // Writing to a string cannot fail.
     for subject in subjects {

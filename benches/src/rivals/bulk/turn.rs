@@ -1,4 +1,4 @@
-//! One subject, once: append, read from a cold cache, read from a warm one.
+//! Runs one subject once: append, read from a cold cache, read from a warm one.
 
 use super::subjects::Subject;
 use crate::rivals::apart::{PartDone, Process, Task, Work};
@@ -10,18 +10,18 @@ use logforce_measure::Interrupt;
 /// Measurements of one run of a subject.
 #[derive(Debug, Clone, Copy)]
 pub struct BulkRun {
-    /// Appending.
+    /// Result of appending.
     pub append: PartDone,
-    /// Reading what no cache of the system holds.
+    /// Result of reading without the system's cache.
     pub cold: PartDone,
-    /// Reading it again.
+    /// Result of reading again.
     pub warm: PartDone,
 }
 
-/// Runs a subject in a directory of its own, which is gone afterwards.
+/// Runs a subject in a new directory, which is removed afterwards.
 ///
 /// # Errors
-/// What the rival says, or that it was interrupted.
+/// Returns the rival's error, or an error if the run was interrupted.
 pub fn run(
     subject: &Subject,
     ground: &Ground,
@@ -74,13 +74,13 @@ mod tests {
         }
         let rivals: Vec<_> = rivals.iter().map(|r| &**r).collect();
         let program = std::env::current_exe().unwrap();
-        // Beside this program: the temporary directory is often in memory.
+        // The directory is beside this program, because the temporary directory is often in memory.
         let home = tempfile::tempdir_in(program.parent().unwrap()).unwrap();
         let ground = Ground::new(home.path(), None).unwrap();
         let subjects = of(&rivals, Path::new("no program"));
         assert_eq!(subjects.len(), rivals.len());
         for subject in subjects {
-            // More than one StoreLogs, and no multiple of one.
+            // More than one StoreLogs call, and not a multiple of one.
             let seen = run(&subject, &ground, 10_000, &Interrupt::new())
                 .unwrap_or_else(|e| panic!("{}: {e:#}", subject.name));
             for read in [seen.cold, seen.warm] {

@@ -8,7 +8,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Its journal, synced for every record.
+/// fjall with its journal synced for every record.
 pub struct Fjall;
 
 fn database(dir: &Path) -> Result<(Database, Keyspace)> {

@@ -7,7 +7,7 @@ use anyhow::Result;
 use fsys::{JournalHandle, JournalOptions, JournalReader};
 use std::path::{Path, PathBuf};
 
-/// A buffered journal without a waiting time.
+/// fsys with a buffered journal that does not wait for a group.
 pub struct Fsys;
 
 fn path(dir: &Path) -> PathBuf {

@@ -8,10 +8,10 @@ use lmdb::{Cursor, Database, DatabaseFlags, Environment, Transaction, WriteFlags
 use std::path::Path;
 use std::sync::Mutex;
 
-/// Synced at every commit, as by default.
+/// LMDB with its default: a sync at every commit.
 pub struct Lmdb;
 
-/// Address space for the map. More than a slice writes.
+/// Size of the map's address space, bytes; more than a slice writes.
 const MAP: usize = 16 << 30;
 
 fn environment(dir: &Path) -> Result<Environment> {
@@ -68,7 +68,7 @@ impl InProcess for Lmdb {
 struct Open {
     environment: Environment,
     database: Database,
-    /// The next key; the thread that holds it writes, so that keys ascend.
+    /// Next key. The thread that holds the lock writes, so that keys ascend.
     next: Mutex<u64>,
 }
 

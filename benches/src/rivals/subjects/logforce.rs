@@ -1,4 +1,4 @@
-//! The library itself, as users get it.
+//! The library as users get it.
 
 use crate::rivals::records::FoundRecords;
 use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
@@ -7,7 +7,7 @@ use anyhow::Result;
 use logforce::{Log, Options};
 use std::path::{Path, PathBuf};
 
-/// Default options.
+/// Logforce with default options.
 pub struct Logforce;
 
 fn path(dir: &Path) -> PathBuf {

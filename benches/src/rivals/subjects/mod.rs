@@ -1,4 +1,4 @@
-//! Everyone who can be measured, in the order of the table.
+//! All rivals, in the order of the table.
 
 #[cfg(feature = "fjall")]
 mod fjall;
@@ -28,15 +28,15 @@ use crate::rivals::rival::Entry;
 #[cfg(not(feature = "go"))]
 use crate::rivals::rival::{ETCD_WAL, RAFT_WAL};
 
-/// The name of the raw loop.
+/// Name of the raw loop.
 pub const RAW: &str = "raw";
-/// The name of the library itself.
+/// Name of the library.
 pub const LOGFORCE: &str = "logforce";
 
-/// The name of the library with small segments that are truncated and used again.
+/// Name of the library with small segments that are truncated and recycled.
 pub const RECYCLING: &str = "logforce-recycling";
 
-/// A rival behind the feature of its name, or that it was not built.
+/// Expands to the entry of a rival, or to an absent entry if its feature is off.
 macro_rules! behind {
     ($feature:literal, $rival:expr) => {{
         #[cfg(feature = $feature)]
@@ -50,7 +50,7 @@ macro_rules! behind {
     }};
 }
 
-/// All of them.
+/// Returns all of them.
 pub fn all() -> Vec<Entry> {
     let mut all = vec![
         Entry::Here(Box::new(raw::Raw)),
@@ -70,13 +70,13 @@ pub fn all() -> Vec<Entry> {
     all
 }
 
-/// Those that are written in Go.
+/// Returns the subjects that are written in Go.
 #[cfg(feature = "go")]
 fn in_go() -> Vec<Entry> {
     apart::entries()
 }
 
-/// Those that are written in Go.
+/// Returns the subjects that are written in Go.
 #[cfg(not(feature = "go"))]
 fn in_go() -> Vec<Entry> {
     let absent = |name| Entry::Absent {

@@ -1,4 +1,4 @@
-//! okaywal: a write-ahead log in front of a store that takes its entries over.
+//! okaywal: a write-ahead log whose entries a checkpoint hands to a store.
 
 use crate::rivals::records::FoundRecords;
 use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
@@ -10,18 +10,19 @@ use std::mem;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// One prepared segment, no checkpoint.
+/// okaywal with one prepared segment and without checkpoints.
 pub struct Okaywal;
 
-/// Bytes that are filled with zeroes before the first commit. More than a slice needs: a
-/// checkpoint would drop the records that are to be read back.
+/// Bytes filled with zeroes before the first commit. More than a slice needs: a checkpoint would drop
+/// the records that are to be read back.
 const SEGMENT: u32 = 512 << 20;
 
 fn configuration(dir: &Path) -> Configuration {
     one_segment(dir, SEGMENT)
 }
 
-/// One segment of so many bytes, and no checkpoint, which would drop the records that are to be read back.
+/// Returns a configuration with one segment of `bytes` bytes and no checkpoint, which would drop the
+/// records that are to be read back.
 pub(in crate::rivals) fn one_segment(dir: &Path, bytes: u32) -> Configuration {
     Configuration::default_for(dir)
         .preallocate_bytes(bytes)
@@ -60,7 +61,7 @@ impl InProcess for Okaywal {
     }
 
     fn read_back(&self, dir: &Path, shape: Shape, found: &mut FoundRecords) -> Result<bool> {
-        // The manager has to own what it fills.
+        // The manager must own the target of the records.
         let lent = mem::replace(found, FoundRecords::new(shape.threads, shape.record)?);
         let seen = Arc::new(Mutex::new(lent));
         let log = configuration(dir).open(Reader(Arc::clone(&seen)))?;
@@ -73,13 +74,13 @@ impl InProcess for Okaywal {
     }
 }
 
-/// Collects what is recovered.
+/// Collects the recovered records.
 #[derive(Debug)]
 struct Reader(Arc<Mutex<FoundRecords>>);
 
 impl LogManager for Reader {
     fn recover(&mut self, entry: &mut Entry<'_>) -> io::Result<()> {
-        // None: written in part, and never acknowledged.
+        // `None` means: written in part and never acknowledged.
         let chunks = entry.read_all_chunks()?.unwrap_or_default();
         if let Ok(mut found) = self.0.lock() {
             for chunk in chunks {

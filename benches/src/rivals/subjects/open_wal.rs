@@ -9,7 +9,7 @@ use open_wal::{Lsn, Wal, WalConfig};
 use std::path::Path;
 use std::sync::Mutex;
 
-/// Its defaults.
+/// open-wal with its defaults.
 pub struct OpenWal;
 
 impl Rival for OpenWal {

@@ -1,4 +1,4 @@
-//! raft-engine: the log of TiKV.
+//! raft-engine, the log of TiKV.
 
 use crate::rivals::records::{FoundRecords, Records, stamp};
 use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
@@ -8,23 +8,23 @@ use protobuf::well_known_types::BytesValue;
 use raft_engine::{Config, Engine, LogBatch, MessageExt, ReadableSize};
 use std::path::Path;
 
-/// Files prepared ahead.
+/// raft-engine with log files prepared ahead.
 pub struct RaftEngine;
 
-/// MiB of a log file.
+/// Size of a log file, MiB.
 const FILE_MIB: u64 = 64;
-/// Bytes of a value that only fills a log file.
+/// Size of the values that only fill up a log file, bytes.
 const FILLER: usize = 1 << 20;
-/// A region that no thread has.
+/// Region of the fillers; no thread uses it.
 const FILLER_REGION: u64 = 1 << 32;
 
 pub fn config(dir: &Path) -> Config {
     Config {
         dir: dir.display().to_string(),
-        // Everybody writes the same bytes; the records cannot be compressed anyway.
+        // Off, so that all rivals write the same bytes; the records cannot be compressed anyway.
         batch_compression_threshold: ReadableSize(0),
         target_file_size: ReadableSize::mb(FILE_MIB),
-        // Half as much again is prepared: 384 MiB.
+        // raft-engine prepares 1.5 times this size: 384 MiB.
         purge_threshold: ReadableSize::mb(256),
         enable_log_recycle: true,
         prefill_for_recycle: true,
@@ -70,7 +70,7 @@ impl InProcess for RaftEngine {
     }
 }
 
-/// Shows every record of every region.
+/// Passes every record of every region to `see`.
 pub fn show(engine: &Engine, see: &mut dyn FnMut(&[u8])) -> Result<()> {
     for region in engine.raft_groups() {
         let (Some(first), Some(last)) = (engine.first_index(region), engine.last_index(region))
@@ -86,7 +86,7 @@ pub fn show(engine: &Engine, see: &mut dyn FnMut(&[u8])) -> Result<()> {
     Ok(())
 }
 
-/// A record as an entry of a region: its number is the index.
+/// A record as an entry of a region; the index is its number plus 1.
 #[derive(Clone)]
 pub struct Record;
 
@@ -94,12 +94,12 @@ impl MessageExt for Record {
     type Entry = BytesValue;
 
     fn index(entry: &BytesValue) -> u64 {
-        // Indexes begin with 1.
+        // Indexes start at 1.
         stamp(&entry.value).map_or(0, |(_, number)| number + 1)
     }
 }
 
-/// Fills the first log file: that one is never a prepared one, all that follow are.
+/// Fills the first log file, which is never a prepared one. All later ones are.
 pub fn leave_first_file(engine: &Engine) -> Result<()> {
     let mut filler = Records::new(0, FILLER)?;
     for _ in 0..=FILE_MIB {

@@ -1,4 +1,4 @@
-//! The floor: the cheapest durable write, without a log.
+//! Raw loop: the cheapest durable write, without a log.
 
 use crate::rivals::records::FoundRecords;
 use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex};
 
 /// Unit of a direct write.
 const UNIT: usize = 4096;
-/// Bytes of the file; at its end the loop begins anew.
+/// Size of the file, bytes; at its end the loop restarts at the beginning.
 const FILE: u64 = 64 << 20;
 
-/// One direct, durable write per record.
+/// Rival: one direct, durable write per record.
 pub struct Raw;
 
 impl Rival for Raw {
@@ -72,7 +72,8 @@ impl InProcess for Raw {
 
 struct Open {
     file: Arc<dyn File>,
-    /// What is written, and where next. One thread only, so nobody waits for it.
+    /// Buffer, and the offset of the next write. There is only one thread, so no thread waits for the
+    /// lock.
     at: Mutex<(Option<AlignedBuf>, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! The library with small segments, as a log is used whose owner checkpoints all the time.
+//! The library with small segments, like the log of an application that checkpoints all the time.
 
 use crate::rivals::records::FoundRecords;
 use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{JoinHandle, spawn};
 
-/// Bytes of a segment.
+/// Size of a segment, bytes.
 const SEGMENT: u64 = 4 << 20;
 /// Bytes of the log between two truncations.
 const BETWEEN: u64 = 1 << 20;
 
-/// Segments of 4 MiB; a thread truncates the log at each MiB, so that their files are used again.
+/// Rival: Logforce with segments of 4 MiB. A thread truncates the log at each MiB, so that their files
+/// are recycled.
 pub struct Recycling;
 
 fn path(dir: &Path) -> PathBuf {
@@ -36,8 +37,8 @@ impl Rival for Recycling {
     }
 
     fn settings(&self) -> String {
-        "default options but for segments of 4 MiB; another thread truncates the log at each MiB, so \
-         that the files of the first segments are used again all the time; nothing to read back"
+        "default options but for segments of 4 MiB; another thread truncates the log at each MiB, so that \
+            the files of the first segments are recycled all the time; nothing to read back"
             .to_owned()
     }
 
@@ -81,7 +82,7 @@ impl InProcess for Recycling {
 
 struct Open {
     log: Log,
-    /// The LSN of the last truncation that was asked for.
+    /// LSN of the last requested truncation.
     asked: AtomicU64,
     truncations: Sender<Lsn>,
     thread: JoinHandle<logforce::Result<()>>,

@@ -8,7 +8,7 @@ use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinitio
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// `Durability::Immediate`.
+/// redb with `Durability::Immediate`.
 pub struct Redb;
 
 const RECORDS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("records");
@@ -70,7 +70,7 @@ struct Open {
 
 impl Opened for Open {
     fn commit(&self, _: usize, _: u64, record: &[u8]) -> Result<()> {
-        // Waits for the other writers: that is the one mutex.
+        // This waits for the other writers: redb has a single write lock.
         let mut write = self.database.begin_write()?;
         write.set_durability(Durability::Immediate)?;
         let key = self.next.fetch_add(1, Ordering::Relaxed);

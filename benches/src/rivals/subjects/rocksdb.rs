@@ -1,4 +1,4 @@
-//! RocksDB: the log in front of its memory table.
+//! RocksDB: the log of its memory table.
 
 use crate::rivals::records::{FoundRecords, Records};
 use crate::rivals::rival::{InProcess, Opened, Rival, Shape, Way, Writers};
@@ -8,12 +8,12 @@ use rocksdb::{DB, IteratorMode, Options, WriteOptions};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Synced writes to recycled log files.
+/// RocksDB with synced writes to recycled log files.
 pub struct RocksDb;
 
-/// Bytes of the memory table, and so of a log file.
+/// Size of the memory table, and so of a log file, bytes.
 const TABLE: usize = 64 << 20;
-/// Bytes of a value that only fills a log file.
+/// Size of the values that only fill up a log file, bytes.
 const FILLER: usize = 1 << 20;
 
 fn options(shape: Shape) -> Options {
@@ -22,7 +22,7 @@ fn options(shape: Shape) -> Options {
     options.set_write_buffer_size(TABLE);
     options.set_max_write_buffer_number(4);
     options.set_recycle_log_file_num(4);
-    // A log is not looked up: nothing is gained by merging.
+    // The keys are never looked up, so compaction would gain nothing.
     options.set_disable_auto_compactions(true);
     options.set_enable_pipelined_write(shape.threads > 1);
     options
@@ -80,9 +80,8 @@ impl InProcess for RocksDb {
     }
 }
 
-/// Fills a log file and gives it up, so that the next but one is written over it: what is
-/// allocated and written already need not be allocated at a commit. A database that has run for a
-/// while has such files.
+/// Fills a log file and releases it, so that the next file but one overwrites it. Commits then need not
+/// allocate blocks. A database that has run for a while has such files.
 fn recycle(database: &DB) -> Result<()> {
     let mut filler = Records::new(0, FILLER)?;
     for round in 0..2 {

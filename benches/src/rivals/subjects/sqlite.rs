@@ -9,11 +9,11 @@ use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// `journal_mode = WAL`, `synchronous = FULL`.
+/// SQLite with `journal_mode = WAL`, `synchronous = FULL`.
 pub struct Sqlite;
 
-/// Bytes of a blob that only fills the log: more than the 1000 pages after which a checkpoint
-/// comes.
+/// Size of the blob that only fills the log, bytes: more than the 1000 pages after which a checkpoint
+/// runs.
 const FILLER: i32 = 5 << 20;
 
 fn connection(dir: &Path) -> Result<Connection> {
@@ -64,12 +64,12 @@ impl InProcess for Sqlite {
     }
 }
 
-/// Makes the log as long as it gets, so that commits write over it: what is allocated and written
-/// already need not be allocated at a commit. A database that has run for a while has such a log.
+/// Grows the log to its full length, so that commits overwrite it and need not allocate blocks. A
+/// database that has run for a while has such a log.
 fn lengthen(connection: &Connection) -> Result<()> {
     connection.execute_batch("CREATE TABLE filler (data BLOB)")?;
     connection.execute("INSERT INTO filler VALUES (zeroblob(?))", [FILLER])?;
-    // The next transaction begins at the log's front.
+    // The next transaction starts at the front of the log.
     connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))?;
     Ok(())
 }
@@ -79,7 +79,7 @@ struct Open(Mutex<Connection>);
 impl Opened for Open {
     fn commit(&self, _: usize, _: u64, record: &[u8]) -> Result<()> {
         let connection = take(&self.0)?;
-        // Outside of BEGIN and COMMIT each statement is a transaction.
+        // Without BEGIN and COMMIT each statement is a transaction.
         connection
             .prepare_cached("INSERT INTO records (data) VALUES (?)")?
             .execute([record])?;

@@ -9,10 +9,10 @@ use lmdb::{
 };
 use std::path::Path;
 
-/// Synced at every commit, as by default.
+/// LMDB with its default: a sync at every commit.
 pub struct Lmdb;
 
-/// Address space for the map. More than a run writes.
+/// Size of the map's address space, bytes; more than a run writes.
 const MAP: usize = 16 << 30;
 
 impl Store for Lmdb {
@@ -25,8 +25,8 @@ impl Store for Lmdb {
     }
 
     fn settings(&self) -> String {
-        "synced at every commit, as by default; one put a transaction, of which there is one at a \
-         time; a read transaction is reset and renewed, which is the cheapest way"
+        "synced at every commit, as by default; one put per transaction, one writer at a \
+            time; a read transaction is reset and renewed, which is the cheapest way"
             .to_owned()
     }
 

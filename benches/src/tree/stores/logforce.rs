@@ -1,4 +1,4 @@
-//! The example tree, as its users get it.
+//! The example tree as its users get it.
 
 use crate::rivals::versions::locked;
 use crate::tree::keys::Key;
@@ -8,7 +8,7 @@ use logforce::pages::Options;
 use logforce_btree::Tree;
 use std::path::Path;
 
-/// Default options.
+/// Example tree with default options.
 pub struct Logforce;
 
 impl Store for Logforce {
@@ -23,8 +23,8 @@ impl Store for Logforce {
     fn settings(&self) -> String {
         "default options: survives a loss of power, a logged page file with pages of 4 KiB, \
          checksums, a cache of 256 MiB, a checkpoint each 256 MiB of log (longer than a slice); \
-         reads of the durable state; one put a transaction, puts of several threads are forced \
-         together"
+         \
+             reads of the durable state; one put per transaction, puts of several threads are forced together"
             .to_owned()
     }
 

@@ -1,4 +1,4 @@
-//! Everyone who can be measured, in the order of the table.
+//! All stores, in the order of the table.
 
 #[cfg(feature = "lmdb")]
 mod lmdb;
@@ -10,10 +10,10 @@ mod sqlite;
 
 use crate::tree::store::Store;
 
-/// The name of the example tree.
+/// Name of the example tree.
 pub const LOGFORCE: &str = "logforce-btree";
 
-/// Those of this build, and the names of those that are not in it.
+/// Returns the stores of this build, and the names of those that are missing from it.
 pub fn all() -> (Vec<Box<dyn Store>>, Vec<&'static str>) {
     let stores: Vec<Box<dyn Store>> = vec![
         Box::new(logforce::Logforce),

@@ -7,7 +7,7 @@ use anyhow::Result;
 use redb::{Database, Durability, ReadableDatabase, TableDefinition};
 use std::path::Path;
 
-/// `Durability::Immediate`.
+/// redb with `Durability::Immediate`.
 pub struct Redb;
 
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("table");
@@ -23,7 +23,7 @@ impl Store for Redb {
 
     fn settings(&self) -> String {
         "Durability::Immediate, commits in one phase, no quick repair, a cache of 1 GiB (all as by \
-         default); one put a transaction, of which there is one at a time"
+         default); one put per transaction, one writer at a time"
             .to_owned()
     }
 

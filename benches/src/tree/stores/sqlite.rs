@@ -9,12 +9,12 @@ use rusqlite::{Connection, OptionalExtension};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// `journal_mode = WAL`, `synchronous = FULL`.
+/// SQLite with `journal_mode = WAL`, `synchronous = FULL`.
 pub struct Sqlite;
 
 fn connection(path: &Path) -> Result<Connection> {
     let connection = sqlite::connect(path, false)?;
-    // KiB, if negative.
+    // A negative value is in KiB.
     connection.pragma_update(None, "cache_size", -(256 << 10))?;
     connection.query_row("PRAGMA mmap_size = 1073741824", [], |_| Ok(()))?;
     Ok(connection)
@@ -72,7 +72,7 @@ impl Opened for Open {
 
     fn put(&self, key: &Key, value: &[u8]) -> Result<()> {
         let writer = take(&self.writer)?;
-        // Outside of BEGIN and COMMIT each statement is a transaction.
+        // Without BEGIN and COMMIT each statement is a transaction.
         writer.prepare_cached(PUT)?.execute((&key[..], value))?;
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! MariaDB, and MySQL by URL: when the redo log of InnoDB is forced, and the binary log beside it.
+//! MariaDB, and MySQL by URL. The cases differ in when InnoDB's redo log is forced, and whether there is
+//! a binary log.
 
 #[cfg(unix)]
 mod server;
@@ -16,31 +17,31 @@ use std::rc::Rc;
 
 const SYSTEM: &str = "MariaDB";
 
-/// The database in a server of ours.
+/// Name of the database in a throw-away server.
 #[cfg(unix)]
 const DATABASE: &str = "till";
 
-/// Where the server is.
+/// Server to connect to.
 #[derive(Clone)]
 enum Source {
-    /// It runs already, and its settings are its owner's.
+    /// A running server; its settings belong to its owner.
     Url(Opts),
-    /// It is ours.
+    /// A throw-away server.
     #[cfg(unix)]
     Own(Rc<server::Server>),
 }
 
-/// What decides when something is forced.
+/// Settings that decide when a log is forced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Case {
     policy: Policy,
-    /// `sync_binlog`, where the binary log is on.
+    /// Value of `sync_binlog`; `None` if the binary log is off.
     binlog: Option<u64>,
-    /// `innodb_log_file_write_through`; `None` where the server does not have it.
+    /// Value of `innodb_log_file_write_through`; `None` if the server does not have it.
     through: Option<bool>,
 }
 
-/// Of a throw-away server.
+/// Returns the ledgers of a throw-away server.
 #[cfg(unix)]
 pub fn of_server(place: &DatabaseSetup) -> Result<Listed, MeasureError> {
     let Some(server) = server::Server::new(place)? else {
@@ -73,14 +74,14 @@ pub fn of_server(place: &DatabaseSetup) -> Result<Listed, MeasureError> {
     Ok(Listed::Ledgers(ledgers.collect()))
 }
 
-/// Why that is no URL, if it is none.
+/// Checks the syntax of the URL.
 pub fn check_url(url: &str) -> Result<(), MeasureError> {
     let opts = Opts::from_url(url);
     opts.map(drop).map_err(said(SYSTEM, "reading the URL"))
 }
 
-/// Of the server at `url`, with the settings that it has: they are the whole server's, and not this
-/// program's to change.
+/// Returns the ledger of the server at `url`, with its current settings. They apply to the whole server,
+/// so this program does not change them.
 pub fn of_url(url: &str, _: &DatabaseSetup) -> Result<Listed, MeasureError> {
     let opts = Opts::from_url(url).map_err(said(SYSTEM, "reading the URL"))?;
     let mut conn = connect(opts.clone())?;
@@ -117,7 +118,7 @@ fn connect(opts: Opts) -> Result<Conn, MeasureError> {
     Conn::new(opts).map_err(|e| {
         let doing = "connecting";
         match e {
-            // Of these the client shows the names of its own types as well.
+            // The outer error would also print the names of the client's own types.
             mysql::Error::DriverError(e) => said(SYSTEM, doing)(e),
             mysql::Error::MySqlError(e) => said(SYSTEM, doing)(e),
             mysql::Error::IoError(e) => said(SYSTEM, doing)(e),
@@ -140,7 +141,7 @@ fn name_and_version(conn: &mut Conn) -> Result<(String, String), MeasureError> {
     Ok((system.to_owned(), number.to_owned()))
 }
 
-/// Newer servers can have each write of the redo log durable by itself.
+/// Returns the setting by which newer servers make each write of the redo log durable by itself.
 fn read_through(conn: &mut Conn) -> Result<Option<bool>, MeasureError> {
     let asked: Option<(String, String)> = conn
         .query_first("SHOW GLOBAL VARIABLES LIKE 'innodb_log_file_write_through'")
@@ -148,7 +149,7 @@ fn read_through(conn: &mut Conn) -> Result<Option<bool>, MeasureError> {
     Ok(asked.map(|(_, value)| value == "ON"))
 }
 
-/// What the server is started with.
+/// Returns the server's command-line arguments.
 #[cfg(unix)]
 fn arguments(binlog: Option<u64>, through: Option<bool>) -> Vec<String> {
     let mut arguments = Vec::new();
@@ -172,7 +173,7 @@ fn ledger(source: Source, case: Case, setting: Setting) -> Box<dyn SalesLedger> 
     })
 }
 
-/// `place` is where its files are; `None` where that is not known.
+/// Returns the description of a case. `place` has the server's files; `None` if they are elsewhere.
 fn setting(system: &str, version: &str, case: Case, place: Option<&DatabaseSetup>) -> Setting {
     let mut settings = format!("trx_commit={}", case.policy.number());
     match case.binlog {
@@ -182,7 +183,7 @@ fn setting(system: &str, version: &str, case: Case, place: Option<&DatabaseSetup
     if case.through == Some(true) {
         settings.push_str(", write_through");
     }
-    // Both logs forced, or neither.
+    // Either both logs are forced, or neither is.
     let goes_together = match case.binlog {
         Some(sync) => (sync == 1) == (case.policy == Policy::Force) || place.is_none(),
         None => true,
@@ -205,12 +206,12 @@ struct Mysql {
     source: Source,
     case: Case,
     table: String,
-    /// There is a table of ours.
+    /// True while this program's table exists.
     made: Cell<bool>,
 }
 
 impl Mysql {
-    /// A server that has the settings, where they are ours to decide.
+    /// Returns the connection options. A throw-away server is started with the case's settings first.
     fn opts(&self) -> Result<Opts, MeasureError> {
         match &self.source {
             Source::Url(opts) => Ok(opts.clone()),
@@ -234,7 +235,7 @@ impl Mysql {
 
 impl Drop for Mysql {
     fn drop(&mut self) {
-        // With a server of ours the table goes with it.
+        // A throw-away server is removed together with the table.
         if let (true, Source::Url(opts)) = (self.made.get(), &self.source)
             && let Ok(mut conn) = connect(opts.clone())
         {
@@ -289,7 +290,7 @@ type Row = (i64, i32, i64, i32, i32, i64, i64, String);
 
 fn read(conn: &mut Conn, select: &str, found: &mut ReadBack) -> mysql::Result<()> {
     for row in conn.query_iter(select)? {
-        // What does not fit is not as it was inserted.
+        // A row that does not convert is not what was inserted.
         let row = mysql::from_row_opt::<Row>(row?).ok();
         let sale = row.map(|r| Sale {
             id: u64::try_from(r.0).unwrap_or(u64::MAX),

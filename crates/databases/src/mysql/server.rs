@@ -9,13 +9,13 @@ use rustix::process::Signal;
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-/// How to get one where there is none.
+/// Message if MariaDB is not installed.
 pub const INSTALL: &str = "MariaDB is not installed (mariadbd and mariadb-install-db are neither in the path \
      nor in /usr/sbin): apt-get install mariadb-server, dnf install mariadb-server, brew install mariadb.";
 
-/// One server, which is started anew where it is to have other settings.
+/// A server, which is restarted when other settings are needed.
 pub struct Server {
-    // Stopped before its directory goes.
+    // Declared first: the server is stopped before its directory is removed.
     running: RefCell<Option<(Vec<String>, Running)>>,
     home: Home,
     program: PathBuf,
@@ -23,7 +23,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Makes its files; `None` where it is not installed.
+    /// Creates the server's files; `None` if MariaDB is not installed.
     pub fn new(place: &DatabaseSetup) -> Result<Option<Server>, MeasureError> {
         let programs = Programs::in_path_and(&["/usr/sbin", "/usr/local/sbin", "/usr/libexec"]);
         let found = programs
@@ -36,7 +36,7 @@ impl Server {
         let arguments = [
             "--no-defaults",
             &format!("--datadir={}", home.path().join("data").display()),
-            // The user of the server has no password: nobody else gets at its socket.
+            // The server's user has no password: no other user can reach its socket.
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
             "--skip-name-resolve",
@@ -57,7 +57,7 @@ impl Server {
         }))
     }
 
-    /// How to connect to it.
+    /// Returns the connection options.
     pub fn opts(&self) -> Opts {
         let socket = self.home.sockets().join("socket");
         OptsBuilder::new()
@@ -66,7 +66,7 @@ impl Server {
             .into()
     }
 
-    /// Has it run with these arguments.
+    /// Starts or restarts the server so that it runs with these arguments.
     pub fn ensure(&self, with: &[String]) -> Result<(), MeasureError> {
         let mut running = self.running.borrow_mut();
         if running
@@ -96,7 +96,7 @@ impl Server {
             &self.program,
             &arguments,
             &self.home,
-            // Nothing of it is outside its directory.
+            // The server keeps nothing outside its directory.
             Ending::Kill,
             &self.place.interrupt,
             || Conn::new(opts.clone()).is_ok(),

@@ -1,11 +1,11 @@
-//! What a commit of InnoDB survives, with and without the binary log.
+//! Guarantee of an InnoDB commit, with and without the binary log.
 
 use super::Case;
 use crate::worth::{SYNCED, documented, elsewhere, forced};
 use logforce_device::{Assessment, Facts, FileState, Guarantee, Method};
 use logforce_measure::inserts::Policy;
 
-/// On the disk of `facts`; `None` for one that is not known.
+/// Returns the guarantee on the disk of `facts`; `None` for an unknown disk.
 pub(super) fn worth(case: Case, facts: Option<&Facts>) -> Option<Assessment> {
     use Guarantee::{Nothing, ProcessCrash};
     let safe = |how: &str| match facts {
@@ -14,7 +14,7 @@ pub(super) fn worth(case: Case, facts: Option<&Facts>) -> Option<Assessment> {
                 Some(true) => Method::DirectDsync,
                 _ => Method::Fdatasync,
             };
-            // Its logs are filled with zeroes and used again.
+            // InnoDB fills its logs with zeroes and recycles them.
             forced(facts, method, FileState::Zeroed, how)
         }
         None => Some(elsewhere(how)),
@@ -28,12 +28,12 @@ pub(super) fn worth(case: Case, facts: Option<&Facts>) -> Option<Assessment> {
         (Policy::Force, Some(_)) => weak(
             ProcessCrash,
             "the redo log is forced when a transaction is prepared, but not the binary log when it \
-             commits: after a crash of the system what the binary log lacks is rolled back",
+             commits: after a crash of the system, transactions missing from the binary log are rolled back",
         ),
         (Policy::Write, Some(1)) => weak(
             ProcessCrash,
             "the binary log is forced at each commit, the redo log with the row once a second: after a \
-             crash of the system the table may lack what the binary log has",
+                    crash of the system the table may lack rows that the binary log has",
         ),
         (Policy::Write, _) => weak(
             ProcessCrash,

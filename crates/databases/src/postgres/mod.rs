@@ -1,4 +1,4 @@
-//! PostgreSQL: each way in which it syncs its log, and commits that do not wait for that.
+//! PostgreSQL with each of its methods to sync the log, and with commits that do not wait for the sync.
 
 #[cfg(unix)]
 mod server;
@@ -17,18 +17,18 @@ use std::rc::Rc;
 
 const SYSTEM: &str = "PostgreSQL";
 
-/// Where the server is.
+/// Server to connect to.
 #[derive(Clone)]
 enum Source {
-    /// It runs already, and its settings are its owner's.
+    /// A running server; its settings belong to its owner.
     Url(Box<Config>),
-    /// It is ours, and is started with each `wal_sync_method`.
+    /// A throw-away server, restarted for each `wal_sync_method`.
     #[cfg(unix)]
     Own(Rc<server::Server>),
 }
 
 impl Source {
-    /// A server that has that `wal_sync_method` if that is ours to decide.
+    /// Returns the connection options. A throw-away server is started with that `wal_sync_method` first.
     fn config(&self, wal_sync_method: &str) -> Result<Config, MeasureError> {
         match self {
             Source::Url(config) => {
@@ -44,7 +44,7 @@ impl Source {
     }
 }
 
-/// Of a throw-away server.
+/// Returns the ledgers of a throw-away server.
 #[cfg(unix)]
 pub fn of_server(place: &DatabaseSetup) -> Result<Listed, MeasureError> {
     let Some(server) = server::Server::new(place)? else {
@@ -54,7 +54,7 @@ pub fn of_server(place: &DatabaseSetup) -> Result<Listed, MeasureError> {
     listed(source, place)
 }
 
-/// Why that is no URL, if it is none.
+/// Checks the syntax of the URL.
 pub fn check_url(url: &str) -> Result<(), MeasureError> {
     let config = url.parse::<Config>();
     config
@@ -62,7 +62,7 @@ pub fn check_url(url: &str) -> Result<(), MeasureError> {
         .map_err(said::<postgres::Error>(SYSTEM, "reading the URL"))
 }
 
-/// Of the server at `url`.
+/// Returns the ledgers of the server at `url`.
 pub fn of_url(url: &str, place: &DatabaseSetup) -> Result<Listed, MeasureError> {
     let config: Config = url
         .parse()
@@ -74,14 +74,14 @@ fn connect(config: &Config) -> Result<Client, MeasureError> {
     config.connect(NoTls).map_err(said(SYSTEM, "connecting"))
 }
 
-/// What a server says of itself.
+/// Version and settings of a server.
 struct Server {
     version: String,
-    /// How it syncs its log without being told.
+    /// Default `wal_sync_method`.
     method: String,
-    /// All the ways.
+    /// All values of `wal_sync_method`.
     methods: Vec<String>,
-    /// Whether it syncs at all.
+    /// True if `fsync` is on.
     fsync: bool,
 }
 
@@ -168,7 +168,7 @@ fn setting(
     }
 }
 
-/// Its log is filled with zeroes and used again.
+/// Returns the guarantee of a synced commit. PostgreSQL fills its log with zeroes and recycles it.
 fn synced(method: &str, place: &DatabaseSetup) -> Option<Assessment> {
     let how = match method {
         "fsync" => Method::Fsync,
@@ -183,11 +183,11 @@ fn synced(method: &str, place: &DatabaseSetup) -> Option<Assessment> {
 struct Postgres {
     setting: Setting,
     source: Source,
-    /// `synchronous_commit`.
+    /// Value of `synchronous_commit`.
     waits: bool,
     method: String,
     table: String,
-    /// There is a table of ours.
+    /// True while this program's table exists.
     made: Cell<bool>,
 }
 
@@ -208,7 +208,7 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // With a server of ours the table goes with it.
+        // A throw-away server is removed together with the table.
         if let (true, Source::Url(config)) = (self.made.get(), &self.source)
             && let Ok(mut client) = connect(config)
         {
@@ -231,7 +231,7 @@ impl SalesLedger for Postgres {
             .map_err(said(SYSTEM, "making the table"))?;
         self.made.set(true);
         if !matches!(self.source, Source::Url(_)) {
-            // What earlier rows left to be written later is not written now.
+            // Writes back dirty pages of earlier rows now, and not during the measurement.
             client
                 .batch_execute("CHECKPOINT")
                 .map_err(said(SYSTEM, "CHECKPOINT"))?;
@@ -302,7 +302,7 @@ struct Connected {
 
 impl Session for Connected {
     fn insert_and_commit(&mut self, sale: &Sale) -> Result<(), MeasureError> {
-        // Outside of BEGIN and COMMIT each statement is a transaction.
+        // Without BEGIN and COMMIT each statement is a transaction.
         let inserted = self.client.execute(
             &self.insert,
             &[

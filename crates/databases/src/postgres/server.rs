@@ -9,16 +9,16 @@ use rustix::process::Signal;
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-/// How to get one where there is none.
+/// Message if PostgreSQL is not installed.
 pub const INSTALL: &str = "PostgreSQL is not installed (initdb and postgres are neither in the path nor in \
      /usr/lib/postgresql): apt-get install postgresql, dnf install postgresql-server, brew install postgresql.";
 
-/// The user in it.
+/// Name of the database user.
 const USER: &str = "till";
 
-/// One server, which is started anew where it is to have other settings.
+/// A server, which is restarted when other settings are needed.
 pub struct Server {
-    // Stopped before its directory goes.
+    // Declared first: the server is stopped before its directory is removed.
     running: RefCell<Option<(String, Running)>>,
     home: Home,
     programs: PathBuf,
@@ -26,7 +26,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Makes its files; `None` where it is not installed.
+    /// Creates the server's files; `None` if PostgreSQL is not installed.
     pub fn new(place: &DatabaseSetup) -> Result<Option<Server>, MeasureError> {
         let programs = Programs::in_path_and(&[
             "/usr/lib/postgresql/*/bin",
@@ -47,7 +47,7 @@ impl Server {
             "--encoding=UTF8",
             "--locale=C",
             "--no-instructions",
-            // What it made is on the disk by the first checkpoint.
+            // The first checkpoint writes these files to the disk.
             "--no-sync",
         ];
         let arguments = arguments.map(str::to_owned);
@@ -56,7 +56,7 @@ impl Server {
             &programs.join("initdb"),
             &arguments,
             &home,
-            // It cleans up, and what it has started ends with its input.
+            // initdb cleans up when asked to end. A server that it started ends when its input does.
             Ending::Ask(Signal::TERM),
             &place.interrupt,
         )?;
@@ -68,7 +68,7 @@ impl Server {
         }))
     }
 
-    /// How to connect to it.
+    /// Returns the connection options.
     pub fn config(&self) -> Config {
         let mut config = Config::new();
         config
@@ -78,7 +78,8 @@ impl Server {
         config
     }
 
-    /// Has it run with that `wal_sync_method`; with its default for an empty one.
+    /// Starts or restarts the server so that it runs with that `wal_sync_method`; an empty one stands
+    /// for the default.
     pub fn ensure(&self, wal_sync_method: &str) -> Result<(), MeasureError> {
         let mut running = self.running.borrow_mut();
         if running
@@ -88,7 +89,7 @@ impl Server {
             return Ok(());
         }
         if let Some((_, server)) = running.take() {
-            // The fast shutdown: it waits for no client.
+            // The fast shutdown, which does not wait for clients.
             server.stop(Signal::INT, &self.home)?;
         }
         let mut arguments = vec![
@@ -114,8 +115,8 @@ impl Server {
             &self.programs.join("postgres"),
             &arguments,
             &self.home,
-            // The fast shutdown. The immediate one may leave shared memory that a process was just about
-            // to make.
+            // The fast shutdown. The immediate one may leave shared memory behind that a process was
+            // just creating.
             Ending::Ask(Signal::INT),
             &self.place.interrupt,
             answers,

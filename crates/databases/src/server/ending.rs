@@ -1,4 +1,4 @@
-//! How programs of servers are ended before they would end by themselves.
+//! Early termination of the servers' programs.
 
 use logforce_measure::MeasureError;
 use rustix::io::Errno;
@@ -6,26 +6,27 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_p
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// How long a program that was asked to end may take before it is killed.
+/// Time that a program has to end after the signal, before it is killed.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// When it is asked again: a program that has just been started ignores what its parent ignored until it
-/// says otherwise, and the signal is lost.
+/// Interval after which the signal is sent again. A program that has just been started still ignores the
+/// signals that its parent ignored, so the first one can be lost.
 const AGAIN: Duration = Duration::from_millis(500);
-/// Between two looks whether it has ended.
+/// Interval between two checks whether a program has ended.
 pub const LOOK: Duration = Duration::from_millis(20);
 
-/// How one program and those that it started are ended at once.
+/// Method to end a program and the programs that it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// They are killed: all that they leave is in their directory.
+    /// Kills them: all their files are in their directory.
     Kill,
-    /// The program is asked by this signal, and what is left of its group after some seconds is killed.
-    /// PostgreSQL has shared memory outside of its directory, which stays if it is killed.
+    /// Sends this signal to the program, and kills the rest of its group after [`PATIENCE`]. Needed for
+    /// PostgreSQL, whose shared memory outside the directory would stay if it were killed.
     Ask(Signal),
 }
 
 impl Ending {
-    /// As the guard's script has it: the name of the signal, and the process or group that gets it.
+    /// Returns the order for the guard's script: the name of the signal, and the process or group that
+    /// gets it.
     pub fn order(self, pid: u32) -> String {
         match self {
             Ending::Kill => format!("KILL -{pid}"),
@@ -35,7 +36,7 @@ impl Ending {
     }
 }
 
-/// Ends `child`, which leads a group, and all of that group.
+/// Ends `child`, which leads a process group, and that whole group.
 pub fn end(child: &mut Child, ending: Ending) {
     let group = Pid::from_child(child);
     if let Ending::Ask(signal) = ending {
@@ -46,7 +47,7 @@ pub fn end(child: &mut Child, ending: Ending) {
             if !leads && test_kill_process_group(group) == Err(Errno::SRCH) {
                 return;
             }
-            // Those that it started end when it does; to signal them would leave their shared memory.
+            // Its children end when it does. A signal to them would leave their shared memory behind.
             if leads && asked.is_none_or(|at| at.elapsed() > AGAIN) {
                 let _ = kill_process(group, signal);
                 asked = Some(Instant::now());
@@ -58,7 +59,7 @@ pub fn end(child: &mut Child, ending: Ending) {
     let _ = child.wait();
 }
 
-/// How it ended, if it has.
+/// Returns the exit status, if the program has ended.
 pub fn ended(child: &mut Child) -> Result<Option<ExitStatus>, MeasureError> {
     child
         .try_wait()

@@ -1,5 +1,5 @@
-//! Ends a server and removes its files when this process has no chance to: after a second Ctrl-C, a
-//! crash, or `kill -9`.
+//! Guard process: ends a server and removes its files if this process cannot do so, because of a second
+//! Ctrl-C, a crash, or `kill -9`.
 
 use super::Ending;
 use logforce_measure::MeasureError;
@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// Reads what to watch from its standard input, which ends when this process does. `done` alone means
-/// that all is in order.
+/// Script of the guard. It reads orders from its standard input, which ends when this process does.
+/// `done` means that nothing is left to clean up.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 pid= signal= whom=
@@ -33,14 +33,14 @@ fi
 rm -rf "$@"
 "#;
 
-/// A shell that outlives this process.
+/// A shell that runs the script and outlives this process.
 pub struct Guard {
     child: Child,
     orders: Mutex<Option<ChildStdin>>,
 }
 
 impl Guard {
-    /// Removes `paths` when this process ends without having said `done`.
+    /// Starts a guard. It removes `paths` if this process ends without sending `done`.
     pub fn start(paths: &[&Path]) -> Result<Guard, MeasureError> {
         let mut command = Command::new("/bin/sh");
         let child = command
@@ -59,17 +59,17 @@ impl Guard {
         })
     }
 
-    /// From now on the group that a process of that number leads is to be ended so.
+    /// Watches a process group: the guard ends the group of leader `pid` by `ending`.
     pub fn watch(&self, pid: u32, ending: Ending) {
         self.say(&format!("watch {pid} {}\n", ending.order(pid)));
     }
 
-    /// It has ended: its number may be another's.
+    /// Stops watching: the process has ended, and another process may get its number.
     pub fn forget(&self) {
         self.say("forget\n");
     }
 
-    /// A guard that is gone cannot be told anything; the server is ended by its owner all the same.
+    /// Sends an order. If the guard is gone, nothing happens: the server's owner ends it as well.
     fn say(&self, words: &str) {
         let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(orders) = orders.as_mut() {

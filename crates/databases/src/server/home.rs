@@ -1,4 +1,4 @@
-//! The directory of a server.
+//! Directory of a server.
 
 use super::{Guard, User};
 use logforce_measure::MeasureError;
@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// A unix socket's path may have 107 bytes on Linux and 103 on macOS; the server's name of it comes
-/// behind the directory.
+/// Longest directory of a unix socket, bytes. The whole path may have 107 bytes on Linux and 103 on
+/// macOS, and the server appends the name of the socket.
 const LONGEST_SOCKET_DIR: usize = 80;
 
-/// A directory in the place of the measurement, and one for sockets where its path is too long for them.
-/// Both are removed when this is dropped.
+/// A directory in the measured directory, and a directory for sockets in `/tmp` if the first path is too
+/// long for them. Both are removed when this is dropped.
 pub struct Home {
     path: PathBuf,
     sockets: Option<TempDir>,
@@ -23,10 +23,10 @@ pub struct Home {
 }
 
 impl Home {
-    /// Makes `name` in `place`, for one of `users` where this process is root's. `place` itself is
-    /// removed, too, should this process end before it can do so.
+    /// Creates `name` in `place`. If this process runs as root, it belongs to the first existing user of
+    /// `users`. If this process ends early, the guard removes `place` as well.
     pub fn new(place: &Path, name: &str, users: &[&str]) -> Result<Home, MeasureError> {
-        // Servers are started in it, so that relative paths would be others.
+        // Servers are started in the directory, where relative paths would have another meaning.
         let place = fs::canonicalize(place)
             .map_err(MeasureError::io(format!("looking for {}", place.display())))?;
         let path = place.join(name);
@@ -48,7 +48,7 @@ impl Home {
             path,
         };
         if let Some(user) = &home.user {
-            // So that the user gets through.
+            // Lets the user pass through this directory.
             fs::set_permissions(&place, Permissions::from_mode(0o711)).map_err(making())?;
             for dir in [home.path(), home.sockets()] {
                 chown(dir, Some(user.uid), Some(user.gid)).map_err(making())?;
@@ -75,29 +75,29 @@ impl Home {
             return Ok(());
         }
         Err(MeasureError::NotOffered(format!(
-            "servers do not run as root, and the user {} may not enter {}: choose another --dir, such as \
-             /var/tmp",
+            "servers do not run as root, and the user {} has no access to {}: choose another --dir, such as \
+                /var/tmp",
             user.name,
             self.path.display()
         )))
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where sockets go.
+    /// Returns the directory for sockets.
     pub fn sockets(&self) -> &Path {
         self.sockets.as_ref().map_or(&self.path, TempDir::path)
     }
 
-    /// Whose the server is; `None` where it is this process's user.
+    /// Returns the user of the server; `None` if it is the user of this process.
     pub fn user(&self) -> Option<&User> {
         self.user.as_ref()
     }
 
-    /// What the server's programs say.
+    /// Returns the path of the file with the output of the server's programs.
     pub fn output(&self) -> PathBuf {
         self.path.join("output")
     }
@@ -109,7 +109,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // Nobody is left to tell; what is above is removed as well.
+        // An error is ignored: the parent directory is removed as well.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

@@ -1,5 +1,5 @@
-//! Throw-away servers: in a directory of their own, by unix sockets only, as an unprivileged user, and
-//! gone afterwards, however this process ends.
+//! Throw-away servers. Each has a separate directory, listens on unix sockets only, and runs as an
+//! unprivileged user. It is removed afterwards, however this process ends.
 
 mod ending;
 mod guard;
@@ -22,19 +22,19 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a server may take to accept connections, or to make its files.
+/// Time limit for a server to accept connections, or to create its files.
 const TO_START: Duration = Duration::from_secs(120);
-/// How long it may take to end in the orderly way.
+/// Time limit for an orderly shutdown.
 const TO_STOP: Duration = Duration::from_secs(30);
 
-/// A server that runs. Dropped, it is ended without ceremony: its files are not needed any more.
+/// A running server. When dropped, it is ended at once: its files are not needed any more.
 pub struct Running {
     name: &'static str,
     child: Child,
     at_once: Ending,
 }
 
-/// `program` as the home's user, with nothing of this process's surroundings.
+/// Returns a command that runs `program` as the home's user, with a clean environment.
 fn command(program: &Path, home: &Home) -> Result<Command, MeasureError> {
     let mut command = Command::new(program);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -46,7 +46,7 @@ fn command(program: &Path, home: &Home) -> Result<Command, MeasureError> {
         .env("TMPDIR", home.path())
         .current_dir(home.path())
         .stdin(Stdio::null())
-        // A Ctrl-C of the terminal is for this process, which then ends the server in its own way.
+        // A Ctrl-C in the terminal must reach only this process, which then ends the server.
         .process_group(0);
     if let Some(user) = home.user() {
         command.uid(user.uid).gid(user.gid);
@@ -61,7 +61,7 @@ fn command(program: &Path, home: &Home) -> Result<Command, MeasureError> {
     Ok(command)
 }
 
-/// Runs a program that ends by itself, or `at_once` if the user interrupts.
+/// Runs a program until it ends, or ends it by `at_once` if the user interrupts.
 pub fn run(
     name: &'static str,
     program: &Path,
@@ -76,7 +76,7 @@ pub fn run(
         .args(arguments)
         .spawn()
         .map_err(MeasureError::io(starting))?;
-    // It is one of a group that it leads, so that what it starts goes with it.
+    // The program leads a process group, so that its children are ended with it.
     let mut group = Group(child, at_once);
     home.guard().watch(group.0.id(), at_once);
     let start = Instant::now();
@@ -93,7 +93,7 @@ pub fn run(
         if start.elapsed() > TO_START {
             return Err(failed(
                 name,
-                &format!("{} does not end", program.display()),
+                &format!("{} has not ended after 120 s", program.display()),
                 home,
             ));
         }
@@ -142,20 +142,20 @@ impl Running {
                 return Err(failed(name, "the server ended at its start", home));
             }
             if start.elapsed() > TO_START {
-                return Err(failed(name, "the server does not answer", home));
+                return Err(failed(name, "the server does not answer after 120 s", home));
             }
             std::thread::sleep(LOOK);
         }
         Ok(running)
     }
 
-    /// Ends it in the orderly way, by `signal`, so that it can be started again.
+    /// Shuts the server down by `signal`, so that it can be started again.
     pub fn stop(mut self, signal: Signal, home: &Home) -> Result<(), MeasureError> {
         let _ = kill_process(Pid::from_child(&self.child), signal);
         let start = Instant::now();
         while ended(&mut self.child)?.is_none() {
             if start.elapsed() > TO_STOP {
-                return Err(failed(self.name, "the server does not end", home));
+                return Err(failed(self.name, "the server has not ended after 30 s", home));
             }
             std::thread::sleep(LOOK);
         }
@@ -172,11 +172,11 @@ impl Drop for Running {
     }
 }
 
-/// What went wrong, with the end of what the program said.
+/// Returns an error with the end of the program's output.
 fn failed(name: &str, what: &str, home: &Home) -> MeasureError {
     let said = std::fs::read(home.output()).unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
     let lines: Vec<&str> = said.lines().filter(|l| !l.trim().is_empty()).collect();
     let last = lines[lines.len().saturating_sub(4)..].join(" / ");
-    MeasureError::NotOffered(format!("{name}: {what}; it said: {last}"))
+    MeasureError::NotOffered(format!("{name}: {what}; its last output: {last}"))
 }

@@ -1,4 +1,4 @@
-//! Where programs of servers are: in the path, and where packages put those that are not.
+//! Search for the programs of servers: in the path, and in the directories of packages.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 pub struct Programs(Vec<PathBuf>);
 
 impl Programs {
-    /// Those of the path, then `more`; a `*` in it stands for any version, the highest first.
+    /// Returns the directories of the path, then `more`. A `*` stands for any version, the highest
+    /// first.
     pub fn in_path_and(more: &[&str]) -> Programs {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -21,7 +22,7 @@ impl Programs {
     }
 }
 
-/// Directories `before` + a version + `after`, the highest version first.
+/// Returns the directories `before` + a version + `after`, the highest version first.
 fn versions(before: &str, after: &str) -> Vec<PathBuf> {
     let (dir, prefix) = before.rsplit_once('/').unwrap_or(("", before));
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
@@ -38,14 +39,14 @@ fn versions(before: &str, after: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// The first directory that has all of `names`.
+/// Returns the first directory that has all of `names`.
 pub fn beside_each_other(programs: &Programs, names: &[&str]) -> Option<PathBuf> {
     let has_all = |dir: &&PathBuf| names.iter().all(|n| dir.join(n).is_file());
     programs.0.iter().find(has_all).cloned()
 }
 
 impl Programs {
-    /// The first file of that name.
+    /// Returns the first file of that name.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         let paths = self.0.iter().map(|dir: &PathBuf| dir.join(name));
         paths.into_iter().find(|path: &PathBuf| Path::is_file(path))

@@ -1,4 +1,4 @@
-//! Servers refuse to run as root.
+//! Unprivileged users: servers refuse to run as root.
 
 use logforce_measure::MeasureError;
 use std::os::unix::process::CommandExt;
@@ -7,17 +7,17 @@ use std::process::Command;
 /// A user of the system.
 #[derive(Debug, Clone)]
 pub struct User {
-    /// The name.
+    /// User name.
     pub name: String,
-    /// The number.
+    /// User number.
     pub uid: u32,
-    /// The number of the group.
+    /// Group number.
     pub gid: u32,
 }
 
 impl User {
-    /// The first of `names` that exists, else `nobody`; `None` where this process is not root's and
-    /// servers can run as its user.
+    /// Returns the first of `names` that exists, or else `nobody`. Returns `None` if this process is not
+    /// root's, because servers can then run as its user.
     pub fn unprivileged(names: &[&str]) -> Result<Option<User>, MeasureError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
@@ -28,7 +28,7 @@ impl User {
             Some((user, Err(e))) => {
                 format!("this process cannot become the user {}: {e}", user.name)
             }
-            None => "there is no user `nobody`".to_owned(),
+            None => "there is no user named `nobody`".to_owned(),
         };
         Err(MeasureError::NotOffered(format!(
             "servers do not run as root, and {why}: run this as another user"
@@ -41,12 +41,12 @@ impl User {
         command.uid(self.uid).gid(self.gid).status().map(drop)
     }
 
-    /// As the system's own list of users says, wherever that is kept.
+    /// Returns the user from the system's user database.
     fn named(name: &str) -> Option<User> {
         let number = |flag: &str| {
             let out = Command::new("id").args([flag, name]).output().ok()?;
             let number = String::from_utf8(out.stdout).ok()?.trim().parse().ok()?;
-            // Not root again.
+            // Excludes another name of root.
             Some(number).filter(|n: &u32| out.status.success() && *n != 0)
         };
         Some(User {

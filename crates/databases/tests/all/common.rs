@@ -1,4 +1,4 @@
-//! Measuring some ledgers on the disk that the build is on.
+//! Helpers that measure ledgers on the disk of the build directory.
 
 use logforce_databases::DatabaseSetup;
 use logforce_measure::counters::NoCounters;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A new directory, which the user of a server may enter.
+/// Creates a directory that the user of a server can enter.
 pub fn place() -> tempfile::TempDir {
     let on = another_user::directory(env!("CARGO_TARGET_TMPDIR"));
     let dir = tempfile::tempdir_in(on).unwrap();
@@ -31,7 +31,7 @@ fn setup(dir: &Path) -> Setup {
     }
 }
 
-/// For databases in `dir`.
+/// Returns the setup for databases in `dir`.
 pub fn database_place(dir: &Path) -> DatabaseSetup {
     DatabaseSetup {
         path: dir.to_owned(),
@@ -41,7 +41,7 @@ pub fn database_place(dir: &Path) -> DatabaseSetup {
     }
 }
 
-/// A row for one client and one for four, of each ledger; none of them has an error.
+/// Measures each ledger with one client and with four. Returns the rows, none of which has an error.
 pub fn measured(dir: &Path, ledgers: &[Box<dyn SalesLedger>]) -> Vec<Row> {
     let options = Options {
         pairs: 20,
@@ -56,7 +56,7 @@ pub fn measured(dir: &Path, ledgers: &[Box<dyn SalesLedger>]) -> Vec<Row> {
     assert_eq!(rows.len(), 2 * ledgers.len());
     for row in &rows {
         assert_eq!(row.error, None, "{row:?}");
-        // 5 of each client's before the clock starts.
+        // Each client commits 5 rows before the clock starts.
         let one = row.clients == 1;
         let all = row.commits.unwrap() + if one { 2 * (20 + 5) + 5 } else { 4 * 5 };
         assert_eq!(

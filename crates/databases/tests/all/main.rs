@@ -1,4 +1,4 @@
-//! The databases, measured a little: every row is there afterwards, and of servers nothing is left.
+//! Short measurements of all databases: every row can be read back, and servers leave nothing behind.
 
 #![cfg(feature = "clients")]
 

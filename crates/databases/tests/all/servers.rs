@@ -1,4 +1,4 @@
-//! Throw-away servers of what is installed.
+//! Throw-away servers of the installed databases.
 
 use crate::common::{database_place, measured, place};
 use logforce_databases::{DatabaseSetup, Listed, mysql, postgres};
@@ -22,7 +22,7 @@ pub fn ledgers(listed: Result<Listed, MeasureError>) -> Option<Vec<Box<dyn Sales
     None
 }
 
-/// Processes of servers and guards that were told of `dir`.
+/// Returns the command lines of servers and guards that contain `dir`.
 #[cfg(target_os = "linux")]
 fn processes_of(dir: &Path) -> Vec<String> {
     let name = dir.to_string_lossy().into_owned();
@@ -103,7 +103,7 @@ fn mariadb_keeps_every_row_with_and_without_its_binary_log() {
     assert_nothing_left(dir.path());
 }
 
-/// The binary log holds what was inserted while it was on.
+/// Rows inserted while the binary log is on are written to it.
 #[test]
 fn the_binary_log_is_really_written() {
     let dir = place();

@@ -9,7 +9,7 @@ fn each_journal_keeps_every_row_and_leaves_no_file() {
     let dir = place();
     let rows = measured(dir.path(), &ledgers(&database_place(dir.path())));
     let of = |settings: &str| rows.iter().find(|r| r.settings == settings).unwrap();
-    // What the directory or the log lacks can be lost to a power cut.
+    // A power cut can undo a commit if the directory or the log was not synced.
     for (settings, policy, is_safe) in [
         ("DELETE, synchronous=EXTRA", Some(1), true),
         ("DELETE, synchronous=FULL", None, false),

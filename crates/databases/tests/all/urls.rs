@@ -1,4 +1,4 @@
-//! Servers that run already: their settings stay, and the table goes.
+//! Running servers, given by URL: their settings are kept, and the table is removed.
 
 use crate::common::{database_place, measured, place};
 use crate::servers::ledgers;
@@ -7,7 +7,7 @@ use logforce_databases::{mysql, postgres};
 use logforce_device::Verdict;
 use logforce_measure::Row;
 
-/// Nothing is claimed of a disk that is not known.
+/// Asserts that no guarantee is claimed for an unknown disk.
 fn assert_elsewhere(rows: &[Row]) {
     assert!(
         rows.iter().all(|r| r.system.ends_with(" by URL")),
@@ -19,7 +19,7 @@ fn assert_elsewhere(rows: &[Row]) {
     }
 }
 
-/// As a part of a URL.
+/// Returns the path encoded for a URL.
 fn encoded(path: &std::path::Path) -> String {
     path.to_string_lossy().replace('/', "%2F")
 }
@@ -31,8 +31,8 @@ fn a_postgresql_by_url() {
     let Some(own) = ledgers(postgres::of_server(&place)) else {
         return;
     };
-    // Ours stands in for one that runs already; its socket is beside its files where the path is short,
-    // and where it is not the server says where.
+    // The throw-away server stands in for a running one. Its socket is beside its files if the path is
+    // short enough; otherwise `postmaster.pid` has the directory.
     drop(own[0].open().unwrap());
     let home = std::fs::canonicalize(dir.path()).unwrap().join("postgres");
     let pid_file = std::fs::read_to_string(home.join("data/postmaster.pid")).unwrap();
@@ -43,12 +43,12 @@ fn a_postgresql_by_url() {
     let settings: Vec<&str> = rows.iter().step_by(2).map(|r| &*r.settings).collect();
     assert_eq!(settings.len(), 2, "{settings:?}");
     assert_elsewhere(&rows);
-    // What is left open when the run ends goes too.
+    // A table that is still open when the run ends is removed as well.
     drop(by_url[0].open().unwrap());
     drop(by_url);
     let mut client = ::postgres::Client::connect(&url, ::postgres::NoTls).unwrap();
     let count = "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'logforce%'";
-    // Ours has one: it was opened above.
+    // The one left is the throw-away ledger's: it was opened above.
     let left: i64 = client.query_one(count, &[]).unwrap().get(0);
     assert_eq!(left, 1);
 }
@@ -73,7 +73,7 @@ fn a_mariadb_by_url() {
     let url = format!("mysql://root@localhost/till?socket={}", encoded(&beside));
     let by_url = ledgers(mysql::of_url(&url, &place)).unwrap();
     let rows = measured(dir.path(), &by_url);
-    // As the server has it.
+    // The settings are the server's.
     assert_eq!(rows[0].settings, "trx_commit=2, sync_binlog=0");
     assert_eq!((rows[0].policy, rows[0].second_log), (Some(2), Some(true)));
     drop(by_url[0].open().unwrap());
@@ -88,11 +88,11 @@ fn a_server_that_is_not_there_is_an_error_with_a_reason() {
     let dir = place();
     let place = database_place(dir.path());
     let Err(e) = postgres::of_url("postgres://till@%2Fnosuch/postgres", &place) else {
-        panic!("nobody is there");
+        panic!("connected to a missing server");
     };
     assert!(e.to_string().contains("PostgreSQL: connecting"), "{e}");
     let Err(e) = mysql::of_url("mysql://root@localhost/till?socket=%2Fnosuch", &place) else {
-        panic!("nobody is there");
+        panic!("connected to a missing server");
     };
     assert!(e.to_string().contains("MariaDB: connecting"), "{e}");
     for bad in ["", "nonsense", "http://x"] {

@@ -1,4 +1,4 @@
-//! The library itself, as users get it, in new files and in used ones.
+//! The library with default options, in new files and in recycled ones.
 
 use super::Bulk;
 use crate::rivals::records::BULK_RECORD;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// `append` for each record and one `force`.
+/// Subject: `append` for each record and one `force`.
 pub struct Logforce;
 
 impl Bulk for Logforce {
@@ -36,7 +36,7 @@ impl Bulk for Logforce {
     }
 }
 
-/// The same into the files of segments that were truncated.
+/// Subject: the same, into recycled files of truncated segments.
 pub struct Recycled;
 
 impl Bulk for Recycled {
@@ -59,7 +59,7 @@ impl Bulk for Recycled {
         }
         log.force(log.tail_lsn())?;
         log.truncate_front(log.tail_lsn())?;
-        // What the truncation leaves to do is done, and what was measured before is on the disk.
+        // Waits until the work that the truncation deferred is done and earlier writes are on the disk.
         sleep(Duration::from_secs(1));
         let took = append(&log, records, count)?;
         log.close()?;

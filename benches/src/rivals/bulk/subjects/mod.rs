@@ -1,4 +1,4 @@
-//! Who takes bulk.
+//! Subjects of the bulk comparison.
 
 mod logforce;
 #[cfg(feature = "okaywal")]
@@ -16,37 +16,37 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// The first word of a child's command line; the task comes behind it, as JSON.
+/// First argument of a child process; the task follows as JSON.
 pub const CHILD: &str = "child-of-rivals";
 
-/// What takes bulk, in a process of this program.
+/// A subject of the bulk comparison that runs in a child process of this program.
 pub trait Bulk {
-    /// Whose work it is.
+    /// Returns the name of the rival.
     fn rival(&self) -> &'static str;
 
-    /// Its name in the table: of one rival there may be several.
+    /// Returns the name in the table. A rival can have several subjects.
     fn name(&self) -> &'static str {
         self.rival()
     }
 
-    /// What is done, in words; printed below the table.
+    /// Returns a description of the work, for printing below the table.
     fn settings(&self) -> String;
 
-    /// Appends so many records in an empty directory, forces them, and closes. How long that took
-    /// from the first one until all were durable.
+    /// Appends `count` records to a log in an empty directory, forces them, and closes the log. Returns
+    /// the time from the first record until all are durable.
     ///
     /// # Errors
-    /// What the rival says.
+    /// Returns the rival's error.
     fn append(&self, dir: &Path, records: &mut Records, count: u64) -> Result<Duration>;
 
-    /// Opens what was closed there, shows every record, and closes again.
+    /// Reopens the log in `dir`, passes every record to `see`, and closes the log.
     ///
     /// # Errors
-    /// What the rival says.
+    /// Returns the rival's error.
     fn read(&self, dir: &Path, count: u64, see: &mut dyn FnMut(&[u8])) -> Result<()>;
 }
 
-/// Those of this build that are no programs of their own.
+/// Returns the subjects of this build that run in a child process of this program.
 pub fn here() -> Vec<Box<dyn Bulk>> {
     vec![
         Box::new(raw::OVERWRITTEN),
@@ -60,21 +60,21 @@ pub fn here() -> Vec<Box<dyn Bulk>> {
     ]
 }
 
-/// Who takes bulk, and in which program.
+/// A subject, and the program that runs it.
 pub struct Subject {
-    /// Its name in the table.
+    /// Name in the table.
     pub name: &'static str,
-    /// Its version.
+    /// Version.
     pub version: String,
-    /// What is done, in words.
+    /// Description of the work.
     pub settings: String,
     program: PathBuf,
-    /// The program is this one, which has to be told that it is a child.
+    /// True if `program` is this one, which then needs the argument that makes it a child.
     is_this: bool,
 }
 
 impl Subject {
-    /// What to start; the task is to be added.
+    /// Returns the command without the task, which the caller appends.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         if self.is_this {
@@ -84,8 +84,8 @@ impl Subject {
     }
 }
 
-/// Those of these rivals that take bulk; `this` is the program that calls [`super::child::task`]
-/// first of all.
+/// Returns the subjects of these rivals. `this` is the program that calls [`super::child::task`] first
+/// of all.
 pub fn of(rivals: &[&dyn Rival], this: &Path) -> Vec<Subject> {
     let mut subjects = Vec::new();
     for bulk in here() {
@@ -103,11 +103,11 @@ pub fn of(rivals: &[&dyn Rival], this: &Path) -> Vec<Subject> {
     subjects
 }
 
-/// Those that are written in Go.
+/// Returns the subjects that are written in Go.
 #[cfg(feature = "go")]
 fn in_go(rivals: &[&dyn Rival]) -> Vec<Subject> {
     let Ok(program) = apart::program() else {
-        // The entries say why.
+        // The entries have the reason.
         return Vec::new();
     };
     let named = |(name, settings): (&'static str, &str)| {
@@ -123,7 +123,7 @@ fn in_go(rivals: &[&dyn Rival]) -> Vec<Subject> {
     apart::BULK.into_iter().filter_map(named).collect()
 }
 
-/// Those that are written in Go.
+/// Returns the subjects that are written in Go.
 #[cfg(not(feature = "go"))]
 fn in_go(_: &[&dyn Rival]) -> Vec<Subject> {
     Vec::new()

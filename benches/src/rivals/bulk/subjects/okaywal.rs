@@ -15,14 +15,14 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A chunk for each record and one commit.
+/// Subject: one chunk per record and one commit.
 pub struct Okaywal;
 
-/// Records that were read and not seen yet: so many blocks of so many bytes wait at most.
+/// Largest number of blocks that wait between reading and checking, and the size of a block in bytes.
 const BLOCKS: usize = 4;
 const BLOCK: usize = 1 << 20;
 
-/// One segment for all of it.
+/// Returns a configuration with one segment that holds all records.
 fn configuration(dir: &Path, count: u64) -> Configuration {
     let bytes = count * BULK_RECORD as u64;
     let segment = (bytes + bytes / 16 + (4 << 20)).next_multiple_of(1 << 20);
@@ -54,7 +54,7 @@ impl Bulk for Okaywal {
     }
 
     fn read(&self, dir: &Path, count: u64, see: &mut dyn FnMut(&[u8])) -> Result<()> {
-        // The manager has to own what it gives the records to: they go through a channel.
+        // The manager must own the target of the records, so they are sent through a channel.
         let (sender, blocks) = sync_channel(BLOCKS);
         let configuration = configuration(dir, count);
         let opening = thread::spawn(move || {
@@ -66,12 +66,12 @@ impl Bulk for Okaywal {
         }
         opening
             .join()
-            .map_err(|_| anyhow!("it panicked while it was opened"))??;
+            .map_err(|_| anyhow!("okaywal panicked while opening"))??;
         Ok(())
     }
 }
 
-/// Hands on what is recovered.
+/// Passes on the recovered records.
 #[derive(Debug)]
 struct Reader(SyncSender<Vec<u8>>);
 
@@ -81,7 +81,8 @@ impl LogManager for Reader {
         loop {
             let mut chunk = match entry.read_chunk()? {
                 ReadChunkResult::Chunk(chunk) => chunk,
-                // Written in part, and never acknowledged: what is missing is counted.
+                // The entry was written in part and never acknowledged; missing records are counted
+                // elsewhere.
                 ReadChunkResult::EndOfEntry | ReadChunkResult::AbortedEntry => break,
             };
             block.extend(chunk.read_all()?);
@@ -108,7 +109,7 @@ impl LogManager for Reader {
 
 impl Reader {
     fn send(&self, block: Vec<u8>) -> io::Result<()> {
-        let gone = |_| io::Error::other("nobody looks at the records any more");
+        let gone = |_| io::Error::other("the reader of the records is gone");
         self.0.send(block).map_err(gone)
     }
 }

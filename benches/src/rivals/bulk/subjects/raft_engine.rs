@@ -9,12 +9,12 @@ use raft_engine::{Engine, LogBatch};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Writes without a sync, and one sync.
+/// Subject: writes without a sync, and one sync at the end.
 pub struct RaftEngine;
 
-/// Records of a batch.
+/// Records per batch.
 const BATCH: u64 = 1024;
-/// Their region.
+/// Region of the records.
 const REGION: u64 = 1;
 
 impl Bulk for RaftEngine {

@@ -1,4 +1,4 @@
-//! Large writes without a log: what the device takes at most.
+//! Large writes without a log: an upper bound for the rate.
 
 use super::Bulk;
 use crate::rivals::records::BULK_RECORD;
@@ -16,23 +16,23 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Bytes of a write and of a read.
+/// Size of a write and of a read, bytes.
 const PIECE: usize = 1 << 20;
 /// Unit of a direct write.
 const UNIT: usize = 4096;
 
-/// Over what is there and was written already.
+/// Overwrites blocks that were written before.
 pub const OVERWRITTEN: Raw = Raw {
     state: FileState::Zeroed,
     name: "raw overwrites",
 };
-/// Into what is only allocated.
+/// Writes into blocks that are only allocated.
 pub const FALLOCATED: Raw = Raw {
     state: FileState::Fallocated,
     name: "raw fallocated",
 };
 
-/// Writes of 1 MiB into one file.
+/// Subject: writes of 1 MiB into one file.
 pub struct Raw {
     state: FileState,
     name: &'static str,
@@ -76,7 +76,7 @@ impl Bulk for Raw {
         }
         let (began, mut offset) = (Instant::now(), 0);
         while offset < total {
-            // Only the numbers change: copying records would be a log's work.
+            // Only the numbers change. Copying whole records would be part of a log's work.
             records.renumber(&mut buf, offset / BULK_RECORD as u64);
             let left = (total - offset).next_multiple_of(UNIT as u64);
             let len = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
