@@ -1,11 +1,11 @@
-//! What all targets share: a bound on memory.
+//! Memory limit of all fuzz targets.
 
 use cap::Cap;
 use std::alloc::System;
 use std::sync::Once;
 
-/// How many bytes an input may hold at once. The largest legitimate need is the simulated disk with a
-/// full log: some megabytes.
+/// Memory that an input may use at a time, bytes. The largest legitimate need is the simulated disk with
+/// a full log: some megabytes.
 const ROOM: usize = 32 << 20;
 
 /// Makes an unbounded allocation fail, which ends the process: libFuzzer keeps the input.
@@ -17,7 +17,7 @@ pub fn bounded(run: fn(&[u8]) -> bool, input: &[u8]) -> libfuzzer_sys::Corpus {
     static WARM: Once = Once::new();
     WARM.call_once(|| {
         logforce_sim::fuzz::warm_up();
-        // The message of a panic needs memory of its own.
+        // The message of a panic needs additional memory.
         let report = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             let _ = MEMORY.set_limit(usize::MAX);

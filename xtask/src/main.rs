@@ -1,4 +1,4 @@
-//! The project's own commands. `cargo xtask` prints what there is.
+//! The project's commands; `cargo xtask` lists them.
 
 #![forbid(unsafe_code)]
 
@@ -17,7 +17,7 @@ mod workspace;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// The project's own commands.
+/// The project's commands.
 #[derive(Debug, Parser)]
 #[command(
     bin_name = "cargo xtask",
@@ -31,29 +31,30 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Commands {
-    /// The rules that no compiler knows: which crate may use which, how long a file may get, where
-    /// links of the documentation lead. Takes a second.
+    /// Checks rules that the compiler does not: dependencies between crates, length of files, links of
+    /// the documentation. Takes a second.
     Check,
     Test(test::Options),
     Soak(soak::Options),
     Platform(platform::Options),
-    /// Random runs of a log on a simulated disk; `cargo xtask sim --help` has the options.
+    /// Runs random tests of a log on a simulated disk; `cargo xtask sim --help` has the options.
     #[command(disable_help_flag = true)]
     Sim(Passed),
-    /// Turns known bugs on, one by one, and says which random run finds each.
+    /// Turns known bugs on, one by one, and prints the random run that finds each.
     #[command(disable_help_flag = true)]
     Planted(Passed),
-    /// Real power cuts on real filesystems, and process faults (as root, on Linux): `suite` (unless
-    /// named otherwise), `process`, `planted`; `cargo xtask powercut suite --help` has the options.
+    /// Runs real power cuts on real filesystems, and process faults (as root, on Linux): `suite` (the
+    /// default), `process`, `planted`; `cargo xtask powercut suite --help` has the options.
     #[command(disable_help_flag = true)]
     Powercut(Passed),
     Fuzz(fuzz::Options),
     BenchGuard(guard::Options),
     Dist(dist::Options),
-    /// Writes the listing of the public surface, `crates/logforce/public-api.txt`, which `check` compares.
+    /// Writes the listing of the public API, `crates/logforce/public-api.txt`, which `check` compares.
+    Dist(dist::Options),
     PublicApi,
-    /// Counts bad openings of doc comments and words to avoid in each part, and commits counts that fell:
-    /// `check` lets none rise.
+    /// Counts bad openings of doc comments and words to avoid in each part, and commits counts that
+    /// fell; `check` fails if one rises.
     Wording {
         /// Lists the places of this part instead.
         part: Option<String>,
@@ -63,7 +64,7 @@ enum Commands {
 /// Arguments of another program.
 #[derive(Debug, clap::Args)]
 struct Passed {
-    /// Passed on as they are.
+    /// Arguments, passed on unchanged.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }

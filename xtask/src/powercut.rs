@@ -14,14 +14,14 @@ const RUN: [&str; 6] = [
     "--",
 ];
 
-/// Builds it and passes the words on. With `planted` the known bugs are compiled in.
+/// Builds the program and passes the words on. With `planted`, the known bugs are compiled in.
 pub fn command(words: &[String]) -> Result<bool> {
     let workspace = Workspace::find()?;
     let cargo = || match words.first().map(String::as_str) {
         Some("planted") => cargo_with(KNOWN_BUGS, &workspace),
         _ => Ok(Command::new(cargo())),
     };
-    // Its own test of the command needs the command, beside it.
+    // The program's test of the `logforce` command needs that command in the same directory.
     let mut build = cargo()?;
     build
         .current_dir(&workspace.root)

@@ -5,17 +5,17 @@ use crate::workspace::{Workspace, cargo};
 use anyhow::{Context, Result};
 use std::process::Command;
 
-/// What random runs are about.
+/// Subject of random runs.
 pub struct Subject {
-    /// Its name, of transcripts.
+    /// Name, used for transcripts.
     pub name: &'static str,
-    /// The words of the program that choose it.
+    /// Arguments of the program that select it.
     pub words: &'static [&'static str],
-    /// The seeds that once found a bug: every change runs them again.
+    /// File with the seeds that once found a bug; every change runs them again.
     pub listed: &'static str,
 }
 
-/// The log, and the page file.
+/// Subjects: the log and the page file.
 pub const SUBJECTS: [Subject; 2] = [
     Subject {
         name: "runs",
@@ -29,7 +29,7 @@ pub const SUBJECTS: [Subject; 2] = [
     },
 ];
 
-/// Makes cargo run the program; its own words follow a `--`.
+/// Arguments of cargo that run the program; its own arguments follow a `--`.
 pub const RUN: [&str; 5] = ["run", "--quiet", "--locked", "-p", "logforce-sim"];
 
 /// `cargo xtask sim`: random runs.

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: random runs with fresh seeds, for as long as there is time.
+//! `cargo xtask soak`: random runs with fresh seeds, until it is stopped.
 
 use crate::sim;
 use crate::test::Tier;
@@ -10,26 +10,26 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Makes random runs of the log and of the page file on a simulated disk with fresh seeds, until it is
-/// stopped. Appends its progress to target/soak/soak.txt, and seeds that fail to crates/sim/seeds.txt
-/// or page-seeds.txt, so that every later test runs them again; prints the command that repeats each.
+/// Runs random tests of the log and of the page file on a simulated disk, with fresh seeds, until it is
+/// stopped. Appends its progress to target/soak/soak.txt, and failing seeds to crates/sim/seeds.txt or
+/// page-seeds.txt, so that every later test runs them again. Prints the command that repeats each.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Ends after so many minutes.
+    /// Minutes after which it ends.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     minutes: Option<u32>,
-    /// The first seed: where the last soak of this commit stopped, unless named.
+    /// First seed [default: the one after the last soak of this commit].
     #[arg(long, value_name = "SEED")]
     from: Option<u64>,
 }
 
-/// How many runs at a time: less than a minute on two cores.
+/// Number of runs in a round; takes less than a minute on two cores.
 const ROUND: u64 = 1000;
 
-/// Seeds of a deep run of the same commit lie below.
+/// Offset of the first seed, above the seeds of a deep run of the same commit.
 const ABOVE_DEEP: u64 = 100_000;
 
-/// The command. True if no run failed.
+/// Runs the command. Returns true if no run failed.
 pub fn command(options: &Options) -> Result<bool> {
     let workspace = Workspace::find()?;
     let program = build(&workspace)?;
@@ -82,7 +82,7 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
     Ok(workspace.target.join("debug").join(name))
 }
 
-/// Runs one round; returns the seeds that failed, and why.
+/// Runs one round. Returns the failed seeds with their errors.
 fn round(
     program: &Path,
     root: &Path,
@@ -116,13 +116,13 @@ fn failures(text: &str) -> Vec<(u64, String)> {
     all
 }
 
-/// Where the rounds of this commit's seeds in the diary end.
+/// Returns the seed after the last round of this commit in the diary.
 fn followed(diary: &Path, own: u64) -> Option<u64> {
     let text = std::fs::read_to_string(diary).ok()?;
     let starts = text
         .lines()
         .filter_map(|l| l.split(' ').next()?.parse().ok());
-    // Another commit's are far away.
+    // Seeds of other commits are far away.
     let near = |seed: &u64| (own..own + 100_000_000).contains(seed);
     starts.filter(near).max().map(|last: u64| last + ROUND)
 }

@@ -1,4 +1,4 @@
-//! What cargo says of the workspace.
+//! Workspace, as cargo describes it.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -6,44 +6,44 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The manifest of the benchmarks for developers, below the root: a workspace of their own.
+/// Path of the manifest of the benchmarks for developers, below the root; they are a separate workspace.
 pub const BENCHES: &str = "benches/Cargo.toml";
 
-/// The workspace, as `cargo metadata` describes it.
+/// Workspace, as `cargo metadata` describes it.
 #[derive(Debug)]
 pub struct Workspace {
     pub root: PathBuf,
-    /// Where cargo builds to.
+    /// Target folder of cargo.
     pub target: PathBuf,
     pub crates: Vec<Crate>,
 }
 
-/// One crate of the workspace, or of the one beside it.
+/// A crate of the workspace, or of the one of the benchmarks.
 #[derive(Debug)]
 pub struct Crate {
     pub name: String,
-    /// The directory of its manifest.
+    /// Directory of its manifest.
     pub dir: PathBuf,
     pub dependencies: Vec<Dependency>,
     /// A registry gets it: its manifest does not forbid that.
     pub is_published: bool,
 }
 
-/// A line of a crate's manifest.
+/// A dependency in a crate's manifest.
 #[derive(Debug, Clone)]
 pub struct Dependency {
     pub name: String,
-    /// For the crate's tests, examples and benchmarks only.
+    /// True for tests, examples and benchmarks only.
     pub dev: bool,
 }
 
-/// The cargo that runs this program, or the one in the path.
+/// Returns the cargo that runs this program, or else the one in the path.
 pub fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
 impl Workspace {
-    /// Asks cargo. The crate of the benchmarks is among the crates.
+    /// Asks cargo. The result includes the crate of the benchmarks.
     pub fn find() -> Result<Workspace> {
         let mut workspace = Workspace::of(&[])?;
         let benches = workspace.root.join(BENCHES);
@@ -69,7 +69,7 @@ impl Workspace {
         Workspace::parse(&serde_json::from_slice(&out.stdout).context("cargo metadata")?)
     }
 
-    /// Reads what `cargo metadata` prints.
+    /// Parses the output of `cargo metadata`.
     pub fn parse(metadata: &Value) -> Result<Workspace> {
         let text = |v: &Value, key: &str| {
             v[key]

@@ -277,7 +277,7 @@ fn recount(log: &Log, done: &HashMap<u32, u64>) -> Result<u64, MeasureError> {
         let there = next.get(thread).copied().unwrap_or(0);
         if there != *done {
             return Err(MeasureError::NotOffered(format!(
-                "thread {thread} had {done} completions, but the reopened log has {} of it",
+                "thread {thread} had {done} completions, but the reopened log has {} of this thread",
                 logforce_terminal::numbers::count(there, "record")
             )));
         }
@@ -312,6 +312,9 @@ mod tests {
         stamp(&mut record, first_number(1) + 2);
         log.commit(&record).unwrap();
         let error = counted(2, 4).unwrap_err().to_string();
-        assert!(error.contains("is not the next one that thread 1"), "{error}");
+        assert!(
+            error.contains("is not the next one that thread 1"),
+            "{error}"
+        );
     }
 }

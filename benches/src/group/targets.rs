@@ -181,6 +181,9 @@ mod tests {
             "{text}"
         );
         let text = of(16, 16384)[0].text();
-        assert!(text.contains("target ≥ 1.5: PASS (or the raw loop's rate)"), "{text}");
+        assert!(
+            text.contains("target ≥ 1.5: PASS (or the raw loop's rate)"),
+            "{text}"
+        );
     }
 }

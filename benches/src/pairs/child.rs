@@ -47,7 +47,7 @@ pub struct Answer {
 }
 
 impl Child {
-    /// Starts this program, which must call [`task`] first of all.
+    /// Returns a child that runs this program, which must call [`task`] first of all.
     ///
     /// # Errors
     /// If the system does not report the path of this program.

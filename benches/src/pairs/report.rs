@@ -179,7 +179,7 @@ pub fn text(outcome: &PairsOutcome, machine: &Machine) -> String {
     if outcome.lines.iter().any(|l| l.noise_median.is_some()) {
         text.push_str(
             "\nEach pair is a slice of the raw loop, one of the log, one of the raw loop again: the same bytes, padding\n\
-             included, by the same method to a zero-filled file. Ratio: median over the pairs. Noise: the raw loop\n\\
+             included, by the same method to a zero-filled file. Ratio: median over the pairs. Noise: the raw loop\n\
              compared with itself, one slice with the next. In brackets: 10th to 90th percentile of the pairs.\n",
         );
     }

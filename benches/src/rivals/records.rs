@@ -24,7 +24,9 @@ impl Records {
     /// If `len` is below [`SHORTEST`].
     pub fn new(writer: usize, len: usize) -> Result<Records> {
         if len < SHORTEST {
-            bail!("a record of {len} bytes is too short: at least {SHORTEST} are needed to tell records apart");
+            bail!(
+                "a record of {len} bytes is too short: at least {SHORTEST} are needed to tell records apart"
+            );
         }
         let mut state = 0x9e37_79b9_7f4a_7c15 ^ (writer as u64 + 1);
         let mut bytes = vec![0; len];

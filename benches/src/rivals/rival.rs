@@ -76,7 +76,7 @@ pub enum Writers {
     Each,
     /// One transaction at a time; the other threads wait.
     OneByOne,
-    /// It has no support for threads: one thread of the benchmark commits what the others wait for.
+    /// No group commit: one thread of the benchmark commits the records of all waiting threads.
     Caller,
     /// One thread only.
     Single,

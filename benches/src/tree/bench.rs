@@ -26,7 +26,10 @@ fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
     for name in &flags.only {
         if stores.iter().all(|s| s.name() != name) {
             let names: Vec<&str> = stores.iter().map(|s| s.name()).collect();
-            bail!("unknown store `{name}`: this build has {}", names.join(", "));
+            bail!(
+                "unknown store `{name}`: this build has {}",
+                names.join(", ")
+            );
         }
     }
     let is_chosen = |name: &str| {

@@ -219,7 +219,10 @@ impl<'s> Thread<'s> {
     fn verify(&self) -> Result<()> {
         if let Some(number) = self.last_put {
             let len = self.store.reader()?.get(&Keys::key(number))?;
-            ensure!(len == Some(self.keys.value), "key {number} was put but cannot be read");
+            ensure!(
+                len == Some(self.keys.value),
+                "key {number} was put but cannot be read"
+            );
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Splitting pages that are full, and merging those that have become too empty.
+//! Splits of full pages, and merges of pages that have become too empty.
 
 use crate::draft::{Draft, Step};
 use crate::error::{Error, Result};
@@ -7,7 +7,7 @@ use crate::limits::MAX_HEIGHT;
 use crate::node::{self, Node, SLOT};
 use logforce::pages::Page;
 
-/// Puts a cell in front of cell `at` of a page, to which `path` leads; splits it if it is full.
+/// Inserts a cell in front of cell `at` of a page, to which `path` leads; splits the page if it is full.
 pub(crate) fn insert_at(
     draft: &mut Draft,
     path: &[Step],
@@ -48,7 +48,7 @@ pub(crate) fn insert_at(
     }
 }
 
-/// The root was split: a page above both halves is the root now.
+/// Adds a level after a split of the root: a new root above both halves.
 fn grow(draft: &mut Draft, level: u8, left: u64, cell: &[u8]) -> Result<()> {
     if draft.meta.height >= MAX_HEIGHT {
         return Err(Error::corrupt(left, "the tree has too many levels"));
@@ -60,18 +60,18 @@ fn grow(draft: &mut Draft, level: u8, left: u64, cell: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// How the cells of a page that is too full go into two.
+/// Distribution of an overfull page's cells over two pages.
 struct Split {
-    /// So many of the cells stay.
+    /// Number of cells that stay.
     left: usize,
-    /// The first one that goes into the new page.
+    /// Index of the first cell that moves to the new page.
     right: usize,
     right_first: u64,
     separator: Vec<u8>,
 }
 
 impl Split {
-    /// `cells` are those of the node with the new one at `at`.
+    /// Returns the split of a node. `cells` are the node's cells with the new one at `at`.
     fn of(
         draft: &Draft,
         path: &[Step],
@@ -79,7 +79,8 @@ impl Split {
         cells: &[&[u8]],
         at: usize,
     ) -> Result<Split> {
-        // Keys that ascend fill their pages: nothing comes to the left of them again.
+        // Ascending keys fill their pages completely, because nothing will be inserted to the left of
+        // them.
         let is_last = at + 1 == cells.len() && is_rightmost(draft, path)?;
         let left = match is_last {
             true => cells.len() - 1,
@@ -97,7 +98,7 @@ impl Split {
                 separator: separator(before, first).to_vec(),
             });
         }
-        // The cell in the middle goes up, and its child is the new page's first.
+        // The middle cell moves up to the parent, and its child becomes the first child of the new page.
         let left = left.min(cells.len().saturating_sub(2)).max(1);
         let middle = cells.get(left).ok_or_else(bad)?;
         Ok(Split {
@@ -109,7 +110,7 @@ impl Split {
     }
 }
 
-/// The key in a cell.
+/// Returns the key in a cell.
 fn key_of<'c>(node: &Node<'_>, cell: &'c [u8]) -> Option<&'c [u8]> {
     let head = match node.is_leaf() {
         true => node::LEAF_CELL,
@@ -119,7 +120,7 @@ fn key_of<'c>(node: &Node<'_>, cell: &'c [u8]) -> Option<&'c [u8]> {
     cell.get(head..)?.get(..len)
 }
 
-/// Whether all steps took the last child.
+/// Returns true if all steps took the last child.
 fn is_rightmost(draft: &Draft, path: &[Step]) -> Result<bool> {
     for step in path {
         let page: Page = draft.txn.page(step.page)?;
@@ -130,14 +131,14 @@ fn is_rightmost(draft: &Draft, path: &[Step]) -> Result<bool> {
     Ok(true)
 }
 
-/// How many of the cells make up half of their bytes; not none and not all.
+/// Returns the number of leading cells that make up half of the bytes; at least one, and not all.
 fn halves(cells: &[&[u8]]) -> usize {
     let total: usize = cells.iter().map(|cell| SLOT + cell.len()).sum();
     let mut left = 0;
     for (i, cell) in cells.iter().enumerate() {
         left += SLOT + cell.len();
         if 2 * left >= total {
-            // With the cell or without it, whichever is nearer to half.
+            // With or without this cell, whichever is closer to half.
             let without = left - SLOT - cell.len();
             let count = i + usize::from(2 * left - total <= total - 2 * without);
             return count.min(cells.len() - 1).max(1);
@@ -146,7 +147,7 @@ fn halves(cells: &[&[u8]]) -> usize {
     cells.len() - 1
 }
 
-/// The shortest key above `before` and not above `first`.
+/// Returns the shortest key above `before` and not above `first`.
 fn separator<'k>(before: &[u8], first: &'k [u8]) -> &'k [u8] {
     let common = before.iter().zip(first).take_while(|(a, b)| a == b).count();
     &first[..first.len().min(common + 1)]
@@ -182,7 +183,7 @@ mod tests {
     }
 }
 
-/// Two neighbours: below which child of the parent the left one is, and their pages.
+/// Two neighbouring pages; `at` is the index of the left one among the parent's children.
 #[derive(Debug, Clone, Copy)]
 struct Pair {
     at: usize,
@@ -190,9 +191,10 @@ struct Pair {
     right: u64,
 }
 
-/// Merges a page, to which `path` leads, with a neighbour if it is less than a third full and both fit
-/// into one page with an eighth to spare; so the next insert does not split it again. A page that has
-/// no cell left is merged always.
+/// Merges a page, to which `path` leads, with a neighbour, if it is less than a third full and both fit
+/// into one page. An eighth of the page must stay free, so that the next insert does not split it again.
+/// A leaf without cells is always merged. An inner page without cells is merged, or gets a cell of a
+/// neighbour that is too full for that.
 pub(crate) fn merge(draft: &mut Draft, path: &[Step], number: u64) -> Result<()> {
     let page = draft.txn.page(number)?;
     let node = Node::parse_any(number, &page)?;
@@ -225,7 +227,7 @@ pub(crate) fn merge(draft: &mut Draft, path: &[Step], number: u64) -> Result<()>
         }
         neighbour = Some(pair);
     }
-    // An inner page keeps one cell at least: its children have neighbours then.
+    // An inner page keeps at least one cell, so that its children have neighbours.
     match neighbour {
         Some(pair) if node.count() == 0 && !node.is_leaf() => {
             borrow(draft, above, &node, &parent, pair)
@@ -234,7 +236,7 @@ pub(crate) fn merge(draft: &mut Draft, path: &[Step], number: u64) -> Result<()>
     }
 }
 
-/// A root with one child only is not needed.
+/// Removes a root that has only one child.
 fn shrink(draft: &mut Draft, number: u64) -> Result<()> {
     let page = draft.txn.page(number)?;
     let node = Node::parse_any(number, &page)?;
@@ -246,7 +248,7 @@ fn shrink(draft: &mut Draft, number: u64) -> Result<()> {
     free::release(&mut draft.txn, &mut draft.meta, number)
 }
 
-/// Bytes that both need in one page.
+/// Returns the bytes that both pages need in one.
 fn joined_len(draft: &Draft, node: &Node<'_>, parent: &Node<'_>, pair: Pair) -> Result<usize> {
     let page = |number| draft.txn.page(number);
     let (left, right) = (page(pair.left)?, page(pair.right)?);
@@ -259,7 +261,7 @@ fn joined_len(draft: &Draft, node: &Node<'_>, parent: &Node<'_>, pair: Pair) -> 
     Ok(left.used() + right.used() + separator)
 }
 
-/// Puts all cells into the left page, and frees the right one.
+/// Moves all cells to the left page, and frees the right one.
 fn join(draft: &mut Draft, node: &Node<'_>, parent: &Node<'_>, pair: Pair) -> Result<()> {
     let level = node.level();
     let (left_page, right_page) = (draft.txn.page(pair.left)?, draft.txn.page(pair.right)?);
@@ -286,7 +288,8 @@ fn join(draft: &mut Draft, node: &Node<'_>, parent: &Node<'_>, pair: Pair) -> Re
     free::release(&mut draft.txn, &mut draft.meta, pair.right)
 }
 
-/// Gives an inner page that has no cell one of its neighbour's, which is too full to take it in.
+/// Moves a cell to an inner page without cells from its neighbour, which is too full to be merged with
+/// it.
 fn borrow(
     draft: &mut Draft,
     above: &[Step],
@@ -310,7 +313,7 @@ fn borrow(
     let mut cells: Vec<&[u8]> = (0..giver.count())
         .map(|i| giver.cell(i))
         .collect::<Result<_>>()?;
-    // The separator comes down between the two children, and the giver's outermost key goes up.
+    // The separator moves down between the two children, and the neighbour's outermost key moves up.
     let (moved, first, child, giver_first) = match is_left {
         true => {
             cells.remove(0);

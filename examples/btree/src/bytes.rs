@@ -15,7 +15,7 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes))
 }
 
-/// Puts bytes at an offset. Nothing happens where they do not fit: callers have checked that they do.
+/// Writes bytes at an offset. Does nothing if they do not fit; callers have checked that they do.
 pub(crate) fn put(page: &mut [u8], at: usize, bytes: &[u8]) {
     if let Some(place) = page.get_mut(at..).and_then(|p| p.get_mut(..bytes.len())) {
         place.copy_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! Values that do not fit into a leaf: chains of pages.
+//! Chains of pages, for values that do not fit into a leaf.
 //!
 //! ```text
 //! 0      4        8      16
@@ -18,13 +18,13 @@ use logforce::pages::{Error as PagesError, Page, Transaction};
 const CHAIN: u8 = 3;
 const HEADER: usize = 16;
 
-/// Bytes of a value in one page of its chain.
+/// Returns the bytes of a value in one page of its chain.
 pub(crate) fn part_len(page_size: usize) -> usize {
     page_size - HEADER
 }
 
-/// Visits the pages of a chain with a value of `len` bytes: each with its number and its part. Ends
-/// with the value, so also where pages point in a circle.
+/// Visits the pages of a chain with a value of `len` bytes: each page's number and its part of the
+/// value. Ends after `len` bytes, so a cycle of pages does not loop forever.
 pub(crate) fn walk(
     source: &impl Source,
     first: u64,
@@ -35,7 +35,7 @@ pub(crate) fn walk(
     if len > MAX_VALUE {
         return Err(Error::corrupt(
             first,
-            format!("it begins a value of {len} bytes, and {MAX_VALUE} is the longest"),
+            format!("its value has {len} bytes, maximum {MAX_VALUE}"),
         ));
     }
     while left > 0 {
@@ -56,7 +56,7 @@ pub(crate) fn walk(
         if (left == 0) != (next == 0) {
             return Err(Error::corrupt(
                 page,
-                format!("{left} bytes of its value are left, and the next page is {next}"),
+                format!("{left} bytes of its value follow, but the next page is {next}"),
             ));
         }
         page = next;
@@ -64,7 +64,7 @@ pub(crate) fn walk(
     Ok(())
 }
 
-/// The value.
+/// Reads a value.
 pub(crate) fn read(source: &impl Source, first: u64, len: usize) -> Result<Vec<u8>> {
     let mut value = Vec::new();
     walk(source, first, len, |_, part| {
@@ -74,12 +74,12 @@ pub(crate) fn read(source: &impl Source, first: u64, len: usize) -> Result<Vec<u
     Ok(value)
 }
 
-/// Puts a value into pages of its own. Returns the first.
+/// Writes a value to a chain of pages. Returns the first page.
 pub(crate) fn write(txn: &mut Transaction, meta: &mut Meta, value: &[u8]) -> Result<u64> {
     let page_size = txn.page(0)?.len();
     let mut next = 0;
     let mut bytes = vec![0; page_size];
-    // The last part first: a page says which follows it.
+    // The last part comes first, because each page has the number of the next one.
     for part in value.chunks(part_len(page_size)).rev() {
         let page = free::allocate(txn, meta)?;
         bytes.fill(0);
@@ -87,7 +87,7 @@ pub(crate) fn write(txn: &mut Transaction, meta: &mut Meta, value: &[u8]) -> Res
         put(&mut bytes, 4, &(part.len() as u32).to_le_bytes());
         put(&mut bytes, 8, &u64::to_le_bytes(next));
         put(&mut bytes, HEADER, part);
-        // What the page held does not matter, so it is not read.
+        // The old content of the page does not matter, so it is not read.
         match txn.write(page, &bytes) {
             Err(PagesError::PageTwice { .. }) => txn.page_mut(page)?.copy_from_slice(&bytes),
             other => other?,

@@ -1,4 +1,4 @@
-//! Walks a whole tree and looks at everything that must be so.
+//! Checker: walks a whole tree and checks all its invariants.
 
 use crate::chain;
 use crate::error::{Error, Result};
@@ -11,43 +11,43 @@ use logforce::pages::ErrorKind;
 use std::collections::HashSet;
 use std::fmt;
 
-/// What a walk through the whole tree has found.
+/// Result of a walk through the whole tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckReport {
-    /// Keys in the leaves.
+    /// Number of keys in the leaves.
     pub keys: u64,
-    /// Levels of the tree: 1 if its root is a leaf.
+    /// Number of levels: 1 if the root is a leaf.
     pub height: u8,
-    /// Pages with keys and values.
+    /// Number of pages with keys and values.
     pub leaf_pages: u64,
-    /// Pages above them.
+    /// Number of pages above the leaves.
     pub inner_pages: u64,
-    /// Pages of values that have pages of their own.
+    /// Number of pages with values that do not fit into a leaf.
     pub value_pages: u64,
-    /// Pages that hold nothing.
+    /// Number of free pages.
     pub free_pages: u64,
     /// Bytes of cells and slots in leaves and inner pages.
     pub used_bytes: u64,
-    /// Pages of the file.
+    /// Number of pages in the file.
     pub page_count: u64,
-    /// What is wrong: empty for a tree that is whole.
+    /// Problems; empty for an intact tree.
     pub problems: Vec<Problem>,
 }
 
 impl CheckReport {
-    /// Whether nothing is wrong.
+    /// Returns true if there are no problems.
     pub fn is_whole(&self) -> bool {
         self.problems.is_empty()
     }
 }
 
-/// Something that is not as it must be.
+/// A violated invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The page that it was found in.
+    /// Page in which it was found.
     pub page: u64,
-    /// What it is.
+    /// Description of the problem.
     pub what: String,
 }
 
@@ -79,14 +79,14 @@ pub(crate) fn check(source: &impl Source, meta: &Meta) -> Result<CheckReport> {
         if counted != noted {
             walk.problem(
                 META,
-                format!("it counts {noted} {what}, there are {counted}"),
+                format!("its count of {what} is {noted}, but there are {counted}"),
             );
         }
     }
     Ok(walk.report)
 }
 
-/// Keys of a page are at or above the one and below the other.
+/// Bounds of the keys of a page: at or above `lower`, and below `upper`.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bounds<'k> {
     lower: Option<&'k [u8]>,
@@ -105,7 +105,8 @@ impl<S: Source> Walk<'_, S> {
         self.report.problems.push(Problem { page, what });
     }
 
-    /// Damage is noted; what keeps from looking is an error.
+    /// Turns damage into a problem of the report. Other errors, which keep the check from reading, are
+    /// returned.
     fn noted<T>(&mut self, page: u64, result: Result<T>) -> Result<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -121,7 +122,7 @@ impl<S: Source> Walk<'_, S> {
         }
     }
 
-    /// Notes that a page is used. False if it cannot be, or if something else uses it.
+    /// Marks a page as used. Returns false if its number is invalid or the page is already used.
     fn reach(&mut self, by: u64, page: u64) -> bool {
         match self.reached_anew(page) {
             Ok(()) => true,
@@ -135,11 +136,15 @@ impl<S: Source> Walk<'_, S> {
     /// Marks a page like [`reach`](Self::reach), and returns the reason as an error if it fails.
     fn reached_anew(&mut self, page: u64) -> std::result::Result<(), String> {
         if page >= self.report.page_count {
-            return Err(format!("it names page {page}, behind the end"));
+            return Err(format!(
+                "it refers to page {page}, beyond the end of the file"
+            ));
         }
         match self.reached.insert(page) {
             true => Ok(()),
-            false => Err(format!("it names page {page}, which is used elsewhere")),
+            false => Err(format!(
+                "it refers to page {page}, which is also used elsewhere"
+            )),
         }
     }
 
@@ -208,8 +213,8 @@ impl<S: Source> Walk<'_, S> {
             let mut by = node.number();
             let source = self.source;
             let walked = chain::walk(source, first, len, |page, _| {
-                // Ends at a page that is used elsewhere. Otherwise a chain that meets itself would be as long
-                // as the value claims.
+                // Ends at a page that is already used. Otherwise a cycle in a chain would be followed
+                // for as long as the claimed length of the value.
                 let reached = self.reached_anew(page);
                 reached.map_err(|what| Error::Corrupt { page: by, what })?;
                 self.report.value_pages += 1;
@@ -244,8 +249,8 @@ impl<S: Source> Walk<'_, S> {
         Ok(())
     }
 
-    /// Reports pages that nothing uses: one problem for each run, since the file's number of pages may be
-    /// anything.
+    /// Reports unused pages that are not free. A run of pages is one problem, because the file's number
+    /// of pages can be forged.
     fn unreached(&mut self) {
         let mut reached: Vec<u64> = self.reached.iter().copied().collect();
         reached.push(self.report.page_count);
@@ -255,9 +260,9 @@ impl<S: Source> Walk<'_, S> {
             if page > next {
                 let count = page - next;
                 let what = match count {
-                    1 => "nothing refers to it, and it is not free".to_owned(),
+                    1 => "no page refers to it, and it is not free".to_owned(),
                     _ => format!(
-                        "nothing refers to it and the {} behind it, and they are not free",
+                        "no page refers to it and the {} after it, and they are not free",
                         count - 1
                     ),
                 };
@@ -268,8 +273,8 @@ impl<S: Source> Walk<'_, S> {
     }
 }
 
-/// Cells lie beside each other, each as short as it has to be, and the page's header says how much they
-/// take.
+/// Checks that cells do not overlap, that none is too long, and that the page's header has the right
+/// number of used bytes.
 fn layout(node: &Node<'_>, page_size: usize) -> Result<()> {
     let mut cells = Vec::with_capacity(node.count());
     for i in 0..node.count() {
@@ -289,13 +294,13 @@ fn layout(node: &Node<'_>, page_size: usize) -> Result<()> {
     match used == node.used() {
         true => Ok(()),
         false => Err(node.corrupt(format!(
-            "it says that {} bytes are used, its cells have {used}",
+            "its header counts {} used bytes, but its cells have {used}",
             node.used()
         ))),
     }
 }
 
-/// Keys ascend, within the bounds that the pages above give.
+/// Checks that keys ascend, within the bounds from the pages above.
 fn order(node: &Node<'_>, bounds: Bounds<'_>) -> Result<()> {
     let mut before = None;
     for i in 0..node.count() {

@@ -1,18 +1,18 @@
-//! A tree as a write changes it, and the way to a key in it.
+//! A tree under change by a write, and the path to a key in it.
 
 use crate::error::Result;
 use crate::meta::Meta;
 use crate::node::Node;
 use logforce::pages::Transaction;
 
-/// The tree as the write changes it.
+/// A tree with the uncommitted changes of a write.
 pub(crate) struct Draft {
     pub(crate) txn: Transaction,
     pub(crate) meta: Meta,
     pub(crate) page_size: usize,
 }
 
-/// An inner page on the way to a leaf, and the child that was taken.
+/// An inner page on the path to a leaf, and the child taken.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
     pub(crate) page: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Step {
 }
 
 impl Draft {
-    /// The way to a key: the inner pages from the root on, and the leaf.
+    /// Returns the path to a key: the inner pages from the root on, and the leaf.
     pub(crate) fn path_to(&self, key: &[u8]) -> Result<(Vec<Step>, u64)> {
         let mut path = Vec::with_capacity(self.meta.height.into());
         let mut number = self.meta.root;

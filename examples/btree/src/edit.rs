@@ -1,4 +1,4 @@
-//! Putting a key into the tree, and removing one.
+//! Insertion and removal of a key.
 
 use crate::balance::{insert_at, merge};
 use crate::chain;
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::limits::max_cell;
 use crate::node::{self, Node, ValueAt};
 
-/// Gives a key a value. True if it had one.
+/// Sets the value of a key. Returns true if it had one.
 pub(crate) fn put(draft: &mut Draft, key: &[u8], value: &[u8]) -> Result<bool> {
     let (path, leaf) = draft.path_to(key)?;
     let page = draft.txn.page(leaf)?;
@@ -48,7 +48,7 @@ fn cell_of(draft: &mut Draft, key: &[u8], value: &[u8], is_here: bool) -> Result
     Ok(node::chain_cell(key, value.len(), first))
 }
 
-/// Removes a key. True if it was there.
+/// Removes a key. Returns true if it existed.
 pub(crate) fn delete(draft: &mut Draft, key: &[u8]) -> Result<bool> {
     let (path, leaf) = draft.path_to(key)?;
     let page = draft.txn.page(leaf)?;

@@ -1,4 +1,4 @@
-//! Keys and values that were found.
+//! Keys and values returned by reads.
 
 use crate::chain;
 use crate::error::Result;
@@ -7,7 +7,7 @@ use crate::source::Source;
 use logforce::pages::Page;
 use std::ops::{Deref, Range};
 
-/// A value. One that lies in a leaf is not copied: this shares the leaf's page.
+/// A value. One that is in a leaf is not copied: it shares the leaf's page.
 #[derive(Clone)]
 pub struct Value(Bytes);
 
@@ -18,7 +18,7 @@ enum Bytes {
 }
 
 impl Value {
-    /// The value of a leaf's cell.
+    /// Returns the value of a leaf's cell.
     pub(crate) fn of(source: &impl Source, page: &Page, node: &Node<'_>, i: usize) -> Result<Self> {
         Ok(Value(match node.value(i)? {
             ValueAt::Here(range) => Bytes::Shared(page.clone(), range),
@@ -78,12 +78,12 @@ impl Entry {
         })
     }
 
-    /// The key.
+    /// Returns the key.
     pub fn key(&self) -> &[u8] {
         self.page.get(self.key.clone()).unwrap_or_default()
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn value(&self) -> &[u8] {
         match &self.value {
             Found::Here(range) => self.page.get(range.clone()).unwrap_or_default(),

@@ -1,44 +1,44 @@
-//! What can go wrong.
+//! Errors.
 
 use logforce::pages::Error as PagesError;
 use std::fmt;
 
-/// A result of this crate.
+/// Result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error of a tree.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Error {
-    /// The page file below: its message says what happened and what to do.
+    /// Error of the page file; its message has the cause and the remedy.
     Pages(PagesError),
-    /// A page does not hold what a page of a tree holds there, though its checksum fits.
+    /// A page's content is not valid for a tree, although its checksum is right.
     Corrupt {
-        /// The page.
+        /// Page number.
         page: u64,
-        /// What is wrong with it.
+        /// Description of the damage.
         what: String,
     },
-    /// A key is longer than a tree with pages of this size takes.
+    /// A key is too long for a tree with pages of this size.
     KeyTooLong {
-        /// Its length, bytes.
+        /// Length, bytes.
         len: usize,
-        /// The longest, bytes.
+        /// Maximum length, bytes.
         max: usize,
     },
-    /// A value is longer than a tree takes.
+    /// A value is too long.
     ValueTooLong {
-        /// Its length, bytes.
+        /// Length, bytes.
         len: usize,
-        /// The longest, bytes.
+        /// Maximum length, bytes.
         max: usize,
     },
-    /// The page file holds something else, or its pages have a size that a tree does not take.
+    /// The page file does not contain a tree, or its pages have a size that a tree does not support.
     NotATree {
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// An operation of the write had failed: what it holds may be half a change.
+    /// An operation of the write has failed, so its changes may be incomplete.
     Incomplete,
 }
 
@@ -67,14 +67,14 @@ impl fmt::Display for Error {
             ),
             Error::KeyTooLong { len, max } => write!(
                 f,
-                "the key has {len} bytes, and {max} is the longest with pages of this size"
+                "key too long: {len} bytes, maximum {max} with pages of this size"
             ),
             Error::ValueTooLong { len, max } => {
-                write!(f, "the value has {len} bytes, and {max} is the longest")
+                write!(f, "value too long: {len} bytes, maximum {max}")
             }
-            Error::NotATree { why } => write!(f, "the page file holds no tree: {why}"),
+            Error::NotATree { why } => write!(f, "the page file is not a tree: {why}"),
             Error::Incomplete => f.write_str(
-                "an operation of this write had failed, so it is not committed: begin another",
+                "an earlier operation of this write failed, so it cannot be committed: begin a new write",
             ),
         }
     }

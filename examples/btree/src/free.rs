@@ -1,5 +1,5 @@
-//! Pages that hold nothing: a list in pages that are free themselves. A snapshot stays as it is
-//! whatever becomes of a page, so a page can be used again at once.
+//! Free pages: a list that is stored in free pages itself. Snapshots keep the old content of a page, so
+//! a freed page can be reused at once.
 //!
 //! ```text
 //! 0      2       4    8      16
@@ -16,11 +16,11 @@ use logforce::pages::Transaction;
 const FREE: u8 = 4;
 const HEADER: usize = 16;
 
-/// A page of the list, to read.
+/// A page of the list, for reading.
 pub(crate) struct FreePage<'a> {
     bytes: &'a [u8],
     pub(crate) count: usize,
-    /// 0 for the last one.
+    /// Next page of the list; 0 for the last one.
     pub(crate) next: u64,
 }
 
@@ -28,7 +28,7 @@ impl FreePage<'_> {
     pub(crate) fn parse(page: u64, bytes: &[u8]) -> Result<FreePage<'_>> {
         let count = usize::from(u16_at(bytes, 2).unwrap_or(0));
         if bytes.first() != Some(&FREE) || count > room(bytes.len()) {
-            return Err(Error::corrupt(page, "it is no page of the free list"));
+            return Err(Error::corrupt(page, "it is not a page of the free list"));
         }
         Ok(FreePage {
             bytes,
@@ -37,18 +37,18 @@ impl FreePage<'_> {
         })
     }
 
-    /// The number of a free page.
+    /// Returns the number of a free page.
     pub(crate) fn entry(&self, i: usize) -> u64 {
         u64_at(self.bytes, HEADER + 8 * i).unwrap_or(META)
     }
 }
 
-/// Page numbers in a page of the list.
+/// Returns the number of page numbers that fit into a page of the list.
 pub(crate) fn room(page_size: usize) -> usize {
     (page_size - HEADER) / 8
 }
 
-/// A page for the caller to fill: one that is free, or a new one.
+/// Returns a page for the caller to fill: a free one, or a new one.
 pub(crate) fn allocate(txn: &mut Transaction, meta: &mut Meta) -> Result<u64> {
     let end = txn.page_count();
     if meta.free_list == 0 {
@@ -69,7 +69,9 @@ pub(crate) fn allocate(txn: &mut Transaction, meta: &mut Meta) -> Result<u64> {
     if page == META || page >= end || next >= end {
         return Err(Error::corrupt(
             list,
-            format!("it names page {page} as free, page {next} as next, of {end}"),
+            format!(
+                "it lists page {page} as free and page {next} as next, but the file has {end} pages"
+            ),
         ));
     }
     meta.free_list = next;
@@ -77,7 +79,7 @@ pub(crate) fn allocate(txn: &mut Transaction, meta: &mut Meta) -> Result<u64> {
     Ok(page)
 }
 
-/// Notes that a page is free.
+/// Adds a page to the free list.
 pub(crate) fn release(txn: &mut Transaction, meta: &mut Meta, page: u64) -> Result<()> {
     let list = meta.free_list;
     meta.free = meta.free.saturating_add(1);

@@ -1,6 +1,6 @@
 //! An ordered key-value store: a B+ tree on Logforce's logged pages, as a database engine would build
-//! one. Keys of up to a quarter of a page, values of up to 64 KiB, snapshots, scans both ways, atomic
-//! writes, and puts of many threads that become durable together.
+//! one. It has keys of up to a quarter of a page, values of up to 64 KiB, snapshots, scans in both
+//! directions, and atomic writes. Puts of many threads become durable together.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -30,11 +30,11 @@
 //! # }
 //! ```
 //!
-//! To read: [`Tree`] and [`Write`], then `node` (a page), `insert` and `delete` (splits and merges),
-//! `free` (pages that hold nothing), `chain` (long values), `range` (scans), `check`.
+//! To read the code, start with [`Tree`] and [`Write`]. Then follow `node` (a page), `edit` and
+//! `balance` (splits and merges), `free` (free pages), `chain` (long values), `range` (scans), `check`.
 
 #![forbid(unsafe_code)]
-// Neither bytes from disk nor a user's mistake may end the process.
+// Neither bytes from the disk nor a user's mistake may abort the process.
 #![cfg_attr(
     not(test),
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)

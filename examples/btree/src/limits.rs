@@ -1,22 +1,23 @@
-//! How much fits into what.
+//! Limits of keys, values, pages and levels.
 
-/// The longest value, bytes.
+/// Longest value, bytes.
 pub const MAX_VALUE: usize = 64 << 10;
 
-/// Page sizes that a tree takes, bytes: offsets within a page have 16 bits.
+/// Supported page sizes, bytes: offsets within a page have 16 bits.
 pub(crate) const PAGE_SIZES: std::ops::RangeInclusive<u32> = 512..=32 << 10;
 
-/// Levels of a tree, the leaves' included. A page has two children at least, so pages would run out
-/// first.
+/// Largest number of levels, including the leaves. Every inner page has at least two children, so the
+/// page numbers would run out first.
 pub(crate) const MAX_HEIGHT: u8 = 64;
 
-/// The longest cell: four fit into a page, with their slots and the page's header.
+/// Returns the length of the longest cell, bytes: four fit into a page, with their slots and the page's
+/// header.
 pub(crate) const fn max_cell(page_size: usize) -> usize {
     page_size / 4 - 6
 }
 
-/// The longest key with pages of so many bytes. Such a key's cell has room for the page number of a
-/// value that lies elsewhere.
+/// Returns the length of the longest key for pages of `page_size` bytes. The cell of such a key has
+/// space for the page number of a value in a chain.
 pub const fn max_key(page_size: usize) -> usize {
     max_cell(page_size) - 14
 }

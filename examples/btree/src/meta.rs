@@ -1,4 +1,4 @@
-//! Page 0: where the tree begins.
+//! Page 0: root and counts of the tree.
 //!
 //! ```text
 //! 0        8         12       16     24       32          40     48
@@ -13,22 +13,22 @@ use crate::limits::MAX_HEIGHT;
 
 const MAGIC: &[u8; 8] = b"LFBTREE\0";
 const VERSION: u32 = 1;
-/// Bytes that are used.
+/// Number of bytes in use.
 const LEN: usize = 48;
 
-/// The page's number.
+/// Page number.
 pub(crate) const META: u64 = 0;
 
-/// What page 0 says.
+/// Content of page 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Meta {
-    /// Levels of the tree: 1 if the root is a leaf.
+    /// Number of levels: 1 if the root is a leaf.
     pub(crate) height: u8,
     pub(crate) root: u64,
     pub(crate) keys: u64,
-    /// The first page of the free list; 0 if it is empty.
+    /// First page of the free list; 0 if it is empty.
     pub(crate) free_list: u64,
-    /// Pages that are free, those of the list itself included.
+    /// Number of free pages, including those of the list itself.
     pub(crate) free: u64,
 }
 
@@ -36,14 +36,16 @@ impl Meta {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Meta> {
         if bytes.get(..8) != Some(MAGIC) {
             return Err(Error::NotATree {
-                why: "its page 0 begins otherwise".to_owned(),
+                why: "page 0 does not start with the magic of a tree".to_owned(),
             });
         }
         let number = |at| u64_at(bytes, at).unwrap_or(0);
         let version = u32_at(bytes, 8).unwrap_or(0);
         if version != VERSION {
             return Err(Error::NotATree {
-                why: format!("it has format version {version}, this program reads {VERSION}"),
+                why: format!(
+                    "it has format version {version}, but this program reads version {VERSION}"
+                ),
             });
         }
         let height = u32_at(bytes, 12).unwrap_or(0);
@@ -71,7 +73,7 @@ impl Meta {
         put(bytes, 0, &head);
     }
 
-    /// The level of the root.
+    /// Returns the level of the root.
     pub(crate) fn top(&self) -> u8 {
         self.height - 1
     }

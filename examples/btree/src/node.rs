@@ -9,30 +9,29 @@
 //! inner cell: key length u16, child u64, key
 //! ```
 //!
-//! A new cell is put below the others, and only slots (2 bytes each) move for it: what a commit logs is
-//! the bytes that differ. Keys of an inner page's cell, and those below its child, are at or above the
-//! cell's key.
+//! A new cell is placed below the others, and only slots (2 bytes each) move: a commit logs only the
+//! bytes that differ. The key of an inner page's cell is a lower bound for all keys below its child.
 
 use crate::bytes::{put, u16_at, u32_at, u64_at};
 use crate::error::{Error, Result};
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Bytes before the slots.
+/// Size of the header before the slots, bytes.
 pub(crate) const HEADER: usize = 16;
-/// Bytes of a slot.
+/// Size of a slot, bytes.
 pub(crate) const SLOT: usize = 2;
 
 pub(crate) const LEAF: u8 = 1;
 pub(crate) const INNER: u8 = 2;
 
-/// Of a value's length: the value lies in pages of its own.
+/// Flag in a value's length: the value is in a chain of pages.
 const ELSEWHERE: u32 = 1 << 31;
-/// Bytes of a leaf cell before the key, and of an inner one.
+/// Bytes of a leaf cell before the key, and of an inner cell.
 pub(crate) const LEAF_CELL: usize = 6;
 pub(crate) const INNER_CELL: usize = 10;
 
-/// Where a value is.
+/// Location of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ValueAt {
     /// In the page, at these bytes.
@@ -41,7 +40,7 @@ pub(crate) enum ValueAt {
     Chain { first: u64, len: usize },
 }
 
-/// A leaf or an inner page, to read.
+/// A leaf or an inner page, for reading.
 #[derive(Clone, Copy)]
 pub(crate) struct Node<'a> {
     page: u64,
@@ -51,19 +50,19 @@ pub(crate) struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// The page as a node of this level, 0 for a leaf.
+    /// Parses the page as a node of this level, 0 for a leaf.
     pub(crate) fn parse(page: u64, bytes: &'a [u8], level: u8) -> Result<Node<'a>> {
         let node = Node::parse_any(page, bytes)?;
         if node.level != level {
             return Err(node.corrupt(format!(
-                "it is of level {} and stands at level {level}",
+                "its level is {}, but it is used at level {level}",
                 node.level
             )));
         }
         Ok(node)
     }
 
-    /// The page as a node of any level.
+    /// Parses the page as a node of any level.
     pub(crate) fn parse_any(page: u64, bytes: &'a [u8]) -> Result<Node<'a>> {
         let (Some(kind), Some(level)) = (bytes.first(), bytes.get(1)) else {
             return Err(Error::corrupt(page, "it is empty"));
@@ -75,7 +74,7 @@ impl<'a> Node<'a> {
         if *kind != of_kind {
             return Err(Error::corrupt(
                 page,
-                format!("it is no node: kind {kind}, level {level}"),
+                format!("it is not a node: kind {kind}, level {level}"),
             ));
         }
         let count = usize::from(u16_at(bytes, 2).unwrap_or(0));
@@ -102,7 +101,7 @@ impl<'a> Node<'a> {
         Error::corrupt(self.page, what)
     }
 
-    /// The page's number.
+    /// Returns the page number.
     pub(crate) fn number(&self) -> u64 {
         self.page
     }
@@ -127,21 +126,21 @@ impl<'a> Node<'a> {
         usize::from(u16_at(self.bytes, 6).unwrap_or(0))
     }
 
-    /// Bytes of slots and live cells.
+    /// Returns the bytes of slots and live cells.
     pub(crate) fn used(&self) -> usize {
         SLOT * self.count + self.bytes.len() - self.cells_begin() - self.garbage()
     }
 
-    /// Bytes between the slots and the cells.
+    /// Returns the bytes between the slots and the cells.
     fn gap(&self) -> usize {
         self.cells_begin() - HEADER - SLOT * self.count
     }
 
     fn bad_cell(&self, i: usize) -> Error {
-        self.corrupt(format!("cell {i} does not lie in it"))
+        self.corrupt(format!("cell {i} is outside the page"))
     }
 
-    /// Where a cell begins.
+    /// Returns the offset of a cell.
     fn slot(&self, i: usize) -> Option<usize> {
         if i >= self.count {
             return None;
@@ -160,17 +159,17 @@ impl<'a> Node<'a> {
         (start + len <= self.bytes.len()).then_some(start..start + len)
     }
 
-    /// The bytes of a cell's key, within the page.
+    /// Returns the range of a cell's key within the page.
     pub(crate) fn key_range(&self, i: usize) -> Result<Range<usize>> {
         self.key_at(i).ok_or_else(|| self.bad_cell(i))
     }
 
-    /// The key of a cell.
+    /// Returns the key of a cell.
     pub(crate) fn key(&self, i: usize) -> Result<&'a [u8]> {
         Ok(&self.bytes[self.key_range(i)?])
     }
 
-    /// The bytes of a cell, within the page.
+    /// Returns the range of a cell within the page.
     pub(crate) fn cell_range(&self, i: usize) -> Result<Range<usize>> {
         let range = || {
             let start = self.slot(i)?;
@@ -193,7 +192,7 @@ impl<'a> Node<'a> {
         Ok(&self.bytes[self.cell_range(i)?])
     }
 
-    /// Of a leaf: where the value of a cell is.
+    /// Returns the location of the value of a leaf's cell.
     pub(crate) fn value(&self, i: usize) -> Result<ValueAt> {
         let range = self.cell_range(i)?;
         let cell = &self.bytes[range.clone()];
@@ -211,7 +210,7 @@ impl<'a> Node<'a> {
         value().ok_or_else(|| self.bad_cell(i))
     }
 
-    /// Of an inner page: the child below cell `i - 1`, or the first one.
+    /// Returns an inner page's child below cell `i - 1`; for 0, the first child.
     pub(crate) fn child(&self, i: usize) -> Result<u64> {
         let child = match i.checked_sub(1) {
             None => u64_at(self.bytes, 8),
@@ -220,7 +219,7 @@ impl<'a> Node<'a> {
         child.ok_or_else(|| self.bad_cell(i))
     }
 
-    /// The first cell whose key is not below `key`, and whether its key is equal.
+    /// Returns the first cell whose key is not below `key`, and whether its key is equal.
     pub(crate) fn find(&self, key: &[u8]) -> Result<(usize, bool)> {
         let (mut low, mut high) = (0, self.count);
         let head = head_of(key);
@@ -235,19 +234,19 @@ impl<'a> Node<'a> {
         Ok((low, false))
     }
 
-    /// Of an inner page: which child leads to `key`.
+    /// Returns the index of an inner page's child that leads to `key`.
     pub(crate) fn child_for(&self, key: &[u8]) -> Result<usize> {
         let (at, is_equal) = self.find(key)?;
         Ok(at + usize::from(is_equal))
     }
 }
 
-/// The first bytes of a key as a number, which compares as they do.
+/// Returns the first bytes of a key as a number with the same order.
 fn head_of(key: &[u8]) -> Option<u64> {
     key.first_chunk().map(|head| u64::from_be_bytes(*head))
 }
 
-/// Compares two keys, of which the second begins with `head`. Most differ in their first bytes.
+/// Compares two keys, of which the second starts with `head`. Most keys differ in their first bytes.
 fn compare(a: &[u8], b: &[u8], head: Option<u64>) -> Ordering {
     match (head_of(a), head) {
         (Some(a), Some(b)) if a != b => a.cmp(&b),
@@ -255,7 +254,7 @@ fn compare(a: &[u8], b: &[u8], head: Option<u64>) -> Ordering {
     }
 }
 
-/// A leaf's cell with the value in it.
+/// Returns a leaf's cell that contains the value.
 pub(crate) fn leaf_cell(key: &[u8], value: &[u8]) -> Vec<u8> {
     let key_len = key.len() as u16;
     let value_len = value.len() as u32;
@@ -268,7 +267,7 @@ pub(crate) fn leaf_cell(key: &[u8], value: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// A leaf's cell with the value in a chain of pages.
+/// Returns a leaf's cell whose value is in a chain of pages.
 pub(crate) fn chain_cell(key: &[u8], len: usize, first: u64) -> Vec<u8> {
     let key_len = key.len() as u16;
     let value_len = len as u32 | ELSEWHERE;
@@ -281,18 +280,18 @@ pub(crate) fn chain_cell(key: &[u8], len: usize, first: u64) -> Vec<u8> {
     .concat()
 }
 
-/// An inner page's cell.
+/// Returns an inner page's cell.
 pub(crate) fn inner_cell(key: &[u8], child: u64) -> Vec<u8> {
     let key_len = key.len() as u16;
     [&key_len.to_le_bytes()[..], &child.to_le_bytes(), key].concat()
 }
 
-/// Bytes of the leaf cell of such a value in the page.
+/// Returns the length of a leaf cell that contains its value.
 pub(crate) fn leaf_cell_len(key: usize, value: usize) -> usize {
     LEAF_CELL + key + value
 }
 
-/// Bytes that a page has for slots and cells.
+/// Returns the bytes that a page has for slots and cells.
 pub(crate) fn capacity(page_size: usize) -> usize {
     page_size - HEADER
 }
@@ -310,7 +309,7 @@ pub(crate) fn clear(bytes: &mut [u8], level: u8, first_child: u64) {
     put(bytes, 8, &first_child.to_le_bytes());
 }
 
-/// Makes the page a node with these cells. False if they do not fit.
+/// Makes the page a node with these cells. Returns false if they do not fit.
 pub(crate) fn fill(bytes: &mut [u8], level: u8, first_child: u64, cells: &[&[u8]]) -> bool {
     clear(bytes, level, first_child);
     cells
@@ -319,8 +318,8 @@ pub(crate) fn fill(bytes: &mut [u8], level: u8, first_child: u64, cells: &[&[u8]
         .all(|(i, cell)| put_cell(bytes, i, cell))
 }
 
-/// Puts a cell in front of cell `i` into the gap; false if that is too small. The page is a node that
-/// was parsed.
+/// Puts a cell in front of cell `i` into the gap; returns false if the gap is too small. The page must
+/// be a parsed node.
 fn put_cell(bytes: &mut [u8], i: usize, cell: &[u8]) -> bool {
     let count = usize::from(u16_at(bytes, 2).unwrap_or(0));
     let begin = usize::from(u16_at(bytes, 4).unwrap_or(0));
@@ -338,8 +337,8 @@ fn put_cell(bytes: &mut [u8], i: usize, cell: &[u8]) -> bool {
     true
 }
 
-/// Puts a cell in front of cell `i` of the page, and moves the cells together if they are in the way.
-/// False if it does not fit.
+/// Inserts a cell in front of cell `i` of the page, and compacts the cells if needed. Returns false if
+/// it does not fit.
 pub(crate) fn insert(page: u64, bytes: &mut [u8], i: usize, cell: &[u8]) -> Result<bool> {
     let node = Node::parse_any(page, bytes)?;
     if i > node.count() {
@@ -376,7 +375,7 @@ pub(crate) fn remove(page: u64, bytes: &mut [u8], i: usize) -> Result<()> {
     let slot = HEADER + SLOT * i;
     bytes.copy_within(slot + SLOT..HEADER + SLOT * count, slot);
     put(bytes, 2, &(count as u16 - 1).to_le_bytes());
-    // The cell beside the gap leaves its bytes to the gap.
+    // The bytes of a cell next to the gap become part of the gap.
     let (begin, garbage) = match range.start == begin {
         true => (range.end, garbage - range.len()),
         false => (begin, garbage),
@@ -386,7 +385,7 @@ pub(crate) fn remove(page: u64, bytes: &mut [u8], i: usize) -> Result<()> {
     Ok(())
 }
 
-/// The first child of an inner page.
+/// Returns the first child of an inner page.
 pub(crate) fn first_child(bytes: &[u8]) -> u64 {
     u64_at(bytes, 8).unwrap_or(0)
 }

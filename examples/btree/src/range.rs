@@ -1,4 +1,4 @@
-//! Scans, from both ends.
+//! Scans from both ends.
 
 use crate::entry::Entry;
 use crate::error::Result;
@@ -20,28 +20,28 @@ pub struct Range {
     is_done: bool,
 }
 
-/// Which way a cursor goes.
+/// Direction of a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Up,
     Down,
 }
 
-/// A place in the tree.
+/// A position in the tree.
 #[derive(Debug)]
 struct Cursor {
     way: Way,
-    /// Inner pages from the root on, each with the child that was taken.
+    /// Inner pages from the root on, each with the child taken.
     path: Vec<(u64, Page, usize)>,
     leaf: (u64, Page),
-    /// Upwards, the next cell; downwards, one above the next.
+    /// Index of the next cell upwards; downwards, one above the next cell.
     at: usize,
-    /// Whether it has yielded an entry: the last one is beside `at` then.
+    /// True after it has yielded an entry, which is then beside `at`.
     has_yielded: bool,
 }
 
 impl Cursor {
-    /// In front of the first cell within `bound`, coming from its side.
+    /// Returns a cursor in front of the first cell within `bound`, seen in the cursor's direction.
     fn seek(source: &impl Source, meta: &Meta, way: Way, bound: &Bound<Vec<u8>>) -> Result<Cursor> {
         let mut cursor = Cursor {
             way,
@@ -59,7 +59,8 @@ impl Cursor {
             Bound::Unbounded => edge(&node, way),
             Bound::Included(key) | Bound::Excluded(key) => {
                 let (at, is_equal) = node.find(key)?;
-                // Behind a key that is not to be yielded upwards, or is downwards.
+                // Skips a key that is equal to the bound: upwards if it is excluded, downwards if it is
+                // included.
                 let is_included = matches!(bound, Bound::Included(_));
                 at + usize::from(is_equal && is_included == (way == Way::Down))
             }
@@ -67,7 +68,7 @@ impl Cursor {
         Ok(cursor)
     }
 
-    /// From the page in `leaf`, which stands at `level`, to a leaf.
+    /// Descends from the page in `leaf`, which is at `level`, to a leaf.
     fn descend(
         &mut self,
         source: &impl Source,
@@ -90,7 +91,7 @@ impl Cursor {
         Node::parse(self.leaf.0, &self.leaf.1, 0)
     }
 
-    /// The next entry, and the cursor behind it; `None` at the end of the tree.
+    /// Returns the next entry and moves the cursor past it; `None` at the end of the tree.
     fn next(&mut self, source: &impl Source) -> Result<Option<Entry>> {
         loop {
             let node = self.node()?;
@@ -113,7 +114,7 @@ impl Cursor {
         }
     }
 
-    /// The key that it yielded last.
+    /// Returns the key of the last yielded entry.
     fn last(&self) -> Result<Option<&[u8]>> {
         if !self.has_yielded {
             return Ok(None);
@@ -125,8 +126,8 @@ impl Cursor {
         self.node()?.key(at).map(Some)
     }
 
-    /// To the neighbouring leaf. Its keys must go on where this one's end: so pages that point in a
-    /// circle end a scan.
+    /// Moves to the neighbouring leaf. Its keys must continue those of this leaf, so that a cycle of
+    /// pages cannot make a scan endless.
     fn next_leaf(&mut self, source: &impl Source) -> Result<bool> {
         let before = (self.leaf.0, self.leaf.1.clone());
         let mut level = 0;
@@ -158,14 +159,18 @@ impl Cursor {
                 Way::Down => old.count() == 0 || node.key(node.count() - 1)? < old.key(0)?,
             };
         if !goes_on {
-            return Err(node.corrupt(format!("its keys do not go on from page {}", before.0)));
+            return Err(node.corrupt(format!(
+                "its keys do not continue those of page {}",
+                before.0
+            )));
         }
         self.at = at;
         Ok(true)
     }
 }
 
-/// The outermost child of an inner page, or place in a leaf, from which a cursor begins.
+/// Returns the outermost child of an inner page, or the outermost position in a leaf, at which a cursor
+/// starts.
 fn edge(node: &Node<'_>, way: Way) -> usize {
     match way {
         Way::Up => 0,
@@ -203,7 +208,7 @@ impl Range {
         let Some(entry) = cursor.next(&self.snapshot)? else {
             return Ok(None);
         };
-        // What the other end has yielded is not yielded again.
+        // Entries that the other end has yielded are not yielded again.
         let taken = match other {
             Some(other) => other.last()?,
             None => None,

@@ -1,10 +1,10 @@
-//! Where pages are read from: a snapshot, or a transaction with its own changes on top.
+//! Sources of pages: a snapshot, or a transaction with its own changes.
 
 use crate::error::{Error, Result};
 use crate::meta::{META, Meta};
 use logforce::pages::{Error as PagesError, Page, Snapshot, Transaction};
 
-/// Pages by their numbers.
+/// A source of pages by number.
 pub(crate) trait Source {
     fn page(&self, page: u64) -> Result<Page>;
 
@@ -35,12 +35,13 @@ impl Source for Transaction {
     }
 }
 
-/// All page numbers come from pages of the tree: one behind the end is damage.
+/// Converts an error. All page numbers come from pages of the tree, so a number beyond the end is
+/// damage.
 fn as_ours(e: PagesError) -> Error {
     match e {
         PagesError::OutOfRange { page, page_count } => Error::corrupt(
             page,
-            format!("another page names it, and there are {page_count} pages"),
+            format!("another page refers to it, but there are {page_count} pages"),
         ),
         e => Error::Pages(e),
     }

@@ -1,4 +1,4 @@
-//! The handle of a tree.
+//! Handle of a tree.
 
 use crate::entry::Value;
 use crate::error::{Error, Result};
@@ -11,28 +11,27 @@ use logforce::pages::{self, Options, PageFile, Stats, Transaction};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// An ordered key-value store in a page file. Call it from any thread.
+/// An ordered key-value store in a page file. It can be used from any thread.
 ///
-/// One [`Write`] at a time changes the tree; readers hold [`View`]s of committed states and wait for
-/// nobody.
+/// One [`Write`] at a time changes the tree. Readers hold [`View`]s of committed states and never wait
+/// for a writer.
 #[derive(Debug)]
 pub struct Tree {
     file: PageFile,
-    /// Held by the thread that changes the tree, never while waiting for the disk to make it
-    /// durable.
+    /// Lock held by the thread that changes the tree, but never while it waits for the disk.
     turn: Mutex<()>,
 }
 
 impl Tree {
-    /// Opens the tree in the directory `path`; makes one where the directory is missing or empty.
+    /// Opens the tree in the directory `path`; creates it if the directory is missing or empty.
     ///
     /// # Errors
-    /// [`Error::NotATree`], and those of opening a page file.
+    /// [`Error::NotATree`], and the errors of opening a page file.
     pub fn open_or_create(path: impl AsRef<Path>, options: Options) -> Result<Tree> {
         Tree::of(pages::open_or_create(path, options)?)
     }
 
-    /// Opens the tree in the directory `path`, which must hold a page file.
+    /// Opens the tree in the directory `path`, which must contain a page file.
     ///
     /// # Errors
     /// As [`Tree::open_or_create`].
@@ -40,7 +39,8 @@ impl Tree {
         Tree::of(pages::open_existing(path, options)?)
     }
 
-    /// The tree in a page file; made if that has no pages yet. Nobody else may change the file's pages.
+    /// Opens the tree in a page file; creates it if the file has no pages yet. No other code may change
+    /// the file's pages.
     ///
     /// # Errors
     /// As [`Tree::open_or_create`].
@@ -48,7 +48,7 @@ impl Tree {
         if !PAGE_SIZES.contains(&file.page_size()) {
             return Err(Error::NotATree {
                 why: format!(
-                    "its pages have {} bytes, a tree's have {} to {}",
+                    "its pages have {} bytes, supported are {} to {}",
                     file.page_size(),
                     PAGE_SIZES.start(),
                     PAGE_SIZES.end()
@@ -63,43 +63,43 @@ impl Tree {
         if txn.page_count() == 0 {
             create(txn)?;
         }
-        // Refused now rather than by the first read.
+        // Reports a file that is not a tree now, and not at the first read.
         tree.latest()?;
         Ok(tree)
     }
 
-    /// The durable state: what a crash now would leave.
+    /// Returns the durable state, which a crash now would leave.
     pub fn snapshot(&self) -> Result<View> {
         let snapshot = self.file.snapshot()?;
         let top = Top::read(&snapshot)?;
         Ok(View::new(snapshot, top))
     }
 
-    /// The latest committed state, which may be ahead of what is durable.
+    /// Returns the latest committed state, which may be ahead of the durable one.
     pub fn latest(&self) -> Result<View> {
         let snapshot = self.file.latest()?;
         let top = Top::read(&snapshot)?;
         Ok(View::new(snapshot, top))
     }
 
-    /// The value of a key in the durable state. Of several reads that belong together one
-    /// [`snapshot`](Tree::snapshot) is better.
+    /// Returns the value of a key in the durable state. For several related reads, use one
+    /// [`snapshot`](Tree::snapshot).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.snapshot()?.get(key)
     }
 
-    /// The value of a key in the latest committed state.
+    /// Returns the value of a key in the latest committed state.
     pub fn get_latest(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.latest()?.get(key)
     }
 
-    /// Begins a write on top of the latest state; waits while another thread has one.
+    /// Begins a write on the latest state; waits while another thread has one.
     pub fn begin(&self) -> Result<Write<'_>> {
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         Write::new(turn, self.file.begin()?, self.file.page_size() as usize)
     }
 
-    /// Gives a key a value, durably. True if it had one.
+    /// Sets the value of a key, durably. Returns true if it had one.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
         let mut write = self.begin()?;
         let was_there = write.put(key, value)?;
@@ -107,7 +107,7 @@ impl Tree {
         Ok(was_there)
     }
 
-    /// Removes a key, durably. True if it was there.
+    /// Removes a key, durably. Returns true if it existed.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let mut write = self.begin()?;
         let was_there = write.delete(key)?;
@@ -115,12 +115,12 @@ impl Tree {
         Ok(was_there)
     }
 
-    /// What the page file has done since it was opened.
+    /// Returns the page file's statistics since it was opened.
     pub fn stats(&self) -> Stats {
         self.file.stats()
     }
 
-    /// The page file below.
+    /// Returns the page file below the tree.
     pub fn file(&self) -> &PageFile {
         &self.file
     }
@@ -131,7 +131,7 @@ impl Tree {
     }
 }
 
-/// An empty tree: page 0, and a leaf.
+/// Creates an empty tree: page 0, and a leaf.
 fn create(mut txn: Transaction) -> Result<()> {
     let root = META + 1;
     node::clear(txn.page_mut(root)?, 0, 0);

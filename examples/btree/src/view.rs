@@ -1,4 +1,4 @@
-//! Reading a committed state.
+//! Reads of a committed state.
 
 use crate::check::{self, CheckReport};
 use crate::entry::Value;
@@ -10,15 +10,15 @@ use crate::source::Source;
 use logforce::pages::{Page, Snapshot};
 use std::ops::RangeBounds;
 
-/// The tree as it was after some commit. It stays so however much is written meanwhile, and blocks no
-/// writer; while it is there, what it shows takes space.
+/// The tree as it was after some commit. Later writes do not change it, and it blocks no writer. While
+/// it exists, the old pages that it shows take space.
 #[derive(Debug, Clone)]
 pub struct View {
     snapshot: Snapshot,
     top: Top,
 }
 
-/// What every read begins with.
+/// Page 0 and the root, with which every read starts.
 #[derive(Debug, Clone)]
 pub(crate) struct Top {
     pub(crate) meta: Meta,
@@ -42,31 +42,31 @@ impl View {
         View { snapshot, top }
     }
 
-    /// The number of the last commit in it.
+    /// Returns the number of the last commit in it.
     pub fn commit(&self) -> u64 {
         self.snapshot.commit()
     }
 
-    /// Keys in it.
+    /// Returns the number of keys.
     pub fn len(&self) -> u64 {
         self.top.meta.keys
     }
 
-    /// Whether it has no keys.
+    /// Returns true if it has no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), and those of the page file.
+    /// [`Error::Corrupt`](crate::Error::Corrupt), and the errors of the page file.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         get(&self.snapshot, &self.top, key.as_ref())
     }
 
-    /// The keys in a range with their values, in order; `rev()` is the other way, and both ends of one
-    /// scan may be taken from in turns.
+    /// Returns the keys in a range with their values, in order; `rev()` reverses it. Entries may be
+    /// taken from both ends of one scan in any order.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -93,22 +93,22 @@ impl View {
         )
     }
 
-    /// All keys with their values.
+    /// Returns all keys with their values.
     pub fn iter(&self) -> Range {
         self.range::<&[u8]>(..)
     }
 
-    /// Walks everything: the order and the bounds of the keys, the depth of the leaves, that each page
-    /// is used once, and the counts.
+    /// Checks the whole tree: the order and the bounds of the keys, the depth of the leaves, that each
+    /// page is used once, and the counts.
     ///
     /// # Errors
-    /// Those that keep it from looking. Damage is in the report.
+    /// Errors that keep the check from reading. Damage is in the report.
     pub fn check(&self) -> Result<CheckReport> {
         check::check(&self.snapshot, &self.top.meta)
     }
 }
 
-/// The value of a key.
+/// Returns the value of a key.
 pub(crate) fn get(source: &impl Source, top: &Top, key: &[u8]) -> Result<Option<Value>> {
     let mut number = top.meta.root;
     let mut below;

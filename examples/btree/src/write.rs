@@ -1,4 +1,4 @@
-//! A write: any changes, committed all or nothing.
+//! A write: any number of changes, committed all or none.
 
 use crate::draft::Draft;
 use crate::edit;
@@ -11,16 +11,16 @@ use crate::view::{self, Top};
 use logforce::pages::{Acknowledged, CommitHandle, Transaction};
 use std::sync::MutexGuard;
 
-/// Changes of a tree, on top of its latest state; dropping it forgets them. There is one at a time: who
-/// begins another waits until this one is committed or dropped. What it does not hold up is the disk:
-/// [`commit`](Write::commit) lets the next one begin and waits afterwards, so writes of many threads
-/// become durable together.
+/// Changes of a tree, on its latest state; dropping it discards them. There is one at a time:
+/// [`Tree::begin`](crate::Tree::begin) waits until the current one is committed or dropped. Waiting for
+/// the disk does not hold up other writes: [`commit`](Write::commit) lets the next one begin before it
+/// waits, so writes of many threads become durable together.
 pub struct Write<'t> {
     _turn: MutexGuard<'t, ()>,
     draft: Draft,
-    /// The meta page as it was.
+    /// Content of page 0 before the write.
     before: Meta,
-    /// An operation has failed in the middle.
+    /// True after an operation has failed in the middle.
     is_broken: bool,
 }
 
@@ -43,17 +43,17 @@ impl<'t> Write<'t> {
         })
     }
 
-    /// Keys in the tree, with the changes of this write.
+    /// Returns the number of keys, with the changes of this write.
     pub fn len(&self) -> u64 {
         self.draft.meta.keys
     }
 
-    /// Whether it has no keys.
+    /// Returns true if the tree has no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value of a key, with the changes of this write.
+    /// Returns the value of a key, with the changes of this write.
     ///
     /// # Errors
     /// As [`View::get`](crate::View::get).
@@ -63,11 +63,11 @@ impl<'t> Write<'t> {
         view::get(&self.draft.txn, &top, key.as_ref())
     }
 
-    /// Gives a key a value. True if it had one.
+    /// Sets the value of a key. Returns true if it had one.
     ///
     /// # Errors
-    /// [`Error::KeyTooLong`] and [`Error::ValueTooLong`]: nothing was changed. After any other error
-    /// the write can only be dropped.
+    /// [`Error::KeyTooLong`] and [`Error::ValueTooLong`]; nothing was changed. After any other error the
+    /// write can only be dropped.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
         let (key, value) = (key.as_ref(), value.as_ref());
         let max = max_key(self.draft.page_size);
@@ -86,10 +86,10 @@ impl<'t> Write<'t> {
         self.change(|draft| edit::put(draft, key, value))
     }
 
-    /// Removes a key. True if it was there.
+    /// Removes a key. Returns true if it existed.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] and those of the page file; the write can only be dropped then.
+    /// [`Error::Corrupt`] and the errors of the page file; the write can then only be dropped.
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.change(|draft| edit::delete(draft, key.as_ref()))
     }
@@ -103,17 +103,16 @@ impl<'t> Write<'t> {
         result
     }
 
-    /// Commits, and waits until that is durable (or as the page file's policy says).
+    /// Commits, and waits until the commit is durable (or as the page file's policy says).
     ///
     /// # Errors
-    /// [`Error::Incomplete`] after an operation that failed, and those of
-    /// [`Transaction::commit`].
+    /// [`Error::Incomplete`] after a failed operation, and the errors of [`Transaction::commit`].
     pub fn commit(self) -> Result<Acknowledged> {
         Ok(self.submit()?.wait()?)
     }
 
-    /// Commits without waiting: [`Tree::latest`](crate::Tree::latest) shows the changes when this
-    /// returns, and the handle says when they are durable.
+    /// Commits without waiting. [`Tree::latest`](crate::Tree::latest) shows the changes when this
+    /// returns, and the handle reports when they are durable.
     ///
     /// # Errors
     /// As [`Write::commit`].

@@ -1,10 +1,9 @@
-//! ARCHITECTURE.md names every crate.
+//! Rule: ARCHITECTURE.md names every crate.
 
 use super::{Violation, shown};
 use crate::workspace::Workspace;
 
-/// Finds the crates that the document does not name. Without a document there is nothing to
-/// compare.
+/// Finds the crates that the document does not name. Without a document, nothing is checked.
 pub fn check(workspace: &Workspace, document: Option<&str>) -> Vec<Violation> {
     let Some(document) = document else {
         return Vec::new();
@@ -22,13 +21,13 @@ pub fn check(workspace: &Workspace, document: Option<&str>) -> Vec<Violation> {
             Violation::new(
                 format!("crates/{dir}"),
                 "is not in ARCHITECTURE.md",
-                format!("say there what `{dir}` is for"),
+                format!("add a line on the purpose of `{dir}`"),
             )
         })
         .collect()
 }
 
-/// Whether the document names the directory: in backquotes, as `dir/` or as `crates/dir`.
+/// Returns true if the document names the directory: in backquotes, as `dir/` or as `crates/dir`.
 fn names(document: &str, dir: &str) -> bool {
     if document.contains(&format!("`{dir}`")) {
         return true;

@@ -1,8 +1,9 @@
-//! Circles of files: two files of a crate that need each other are one subject in two places.
+//! Rule: no circles of imports. Two files of a crate that need each other are one subject split over two
+//! files.
 //!
-//! A folder's `mod.rs` may share with the files below it: it uses them, and they use what it
-//! defines. In the crates of [`STRICT`] they may not. A name that a file only hands on counts for
-//! the file that defines it.
+//! A folder's `mod.rs` may share with the files below it: it uses them, and they use its definitions. In
+//! the crates of [`STRICT`] they may not. A name that a file re-exports counts for the file that defines
+//! it.
 
 use super::imports::{Imports, ROOT, Texts, imports, nearest, paths, texts};
 use super::{Violation, list, shown};
@@ -10,11 +11,11 @@ use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The crates in which a file below a folder may not use what the folder's `mod.rs` defines, if
-/// that uses it.
+/// Crates in which a file below a folder may not use definitions of the folder's `mod.rs`, if that uses
+/// the file.
 const STRICT: &[&str] = &["crates/core"];
 
-/// Finds the circles of every crate, those outside the workspace included.
+/// Finds the circles of every crate, including crates outside the workspace.
 pub fn check(root: &Path) -> Result<Vec<Violation>> {
     let mut found = Vec::new();
     for dir in crates(root)? {
@@ -25,7 +26,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     Ok(found)
 }
 
-/// Directories of the crates.
+/// Returns the directories of the crates.
 fn crates(root: &Path) -> Result<Vec<PathBuf>> {
     let mut dirs = ["xtask", "benches", "fuzz"]
         .map(|dir| root.join(dir))
@@ -39,7 +40,7 @@ fn crates(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(dirs)
 }
 
-/// The circles of a crate.
+/// Returns the circles of a crate.
 pub fn in_circles(name: &str, texts: &Texts, strict: bool) -> Vec<Violation> {
     let graph = if strict {
         imports(texts)
@@ -57,7 +58,7 @@ pub fn in_circles(name: &str, texts: &Texts, strict: bool) -> Vec<Violation> {
     circles.map(violation).collect()
 }
 
-/// Names that each file uses of files in other folders.
+/// Returns the imports of each file from other folders.
 fn across_folders(texts: &Texts) -> Imports {
     let known: BTreeSet<&str> = texts.keys().map(String::as_str).collect();
     let mut uses: BTreeMap<&str, Vec<(String, String)>> = BTreeMap::new();
@@ -81,7 +82,7 @@ fn across_folders(texts: &Texts) -> Imports {
     graph
 }
 
-/// The file that defines an item, followed along the imports of the files that hand it on.
+/// Returns the file that defines an item, following the imports of files that re-export it.
 fn defining(uses: &BTreeMap<&str, Vec<(String, String)>>, file: &str, item: &str) -> String {
     let mut file = file;
     let mut seen = BTreeSet::new();
@@ -96,7 +97,7 @@ fn defining(uses: &BTreeMap<&str, Vec<(String, String)>>, file: &str, item: &str
     file.to_owned()
 }
 
-/// One circle for each file that is in one and in none that was found before.
+/// Returns one circle for each file that is in a circle and in none of those already found.
 fn circles(imports: &Imports) -> Vec<Vec<String>> {
     let mut found: Vec<Vec<String>> = Vec::new();
     for start in imports.keys() {
@@ -108,7 +109,7 @@ fn circles(imports: &Imports) -> Vec<Vec<String>> {
     found
 }
 
-/// The shortest way along imports from a file back to it.
+/// Returns the shortest path along imports from a file back to itself.
 fn way_back(imports: &Imports, start: &str) -> Option<Vec<String>> {
     let mut ways = vec![vec![start.to_owned()]];
     let mut seen = BTreeSet::new();

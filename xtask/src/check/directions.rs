@@ -1,54 +1,54 @@
-//! Which crate may use which.
+//! Rule: the allowed dependencies between the crates.
 
 use super::Violation;
 use crate::workspace::Workspace;
 
-/// Crates of the workspace that one of them may use.
+/// Crates of the workspace that one crate may use.
 #[derive(Debug)]
 pub struct DependencyRule {
-    /// The crate.
+    /// Name of the crate.
     pub name: &'static str,
-    /// The crates that it may use, its tests included.
+    /// Crates that it may use, also in its tests.
     pub may_use: &'static [&'static str],
-    /// Why these and no others.
+    /// Reason for this choice.
     pub why: &'static str,
 }
 
-/// What every crate's tests may use besides.
+/// Crate that the tests of every crate may use in addition.
 const TESTKIT: &str = "logforce-testkit";
 
-/// The only place where the directions are. A crate stands below all that it may use, so there is
-/// no way round.
+/// Allowed dependencies; they are defined nowhere else. A crate stands below all that it may use, so
+/// there can be no cycle.
 pub const TABLE: &[DependencyRule] = &[
     DependencyRule {
         name: "logforce-format",
         may_use: &[],
-        why: "bytes only: no I/O, so that it can be tested and fuzzed as a pure function",
+        why: "it handles bytes without I/O, so that it can be tested and fuzzed as a pure function",
     },
     DependencyRule {
         name: "logforce-device",
         may_use: &[],
-        why: "the contract knows neither an operating system nor a log: no LSN in it",
+        why: "the contract knows neither an operating system nor a log, so it has no LSN",
     },
     DependencyRule {
         name: "logforce-device-os",
         may_use: &["logforce-device"],
-        why: "it fulfils the contract and knows nothing of logs",
+        why: "it implements the contract and knows nothing of logs",
     },
     DependencyRule {
         name: "logforce-testkit",
         may_use: &["logforce-device"],
-        why: "the simulated disk fulfils the same contract; it must not know the log it tests",
+        why: "the simulated disk implements the same contract; it must not know the log that it tests",
     },
     DependencyRule {
         name: "logforce-core",
         may_use: &["logforce-format", "logforce-device"],
-        why: "the log runs on any device, simulated or real, so it names none",
+        why: "the log runs on any device, simulated or real, so it depends on none",
     },
     DependencyRule {
         name: "logforce-pages",
         may_use: &["logforce-core", "logforce-device", "logforce-format"],
-        why: "the page file stands on the log and on any device, simulated or real, so it names none",
+        why: "the page file uses the log and runs on any device, simulated or real, so it depends on none",
     },
     DependencyRule {
         name: "logforce-sim",
@@ -59,8 +59,8 @@ pub const TABLE: &[DependencyRule] = &[
             "logforce-pages",
             "logforce-testkit",
         ],
-        why: "it runs the log and the page file on the simulated disk and knows the bytes that it damages; nothing \
-              may use it",
+        why: "it runs the log and the page file on the simulated disk, and needs the format to damage their \
+                      bytes; no crate may use it",
     },
     DependencyRule {
         name: "logforce-calibrate",
@@ -76,7 +76,7 @@ pub const TABLE: &[DependencyRule] = &[
             "logforce-device",
             "logforce-device-os",
         ],
-        why: "the face wires the log to the operating system; the bytes stay core's affair",
+        why: "the public crate connects the log to the operating system; only core knows the bytes",
     },
     DependencyRule {
         name: "logforce-powercut",
@@ -86,23 +86,23 @@ pub const TABLE: &[DependencyRule] = &[
             "logforce-device-os",
             "logforce-testkit",
         ],
-        why: "it works the shipped log on real filesystems, and lays a seam that forgets forces \
-              below it; nothing may use it",
+        why: "it runs the shipped log on real filesystems, on a layer that drops forces; no crate \
+                      may use it",
     },
     DependencyRule {
         name: "logforce-terminal",
         may_use: &["logforce-device"],
-        why: "it sets numbers, tables and arguments for people, and knows neither logs nor measuring",
+        why: "it formats numbers and tables and parses arguments, and knows neither logs nor measuring",
     },
     DependencyRule {
         name: "logforce-measure",
         may_use: &["logforce", "logforce-device", "logforce-terminal"],
-        why: "it measures what users get, and the raw device beside it; the device is handed in",
+        why: "it measures the log as users get it, and the raw device; its caller provides the device",
     },
     DependencyRule {
         name: "logforce-report",
         may_use: &["logforce-measure", "logforce-device", "logforce-terminal"],
-        why: "it draws what a scenario wrote as JSON; it measures nothing",
+        why: "it draws the JSON reports of scenarios; it measures nothing",
     },
     DependencyRule {
         name: "logforce-databases",
@@ -112,14 +112,14 @@ pub const TABLE: &[DependencyRule] = &[
             "logforce-device-os",
             "logforce-terminal",
         ],
-        why: "it makes databases look like the log to the measuring crate; the real system is for its \
-              tests alone",
+        why: "it adapts databases to the interface of the measuring crate; only its tests use the \
+                      operating system",
     },
     DependencyRule {
         name: "logforce-witness",
         may_use: &["logforce", "logforce-device"],
-        why: "it works the shipped log and examines what a power cut left of it; the device is \
-              handed in",
+        why: "it runs the shipped log and examines it after a power cut; its caller provides the \
+                      device",
     },
     DependencyRule {
         name: "logforce-cli",
@@ -133,12 +133,12 @@ pub const TABLE: &[DependencyRule] = &[
             "logforce-device",
             "logforce-device-os",
         ],
-        why: "it reads flags, hands the operating system to the measuring crate, and prints",
+        why: "it reads flags, passes the operating system to the measuring crate, and prints",
     },
     DependencyRule {
         name: "logforce-btree",
         may_use: &["logforce"],
-        why: "an example: it uses what users use",
+        why: "an example: it uses only what users can use",
     },
     DependencyRule {
         name: "logforce-benches",
@@ -151,18 +151,18 @@ pub const TABLE: &[DependencyRule] = &[
             "logforce-device-os",
             "logforce-testkit",
         ],
-        why: "it measures what users get beside others, and makes filesystems to count flushes on; \
-              nothing may use it, for it brings the rivals along",
+        why: "it compares the log with others, and makes filesystems to count flushes; no crate may use \
+                      it, because it depends on the rivals",
     },
     DependencyRule {
         name: "logforce-openraft",
         may_use: &["logforce"],
-        why: "an example: it uses what users use",
+        why: "an example: it uses only what users can use",
     },
     DependencyRule {
         name: "xtask",
         may_use: &[],
-        why: "it must build and speak when nothing else compiles",
+        why: "it must build and report when no other crate compiles",
     },
 ];
 
@@ -173,8 +173,8 @@ pub fn check(workspace: &Workspace, table: &[DependencyRule]) -> Vec<Violation> 
     for row in table.iter().filter(|r| !is_ours(r.name)) {
         found.push(Violation::new(
             row.name,
-            "is in the table of directions and not in the workspace",
-            "take its row out of xtask/src/check/directions.rs",
+            "is in the table of directions but not in the workspace",
+            "remove its row from xtask/src/check/directions.rs",
         ));
     }
     for krate in &workspace.crates {
@@ -182,7 +182,7 @@ pub fn check(workspace: &Workspace, table: &[DependencyRule]) -> Vec<Violation> 
             found.push(Violation::new(
                 &krate.name,
                 "is not in the table of directions",
-                "give it a row, with the reason, in xtask/src/check/directions.rs",
+                "add a row with the reason in xtask/src/check/directions.rs",
             ));
             continue;
         };

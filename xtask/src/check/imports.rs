@@ -5,10 +5,10 @@ use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Module of `lib.rs`, or of `main.rs` where there is no library.
+/// Name of the module of `lib.rs`, or of `main.rs` if there is no library.
 pub const ROOT: &str = "lib";
 
-/// The files of a crate by their modules.
+/// Texts of a crate's files by module.
 pub type Texts = BTreeMap<String, String>;
 
 /// Imports of a file from its own crate, by module paths.
@@ -29,13 +29,13 @@ pub fn texts(src: &Path) -> Result<Texts> {
     Ok(texts)
 }
 
-/// The module of a file: `engine/mod.rs` is `engine`, `engine/commit.rs` is `engine::commit`.
+/// Returns the module of a file: `engine/mod.rs` is `engine`, `engine/commit.rs` is `engine::commit`.
 pub fn module(file: &str) -> String {
     let path = file.trim_end_matches(".rs").replace('/', "::");
     path.strip_suffix("::mod").unwrap_or(&path).to_owned()
 }
 
-/// Imports of each file, the crate's root excepted.
+/// Returns the imports of each file except the crate's root.
 pub fn imports(texts: &Texts) -> Imports {
     let known: BTreeSet<&str> = texts.keys().map(String::as_str).collect();
     let files = texts.iter().filter(|(name, _)| *name != ROOT);
@@ -51,7 +51,7 @@ pub fn imports(texts: &Texts) -> Imports {
         .collect()
 }
 
-/// The paths in the code of a file, those that begin with a child's name included.
+/// Returns the paths in the code of a file, including those that begin with a child's name.
 pub fn paths(text: &str, module: &str, known: &BTreeSet<&str>) -> Vec<String> {
     let code = code(text);
     let base = if module == ROOT { "" } else { module };
@@ -69,15 +69,15 @@ pub fn paths(text: &str, module: &str, known: &BTreeSet<&str>) -> Vec<String> {
     paths
 }
 
-/// The text without comments and without its unit tests.
+/// Returns the text without comments and without its unit tests.
 pub fn code(text: &str) -> String {
     let shipped = text.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
     let lines = shipped.lines().map(|l| l.split("//").next().unwrap_or(""));
     lines.flat_map(|l| [l, "\n"]).collect()
 }
 
-/// The paths that begin with `crate::`, `super::` or `self::`, and those that begin with a child's
-/// name in a `use`; each from the crate's root.
+/// Returns the paths that begin with `crate::`, `super::` or `self::`, and those that begin with a
+/// child's name in a `use`. All are relative to the crate's root.
 pub fn used(code: &str, module: &str) -> Vec<String> {
     let mut used = Vec::new();
     let mut rest = 0;
@@ -93,13 +93,13 @@ pub fn used(code: &str, module: &str) -> Vec<String> {
     used
 }
 
-/// Returns whether a path begins here that a `use` imports.
+/// Returns true if a path starts at `at` that a `use` imports.
 fn after_use(code: &str, at: usize) -> bool {
     let line = code[..at].rsplit('\n').next().unwrap_or("").trim();
     line == "use" || line.starts_with("pub") && line.ends_with(" use")
 }
 
-/// The identifiers and keywords of a text, and where they stand.
+/// Returns the identifiers and keywords of a text, with their offsets.
 pub fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let texts = code.split(move |c| !is_part(c));
@@ -107,7 +107,7 @@ pub fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     texts.filter(|w| !w.is_empty()).map(move |w| (at(w), w))
 }
 
-/// Names that are imported from the crate's root, and that no file there has.
+/// Returns the names that are imported from the crate's root although no file there has that name.
 pub fn re_exports(code: &str, name: &str, texts: &BTreeMap<String, String>) -> Vec<String> {
     let paths = used(code, name).into_iter();
     let tops = paths.map(|p| p.split("::").next().unwrap_or("").to_owned());
@@ -115,8 +115,8 @@ pub fn re_exports(code: &str, name: &str, texts: &BTreeMap<String, String>) -> V
     tops.filter(|top| !is_file(top)).collect()
 }
 
-/// Adds the paths of the use tree at the beginning of a text, which stands in `base`. Returns the
-/// text after it.
+/// Adds the paths of the use tree at the start of a text; they are relative to `base`. Returns the text
+/// after the tree.
 fn tree<'a>(text: &'a str, base: &str, used: &mut Vec<String>) -> &'a str {
     let text = text.trim_start();
     let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
@@ -141,14 +141,14 @@ fn tree<'a>(text: &'a str, base: &str, used: &mut Vec<String>) -> &'a str {
             break;
         }
         rest = tree(inner, &joined, used);
-        // Past ` as name` and `*`.
+        // Skips ` as name` and `*`.
         let end = rest.find([',', '}', ';']);
         rest = &rest[end.unwrap_or(rest.len())..];
     }
     rest.strip_prefix('}').unwrap_or(rest)
 }
 
-/// The file that holds what a path names.
+/// Returns the file that contains the item of a path.
 pub fn nearest(path: &str, known: &BTreeSet<&str>) -> Option<String> {
     let mut path = path;
     loop {

@@ -1,4 +1,5 @@
-//! The layers of `core` and `pages`: which of their folders may use which, by imports and by methods.
+//! Rule: the layers of `core` and `pages`. They define which folders may use which others, by imports
+//! and by method calls.
 
 use super::Violation;
 use super::imports::{ROOT, Texts, code, imports, re_exports, texts, words};
@@ -6,66 +7,63 @@ use anyhow::Result;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The folders and files at the top of `core`, the lowest first. Each may use those before it.
+/// Folders and files at the top of `core`, the lowest first. Each may use those before it.
 const CORE: &[(&str, &str)] = &[
     ("names", "the names of files"),
-    ("error", "what went wrong, and what to do"),
-    ("policy", "what a commit waits for"),
-    ("types", "what the log answers"),
-    ("batch", "what an append takes"),
+    ("error", "errors and their remedies"),
+    ("policy", "kinds of commits"),
+    ("types", "values that the log returns"),
+    ("batch", "records of an append"),
     ("advisor", "the trait that chooses the method"),
-    ("options", "what the owner asks for"),
+    ("options", "options of the user"),
     ("trace", "spans and events"),
     (
         "sync",
         "events, wakers, the lock that may be held across a device call",
     ),
-    ("environment", "what many logs of a process share"),
-    (
-        "storage",
-        "files: the control file, segments, what is read from them",
-    ),
+    ("environment", "state shared by many logs of a process"),
+    ("storage", "files: the control file, segments, reads"),
     (
         "scan",
-        "batches in order, where the log ends, a walk over all of it",
+        "batches in order, the end of the log, a walk over the whole log",
     ),
-    ("state", "what the mutex guards: pure memory"),
-    ("metrics", "what is counted and timed"),
+    ("state", "state under the mutex: memory only"),
+    ("metrics", "counters and timings"),
     ("read", "readers, followers, inspection"),
     ("backup", "a copy of a log while it is written"),
     ("engine", "append, commit, publish"),
     ("truncation", "front, back, pins"),
     ("background", "the log's own threads"),
-    ("recovery", "from files to the parts of an engine"),
+    ("recovery", "builds the parts of an engine from files"),
     ("log", "the public handle"),
 ];
 
-/// Those of `pages`.
+/// Folders and files at the top of `pages`, the lowest first.
 const PAGES: &[(&str, &str)] = &[
-    ("error", "what went wrong, and what to do"),
-    ("types", "what a page file answers"),
+    ("error", "errors and their remedies"),
+    ("types", "values that a page file returns"),
     ("event", "waiting for a condition"),
-    ("changes", "what a transaction changes, maps by page number"),
+    ("changes", "changes of a transaction, maps by page number"),
     ("cache", "pages in memory, up to a limit"),
     ("page", "a page as users see it"),
-    ("growth", "by how much files grow"),
+    ("growth", "growth of files"),
     ("files", "the directory and its files"),
-    ("file_read", "whole reads of a file"),
+    ("file_read", "complete reads of a file"),
     ("header", "the two header slots"),
-    ("options", "what the owner asks for"),
+    ("options", "options of the user"),
     ("write_out", "many pages to a file"),
     ("logged", "commits through a log"),
     ("cow", "commits by copy-on-write"),
-    ("inspect", "looking into a page file"),
-    ("dispatch", "both ways of committing"),
+    ("inspect", "inspection of a page file"),
+    ("dispatch", "choice of the commit mode"),
     ("backup", "a copy of a committed state"),
     ("snapshot", "a committed state, for users"),
     ("commit_handle", "a commit that was submitted"),
-    ("transaction", "changes that are being made"),
+    ("transaction", "changes in progress"),
     ("page_file", "the public handle"),
 ];
 
-/// Compares the imports and the calls of methods with the layers of their crate.
+/// Compares the imports and the method calls with the layers of their crate.
 pub fn check(root: &Path) -> Result<Vec<Violation>> {
     let mut all = Vec::new();
     for (name, layers) in [("core", CORE), ("pages", PAGES)] {
@@ -75,7 +73,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     Ok(all)
 }
 
-/// A module, for messages.
+/// Returns the name of a module for messages.
 fn place(name: &str, module: &str) -> String {
     format!("crates/{name}, module {module}")
 }
@@ -93,7 +91,7 @@ fn found(name: &str, texts: &Texts, layers: &[(&str, &str)]) -> Vec<Violation> {
             found.push(Violation::new(
                 place(from),
                 "is in no layer",
-                "give its folder a place in xtask/src/check/layers.rs",
+                "add its folder to a layer in xtask/src/check/layers.rs",
             ));
             continue;
         };
@@ -101,8 +99,8 @@ fn found(name: &str, texts: &Texts, layers: &[(&str, &str)]) -> Vec<Violation> {
             found.push(Violation::new(
                 place(from),
                 format!("uses {to}, which is above it"),
-                "move what it needs down, or hand it in; the layers are in \
-                 xtask/src/check/layers.rs",
+                "move the code that it needs down, or pass it in; the layers are in \
+                         xtask/src/check/layers.rs",
             ));
         }
     }
@@ -111,7 +109,7 @@ fn found(name: &str, texts: &Texts, layers: &[(&str, &str)]) -> Vec<Violation> {
             found.push(Violation::new(
                 place(from),
                 format!("uses {name} by its re-export"),
-                "import it from the file that defines it, so that its layer is seen",
+                "import it from the file that defines it, so that its layer is visible",
             ));
         }
     }
@@ -119,9 +117,9 @@ fn found(name: &str, texts: &Texts, layers: &[(&str, &str)]) -> Vec<Violation> {
     found
 }
 
-/// The calls of a method whose `impl` stands above the caller, and above its own type: the caller
-/// may have the type, and no import tells of the method. Other types above cannot be had without an
-/// import.
+/// Returns the calls of methods whose `impl` stands above the caller and above its own type. A caller
+/// can have such a type without an import that shows the method. Other types from above cannot be had
+/// without an import.
 fn calls_upwards(
     crate_name: &str,
     texts: &Texts,
@@ -148,7 +146,8 @@ fn calls_upwards(
             let places: Vec<_> = places
                 .filter(|(of, _)| owner.as_ref().is_none_or(|owner| owner == of))
                 .collect();
-            // By its name alone, a method that is defined below as well may be that one.
+            // A method of the same name may also be defined below, and the name alone does not
+            // distinguish them.
             let all_above = places.iter().all(|(_, to)| rank(to) > own);
             let may_have = |of: &str| types.get(of).is_some_and(|at| Some(*at) <= own);
             let defined = places.iter().find(|(of, _)| may_have(of));
@@ -156,8 +155,8 @@ fn calls_upwards(
                 found.push(Violation::new(
                     place(crate_name, from),
                     format!("calls {of}::{name}, which {to} above it defines"),
-                    "move the method down, or hand in what it does; if another type's is meant, \
-                     give one of them another name",
+                    "move the method down, or pass in its result; if another type's method is meant, \
+                         rename one of them",
                 ));
             }
         }
@@ -165,7 +164,7 @@ fn calls_upwards(
     found
 }
 
-/// The names of the types that a text defines.
+/// Returns the names of the types that a text defines.
 fn types_in(code: &str) -> Vec<String> {
     let words: Vec<_> = words(code).collect();
     let pairs = words.iter().zip(words.iter().skip(1));
@@ -173,7 +172,7 @@ fn types_in(code: &str) -> Vec<String> {
     types.map(|(_, (_, name))| (*name).to_owned()).collect()
 }
 
-/// The methods in the `impl` blocks of a formatted text, those of traits excepted: the type, and
+/// Returns the methods in the `impl` blocks of a formatted text, except those of traits: the type and
 /// the name.
 fn methods(code: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
@@ -208,7 +207,7 @@ fn methods(code: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The type of an `impl` block, unless the block is of a trait.
+/// Returns the type of an `impl` block, unless the block implements a trait.
 fn owner(head: &str) -> Option<String> {
     let head = head.strip_prefix("impl")?.split('{').next()?;
     let after = match head.strip_prefix('<') {
@@ -220,7 +219,7 @@ fn owner(head: &str) -> Option<String> {
     (!is_trait).then(|| path.rsplit("::").next().unwrap_or(path).to_owned())
 }
 
-/// Where the generics end with which a text begins.
+/// Returns the end of the generics at the start of a text.
 fn generics(text: &str) -> usize {
     let mut depth = 0;
     let mut before = ' ';
@@ -238,8 +237,8 @@ fn generics(text: &str) -> usize {
     text.len()
 }
 
-/// The calls `.name(`, and all of `Type::name`, which may be handed on as a function: the type if it
-/// is said, and the name.
+/// Returns the calls `.name(`, and all paths `Type::name`, which may be passed on as functions: the type
+/// if it is given, and the name.
 fn calls(code: &str) -> Vec<(Option<String>, String)> {
     let words: Vec<_> = words(code).collect();
     let mut found = Vec::new();
@@ -345,7 +344,7 @@ mod tests {
         assert!(text.contains("module low::part: uses high"), "{text}");
     }
 
-    /// A type below, and what a folder above adds to it.
+    /// A type below, and a method that a folder above adds to it.
     const ADDED: &str = "use crate::low::T;\n\nimpl<'a, F> T<'a, F>\nwhere\n    F: Fn(),\n{\n    \
                          pub(crate) fn added(&self) {\n        fn inner() {}\n    }\n}\n\n\
                          impl Drop for T<'_> {\n    fn drop(&mut self) {}\n}\n";
@@ -384,11 +383,11 @@ mod tests {
             ("high/mod.rs", above),
         ];
         assert_eq!(said(&files), "");
-        // Below the type as well: it may be that one.
+        // A method of that name also exists in the lower layer, so the call may mean that one.
         let same = "pub struct T;\n\nstruct U;\n\nimpl U {\n    fn added(&self) {\n    }\n}\n\n\
                     fn f(u: &U) {\n    u.added();\n}\n";
         assert_eq!(said(&[("low.rs", same), ("high.rs", ADDED)]), "");
-        // Who has no such type calls another's.
+        // A caller without that type calls another type's method.
         let high = "pub struct T;\n\nimpl T {\n    fn push(&self) {\n    }\n}\n";
         let low = "fn f(v: &mut Vec<u8>) {\n    v.push(0);\n}\n";
         assert_eq!(said(&[("low.rs", low), ("high.rs", high)]), "");

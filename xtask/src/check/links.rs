@@ -1,10 +1,10 @@
-//! Links between the pages of the documentation lead somewhere.
+//! Rule: links between pages of the documentation point to existing files and headings.
 
 use super::{Violation, list, shown};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Where pages are.
+/// Folders with pages.
 const FOLDERS: [&str; 5] = [
     "",
     "crates/logforce",
@@ -13,7 +13,7 @@ const FOLDERS: [&str; 5] = [
     "docs/guide",
 ];
 
-/// Finds links to files or headings that are not there.
+/// Finds links to missing files or headings.
 pub fn check(root: &Path) -> Result<Vec<Violation>> {
     let mut found = Vec::new();
     for page in pages(root)? {
@@ -23,7 +23,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
                 found.push(Violation::new(
                     shown(root, &page),
                     format!("links to {target}, which is not there"),
-                    "name the file and the heading as they are now",
+                    "use the current name of the file and the heading",
                 ));
             }
         }
@@ -31,7 +31,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     Ok(found)
 }
 
-/// The pages of the documentation.
+/// Returns the pages of the documentation.
 pub fn pages(root: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for folder in FOLDERS.map(|folder| root.join(folder)) {
@@ -47,7 +47,7 @@ fn read(page: &Path) -> Result<String> {
     std::fs::read_to_string(page).with_context(|| page.display().to_string())
 }
 
-/// What is linked to, other sites excepted.
+/// Returns the link targets, except other sites.
 fn targets(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| {
         let (target, _) = rest.split_once(')')?;
@@ -76,7 +76,7 @@ fn leads_somewhere(page: &Path, target: &str) -> Result<bool> {
     })
 }
 
-/// The name by which a heading is linked to.
+/// Returns the fragment by which a heading is linked.
 fn anchor(line: &str) -> Option<String> {
     let heading = line.strip_prefix('#')?.trim_start_matches('#');
     let heading = heading.strip_prefix(' ')?.trim().to_lowercase();

@@ -1,13 +1,14 @@
-//! What may not stand in a source file and no lint looks for.
+//! Rule: text that is forbidden in source files and that no lint finds.
 
 use super::{Violation, shown, sources};
 use anyhow::Result;
 use std::path::Path;
 
-/// Marks of unfinished work; in two halves each, or this file would hold them.
+/// Marks of unfinished work. Each is written in two halves, because otherwise this file would contain
+/// them.
 const UNFINISHED: [&str; 2] = [concat!("FIX", "ME"), concat!("XX", "X")];
 const UNSAFE: &str = concat!("unsafe", "_code");
-/// Where `unsafe` may be allowed: in the crate of the system's calls, and in one test that forks.
+/// Files that may allow `unsafe`: the crate of the system calls, and one test that forks.
 const UNSAFE_IN: [&str; 2] = ["crates/device-os/", "crates/logforce/tests/fork.rs"];
 
 /// Finds the marks in every Rust file of the repository.
@@ -27,7 +28,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     Ok(found)
 }
 
-/// What is wrong with the line, and what to do instead.
+/// Returns the violation in the line and its remedy.
 fn mark(file: &str, line: &str) -> Option<(&'static str, &'static str)> {
     let has = |sought: &str| {
         line.split(|c: char| !c.is_alphanumeric() && c != '_')
@@ -37,12 +38,12 @@ fn mark(file: &str, line: &str) -> Option<(&'static str, &'static str)> {
     if UNFINISHED.into_iter().any(has) {
         Some((
             "unfinished work",
-            "finish it, or open an issue and say in the comment what is so and why",
+            "finish it, or open an issue and describe the state and the reason in the comment",
         ))
     } else if line.starts_with("//") {
         example.starts_with("```ignore").then_some((
             "an example that is not compiled",
-            "make it `no_run`, `compile_fail` or `text`, or let it run",
+            "mark it `no_run`, `compile_fail` or `text`, or let it run",
         ))
     } else {
         let forbids = line.contains("forbid(") || line.contains("deny(");

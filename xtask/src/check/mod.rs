@@ -1,7 +1,7 @@
-//! `cargo xtask check`: the rules of the house that a compiler does not know.
+//! `cargo xtask check`: project rules that the compiler does not check.
 //!
-//! Each rule names what to do instead. What clippy and the compiler can tell (`unsafe`, panics in the
-//! library, unfinished code) is in the lints of `Cargo.toml` and of each crate's `lib.rs`.
+//! Each violation comes with a remedy. Rules that clippy and the compiler can check (`unsafe`, panics in
+//! the library, unfinished code) are in the lints of `Cargo.toml` and of each crate's `lib.rs`.
 
 mod architecture;
 mod circles;
@@ -20,14 +20,14 @@ use anyhow::{Context, Result};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Something that breaks a rule.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// File and line, or the crate.
+    /// File and line, or crate.
     place: String,
-    /// What is there, and which rule it breaks.
+    /// Violation.
     what: String,
-    /// What to do about it.
+    /// Remedy.
     instead: String,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// All violations in the workspace.
+/// Returns all violations in the workspace.
 pub fn all(workspace: &Workspace) -> Result<Vec<Violation>> {
     let mut found = directions::check(workspace, directions::TABLE);
     found.extend(layers::check(&workspace.root)?);
@@ -67,7 +67,7 @@ pub fn all(workspace: &Workspace) -> Result<Vec<Violation>> {
     Ok(found)
 }
 
-/// The command. True if nothing was found.
+/// Runs the command. Returns true if no violation was found.
 pub fn command() -> Result<bool> {
     let workspace = Workspace::find()?;
     let found = all(&workspace)?;
@@ -75,25 +75,25 @@ pub fn command() -> Result<bool> {
         println!("{violation}");
     }
     match found.len() {
-        0 => println!("check: nothing found"),
+        0 => println!("check: no violations"),
         1 => println!("check: 1 violation"),
         n => println!("check: {n} violations"),
     }
     Ok(found.is_empty())
 }
 
-/// `cargo xtask wording`.
+/// Runs `cargo xtask wording`.
 pub fn wording(part: Option<&str>) -> Result<bool> {
     wording::command(&Workspace::find()?.root, part)
 }
 
-/// A path as it is printed and compared: relative to the root, with slashes.
+/// Returns a path as it is printed and compared: relative to the root, with slashes.
 fn shown(root: &Path, path: &Path) -> String {
     let relative = path.strip_prefix(root).unwrap_or(path);
     relative.to_string_lossy().replace('\\', "/")
 }
 
-/// What a directory holds, in order.
+/// Returns the entries of a directory, sorted.
 fn list(dir: &Path) -> Result<Vec<PathBuf>> {
     let name = || dir.display().to_string();
     let entries = std::fs::read_dir(dir).with_context(name)?;
@@ -103,7 +103,7 @@ fn list(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The Rust files below a directory and what they say, without what cargo built there.
+/// Returns the Rust files below a directory and their texts, without cargo's output.
 fn sources(dir: &Path) -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     for path in list(dir)? {

@@ -1,4 +1,4 @@
-//! Names in prose are those of the code: backquoted paths, `Type::member`, functions.
+//! Rule: backquoted paths, `Type::member` and function names in the documentation exist in the code.
 
 use super::imports::words;
 use super::links::pages;
@@ -7,10 +7,11 @@ use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
-/// Pages that tell of the past, and name what was there then.
+/// Pages about the past, which may use names of that time.
 const PAST: [&str; 3] = ["CHANGELOG.md", "docs/bugs-found.md", "docs/decisions/"];
 
-/// Pages whose bare names with an underscore are names of the code. Elsewhere they may be other programs'.
+/// Pages whose bare names with an underscore are names from the code. On other pages they may belong to
+/// other programs.
 const OF_THE_CODE: [&str; 4] = [
     "README.md",
     "ARCHITECTURE.md",
@@ -18,7 +19,7 @@ const OF_THE_CODE: [&str; 4] = [
     "docs/guide/",
 ];
 
-/// Finds names that are not there.
+/// Finds names that do not exist.
 pub fn check(root: &Path) -> Result<Vec<Violation>> {
     let mut files = Vec::new();
     all_files(root, root, &mut files)?;
@@ -36,7 +37,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
                 found.push(Violation::new(
                     format!("{name}:{line}"),
                     format!("names the {what} `{token}`, which is not there"),
-                    "name it as it is now",
+                    "use its current name",
                 ));
             }
         }
@@ -44,7 +45,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     Ok(found)
 }
 
-/// The files below a directory, without what tools made there.
+/// Collects the files below a directory, without build output and git's files.
 fn all_files(root: &Path, dir: &Path, files: &mut Vec<String>) -> Result<()> {
     for path in list(dir)? {
         let name = path.file_name().unwrap_or_default();
@@ -57,7 +58,7 @@ fn all_files(root: &Path, dir: &Path, files: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// Text between backquotes outside of blocks of code, with the line.
+/// Returns the text between backquotes outside code blocks, with line numbers.
 fn backquoted(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut in_block = false;
@@ -76,17 +77,17 @@ fn backquoted(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// The names in the repository.
+/// Names in the repository.
 #[derive(Default)]
 struct Names {
-    /// Ends of the paths of files and of folders.
+    /// Suffixes of the paths of files and folders.
     files: BTreeSet<String>,
     folders: BTreeSet<String>,
-    /// Words of each source.
+    /// Words of each source file.
     sources: Vec<HashSet<String>>,
-    /// Sources that define a type, or implement something for it.
+    /// Indexes of the source files that define a type, or implement something for it.
     types: BTreeMap<String, Vec<usize>>,
-    /// Types that are defined here.
+    /// Types defined in the repository.
     defined: HashSet<String>,
 }
 
@@ -141,7 +142,7 @@ impl Names {
             .push(all.into_iter().map(str::to_owned).collect());
     }
 
-    /// The kind of a name that is not there.
+    /// Returns the kind of a name that does not exist.
     fn missing(&self, token: &str, bare: bool) -> Option<&'static str> {
         let is_path = |c: char| c.is_alphanumeric() || "_-./".contains(c);
         let path = token.trim_start_matches("../").trim_start_matches("./");

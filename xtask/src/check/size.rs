@@ -1,10 +1,10 @@
-//! How long a file may get.
+//! Rule: maximum length of a source file.
 
 use super::{Violation, list, shown, sources};
 use anyhow::Result;
 use std::path::Path;
 
-/// Lines that a source file of a crate may have.
+/// Maximum number of lines of a crate's source file.
 const LONGEST: usize = 700;
 
 /// Finds the files that are too long.

@@ -1,4 +1,4 @@
-//! Building the targets, with the flags that cargo-fuzz gives for `--sanitizer none`.
+//! Build of the targets, with cargo-fuzz's flags for `--sanitizer none`.
 
 use super::Places;
 use crate::flagged::host;
@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What makes LLVM count edges and report comparisons to libFuzzer.
+/// Compiler flags that make LLVM count edges and report comparisons to libFuzzer.
 const FLAGS: &[&str] = &[
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -18,19 +18,19 @@ const FLAGS: &[&str] = &[
     "-Cllvm-args=-sanitizer-coverage-stack-depth",
     "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
     "-Cdebug-assertions",
-    // Without it nothing that is instrumented is inlined across crates.
+    // With more units, instrumented code is not inlined across crates.
     "-Ccodegen-units=1",
     "--cfg=fuzzing",
 ];
 
-/// The targets, built.
+/// Built targets.
 #[derive(Debug)]
 pub struct Build {
     dir: PathBuf,
 }
 
 impl Build {
-    /// Builds all targets; `planted`: with the known bugs that can be switched on.
+    /// Builds all targets. With `planted`, known bugs are compiled in and can be switched on.
     pub fn make(places: &Places, planted: bool, budget: &Budget) -> Result<Build> {
         let host = host()?;
         let name = if planted { "planted" } else { "build" };
@@ -43,7 +43,7 @@ impl Build {
         let mut command = Command::new(cargo());
         command
             .args(["build", "--release", "--locked", "--bins"])
-            // Only so are build scripts and macros built without the flags.
+            // Only with a target are build scripts and macros built without the flags.
             .args(["--target", &host])
             .arg("--manifest-path")
             .arg(places.root.join("fuzz").join("Cargo.toml"))
@@ -65,18 +65,18 @@ impl Build {
         })
     }
 
-    /// A built target.
+    /// Returns the path of a built target.
     pub fn program(&self, target: &str) -> PathBuf {
         self.dir
             .join(format!("{target}{}", std::env::consts::EXE_SUFFIX))
     }
 }
 
-/// What mostly helps where the build failed with this output.
+/// Returns the usual remedy for a failed build with this output.
 fn advice(text: &str) -> &'static str {
     if text.contains("--locked") {
-        "(fuzz/ has a lock file of its own, which a change of dependencies leaves behind: \
-         `cargo metadata --manifest-path fuzz/Cargo.toml` brings it up to date)\n"
+        "(the lock file of fuzz/ is separate and not up to date with the dependencies: run \
+             `cargo metadata --manifest-path fuzz/Cargo.toml`)\n"
     } else if text.contains("c++") {
         "(libFuzzer needs a C++ compiler: Debian's package g++)\n"
     } else {

@@ -1,4 +1,4 @@
-//! Shows that the fuzzers find something: known bugs, one at a time, from an empty corpus.
+//! Check that the fuzzers find known bugs, one at a time, from an empty corpus.
 
 use super::target::Stats;
 use super::{Build, Places, TARGETS, Target};
@@ -28,11 +28,12 @@ const KNOWN_BUGS: &[KnownBug] = &[
     bug("control-checksum-ignored", "decoders", 1_000_000),
     bug("payload-checksum-ignored", "mutated_log", 50_000),
     bug("stamps-not-searched", "mutated_log", 50_000),
-    // Found after 200,000 to 700,000. (By `mutated_log` after 11,000 to more than 100,000, which take longer.)
+    // Found after 200,000 to 700,000 executions. (`mutated_log` needs 11,000 to more than 100,000, but
+    // slower ones.)
     bug("void-list-endless", "decoders", 4_000_000),
 ];
 
-/// Tries all of them. True if each was found.
+/// Fuzzes with each bug. Returns true if each was found.
 pub fn command(places: &Places, budget: &Budget) -> Result<bool> {
     let build = Build::make(places, true, budget)?;
     let mut well = true;
@@ -48,7 +49,7 @@ impl KnownBug {
     fn find(&self, places: &Places, build: &Build, budget: &Budget) -> Result<(bool, String)> {
         let target = TARGETS.into_iter().find(|t| t.name == self.target);
         let target: Target = target.with_context(|| format!("no target {}", self.target))?;
-        // Its findings are no bugs of the shipped log, and go into a folder of their own.
+        // Its findings are not bugs of the shipped log, so they go to a separate folder.
         let places = Places {
             root: places.root.clone(),
             target: places.target.join("known-bugs").join(self.name),

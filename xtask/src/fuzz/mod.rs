@@ -1,9 +1,8 @@
-//! `cargo xtask fuzz`: builds the fuzz targets as cargo-fuzz would, replays what is kept, and
-//! fuzzes each for a while.
+//! `cargo xtask fuzz`: builds the fuzz targets as cargo-fuzz would, replays the kept inputs, and fuzzes
+//! each target for a while.
 //!
-//! With the pinned compiler and without cargo-fuzz: nothing in the targets is `unsafe`, so no
-//! sanitizer is needed, and the instrumentation is LLVM's. What it needs besides is a C++ compiler,
-//! for libFuzzer.
+//! This works with the pinned compiler and without cargo-fuzz: nothing in the targets is `unsafe`, so no
+//! sanitizer is needed, and LLVM does the instrumentation. libFuzzer also needs a C++ compiler.
 
 mod build;
 mod known_bugs;
@@ -17,15 +16,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 pub use target::{TARGETS, Target};
 
-/// For how long each target is fuzzed by default.
+/// Default fuzzing time of each target.
 pub const SHORT: Duration = Duration::from_secs(20);
 
-/// Where everything is.
+/// Directories of the fuzzing.
 #[derive(Debug)]
 pub struct Places {
-    /// The root of the repository.
+    /// Root of the repository.
     pub root: PathBuf,
-    /// Where cargo builds to, for this alone.
+    /// Target folder of the fuzzing.
     pub target: PathBuf,
 }
 
@@ -37,42 +36,42 @@ impl Places {
         }
     }
 
-    /// What is kept in the repository for a target.
+    /// Returns the folder in the repository with a target's kept inputs.
     pub fn kept(&self, what: &str, target: Target) -> PathBuf {
         self.root.join("fuzz").join(what).join(target.name)
     }
 
-    /// What a run finds.
+    /// Returns the folder for a run's findings.
     pub fn found(&self, what: &str, target: Target) -> PathBuf {
         self.target.join(what).join(target.name)
     }
 }
 
-/// Builds the fuzz targets, replays what is kept in fuzz/, and fuzzes each target. Needs no cargo-fuzz
-/// and no nightly compiler. All that it writes is below target/fuzz.
+/// Builds the fuzz targets, replays the inputs kept in fuzz/, and fuzzes each target. Needs neither
+/// cargo-fuzz nor a nightly compiler. Writes only below target/fuzz.
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Options {
-    /// Only these.
+    /// Targets to fuzz [default: all].
     #[arg(value_name = "TARGET", value_parser = target_named)]
     targets: Vec<Target>,
-    /// For so many minutes each, instead of 20 seconds.
-    // In 32 bits, so that no number of seconds overflows.
+    /// Minutes per target, instead of 20 seconds.
+    // 32 bits, so that the number of seconds cannot overflow.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     minutes: Option<u32>,
-    /// Then puts the smallest corpus that reaches as much into fuzz/corpus.
+    /// Afterwards replaces fuzz/corpus by the smallest corpus with the same coverage.
     #[arg(long)]
     minimise: bool,
-    /// Shows that each known bug is found within a bounded number of executions.
+    /// Checks that each known bug is found within a bounded number of executions.
     #[arg(long, conflicts_with_all = ["targets", "minutes", "minimise"])]
     planted: bool,
 }
 
 fn target_named(name: &str) -> Result<Target, String> {
     let target = TARGETS.into_iter().find(|t| t.name == name);
-    target.ok_or_else(|| format!("there are {}", TARGETS.map(|t| t.name).join(", ")))
+    target.ok_or_else(|| format!("known targets: {}", TARGETS.map(|t| t.name).join(", ")))
 }
 
-/// The command. True if nothing was found.
+/// Runs the command. Returns true if no bug was found.
 pub fn command(options: &Options) -> Result<bool> {
     let mut workspace = Workspace::find()?;
     std::fs::create_dir_all(&workspace.target)?;

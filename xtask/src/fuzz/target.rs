@@ -1,4 +1,4 @@
-//! One target: replaying what is kept, fuzzing, and reading what libFuzzer prints.
+//! One target: replay of the kept inputs, fuzzing, and parsing of libFuzzer's output.
 
 use super::{Build, Places};
 use crate::test::Budget;
@@ -9,9 +9,9 @@ use std::time::Duration;
 
 /// Longest input, bytes.
 const LONGEST: u32 = 4096;
-/// An input that takes longer hangs, seconds.
+/// Time limit for one input, seconds; an input that takes longer counts as a hang.
 const TIMEOUT: u32 = 10;
-/// A process that needs more memory has failed, MiB. The targets themselves bound each input.
+/// Memory limit of a process, MiB; more is a failure. The targets also bound each input.
 const MEMORY: u32 = 1024;
 
 /// A fuzz target.
@@ -20,7 +20,7 @@ pub struct Target {
     pub name: &'static str,
 }
 
-/// All of them; a test compares them with those of `crates/sim/src/fuzz`.
+/// All targets; a test compares them with those of `crates/sim/src/fuzz`.
 pub const TARGETS: [Target; 3] = [
     Target { name: "decoders" },
     Target {
@@ -38,14 +38,14 @@ pub struct TargetOutcome {
     pub lines: Vec<String>,
 }
 
-/// The figures that libFuzzer prints at the end.
+/// Statistics that libFuzzer prints at the end.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     pub executions: u64,
     pub per_second: u64,
-    /// Edges of the code that were reached.
+    /// Number of code edges reached.
     pub coverage: u64,
-    /// Edges, how often, and comparisons.
+    /// Number of features: edges with their hit counts, and comparisons.
     pub features: u64,
     pub peak_mib: u64,
 }
@@ -98,7 +98,7 @@ fn copy_all(from: &Path, to: &Path) -> Result<u64> {
 }
 
 impl Target {
-    /// The program with what all runs have in common.
+    /// Returns the target's program with the arguments of all runs.
     pub fn program(self, places: &Places, build: &Build) -> Command {
         let mut artifacts = places.found("artifacts", self).into_os_string();
         artifacts.push("/");
@@ -116,8 +116,8 @@ impl Target {
         command
     }
 
-    /// Folders for what a run keeps and finds; the working corpus is a copy, so that nothing is
-    /// left in the source tree.
+    /// Creates the folders of a run. The working corpus is a copy, so that nothing is left in the source
+    /// tree.
     fn folders(self, places: &Places) -> Result<PathBuf> {
         std::fs::create_dir_all(places.found("artifacts", self))?;
         let corpus = places.found("corpus", self);
@@ -129,7 +129,7 @@ impl Target {
         Ok(corpus)
     }
 
-    /// Replays what is kept, then fuzzes on from there.
+    /// Replays the kept inputs, then fuzzes on from there.
     pub fn test(
         self,
         places: &Places,
@@ -166,7 +166,7 @@ impl Target {
         for input in inputs(&places.found("artifacts", self))? {
             if !before.contains(&input) {
                 found.lines.push(format!(
-                    "to see it again: LOGFORCE_FUZZ_SAY=1 {} {}",
+                    "to reproduce: LOGFORCE_FUZZ_SAY=1 {} {}",
                     build.program(self.name).display(),
                     input.display()
                 ));
@@ -175,7 +175,7 @@ impl Target {
         Ok(found)
     }
 
-    /// What a run came to, in a line.
+    /// Returns a one-line summary of a run.
     pub fn line(self, stats: &Stats) -> String {
         format!(
             "{}: {} executions, {}/s, {} edges, {} features, at most {} MiB",
@@ -188,7 +188,8 @@ impl Target {
         )
     }
 
-    /// Puts the smallest part of the working corpus that reaches as much into the repository.
+    /// Replaces the corpus in the repository by the smallest part of the working corpus with the same
+    /// coverage.
     pub fn minimise(self, places: &Places, build: &Build, budget: &Budget) -> Result<String> {
         let small = places.found("minimised", self);
         if small.exists() {
@@ -197,8 +198,8 @@ impl Target {
         std::fs::create_dir_all(&small)?;
         let mut command = self.program(places, build);
         command
-            // The fewest inputs that reach every edge. How often each is reached (libFuzzer's own
-            // measure) would keep five times as many files in the repository.
+            // Keeps the fewest inputs that reach every edge. With hit counts as well, libFuzzer's own
+            // measure, the repository would have five times as many files.
             .args(["-merge=1", "-set_cover_merge=1", "-use_counters=0"])
             .arg(&small)
             .arg(places.found("corpus", self));

@@ -1,4 +1,4 @@
-//! The program of a commit.
+//! Build of a commit's program.
 
 use crate::workspace::{Workspace, cargo};
 use anyhow::{Context, Result, bail};
@@ -6,15 +6,15 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The program of one commit.
+/// Program of one commit.
 pub struct Built {
-    /// The commit's abbreviated name.
+    /// Abbreviated commit id.
     pub id: String,
     pub program: PathBuf,
 }
 
-/// Builds the program of a commit, below `home`, unless an earlier call has. All are built in the same
-/// directory: paths that the compiler puts into a program move its code.
+/// Builds the program of a commit below `home`, unless an earlier call has. All commits are built in the
+/// same directory: the compiler stores paths in the program, which shift its code.
 pub fn build(workspace: &Workspace, home: &Path, commit: &str) -> Result<Built> {
     let name = format!("{commit}^{{commit}}");
     let id = git(
@@ -42,7 +42,7 @@ pub fn build(workspace: &Workspace, home: &Path, commit: &str) -> Result<Built> 
     let built = compile(&source, &home.join("build"));
     remove(&workspace.root, &source)?;
     let built = built.with_context(|| format!("build {commit} ({id})"))?;
-    // Only a whole copy gets the name that later calls believe.
+    // Only a complete copy gets the name that later calls trust.
     let copy = home.join("copy");
     std::fs::copy(&built, &copy).with_context(|| format!("copy {}", built.display()))?;
     std::fs::rename(&copy, &program).with_context(|| format!("name {}", program.display()))?;
@@ -74,7 +74,7 @@ fn remove(root: &Path, source: &Path) -> Result<()> {
     git(root, &["worktree", "prune"]).map(drop)
 }
 
-/// The first line that git prints.
+/// Runs git and returns the first line of its output.
 fn git(root: &Path, words: &[impl AsRef<OsStr>]) -> Result<String> {
     let mut command = Command::new("git");
     command.arg("-C").arg(root).args(words);

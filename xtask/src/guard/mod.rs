@@ -1,4 +1,4 @@
-//! `cargo xtask bench-guard`: the commit path of two commits, measured in pairs.
+//! `cargo xtask bench-guard`: compares the commit path of two commits, measured in pairs.
 
 mod build;
 mod ratio;
@@ -10,27 +10,27 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Numbers of threads that commit.
+/// Numbers of committing threads.
 const THREADS: [u32; 3] = [1, 16, 64];
-/// Bytes of a record.
+/// Record sizes, bytes.
 const RECORDS: [u32; 2] = [128, 16 << 10];
-/// The ratio below which a cell fails, if noise does not explain it.
+/// Ratio below which a row fails, if noise does not explain it.
 const LOWEST: f64 = 0.9;
 
-/// Measures whether commits became slower: builds BASE and COMMIT, runs `logforce bench group` of both in
-/// turn, and prints for each number of threads and size of record how many times as many commits a second
-/// COMMIT makes. Fails if the median of a row is below 0.9 and its 95 % interval lies below 1.
+/// Checks that commits did not become slower. Builds BASE and COMMIT, runs `logforce bench group` of
+/// both in turn, and prints the ratio of the commit rates of COMMIT and BASE, for each number of threads
+/// and record size. Fails if the median of a row is below 0.9 and its 95 % interval lies below 1.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// The commit to compare with, such as `main` or `HEAD~3`.
+    /// Commit to compare with, such as `main` or `HEAD~3`.
     base: String,
-    /// The commit that is judged. Changes that are not committed are not measured.
+    /// Commit to judge. Uncommitted changes are not measured.
     #[arg(default_value = "HEAD")]
     commit: String,
-    /// Pairs of slices of each row.
+    /// Number of pairs of slices per row.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(6..=1000))]
     pairs: u32,
-    /// Seconds of each slice.
+    /// Duration of a slice, seconds.
     #[arg(long, value_name = "S", default_value_t = 0.5)]
     slice: f64,
     /// Directory on the disk to measure [default: below the target folder].
@@ -38,7 +38,7 @@ pub struct Options {
     dir: Option<PathBuf>,
 }
 
-/// Measures; returns whether no row is slower.
+/// Runs the command. Returns true if no row is slower.
 pub fn command(options: &Options) -> Result<bool> {
     let workspace = Workspace::find()?;
     let home = workspace.target.join("bench-guard");
@@ -64,7 +64,8 @@ pub fn command(options: &Options) -> Result<bool> {
             let mut rates = Vec::new();
             for pair in 0..options.pairs {
                 let one = |program: &Path| rate(program, dir, threads, record, options.slice);
-                // Each goes first in every other pair: a disk that is slower after a burst hurts both.
+                // Each goes first in every other pair, so that a disk that slows down after a burst
+                // affects both.
                 rates.push(match pair % 2 {
                     0 => {
                         let base = one(&base.program)?;
@@ -92,7 +93,7 @@ pub fn command(options: &Options) -> Result<bool> {
     Ok(!is_slower)
 }
 
-/// Commits a second of one slice.
+/// Runs one slice and returns its commits per second.
 fn rate(program: &Path, dir: &Path, threads: u32, record: u32, slice: f64) -> Result<f64> {
     let mut command = Command::new(program);
     command.args(["bench", "group", "--rounds", "1", "--json", "-", "--dir"]);

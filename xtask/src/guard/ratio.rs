@@ -1,12 +1,12 @@
-//! The median of ratios, and how far noise may have moved it.
+//! Median of ratios with its confidence interval.
 
-/// The ratio of two rates that were measured in pairs.
+/// Ratio of two rates measured in pairs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
     pub median: f64,
     /// Lower end of the 95 % interval of the median.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
@@ -24,14 +24,15 @@ impl Ratio {
         }
     }
 
-    /// Returns true if it is below `lowest` and noise does not explain that.
+    /// Returns true if the ratio is below `lowest` and noise does not explain that.
     pub fn is_below(&self, lowest: f64) -> bool {
         self.median < lowest && self.high < 1.0
     }
 }
 
-/// Returns the number of values of `n` that lie outside the interval at each end. The number of values below the true median
-/// is binomial, with one half: each end keeps at most 2.5 %. No assumption about the distribution.
+/// Returns the number of the `n` values that lie outside the interval at each end. The number of values
+/// below the true median has a binomial distribution with p = 0.5; at most 2.5 % are cut at each end.
+/// This assumes nothing about the distribution of the values.
 fn outside(n: usize) -> usize {
     let mut chance = 0.5_f64.powi(n as i32);
     let mut sum = chance;
@@ -44,7 +45,7 @@ fn outside(n: usize) -> usize {
     outside.saturating_sub(1)
 }
 
-/// The median; the mean of the two in the middle of an even number. NaN of none.
+/// Returns the median; the mean of the middle two if the number is even. NaN without values.
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -60,7 +61,7 @@ pub fn median(values: impl Iterator<Item = f64>) -> f64 {
 mod tests {
     use super::*;
 
-    /// As in tables of the sign test: of 20 values the 6th and the 15th, of 6 all.
+    /// Matches published tables of the sign test: of 20 values the 6th and the 15th, of 6 all.
     #[test]
     fn the_interval_is_that_of_the_tables() {
         for (n, expected) in [(1, 0), (6, 0), (8, 0), (9, 1), (20, 5), (40, 13), (100, 39)] {

@@ -1,5 +1,5 @@
-//! `cargo xtask platform`: what this system makes of the tests and of the disk, written down for
-//! people who have no such system. Runs wherever the project compiles.
+//! `cargo xtask platform`: results of the tests and of the disk on this system, for developers who do
+//! not have such a system. Runs on every system for which the project compiles.
 
 mod options;
 mod private;
@@ -13,7 +13,7 @@ use private::Private;
 use report::PlatformReport;
 use std::path::{Path, PathBuf};
 
-/// The command. True if no test failed and everything could be asked and measured.
+/// Runs the command. Returns true if no test failed and every step gave a result.
 pub fn command(options: &Options) -> Result<bool> {
     let workspace = Workspace::find()?;
     // First, so that a wrong option is reported before the tests run.
@@ -24,7 +24,7 @@ pub fn command(options: &Options) -> Result<bool> {
 
     let mut report = PlatformReport::new(steps::commit(&workspace), steps::compiler());
     if !options.without_tests {
-        println!("running the tests; that takes some minutes …");
+        println!("running the tests; this takes some minutes …");
         let tests = steps::tests(&workspace, &logs)?;
         println!("    {}", tests.counts);
         report.tests = Some(tests);
@@ -52,22 +52,22 @@ pub fn command(options: &Options) -> Result<bool> {
         println!("{line}");
     }
     println!(
-        "\nWritten to {}\nRead it, and send it to those who gave you Logforce.\nPaths of this checkout and of your home folder are left out; the names of disk, volume and mount point\nare in it, and --dir as you gave it.",
+        "\nWritten to {}\nPlease read it, and send it to the people who gave you Logforce.\nPaths of this checkout and of your home folder are replaced. It contains the names of the disk, the volume\nand the mount point, and --dir as you gave it.",
         file.display()
     );
     Ok(report.wrong().is_empty())
 }
 
-/// The folder whose disk is measured: the one that was named, else the build's, since the tests
-/// write there as well.
+/// Returns the folder whose disk is measured: the given one, or else the target folder, where the tests
+/// write as well.
 fn measured(options: &Options, workspace: &Workspace) -> Result<PathBuf> {
     let dir: &Path = options.dir.as_deref().unwrap_or(&workspace.target);
     let found = dir
         .canonicalize()
-        .with_context(|| format!("{}: cannot be measured", dir.display()))?;
+        .with_context(|| format!("cannot measure {}", dir.display()))?;
     if !found.is_dir() {
         bail!(
-            "{} is no folder: nothing can be measured there",
+            "{} is not a folder: nothing can be measured there",
             dir.display()
         );
     }

@@ -1,25 +1,25 @@
-//! What was asked for.
+//! Options of the command.
 
 use std::path::PathBuf;
 
-/// For Windows and macOS, where we have run nothing: tests and measures this system, and writes one
-/// JSON file that you may send us. docs/platforms.md says what is in it.
+/// For Windows and macOS, on which we have run nothing: tests and measures this system, and writes one
+/// JSON file that you can send us. docs/platforms.md describes its content.
 #[derive(Debug, Clone, PartialEq, clap::Args)]
 pub struct Options {
-    /// Leaves the tests out.
+    /// Skips the tests.
     #[arg(long)]
     pub without_tests: bool,
-    /// The folder whose disk is measured: the target folder unless named.
+    /// Folder whose disk is measured [default: the target folder].
     #[arg(long)]
     pub dir: Option<PathBuf>,
-    /// How long is measured, from 0.1 to 3600 seconds.
+    /// Duration of the measurement, from 0.1 to 3600 seconds.
     #[arg(long, default_value = "30", value_parser = seconds)]
     pub seconds: f64,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|s| (0.1..=3600.0).contains(s));
-    number.ok_or_else(|| "it is a number from 0.1 to 3600".to_owned())
+    number.ok_or_else(|| "not a number from 0.1 to 3600".to_owned())
 }
 
 #[cfg(test)]

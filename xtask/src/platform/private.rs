@@ -1,11 +1,11 @@
-//! What a report does not tell: where on the sender's disk the checkout lies, and the sender's name
-//! in the path of the home folder.
+//! Removal of private paths from a report: the path of the checkout on the sender's disk, and the home
+//! folder, which contains the sender's name.
 
 use crate::workspace::Workspace;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Paths, and what is written in their place; the longest first, since one may lie in another.
+/// Paths and their replacements, the longest first, because one path can contain another.
 #[derive(Debug)]
 pub struct Private(Vec<(String, &'static str)>);
 
@@ -27,7 +27,7 @@ impl Private {
                 let all = spellings(&path);
                 all.into_iter().map(move |s| (s, name))
             })
-            // Not `/` or `C:\`: that would hide every path, and tells nothing.
+            // Excludes `/` and `C:\`, which would hide every path and reveal nothing.
             .filter(|(path, _)| path.trim_end_matches(['/', '\\', ':']).len() > 2)
             .collect();
         all.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
@@ -35,7 +35,7 @@ impl Private {
         Private(all)
     }
 
-    /// Hides them in every string of `value`.
+    /// Replaces the paths in every string of `value`.
     pub fn hide(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.hidden(text),
@@ -54,7 +54,7 @@ impl Private {
     }
 }
 
-/// A path as it is given, without links, and as programs on Windows print it.
+/// Returns the spellings of a path: as given, with links resolved, and as programs on Windows print it.
 fn spellings(path: &Path) -> Vec<String> {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     [path, &real]
@@ -62,13 +62,13 @@ fn spellings(path: &Path) -> Vec<String> {
         .into_iter()
         .flat_map(|p| {
             let p = p.trim_end_matches(['/', '\\']).to_owned();
-            // Debug output doubles what separates folders there.
+            // Debug output doubles the separators there.
             [p.replace('\\', "/"), p.replace('\\', r"\\"), p]
         })
         .collect()
 }
 
-/// Upper and lower case are one: the same path is printed with `c:` and `C:`.
+/// Replaces a path, ignoring case: the same path is printed with `c:` and `C:`.
 fn replaced(text: &str, path: &str, name: &str) -> String {
     let (lower, wanted) = (text.to_ascii_lowercase(), path.to_ascii_lowercase());
     let mut out = String::with_capacity(text.len());

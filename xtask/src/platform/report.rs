@@ -1,24 +1,24 @@
-//! What is sent back. The fields are listed in `docs/platforms.md`.
+//! Report that the sender returns. Its fields are listed in `docs/platforms.md`.
 
 use crate::test::{Counts, SuiteResult};
 use serde_json::{Value, json};
 
-/// The tests of the portable crates.
+/// Results of the tests of the portable crates.
 #[derive(Debug)]
 pub struct Tests {
     pub counts: Counts,
-    /// How cargo ended, in words.
+    /// Exit status of cargo, in words.
     pub how: String,
     pub suites: Vec<SuiteResult>,
-    /// What the reader should see: what was skipped, and all about what failed.
+    /// Lines for the reader: skipped tests, and everything about failures.
     pub lines: Vec<String>,
 }
 
-/// What the command answered.
+/// Answer of the command.
 #[derive(Debug)]
 pub enum Answer {
     Json(Value),
-    /// How it ended, and what it said.
+    /// Exit status and output of a failed command.
     Failed(String),
 }
 
@@ -27,7 +27,7 @@ pub struct PlatformReport {
     commit: Option<Value>,
     compiler: String,
     pub tests: Option<Tests>,
-    /// Why there is no command to ask.
+    /// Compiler output, if the command could not be built.
     pub build: Option<String>,
     pub facts: Option<Answer>,
     pub bench: Option<Answer>,
@@ -50,7 +50,7 @@ impl PlatformReport {
         format!("logforce-platform-{OS}-{ARCH}.json")
     }
 
-    /// What went wrong, in sentences.
+    /// Returns the failures, in sentences.
     pub fn wrong(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         if let Some(tests) = self.tests.as_ref().filter(|t| t.counts.failed > 0) {

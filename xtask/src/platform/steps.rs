@@ -1,4 +1,4 @@
-//! What is run for a report.
+//! Steps of a report.
 
 use super::report::{Answer, Tests};
 use crate::test::{PORTABLE, child, transcript};
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// No step takes so long on any machine that the project is for.
+/// Time limit of a step; no step takes as long on any supported machine.
 const LIMIT: Duration = Duration::from_secs(60 * 60);
 
-/// The commit of the checkout, and whether files differ from it; none without git.
+/// Returns the commit of the checkout, and whether files differ from it; `None` without git.
 pub fn commit(workspace: &Workspace) -> Option<Value> {
     let git = |words: &[&str]| {
         let mut git = Command::new("git");
@@ -25,7 +25,7 @@ pub fn commit(workspace: &Workspace) -> Option<Value> {
     Some(json!({"id": id, "changed": !changed.is_empty()}))
 }
 
-/// What `rustc -vV` prints.
+/// Returns the output of `rustc -vV`.
 pub fn compiler() -> String {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     match Command::new(rustc).arg("-vV").output() {
@@ -36,8 +36,8 @@ pub fn compiler() -> String {
 
 /// Runs the tests of the portable crates.
 pub fn tests(workspace: &Workspace, logs: &Path) -> Result<Tests> {
-    // Programs that tests start: else those compile them, which shows in no log. What fails here the
-    // tests tell.
+    // Builds the programs that tests start. Otherwise the tests would compile them, without a log. If
+    // this fails, the tests report it.
     let mut examples = Command::new(cargo());
     examples.current_dir(&workspace.root).arg("build");
     examples.args(PORTABLE.iter().flat_map(|c| ["-p", c]));
@@ -58,7 +58,7 @@ pub fn tests(workspace: &Workspace, logs: &Path) -> Result<Tests> {
     })
 }
 
-/// Builds the command as users do. Gives its path, or what the compiler said.
+/// Builds the command as users do. Returns its path, or the compiler's output.
 pub fn build(workspace: &Workspace, logs: &Path) -> Result<Result<PathBuf, String>> {
     let mut build = Command::new(cargo());
     build.current_dir(&workspace.root);
@@ -72,14 +72,14 @@ pub fn build(workspace: &Workspace, logs: &Path) -> Result<Result<PathBuf, Strin
     Ok(Ok(workspace.target.join("release").join(name)))
 }
 
-/// What the system says of the folder and its disk.
+/// Returns the system's facts about the folder and its disk.
 pub fn facts(program: &Path, dir: &Path, logs: &Path) -> Result<Answer> {
     let mut command = Command::new(program);
     command.arg("facts").arg(dir);
     ask(&mut command, &logs.join("platform-facts"))
 }
 
-/// What each method costs there.
+/// Measures the cost of each method there.
 pub fn bench(program: &Path, dir: &Path, seconds: f64, logs: &Path) -> Result<Answer> {
     let mut command = Command::new(program);
     command.args(["bench", "journal", "--dir"]).arg(dir);
@@ -90,7 +90,7 @@ pub fn bench(program: &Path, dir: &Path, seconds: f64, logs: &Path) -> Result<An
 /// Runs the command, and reads the JSON that it writes beside the log `name`.
 fn ask(command: &mut Command, name: &Path) -> Result<Answer> {
     let file = name.with_extension("json");
-    // What an earlier run wrote is no answer of this one.
+    // Removes the answer of an earlier run, which must not count for this one.
     match std::fs::remove_file(&file) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
         _ => {}

@@ -1,5 +1,4 @@
-//! Linux on aarch64: the command is linked, and what QEMU can run without a machine is run: unit
-//! tests, and the command.
+//! Linux on aarch64: the command is linked, and QEMU's user mode runs unit tests and the command.
 
 use super::debian::{self, Needed};
 use super::stage::StageOutcome;
@@ -10,10 +9,11 @@ use std::process::Command;
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
 
-/// Runs programs of that processor: its calls become this kernel's, with the libraries there.
+/// QEMU with its arguments: it translates the programs' system calls to this kernel's, and uses the
+/// libraries there.
 const QEMU: [&str; 3] = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"];
 
-/// What has to be there besides the toolchain.
+/// Files needed in addition to the toolchain.
 const NEEDED: [Needed; 3] = [
     ("/usr/bin/aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"),
     (
@@ -29,7 +29,8 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
         return Ok(refused);
     }
     if !deep {
-        // What else there is asks for no system and no processor, and is checked for this one.
+        // The other crates depend on neither the system nor the processor, and are checked on this
+        // machine.
         let mut check = cargo(setting, "check", debian::BACKENDS)?;
         return host::step(setting, "aarch64", &mut check);
     }
@@ -45,7 +46,7 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
     Ok(all)
 }
 
-/// Cargo for that processor.
+/// Returns a cargo command for that processor.
 fn cargo(setting: &Setting, what: &str, crates: &[&str]) -> Result<Command> {
     let mut cargo = debian::cargo(setting)?;
     cargo
@@ -60,8 +61,8 @@ fn cargo(setting: &Setting, what: &str, crates: &[&str]) -> Result<Command> {
     Ok(cargo)
 }
 
-/// Crates whose unit tests are run. Those of `calibrate` and `measure` take minutes when emulated,
-/// and ask nothing of the processor that the others do not.
+/// Crates whose unit tests are run. The tests of `calibrate` and `measure` take minutes under emulation,
+/// and depend on the processor no more than the others.
 const UNIT_TESTED: [&str; 4] = [
     "logforce-format",
     "logforce-device",
@@ -69,8 +70,8 @@ const UNIT_TESTED: [&str; 4] = [
     "logforce-core",
 ];
 
-/// Besides unit tests those of the bytes and of the contract. The others make real calls in processes
-/// of their own, and what they find lies in the kernel.
+/// Tests that are run: unit tests, and those of the bytes and of the contract. The others make real
+/// system calls in separate processes and mostly test the kernel.
 const TESTS: [(&str, &[&str], &[&str]); 2] = [
     ("units", &["--lib"], &[]),
     (
@@ -80,8 +81,8 @@ const TESTS: [(&str, &[&str], &[&str]); 2] = [
     ),
 ];
 
-/// Left out: on filesystems of their own the kernel is tested; and the test of a kernel without
-/// `RWF_DSYNC` wants one that has it, which QEMU 7.2 does not pass on.
+/// Excluded tests. Those with separate filesystems test the kernel. The test of a kernel without
+/// `RWF_DSYNC` needs a kernel with that flag, which QEMU 7.2 does not pass on.
 const NOT_HERE: [&str; 4] = [
     "--skip",
     "on_each_filesystem",
@@ -100,7 +101,7 @@ fn unit_tests(setting: &Setting) -> Result<StageOutcome> {
     Ok(all)
 }
 
-/// An example makes a log, and the command reads it and measures a little.
+/// Runs an example that creates a log, and the command, which reads it and measures briefly.
 fn command(setting: &Setting) -> Result<StageOutcome> {
     let programs = setting
         .workspace
@@ -131,7 +132,7 @@ fn command(setting: &Setting) -> Result<StageOutcome> {
     Ok(outcome)
 }
 
-/// A short run: its figures mean nothing under emulation.
+/// Arguments of a short run: its numbers mean nothing under emulation.
 const BENCH: [&str; 8] = [
     "bench",
     "journal",

@@ -1,4 +1,4 @@
-//! The developers' benchmarks: they compile, and what they compare adds up.
+//! Stage `benches`: the developers' benchmarks compile, and their tests pass.
 
 use super::stage::StageOutcome;
 use super::{Setting, host};
@@ -6,11 +6,11 @@ use crate::workspace::BENCHES;
 use anyhow::Result;
 use std::process::Command;
 
-/// RocksDB alone takes longer than all the others, and needs libclang. Where Go is missing, the tests
-/// of what is written in it say so and pass.
+/// Features of the rivals. RocksDB is left out: it compiles longer than all the others together, and
+/// needs libclang. Without Go, the tests of the Go programs report that they were skipped.
 const RIVALS: [&str; 2] = ["--features", "rivals-without-rocksdb,go"];
 
-/// Lints and tests them.
+/// Lints and tests the benchmarks.
 pub fn run(setting: &Setting) -> Result<StageOutcome> {
     let mut clippy = cargo(setting, "clippy");
     clippy.args(["--all-targets", "--", "-D", "warnings"]);
@@ -24,7 +24,8 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
     Ok(outcome)
 }
 
-/// Cargo in their workspace, with a target folder of its own: their lock file is another.
+/// Returns a cargo command in the benchmarks' workspace. It has a separate target folder, because its
+/// lock file differs.
 fn cargo(setting: &Setting, what: &str) -> Command {
     let mut cargo = host::cargo_command(setting);
     cargo

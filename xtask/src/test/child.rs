@@ -1,4 +1,5 @@
-//! Commands: their output in a file, their time limited, ended with all that they started.
+//! Commands with their output in a file and a time limit. A command is ended together with its child
+//! processes.
 
 use super::compiling;
 use anyhow::{Context, Result};
@@ -9,37 +10,37 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a command has between being asked to end and being ended.
+/// Time between the request to end and the kill.
 const GRACE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 5 });
 const POLL: Duration = Duration::from_millis(50);
 
-/// The commands that run now. A child is reaped only under this lock, so that no other process
-/// can have its number while it is in here.
+/// Process ids of the running commands. A child is reaped only under this lock, so that its number
+/// cannot belong to another process while it is in this list.
 static RUNNING: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
 fn running() -> MutexGuard<'static, Vec<u32>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How a command ended.
+/// Result of a command.
 #[derive(Debug)]
 pub struct Ended {
     pub ok: bool,
-    /// In words, what it was if it was not ok.
+    /// Command line and exit status, in words.
     pub how: String,
-    /// Its output, both streams in order.
+    /// File with its output, both streams in order.
     pub log: PathBuf,
 }
 
 impl Ended {
-    /// The output as text.
+    /// Returns the output as text.
     pub fn text(&self) -> String {
         let bytes = std::fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
-/// Runs the command in a process group of its own, its output in the file `log`.
+/// Runs the command in a separate process group and writes its output to the file `log`.
 pub fn run(command: &mut Command, log: &Path, limit: Duration) -> Result<Ended> {
     let what = || command_line(command);
     let out = File::create(log).with_context(|| log.display().to_string())?;
@@ -71,7 +72,7 @@ pub fn run(command: &mut Command, log: &Path, limit: Duration) -> Result<Ended> 
     Ok(ended)
 }
 
-/// The command as one would type it.
+/// Returns the command as one would type it.
 pub fn command_line(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
     if let Some(name) = Path::new(&words[0]).file_name() {
@@ -81,7 +82,7 @@ pub fn command_line(command: &Command) -> String {
     words.join(" ")
 }
 
-/// Waits for the child; None if it had to be ended.
+/// Waits for the child; `None` if it had to be ended.
 fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
     if let Some(status) = wait_until(child, Instant::now().checked_add(limit))? {
         return Ok(Some(status));
@@ -110,25 +111,25 @@ fn wait_until(child: &mut Child, end: Option<Instant>) -> Result<Option<ExitStat
     }
 }
 
-/// Asks the group of a child that is not reaped yet to end, or ends it.
+/// Asks the process group of a child that is not reaped yet to end, or kills it.
 #[cfg(unix)]
 fn signal(id: u32, now: bool) {
     use rustix::process::{Pid, Signal, kill_process_group};
     let signal = if now { Signal::KILL } else { Signal::TERM };
     let group = i32::try_from(id).ok().and_then(Pid::from_raw);
-    // It may have ended by itself meanwhile.
+    // It may have ended in the meantime.
     let _ = group.map(|group| kill_process_group(group, signal));
 }
 
 #[cfg(not(unix))]
 fn signal(_id: u32, _now: bool) {}
 
-/// A process group of its own does not get the terminal's Ctrl-C: it is passed on, and this
-/// program ends, once it has tidied up.
+/// Handles Ctrl-C, which a separate process group does not get from the terminal: ends all commands,
+/// tidies up, and exits.
 #[cfg(unix)]
 pub fn end_all_on_ctrl_c(tidy: impl Fn() + Send + 'static) -> Result<()> {
     ctrlc::set_handler(move || {
-        // The lock is kept: nothing is reaped or started from here on.
+        // The lock stays held: from here on, nothing is reaped or started.
         let running = running();
         for id in running.iter() {
             signal(*id, false);
@@ -178,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_command_that_hangs_is_ended_with_what_it_started() {
-        // The second one ignores the request to end.
+        // The second script ignores the request to end.
         for script in [
             "sleep 1000 & echo $!; wait",
             "trap '' TERM; sleep 1000 & echo $!; while :; do sleep 1; done",
@@ -187,7 +188,7 @@ mod tests {
             assert!(!ended.ok);
             assert!(ended.how.contains("ended after"), "{}", ended.how);
             let stat = Path::new("/proc").join(text.trim()).join("stat");
-            // Gone, or a zombie that its new parent has yet to reap.
+            // The process is gone, or a zombie that its new parent has not reaped yet.
             let alive = || {
                 let text = std::fs::read_to_string(&stat).unwrap_or_default();
                 text.rsplit(") ")

@@ -1,11 +1,11 @@
-//! How long a run may take.
+//! Time limits of a run.
 
 use super::Tier;
 use std::time::{Duration, Instant};
 
-/// What one command may take: a limit for what hangs.
+/// Time limit of one command, against hangs.
 const STAGE: Duration = Duration::from_secs(60 * 60);
-/// What all of it may take: what hangs, or a machine that is much slower than most, ends it.
+/// Returns the time limit of the whole run, against hangs and machines much slower than most.
 const fn run(tier: Tier) -> Duration {
     Duration::from_secs(match tier {
         Tier::Change => 60 * 60,
@@ -13,7 +13,7 @@ const fn run(tier: Tier) -> Duration {
     })
 }
 
-/// The time since the start of the run.
+/// Time since the start of the run.
 #[derive(Debug)]
 pub struct Clock {
     started: Instant,
@@ -32,7 +32,7 @@ impl Clock {
         self.started.elapsed()
     }
 
-    /// What a command that starts now may take.
+    /// Returns the time limit of a command that starts now.
     pub fn limit(&self) -> Duration {
         limit(self.run, self.elapsed())
     }
@@ -42,7 +42,7 @@ fn limit(run: Duration, elapsed: Duration) -> Duration {
     STAGE.min(run.saturating_sub(elapsed))
 }
 
-/// A duration as it is printed: `7.2 s`, `3 min 05 s`.
+/// Returns a duration as it is printed: `7.2 s`, `3 min 05 s`.
 pub fn shown(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds < 60 {

@@ -1,11 +1,11 @@
-//! How much of a stage's time is compiling: cargo prints it at the end of each build.
+//! Compile time of a stage: cargo prints it at the end of each build.
 
 use super::clock;
 use std::cell::Cell;
 use std::time::Duration;
 
 thread_local! {
-    /// Of the stage that this thread runs.
+    /// Compile time of the stage that this thread runs.
     static TOOK: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
@@ -15,12 +15,12 @@ pub fn heard(output: &str) {
     TOOK.set(TOOK.get() + more);
 }
 
-/// What was heard in this thread since the last call.
+/// Returns the compile time in this thread since the last call.
 pub fn taken() -> Duration {
     TOOK.take()
 }
 
-/// As it is printed: nothing where nothing was compiled to speak of.
+/// Returns the time as it is printed; empty below one second.
 pub fn shown(took: Duration) -> String {
     match took.as_secs() {
         0 => String::new(),

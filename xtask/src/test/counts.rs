@@ -1,9 +1,9 @@
-//! What is counted.
+//! Counts of tests.
 
 use std::fmt;
 use std::ops::AddAssign;
 
-/// Tests, and stages that are one test each.
+/// Numbers of tests by result; some stages count as one test.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
     pub passed: u64,
@@ -24,8 +24,8 @@ impl Counts {
         }
     }
 
-    /// On a CI machine everything has to run: what was skipped there has failed, but for those
-    /// that are switched off on any machine.
+    /// Returns the counts on a CI machine, where everything has to run: skipped tests count as failed,
+    /// except `ignored` tests, which are switched off on every machine.
     pub fn strict(self, ignored: u64) -> Counts {
         let ignored = ignored.min(self.skipped);
         let failed = self.failed + self.skipped - ignored;

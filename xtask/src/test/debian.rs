@@ -1,8 +1,8 @@
 //! Debian's Rust toolchain, for the stages that compile for other systems.
 //!
-//! rustup's toolchain has no library for those unless it downloads it; Debian's packages bring the
-//! compiler and the sources of its library. They stand beside rustup's and share nothing with it,
-//! the target folder included.
+//! rustup's toolchain has no standard library for other systems unless it downloads one. Debian's
+//! packages have the compiler and the sources of its library. They are installed beside rustup's
+//! toolchain and share nothing with it, not even the target folder.
 
 use super::Setting;
 use super::counts::Counts;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Our crates that know more than one system, the simulation with what it is made of, and this
+/// The project's crates with code for several systems, the simulation with its dependencies, and this
 /// program.
 const CRATES: [&str; 13] = [
     "logforce-format",
@@ -29,23 +29,24 @@ const CRATES: [&str; 13] = [
     "xtask",
 ];
 
-/// Those that have to compile there without a warning, without their tests: what those depend on
-/// takes longer to compile than all of ours, and most of their code makes no call of the system.
+/// Crates that must compile for other systems without a warning. Their tests are left out: the tests'
+/// dependencies take longer to compile than all crates of the project, and their code mostly makes no
+/// system calls.
 pub const LINTED: &[&str] = &CRATES;
 
-/// The crate whose code is another on each system: with its tests.
+/// Crate whose code differs on each system; it is checked with its tests.
 pub const BACKENDS: &[&str] = &["logforce-device-os"];
 
-/// Those whose tests are made into programs. Not the simulation and its disk: they make no call of
-/// the system but to their threads, and take several times as long as everything else there. Not
+/// Crates whose test programs are built. The simulation and its disk are not among them: their only
+/// system calls are for threads, and they take several times as long as everything else. Neither is
 /// xtask: its tests run other programs of this system.
 pub const TESTED: &[&str] = CRATES.split_at(10).0;
 
-/// The same and the simulation: together, since another list of crates may give those they share
-/// other features, and have them compiled again.
+/// The same crates and the simulation. They are built together, because another list of crates can
+/// change the features of shared dependencies, which would then be compiled again.
 pub const SIMULATED: &[&str] = CRATES.split_at(11).0;
 
-/// A program or file, and the package that brings it.
+/// Path of a program or file, and the package that contains it.
 pub type Needed = (&'static str, &'static str);
 
 const NEEDED: [Needed; 4] = [
@@ -58,10 +59,10 @@ const NEEDED: [Needed; 4] = [
     ),
 ];
 
-/// The packages that are one compiler: of one version, or the library does not compile.
+/// Packages that form one compiler. They must have the same version, or the library does not compile.
 const ONE_VERSION: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-clippy", "rust-web-src"];
 
-/// Variables that would bring rustup's toolchain in.
+/// Environment variables that would select rustup's toolchain.
 const NOT_FOR_DEBIAN: [&str; 9] = [
     "RUSTUP_TOOLCHAIN",
     "CARGO",
@@ -74,10 +75,10 @@ const NOT_FOR_DEBIAN: [&str; 9] = [
     "CARGO_TARGET_DIR",
 ];
 
-/// The optimisation and debug information of programs that are hardly run: none. See `Cargo.toml`.
+/// Profile without optimisation and debug information, for programs that hardly run. See `Cargo.toml`.
 pub const NOT_OPTIMISED: [&str; 2] = ["--profile", "cross"];
 
-/// What keeps a stage from running, if something does: the toolchain, or what it needs besides.
+/// Returns the outcome of a stage that cannot run, because the toolchain or something else is missing.
 pub fn refused(code: &str, besides: &[Needed]) -> Option<StageOutcome> {
     let missing = missing(NEEDED.iter().chain(besides), |path| path.exists());
     if !missing.is_empty() {
@@ -99,25 +100,25 @@ fn missing<'n>(
         .collect()
 }
 
-/// Debian's cargo, in the workspace.
+/// Returns a command with Debian's cargo, in the workspace.
 pub fn cargo(setting: &Setting) -> Result<Command> {
     command(setting, Path::new("/usr/bin/cargo"))
 }
 
-/// Clippy with warnings denied, over `crates`; `which` of their parts.
+/// Returns a command with clippy and denied warnings, for `crates`; `which` selects their parts.
 pub fn clippy(setting: &Setting, target: &str, crates: &[&str], which: &[&str]) -> Result<Command> {
     let mut clippy = command(setting, Path::new("/usr/bin/cargo-clippy"))?;
     clippy.arg("clippy");
     for_target(setting, &mut clippy, target, crates);
-    // By the same profile as programs: what the compiler itself runs is compiled once for both.
+    // With the same profile as programs, so that macros and build scripts are compiled once for both.
     clippy.args(NOT_OPTIMISED).args(which);
     clippy.args(["--keep-going", "--", "-D", "warnings"]);
-    // On targets without native thread-locals it does not see that the value is constant already.
+    // On targets without native thread-locals, clippy does not see that the value is already constant.
     clippy.args(["-A", "clippy::missing-const-for-thread-local"]);
     Ok(clippy)
 }
 
-/// A program that starts Debian's compiler, in the workspace.
+/// Returns a command that uses Debian's compiler, in the workspace.
 pub fn command(setting: &Setting, program: &Path) -> Result<Command> {
     let mut command = Command::new(program);
     command.current_dir(&setting.workspace.root);
@@ -127,29 +128,29 @@ pub fn command(setting: &Setting, program: &Path) -> Result<Command> {
     command
         .env("RUSTC", "/usr/bin/rustc")
         .env("RUSTDOC", "/usr/bin/rustdoc")
-        // Clippy starts the cargo that this names.
+        // Clippy starts the cargo in this variable.
         .env("CARGO", "/usr/bin/cargo")
-        // The flag that builds the library is for nightly compilers only.
+        // The flag that builds the library needs a nightly compiler, or this variable.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("CARGO_INCREMENTAL", "0")
         .env("CARGO_TERM_COLOR", "never")
         .env("CARGO_TERM_PROGRESS_WHEN", "never")
-        // Not in `/tmp`, where a program that is killed leaves something behind.
+        // Not in `/tmp`: a killed program leaves files behind.
         .env("TMPDIR", temporary(setting)?);
     Ok(command)
 }
 
-/// Where the stages' own temporary files go.
+/// Returns the directory for the stages' own temporary files.
 pub fn temporary(setting: &Setting) -> Result<PathBuf> {
     let temp = setting.workspace.target.join("debian-tmp");
     std::fs::create_dir_all(&temp).with_context(|| temp.display().to_string())?;
     Ok(temp)
 }
 
-/// Makes the command compile these crates, and the library, for that target: the library without what
-/// prints the names of functions, which is a fifth of it.
+/// Makes the command compile these crates and the library for that target. The library is built without
+/// the code that prints function names, which is a fifth of it.
 pub fn for_target(setting: &Setting, command: &mut Command, target: &str, crates: &[&str]) {
-    // Of a change, only Windows' tests are compiled.
+    // For a change, only the Windows tests are compiled.
     let library = match setting.tier.is_deep() || target.contains("windows") {
         true => "-Zbuild-std=std,test",
         false => "-Zbuild-std=std",
@@ -162,7 +163,7 @@ pub fn for_target(setting: &Setting, command: &mut Command, target: &str, crates
         .arg(setting.workspace.target.join("debian"));
 }
 
-/// An error if compiler and sources are not of one version, or if their versions are unknown.
+/// Returns an error if compiler and sources differ in their version, or if the versions are unknown.
 fn versions_differ() -> Option<String> {
     let out = Command::new("dpkg-query")
         .args(["-W", "-f", "${Package} ${Version}\n"])
@@ -183,7 +184,7 @@ fn not_one(listed: &str) -> Option<String> {
     (versions.len() != 1 || !all).then(|| {
         let list = listed.lines().collect::<Vec<_>>().join(", ");
         let all = ONE_VERSION.join(", ");
-        format!("{all} have to be there, and of one version: there are {list}")
+        format!("{all} must be installed in one version; installed: {list}")
     })
 }
 

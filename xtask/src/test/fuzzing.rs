@@ -1,4 +1,4 @@
-//! The fuzz targets, for a short while each.
+//! Stage `fuzz`: each fuzz target for a short while.
 
 use super::budget::Budget;
 use super::counts::Counts;
@@ -7,7 +7,7 @@ use super::{Setting, packages};
 use crate::fuzz::{Build, Places, SHORT, TARGETS};
 use anyhow::Result;
 
-/// Replays what is kept and fuzzes each target.
+/// Replays the kept inputs and fuzzes each target.
 pub fn run(setting: &Setting) -> Result<StageOutcome> {
     if !packages::is_there("c++") {
         return Ok(StageOutcome::skipped(

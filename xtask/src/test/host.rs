@@ -1,4 +1,4 @@
-//! The stages that are one call of cargo each, for the machine that runs them.
+//! Stages that are one call of cargo each, on this machine.
 
 use super::counts::Counts;
 use super::stage::{Stage, StageOutcome};
@@ -8,7 +8,7 @@ use anyhow::Result;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Cargo in the workspace, without colours: its output is read.
+/// Returns a cargo command in the workspace. It prints no colours, because its output is parsed.
 pub fn cargo_command(setting: &Setting) -> Command {
     let mut command = Command::new(cargo());
     command
@@ -18,18 +18,18 @@ pub fn cargo_command(setting: &Setting) -> Command {
     command
 }
 
-/// A program that cargo built for this machine.
+/// Returns the path of a program that cargo built for this machine.
 pub fn built(setting: &Setting, name: &str) -> PathBuf {
     let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     setting.workspace.target.join("debug").join(name)
 }
 
-/// What is compiled of the workspace, and with which features: the same in all stages of a run, since
-/// with others cargo compiles what everything depends on once more. The command is built with its
-/// databases; the other systems' stages build it without.
+/// Returns the crates and features that are compiled. They are the same in all stages of a run: with
+/// other features, cargo would compile the common dependencies again. The command is built with its
+/// databases; the stages of other systems build it without.
 ///
-/// A change leaves out the one example that is a crate of its own: what that depends on takes a
-/// fifth of all compiling.
+/// The tier `change` leaves out the example that is a separate crate: its dependencies take a fifth of
+/// the compile time.
 pub fn parts(tier: Tier) -> &'static [&'static str] {
     match tier {
         Tier::Change => &[
@@ -49,8 +49,8 @@ pub fn parts(tier: Tier) -> &'static [&'static str] {
     }
 }
 
-/// What is linted and documented: a change leaves out the databases, whose clients are a hundred crates
-/// to look at before.
+/// Returns the crates that are linted and documented. The tier `change` leaves out the databases: their
+/// clients have a hundred dependencies that would have to be checked first.
 fn looked_at(tier: Tier) -> &'static [&'static str] {
     match tier {
         Tier::Change => &[
@@ -65,12 +65,11 @@ fn looked_at(tier: Tier) -> &'static [&'static str] {
     }
 }
 
-/// With these a program is built of the libraries that the tests were built with: without a test among
-/// what is built, cargo leaves out the features that only tests ask for, and compiles all of them
-/// again.
+/// Arguments with which a program uses the same libraries as the tests. Without a test among the
+/// targets, cargo leaves out the features that only tests need, and compiles all libraries again.
 pub const AS_FOR_TESTS: [&str; 2] = ["--test", "exhaustive"];
 
-/// Looks at the format of both workspaces.
+/// Checks the formatting of both workspaces.
 pub fn fmt(setting: &Setting) -> Result<StageOutcome> {
     let mut outcome = StageOutcome::default();
     for (name, which) in [
@@ -101,19 +100,19 @@ pub fn run(stage: Stage, setting: &Setting) -> Result<StageOutcome> {
             .args(["doc", "--no-deps"])
             .args(looked_at(setting.tier))
             .env("RUSTDOCFLAGS", "-D warnings"),
-        // As users do: without the features that are off.
+        // As users build them: with default features.
         Stage::Examples => command.args(["build", "--workspace", "--examples", "--locked"]),
         _ => command.args(["test", "--no-run"]).args(parts),
     };
     one_command(setting, stage, &mut command)
 }
 
-/// A stage that is one command.
+/// Runs a stage that is one command.
 pub fn one_command(setting: &Setting, stage: Stage, command: &mut Command) -> Result<StageOutcome> {
     step(setting, &stage.name(), command)
 }
 
-/// A command that counts as one test; its output goes into the transcript of that name.
+/// Runs a command that counts as one test. Its output goes to the transcript `name`.
 pub fn step(setting: &Setting, name: &str, command: &mut Command) -> Result<StageOutcome> {
     let log = setting.logs.join(format!("{name}.log"));
     let ended = child::run(command, &log, setting.clock.limit())?;
@@ -125,7 +124,7 @@ pub fn step(setting: &Setting, name: &str, command: &mut Command) -> Result<Stag
     Ok(StageOutcome::of(Counts::FAILED, lines))
 }
 
-/// Tests that have to be there: a filter that fits nothing is content.
+/// Runs tests, and fails if no test ran, because cargo accepts a filter that matches nothing.
 pub fn tests(setting: &Setting, name: &str, command: &mut Command) -> Result<StageOutcome> {
     let log = setting.logs.join(format!("{name}.log"));
     let ended = child::run(command, &log, setting.clock.limit())?;

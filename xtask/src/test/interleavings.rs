@@ -1,6 +1,6 @@
 //! The log's interleavings, by shuttle, and its memory orderings, by loom.
 //!
-//! Both want the workspace compiled with a flag of their own.
+//! Both need the workspace compiled with a special flag.
 
 use super::debian::NOT_OPTIMISED;
 use super::stage::StageOutcome;
@@ -8,7 +8,7 @@ use super::{Setting, Tier, child, counts::Counts, transcript};
 use crate::flagged::cargo_with;
 use anyhow::Result;
 
-/// A checker, and the tests that it runs.
+/// A checker and its tests.
 struct Checker {
     name: &'static str,
     flags: &'static str,
@@ -16,29 +16,29 @@ struct Checker {
     profile: &'static [&'static str],
 }
 
-/// Known bugs are compiled in, and off unless a test turns one on.
+/// Checkers. Known bugs are compiled in, and off unless a test turns one on.
 const CHECKERS: [Checker; 2] = [
     Checker {
         name: "interleavings",
         flags: "--cfg shuttle --cfg planted",
         tests: &["-p", "logforce-sim", "--test", "interleavings"],
-        // Millions of steps.
+        // The tests take millions of steps, so they are optimised.
         profile: &[],
     },
     Checker {
         name: "orderings",
         flags: "--cfg loom --cfg planted",
         tests: &["-p", "logforce-core", "--lib", "loom_tests"],
-        // To optimise them takes longer than they run.
+        // Optimising them would take longer than they run.
         profile: &NOT_OPTIMISED,
     },
 ];
 
-/// Runs them.
+/// Runs the checkers of the tier.
 pub fn run(setting: &Setting) -> Result<StageOutcome> {
     let mut outcome = StageOutcome::of(Counts::default(), Vec::new());
-    // The second one's parts are small and hardly change; to compile it takes a tenth of what all
-    // tests of a change take.
+    // The code under loom is small and hardly changes. Compiling it takes a tenth of the time of all
+    // tests of a change.
     let checkers = match setting.tier {
         Tier::Change => &CHECKERS[..1],
         Tier::Deep { .. } => &CHECKERS[..],
@@ -53,7 +53,7 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
             .args(checker.tests);
         setting.tier.set_env(&mut command);
         if !setting.tier.is_deep() {
-            // Some of the known bugs, others at the next commit.
+            // Tests some of the known bugs; the next commit tests others.
             let turn = Tier::deep(&setting.workspace, None).map_or(0, Tier::from) / 1000;
             command.env("LOGFORCE_TURN", turn.to_string());
         }
@@ -63,7 +63,7 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
         outcome.counts += read.counts(ended.ok);
         outcome.lines.extend(read.lines(ended.ok));
         if !ended.ok {
-            // A schedule that fails ends the program: its last lines are the message.
+            // A failing schedule ends the program; its last lines are the message.
             let text = ended.text();
             let from = text.find("\nFAILED ").unwrap_or(text.len());
             outcome

@@ -11,24 +11,24 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The environment variable that every process of the tests carries.
+/// Environment variable of every process of the tests.
 pub const MARK: &str = "LOGFORCE_XTASK_RUN";
 
-/// How long to wait: the kernel removes a loop device some time after its filesystem is unmounted, and
-/// a process some time after its parent has ended.
+/// Time to wait for leaks to disappear. The kernel removes a loop device some time after its filesystem
+/// is unmounted, and a process some time after its parent has ended.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where temporary files go.
+/// Directories for temporary files.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// A view of the machine.
+/// Snapshot of the machine's state.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct View {
     mounts: BTreeSet<PathBuf>,
-    /// The files behind loop devices, with the device.
+    /// Files behind loop devices, with the device.
     loops: BTreeSet<(PathBuf, String)>,
     files: BTreeSet<PathBuf>,
-    /// What git sees as changed.
+    /// Changed files, as git reports them.
     changed: BTreeSet<String>,
 }
 
@@ -51,7 +51,7 @@ pub struct Leaks {
 }
 
 impl Watch {
-    /// Takes the first view. `temp` is the temporary directory of the tests, empty now.
+    /// Takes the first snapshot. `temp` is the temporary directory of the tests, which is still empty.
     pub fn start(setting: &Setting, temp: &Path) -> Watch {
         let root = setting.workspace.root.clone();
         Watch {
@@ -64,12 +64,12 @@ impl Watch {
         }
     }
 
-    /// The value of [`MARK`].
+    /// Returns the value of [`MARK`].
     pub fn mark(&self) -> &str {
         &self.mark
     }
 
-    /// Takes the second view, ends the processes that are left, and returns what was leaked.
+    /// Takes the second snapshot, ends the remaining processes, and returns the leaks.
     pub fn end(&self) -> Leaks {
         let end = Instant::now() + TIMEOUT;
         loop {
@@ -96,7 +96,7 @@ impl Watch {
             );
         }
         for (file, device) in after.loops.difference(&self.before.loops) {
-            // Loop devices are those of the whole machine, other containers' too.
+            // Loop devices belong to the whole machine, including other containers.
             found.add(
                 ours(file),
                 format!("the loop device {device} of {}", file.display()),
@@ -123,20 +123,21 @@ impl Leaks {
         if failure {
             self.failures.push(what);
         } else {
-            self.notes
-                .push(format!("new since the start, perhaps not ours: {what}"));
+            self.notes.push(format!(
+                "new since the start, perhaps of another program: {what}"
+            ));
         }
     }
 }
 
-/// A value of [`MARK`] that no other run has.
+/// Returns a value of [`MARK`] that no other run has.
 pub fn fresh_mark() -> String {
     let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     format!("{}-{}", std::process::id(), since.as_nanos())
 }
 
-/// What the suite of power cuts leaked: processes, and loop devices of its images in memory. Its
-/// mounts are in a namespace that ends with its processes. Ends the processes that are left.
+/// Returns the leaks of the power-cut suite: processes, and loop devices of its images in memory. Its
+/// mounts are in a namespace that ends with its processes. Ends the remaining processes.
 pub fn of_powercut(mark: &str) -> Vec<String> {
     let end = Instant::now() + TIMEOUT;
     loop {
@@ -161,7 +162,7 @@ pub fn of_powercut(mark: &str) -> Vec<String> {
     }
 }
 
-/// The files behind loop devices, with the device.
+/// Returns the files behind loop devices, with the device.
 fn loop_devices() -> BTreeSet<(PathBuf, String)> {
     let devices = entries(Path::new("/sys/block")).into_iter();
     let backed = devices.filter_map(|d| {
@@ -191,7 +192,7 @@ fn look(root: &Path) -> View {
     }
 }
 
-/// The names that our tests, or the temporary files of Rust programs, have.
+/// Returns true for file names of the project's tests and of Rust's temporary files.
 fn may_be_ours(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.contains("logforce") || name.starts_with(".tmp")
@@ -204,7 +205,7 @@ pub fn entries(dir: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The mount points in a `mountinfo`: the fifth word, with blanks as `\040`.
+/// Returns the mount points in a `mountinfo`: the fifth word, with spaces as `\040`.
 pub fn mount_points(mountinfo: &str) -> BTreeSet<PathBuf> {
     let words = mountinfo.lines().filter_map(|l| l.split(' ').nth(4));
     words
@@ -219,7 +220,7 @@ pub fn mount_points(mountinfo: &str) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// The processes with the mark, and their command lines.
+/// Returns the processes with the mark, and their command lines.
 fn marked(mark: &str) -> Vec<(u32, String)> {
     let wanted = format!("{MARK}={mark}");
     let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
@@ -332,7 +333,7 @@ mod tests {
             .env(MARK, &mark)
             .spawn()
             .unwrap();
-        // Its environment is its own once it has become `sleep`.
+        // Its environment is visible once it has become `sleep`.
         let end = Instant::now() + TIMEOUT;
         let found = loop {
             let found = marked(&mark);

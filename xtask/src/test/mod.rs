@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that can run on this machine, in stages.
 //!
-//! While the packages are installed, two workers run stages in parallel: one those that use the host's
-//! own target folder, the other everything else. `scheduler` has what waits for what.
+//! While one worker installs packages, two others run stages in parallel: one the stages that use the
+//! host's target folder, the other everything else. `scheduler` has the dependencies between stages.
 
 mod aarch64;
 mod benches;
@@ -43,42 +43,42 @@ use clock::Clock;
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;
 
-/// What every stage gets.
+/// Settings that every stage gets.
 #[derive(Debug)]
 pub struct Setting {
     pub workspace: Workspace,
-    /// A continuous-integration machine, on which everything has to run.
+    /// True on a continuous-integration machine, where everything has to run.
     pub ci: bool,
-    /// Where the transcripts of the stages go.
+    /// Directory for the transcripts of the stages.
     pub logs: PathBuf,
     pub clock: Clock,
     pub tier: Tier,
 }
 
-/// Everything that can run on this machine, in stages, as CI does it. As root on a Debian it installs
-/// the system packages that are missing; otherwise it prints the line that would.
+/// Runs everything that can run on this machine, in stages, as CI does. As root on Debian it installs
+/// missing system packages; otherwise it prints the command for that.
 ///
-/// With CI=true in the environment a missing package and a skipped test are failures; elsewhere they
-/// are named. LOGFORCE_SCHEDULES=N: so many schedules of each test of interleavings; LOGFORCE_SEED=N
-/// runs those of one seed again.
+/// With CI=true in the environment, a missing package and a skipped test are failures; otherwise they
+/// are listed. LOGFORCE_SCHEDULES=N sets the number of schedules of each interleaving test;
+/// LOGFORCE_SEED=N repeats those of one seed.
 #[derive(Debug, PartialEq, Eq, clap::Args)]
 pub struct Options {
-    /// All volume instead of that of every change, with fresh seeds, the other systems
-    /// whole, and every known bug: about an hour on two cores.
+    /// Full volume instead of that for every change, with fresh seeds, the other systems in full, and
+    /// every known bug: about an hour on two cores.
     #[arg(long)]
     deep: bool,
-    /// The first seed of the deep run; it follows from the commit otherwise.
+    /// First seed of the deep run [default: derived from the commit].
     #[arg(long, value_name = "SEED", requires = "deep")]
     from: Option<u64>,
-    /// Goes on after a stage that failed.
+    /// Continues after a failed stage.
     #[arg(long)]
     keep_going: bool,
-    /// Only this stage; may be given several times.
+    /// Runs only this stage; can be given several times.
     #[arg(long, value_name = "STAGE")]
     only: Vec<Stage>,
 }
 
-/// The command. True if nothing failed.
+/// Runs the command. Returns true if nothing failed.
 pub fn command(options: &Options) -> Result<bool> {
     let mut workspace = Workspace::find()?;
     let logs = workspace.target.join("xtask");
@@ -89,12 +89,12 @@ pub fn command(options: &Options) -> Result<bool> {
     match lock.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => bail!(
-            "another `cargo xtask test` runs in {}; wait for it, or set CARGO_TARGET_DIR",
+            "another `cargo xtask test` is running in {}: wait for it, or set CARGO_TARGET_DIR",
             workspace.target.display()
         ),
         Err(TryLockError::Error(e)) => return Err(e).context("locking"),
     }
-    // A test that aborts, as some do on purpose, leaves no memory image among the sources.
+    // Tests that abort, some on purpose, must leave no core file among the sources.
     #[cfg(unix)]
     without_core_files()?;
     let temp = temporary::path(&workspace);
@@ -125,7 +125,7 @@ pub fn command(options: &Options) -> Result<bool> {
     Ok(scheduler::summary(&setting, &reports))
 }
 
-/// For this process and all that it starts.
+/// Disables core files for this process and its children.
 #[cfg(unix)]
 fn without_core_files() -> Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

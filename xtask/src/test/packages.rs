@@ -1,4 +1,4 @@
-//! The system packages that tests need.
+//! System packages that tests need.
 
 use super::counts::Counts;
 use super::stage::StageOutcome;
@@ -8,19 +8,19 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// A Debian package, and what it is for.
+/// A Debian package and its purpose.
 #[derive(Debug)]
 struct Package {
     name: &'static str,
-    /// What is used of it: elsewhere it may be in a package of another name.
+    /// Programs or files used from it; other distributions may have them in a package of another name.
     what_for: &'static str,
 }
 
-/// Packages that come together.
+/// Packages that are installed together.
 #[derive(Debug)]
 struct Group {
     what_for: &'static str,
-    /// Nothing but a deep run takes them.
+    /// True if only a deep run needs them.
     deep: bool,
     packages: &'static [Package],
 }
@@ -29,10 +29,10 @@ const fn package(name: &'static str, what_for: &'static str) -> Package {
     Package { name, what_for }
 }
 
-/// All of them, and nowhere else.
+/// All packages; the list is kept only here.
 const GROUPS: &[Group] = &[
     Group {
-        what_for: "tests on filesystems of their own",
+        what_for: "tests on separate filesystems",
         deep: false,
         packages: &[
             package("mount", "mount, umount, losetup"),
@@ -75,14 +75,14 @@ const GROUPS: &[Group] = &[
         packages: &[
             package(
                 "rustc-web",
-                "a compiler that fits the sources of its library",
+                "a compiler that matches the sources of its library",
             ),
             package(
                 "rust-web-src",
-                "those sources: rustup has no such target here",
+                "these sources: rustup has no such target here",
             ),
-            package("cargo-web", "the cargo that fits"),
-            package("rust-web-clippy", "the clippy that fits"),
+            package("cargo-web", "the matching cargo"),
+            package("rust-web-clippy", "the matching clippy"),
         ],
     },
     Group {
@@ -103,7 +103,7 @@ const GROUPS: &[Group] = &[
             package("python3", "runs the linker"),
             package(
                 "python3-venv",
-                "fetches the linker, into a place of its own",
+                "installs the linker into a separate directory",
             ),
         ],
     },
@@ -130,7 +130,7 @@ impl Group {
     }
 }
 
-/// The names that `dpkg-query` does not list as installed.
+/// Returns the names that `dpkg-query` does not list as installed.
 fn not_installed<'n>(names: &[&'n str], listed: &str) -> Vec<&'n str> {
     let installed: Vec<&str> = listed
         .lines()
@@ -143,15 +143,16 @@ fn not_installed<'n>(names: &[&'n str], listed: &str) -> Vec<&'n str> {
     missing
 }
 
-/// The groups that a tier takes.
+/// Returns the groups that a tier needs.
 fn groups(tier: Tier) -> impl Iterator<Item = &'static Group> {
     GROUPS.iter().filter(move |g| tier.is_deep() || !g.deep)
 }
 
-/// Installs what is missing where it can; elsewhere it prints the line that would.
+/// Installs missing packages where it can; otherwise prints the command for that.
 pub fn run(setting: &Setting) -> Result<StageOutcome> {
     if !is_there("dpkg-query") || !is_there("apt-get") {
-        let mut outcome = StageOutcome::skipped("no Debian; the tests use what there is of");
+        let mut outcome =
+            StageOutcome::skipped("not a Debian system; the tests use what is installed of");
         for package in groups(setting.tier).flat_map(|g| g.packages) {
             let line = format!("    {}: {}", package.name, package.what_for);
             outcome.lines.push(line);
@@ -171,7 +172,7 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
     install(setting)
 }
 
-/// The line that installs packages.
+/// Returns the command line that installs packages.
 fn by_hand(packages: &[&str]) -> String {
     format!(
         "sudo apt-get update && sudo apt-get install -y --no-install-recommends {}",
@@ -194,7 +195,7 @@ fn is_root() -> bool {
     false
 }
 
-/// Installs each group by itself: a distribution that lacks one still gets the other.
+/// Installs each group separately: a distribution that lacks one group still gets the others.
 fn install(setting: &Setting) -> Result<StageOutcome> {
     let _no_services = NoServices::begin();
     let mut outcome = StageOutcome::of(Counts::PASSED, Vec::new());
@@ -220,8 +221,8 @@ fn install(setting: &Setting) -> Result<StageOutcome> {
     Ok(outcome)
 }
 
-/// What is installed starts no service: tests start the servers that they need. This file is how
-/// Debian is told so; it is gone again afterwards.
+/// Keeps Debian from starting the services of installed packages, by a policy file that is removed
+/// afterwards. Tests start the servers that they need.
 struct NoServices(Option<&'static str>);
 
 impl NoServices {
@@ -240,7 +241,7 @@ impl NoServices {
             file.write_all(b"#!/bin/sh\nexit 101\n")?;
             file.set_permissions(Permissions::from_mode(0o755))
         });
-        // There is one, or it cannot be made: then a server may run that nobody uses.
+        // If a policy exists already or cannot be written, a service may start; no test uses it.
         NoServices(made.is_ok().then_some(POLICY))
     }
 }
@@ -253,7 +254,7 @@ impl Drop for NoServices {
     }
 }
 
-/// Runs apt-get, a few times if need be: a mirror or a lock may be busy. Says what was wrong.
+/// Runs apt-get, several times if needed, because a mirror or a lock may be busy. Returns the error.
 fn apt_get(setting: &Setting, name: &str, words: &[&str]) -> Result<Option<String>> {
     let log = setting.logs.join(format!("packages-{name}.log"));
     let mut error = None;

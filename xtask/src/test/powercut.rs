@@ -1,18 +1,18 @@
-//! Real power cuts and process faults.
+//! Stage `powercut`: real power cuts and process faults.
 
 use super::stage::{Stage, StageOutcome};
 use super::{Setting, Tier, child, counts::Counts, host, leaks, transcript};
 use anyhow::Result;
 use std::process::Command;
 
-/// What its program prints when this machine lacks something that it needs.
+/// Start of the line that the program prints if this machine lacks something.
 const SKIPPED: &str = "skipped:";
 
-/// Runs them. What they counted is in JSON files beside the transcripts.
+/// Runs all parts. Their counts are in JSON files beside the transcripts.
 pub fn run(setting: &Setting) -> Result<StageOutcome> {
     let mut build = host::cargo_command(setting);
     build.args(["build", "--bin", "logforce-powercut"]);
-    // Its own test of the command needs the command, beside it.
+    // The program's test of the `logforce` command needs that command in the same directory.
     build.args(["--bin", "logforce"]);
     build.args(host::AS_FOR_TESTS);
     build.args(host::parts(setting.tier));
@@ -31,8 +31,8 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
     Ok(outcome)
 }
 
-/// What is run of it, by the names of their files: of a change what finds its known bugs within a
-/// minute.
+/// Returns the parts that are run, by the names of their files. For a change they are limited to what
+/// finds their known bugs within a minute.
 fn parts(tier: Tier) -> &'static [(&'static str, &'static [&'static str])] {
     match tier {
         Tier::Change => &[
@@ -76,7 +76,7 @@ fn parts(tier: Tier) -> &'static [(&'static str, &'static [&'static str])] {
     }
 }
 
-/// One of its commands; its files beside the transcripts are called `name`.
+/// Runs one command of the program. Its files beside the transcripts are named `name`.
 fn part(setting: &Setting, name: &str, words: &[&str]) -> Result<StageOutcome> {
     let mark = leaks::fresh_mark();
     let mut suite = Command::new(host::built(setting, "logforce-powercut"));
@@ -110,13 +110,13 @@ fn part(setting: &Setting, name: &str, words: &[&str]) -> Result<StageOutcome> {
     Ok(outcome)
 }
 
-/// How many parts of it could not run here.
+/// Returns the number of parts that could not run here.
 fn parts_skipped(text: &str) -> u64 {
     let skips = text.lines().filter(|l| l.trim_start().starts_with(SKIPPED));
     skips.count() as u64
 }
 
-/// What the reader should see: not the self-checks that went as they should.
+/// Returns the output without the self-checks that passed.
 fn shown(text: &str) -> Vec<String> {
     let mut lines = transcript::without_progress(text);
     let expected = |l: &String| {

@@ -1,4 +1,4 @@
-//! The order of the stages, and what is printed about them.
+//! Order of the stages, and their output.
 
 use super::counts::Counts;
 use super::stage::{Stage, StageOutcome, StageReport};
@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The stages that use the host's own target folder. One worker runs them in turn: two would wait for
-/// each other at cargo's lock.
+/// Stages that use the host's own target folder. One worker runs them in turn: two would wait for each
+/// other at cargo's lock.
 const HOST: [Stage; 9] = [
     Stage::Fmt,
     Stage::Check,
@@ -26,9 +26,9 @@ const HOST: [Stage; 9] = [
     Stage::Simulation,
 ];
 
-/// The stages with target folders of their own, or that compile nothing. Power cuts wait for the disk
-/// most of the time, so a stage that keeps the processors busy comes after them. The packages have
-/// their own worker, because they wait for the network and the disk.
+/// Stages with separate target folders, or that compile nothing. Power cuts wait for the disk most of
+/// the time, so a stage that keeps the processors busy comes after them. The packages have their own
+/// worker, because they wait for the network and the disk.
 const BESIDE: [Stage; 10] = [
     Stage::Windows,
     Stage::Macos,
@@ -42,24 +42,24 @@ const BESIDE: [Stage; 10] = [
     Stage::Miri,
 ];
 
-/// The stages that a stage waits for.
+/// Returns the stages that a stage waits for.
 fn needs(stage: Stage) -> &'static [Stage] {
     match stage {
         Stage::Tests => &[Stage::Packages],
-        // These three use Debian's cargo, which the packages bring, and so run in turn.
+        // These three use Debian's cargo, which is one of the packages, so they run one after another.
         Stage::Windows => &[Stage::Packages],
         Stage::Macos => &[Stage::Packages, Stage::Windows],
         Stage::Aarch64 => &[Stage::Packages, Stage::Macos],
         Stage::Fuzz | Stage::Benches => &[Stage::Packages],
         Stage::Exhaustive => &[Stage::Build],
-        // The stage `build` compiles it. It may run beside the tests: its disks are in memory and its
-        // mounts in a namespace of its own, so it leaves nothing where they look.
+        // The stage `build` compiles it. It can run in parallel with the tests: its disks are in memory
+        // and its mounts in a separate namespace, so the tests' leak check does not see them.
         Stage::Powercut => &[Stage::Packages, Stage::Build],
         _ => &[],
     }
 }
 
-/// The threads that run stages.
+/// Threads that run stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Worker {
     Packages,
@@ -69,22 +69,22 @@ enum Worker {
 
 const WORKERS: [Worker; 3] = [Worker::Packages, Worker::Host, Worker::Beside];
 
-/// The stages that are done, running, and still to be run.
+/// Stages that are done, running, and still to be run.
 #[derive(Debug)]
 struct Progress {
     packages: Option<Stage>,
-    /// Those of the host's target folder, in order; only the host's worker takes them.
+    /// Stages of the host's target folder, in order; only the host's worker takes them.
     host: VecDeque<Stage>,
-    /// The others; any free worker takes them.
+    /// Other stages; any free worker takes them.
     beside: VecDeque<Stage>,
     reports: Vec<StageReport>,
 }
 
-/// What a worker does next.
+/// Next step of a worker.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     Run(Stage),
-    /// What is left waits for another worker's stage.
+    /// Wait: the remaining stages depend on another worker's stage.
     Wait,
     End,
 }
@@ -99,7 +99,7 @@ impl Progress {
         }
     }
 
-    /// What a worker takes next: the host's worker prefers the host's stages, in their order.
+    /// Returns the next step of a worker. The host's worker prefers the host's stages, in their order.
     fn take(&mut self, worker: Worker, selected: impl Fn(&Stage) -> bool) -> Next {
         if worker == Worker::Packages {
             return self.packages.take().map_or(Next::End, Next::Run);
@@ -170,7 +170,7 @@ pub fn run(
     reports
 }
 
-/// Runs one stage and prints how it went.
+/// Runs one stage and prints its result.
 fn one(setting: &Setting, stage: Stage) -> StageReport {
     let at = |what: String| {
         let since = setting.clock.elapsed().as_secs();
@@ -191,11 +191,12 @@ fn one(setting: &Setting, stage: Stage) -> StageReport {
         counts = counts.strict(outcome.ignored);
     }
     if counts != outcome.counts {
-        let line = "on a CI machine what is skipped has failed, unless it is ignored with a reason";
+        let line =
+            "on a CI machine a skipped test counts as failed, unless it is ignored with a reason";
         outcome.lines.push(line.to_owned());
     }
     let verdict = verdict(counts);
-    // One call, so that another worker prints nothing in between.
+    // One call, so that another worker's output does not come in between.
     let mut text = String::new();
     for line in &outcome.lines {
         text += &format!("    {line}\n");
@@ -226,7 +227,7 @@ fn verdict(counts: Counts) -> &'static str {
     }
 }
 
-/// Prints each stage's time, and the sum as the last line. True if nothing failed.
+/// Prints each stage's time, and the sum as the last line. Returns true if nothing failed.
 pub fn summary(setting: &Setting, reports: &[StageReport]) -> bool {
     let mut all = Counts::default();
     println!();
@@ -301,7 +302,7 @@ mod tests {
 
     #[test]
     fn every_stage_is_run_once_and_after_what_it_needs() {
-        // Whatever is selected, and whichever worker is faster.
+        // Tests several selections, and either worker being faster.
         for (omitted, hosts_worker_first) in [
             (None, true),
             (None, false),
@@ -351,7 +352,7 @@ mod tests {
             Next::Run(Stage::Packages)
         );
         assert_eq!(take(&mut progress, Worker::Packages), Next::End);
-        // Everything beside needs the packages, but for three.
+        // All but three of the other stages need the packages.
         let beside = |progress: &mut Progress| take(progress, Worker::Beside);
         assert_eq!(beside(&mut progress), Next::Run(Stage::Interleavings));
         assert_eq!(beside(&mut progress), Next::Run(Stage::Planted));

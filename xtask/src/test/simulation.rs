@@ -1,4 +1,4 @@
-//! The stages `simulation` (random runs) and `planted` (the known bugs that suites have to find).
+//! Stages `simulation` (random runs) and `planted` (known bugs that the suites must find).
 
 use super::counts::Counts;
 use super::stage::{Stage, StageOutcome};
@@ -8,12 +8,12 @@ use crate::sim;
 use anyhow::Result;
 use std::process::Command;
 
-/// Random runs for every change: with the listed seeds they find all known bugs.
+/// Number of random runs for every change; with the listed seeds they find all known bugs.
 const EVERY_CHANGE: &str = "300";
-/// Random runs of a deep run.
+/// Number of random runs of a deep run.
 const DEEP: &str = "10000";
 
-/// Makes random runs, with the program that was built with the tests.
+/// Runs random tests with the program that was built with the tests.
 pub fn run(setting: &Setting) -> Result<StageOutcome> {
     let mut build = host::cargo_command(setting);
     build.args(["build", "--bin", "logforce-sim"]);
@@ -62,7 +62,7 @@ pub fn planted(setting: &Setting) -> Result<StageOutcome> {
         ("planted-exhaustive", exhaustive),
         ("planted-pages", pages),
     ];
-    // These two print themselves what this machine lacks for them.
+    // These two print what this machine lacks.
     for (log, words) in [
         ("planted-fuzz", ["fuzz", "--planted"]),
         ("planted-powercut", ["powercut", "planted"]),
@@ -77,7 +77,7 @@ pub fn planted(setting: &Setting) -> Result<StageOutcome> {
     Ok(all)
 }
 
-/// Runs a command that counts as one test, and shows its output; its transcript is called `name`.
+/// Runs a command that counts as one test, and shows its output. Its transcript is named `name`.
 fn one_test(setting: &Setting, name: &str, command: &mut Command) -> Result<StageOutcome> {
     let log = setting.logs.join(format!("{name}.log"));
     let ended = child::run(command, &log, setting.clock.limit())?;

@@ -1,4 +1,4 @@
-//! The stages, and what one reports.
+//! Stages and their results.
 
 use super::Tier;
 use super::counts::Counts;
@@ -8,45 +8,46 @@ use std::time::Duration;
 /// A part of the run, with its own time and result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Stage {
-    /// The system packages that tests need
+    /// Installs the system packages that tests need
     Packages,
     /// cargo fmt --check
     Fmt,
     /// cargo xtask check
     Check,
-    /// Clippy on everything, warnings denied
+    /// Runs clippy on everything, warnings denied
     Clippy,
-    /// The documentation, warnings denied
+    /// Builds the documentation, warnings denied
     Docs,
-    /// The packages of the published crates; deep they are built as a registry's users do
+    /// Packs the published crates; deep it also builds the packages as a registry's users do
     Publish,
     /// Compiles the tests
     Build,
     /// Compiles the examples as users do (deep)
     Examples,
-    /// All tests and doctests but the exhaustive ones, and that they leave nothing behind
+    /// Runs all tests and doctests except the exhaustive ones, and checks that they leave nothing behind
     Tests,
-    /// Every bit, length, pair of crashes and failing call of small logs
+    /// Tests every bit, length, pair of crashes and failing call of small logs
     Exhaustive,
-    /// Random runs of a log on a simulated disk: 300 and the listed ones; deep 10,000
+    /// Runs random tests of a log on a simulated disk: 300 and the listed ones; deep 10,000
     Simulation,
-    /// The conformance suite under Wine; deep clippy on the Windows code and all its tests
+    /// Runs the conformance suite under Wine; deep clippy on the Windows code and all its tests
     Windows,
-    /// Clippy on the macOS code; deep its tests linked
+    /// Runs clippy on the macOS code; deep also links its tests
     Macos,
-    /// Linux on aarch64, checked; deep linked, and some of it run under QEMU
+    /// Checks Linux on aarch64; deep links it, and runs some of it under QEMU
     Aarch64,
-    /// Known bugs that each suite has to find (deep)
+    /// Checks that each suite finds its known bugs (deep)
     Planted,
     /// Fuzzes each target for a short while (deep; every run replays what fuzzing found)
     Fuzz,
-    /// The benchmarks for developers, a workspace of their own: lints and tests (deep)
+    /// Lints and tests the benchmarks for developers, a separate workspace (deep)
     Benches,
-    /// The log under shuttle and loom, and that they catch known bugs: six of 64 by turns; deep all
+    /// Runs the log under shuttle and loom, and checks that they find known bugs: six of 64 by turns;
+    /// deep all
     Interleavings,
-    /// Unit tests of the format and of the log's pure parts, interpreted by Miri (deep)
+    /// Runs the unit tests of the format and of the log's core under Miri (deep)
     Miri,
-    /// Real power cuts on real filesystems, and process faults
+    /// Runs real power cuts on real filesystems, and process faults
     Powercut,
 }
 
@@ -79,7 +80,7 @@ impl Stage {
         value.map_or_else(String::new, |v| v.get_name().to_owned())
     }
 
-    /// Whether this tier has it.
+    /// Returns true if this tier runs the stage.
     pub fn is_in(self, tier: Tier) -> bool {
         let only_deep = [
             Stage::Examples,
@@ -93,7 +94,7 @@ impl Stage {
         tier.is_deep() || !only_deep.contains(&self)
     }
 
-    /// Takes what only a Linux has: packages of Debian's, or the kernel itself.
+    /// Returns true if the stage needs Linux: Debian's packages, or the kernel itself.
     pub fn needs_linux(self) -> bool {
         matches!(
             self,
@@ -111,14 +112,14 @@ impl Stage {
 #[derive(Debug, Default)]
 pub struct StageOutcome {
     pub counts: Counts,
-    /// What the reader should see.
+    /// Lines for the reader.
     pub lines: Vec<String>,
-    /// How many of the skipped are switched off, on any machine.
+    /// Number of the skipped tests that are switched off on every machine.
     pub ignored: u64,
 }
 
 impl StageOutcome {
-    /// A stage that counts as one test.
+    /// Returns the outcome of a stage that counts as one test.
     pub fn of(counts: Counts, lines: Vec<String>) -> StageOutcome {
         StageOutcome {
             counts,
@@ -144,9 +145,9 @@ impl AddAssign for StageOutcome {
 #[derive(Debug)]
 pub struct StageReport {
     pub stage: Stage,
-    /// None if it was not run, because another had failed.
+    /// Duration; `None` if it was not run, because another stage had failed.
     pub took: Option<Duration>,
-    /// Of that, what cargo took to compile.
+    /// Part of the duration that cargo spent compiling.
     pub compiling: Duration,
     pub counts: Counts,
 }

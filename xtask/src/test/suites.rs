@@ -1,4 +1,5 @@
-//! All tests and doctests, and that they leave nothing behind; the exhaustive ones beside the others.
+//! Stages `tests` and `exhaustive`. The first runs all tests and doctests and checks that they leave
+//! nothing behind.
 
 use super::counts::Counts;
 use super::stage::StageOutcome;
@@ -7,19 +8,18 @@ use anyhow::Result;
 use std::num::NonZero;
 use std::path::Path;
 
-/// What the names of the exhaustive tests begin with. They touch no real file and take a third of the
-/// time of all tests, so they are a stage of their own.
+/// Prefix of the names of the exhaustive tests. They touch no real file and take a third of the time of
+/// all tests, so they are a separate stage.
 const EXHAUSTIVE: &str = "exhaustive::";
 
-/// Runs them.
+/// Runs all tests except the exhaustive ones.
 pub fn run(setting: &Setting) -> Result<StageOutcome> {
     let temp = temporary::path(&setting.workspace);
     temporary::make(&temp)?;
     let watch = leaks::Watch::start(setting, &temp);
     let mut tests = host::cargo_command(setting);
     setting.tier.set_env(&mut tests);
-    // Those on filesystems of their own wait for the disk half of the time: as many again run
-    // meanwhile.
+    // Tests on separate filesystems wait for the disk half of the time, so twice as many threads run.
     let threads = 2 * std::thread::available_parallelism().map_or(1, NonZero::get);
     let ended = child::run(
         tests
@@ -54,7 +54,7 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
     Ok(outcome)
 }
 
-/// Runs the exhaustive ones.
+/// Runs the exhaustive tests.
 pub fn exhaustive(setting: &Setting) -> Result<StageOutcome> {
     let mut tests = host::cargo_command(setting);
     setting.tier.set_env(&mut tests);
@@ -65,7 +65,7 @@ pub fn exhaustive(setting: &Setting) -> Result<StageOutcome> {
     host::tests(setting, "exhaustive", &mut tests)
 }
 
-/// Removes what tests leaked, so that the next run does not fail because of it.
+/// Removes leaked files, so that the next run does not fail because of them.
 fn tidy(temp: &Path, outcome: &mut StageOutcome) {
     if let Err(e) = temporary::clean(temp) {
         outcome.lines.push(format!("cannot be removed: {e:#}"));

@@ -1,4 +1,4 @@
-//! The tests' temporary directory: where it is, making and removing it.
+//! Temporary directory of the tests: its path, creation and removal.
 
 use super::leaks::{TIMEOUT, entries, mount_points};
 use crate::workspace::Workspace;

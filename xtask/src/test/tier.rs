@@ -1,30 +1,30 @@
-//! How much a run does: docs/testing.md has the table of what each tier finds.
+//! Tiers: the volume of a run. docs/testing.md has the table of what each tier finds.
 
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
 use std::process::Command;
 
-/// The variable that makes test programs do all they can.
+/// Environment variable that makes test programs run at full volume.
 const DEEP: &str = "LOGFORCE_DEEP";
-/// The variable with the first of their seeds.
+/// Environment variable with their first seed.
 const FROM: &str = "LOGFORCE_FROM";
 
-/// Seeds below belong to the tests of every change, and to known bugs.
+/// First seed of deep runs. Lower seeds belong to the tests of every change, and to known bugs.
 const FIRST_FRESH: u64 = 1_000_000;
 
-/// How much.
+/// Volume of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
-    /// What tests every change: each kind of suite, at the volume at which it still finds its own known
-    /// bugs. Always the same seeds, so that the change is the cause of a failure.
+    /// Tier for every change: each kind of suite, at the volume at which it still finds its known bugs.
+    /// The seeds are always the same, so that the change is the cause of a failure.
     Change,
-    /// All volume, all systems whole, all known bugs; the seeds begin here. Fresh ones, because the
-    /// same seeds would find only regressions after a run that passed.
+    /// Full volume, all systems in full, all known bugs; `from` is the first seed. The seeds are fresh:
+    /// after a run that passed, the same seeds would find only regressions.
     Deep { from: u64 },
 }
 
 impl Tier {
-    /// The deep one, with seeds that follow from the commit unless one is named.
+    /// Returns the deep tier. Its first seed is `from`, or is derived from the commit.
     pub fn deep(workspace: &Workspace, from: Option<u64>) -> Result<Tier> {
         let from = match from {
             Some(from) => from,
@@ -37,7 +37,7 @@ impl Tier {
         self != Tier::Change
     }
 
-    /// The first seed of a random suite.
+    /// Returns the first seed of a random suite.
     pub fn from(self) -> u64 {
         match self {
             Tier::Change => 0,
@@ -53,10 +53,10 @@ impl Tier {
     }
 }
 
-/// A commit's seeds: far enough from another's that they hardly meet.
+/// Returns the first seed of a commit. Seeds of different commits are far apart, so they hardly overlap.
 fn fresh(commit: &str) -> Result<u64> {
-    let digits = commit.get(..10).context("git names no commit")?;
-    let number = u64::from_str_radix(digits, 16).context("git names no commit")?;
+    let digits = commit.get(..10).context("git reports no commit")?;
+    let number = u64::from_str_radix(digits, 16).context("git reports no commit")?;
     Ok(FIRST_FRESH + number / 1000 * 1000)
 }
 
@@ -67,7 +67,9 @@ fn commit(workspace: &Workspace) -> Result<String> {
         .output();
     match out {
         Ok(out) if out.status.success() => Ok(String::from_utf8_lossy(&out.stdout).into_owned()),
-        _ => bail!("git names no commit to take the seeds from; name the first one by --from SEED"),
+        _ => bail!(
+            "git reports no commit to derive the seeds from: give the first seed by --from SEED"
+        ),
     }
 }
 

@@ -1,43 +1,43 @@
-//! What `cargo test` printed, read: the tests of each program, what they skipped, and what failed.
+//! Parser of `cargo test`'s output: the tests of each program, skipped tests, and failures.
 
 use super::counts::Counts;
 use std::collections::BTreeSet;
 
-/// Lines of a transcript that are shown where nothing better is known.
+/// Number of the last lines of a transcript that are shown if nothing better is known.
 const LAST: usize = 80;
 
 /// One test program, or the doctests of one crate.
 #[derive(Debug, Default)]
 struct Suite {
     name: String,
-    /// None if it never printed how it ended.
+    /// Counts; `None` if the program did not print its result.
     counts: Option<Counts>,
-    /// The tests that skipped themselves, and printed what they lack.
+    /// Tests that skipped themselves and printed the reason.
     skipped: BTreeSet<String>,
-    /// What they printed, and the reasons of those that are ignored.
+    /// Lines that they printed, and the reasons of ignored tests.
     skips: Vec<String>,
     lines: Vec<String>,
 }
 
-/// All of them.
+/// Transcript of all suites.
 #[derive(Debug, Default)]
 pub struct Transcript {
     suites: Vec<Suite>,
-    /// What cargo printed before the first of them.
+    /// Lines that cargo printed before the first suite.
     other: Vec<String>,
-    /// How many of them cargo counted as failed.
+    /// Number of suites that cargo reported as failed.
     failed_targets: Option<u64>,
 }
 
-/// What came of one suite.
+/// Result of one suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuiteResult {
-    /// The program, and its source.
+    /// Name of the program, and its source.
     pub name: String,
     pub counts: Counts,
 }
 
-/// Reads it.
+/// Parses a transcript.
 pub fn read(text: &str) -> Transcript {
     let mut transcript = Transcript::default();
     for line in text.lines() {
@@ -59,7 +59,7 @@ pub fn read(text: &str) -> Transcript {
     transcript
 }
 
-/// The name of the suite that begins with this line of cargo's.
+/// Returns the name of the suite that starts with this line of cargo.
 fn suite_name(line: &str) -> Option<String> {
     let line = line.strip_prefix("   ")?.trim_start();
     if let Some(rest) = line.strip_prefix("Running ") {
@@ -73,8 +73,8 @@ fn suite_name(line: &str) -> Option<String> {
         .map(|krate| format!("{krate} (doctests)"))
 }
 
-/// The test that skips itself with this line, by `logforce_testkit::skip!`. With one test at a time
-/// the line stands behind the runner's own words.
+/// Returns the test that skips itself with this line, by `logforce_testkit::skip!`. If one test runs at
+/// a time, the text follows the runner's own on the same line.
 fn skipped(line: &str) -> Option<&str> {
     let said = match line.split_once(" ... skipped: ") {
         Some((_, said)) => said,
@@ -83,7 +83,7 @@ fn skipped(line: &str) -> Option<&str> {
     Some(said.split_once(": ")?.0)
 }
 
-/// Reads cargo's last word: `error: 2 targets failed:`.
+/// Parses cargo's last line: `error: 2 targets failed:`.
 fn failed_targets(line: &str) -> Option<u64> {
     let (number, rest) = line.strip_prefix("error: ")?.split_once(" target")?;
     rest.ends_with("failed:").then_some(())?;
@@ -94,7 +94,8 @@ impl Suite {
     fn line(&mut self, line: &str) {
         self.lines.push(line.to_owned());
         if let Some(result) = line.strip_prefix("test result: ") {
-            // The last one counts: a test that runs this program again may print the other's output.
+            // The last result counts: a test that runs this program again may print the other one's
+            // output.
             self.counts = counts(result).or(self.counts);
         } else if let Some(test) = skipped(line) {
             self.skipped.insert(test.to_owned());
@@ -104,7 +105,7 @@ impl Suite {
         }
     }
 
-    /// What it counts for; `all_well` is whether cargo reported that everything passed.
+    /// Returns the counts of this suite; `all_well` is true if cargo reported that everything passed.
     fn counted(&self, all_well: bool) -> Counts {
         let skips = self.skipped.len() as u64;
         match self.counts {
@@ -119,7 +120,7 @@ impl Suite {
         }
     }
 
-    /// What is to be seen of its failure.
+    /// Returns the lines that show the failure.
     fn failure(&self) -> &[String] {
         match self.lines.iter().position(|l| l == "failures:") {
             Some(from) => &self.lines[from..],
@@ -128,7 +129,7 @@ impl Suite {
     }
 }
 
-/// Reads `ok. 3 passed; 0 failed; 1 ignored; 0 measured; …`.
+/// Parses `ok. 3 passed; 0 failed; 1 ignored; 0 measured; …`.
 fn counts(result: &str) -> Option<Counts> {
     let number = |what: &str| -> Option<u64> {
         let (before, _) = result.split_once(what)?;
@@ -142,7 +143,7 @@ fn counts(result: &str) -> Option<Counts> {
 }
 
 impl Transcript {
-    /// The sum; `all_well` is whether cargo reported that everything passed.
+    /// Returns the sum; `all_well` is true if cargo reported that everything passed.
     pub fn counts(&self, all_well: bool) -> Counts {
         let mut sum = Counts::default();
         for suite in &self.suites {
@@ -152,14 +153,14 @@ impl Transcript {
         sum
     }
 
-    /// How many tests the runner itself left out, by an attribute, which switches a test off on every
-    /// machine.
+    /// Returns the number of tests that the runner left out because of an attribute, which switches a
+    /// test off on every machine.
     pub fn ignored(&self) -> u64 {
         let counts = self.suites.iter().filter_map(|s| s.counts);
         counts.map(|c| c.skipped).sum()
     }
 
-    /// The suites, in their order; `all_well` is whether cargo reported that everything passed.
+    /// Returns the suites, in their order; `all_well` is true if cargo reported that everything passed.
     pub fn results(&self, all_well: bool) -> Vec<SuiteResult> {
         let result = |s: &Suite| SuiteResult {
             name: s.name.clone(),
@@ -168,8 +169,8 @@ impl Transcript {
         self.suites.iter().map(result).collect()
     }
 
-    /// How many failures cargo knows of that are not found in the suites: none, as long as this
-    /// reads what cargo prints.
+    /// Returns the number of failures that cargo reported and that are not in the suites. It is 0 as
+    /// long as this parser understands cargo's output.
     fn missed(&self, all_well: bool) -> u64 {
         if all_well {
             return 0;
@@ -179,7 +180,7 @@ impl Transcript {
         self.failed_targets.unwrap_or(1).saturating_sub(found)
     }
 
-    /// What the reader should see: what was skipped, and all about what failed.
+    /// Returns the lines for the reader: skipped tests, and everything about failures.
     pub fn lines(&self, all_well: bool) -> Vec<String> {
         let mut lines = Vec::new();
         for suite in &self.suites {
@@ -194,7 +195,7 @@ impl Transcript {
         }
         if self.missed(all_well) > 0 {
             lines.push(
-                "more has failed than is listed above; the transcript's last lines:".to_owned(),
+                "more tests failed than are listed above; last lines of the transcript:".to_owned(),
             );
             let end = self.suites.last().map_or(&self.other, |s| &s.lines);
             lines.extend_from_slice(last(end));
@@ -207,7 +208,7 @@ fn last(lines: &[String]) -> &[String] {
     &lines[lines.len().saturating_sub(LAST)..]
 }
 
-/// A transcript without cargo's progress lines.
+/// Returns a transcript without cargo's progress lines.
 pub fn without_progress(text: &str) -> Vec<String> {
     const PROGRESS: [&str; 10] = [
         "Adding",
@@ -327,7 +328,7 @@ error: 1 target failed:
         let read = read(text);
         assert_eq!(read.counts(false), Counts::of(2, 1, 0));
         assert!(read.lines(false).join("\n").contains("the last words"));
-        // One with a main of its own that printed nothing, and cargo reported success.
+        // A test program with its own `main` that printed nothing, while cargo reported success.
         assert_eq!(read.counts(true), Counts::of(3, 0, 0));
         assert_eq!(read.lines(true), Vec::<String>::new());
     }

@@ -47,7 +47,8 @@ fn build() -> Result<PathBuf, String> {
 
 /// Returns the directory `go` beside that of this program's own build.
 fn target() -> Result<PathBuf, String> {
-    let this = env::current_exe().map_err(|e| format!("cannot find a directory to build it in: {e}"))?;
+    let this =
+        env::current_exe().map_err(|e| format!("cannot find a directory to build it in: {e}"))?;
     let deps = this.parent().unwrap_or(Path::new("."));
     Ok(deps.parent().unwrap_or(deps).join("go"))
 }

@@ -19,7 +19,7 @@ pub const LOOK: Duration = Duration::from_millis(20);
 pub enum Ending {
     /// Kills them: all their files are in their directory.
     Kill,
-    /// Sends this signal to the program, and kills the rest of its group after [`PATIENCE`]. Needed for
+    /// Sends this signal to the program, and kills the rest of its group after 10 s. Needed for
     /// PostgreSQL, whose shared memory outside the directory would stay if it were killed.
     Ask(Signal),
 }

@@ -155,7 +155,11 @@ impl Running {
         let start = Instant::now();
         while ended(&mut self.child)?.is_none() {
             if start.elapsed() > TO_STOP {
-                return Err(failed(self.name, "the server has not ended after 30 s", home));
+                return Err(failed(
+                    self.name,
+                    "the server has not ended after 30 s",
+                    home,
+                ));
             }
             std::thread::sleep(LOOK);
         }

@@ -1,4 +1,4 @@
-//! A tree on the command line: `btree --help`.
+//! Command-line tool for a tree: `btree --help`.
 
 use logforce::pages::Options;
 use logforce_btree::{Entry, Tree};
@@ -20,13 +20,13 @@ usage: btree DIR put KEY VALUE      durably; made if there is none
 Status 2: these arguments cannot be used, or an error.
 ";
 
-/// Lines of `load` in a commit.
+/// Lines of `load` per commit.
 const LOAD: usize = 1000;
 
 type Outcome = Result<bool, Box<dyn Error>>;
 
 fn main() -> ExitCode {
-    // Keys and values are text here: what is none is replaced.
+    // Keys and values are text; invalid UTF-8 is replaced.
     let args: Vec<String> = std::env::args_os()
         .skip(1)
         .map(|a| a.to_string_lossy().into_owned())
@@ -63,7 +63,7 @@ fn unusable() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// The bounds of `scan`, if its arguments can be used.
+/// Returns the bounds of `scan`, if its arguments are valid.
 fn bounds<'a>(args: &[&'a str]) -> Option<Vec<&'a str>> {
     let bounds: Vec<&str> = args.iter().copied().filter(|a| *a != "--reverse").collect();
     let usable = bounds.len() <= 2 && !bounds.iter().any(|b| b.starts_with("--"));

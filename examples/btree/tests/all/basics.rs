@@ -1,4 +1,4 @@
-//! What each call does, at its limits.
+//! Tests of each call, at its limits.
 
 use crate::common::{Map, open_real, shown, small};
 use logforce::pages::Options;
@@ -61,7 +61,7 @@ fn keys_and_values_up_to_their_limits_and_no_longer() {
             assert!(matches!(long, Error::KeyTooLong { max: m, .. } if m == max));
             let long = write.put("k", vec![0; MAX_VALUE + 1]).unwrap_err();
             assert!(matches!(long, Error::ValueTooLong { max: MAX_VALUE, .. }));
-            assert!(long.to_string().contains("65536 is the longest"), "{long}");
+            assert!(long.to_string().contains("maximum 65536"), "{long}");
             write.commit().unwrap();
             assert_eq!(shown(&tree.snapshot().unwrap()), expected);
             for key in expected.keys() {
@@ -154,7 +154,7 @@ fn scans_have_all_bounds_and_both_ends() {
                 assert!(scan().map(keys).eq(expected.iter().copied().cloned()));
                 let down = expected.iter().rev().copied().cloned();
                 assert!(scan().rev().map(keys).eq(down));
-                // From both ends in turns.
+                // Takes entries from both ends in turns.
                 let (mut scan, mut up, mut down) = (scan(), Vec::new(), Vec::new());
                 while let Some(e) = scan.next() {
                     up.push(keys(e));
@@ -191,7 +191,7 @@ fn pages_that_are_free_are_used_again() {
         let after = tree.snapshot().unwrap().check().unwrap();
         assert_eq!(after.problems, []);
         assert!(after.free_pages > 0);
-        // The contents differ a little from round to round.
+        // The content differs a little from round to round.
         assert!(
             after.page_count <= before.page_count * 11 / 10,
             "{before:?}, {after:?}"
@@ -212,7 +212,7 @@ fn pages_stay_filled() {
         (0..5000).for_each(|n| assert!(!write.put(key(n), "0123456789").unwrap()));
         write.commit().unwrap();
         assert!(fill() > 90, "ascending: {} %", fill());
-        // Nine of ten go, here and there.
+        // Deletes nine of ten keys, scattered.
         let mut write = tree.begin().unwrap();
         for n in (0..5000).filter(|n| n % 10 != 0) {
             write.delete(key(n * 7 % 5000)).unwrap();

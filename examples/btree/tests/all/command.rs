@@ -1,4 +1,4 @@
-//! The command: what it makes, what it refuses, and what it says then.
+//! Tests of the command: files that it creates, rejected arguments, and its messages.
 
 use logforce_testkit::process::Start;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn what_is_unusable_makes_nothing() {
     ] {
         assert_eq!(run(home.path(), args), (Some(2), usage.clone()), "{args:?}");
     }
-    // Looking makes nothing.
+    // A read creates nothing.
     let (status, said) = run(home.path(), &["data", "get", "a"]);
     assert!(status == Some(2) && said.starts_with("btree: "), "{said}");
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers of the tests.
 
 use logforce::pages::Options;
 use logforce::{Guarantee, Method, Tuning};
@@ -9,10 +9,11 @@ use std::path::Path;
 
 pub type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Small pages make a tree of several levels of few keys.
+/// Page size, bytes. With small pages, few keys make a tree of several levels.
 pub const PAGE: u32 = 512;
 
-/// Small pages and short distances, so that a test meets splits, merges and checkpoints.
+/// Returns options with small pages and short distances, so that a test has splits, merges and
+/// checkpoints.
 pub fn small() -> Options {
     let log = logforce::Options::new()
         .method(Method::DirectDsync)
@@ -28,21 +29,21 @@ pub fn small() -> Options {
         .log(log)
 }
 
-/// A tree on the simulated disk.
+/// Opens a tree on the simulated disk.
 pub fn open_simulated(rt: &SimRuntime, disk: &SimDisk) -> Result<Tree> {
     let system = disk.system(rt);
     let options = small().create(true);
     Tree::of(logforce::internal::open_pages(&*system, "/tree", options)?)
 }
 
-/// A tree in a temporary directory, where nothing but the end of the process is to be survived.
+/// Opens a tree in a temporary directory that needs to survive only the end of the process.
 pub fn open_real(path: &Path, options: Options) -> Tree {
     let log = logforce::Options::new().method(Method::Buffered);
     let options = options.require(Guarantee::ProcessCrash).log(log);
     Tree::open_or_create(path, options).unwrap()
 }
 
-/// All that a view shows, and that it is whole.
+/// Returns everything that a view shows, and asserts that the tree is intact.
 pub fn try_shown(view: &View) -> Result<Map> {
     let report = view.check()?;
     assert_eq!(report.problems, []);
@@ -52,7 +53,7 @@ pub fn try_shown(view: &View) -> Result<Map> {
     Ok(shown)
 }
 
-/// As [`try_shown`], where the disk does not fail.
+/// Like [`try_shown`], on a disk that does not fail.
 pub fn shown(view: &View) -> Map {
     try_shown(view).unwrap()
 }

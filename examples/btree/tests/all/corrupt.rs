@@ -1,5 +1,5 @@
-//! Pages that hold something else than a tree's, with a right checksum: errors, never a panic or a
-//! hang, and the checker finds them.
+//! Corrupt pages with a right checksum cause errors, never a panic or a hang, and the checker finds
+//! them.
 
 use crate::common::{PAGE, open_simulated};
 use logforce_btree::{Error, Tree};
@@ -9,7 +9,7 @@ fn key(n: u64) -> String {
     format!("{n:04}")
 }
 
-/// A tree of three levels with chains and free pages.
+/// Runs `body` on a tree of three levels with chains and free pages.
 fn with_grown(body: impl FnOnce(&Tree)) {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
@@ -34,7 +34,7 @@ fn grow(tree: &Tree) {
     write.commit().unwrap();
 }
 
-/// Everything that can be called. Whatever it returns: it returns.
+/// Calls all operations of the tree. They may fail, but must return.
 fn use_it(tree: &Tree) -> Result<(), Error> {
     let view = tree.latest()?;
     let mut first = Ok(());
@@ -68,7 +68,8 @@ fn use_it(tree: &Tree) -> Result<(), Error> {
     first
 }
 
-/// Damages a page, uses the tree, and puts all pages back.
+/// Damages a page, uses the tree, and restores all pages. Returns whether the page changed and whether
+/// the checker found damage.
 fn damage(tree: &Tree, page: u64, damage: impl FnOnce(&mut [u8])) -> (bool, bool) {
     let before = tree.file().latest().unwrap();
     let mut txn = tree.file().begin().unwrap();
@@ -110,7 +111,7 @@ fn damage_all(tree: &Tree) {
                 0 => bytes.fill(0),
                 1 => bytes.fill(0xff),
                 2 => bytes.copy_from_slice(&copied.page(from).unwrap()),
-                // Of the header and the slots, where it matters.
+                // Only in the header and the slots, where it matters.
                 3 => bytes[rng.below(64) as usize] ^= 1 << rng.below(8),
                 4 => (0..20).for_each(|_| bytes[rng.below(64) as usize] = rng.below(256) as u8),
                 _ => (0..20).for_each(|_| {
@@ -122,7 +123,7 @@ fn damage_all(tree: &Tree) {
             missed += u64::from(is_filled && !is_found);
         }
     }
-    // What free pages held before is nobody's.
+    // The old content of free pages does not matter.
     assert!(missed <= report.free_pages, "{missed} pages of zeroes");
     assert!(found > pages * 3, "{found} of {} damages", pages * 6);
     assert!(tree.latest().unwrap().check().unwrap().is_whole());
@@ -135,7 +136,7 @@ fn an_error_names_the_page_and_nothing_is_committed() {
 
 fn damage_one(tree: &Tree) {
     let mut txn = tree.file().begin().unwrap();
-    // The first leaf of all is the first page behind the meta page.
+    // The first leaf ever is the page after the meta page.
     txn.page_mut(1).unwrap().fill(7);
     txn.commit().unwrap();
     let error = tree.get(key(0)).unwrap_err();
@@ -151,7 +152,7 @@ fn damage_one(tree: &Tree) {
     assert!(problems.iter().any(|p| p.page == 1), "{problems:?}");
 }
 
-/// The pages behind the tree's pages are one problem, not one for each.
+/// Pages behind the tree's pages are reported as one problem, not one for each.
 #[test]
 fn a_forged_number_of_pages_is_looked_at_in_no_time() {
     with_grown(|tree| {
@@ -163,7 +164,7 @@ fn a_forged_number_of_pages_is_looked_at_in_no_time() {
         assert_eq!(report.page_count, forged);
         let problems: Vec<_> = report.problems.iter().map(ToString::to_string).collect();
         let expected = format!(
-            "page {own}: nothing refers to it and the {} behind it, and they are not free",
+            "page {own}: no page refers to it and the {} after it, and they are not free",
             forged - own - 1
         );
         assert_eq!(problems, [expected]);

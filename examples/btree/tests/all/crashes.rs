@@ -1,12 +1,12 @@
-//! Power cuts at any operation of the simulated disk: what is there afterwards is the state after one
-//! of the commits, none older than the last that was acknowledged.
+//! Power cuts at any operation of the simulated disk. The state afterwards is that of one of the
+//! commits, and not older than the last acknowledged one.
 
 use crate::common::{Map, open_simulated, try_shown};
 use logforce_btree::{Result, Tree};
 use logforce_testkit::{Rng, SimDisk, SimOptions, SimRuntime};
 use std::collections::BTreeMap;
 
-/// The state after each commit, by its number.
+/// States after each commit, by its number, and the last acknowledged commit.
 struct Known {
     history: BTreeMap<u64, Map>,
     acknowledged: u64,
@@ -17,7 +17,7 @@ impl Known {
         let view = tree.snapshot()?;
         let (shown, commit) = (try_shown(&view)?, view.commit());
         if self.history.is_empty() {
-            // What making the tree has committed.
+            // State after the commit that creates the tree.
             assert!(shown.is_empty(), "{what}");
             self.history.insert(commit, shown);
             return Ok(());
@@ -33,7 +33,7 @@ impl Known {
     }
 }
 
-/// Many commits, in part several of them in flight.
+/// Makes many commits, some of them in flight at the same time.
 fn work(tree: &Tree, known: &mut Known, rng: &mut Rng, commits: u64) -> Result<()> {
     let mut handles = Vec::new();
     for _ in 0..commits {
@@ -69,7 +69,7 @@ fn work(tree: &Tree, known: &mut Known, rng: &mut Rng, commits: u64) -> Result<(
     Ok(())
 }
 
-/// Opens, compares, works; until the power is cut, or to the end.
+/// Opens the tree, compares its state and makes commits, until a power cut or to the end.
 fn boot(disk: &SimDisk, known: &mut Known, seed: u64, commits: u64) -> bool {
     let mut rng = Rng::new(seed);
     let result = SimRuntime::run(seed, |rt| -> Result<()> {

@@ -1,4 +1,4 @@
-//! kill -9 of a process whose threads put: what it had acknowledged is there.
+//! Kill -9 of a process whose threads put keys: every acknowledged put survives.
 
 use crate::common::{Map, open_real, shown};
 use logforce::pages::Options;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Set in the second process: where it puts.
+/// Environment variable of the second process, with the directory of its tree.
 const DIR: &str = "LOGFORCE_BTREE_CHILD";
 const THREADS: u64 = 4;
 const KEYS: u64 = 200;
@@ -17,7 +17,7 @@ fn key(thread: u64, n: u64) -> String {
     format!("{thread}-{:04}", n % KEYS)
 }
 
-/// Some values have pages of their own.
+/// Returns a value; some are so long that they need a chain of pages.
 fn value(thread: u64, n: u64) -> Vec<u8> {
     let len = match n % 50 {
         0 => 40_000,
@@ -32,16 +32,16 @@ fn options() -> Options {
     Options::new().checkpoint_distance(4 << 20)
 }
 
-/// What the second process does; it does not return.
+/// Puts keys in the second process until it is killed.
 fn put_until_killed(dir: &Path) {
     let tree = open_real(dir, options());
-    // Each thread goes on behind what it finds.
+    // Each thread continues after the largest number found.
     let begin = shown(&tree.snapshot().unwrap())
         .values()
         .map(|v| number(v))
         .max();
     let begin = begin.map_or(0, |n| n + 1);
-    // The test runner has begun a line.
+    // Ends the line that the test runner has started.
     println!();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -71,10 +71,10 @@ fn what_was_acknowledged_is_there_after_a_kill() {
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tree");
-    // By thread and key, the last number that was acknowledged.
+    // Thread and last acknowledged number, by key.
     let mut acknowledged = std::collections::BTreeMap::new();
     for round in 0..6u64 {
-        // This test again, alone and with the variable set.
+        // Runs this test again, alone and with the variable set.
         let mut child = Command::new(std::env::current_exe().unwrap());
         same_test(
             &mut child,
@@ -91,7 +91,7 @@ fn what_was_acknowledged_is_there_after_a_kill() {
             let ["put", thread, n] = words[..] else {
                 continue;
             };
-            // A line that the kill has cut short is no acknowledgement.
+            // A line cut off by the kill does not count as an acknowledgement.
             let (Ok(thread), Ok(n)) = (thread.parse::<u64>(), n.parse::<u64>()) else {
                 continue;
             };
@@ -112,7 +112,7 @@ fn what_was_acknowledged_is_there_after_a_kill() {
                 found.is_some_and(|found| found >= *n),
                 "{key}: {n} was acknowledged, {found:?} is there"
             );
-            // Whole, whichever it is.
+            // The value is complete, whichever it is.
             assert!(shown[key.as_bytes()] == value(*thread, found.unwrap_or(*n)));
         }
         tree.close().unwrap();

@@ -1,4 +1,4 @@
-//! The tree against a model: by properties, power cuts, kills, threads, corrupt pages.
+//! Tests of the tree: against a model, with power cuts, kills, threads and corrupt pages.
 
 mod basics;
 mod command;

@@ -1,4 +1,4 @@
-//! Any sequence of operations, against a sorted map.
+//! Random sequences of operations, compared with a sorted map.
 
 use crate::common::{Map, PAGE, open_simulated, shown};
 use logforce_btree::{Tree, max_key};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 enum Step {
     Put(u16, usize),
     Delete(u16),
-    /// All keys from one on, so many of them.
+    /// Deletes up to a number of keys, starting at a key.
     DeleteRange(u16, u16),
     Get(u16),
     Scan(u16, u16),
@@ -20,7 +20,7 @@ enum Step {
     Reopen,
 }
 
-/// Keys of all lengths, many of them alike at their beginning.
+/// Returns keys of all lengths, many with a common prefix.
 fn key(n: u16) -> Vec<u8> {
     let mut key = format!("{:03}", n / 16).into_bytes();
     let len = [0, 1, 2, 5, 20, 60, max_key(PAGE as usize)][usize::from(n % 7)];
@@ -48,7 +48,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Takes steps up to the end of a write; returns how many.
+/// Runs steps up to the end of a write. Returns their number.
 fn write(tree: &Tree, model: &mut Map, steps: &[Step]) -> usize {
     let mut write = tree.begin().unwrap();
     let mut next = model.clone();

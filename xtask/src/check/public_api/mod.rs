@@ -1,8 +1,10 @@
-//! The listing of the public surface: each name, method, field and variant that a user of the crate
-//! `logforce` can write, with its signature. It lies in the repository, so that a review sees each change.
+//! Rule: the listing of the public API is up to date. It has each name, method, field and variant that a
+//! user of the crate `logforce` can write, with its signature. The listing is in the repository, so that
+//! a review shows each change.
 //!
-//! The listing comes from the sources and not from the compiler: it needs no nightly, builds nothing, and
-//! takes a fraction of a second. It does not see what a macro of the project defines, nor auto traits.
+//! The listing is made from the sources and not by the compiler: it needs no nightly compiler, builds
+//! nothing, and takes a fraction of a second. It misses definitions by the project's macros, and auto
+//! traits.
 
 mod print;
 mod source;
@@ -12,13 +14,13 @@ use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// The listing, below the root.
+/// Path of the listing, below the root.
 const LISTING: &str = "crates/logforce/public-api.txt";
 /// Maximum number of names at the root of the crate `logforce`, modules included.
 const ROOT_NAMES: usize = 45;
 /// Maximum number of public methods of `Log`.
 const LOG_METHODS: usize = 32;
-/// The crates that the surface is made of, by directory below `crates`.
+/// Crates that contribute to the public API, by directory below `crates`.
 const CRATES: &[&str] = &[
     "logforce",
     "core",
@@ -47,7 +49,7 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
         found.push(Violation::new(
             LISTING,
             format!("is not the public surface: {difference}"),
-            "if the change is meant, `cargo xtask public-api` writes the file anew",
+            "if the change is intended, run `cargo xtask public-api`",
         ));
     }
     let limits = [
@@ -59,14 +61,14 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
             found.push(Violation::new(
                 LISTING,
                 format!("has {count} {what}, more than {limit}"),
-                "use or extend what is there, or put it into a module",
+                "use or extend an existing name, or add a module",
             ));
         }
     }
     Ok(found)
 }
 
-/// The surface as text, and its size.
+/// Public API as text, and its size.
 struct Listing {
     text: String,
     root_names: usize,
@@ -98,7 +100,7 @@ fn listing(root: &Path) -> Result<Listing> {
     })
 }
 
-/// The name of the crate in `crates/DIR`, as the sources write it.
+/// Returns the name of the crate in `crates/DIR`, as the sources spell it.
 fn crate_name(dir: &str) -> String {
     match dir {
         "logforce" => "logforce".to_owned(),
@@ -114,7 +116,11 @@ fn first_difference(kept: &str, now: &str) -> Option<String> {
             (a, b) if a == b => {}
             (a, b) => {
                 let line = |line: Option<&str>| line.unwrap_or("(end)").trim().to_owned();
-                return Some(format!("`{}` there, `{}` in the sources", line(a), line(b)));
+                return Some(format!(
+                    "the file has `{}`, the sources `{}`",
+                    line(a),
+                    line(b)
+                ));
             }
         }
     }
@@ -187,6 +193,6 @@ mod tests {
     fn a_difference_names_both_lines() {
         assert_eq!(first_difference("a\nb\n", "a\nb\n"), None);
         let told = first_difference("a\nb\n", "a\n").unwrap();
-        assert_eq!(told, "`b` there, `(end)` in the sources");
+        assert_eq!(told, "the file has `b`, the sources `(end)`");
     }
 }

@@ -1,15 +1,15 @@
-//! The lines of the listing.
+//! Lines of the listing.
 
 use super::source::{Public, Surface, is_hidden};
 use quote::ToTokens;
 use syn::{Attribute, Fields, ImplItem, Item, TraitItem, Visibility};
 
-/// The lines of the whole surface.
+/// Returns the lines of the whole public API.
 pub fn lines(surface: &Surface<'_>) -> Vec<String> {
     surface.items.iter().flat_map(of_item).collect()
 }
 
-/// The public methods and constants of a type that is no trait.
+/// Returns the public methods of a type that is not a trait.
 pub fn methods(public: &Public<'_>) -> Vec<String> {
     let own = public.impls.iter().filter(|block| block.trait_.is_none());
     let items = own.flat_map(|block| block.items.iter().map(move |item| (block, item)));
@@ -175,7 +175,7 @@ fn derives(attributes: &[Attribute]) -> Vec<String> {
         .collect()
 }
 
-/// The tokens without the spaces that no person would write, nor a comma at the end.
+/// Returns the tokens without needless spaces and without a trailing comma.
 fn tidy(tokens: &impl ToTokens) -> String {
     let mut text = tokens.to_token_stream().to_string();
     for (from, to) in [
@@ -198,7 +198,7 @@ fn tidy(tokens: &impl ToTokens) -> String {
         (",>", ">"),
         ("->(", "-> ("),
         ("? Sized", "?Sized"),
-        // How a function holds its arguments is no part of what a caller sees.
+        // `mut` on an argument is not visible to callers.
         ("(mut ", "("),
         (", mut ", ", "),
     ] {

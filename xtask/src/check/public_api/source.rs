@@ -1,4 +1,4 @@
-//! The sources as modules and items, and what of them is public.
+//! Sources as modules and items, and the public ones among them.
 
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use syn::{Attribute, Item, ItemImpl, UseTree, Visibility};
 
-/// Public types that a macro makes, and the macro: they are listed by the words that it gets.
+/// Public types that a macro defines, and the macro. They are listed by the words that the macro gets.
 const MADE_BY_MACROS: &[(&str, &str)] = &[("Counters", "counters")];
 
-/// A module by its crate and its path in it.
+/// Path of a module, starting with its crate.
 type Module = Rc<[String]>;
 
 /// All modules of the crates.
@@ -21,11 +21,11 @@ pub struct Sources {
 pub struct Public<'a> {
     pub name: String,
     pub item: &'a Item,
-    /// The implementations for it.
+    /// Implementations for the item.
     pub impls: Vec<&'a ItemImpl>,
 }
 
-/// The surface that users see.
+/// Public API of a crate.
 pub struct Surface<'a> {
     pub items: Vec<Public<'a>>,
     pub root_names: usize,
@@ -49,7 +49,7 @@ impl Sources {
         Ok(Sources { modules })
     }
 
-    /// The surface of a crate.
+    /// Returns the public API of a crate.
     pub fn surface(&self, name: &str) -> Result<Surface<'_>> {
         let root: Module = Rc::from([name.to_owned()]);
         let mut items = BTreeMap::new();
@@ -89,7 +89,7 @@ impl Sources {
                         match (found, name.as_str()) {
                             (Found::Module(of), "*") => self.public_items(&of, prefix, out)?,
                             (Found::Module(of), name) => {
-                                // Its name is listed as the item that re-exports it.
+                                // The module is listed as the item that re-exports it.
                                 let name = format!("{prefix}::{name}");
                                 self.public_items(&of, &name, out)?;
                                 out.insert(name, item);
@@ -120,7 +120,8 @@ impl Sources {
         Ok(())
     }
 
-    /// All implementations for types of these crates, but those of traits that are not public.
+    /// Returns all implementations for types of these crates, except implementations of non-public
+    /// traits.
     fn impls(&self, public: &BTreeSet<String>) -> Vec<(&Item, &ItemImpl)> {
         let mut found = Vec::new();
         for (module, items) in &self.modules {
@@ -145,9 +146,9 @@ impl Sources {
         found
     }
 
-    /// Finds the module or item that `path` means in `module`.
+    /// Finds the module or item that `path` refers to in `module`.
     fn resolve(&self, module: &Module, path: &[String], depth: usize) -> Option<Found<'_>> {
-        // Imports may lead in a circle by globs.
+        // Glob imports may form a cycle.
         if depth > 20 {
             return None;
         }
@@ -220,7 +221,7 @@ impl Sources {
     }
 }
 
-/// Reads what lies in the modules of `items`, whose files are in `dir`.
+/// Reads the modules among `items`, whose files are in `dir`.
 fn read_module(
     path: Vec<String>,
     dir: &Path,
@@ -262,7 +263,7 @@ fn below(module: &Module, name: &str) -> Module {
     path.into()
 }
 
-/// The paths of an import, each with the name that it gets.
+/// Returns the paths of an import, each with the name that it introduces.
 fn leaves(tree: &UseTree) -> Vec<(Vec<String>, String)> {
     let with = |first: String, rest: Vec<(Vec<String>, String)>| {
         let put = |(mut path, name): (Vec<String>, String)| {
@@ -323,7 +324,7 @@ fn is_public(item: &Item) -> bool {
     matches!(visibility, Visibility::Public(_)) && !is_hidden(attributes)
 }
 
-/// True for what has `#[doc(hidden)]`.
+/// Returns true if `#[doc(hidden)]` is among the attributes.
 pub fn is_hidden(attributes: &[Attribute]) -> bool {
     has(attributes, "doc", "hidden")
 }

@@ -1,35 +1,36 @@
-//! Which programs cargo made, and whether they are programs of that system.
+//! Programs that cargo linked, and a check that they are programs for macOS.
 
 use serde_json::Value;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The start of a Mach-O header, little-endian: magic of 64 bits, processor, its variant, kind.
+/// Magic number of a 64-bit Mach-O header. The header is little-endian: magic, processor, its variant,
+/// kind.
 const MAGIC: u32 = 0xfeed_facf;
 const ARM64: u32 = 0x0100_000c;
 const EXECUTABLE: u32 = 2;
 
-/// A program that cargo made.
+/// A program that cargo linked.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The package, as cargo names it, with its version.
+    /// Package, as cargo names it, with its version.
     package: String,
-    /// The name of its target: of the command, or of the program of tests.
+    /// Name of its target: of the command, or of the test program.
     name: String,
-    /// Whether it is made of tests.
+    /// True for a test program.
     test: bool,
     path: PathBuf,
 }
 
 impl Program {
-    /// Whether it is the test program of `logforce-device-os`.
+    /// Returns true for the test program of `logforce-device-os`.
     fn tests_system(&self) -> bool {
         self.test && self.name == "all" && self.package.contains("/device-os#")
     }
 }
 
-/// The programs that cargo's messages tell of.
+/// Returns the programs in cargo's messages.
 pub fn of(messages: &str) -> Vec<Program> {
     messages
         .lines()
@@ -46,7 +47,7 @@ pub fn of(messages: &str) -> Vec<Program> {
         .collect()
 }
 
-/// What is wrong with them, if something is. A run that linked nothing is wrong too.
+/// Returns the problems of the programs. Missing programs are a problem too.
 pub fn wrong(programs: &[Program]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (what, there) in [
@@ -55,7 +56,7 @@ pub fn wrong(programs: &[Program]) -> Vec<String> {
             programs.iter().any(|p| p.name == "logforce" && !p.test),
         ),
         (
-            "the tests of the system's calls, the conformance suite among them",
+            "the tests of the system calls, including the conformance suite",
             programs.iter().any(Program::tests_system),
         ),
     ] {
@@ -86,7 +87,7 @@ fn is_executable(header: &[u8; 16]) -> Result<(), String> {
     match (word(0), word(4), word(12)) {
         (MAGIC, ARM64, EXECUTABLE) => Ok(()),
         (magic, processor, kind) => Err(format!(
-            "is no Mach-O executable for arm64: magic {magic:#x}, processor {processor:#x}, \
+            "not a Mach-O executable for arm64: magic {magic:#x}, processor {processor:#x}, \
              kind {kind}"
         )),
     }
@@ -116,7 +117,7 @@ mod tests {
             [MAGIC, ARM64, 0, 6],
         ] {
             let why = is_executable(&header(other)).unwrap_err();
-            assert!(why.contains("no Mach-O"), "{why}");
+            assert!(why.contains("not a Mach-O"), "{why}");
         }
     }
 

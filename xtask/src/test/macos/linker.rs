@@ -1,8 +1,8 @@
-//! A linker for macOS that needs no SDK of Apple's: Zig's, which brings descriptions of the
-//! system's libraries, under the name of a linker that cargo understands.
+//! A linker for macOS that needs no SDK of Apple. Zig's linker has descriptions of the system's
+//! libraries; `cargo-zigbuild` makes it usable for cargo.
 //!
-//! Both are programs from PyPI, in versions and with checksums that `requirements.txt` pins, in a
-//! Python environment of their own below the target folder.
+//! Both come from PyPI, with the versions and checksums of `requirements.txt`, in a separate Python
+//! environment below the target folder.
 
 use crate::test::{Setting, child, debian};
 use anyhow::{Context, Result};
@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 const REQUIREMENTS: &str = include_str!("requirements.txt");
 
-/// What Zig does not bring and a dependency names: the handling of Ctrl-C, by way of its binding to
-/// Apple's semaphores. Each file describes a library: where it lies, and what of it is used.
+/// Library descriptions that Zig lacks. The dependency that handles Ctrl-C needs them, through its
+/// binding to Apple's semaphores. Each file has a library's path and the symbols used.
 const SDK: [(&str, &str); 2] = [
     ("usr/lib/libobjc.tbd", include_str!("sdk/libobjc.tbd")),
     (
@@ -22,25 +22,25 @@ const SDK: [(&str, &str); 2] = [
     ),
 ];
 
-/// Longer than 100 MB take.
+/// Time limit of the installation, which downloads 100 MB.
 const INSTALL: Duration = Duration::from_secs(600);
 
-/// How often they are asked for: a network fails now and then.
+/// Number of attempts to download: networks fail now and then.
 const ATTEMPTS: usize = 3;
 
-/// The linker, installed.
+/// The installed linker.
 pub struct Linker {
     dir: PathBuf,
 }
 
 impl Linker {
-    /// Takes what an earlier run installed, if it is what is wanted today; else installs it. The
-    /// inner error says why it cannot be had.
+    /// Uses the linker of an earlier run if it matches the requirements; otherwise installs it. The
+    /// inner error is the reason why it is not available.
     pub fn get(setting: &Setting) -> Result<Result<Linker, String>> {
         let linker = Linker {
             dir: setting.workspace.target.join("zigbuild"),
         };
-        // Written last: an environment without it is half of one.
+        // Written last: without it the environment is incomplete.
         let installed = linker.dir.join("installed.txt");
         if is_installed(&installed) {
             return Ok(Ok(linker));
@@ -57,7 +57,7 @@ impl Linker {
         Ok(Ok(linker))
     }
 
-    /// Says why not, if it could not.
+    /// Installs the linker. Returns the reason if that fails.
     fn install(&self, setting: &Setting) -> Result<Option<String>> {
         let requirements = self.dir.join("requirements.txt");
         std::fs::write(&requirements, REQUIREMENTS)?;
@@ -99,20 +99,20 @@ impl Linker {
         self.dir.join("venv")
     }
 
-    /// Debian's cargo, which builds and links by this.
+    /// Returns Debian's cargo with this linker.
     pub fn cargo(&self, setting: &Setting) -> Result<Command> {
         let sdk = self.dir.join("sdk");
         describe(&sdk)?;
         let programs = self.environment().join("bin");
         let mut command = debian::command(setting, &programs.join("cargo-zigbuild"))?;
-        // It looks for Zig as a module of the first Python in the path.
+        // cargo-zigbuild looks for Zig as a module of the first Python in the path.
         let others = std::env::var_os("PATH").unwrap_or_default();
         let path =
             std::env::join_paths([programs].into_iter().chain(std::env::split_paths(&others)))?;
         command
             .arg("zigbuild")
             .env("PATH", path)
-            // Both keep things in the home directory otherwise.
+            // By default both keep files in the home directory.
             .env("CARGO_ZIGBUILD_CACHE_DIR", self.dir.join("wrappers"))
             .env("ZIG_GLOBAL_CACHE_DIR", self.dir.join("cache"))
             .env("ZIG_LOCAL_CACHE_DIR", self.dir.join("cache"))
@@ -121,7 +121,7 @@ impl Linker {
     }
 }
 
-/// Writes the descriptions, each time: they may be others than yesterday's.
+/// Writes the descriptions, every time, because they may have changed.
 fn describe(sdk: &Path) -> Result<()> {
     for (name, text) in SDK {
         let file = sdk.join(name);

@@ -1,5 +1,5 @@
-//! The macOS code, on a Debian: linked for the machines of today, and type-checked and looked over by
-//! clippy for those with Intel's processors. Nothing here can run it.
+//! Stage `macos`, on Debian. The macOS code is linked for Apple's processors, and checked by clippy and
+//! the compiler for Intel's. It cannot be run here.
 
 mod executables;
 mod linker;
@@ -14,13 +14,13 @@ use linker::Linker;
 const ARM: &str = "aarch64-apple-darwin";
 const INTEL: &str = "x86_64-apple-darwin";
 
-/// What has to be there besides the toolchain. The linker itself comes from PyPI.
+/// Files needed in addition to the toolchain. The linker itself comes from PyPI.
 const NEEDED: [Needed; 2] = [
     ("/usr/bin/python3", "python3"),
     ("/usr/share/python-wheels", "python3-venv"),
 ];
 
-/// Each step only if those before it went well: an error would be shown twice.
+/// Runs the steps. Each runs only if the previous ones passed, because an error would be printed twice.
 pub fn run(setting: &Setting) -> Result<StageOutcome> {
     let needed = match setting.tier {
         Tier::Change => &[][..],
@@ -29,11 +29,11 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
     if let Some(refused) = debian::refused("macOS", needed) {
         return Ok(refused);
     }
-    // Nothing in it asks for the processor, and for this one it is checked anyway: what it depends on
-    // is looked at once.
+    // The code does not depend on the processor. It is checked for Intel in any case, so its
+    // dependencies are checked once.
     let which = match setting.tier {
         Tier::Change => "--lib",
-        // Their tests depend on more than they do themselves.
+        // The tests have additional dependencies.
         Tier::Deep { .. } => "--all-targets",
     };
     let mut clippy = debian::clippy(setting, INTEL, debian::BACKENDS, &[which])?;
@@ -51,7 +51,7 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
     Ok(all)
 }
 
-/// Makes the command and the test programs, and looks whether they are what they should be.
+/// Links the command and the test programs, and checks the result.
 fn link(setting: &Setting) -> Result<StageOutcome> {
     let linker = match Linker::get(setting)? {
         Ok(linker) => linker,
@@ -84,7 +84,7 @@ fn link(setting: &Setting) -> Result<StageOutcome> {
     })
 }
 
-/// By way of the command, which is made of all that users get.
+/// Type-checks the command for Intel's processors, and with it all crates that users get.
 fn check_intel(setting: &Setting) -> Result<StageOutcome> {
     let mut check = debian::cargo(setting)?;
     check.arg("check");

@@ -1,4 +1,5 @@
-//! The Windows code, compiled on a Debian, looked over by clippy, and its tests run under Wine.
+//! Stage `windows`, on Debian: the Windows code is compiled and checked by clippy, and its tests run
+//! under Wine.
 
 mod wine;
 
@@ -11,7 +12,7 @@ use wine::Wine;
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
-/// What has to be there besides the toolchain.
+/// Files needed in addition to the toolchain.
 const NEEDED: [Needed; 2] = [
     (
         "/usr/bin/x86_64-w64-mingw32-gcc",
@@ -20,10 +21,10 @@ const NEEDED: [Needed; 2] = [
     ("/usr/lib/wine/wine64", "wine64"),
 ];
 
-/// Of a change: what every backend has to pass.
+/// Tests for a change: the suite that every backend must pass.
 const CONFORMANCE: &[&str] = &["conformance::"];
 
-/// Clippy, of a deep run, then the tests.
+/// Runs clippy (deep runs only), then the tests.
 pub fn run(setting: &Setting) -> Result<StageOutcome> {
     if let Some(refused) = debian::refused("Windows", &NEEDED) {
         return Ok(refused);
@@ -32,7 +33,7 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
         ("windows", debian::LINTED, &["--lib", "--bins"][..]),
         ("windows-backend", debian::BACKENDS, &["--all-targets"]),
     ];
-    // A change compiles the one crate that is another there, with the conformance suite.
+    // For a change, only the crate whose code differs there is compiled, with the conformance suite.
     let linted = match setting.tier.is_deep() {
         true => &everything[..],
         false => &[],
@@ -55,8 +56,8 @@ fn tests(setting: &Setting) -> Result<StageOutcome> {
         let (name, which) = ("windows-conformance", ["--test", "all"]);
         return tested(setting, &wine, name, debian::BACKENDS, &which, CONFORMANCE);
     }
-    // All that there is, and so the examples, which tests start and kill. Not by `cargo build`, for
-    // which everything would be compiled once more.
+    // Builds everything, including the examples, which tests start and kill. `cargo build` is not used,
+    // because it would compile everything again.
     let mut build = debian::cargo(setting)?;
     build.args(["test", "--no-run"]);
     compiled(setting, &mut build, debian::TESTED);
@@ -65,7 +66,7 @@ fn tests(setting: &Setting) -> Result<StageOutcome> {
         return Ok(built);
     }
     let wine = Wine::start(setting)?;
-    // No documentation's tests: their programs would be run by this system.
+    // Without doctests, whose programs would run on this system.
     let all = ["--lib", "--bins", "--tests", "--no-fail-fast"];
     let mut outcome = built;
     outcome += tested(setting, &wine, "windows-tests", debian::TESTED, &all, &[])?;
@@ -80,16 +81,16 @@ fn tests(setting: &Setting) -> Result<StageOutcome> {
     Ok(outcome)
 }
 
-/// Of the simulation only the random runs: all its tests call nothing of the system but threads, and
-/// the others take several times as long as everything else here.
+/// Tests of the simulation that are run: only the random runs. None of its tests makes a system call
+/// except for threads, and the others take several times as long as everything else here.
 const RANDOM_RUNS: [&str; 1] = ["runs::"];
 
-/// How programs are compiled that Wine is to run.
+/// Adds the arguments for programs that Wine runs.
 fn compiled(setting: &Setting, cargo: &mut Command, crates: &[&str]) {
     debian::for_target(setting, cargo, TARGET, crates);
     cargo.args(debian::NOT_OPTIMISED);
-    // Except, a little, the crates in which a random run spends its time, and `calibrate`, whose tests
-    // make thousands of decisions.
+    // These crates are slightly optimised: those in which a random run spends its time, and `calibrate`,
+    // whose tests make thousands of decisions.
     for (krate, level) in [
         ("format", 1),
         ("device", 1),
@@ -102,7 +103,7 @@ fn compiled(setting: &Setting, cargo: &mut Command, crates: &[&str]) {
     }
 }
 
-/// Builds these tests and runs them by Wine.
+/// Builds these tests and runs them with Wine.
 fn tested(
     setting: &Setting,
     wine: &Wine<'_>,

@@ -1,4 +1,5 @@
-//! A Wine of the stage's own: its files below the target folder, its server ended afterwards.
+//! Separate Wine installation for the stage: its files are below the target folder, and its server is
+//! ended afterwards.
 
 use crate::test::{Setting, child};
 use anyhow::{Context, Result, bail};
@@ -10,25 +11,25 @@ const WINE: &str = "/usr/lib/wine/wine64";
 const SERVER: &str = "/usr/lib/wine/wineserver64";
 const COMPILER: &str = "/usr/bin/x86_64-w64-mingw32-gcc";
 
-/// What makes a DLL that Wine 8 lacks.
+/// Source of a DLL that Wine 8 lacks.
 const PRNG: &str = include_str!("prng.c");
 
-/// Longer than any of the small steps takes.
+/// Time limit of the small steps.
 const STEP: Duration = Duration::from_secs(180);
 
-/// How long the server stays without a program: longer than to compile what runs next.
+/// Time that the server keeps running without a program: longer than the compilation of the next one.
 const LINGERS: Duration = Duration::from_secs(20 * 60);
 
-/// A prefix whose server runs until this is dropped.
+/// A Wine prefix whose server runs until this is dropped.
 pub struct Wine<'s> {
     setting: &'s Setting,
     prefix: PathBuf,
-    /// Where the server keeps its socket: not in `/tmp`, where it would be a file left behind.
+    /// Directory of the server's socket; not `/tmp`, where it would be a leaked file.
     temp: PathBuf,
 }
 
 impl<'s> Wine<'s> {
-    /// Makes the prefix, or takes the one that an earlier run made.
+    /// Creates the prefix, or uses the one of an earlier run.
     pub fn start(setting: &'s Setting) -> Result<Wine<'s>> {
         let prefix = setting.workspace.target.join("wine");
         let temp = setting.workspace.target.join("wine-tmp");
@@ -40,7 +41,7 @@ impl<'s> Wine<'s> {
             prefix,
             temp,
         };
-        // What an earlier run left, if it was killed.
+        // Ends the server of an earlier run that was killed.
         wine.end();
         let system = wine.prefix.join("drive_c/windows/system32");
         if !wine.prefix.join("system.reg").exists() || !system.is_dir() {
@@ -51,8 +52,9 @@ impl<'s> Wine<'s> {
         if !dll.exists() {
             wine.make(&dll)?;
         }
-        // Kept between the test programs, and while they are compiled: to start it for each takes
-        // longer than most of them, and a program that meets one just ending fails without a word.
+        // The server keeps running between the test programs, and while they are compiled. Starting it
+        // for each takes longer than most programs, and a program that meets an ending server fails
+        // without a message.
         wine.step(Command::new(SERVER).arg(format!("-p{}", LINGERS.as_secs())))?;
         Ok(wine)
     }
@@ -65,7 +67,7 @@ impl<'s> Wine<'s> {
         self.step(compiler.arg(&source).arg("-ladvapi32"))
     }
 
-    /// Programs that cargo builds run by this Wine.
+    /// Makes cargo run the programs that it builds with this Wine.
     pub fn lend(&self, command: &mut Command) {
         self.environment(command);
         command.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", WINE);
@@ -76,7 +78,7 @@ impl<'s> Wine<'s> {
             .env("WINEPREFIX", &self.prefix)
             .env("TMPDIR", &self.temp)
             .env("WINEDEBUG", "-all")
-            // No menus, and nothing is asked for that a prefix could be without.
+            // No menus, and no questions about components that a prefix can lack.
             .env("WINEDLLOVERRIDES", "mscoree,mshtml=;winemenubuilder.exe=d")
             .env_remove("DISPLAY");
     }
@@ -91,11 +93,11 @@ impl<'s> Wine<'s> {
         Ok(())
     }
 
-    /// Ends what runs in this prefix, and nothing else.
+    /// Ends everything that runs in this prefix, and nothing else.
     fn end(&self) {
         let mut kill = Command::new(SERVER);
         self.environment(kill.arg("-k"));
-        // It fails where no server runs.
+        // Fails if no server runs.
         let log = self.setting.logs.join("wineserver.log");
         let _ = child::run(&mut kill, &log, STEP);
         let mut wait = Command::new(SERVER);
