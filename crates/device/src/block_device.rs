@@ -23,7 +23,7 @@ pub struct DirectAlignment {
     pub offset: u32,
 }
 
-/// The block device below a filesystem, as far as the system reports it.
+/// Block device below a filesystem, as far as the system reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockDevice {
@@ -31,8 +31,8 @@ pub struct BlockDevice {
     pub name: String,
     /// Cache of the device, as the system reports it. With [`WriteCache::Through`] no flush is sent.
     pub write_cache: WriteCache,
-    /// The party that answers for `write_cache`. For a device above other devices, the weakest party of all
-    /// of them.
+    /// Party that answers for `write_cache`. For a device above other devices, the weakest party of all of
+    /// them.
     pub cache_source: Source,
     /// Support of FUA writes (durable without a flush of everything else). On Windows: reported support of
     /// write-through.
@@ -48,8 +48,8 @@ pub struct BlockDevice {
 }
 
 impl BlockDevice {
-    /// Makes a device that reports only its name. Its cache is [`WriteCache::Unknown`], and no party answers
-    /// for it ([`Source::Nobody`]). Its sectors count as 512 bytes (logical) and 4096 bytes (physical), which
+    /// Makes a device that reports only its name. Its cache is [`WriteCache::Unknown`], and its cache source
+    /// is [`Source::Nobody`]. Its sectors count as 512 bytes (logical) and 4096 bytes (physical), which
     /// leaves the write unit at its minimum.
     pub fn new(name: impl Into<String>) -> BlockDevice {
         BlockDevice {

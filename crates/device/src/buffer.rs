@@ -1,21 +1,21 @@
 use aligned_vec::{AVec, RuntimeAlign};
 use std::ops::{Deref, DerefMut};
 
-/// A zeroed, fixed-size byte buffer at an alignment that direct I/O accepts.
+/// Zeroed byte buffer of fixed size, at an alignment that direct I/O accepts.
 ///
-/// Owned by a [`Write`](crate::Write) while that is in flight, so that the memory outlives the
-/// operation (an overlapped write on Windows reads it after the call has returned).
+/// A [`Write`](crate::Write) owns it while in flight, so that the memory outlives the operation. (Windows
+/// reads the memory of an overlapped write after the call has returned.)
 pub struct AlignedBuf {
     blocks: AVec<Block, RuntimeAlign>,
     len: usize,
 }
 
-/// Cleared as one: byte by byte, clearing is what most of an opening's time goes into where it is
-/// compiled with little optimisation, as in tests.
+/// Unit of clearing. Clearing byte by byte dominates the time of opening a log in builds with little
+/// optimisation, such as tests.
 type Block = [u8; 512];
 
 impl AlignedBuf {
-    /// `len` zero bytes at an address that is a multiple of `alignment`.
+    /// Makes a buffer of `len` zero bytes at an address that is a multiple of `alignment`.
     ///
     /// # Panics
     /// If `alignment` is not a power of two.
@@ -30,7 +30,7 @@ impl AlignedBuf {
         AlignedBuf { blocks, len }
     }
 
-    /// The address's alignment in bytes.
+    /// Returns the alignment of the address in bytes.
     pub fn alignment(&self) -> usize {
         self.blocks.alignment()
     }

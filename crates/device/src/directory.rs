@@ -3,92 +3,93 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Identifies files and directories whatever path leads to them (on Unix device and inode).
+/// Identity of a file or directory, whatever path leads to it (device and inode on Unix).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileIdentity {
-    /// The volume.
+    /// Number of the volume.
     pub volume: u64,
-    /// The file within the volume.
+    /// Number of the file within the volume.
     pub file: u64,
 }
 
-/// A name in a directory.
+/// Entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirEntry {
-    /// File name without path; names that are no UTF-8 are given lossily (they are never ours).
+    /// File name without path. A name that is not UTF-8 is converted lossily; no file of a log has such a
+    /// name.
     pub name: String,
-    /// Size in bytes (0 for what is no regular file).
+    /// Size in bytes (0 if this is not a regular file).
     pub len: u64,
-    /// Whether it is a regular file.
+    /// True for a regular file.
     pub is_file: bool,
 }
 
-/// What an open file is wanted for.
+/// Access to an open file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Reading only.
     Read,
     /// Reading and writing; the file must exist.
     Write,
-    /// Reading and writing; the file must not exist, and is made readable by its owner only, or with
-    /// the mode of [`Directory::set_file_mode`].
+    /// Reading and writing. The file must not exist. It is made with the mode of
+    /// [`Directory::set_file_mode`], or readable by its owner only.
     CreateNew,
 }
 
-/// How to open a file.
+/// Options for opening a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenFile {
-    /// What for.
+    /// Access to the file.
     pub access: Access,
-    /// Writes go past the system's cache. `Unsupported` where the filesystem cannot.
+    /// Writes bypass the system's cache. Opening fails with `Unsupported` if the filesystem does not support
+    /// that.
     pub direct: bool,
 }
 
 impl OpenFile {
-    /// For reading.
+    /// Opens for reading.
     pub const READ: OpenFile = OpenFile {
         access: Access::Read,
         direct: false,
     };
-    /// For reading and buffered writing.
+    /// Opens for reading and buffered writing.
     pub const WRITE: OpenFile = OpenFile {
         access: Access::Write,
         direct: false,
     };
-    /// A new file, for reading and buffered writing.
+    /// Creates a new file for reading and buffered writing.
     pub const CREATE: OpenFile = OpenFile {
         access: Access::CreateNew,
         direct: false,
     };
 }
 
-/// Where the path leads by which a directory was opened.
+/// Target of the path by which a directory was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whereabouts {
-    /// To that directory.
+    /// The directory that was opened.
     Here,
-    /// Nowhere: the directory, or one above it, was removed or renamed.
+    /// Nothing: the directory, or one above it, was removed or renamed.
     Gone,
-    /// To something else.
+    /// Another directory, or a file.
     Replaced,
 }
 
-/// A directory of one log. Names are plain file names; anything else is refused with
-/// `InvalidInput`.
+/// Directory of one log. Names are plain file names; any other name fails with `InvalidInput`.
 pub trait Directory: Send + Sync {
-    /// The path as the user gave it, for messages.
+    /// Returns the path as the user gave it, for messages.
     fn path(&self) -> &Path;
 
-    /// The directory's identity.
+    /// Returns the directory's identity.
     fn identity(&self) -> FileIdentity;
 
-    /// All names, without `.` and `..`.
+    /// Returns all entries, without `.` and `..`.
     fn entries(&self) -> io::Result<Vec<DirEntry>>;
 
-    /// Opens or makes a file.
+    /// Opens or creates a file.
     fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>>;
 
-    /// Renames within the directory; an existing target is replaced. Durable after `sync`.
+    /// Renames a file within the directory and replaces an existing target. Durable after `sync`.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file. Durable after `sync`.
@@ -97,9 +98,9 @@ pub trait Directory: Send + Sync {
     /// Makes creations, renames and removals that were done before this call durable.
     fn sync(&self) -> io::Result<()>;
 
-    /// Takes the directory's writer lock by the file `name` (made if it is missing), held until
-    /// the returned value is dropped. `WouldBlock` if another process, or another opening in
-    /// this one, holds it.
+    /// Takes the directory's writer lock by the file `name`, which is made if it is missing. The lock is held
+    /// until the returned value is dropped. Fails with `WouldBlock` if another process, or another opening in
+    /// this process, holds it.
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
 
     /// Locks a file that every writer needs, beside the writer lock and for as long. Otherwise a process that
@@ -124,72 +125,73 @@ pub trait Directory: Send + Sync {
         self.facts()
     }
 
-    /// Free space for this user, in bytes.
+    /// Returns the space that is free for this user, in bytes.
     fn free_space(&self) -> io::Result<u64>;
 
-    /// Where the path leads now by which this directory was opened. The working directory of then
-    /// counts, and so does the root: a process that has changed either does not learn that its
-    /// directory went. An error says nothing of the directory.
+    /// Returns the target that the path by which this directory was opened has now. A relative path counts
+    /// from the working directory of the opening, an absolute path from the root of then. A process that has
+    /// changed either does not learn that its directory was removed. An error says nothing about the
+    /// directory.
     ///
-    /// Directories that nothing else can remove need not provide it.
+    /// Directories that nothing else can remove need not implement it.
     fn whereabouts(&self) -> io::Result<Whereabouts> {
         Ok(Whereabouts::Here)
     }
 
-    /// Holds no descriptor from now on: each call opens the directory by its path, and fails where
-    /// that leads to another one. For a process with very many of them; a hint.
+    /// Keeps no descriptor open from now on. Each call opens the directory by its path, and fails if the path
+    /// leads to another directory. A hint, for a process with very many directories.
     fn keep_closed(&self) {}
 
-    /// The permission bits (`0o777`) of files that are made from now on, the lock file among them,
-    /// whatever the umask. Where the system has none (Windows) it does nothing.
+    /// Sets the permission bits (`0o777`) of files that are made from now on, including the lock file,
+    /// whatever the umask. Does nothing on a system without permission bits (Windows).
     fn set_file_mode(&self, mode: u32) {
         let _ = mode;
     }
 
-    /// Changes the permission bits (`0o777`) of the directory itself; others, such as set-group-id,
-    /// stay. Where the system has none (Windows) it does nothing.
+    /// Changes the permission bits (`0o777`) of the directory itself. Other bits, such as set-group-id, stay.
+    /// Does nothing on a system without permission bits (Windows).
     fn set_mode(&self, mode: u32) -> io::Result<()> {
         let _ = mode;
         Ok(())
     }
 
-    /// The system that the directory is of, for other directories of it.
+    /// Returns the system that the directory belongs to, for opening other directories of it.
     ///
-    /// Directories that nothing is copied out of need not provide it.
+    /// Directories that nothing is copied out of need not implement it.
     fn system(&self) -> io::Result<Arc<dyn System>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// The identity of the file that has the name now; `NotFound` if none has.
+    /// Returns the identity of the file that has the name now; `NotFound` if no file has it.
     ///
-    /// Directories in which nothing else changes names need not provide it.
+    /// Directories in which nothing else changes names need not implement it.
     fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
         let _ = name;
         Err(io::ErrorKind::Unsupported.into())
     }
 }
 
-/// The entry to a platform: directories and the runtime.
+/// Entry point to a platform: directories and the runtime.
 pub trait System: Send + Sync {
-    /// Threads, time, waiting.
+    /// Returns the threads, the clock and the waiting of the platform.
     fn runtime(&self) -> Arc<dyn Runtime>;
 
     /// Opens an existing directory.
     fn directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>>;
 
-    /// Makes a directory (its parent must exist), accessible by its owner only, makes its entry
-    /// in the parent durable, and opens it. One that exists already is opened, and its entry made
-    /// durable as well.
+    /// Makes a directory, accessible by its owner only, makes its entry in the parent durable, and opens it.
+    /// The parent must exist. A directory that exists already is opened, and its entry is made durable as
+    /// well.
     fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>>;
 
-    /// Where a path leads, whatever links and dots are in it, also if its last part does not exist. The
-    /// absolute path where the system does not say.
+    /// Returns the path with links and dots resolved, also if its last part does not exist. Returns the
+    /// absolute path if the system cannot resolve it.
     fn resolved(&self, path: &Path) -> PathBuf {
         std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
     }
 
-    /// Removes a directory, if it is empty: one that was made and then not used. `Unsupported`
-    /// where that cannot be done; it is left then.
+    /// Removes a directory that is empty: one that was made and then not used. Fails with `Unsupported` if
+    /// that is not possible; the directory stays then.
     fn remove_empty_directory(&self, _path: &Path) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }

@@ -9,53 +9,53 @@ use crate::{
     Guarantee, Method, Plan, Platform, Source, Verdict, WriteCache,
 };
 
-/// What the system says of the filesystem and the device below a directory.
+/// Properties of the filesystem and the device below a directory, as the system reports them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Facts {
-    /// The system whose calls are made here.
+    /// Platform whose system calls are made here.
     pub platform: Platform,
     /// Name of the filesystem, such as `ext4`.
     pub filesystem: String,
-    /// What that filesystem does with a write.
+    /// Behaviour of that filesystem on a write.
     pub kind: FilesystemKind,
-    /// Mount options as the system prints them. On Linux empty only where they cannot be seen.
+    /// Mount options as the system prints them. On Linux empty only if they cannot be seen.
     pub mount_options: String,
-    /// Where it is mounted; empty if unknown.
+    /// Path of the mount point; empty if unknown.
     pub mount_point: String,
-    /// The filesystem passes barriers on to the device (`false` with `nobarrier`, and where Windows was
-    /// configured to send none).
+    /// True if the filesystem passes barriers on to the device. False with `nobarrier`, and where Windows was
+    /// configured to send none.
     pub barriers: bool,
-    /// Whether the filesystem comes back from a power cut with the places of a forced file's blocks
-    /// as the force left them: by a journal, or since it never overwrites. Not an ext4 without a
-    /// journal, which has to be repaired first. `None` if unknown.
+    /// True if a forced file's blocks are still at the same locations after a power cut. A journal does that,
+    /// and so does a filesystem that never overwrites. False for an ext4 without a journal, which has to be
+    /// repaired first. `None` if unknown.
     pub journalled: Option<bool>,
-    /// The device, if there is one and it can be named.
+    /// Device, if there is one and it can be named.
     pub device: Option<BlockDevice>,
-    /// What else a guarantee depends on: the layers below, and what cannot be seen of the stack.
-    /// A force is worth no more than its weakest.
+    /// Other parts that a guarantee depends on: the layers below, and parts of the stack that cannot be seen.
+    /// A force is only as strong as the weakest of them.
     pub layers: Vec<Layer>,
-    /// Alignment for direct I/O; `None` where it is not offered.
+    /// Alignment for direct I/O; `None` if the filesystem does not offer it.
     pub direct: Option<DirectAlignment>,
-    /// Why it could not be found out whether direct I/O is offered, in words: `direct` being `None` is
-    /// no answer then, and nothing lasting may be concluded from it.
+    /// Reason why the support of direct I/O could not be determined, in words. `direct` being `None` is then
+    /// not an answer, and no lasting decision may rest on it.
     pub direct_unknown: Option<String>,
-    /// Nothing can be written here: it is mounted read-only.
+    /// True if nothing can be written here, because the filesystem is mounted read-only.
     pub read_only: bool,
-    /// Identifies the filesystem, also after a restart as far as the system can: its UUID,
-    /// or the number that it derives from that (`fsid:…`); empty if unknown.
+    /// Identifier of the filesystem, also after a restart as far as the system can provide that. It is the
+    /// UUID, or the number that the system derives from the UUID (`fsid:…`). Empty if unknown.
     pub volume: String,
-    /// Size of the filesystem in bytes, if it says so.
+    /// Size of the filesystem in bytes, if it reports one.
     pub capacity: Option<u64>,
     /// Release of the system's kernel, such as `6.12.9-amd64`; empty if unknown.
     pub kernel: String,
-    /// Things worth telling the user, in sentences.
+    /// Remarks for the user, in sentences.
     pub notes: Vec<String>,
-    /// What power cuts have shown of methods here. The system does not know: the caller
-    /// that stores such evidence adds it.
+    /// Results of power cuts for methods here. The system does not know them: the caller that stores such
+    /// evidence adds it.
     pub tried: Vec<CutResult>,
-    /// Files that keep such evidence and cannot be read: each says which, why, and what to do. A
-    /// loss may be recorded there, so nothing is said to survive a loss of power meanwhile.
+    /// Files of such evidence that cannot be read, with the name, the reason and the remedy. Such a file may
+    /// record a loss. Until it can be read, nothing counts as surviving a loss of power.
     pub unread: Vec<String>,
 }
 
@@ -86,8 +86,8 @@ impl Facts {
         }
     }
 
-    /// The smallest write that does not make the device or the filesystem rewrite a neighbour:
-    /// the largest of logical sector, physical sector and direct alignment, at least 4096.
+    /// Returns the smallest write that does not make the device or the filesystem rewrite a neighbour. It is
+    /// the largest of logical sector, physical sector and direct alignment, at least 4096 bytes.
     pub fn write_unit(&self) -> u32 {
         let device = self
             .device
@@ -97,9 +97,9 @@ impl Facts {
         device.max(direct).max(4096).next_power_of_two()
     }
 
-    /// [`volume`](Self::volume), where it stays the same as long as the filesystem exists. Some
-    /// filesystems (xfs) derive the number in its place from the number of the device, which is
-    /// another's after a restart: it has no more than 32 bits, and does not count.
+    /// Returns [`volume`](Self::volume) if it stays the same as long as the filesystem exists. Some
+    /// filesystems (xfs) derive it from the number of the device, which may belong to another device after a
+    /// restart. Such a number has at most 32 bits and does not count.
     pub fn lasting_volume(&self) -> Option<&str> {
         let is_number_of_device = self
             .volume
@@ -109,30 +109,30 @@ impl Facts {
         (!self.volume.is_empty() && !is_number_of_device).then_some(&*self.volume)
     }
 
-    /// Whether a [`ReadSource::Medium`](crate::ReadSource::Medium) read can be had. Not on macOS:
-    /// a descriptor with `F_NOCACHE` is still served what lies in the cache.
+    /// Returns true if a [`ReadSource::Medium`](crate::ReadSource::Medium) read is possible. It is not on
+    /// macOS: a read by a descriptor with `F_NOCACHE` may still be served from the cache.
     pub fn reads_medium(&self) -> bool {
         self.direct.is_some() && self.platform != Platform::Macos
     }
 
-    /// Why [`assess`](Self::assess) gave nothing for `method`, in words.
+    /// Returns the reason why [`assess`](Self::assess) returned `None` for `method`, in words.
     pub fn why_not_offered(&self, method: Method) -> String {
         if method.is_of(self.platform) {
             match &self.direct_unknown {
                 Some(why) => format!(
-                    "whether {} has direct I/O here is unknown: {why}",
+                    "it is unknown whether {} supports direct I/O here: {why}",
                     self.filesystem
                 ),
                 None => format!("{} has no direct I/O here", self.filesystem),
             }
         } else {
-            format!("{method} is no method of {}", self.platform)
+            format!("{method} is not a method of {}", self.platform)
         }
     }
 
-    /// Whether a force makes what was written to blocks that were never written before
-    /// ([`FileState::Fallocated`]) as durable as what overwrites: it has to record that those blocks
-    /// hold data now. Asked of Linux alone, where that is known of ext4 and xfs.
+    /// Returns true if a force makes first writes to reserved blocks ([`FileState::Fallocated`]) as durable
+    /// as overwrites. For that the force has to record that those blocks hold data now. This is known only of
+    /// Linux, for ext4 and xfs.
     #[doc(hidden)]
     pub fn forces_first_writes(&self) -> bool {
         self.platform == Platform::Linux
@@ -140,15 +140,16 @@ impl Facts {
             && self.journalled == Some(true)
     }
 
-    /// What the system says of `method` on a file in `state`: [`assess`](Self::assess) without what
-    /// was tried. `None` for a method of another system too.
+    /// Returns the assessment of `method` on a file in `state` by the system's report alone:
+    /// [`assess`](Self::assess) without the results of power cuts. `None` also for a method of another
+    /// platform.
     pub(crate) fn declared(&self, method: Method, state: FileState) -> Option<Assessment> {
         let known = method.is_of(self.platform);
         known.then(|| self.assess_plan(method.plan(), state))?
     }
 
-    /// What a write by `plan` is worth here, whether or not a method of this system is that plan.
-    /// `None` where there is no direct I/O and the plan asks for it.
+    /// Returns the guarantee of a write by `plan` here, whether or not a method of this platform has that
+    /// plan. `None` if the plan needs direct I/O and there is none.
     #[doc(hidden)]
     pub fn assess_plan(&self, plan: Plan, state: FileState) -> Option<Assessment> {
         if plan.direct && self.direct.is_none() {
@@ -164,7 +165,7 @@ impl Facts {
         })
     }
 
-    /// By the filesystem and its device alone, whatever lies below.
+    /// Assesses the filesystem and its device alone, without the layers below.
     fn assess_here(&self, plan: Plan, state: FileState) -> Option<Assessment> {
         if self.kind == FilesystemKind::Volatile {
             return Some(self.in_memory());
@@ -175,13 +176,13 @@ impl Facts {
                 Guarantee::OsCrash,
                 Verdict::Declared,
                 Source::System,
-                "fsync of macOS hands the data to the device and does not have its cache flushed",
+                "on macOS fsync writes the data to the device but does not flush the device's cache",
             ),
             (Platform::Macos, ForceBy::Barrier(Barrier::Order)) => say(
                 Guarantee::OsCrash,
                 Verdict::Declared,
                 Source::System,
-                "a barrier orders writes: after a power cut no later one is there without the earlier ones, but any number of the last may be missing",
+                "a barrier only orders writes: after a power cut no write is there without the earlier ones, but any number of the last writes may be missing",
             ),
             _ if self.kind == FilesystemKind::Remote => Some(self.elsewhere()),
             (Platform::Windows, ForceBy::Through) => Some(self.write_through_here()),
@@ -189,11 +190,11 @@ impl Facts {
         }
     }
 
-    /// Whether a write through is on the medium here when it is complete, without a flush of
-    /// everything else: the verdict on it, with its evidence.
+    /// Returns the guarantee of a completed write-through here, without a flush of everything else: the
+    /// verdict and its evidence.
     ///
-    /// On Linux and macOS the answer is about the device's own FUA; a write through is completed by
-    /// a flush where there is none.
+    /// On Linux and macOS the answer is about the device's own FUA. On a device without FUA the kernel
+    /// completes a write-through by a flush.
     pub fn write_through(&self) -> Assessment {
         match self.read_only {
             true => self.not_written(),
@@ -213,7 +214,7 @@ impl Facts {
             (Some(words), _) => {
                 Assessment::new(Guarantee::PowerLoss, Verdict::Declared, source, words)
             }
-            // Who leaves flushes out leaves out FUA as well.
+            // A system that sends no flushes sends no FUA either.
             _ if !self.barriers => Assessment::new(
                 Guarantee::OsCrash,
                 Verdict::Contradicted,
@@ -239,7 +240,8 @@ impl Facts {
                 "the device does not say whether it supports write-through",
             ),
         };
-        // On Linux the filesystem completes what the descriptor asks for; Microsoft says it of NTFS.
+        // On Linux the filesystem completes what the descriptor asks for. On Windows, Microsoft documents
+        // that for NTFS only.
         if self.platform == Platform::Windows
             && self.kind != FilesystemKind::InPlace
             && answer.verdict == Verdict::Declared
@@ -247,7 +249,7 @@ impl Facts {
             answer.verdict = Verdict::Unknown;
             answer.source = Source::Nobody;
             answer.evidence += &format!(
-                "; but {} has to record where it puts the data as well, and nothing says that a write-through does",
+                "; but {} also has to record where it puts the data, and nothing says that a write-through does that",
                 self.filesystem
             );
         }
@@ -302,15 +304,15 @@ impl Facts {
             verdict: Verdict::Unknown,
             source: Source::Server,
             evidence: format!(
-                "{} is served by another machine: whether a sync reaches its medium is that machine's word",
+                "{} is served by another machine, which alone decides whether a sync reaches its medium",
                 self.filesystem
             ),
         }
     }
 
-    /// What a flush of the device's cache is worth, be it by a barrier or behind a write through.
+    /// Returns the guarantee of a flush of the device's cache, by a barrier or after a write-through.
     fn flushed(&self) -> Assessment {
-        // Windows mounts nothing so: it is a setting of the disk there.
+        // On Windows this is a setting of the disk, not of the mount.
         let without = match self.platform {
             Platform::Windows => "the system is configured not to flush the device's cache",
             _ => "mounted without barriers",
@@ -335,7 +337,7 @@ impl Facts {
                 Guarantee::PowerLoss,
                 Verdict::Declared,
                 Source::System,
-                "a sync is passed on to what lies below",
+                "a sync is passed on to the layers below",
             ),
             (true, None, Some(WriteCache::Back)) => durable(source.says_flushed()),
             (true, None, cache) if self.system_promises(cache) => Assessment::new(

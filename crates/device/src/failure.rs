@@ -1,23 +1,23 @@
-//! What a failed call is evidence of.
+//! Failed calls, and what they say about the data.
 //!
-//! Only the medium can say that bytes are lost. A process that has run out of descriptors, memory
-//! or rights learns nothing about them: taking such an answer for damage could cut records
-//! that were acknowledged and lie on the medium, whole.
+//! Only an error of the medium means that bytes are lost. A process without descriptors, memory or rights
+//! learns nothing about them. Taking such an error for damage could discard acknowledged records that are
+//! intact on the medium.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A call that failed, as a backend tells it. Unlike an error made of text it keeps the system's
-/// number, and what it was about can be asked for.
+/// Failed call, as a backend reports it. Unlike a text it keeps the system's error number, and a caller can
+/// ask for the operation and the path.
 #[derive(Debug)]
 pub struct FailedCall {
-    /// What was being done, with the numbers that belong to it: `write 4096 bytes at 8192 to`.
+    /// Operation, with its numbers: `write 4096 bytes at 8192 to`.
     pub doing: String,
-    /// The file or directory, by the name it had when it was opened.
+    /// File or directory, by the name that it had when it was opened.
     pub path: PathBuf,
-    /// What the system answered.
+    /// Answer of the system.
     pub answer: String,
     number: Option<i32>,
     of_medium: bool,
@@ -34,14 +34,13 @@ impl fmt::Display for FailedCall {
 impl Error for FailedCall {}
 
 impl FailedCall {
-    /// What `error` was about, if a backend told it by [`at`].
+    /// Returns the failed call behind `error`, if a backend recorded it by [`at`].
     pub fn of(error: &io::Error) -> Option<&FailedCall> {
         error.get_ref()?.downcast_ref()
     }
 }
 
-/// `error` as an error of `kind` that says what was being done to which path, with the number it
-/// had.
+/// Makes an error of `kind` from `error` that names the operation and the path, and keeps the error number.
 pub fn at(error: &io::Error, kind: io::ErrorKind, doing: &str, path: &Path) -> io::Error {
     let failed = FailedCall {
         doing: doing.to_owned(),
@@ -54,7 +53,7 @@ pub fn at(error: &io::Error, kind: io::ErrorKind, doing: &str, path: &Path) -> i
     io::Error::new(kind, failed)
 }
 
-/// An error of the medium that no system has numbered: of a simulated disk.
+/// Error of the medium without a number of the system: of a simulated disk.
 #[derive(Debug)]
 struct Medium(String);
 
@@ -66,12 +65,12 @@ impl fmt::Display for Medium {
 
 impl Error for Medium {}
 
-/// An error of the medium that says `words`.
+/// Makes an error of the medium with the text `words`.
 pub fn medium(words: impl Into<String>) -> io::Error {
     io::Error::other(Medium(words.into()))
 }
 
-/// The filesystem has free bytes, but no inode for another file.
+/// Error of a filesystem that has free bytes, but no inode for another file.
 #[derive(Debug)]
 struct NoInodes(u64);
 
@@ -119,13 +118,13 @@ pub fn what_to_free(error: &io::Error) -> &'static str {
     }
 }
 
-/// The system's number for `error`, also where words were put around it.
+/// Returns the system's error number, also if `error` was wrapped by [`at`].
 pub fn os_number(error: &io::Error) -> Option<i32> {
     let recorded = || FailedCall::of(error)?.number;
     error.raw_os_error().or_else(recorded)
 }
 
-/// Whether `error`, the answer to a read, says that the medium does not give back what it holds.
+/// Returns true if `error`, the answer to a read, says that the medium cannot return the data it holds.
 ///
 /// Everything else (no descriptors, no memory, no rights, a signal, a busy or vanished device, a
 /// file that is not shared) says nothing about the bytes, and neither does an unknown error.
@@ -139,9 +138,9 @@ pub fn is_of_medium(error: &io::Error) -> bool {
     }
 }
 
-/// `EIO`; `EBADMSG` and `EUCLEAN` (a filesystem's checksum or structure is wrong: ext4, xfs, btrfs);
-/// `ENODATA`, `EREMOTEIO` and `EILSEQ` (what the block layer makes of a medium error, a target
-/// error and a protection error: `blk_errors` in the kernel's `block/blk-core.c`).
+/// Linux: `EIO`; `EBADMSG` and `EUCLEAN` (a filesystem's checksum or structure is wrong: ext4, xfs, btrfs);
+/// `ENODATA`, `EREMOTEIO` and `EILSEQ`. The block layer turns a medium error, a target error and a protection
+/// error into the last three (`blk_errors` in the kernel's `block/blk-core.c`).
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const NUMBERS: &[i32] = &[5, 61, 74, 84, 117, 121];
 
@@ -154,7 +153,7 @@ const NUMBERS: &[i32] = &[5, 92, 94];
 #[cfg(windows)]
 const NUMBERS: &[i32] = &[23, 27, 30, 323, 1117, 1392, 1393];
 
-/// `EIO` has this number wherever there is one.
+/// `EIO` has this number on every other system that has it.
 #[cfg(not(any(
     target_os = "linux",
     target_os = "android",

@@ -3,32 +3,31 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One write, handed over with its memory.
+/// Write of one contiguous range, together with its memory.
 #[derive(Debug)]
 pub struct Write {
-    /// Where in the file, in bytes. On a direct file: a multiple of the write unit.
+    /// Offset in the file, in bytes. On a direct file a multiple of the write unit.
     pub offset: u64,
-    /// The memory; comes back in the [`Completion`].
+    /// Memory; the [`Completion`] returns it.
     pub buf: AlignedBuf,
-    /// The part of `buf` to write. On a direct file its start and its length are multiples of
-    /// the write unit.
+    /// Part of `buf` to write. On a direct file its start and its length are multiples of the write unit.
     pub range: Range<usize>,
-    /// Complete only when these bytes (and only these) are durable.
+    /// True if the write is complete only when these bytes (and only these) are durable.
     pub through: bool,
 }
 
-/// A write in flight. Give it back to the same file's [`File::complete`] exactly once.
+/// Write in flight. Give it back to the same file's [`File::complete`] exactly once.
 #[derive(Debug)]
-#[must_use = "a write is not done, and its memory not back, before `complete`"]
+#[must_use = "only `complete` finishes a write and returns its memory"]
 pub struct Ticket {
-    /// The backend's own number for the operation.
+    /// Number that the backend gave to the operation.
     pub id: u64,
-    /// Set by a backend whose `submit` blocks: the write is done already.
+    /// Completion, set by a backend whose `submit` blocks: the write is finished already.
     pub done: Option<Completion>,
 }
 
 impl Ticket {
-    /// The ticket of a write that was done within `submit`.
+    /// Makes the ticket of a write that `submit` has finished.
     pub fn ready(buf: AlignedBuf, result: io::Result<()>) -> Self {
         Ticket {
             id: 0,
@@ -37,53 +36,52 @@ impl Ticket {
     }
 }
 
-/// A finished write.
+/// Finished write.
 #[derive(Debug)]
 pub struct Completion {
-    /// The memory that the write was handed.
+    /// Memory of the write.
     pub buf: AlignedBuf,
-    /// Whether *all* bytes were written (and are durable, if `through` was asked for). Short
-    /// writes and interruptions are continued by the backend, never reported. After an error
-    /// any part of the range may have been written.
+    /// `Ok` if *all* bytes were written (and are durable, if `through` was set). The backend continues short
+    /// and interrupted writes and never reports them. After an error any part of the range may have been
+    /// written.
     pub result: io::Result<()>,
 }
 
 /// Keeps many writes of one file in flight from one thread. See [`File::write_queue`].
 pub trait WriteQueue: Send {
-    /// Begins a write, at the latest when `complete` is called. The same writes are accepted, and the
-    /// same errors come of them, as by [`File::submit`]. Waits for another one to end if as many are in
-    /// flight as the queue is deep. Returns a number by which `complete` will name it.
+    /// Starts a write, at the latest when `complete` is called. It accepts the same writes, and they fail
+    /// with the same errors, as with [`File::submit`]. If the queue is full, it first waits until another
+    /// write has ended. Returns the number that `complete` will return for this write.
     fn submit(&mut self, write: Write) -> u64;
 
-    /// Waits until any one of the writes has ended that `complete` has not returned yet. `None` if there
-    /// is none.
+    /// Waits until any one of the writes in flight has ended. Returns `None` if `complete` has already
+    /// returned all of them.
     fn complete(&mut self) -> Option<(u64, Completion)>;
 }
 
-/// How much a barrier covers.
+/// Extent of a barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Barrier {
-    /// The data and what is needed to read it back (`fdatasync`).
+    /// Covers the data and the metadata needed to read it back (`fdatasync`).
     Data,
-    /// The file's other metadata as well (`fsync`; on macOS `F_FULLFSYNC`).
+    /// Covers the file's other metadata as well (`fsync`; on macOS `F_FULLFSYNC`).
     Full,
-    /// What the system calls `fsync`, and worth what it is worth there: on macOS it ends in the
-    /// device's cache, elsewhere it is [`Full`](Self::Full). Only for the method of that name.
+    /// The system's `fsync`, with the guarantee it has there: on macOS it stops in the device's cache,
+    /// elsewhere it is [`Full`](Self::Full). Only for the method of that name.
     Fsync,
-    /// An order and no durability: earlier writes reach the medium before later ones, at some time.
-    /// `F_BARRIERFSYNC` on macOS, elsewhere [`Full`](Self::Full). Only for the
-    /// method of that name.
+    /// Orders writes without making them durable: earlier writes reach the medium before later ones, at some
+    /// time. `F_BARRIERFSYNC` on macOS, elsewhere [`Full`](Self::Full). Only for the method of that name.
     Order,
 }
 
-/// Where a read may be served from.
+/// Source that may serve a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReadSource {
     /// The system's cache may answer.
     Cache,
-    /// Past the system's cache. After a failed barrier the cache may hold bytes that the device
-    /// never got; only this source shows what is really there. Offset, length and address must
-    /// be multiples of the write unit.
+    /// Reads bypass the system's cache. After a failed barrier the cache may hold bytes that the device never
+    /// received; only this source returns the bytes on the device. Offset, length and address must be
+    /// multiples of the write unit.
     Medium,
 }
 
@@ -100,50 +98,52 @@ pub enum Blocks {
     Unknown,
 }
 
-/// An open file of a [`Directory`](crate::Directory).
+/// Open file of a [`Directory`](crate::Directory).
 ///
-/// All calls may come from several threads at once. Writes that are in flight together may be
-/// applied in any order, whole or torn at sector grain; the caller never lets two overlap.
+/// Several threads may make any calls at once. Writes that are in flight together may be applied in any
+/// order, whole or torn at sector boundaries. The caller never lets two of them overlap.
 pub trait File: Send + Sync {
-    /// Size in bytes.
+    /// Returns the size in bytes.
     fn len(&self) -> io::Result<u64>;
 
-    /// Whether the size is zero.
+    /// Returns true if the size is zero.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
 
-    /// Returns what transfers past the system's cache need on this file, where the system says that of single
-    /// files. `None` otherwise: what the facts of its directory say goes for it.
+    /// Returns the alignment for direct I/O on this file, if the system reports it for single files. Returns
+    /// `None` otherwise; the facts of the directory apply then.
     fn direct_alignment(&self) -> Option<DirectAlignment> {
         None
     }
 
-    /// Reads at `offset`; fewer bytes than asked for only at the end of the file.
-    /// [`ReadSource::Medium`] answers `Unsupported` where the filesystem cannot.
+    /// Reads at `offset`. Returns fewer bytes than asked for only at the end of the file.
+    /// [`ReadSource::Medium`] fails with `Unsupported` if the filesystem does not support it.
     fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize>;
 
-    /// Starts a write. It may be done when this returns or still be in flight; errors come with
-    /// the completion.
+    /// Starts a write. It may be finished or still in flight when this returns; errors come with the
+    /// completion.
     fn submit(&self, write: Write) -> Ticket;
 
-    /// Waits for a write that this file's `submit` began.
+    /// Waits for a write that this file's `submit` started.
     fn complete(&self, ticket: Ticket) -> Completion;
 
-    /// A way to keep up to `depth` writes of this file in flight from one thread, where `submit` blocks
-    /// and the system has another call for it. `None` where it has none, or does not permit it here.
+    /// Returns a queue that keeps up to `depth` writes of this file in flight from one thread. It exists if
+    /// `submit` blocks and the system has another call for it. Returns `None` if the system has no such call,
+    /// or does not permit it here.
     fn write_queue(self: Arc<Self>, _depth: usize) -> Option<Box<dyn WriteQueue>> {
         None
     }
 
-    /// Makes everything durable that *completed* before this call: data in the system's cache and in
-    /// the device's ([`Barrier::Fsync`] and [`Barrier::Order`] promise less). A write still in flight
-    /// is not covered. After an error nothing that was written since the last successful barrier may be
-    /// believed, whatever a retry says.
+    /// Makes everything durable that *completed* before this call: data in the system's cache and in the
+    /// device's. ([`Barrier::Fsync`] and [`Barrier::Order`] promise less.) A write still in flight is not
+    /// covered. After an error no data written since the last successful barrier counts as durable, even if a
+    /// retry succeeds.
     fn barrier(&self, barrier: Barrier) -> io::Result<()>;
 
-    /// The first byte from `offset` on that may be other than zero, as far as the filesystem knows
-    /// where the file has holes: at `offset` if it does not. `None` where a hole reaches to the end.
+    /// Returns the offset of the first byte from `offset` on that may be non-zero, as far as the filesystem
+    /// knows its holes. Returns `offset` if it does not know them. Returns `None` if a hole reaches to the
+    /// end.
     fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
         Ok(Some(offset))
     }
@@ -155,14 +155,13 @@ pub trait File: Send + Sync {
         Blocks::Unknown
     }
 
-    /// Has the system begin to write what its cache holds of the range, and does not wait for it. A
-    /// hint: it makes nothing durable, and takes no error away from the next
-    /// [`barrier`](Self::barrier).
+    /// Tells the system to start writing its cached data of the range, and does not wait. A hint: it makes
+    /// nothing durable, and the next [`barrier`](Self::barrier) still reports every error.
     fn begin_write_back(&self, _: Range<u64>) {}
 
-    /// Reserves blocks for the first `len` bytes and grows the file to at least that size.
-    /// `Ok(false)` where the filesystem has no such call (the size is set all the same); no
-    /// space is an error of kind `StorageFull` or `QuotaExceeded`.
+    /// Reserves blocks for the first `len` bytes and grows the file to at least that size. Returns
+    /// `Ok(false)` if the filesystem has no such call; the size is set nevertheless. Fails with `StorageFull`
+    /// or `QuotaExceeded` if there is not enough space.
     fn reserve(&self, len: u64) -> io::Result<bool>;
 
     /// Gives the blocks of a range back to the filesystem. Its bytes are zeroes afterwards, and the size
@@ -171,7 +170,6 @@ pub trait File: Send + Sync {
         Ok(false)
     }
 
-    /// Drops clean cached pages, so that the next [`ReadSource::Cache`] read asks the device. A
-    /// hint.
+    /// Drops clean cached pages, so that the next [`ReadSource::Cache`] read goes to the device. A hint.
     fn drop_cache(&self, range: Range<u64>);
 }

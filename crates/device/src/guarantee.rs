@@ -1,11 +1,11 @@
 use crate::planted;
 use std::fmt;
 
-/// What a completed force means: which failures the data survives. Ordered, weakest first.
+/// Guarantee of a completed force: the failures that the data survives. Ordered, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Guarantee {
-    /// In this process's memory: nothing is survived.
+    /// In this process's memory: survives nothing.
     Nothing,
     /// In the operating system's cache: survives a crash of the process.
     ProcessCrash,
@@ -16,7 +16,7 @@ pub enum Guarantee {
 }
 
 impl Guarantee {
-    /// All of them, weakest first.
+    /// All guarantees, weakest first.
     pub const ALL: [Guarantee; 4] = [
         Guarantee::Nothing,
         Guarantee::ProcessCrash,
@@ -24,7 +24,7 @@ impl Guarantee {
         Guarantee::PowerLoss,
     ];
 
-    /// The name used on the command line and in reports, such as `power-loss`.
+    /// Returns the name used on the command line and in reports, such as `power-loss`.
     pub fn name(self) -> &'static str {
         match self {
             Guarantee::Nothing => "nothing",
@@ -41,14 +41,14 @@ impl fmt::Display for Guarantee {
     }
 }
 
-/// Degree to which a guarantee is to be believed. Ordered, weakest first.
+/// Degree to which a guarantee can be believed. Ordered, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// A power cut lost acknowledged data, or the system or the device itself says that a force ends
-    /// before the medium. The guarantee beside it is what is left.
+    /// A power cut lost acknowledged data, or the system or the device itself reports that a force stops
+    /// before the medium. The guarantee beside this verdict is the one that remains.
     Contradicted,
-    /// Faster than physics or than the device's own flush allows.
+    /// Faster than physics or the device's own flush allows.
     Implausible,
     /// No party answers for the guarantee, and no measurement contradicts it.
     Unknown,
@@ -59,7 +59,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The name used in reports, such as `declared`.
+    /// Returns the name used in reports, such as `declared`.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Proven => "proven",
@@ -77,8 +77,8 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The party that a guarantee rests on. Ordered, the least reliable first. If several parties have to keep
-/// their word, the source is the first of them.
+/// Party that a guarantee rests on. Ordered, the least reliable first. If several parties have to keep their
+/// word, the source is the first of them in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Source {
@@ -118,7 +118,7 @@ impl Source {
     /// Returns the party as the end of a sentence, such as `by the device's word`.
     pub fn by(self) -> &'static str {
         match self {
-            Source::Nobody => "by nobody's word",
+            Source::Nobody => "by an unknown party's word",
             Source::Server => "by its server's word",
             Source::Setting => "by the kernel's setting",
             Source::Hypervisor => "by the hypervisor's word",
@@ -156,7 +156,7 @@ impl Source {
     #[doc(hidden)]
     pub fn says_flushed(self) -> String {
         let by = match self {
-            Source::Hypervisor => ", by the hypervisor's word to a medium",
+            Source::Hypervisor => ", to a medium by the hypervisor's word",
             _ => "",
         };
         format!("the device has a volatile cache and the system flushes it{by}")
@@ -169,17 +169,17 @@ impl fmt::Display for Source {
     }
 }
 
-/// The guarantee of one method on one file of one filesystem, and how far to believe it.
+/// Guarantee of one method on one file of one filesystem, and how far to believe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Assessment {
-    /// What a completed force means if the verdict holds.
+    /// Guarantee of a completed force, if the verdict holds.
     pub guarantee: Guarantee,
-    /// How far the guarantee is to be believed.
+    /// Degree to which the guarantee can be believed.
     pub verdict: Verdict,
-    /// The party that the verdict rests on.
+    /// Party that the verdict rests on.
     pub source: Source,
-    /// Why, in words for the user.
+    /// Reason, in words for the user.
     pub evidence: String,
 }
 

@@ -1,16 +1,16 @@
-//! The contract between the log and whatever keeps its bytes.
+//! Interface between the log and the storage that keeps its bytes.
 //!
-//! Three seams, so that the same log runs on a real disk, on a simulated one and under a
+//! It has three parts. Through them the same log runs on a real disk, on a simulated one, and under a
 //! scheduler that a test controls:
 //!
 //! - [`Directory`] and [`File`]: names and bytes, writes submitted and completed, barriers.
 //! - [`Runtime`]: time, threads, waiting and waking.
-//! - [`Facts`]: what the system says of a device, from which [`Facts::assess`] derives the
+//! - [`Facts`]: properties of a device as the system reports them, from which [`Facts::assess`] derives the
 //!   [`Guarantee`] of a [`Method`] and the [`Verdict`] on it.
 //!
-//! [`write_out`] has several writes in flight over them.
+//! [`write_out`] keeps several writes in flight on top of them.
 //!
-//! Nothing here knows what an LSN is, and nothing here makes a call of the system.
+//! This crate does not know LSNs, and makes no system calls.
 
 #![forbid(unsafe_code)]
 // In a user's process an error is returned, never a panic.

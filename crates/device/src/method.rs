@@ -1,27 +1,26 @@
-//! Platforms, and the methods of each.
+//! Platforms and their methods.
 
 use crate::file::Barrier;
 use std::fmt;
 use std::str::FromStr;
 
-/// How a force is done: the operating system's way to get bytes onto the medium.
+/// Method of a force: the operating system's way to get bytes onto the medium.
 ///
-/// What each guarantees depends on the system, the filesystem and the file's state as well:
-/// [`Facts::assess`](crate::Facts::assess). A method of another system is none there. Names are
-/// unique among all systems, so that what was written down on one is not taken for something else on
-/// another.
+/// The guarantee of a method also depends on the system, the filesystem and the file's state: see
+/// [`Facts::assess`](crate::Facts::assess). Methods of another platform are not available. Names are unique
+/// among all platforms, so that a name recorded on one is never mistaken on another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Method {
-    /// Write into the system's cache; no barrier.
+    /// Writes into the system's cache; no barrier.
     Buffered,
-    /// Write, then `fsync`. On Linux that reaches the medium; on macOS it ends in the device's cache.
+    /// Writes, then calls `fsync`. On Linux that reaches the medium; on macOS it stops in the device's cache.
     Fsync,
-    /// Write, then `fdatasync`.
+    /// Writes, then calls `fdatasync`.
     Fdatasync,
-    /// Write through the cache (`RWF_DSYNC`, the per-call `O_DSYNC`).
+    /// Writes through the cache (`RWF_DSYNC`, the per-call `O_DSYNC`).
     Dsync,
-    /// Write past the cache (`O_DIRECT`); no barrier.
+    /// Writes past the cache (`O_DIRECT`); no barrier.
     Direct,
     /// `O_DIRECT`, then `fdatasync`.
     DirectFdatasync,
@@ -39,25 +38,25 @@ pub enum Method {
     NoBufferingWriteThrough,
     /// macOS: write, then `F_BARRIERFSYNC`: an order among writes, not their durability.
     OrderBarrier,
-    /// macOS: write, then `F_FULLFSYNC`.
+    /// macOS: write, then `F_BARRIERFSYNC`: orders writes, but does not make them durable.
     FullFsync,
     /// macOS: write by a descriptor with `F_NOCACHE`, then `F_FULLFSYNC`.
     NocacheFullFsync,
 }
 
-/// A method taken apart into what the device is asked to do.
+/// Operations that a [`Method`] asks of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// Open the file past the system's cache.
+    /// True if the file is opened for direct I/O, past the system's cache.
     pub direct: bool,
-    /// What makes a write durable.
+    /// Operation that makes a write durable.
     pub force: ForceBy,
 }
 
-/// What a [`Method`] relies on to make a write durable.
+/// Operation by which a [`Method`] makes a write durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForceBy {
-    /// Nothing does.
+    /// No operation.
     None,
     /// Each write is durable by itself, and *only that write*: earlier writes stay volatile.
     Through,
@@ -66,7 +65,7 @@ pub enum ForceBy {
 }
 
 impl Platform {
-    /// Its methods, in the order of the published tables.
+    /// Returns the methods of the platform, in the order of the published tables.
     pub fn methods(self) -> &'static [Method] {
         match self {
             Platform::Linux => &Method::LINUX,
@@ -77,7 +76,7 @@ impl Platform {
 }
 
 impl Method {
-    /// The methods of Linux, in the order of the published table.
+    /// Methods of Linux, in the order of the published table.
     pub const LINUX: [Method; 7] = [
         Method::Buffered,
         Method::Fsync,
@@ -88,7 +87,7 @@ impl Method {
         Method::DirectDsync,
     ];
 
-    /// The methods of Windows, in the order of the published table.
+    /// Methods of Windows, in the order of the published table.
     pub const WINDOWS: [Method; 6] = [
         Method::Buffered,
         Method::Flush,
@@ -98,7 +97,7 @@ impl Method {
         Method::NoBufferingWriteThrough,
     ];
 
-    /// The methods of macOS.
+    /// Methods of macOS.
     pub const MACOS: [Method; 5] = [
         Method::Buffered,
         Method::Fsync,
@@ -107,7 +106,7 @@ impl Method {
         Method::NocacheFullFsync,
     ];
 
-    /// All methods of all systems.
+    /// All methods of all platforms.
     pub const ALL: [Method; 15] = [
         Method::Buffered,
         Method::Fsync,
@@ -126,17 +125,17 @@ impl Method {
         Method::NocacheFullFsync,
     ];
 
-    /// The methods of the system that this program was compiled for.
+    /// Returns the methods of the platform that this program was compiled for.
     pub fn here() -> &'static [Method] {
         Platform::HERE.methods()
     }
 
-    /// Whether `platform` has this method.
+    /// Returns true if `platform` has this method.
     pub fn is_of(self, platform: Platform) -> bool {
         platform.methods().contains(&self)
     }
 
-    /// The name used on the command line and in reports, such as `direct+dsync`.
+    /// Returns the name used on the command line and in reports, such as `direct+dsync`.
     pub fn name(self) -> &'static str {
         match self {
             Method::Buffered => "buffered",
@@ -157,7 +156,7 @@ impl Method {
         }
     }
 
-    /// What the device is asked to do.
+    /// Returns the operations that the device is asked to perform.
     #[doc(hidden)]
     pub fn plan(self) -> Plan {
         use ForceBy::{None, Through};
@@ -184,7 +183,7 @@ impl fmt::Display for Method {
     }
 }
 
-/// A name that is no [`Method`].
+/// Error: the name does not belong to a [`Method`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownMethod(pub String);
 
@@ -210,8 +209,8 @@ impl FromStr for Method {
     }
 }
 
-/// How the blocks under a file came to be; it decides what a durable write to them costs, and
-/// what a write without a barrier is worth.
+/// History of a file's blocks. It decides the cost of a durable write to them, and the guarantee of a write
+/// without a barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileState {
@@ -226,7 +225,7 @@ pub enum FileState {
 }
 
 impl FileState {
-    /// All of them.
+    /// All states.
     pub const ALL: [FileState; 4] = [
         FileState::Fallocated,
         FileState::Zeroed,
@@ -234,7 +233,7 @@ impl FileState {
         FileState::Growing,
     ];
 
-    /// The name used on the command line and in reports.
+    /// Returns the name used on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             FileState::Fallocated => "fallocated",
@@ -244,8 +243,8 @@ impl FileState {
         }
     }
 
-    /// Whether a write overwrites blocks that were written before, on a filesystem that
-    /// overwrites in place.
+    /// Returns true if a write overwrites blocks that were written before, on a filesystem that overwrites in
+    /// place.
     pub fn is_written(self) -> bool {
         matches!(self, FileState::Zeroed | FileState::Recycled)
     }
@@ -257,12 +256,12 @@ impl fmt::Display for FileState {
     }
 }
 
-/// The family of operating systems whose calls a place is written by. It decides which methods there
-/// are, and what a call of the same name is worth.
+/// Family of operating systems whose system calls are used. It decides which methods exist, and what a call
+/// of the same name guarantees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Platform {
-    /// Linux, and whatever imitates its calls (the simulated disk).
+    /// Linux, and anything that imitates its calls (the simulated disk).
     Linux,
     /// Windows.
     Windows,
@@ -271,11 +270,10 @@ pub enum Platform {
 }
 
 impl Platform {
-    /// All of them.
+    /// All platforms.
     pub const ALL: [Platform; 3] = [Platform::Linux, Platform::Windows, Platform::Macos];
 
-    /// The platform that this program was compiled for. Systems without a backend of their own are counted as
-    /// Linux.
+    /// Platform that this program was compiled for. A system without a backend counts as Linux.
     pub const HERE: Platform = if cfg!(windows) {
         Platform::Windows
     } else if cfg!(target_os = "macos") {
@@ -284,7 +282,7 @@ impl Platform {
         Platform::Linux
     };
 
-    /// The name used in messages and reports, such as `Windows`.
+    /// Returns the name used in messages and reports, such as `Windows`.
     pub fn name(self) -> &'static str {
         match self {
             Platform::Linux => "Linux",
@@ -293,8 +291,8 @@ impl Platform {
         }
     }
 
-    /// Returns whether the system itself completes a write through by a flush where the device has no FUA.
-    /// Linux does; elsewhere what the device makes of it is the device's own affair.
+    /// Returns true if the system itself completes a write-through by a flush where the device has no FUA.
+    /// Linux does; on other platforms the device alone decides.
     pub fn completes_write_through(self) -> bool {
         self == Platform::Linux
     }

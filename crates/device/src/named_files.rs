@@ -1,7 +1,7 @@
 //! Checks that files are still found under the names by which they were opened.
 //!
-//! An open file stays writable when its name, or its directory, is taken away. Every barrier succeeds, but no
-//! opening ever finds the written data.
+//! An open file stays writable after its name, or its directory, was removed or renamed. Every barrier
+//! succeeds then, but no opening ever finds the written data.
 
 use crate::{Directory, FileIdentity, Whereabouts};
 use std::io;
@@ -9,17 +9,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A directory and files in it, as they were when they were opened.
+/// Directory and files in it, as they were when they were opened.
 #[derive(Clone)]
 pub struct NamedFiles {
     dir: Arc<dyn Directory>,
     files: Vec<(&'static str, Option<FileIdentity>)>,
 }
 
-/// Displacement of the directory or of one of its files: another one, or none, has its name.
+/// Displacement of the directory or of one of its files: its name leads to another one, or to none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Displacement {
-    /// The path by which the directory was opened.
+    /// Path by which the directory was opened.
     pub path: PathBuf,
     /// Description of the displacement, for messages.
     pub found: String,
@@ -30,7 +30,7 @@ impl NamedFiles {
     /// may lie in files that were taken away.
     pub const CHECK_EVERY: Duration = Duration::from_millis(500);
 
-    /// Starts with the directory alone.
+    /// Starts with the directory and no files.
     pub fn new(dir: Arc<dyn Directory>) -> Self {
         NamedFiles {
             dir,
@@ -50,7 +50,8 @@ impl NamedFiles {
             let what = change_of(&*self.dir, name, *known)?;
             Some(format!("its file '{name}' was {what}"))
         };
-        // The directory last: files that are taken away with it may be missed before it is.
+        // The directory is checked last. If its files were taken away with it, their check may still have
+        // passed.
         let file = self.files.iter().find_map(of_file);
         let found = directory_displaced(&*self.dir)
             .map(str::to_owned)

@@ -1,7 +1,7 @@
-//! Known bugs of backends, to show that the tests would find them: as `logforce_format::planted!`,
-//! for what knows nothing of a log.
+//! Known bugs of backends, which show that the tests would find them. Same as `logforce_format::planted!`,
+//! for code that does not depend on the log's format.
 
-/// Whether the known bug of that name is to be there. Constant `false` in every usual build.
+/// Returns true if the known bug of that name is enabled. Constant `false` in every usual build.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! planted {

@@ -1,13 +1,14 @@
-//! What the log shares between its threads with: mutexes, atomics, fences, values of a thread.
+//! Primitives that the log shares data between its threads with: mutexes, atomics, fences, thread-local
+//! values.
 //!
-//! In a usual build these are std's, by name. With `--cfg shuttle` they are shuttle's and with
-//! `--cfg loom` loom's, so that a checker of interleavings runs the shipped code: each lock, load
-//! and store is a point where it may let another thread go on. [`Runtime`](crate::Runtime) does the
-//! same for waiting and waking, threads and time.
+//! In a usual build these are re-exports of std. With `--cfg shuttle` they are shuttle's and with `--cfg
+//! loom` loom's, so that a checker of interleavings runs the shipped code. Each lock, load and store is a
+//! point where the checker may switch to another thread. [`Runtime`](crate::Runtime) does the same for
+//! waiting and waking, threads and time.
 //!
-//! Not here, and std's everywhere: `Arc` (both checkers run on std's: loom's own cannot hold a `dyn`),
-//! and what only counts. The statistics decide nothing, and a scheduling point at each of their
-//! counters would make every schedule several times as long, for nothing.
+//! Two things are std's in every build. The first is `Arc`: both checkers run with std's, and loom's own
+//! cannot hold a `dyn`. The second is statistics: they decide nothing, and a scheduling point at each of
+//! their counters would only make every schedule several times as long.
 
 mod lane;
 
@@ -28,7 +29,7 @@ pub use {
     shuttle::thread_local,
 };
 
-// What loom checks keeps no values of a thread.
+// Code that loom checks keeps no thread-local values.
 #[cfg(all(loom, not(shuttle)))]
 pub use {
     loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence},
@@ -36,16 +37,16 @@ pub use {
     std::thread_local,
 };
 
-/// Nothing, but under loom a fence: loom takes sequentially consistent loads and stores for
-/// acquire and release, and knows a total order of fences only. For places that rely on the total
-/// order of accesses.
+/// Does nothing, except under loom, where it is a fence. Loom treats sequentially consistent loads and stores
+/// as acquire and release, and has a total order of fences only. For code that relies on the total order of
+/// accesses.
 #[inline(always)]
 pub fn total_order() {
     #[cfg(loom)]
     fence(std::sync::atomic::Ordering::SeqCst);
 }
 
-/// Shuttle's mutex, counted: tests assert how many locks an operation of the log takes.
+/// Shuttle's mutex with a counter: tests assert how many locks an operation of the log takes.
 #[cfg(shuttle)]
 mod counted {
     use std::cell::Cell;
@@ -55,7 +56,7 @@ mod counted {
         static TAKEN: Cell<u64> = Cell::new(0);
     }
 
-    /// How many mutexes the calling thread has locked so far.
+    /// Returns the number of mutexes that the calling thread has locked so far.
     pub fn locks_taken_here() -> u64 {
         TAKEN.with(Cell::get)
     }

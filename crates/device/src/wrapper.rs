@@ -1,4 +1,4 @@
-//! Directories and files around others: a wrapper writes only what it changes.
+//! Wrappers of directories and files. A wrapper implements only the methods that it changes.
 
 use crate::{
     Barrier, Blocks, Completion, DirEntry, DirectAlignment, Directory, Facts, File, FileIdentity,
@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A trait with each method of the contract as a provided one that passes the call on, and the
-/// contract for all that implement it.
+/// Defines a trait with a provided method for each method of the contract that passes the call on. Also
+/// implements the contract for all types that implement that trait.
 macro_rules! forward {
     (
         $(#[$about:meta])*
@@ -29,7 +29,7 @@ macro_rules! forward {
     ) => {
         $(#[$about])*
         pub trait $forward: Send + Sync {
-            /// What calls are passed on to.
+            /// Returns the object that calls are passed on to.
             fn inner(&self) -> &dyn $contract;
 
             $(
@@ -48,7 +48,8 @@ macro_rules! forward {
             )*)?
         }
 
-        // A method that the contract provides and the list below lacks would not be passed on.
+        // The lint catches a provided method of the contract that is missing from the list below. It would
+        // not be passed on.
         #[deny(clippy::missing_trait_methods)]
         impl<T: $forward> $contract for T {
             $(
@@ -67,7 +68,7 @@ macro_rules! forward {
 }
 
 forward! {
-    /// A [`Directory`] around another one. A method that is not written passes its call on.
+    /// [`Directory`] around another one. A method that is not implemented passes its call on.
     ForwardDirectory to Directory {
         fn path(&self) -> &Path;
         fn identity(&self) -> FileIdentity;
@@ -92,7 +93,7 @@ forward! {
 }
 
 forward! {
-    /// A [`File`] around another one. A method that is not written passes its call on.
+    /// [`File`] around another one. A method that is not implemented passes its call on.
     ForwardFile to File {
         fn len(&self) -> io::Result<u64>;
         fn is_empty(&self) -> io::Result<bool>;
@@ -108,7 +109,8 @@ forward! {
         fn punch(&self, range: Range<u64>) -> io::Result<bool>;
         fn drop_cache(&self, range: Range<u64>);
     } but not {
-        /// None: a wrapper that watches or changes [`File::submit`] would not see the queue's writes.
+        /// Returns `None`: a wrapper that watches or changes [`File::submit`] would not see the writes of a
+        /// queue.
         fn write_queue(self: Arc<Self>, depth: usize) -> Option<Box<dyn WriteQueue>> = None;
     }
 }

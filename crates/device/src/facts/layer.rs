@@ -1,10 +1,10 @@
-//! Layers below the filesystem and the device that the facts of a directory name.
+//! Layers of the stack below the filesystem and the device that the facts of a directory name.
 
 use crate::{Assessment, Guarantee, Source, Verdict};
 
-/// Something of the stack below a directory that a guarantee depends on: a device that another one
-/// is made of, the filesystem of a loop device's file, an overlay's upper directory, or a part of
-/// the stack that cannot be seen.
+/// Part of the stack below a directory that a guarantee depends on. Examples are a device that another one
+/// consists of, the filesystem of a loop device's file, an overlay's upper directory, or a part that cannot
+/// be seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Layer {
@@ -27,15 +27,15 @@ impl Layer {
         }
     }
 
-    /// A part of the stack that cannot be seen. Where it is unknown whether a sync gets through, it
-    /// is worth no more than `at_most`.
+    /// Makes a layer for a part of the stack that cannot be seen. It is unknown whether a sync passes it, and
+    /// a sync gives `at_most` as its guarantee.
     pub fn unseen(name: impl Into<String>, at_most: Guarantee, why: impl Into<String>) -> Layer {
         let synced = Assessment::new(at_most, Verdict::Unknown, Source::Nobody, why);
         Layer::new(name, synced)
     }
 }
 
-/// Returns the weakest of `above` and of what a sync is worth in the layers below.
+/// Returns the weakest of `above` and of the guarantees of a sync in the layers below.
 pub(crate) fn weakest_synced(layers: &[Layer], above: Assessment) -> Assessment {
     layers.iter().fold(above, |weakest, layer| {
         let below = &layer.synced;
@@ -50,7 +50,7 @@ pub(crate) fn weakest_synced(layers: &[Layer], above: Assessment) -> Assessment 
     })
 }
 
-/// Returns the weakest of `above` and of what the layers below keep without a sync.
+/// Returns the weakest of `above` and of the guarantees of an unsynced write in the layers below.
 pub(crate) fn weakest_written(layers: &[Layer], above: Assessment) -> Assessment {
     layers.iter().fold(above, |weakest, layer| {
         if layer.written >= weakest.guarantee {
@@ -58,12 +58,12 @@ pub(crate) fn weakest_written(layers: &[Layer], above: Assessment) -> Assessment
         }
         let where_to = match layer.written {
             Guarantee::OsCrash => "a volatile cache",
-            _ => "the system's memory, or where it is kept",
+            _ => "the system's memory, or wherever the layer keeps it",
         };
         Assessment {
             guarantee: layer.written,
             evidence: format!(
-                "{}: what nothing has synced may be in {where_to}",
+                "{}: data that was not synced may still be in {where_to}",
                 layer.name
             ),
             ..weakest

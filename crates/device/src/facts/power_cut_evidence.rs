@@ -1,16 +1,16 @@
-//! What power cuts have shown, over what the system says.
+//! Evidence of power cuts, which overrides the system's report.
 
 use crate::{Assessment, Facts, FileState, ForceBy, Guarantee, Method, Platform, Source, Verdict};
 
-/// What power cuts have shown of a method in a place.
+/// Result of power cuts for one method in one directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CutResult {
-    /// Which.
+    /// Method that was tested.
     pub method: Method,
-    /// Everything that was acknowledged was there after each of the cuts.
+    /// True if everything that was acknowledged was there after each of the cuts.
     pub kept: bool,
-    /// When, how many cuts and how much, in words for the user.
+    /// Date, number of cuts and amount of data, in words for the user.
     pub evidence: String,
 }
 
@@ -25,13 +25,13 @@ impl CutResult {
     }
 }
 
-/// All that is kept of power cuts in a place, as far as it can be read.
+/// All evidence of power cuts in one directory, as far as it can be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CutEvidence {
-    /// As in [`Facts::tried`].
+    /// Results, as in [`Facts::tried`].
     pub tried: Vec<CutResult>,
-    /// As in [`Facts::unread`].
+    /// Unreadable files, as in [`Facts::unread`].
     pub unread: Vec<String>,
 }
 
@@ -42,10 +42,10 @@ impl CutEvidence {
     }
 }
 
-/// What a log takes where nothing is known, the first choice first. On Linux, among equals: what
-/// goes past the cache saves a copy and keeps the cache for others; a write that is durable by
-/// itself is one call, and where the device has no FUA the kernel flushes. Elsewhere what the device
-/// does with a write through is its own affair, and a flush is at least asked for.
+/// Returns the methods that a log uses without other evidence, the first choice first.
+/// On Linux direct I/O is preferred among equals: it saves a copy and leaves the cache to others. A write
+/// that is durable by itself is one call, and the kernel flushes where the device has no FUA. Elsewhere the
+/// device alone decides what a write-through does, so a method that sends a flush is used.
 fn preference(platform: Platform) -> &'static [Method] {
     match platform {
         Platform::Linux => &[
@@ -60,7 +60,7 @@ fn preference(platform: Platform) -> &'static [Method] {
 }
 
 impl Platform {
-    /// The method that is used where nothing speaks against it: the first choice of
+    /// Returns the method that is used where nothing speaks against it: the first choice of
     /// [`Facts::default_method`].
     pub fn first_choice(self) -> Method {
         preference(self)
@@ -71,10 +71,10 @@ impl Platform {
 }
 
 impl Facts {
-    /// The method that is used where the user names none and nothing was measured. On Linux
-    /// `direct+dsync` where direct I/O is offered, else `dsync`; on Windows `flush`; on macOS
-    /// `full-fsync`. One that lost acknowledged data in a power cut gives way to the first that
-    /// did not, if there is one.
+    /// Returns the method that is used where the user names none and nothing was measured. On Linux it is
+    /// `direct+dsync` if direct I/O is offered, else `dsync`; on Windows `flush`; on macOS `full-fsync`. If
+    /// that method lost acknowledged data in a power cut, the next one that did not takes its place, if there
+    /// is one.
     pub fn default_method(&self) -> Method {
         let is_offered = |m: &&Method| !m.plan().direct || self.direct.is_some();
         let mut offered = preference(self.platform).iter().filter(is_offered);
@@ -84,7 +84,7 @@ impl Facts {
             .unwrap_or(preferred)
     }
 
-    /// Why [`default_method`](Self::default_method) is what it is, in words.
+    /// Returns the reason for the choice of [`default_method`](Self::default_method), in words.
     pub fn why_default(&self) -> String {
         let (default, first) = (self.default_method(), self.platform.first_choice());
         let why = match self.platform {
@@ -93,9 +93,9 @@ impl Facts {
             }
             Platform::Linux => "the kernel flushes the device behind the write",
             Platform::Windows => {
-                "the device is at least asked to flush; what it makes of a write through is its own affair"
+                "this at least sends a flush; the device alone decides what a write-through does"
             }
-            Platform::Macos => "nothing else has the device's cache flushed",
+            Platform::Macos => "no other method flushes the device's cache",
         };
         let lost = |m: Method| self.tried_by(m).any(|t| !t.kept);
         if default == first {
@@ -107,15 +107,16 @@ impl Facts {
         }
     }
 
-    /// The guarantee of `method` on a file in `state` here, with its evidence. What power cuts
-    /// have shown ([`Facts::tried`]) goes before what the system says; it never makes a guarantee
-    /// stronger. Where some of that cannot be read ([`Facts::unread`]) it may have shown a loss.
+    /// Returns the guarantee of `method` on a file in `state` here, with its evidence. Results of power cuts
+    /// ([`Facts::tried`]) override the system's report, and never make a guarantee stronger. A result that
+    /// cannot be read ([`Facts::unread`]) may be a loss: the guarantee is then at most
+    /// [`Guarantee::OsCrash`].
     ///
-    /// `None` where the method is not offered (direct I/O on a filesystem without it).
+    /// Returns `None` if the method is not offered (direct I/O on a filesystem without it).
     pub fn assess(&self, method: Method, state: FileState) -> Option<Assessment> {
         let mut known = self.declared(method, state)?;
         if let Some(evidence) = self.lost_by(method) {
-            // Nothing was shown about a crash of the system alone.
+            // Power cuts show nothing about a crash of the system alone.
             if known.guarantee > Guarantee::OsCrash {
                 known.guarantee = Guarantee::OsCrash;
                 known.verdict = Verdict::Contradicted;
@@ -131,7 +132,7 @@ impl Facts {
             known.evidence = unread;
         } else if known.guarantee == Guarantee::PowerLoss
             && matches!(known.verdict, Verdict::Declared | Verdict::Unknown)
-            // Logs write to nothing else, so nothing else was cut.
+            // Logs write to nothing else, so power cuts tested nothing else.
             && state.is_written()
             && let Some(tried) = self.tried_by(method).find(|t| t.kept)
         {
@@ -146,18 +147,19 @@ impl Facts {
         self.tried.iter().filter(move |t| t.method == method)
     }
 
-    /// What may be recorded of this place and cannot be read.
+    /// Returns the messages about unreadable evidence, which may record a loss here.
     fn unread_of_here(&self) -> Option<String> {
         (!self.unread.is_empty()).then(|| self.unread.join("; "))
     }
 
-    /// Takes what is kept of power cuts.
+    /// Replaces the evidence of power cuts.
     pub fn heed(&mut self, evidence: CutEvidence) {
         (self.tried, self.unread) = (evidence.tried, evidence.unread);
     }
 
-    /// Why the method is known to lose what it acknowledges: it did, or another did that relies on
-    /// the same command to the device, unless it was itself seen to keep everything.
+    /// Returns the evidence that the method loses acknowledged data. It lost some itself, or another method
+    /// did that relies on the same command to the device. The latter does not count if power cuts showed that
+    /// this method keeps everything.
     fn lost_by(&self, method: Method) -> Option<String> {
         if let Some(own) = self.tried_by(method).find(|t| !t.kept) {
             return Some(own.evidence.clone());
@@ -177,13 +179,13 @@ impl Facts {
             "on the device's flush"
         };
         Some(format!(
-            "{method} relies {on} as {} does, of which is known: {}",
+            "{method} relies {on} as {} does, which lost data: {}",
             other.method, other.evidence
         ))
     }
 
-    /// Linux takes FUA for writes past the cache only, where the device has it; all else is a write
-    /// and a flush. Windows sends no flush in place of a missing FUA.
+    /// Returns true if the method relies on FUA. Linux uses FUA only for direct writes, and only if the
+    /// device has it; otherwise it writes and flushes. Windows sends no flush in place of a missing FUA.
     fn is_by_fua(&self, method: Method) -> bool {
         match self.platform {
             Platform::Linux => {
@@ -246,7 +248,7 @@ mod tests {
             "{a:?}"
         );
         let growing = f.assess(Method::Dsync, FileState::Growing).unwrap();
-        assert_eq!(growing.verdict, Verdict::Declared, "nobody cut that");
+        assert_eq!(growing.verdict, Verdict::Declared, "no cut tested this");
     }
 
     #[test]
@@ -354,7 +356,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_may_be_a_loss() {
-        // A loss that can be read goes before it; what was kept does not.
+        // A loss that can be read counts more than an unreadable file. A result without a loss does not.
         let shown = [(Method::Dsync, true), (Method::DirectDsync, false)];
         let mut f = facts(true, &shown);
         let unread = vec!["a is torn".to_owned(), "b is torn".to_owned()];
@@ -378,7 +380,7 @@ mod tests {
             let state = FileState::Zeroed;
             assert_eq!(a.assess(method, state), b.assess(method, state), "{method}");
         }
-        // What is recorded may be of a place that cannot be told from this one.
+        // Evidence may be about this directory even if the volume is unknown.
         f.volume.clear();
         let a = f.assess(Method::Dsync, FileState::Zeroed).unwrap();
         assert_eq!(a.guarantee, Guarantee::OsCrash);

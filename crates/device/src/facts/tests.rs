@@ -45,7 +45,8 @@ fn facts_with_nothing_known_promise_no_durability() {
 
 const THROUGH: [Method; 2] = [Method::WriteThrough, Method::NoBufferingWriteThrough];
 
-/// Where a force may leave out that a block holds data now, or nobody knows, each segment is filled.
+/// A segment is zero-filled where a force may not record that a block holds data now, or where that is
+/// unknown.
 #[test]
 fn first_writes_are_forced_on_linux_by_a_journal() {
     let on = |platform, kind, journalled| {
@@ -133,7 +134,7 @@ fn write_through_is_worth_what_the_device_says() {
     }
 }
 
-/// Where the blocks of a file move, that has to be written down too.
+/// A filesystem that moves a file's blocks has to record the move too.
 #[test]
 fn a_write_through_of_windows_is_not_taken_at_the_devices_word_where_data_moves() {
     for kind in [FilesystemKind::Relocating, FilesystemKind::Other] {
@@ -144,7 +145,7 @@ fn a_write_through_of_windows_is_not_taken_at_the_devices_word_where_data_moves(
         assert!(a.evidence.contains(&moving.filesystem), "{}", a.evidence);
         moving.device.as_mut().unwrap().fua = Some(false);
         assert_eq!(moving.write_through().verdict, Verdict::Contradicted);
-        // On Linux the filesystem does what its descriptor asks for.
+        // On Linux the filesystem completes what the descriptor asks for.
         moving.platform = Platform::Linux;
         moving.device.as_mut().unwrap().fua = Some(true);
         assert_eq!(moving.write_through().verdict, Verdict::Declared);
@@ -167,20 +168,20 @@ fn the_default_of_windows_is_a_flush_whatever_the_device_says_of_write_through()
     assert_eq!(of(&back, Method::Buffered), process);
     let os = (Guarantee::OsCrash, Verdict::Declared);
     assert_eq!(of(&back, Method::NoBuffering), os);
-    // The user has told Windows that the cache needs no flushes, which proves nothing.
+    // The user configured Windows to send no flushes, which proves nothing about the cache.
     let mut configured = back;
     configured.barriers = false;
     let dropped = (Guarantee::OsCrash, Verdict::Contradicted);
     for method in [Method::Flush, Method::FlushData, Method::WriteThrough] {
         assert_eq!(of(&configured, method), dropped);
     }
-    // Where the device has no cache there is nothing to flush.
+    // A device without a cache needs no flush.
     let mut none = facts(Platform::Windows, WriteCache::Through, None);
     none.barriers = false;
     for method in [Method::Flush, Method::FlushData, Method::WriteThrough] {
         assert_eq!(of(&none, method), durable);
     }
-    // Each in the words of its own system.
+    // Each platform has its own wording.
     for mut facts in [configured, none] {
         let evidence = |facts: &Facts| {
             let flush = facts.default_method();
@@ -238,7 +239,7 @@ fn on_macos_only_a_full_fsync_reaches_the_medium() {
     let linux = facts(Platform::Linux, WriteCache::Back, None);
     assert_eq!(of(&linux, Method::Fsync), durable);
     assert!(linux.reads_medium());
-    // What core asks of every barrier of its own.
+    // Core asks for this barrier whatever the method.
     let barrier = Plan {
         direct: false,
         force: ForceBy::Barrier(Barrier::Data),

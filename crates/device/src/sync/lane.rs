@@ -1,10 +1,10 @@
-//! Parts of something shared, so that threads seldom meet.
+//! Split shared state, so that threads seldom contend.
 
 use std::ops::Deref;
 
-/// Which of `count` parts of something the calling thread uses: the same one each time, until its
-/// thread-local values are destroyed. Threads take turns when they first ask, so up to `count` threads
-/// have one each.
+/// Returns the index of the part, of `count` parts, that the calling thread uses. A thread gets the same
+/// index each time, until its thread-local values are destroyed. Indexes are given out in turn at a thread's
+/// first call, so up to `count` threads do not share a part.
 ///
 /// `count` must not be 0.
 #[cfg(not(shuttle))]
@@ -22,12 +22,12 @@ pub fn lane(count: usize) -> usize {
         }
         mine.get()
     });
-    // A thread that is ending has no thread-locals any more.
+    // A thread that is ending has no thread-local values any more.
     mine.unwrap_or(0) % count
 }
 
-/// As in a usual build, but by the number that a thread has in its schedule, whichever schedules ran
-/// before: so that a schedule can be run again.
+/// Works as in a usual build, but uses the number that a thread has in its schedule, whichever schedules ran
+/// before. Otherwise a schedule could not be repeated.
 #[cfg(shuttle)]
 pub fn lane(count: usize) -> usize {
     use std::hash::{DefaultHasher, Hash, Hasher};
@@ -37,8 +37,8 @@ pub fn lane(count: usize) -> usize {
     (hasher.finish() % count as u64) as usize
 }
 
-/// What one thread writes again and again, away from what others do: on a cache line of its own, and
-/// on the one beside it, which processors fetch together.
+/// Value that one thread writes often, kept apart from the data of other threads. Its alignment covers two
+/// cache lines, because processors fetch lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Apart<T>(pub T);

@@ -1,5 +1,6 @@
-//! Writing many pages at once: sorted, contiguous ones gathered into one write, several writes in
-//! flight. By a queue of the system's where it has one (`queue`), else by threads (`threads`).
+//! Writing many pages at once. Sorted, contiguous pages are gathered into one write, and several writes are
+//! in flight. The module uses a queue of the system if there is one (`queue`), and threads otherwise
+//! (`threads`).
 
 mod queue;
 mod threads;
@@ -11,23 +12,23 @@ use crate::{AlignedBuf, File, Runtime, Write};
 use std::io;
 use std::sync::Arc;
 
-/// Bytes that are gathered into one write at most.
+/// Largest number of bytes gathered into one write.
 const LONGEST_RUN: usize = 1 << 20;
 
-/// Runs in the system's cache that it is to begin to write, at a time.
+/// Number of cached runs after which the system is asked to start writing them.
 const WRITE_BACK_RUNS: usize = 64;
 
 /// Contiguous bytes of a file.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// Where they go, bytes.
+    /// Offset in the file, in bytes.
     pub offset: u64,
-    /// The bytes, in pieces.
+    /// Bytes to write, in pieces.
     pub pieces: Vec<Arc<[u8]>>,
 }
 
 impl Run {
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     #[expect(clippy::len_without_is_empty, reason = "none is empty")]
     pub fn len(&self) -> usize {
         self.pieces.iter().map(|p| p.len()).sum()
@@ -38,7 +39,7 @@ impl Run {
     }
 }
 
-/// Gathers pieces, which come in ascending order and do not overlap, into runs.
+/// Gathers pieces into runs. The pieces are in ascending order and do not overlap.
 pub fn gather(pieces: impl IntoIterator<Item = (u64, Arc<[u8]>)>) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for (offset, piece) in pieces {
@@ -55,24 +56,24 @@ pub fn gather(pieces: impl IntoIterator<Item = (u64, Arc<[u8]>)>) -> Vec<Run> {
     runs
 }
 
-/// Writes runs to a file.
+/// Writer of runs to a file.
 pub struct Writers {
     file: Arc<dyn File>,
     alignment: usize,
     how: How,
 }
 
-/// How several writes are in flight.
+/// Mechanism that keeps several writes in flight.
 enum How {
-    /// One thread has them all in flight.
+    /// One thread keeps all of them in flight.
     Queue(Queue),
-    /// Each blocks a thread.
+    /// Each write blocks one thread.
     Threads(Threads),
 }
 
 impl Writers {
-    /// Prepares to write to `file`, by `threads` threads at most where the system has no queue, from memory
-    /// of this alignment in bytes. Without any threads the caller's own writes all.
+    /// Prepares to write to `file`, from memory of this alignment in bytes. Uses up to `threads` threads if
+    /// the system has no queue. With 0 threads the caller's thread does all writes.
     ///
     /// # Errors
     /// If a thread cannot be started.
@@ -97,15 +98,16 @@ impl Writers {
         })
     }
 
-    /// Whether many more writes are in flight than there are threads.
+    /// Returns true if a queue keeps more writes in flight than there are threads.
     pub fn has_queue(&self) -> bool {
         matches!(self.how, How::Queue(_))
     }
 
-    /// Writes all runs, and returns when none is in flight any more. With `through` each is durable then; otherwise a barrier must follow.
+    /// Writes all runs, and returns when none is in flight any more. With `through` they are durable on
+    /// return; otherwise a barrier must follow.
     ///
     /// # Errors
-    /// The error of a write; of several, one that is no lack of space if there is one.
+    /// The error of a write. Of several errors, one that is not a lack of space if there is one.
     pub fn write(&self, runs: Vec<Run>, through: bool) -> io::Result<()> {
         let target = self.target(through);
         match &self.how {
@@ -114,11 +116,11 @@ impl Writers {
         }
     }
 
-    /// Writes all runs in the caller's thread, one after the other: for a file whose writes go into the
-    /// system's cache, where each takes less than to wake a thread.
+    /// Writes all runs in the caller's thread, one after the other. For a file whose writes go into the
+    /// system's cache: such a write takes less time than waking a thread.
     ///
     /// # Errors
-    /// The error of the first write that fails; the rest is not written.
+    /// The error of the first write that fails; the remaining runs are not written.
     pub fn write_in_turn(&self, runs: &[Run]) -> io::Result<()> {
         let target = self.target(false);
         let mut buf = None;
@@ -127,7 +129,7 @@ impl Writers {
                 buf = Some(target.write(run, buf)?);
             }
             if let (Some(first), Some(last)) = (some.first(), some.last()) {
-                // The device works on these while the next ones are copied.
+                // The device writes these while the next runs are copied.
                 self.file.begin_write_back(first.offset..last.end());
             }
         }
@@ -143,17 +145,17 @@ impl Writers {
     }
 }
 
-/// Where runs are written to, and how.
+/// Target of the runs, with the options of each write.
 #[derive(Clone)]
 struct Target {
     file: Arc<dyn File>,
-    /// Of the memory that is written from.
+    /// Alignment of the memory of a write, in bytes.
     alignment: usize,
     through: bool,
 }
 
 impl Target {
-    /// A write of the run, from the memory of an earlier one if there is enough of that.
+    /// Makes the write of a run. It uses the memory of an earlier write if that is large enough.
     fn prepare(&self, run: &Run, buf: Option<AlignedBuf>) -> Write {
         let enough = buf.filter(|buf| buf.len() >= run.len());
         let mut buf = enough.unwrap_or_else(|| AlignedBuf::zeroed(run.len(), self.alignment));
@@ -170,7 +172,7 @@ impl Target {
         }
     }
 
-    /// Writes the run, and waits for that. Returns the memory.
+    /// Writes the run and waits for it. Returns the memory.
     fn write(&self, run: &Run, buf: Option<AlignedBuf>) -> io::Result<AlignedBuf> {
         let ticket = self.file.submit(self.prepare(run, buf));
         let completion = self.file.complete(ticket);
@@ -178,8 +180,8 @@ impl Target {
     }
 }
 
-/// Of the errors of two writes the one that says more: a lack of space may be all that a caller
-/// recovers from.
+/// Returns the more important of two errors. A caller may be able to recover from a lack of space, so the
+/// other error counts more.
 fn graver(first: io::Error, second: io::Error) -> io::Error {
     match cannot_grow(&first) {
         true => second,

@@ -1,4 +1,4 @@
-//! Writes in flight by a queue of the system's, from the caller's thread.
+//! Writes in flight by a queue of the system, from the caller's thread.
 
 use super::{Run, Target, graver};
 use crate::sync::Mutex;
@@ -6,20 +6,20 @@ use crate::{AlignedBuf, File, WriteQueue};
 use std::io;
 use std::sync::{Arc, PoisonError};
 
-/// Writes in flight: what keeps a fast device busy, and few enough that a commit's own write does not
-/// wait long behind them.
+/// Number of writes in flight. It keeps a fast device busy, and a commit's own write does not wait long
+/// behind that many.
 const DEPTH: usize = 64;
-/// Memory of runs up to this long is used again, bytes.
+/// Largest length of a run whose memory is reused, in bytes.
 const KEPT: usize = 64 << 10;
 
 pub(super) struct Queue {
-    /// `None` while a thread uses it: no lock is held over I/O.
+    /// `None` while a thread uses the queue, so that no lock is held over I/O.
     idle: Mutex<Option<Idle>>,
 }
 
 struct Idle {
     queue: Box<dyn WriteQueue>,
-    /// Memory to write from.
+    /// Memory for the next writes.
     bufs: Vec<AlignedBuf>,
 }
 
@@ -34,12 +34,12 @@ impl Queue {
 
     pub(super) fn write(&self, target: &Target, runs: &[Run]) -> io::Result<()> {
         let idle = match runs.len() {
-            // One is waited for in any case.
+            // The caller waits for a single write in any case.
             0 | 1 => None,
             _ => self.lock().take(),
         };
         let Some(mut idle) = idle else {
-            // Another thread uses it: a checkpoint, while the file grows.
+            // Another thread is using the queue: a checkpoint, while the file grows.
             let mut runs = runs.iter();
             return runs.try_for_each(|run| target.write(run, None).map(drop));
         };
@@ -75,10 +75,10 @@ impl Idle {
         result
     }
 
-    /// Waits for a write, and keeps its memory.
+    /// Waits for a write, and keeps its memory for the next one.
     fn complete(&mut self) -> io::Result<()> {
         let Some((_, completion)) = self.queue.complete() else {
-            return Err(io::Error::other("the queue of writes has lost one"));
+            return Err(io::Error::other("the write queue has lost a write"));
         };
         if (1..=KEPT).contains(&completion.buf.len()) {
             self.bufs.push(completion.buf);

@@ -1,4 +1,4 @@
-//! Writes in flight by threads, each of which a write blocks.
+//! Writes in flight by threads; each write blocks one thread.
 
 use super::{Run, Target, graver};
 use crate::event::Event;
@@ -31,7 +31,7 @@ struct Job {
     set: Arc<Set>,
 }
 
-/// Runs that one caller waits for together.
+/// Runs whose common end one caller waits for.
 #[derive(Default)]
 struct Set {
     state: Mutex<SetState>,
@@ -69,7 +69,7 @@ impl Threads {
     }
 
     pub(super) fn write(&self, target: &Target, mut runs: Vec<Run>) -> io::Result<()> {
-        // The caller writes one itself: a single run costs no change of threads.
+        // The caller writes one run itself, so that a single run needs no other thread.
         let Some(own) = runs.pop() else {
             return Ok(());
         };
@@ -86,7 +86,7 @@ impl Threads {
         }
         let result = target.write(&own, None).map(drop);
         loop {
-            // What is left is done by whoever comes first, this thread included.
+            // The caller also writes runs that no thread has taken yet.
             let job = lock(&self.pool.jobs).waiting.pop_front();
             match job {
                 Some(job) => self.pool.carry_out(job),
@@ -153,7 +153,7 @@ impl Pool {
     }
 }
 
-/// Counts a job as done, also when it unwinds: its caller would wait for ever.
+/// Counts a job as done, also when it unwinds. Otherwise its caller would wait for ever.
 struct Ended<'a> {
     pool: &'a Pool,
     set: Arc<Set>,

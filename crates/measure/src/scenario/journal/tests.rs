@@ -164,7 +164,7 @@ fn the_rows_are_the_methods_of_the_system_that_is_measured() {
                 Planned::Run(subject) => offered.push(subject.key().method),
                 Planned::NotOffered { key, reason } => assert_eq!(
                     *reason,
-                    format!("{} is no method of {platform}", key.method)
+                    format!("{} is not a method of {platform}", key.method)
                 ),
             }
         }
