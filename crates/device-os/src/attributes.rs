@@ -1,12 +1,11 @@
-//! What macOS answers when it is asked for attributes of a volume (`getattrlist(2)`). No call of the
-//! system is made here.
+//! Parsing of the answer of macOS about attributes of a volume (`getattrlist(2)`). This module makes no
+//! system calls.
 
-/// Bytes of the answer to a question for a volume's UUID alone: its own length, in 32 bits, and the
-/// UUID.
+/// Length of the answer about a volume's UUID alone, in bytes: its own length as 32 bits, and the UUID.
 pub const UUID_ANSWER: usize = 4 + 16;
 
-/// The UUID in such an answer, in the usual groups, in lower case as on Linux; `None` where the volume
-/// has none, or something else was answered.
+/// Returns the UUID of such an answer, in the usual groups, in lower case as on Linux. Returns `None` if the
+/// volume has no UUID, or if the answer is of another length.
 pub fn uuid(answer: &[u8; UUID_ANSWER]) -> Option<String> {
     let (len, uuid) = answer.split_first_chunk()?;
     if u32::from_ne_bytes(*len) as usize != UUID_ANSWER || uuid.iter().all(|b| *b == 0) {

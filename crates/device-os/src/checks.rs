@@ -1,25 +1,25 @@
-//! What is refused before the system is asked.
+//! Checks of arguments that are made before the system call.
 //!
-//! The kernels answer a misaligned transfer past the cache with "invalid argument" and say no more;
-//! Wine and some drivers answer nothing and write. So the numbers are checked here, and named.
+//! For a misaligned direct transfer the kernels report only "invalid argument". Wine and some drivers report
+//! nothing and write. So the values are checked here, and the error names them.
 
 use logforce_device::{AlignedBuf, Completion, DirectAlignment, Write};
 use std::io::{self, ErrorKind::InvalidInput};
 use std::path::Path;
 
-/// Offsets are signed, and some of the values that are left mean "here" and "at the end".
+/// Checks that a range ends within the largest file. Offsets are signed, and some of the values beyond mean
+/// "here" and "at the end".
 pub fn end(offset: u64, len: usize) -> io::Result<()> {
     match offset.checked_add(len as u64) {
         Some(end) if end <= i64::MAX as u64 => Ok(()),
         _ => Err(io::Error::new(
             InvalidInput,
-            format!("{len} bytes at {offset} end beyond the largest file"),
+            format!("{len} bytes at {offset} end beyond the largest possible file"),
         )),
     }
 }
 
-/// Refuses a transfer past the cache that is not aligned as `needed` says. `how` is the system's
-/// word for it.
+/// Refuses a direct transfer that is not aligned as `needed` says. `how` is the system's name for such I/O.
 pub fn alignment(how: &str, needed: DirectAlignment, offset: u64, bytes: &[u8]) -> io::Result<()> {
     let address = bytes.as_ptr() as usize;
     let (unit, memory) = (needed.offset as usize, needed.memory as usize);
@@ -40,7 +40,7 @@ pub fn alignment(how: &str, needed: DirectAlignment, offset: u64, bytes: &[u8]) 
     ))
 }
 
-/// The bytes of a write to the file `path`, if there may be such a write.
+/// Returns the bytes of a write to the file `path`, or an error if the write is not permitted.
 pub fn bytes<'w>(write: &'w Write, writable: bool, path: &Path) -> io::Result<&'w [u8]> {
     if !writable {
         return Err(io::Error::new(
@@ -62,13 +62,13 @@ pub fn bytes<'w>(write: &'w Write, writable: bool, path: &Path) -> io::Result<&'
     Ok(bytes)
 }
 
-/// What a ticket completes to that is of no write to the file `path`.
+/// Makes the completion of a ticket that does not belong to a write to the file `path`.
 pub fn foreign(path: &Path) -> Completion {
     Completion {
         buf: AlignedBuf::zeroed(0, 1),
         result: Err(io::Error::new(
             InvalidInput,
-            format!("this ticket is of no write to {}", path.display()),
+            format!("this ticket is not for a write to {}", path.display()),
         )),
     }
 }

@@ -1,37 +1,37 @@
-//! How far a file goes, as far as durability has to know it.
+//! End of a file, as far as durability depends on it.
 //!
-//! NTFS keeps two ends of a file: the end itself, and up to where it holds data (the *valid data
-//! length*; behind it reads give zeroes). A flush of the data alone brings neither to the medium:
-//! after a power cut bytes behind the old ends would be gone, though the flush had succeeded. So a
-//! flush of data alone is only asked for where both ends were made durable before, and every other
-//! one is a full flush.
+//! NTFS keeps two ends of a file: its size, and the end of its data (the *valid data length*; reads behind it
+//! return zeroes). A flush of the data alone makes neither durable. After a power cut bytes behind the old
+//! ends would be lost, although the flush had succeeded. So data alone is flushed only if both ends were made
+//! durable before; otherwise the flush is a full one.
 //!
-//! Shared by all openings of a file in this process: what one of them extends another may flush.
+//! All openings of a file in this process share its extent, because one of them may flush what another one
+//! wrote.
 
 use logforce_device::FileIdentity;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock, Weak};
 
-/// Those of the files that are open.
+/// Extents of the files that are open.
 static OPEN: LazyLock<Mutex<HashMap<FileIdentity, Weak<Extent>>>> = LazyLock::new(Mutex::default);
 
-/// The ends of one file.
+/// Ends of one file, in bytes.
 #[derive(Debug, Default)]
 pub struct Extent {
-    /// The end of what was submitted, by any opening.
+    /// End of the submitted writes of all openings.
     submitted: AtomicU64,
-    /// The end of what was written and completed, by any opening.
+    /// End of the completed writes of all openings.
     written: AtomicU64,
-    /// Up to here size and valid data length are durable.
+    /// End up to which size and valid data length are durable.
     durable: AtomicU64,
-    /// Read by what may extend the file, written while its size is set: setting the size of a file
-    /// that has grown meanwhile would cut it.
+    /// Locked for reading by submissions that may extend the file, and for writing while the size is set.
+    /// Setting the size of a file that has grown meanwhile would truncate it.
     sizing: RwLock<()>,
 }
 
 impl Extent {
-    /// That of the file `identity`, which is open, and so the same for all its openings.
+    /// Returns the extent of the open file `identity`. All openings of the file share it.
     pub fn of(identity: FileIdentity) -> Arc<Extent> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(extent) = open.get(&identity).and_then(Weak::upgrade) {
@@ -53,14 +53,14 @@ impl Extent {
         start()
     }
 
-    /// A write that ends at `end` is over, and its caller is about to know. (Also one that failed: any
-    /// part of it may be there.)
+    /// Records that a write up to `end` has completed. Called before the caller learns of it, also for a
+    /// failed write, because any part of it may have been written.
     pub fn ended(&self, end: u64) {
         self.written.fetch_max(end, SeqCst);
     }
 
-    /// Runs `set` if the file, `len` bytes long by `now`, is to be extended to `to`: nothing that
-    /// was submitted reaches beyond that.
+    /// Runs `set` to extend the file to `to` bytes. Does nothing if the file, whose size `now` returns, or a
+    /// submitted write already reaches that far.
     pub fn sizing<E>(
         &self,
         to: u64,
@@ -74,18 +74,18 @@ impl Extent {
         Ok(())
     }
 
-    /// Whether a flush of the data alone makes everything readable again that was written so far.
+    /// Returns true if a flush of the data alone makes everything durable that was written so far.
     pub fn is_flushed(&self) -> bool {
         self.written.load(SeqCst) <= self.durable.load(SeqCst)
     }
 
-    /// What a full flush that begins now will cover, for [`flushed`](Self::flushed).
+    /// Returns the end that a full flush starting now will cover, for [`flushed`](Self::flushed).
     pub fn before_flush(&self) -> u64 {
         self.written.load(SeqCst)
     }
 
-    /// A full flush succeeded: everything that was written before it is durable, and what the
-    /// system says is `valid`.
+    /// Records that a full flush succeeded. Everything written before it is durable, and the file up to
+    /// `valid`, the valid data length that the system reported.
     pub fn flushed(&self, before: u64, valid: Option<u64>) {
         self.durable
             .fetch_max(before.max(valid.unwrap_or(0)), SeqCst);
@@ -104,7 +104,7 @@ mod tests {
         extent.ended(4096);
         assert!(!extent.is_flushed());
         let before = extent.before_flush();
-        // While the flush is under way.
+        // This write completes during the flush.
         extent.ended(8192);
         extent.flushed(before, None);
         assert!(!extent.is_flushed(), "that flush did not cover it");
@@ -112,7 +112,7 @@ mod tests {
         assert!(extent.is_flushed());
         extent.ended(100);
         assert!(extent.is_flushed(), "overwritten in place");
-        // A prepared file: the system says that all of it holds data.
+        // A prepared file: the system reports that all of it holds data.
         extent.flushed(extent.before_flush(), Some(1 << 20));
         extent.ended(1 << 20);
         assert!(extent.is_flushed());
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(size.get(), 8192);
         reserve(4096);
         assert_eq!(size.get(), 8192);
-        // Submitted, and not seen in the size yet.
+        // A write that was submitted and does not show in the size yet.
         assert_eq!(extent.submitting(20000, || 7), 7);
         reserve(16384);
         assert_eq!(size.get(), 8192);

@@ -1,18 +1,16 @@
-//! The device contract of [`logforce_device`] on an operating system.
+//! Backends of [`logforce_device`] for operating systems.
 //!
-//! [`OsSystem`] is the whole of it: directories, files that can be forced by every method of
-//! [`logforce_device::Method::here`], the writer's lock, the facts about filesystem and device,
-//! threads, waiting and time. Beside it are [`machine`], which says what computer this is,
-//! [`is_running`], and [`Counter`], which reads the block device's own count of writes and flushes
-//! (Linux only: elsewhere it says that there is none). [`MappedFile`] and [`process_times`] are for
-//! measurements.
+//! [`OsSystem`] is the entry point: directories, files that can be forced by every method of
+//! [`logforce_device::Method::here`], the writer's lock, the facts about filesystem and device, threads,
+//! waiting and time. [`machine`] describes this computer, and [`is_running`] checks a process. [`Counter`]
+//! reads the block device's own counts of writes and flushes (Linux only; elsewhere it returns an error).
+//! [`MappedFile`] and [`process_times`] are for measurements.
 //!
-//! There are backends for Linux, Windows and macOS, a module each; what is the same on all of them is
-//! beside them, and calls the one of this system by the name of `os`. On other systems the crate is
-//! empty.
+//! Linux, Windows and macOS have a backend, one module each. Code that they share is beside them, and calls
+//! the backend of this system by the name `os`. On other systems the crate is empty.
 //!
-//! This is the only crate of Logforce with `unsafe` code. Each module that has some says so with
-//! its own `allow` and gives the argument beside each block.
+//! This is the only crate of Logforce with `unsafe` code. Each module with `unsafe` code has its own `allow`,
+//! and gives the argument beside each block.
 
 // In a user's process an error is returned, never a panic.
 #![cfg_attr(
@@ -41,7 +39,7 @@ mod macos;
 mod mapped;
 #[cfg(any(target_os = "macos", windows))]
 mod no_counters;
-// What makes no call of a system, for its tests elsewhere too.
+// Code without system calls is also compiled elsewhere, for its tests.
 #[cfg(any(windows, test))]
 #[cfg_attr(not(windows), allow(dead_code))]
 mod nvme;
@@ -53,12 +51,12 @@ mod system;
 mod unix;
 #[cfg(any(target_os = "macos", test))]
 mod waiting;
-// Elsewhere only what makes no call of Windows, for its tests.
+// On other systems only the code without calls of Windows is compiled, for its tests.
 #[cfg(any(windows, test))]
 #[cfg_attr(not(windows), allow(dead_code))]
 pub mod windows;
 
-// This system's backend, for what is the same over all of them.
+// Backend of this system, under the name that shared code uses.
 #[cfg(target_os = "linux")]
 use linux as os;
 #[cfg(target_os = "macos")]

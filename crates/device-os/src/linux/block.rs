@@ -1,4 +1,4 @@
-//! The block device below a filesystem, from `/sys`.
+//! Block device below a filesystem, from `/sys`.
 
 use super::error::uninterrupted_io;
 use super::mounts::Mount;
@@ -12,29 +12,28 @@ use std::path::{Path, PathBuf};
 /// Drivers of devices that a program or another machine serves.
 pub const SERVED: &[&str] = &["nbd", "rbd", "drbd", "ublkb", "etherd!e"];
 
-/// A block device's place in `/sys`.
+/// Location of a block device in `/sys`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
-    /// The kernel's name of what is mounted, perhaps a partition.
+    /// Kernel name of the mounted device, perhaps a partition.
     pub name: String,
-    /// The whole device's directory below `/sys/devices`.
+    /// Directory of the whole device below `/sys/devices`.
     pub whole: PathBuf,
 }
 
-/// Where the device below a filesystem is.
+/// Device below a filesystem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Below {
-    /// There.
+    /// A device that was found in `/sys`.
     Device(Located),
-    /// There is one, of which nothing is to be seen: its number or its name.
+    /// A device that exists but cannot be seen, with its number or its name.
     Unseen(String),
-    /// The filesystem has no block device, or does not name it.
+    /// No block device, or one that the filesystem does not name.
     Nameless,
 }
 
-/// Finds the device below a filesystem: by the number that `stat` gave (`major`, `minor`), or,
-/// where that is made up by the filesystem (btrfs, zfs, overlays: major 0), by the source of the
-/// mount.
+/// Finds the device below a filesystem by the number that `stat` returned (`major`, `minor`). Where the
+/// filesystem makes that number up (btrfs, zfs, overlays: major 0), finds it by the source of the mount.
 pub fn locate(major: u32, minor: u32, mount: Option<&Mount>, roots: &Roots) -> io::Result<Below> {
     if major != 0 {
         let found = by_number(major, minor, roots)?;
@@ -48,7 +47,7 @@ pub fn locate(major: u32, minor: u32, mount: Option<&Mount>, roots: &Roots) -> i
     }
 }
 
-/// The device of that path.
+/// Finds the device of that path.
 pub fn by_path(source: &str, filesystem: &str, roots: &Roots) -> io::Result<Below> {
     let unseen = || Below::Unseen(source.to_owned());
     let path = match source.strip_prefix("/dev/") {
@@ -57,7 +56,7 @@ pub fn by_path(source: &str, filesystem: &str, roots: &Roots) -> io::Result<Belo
     };
     let stat = sysfs::found(uninterrupted_io(|| fs::metadata(&path)), "look at", &path)?;
     let Some(stat) = stat.filter(|s| s.file_type().is_block_device()) else {
-        // A container has its own `/dev`; the kernel's name is good enough where btrfs has it.
+        // A container has its own `/dev`. The kernel's name is sufficient if btrfs uses it.
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if filesystem == "btrfs" && btrfs_devices(&name, roots)?.is_some() {
             return Ok(by_name(&name, roots)?.map_or_else(unseen, Below::Device));
@@ -69,12 +68,12 @@ pub fn by_path(source: &str, filesystem: &str, roots: &Roots) -> io::Result<Belo
     Ok(found.map_or_else(unseen, Below::Device))
 }
 
-/// The device of that number.
+/// Finds the device of that number.
 pub fn by_number(major: u32, minor: u32, roots: &Roots) -> io::Result<Option<Located>> {
     at_place(&roots.sys.join(format!("dev/block/{major}:{minor}")))
 }
 
-/// The device that the kernel calls so.
+/// Finds the device of that kernel name.
 pub fn by_name(name: &str, roots: &Roots) -> io::Result<Option<Located>> {
     at_place(&roots.sys.join("class/block").join(name.replace('/', "!")))
 }
@@ -87,7 +86,7 @@ fn at_place(link: &Path) -> io::Result<Option<Located>> {
         return Ok(None);
     };
     let name = name.to_string_lossy().into_owned();
-    // The statistics of flushes, the queue and the model are kept for the whole device only.
+    // Only the whole device has the statistics of flushes, the queue and the model.
     let whole = match place.parent() {
         Some(whole) if sysfs::exists(&place.join("partition"))? => whole.to_owned(),
         _ => place,
@@ -96,7 +95,7 @@ fn at_place(link: &Path) -> io::Result<Option<Located>> {
 }
 
 impl Located {
-    /// The kernel's name of the whole device.
+    /// Returns the kernel name of the whole device.
     pub fn whole_name(&self) -> String {
         // `/sys` writes the slash in a name such as `cciss/c0d0` as an exclamation mark.
         self.whole
@@ -110,13 +109,13 @@ impl Located {
         sysfs::line(&self.whole.join(name))
     }
 
-    /// A number that the device says of itself.
+    /// Returns a number from a file of the device in `/sys`.
     pub fn number<T: std::str::FromStr>(&self, name: &str) -> io::Result<Option<T>> {
         Ok(self.line(name)?.and_then(|v| v.parse().ok()))
     }
 
-    /// The device's cache as the kernel is set to see it: it sends no flushes to a device that is
-    /// `write through`. Anything may have set it so.
+    /// Returns the cache of the device as the kernel is configured to see it. The kernel sends no flushes to
+    /// a device that is `write through`. Any process with the rights may have set that.
     pub fn write_cache(&self) -> io::Result<WriteCache> {
         Ok(match self.line("queue/write_cache")?.as_deref() {
             Some("write back") => WriteCache::Back,
@@ -125,10 +124,10 @@ impl Located {
         })
     }
 
-    /// Whether the driver says that there is a volatile cache, whatever the kernel is configured to
-    /// believe (`queue/write_cache` can be written to); `None` where it has no such file.
+    /// Returns true if the driver reports a volatile cache. That does not depend on the kernel's setting
+    /// (`queue/write_cache` can be written to). `None` if the driver has no such file.
     pub fn driver_says_volatile(&self) -> io::Result<Option<bool>> {
-        // virtio; and disks that speak SCSI, SATA among them.
+        // Files of virtio, and of disks that speak SCSI, which includes SATA.
         let mut answer = self.line("cache_type")?;
         let disks = self.whole.join("device/scsi_disk");
         for disk in sysfs::names(&disks)?.unwrap_or_default() {
@@ -137,7 +136,7 @@ impl Located {
         Ok(answer.map(|t| t.starts_with("write back")))
     }
 
-    /// The party that answers for [`write_cache`](Self::write_cache).
+    /// Returns the party that answers for [`write_cache`](Self::write_cache).
     pub fn cache_source(&self) -> io::Result<Source> {
         let cache = self.write_cache()?;
         if cache == WriteCache::Unknown {
@@ -172,7 +171,7 @@ impl Located {
             || self.is_behind("VMBUS:")
     }
 
-    /// Returns true if the device hangs on a bus or a driver whose name begins so.
+    /// Returns true if the device is attached to a bus or a driver with this name and a number.
     fn is_behind(&self, bus: &str) -> bool {
         self.whole.components().any(|part| {
             let part = part.as_os_str().to_string_lossy();
@@ -181,7 +180,7 @@ impl Located {
         })
     }
 
-    /// What the device says of itself.
+    /// Returns the properties of the device that `/sys` shows.
     pub fn describe(&self) -> io::Result<BlockDevice> {
         let mut model = None;
         for file in ["device/model", "loop/backing_file", "dm/name"] {
@@ -198,18 +197,18 @@ impl Located {
         Ok(device)
     }
 
-    /// The file a loop device keeps its blocks in.
+    /// Returns the file in which a loop device keeps its blocks.
     pub fn backing_file(&self) -> io::Result<Option<PathBuf>> {
         Ok(self.line("loop/backing_file")?.map(PathBuf::from))
     }
 
-    /// What a mapped or a RAID device is made of, by kernel names.
+    /// Returns the kernel names of the devices that a mapped or a RAID device consists of.
     pub fn made_of(&self) -> io::Result<Vec<String>> {
         let names = sysfs::names(&self.whole.join("slaves"))?.unwrap_or_default();
         Ok(names.iter().map(|n| n.replace('!', "/")).collect())
     }
 
-    /// Whether it is of that driver: `loop3` of `loop`.
+    /// Returns true if one of these drivers made the device: `loop` made `loop3`.
     pub fn is_of(&self, drivers: &[&str]) -> bool {
         let name = self.whole_name();
         drivers.iter().any(|p| {
@@ -218,14 +217,14 @@ impl Located {
         })
     }
 
-    /// Whether the "device" is memory of this machine (a RAM disk, zram, the null block device).
+    /// Returns true if the "device" is memory of this machine (a RAM disk, zram, the null block device).
     pub fn is_memory(&self) -> bool {
         self.is_of(&["ram", "zram", "nullb"])
     }
 }
 
-/// The devices of the btrfs that has the device `name`: it may spread over several. `None` where
-/// they are not to be seen.
+/// Returns the devices of the btrfs that includes the device `name`; it may consist of several. `None` if
+/// they cannot be seen.
 pub fn btrfs_devices(name: &str, roots: &Roots) -> io::Result<Option<Vec<String>>> {
     let all = roots.sys.join("fs/btrfs");
     for uuid in sysfs::names(&all)?.unwrap_or_default() {
@@ -262,7 +261,7 @@ mod tests {
         let roots = Roots::default();
         for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().starts_with("loop") {
-                // Other tests attach and detach them meanwhile.
+                // Other tests attach and detach loop devices meanwhile.
                 continue;
             }
             let Some(dev) = sysfs::line(&entry.path().join("dev")).unwrap() else {

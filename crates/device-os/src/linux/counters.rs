@@ -1,4 +1,4 @@
-//! The block device's own count of writes and flushes. Readable by everybody.
+//! Counts of writes and flushes that the block device keeps. Any user may read them.
 
 use super::block::{self, Below};
 use super::error::{at, uninterrupted, uninterrupted_io};
@@ -11,23 +11,22 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// What a block device has counted since it appeared. It counts everybody's requests, not only
-/// this process's.
+/// Counts of a block device since it appeared. It counts the requests of all processes, not only of this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceCounters {
     /// Kernel name of the whole device, such as `nvme0n1`.
     pub device: String,
-    /// Write requests that completed. Adjacent writes may have been merged into one.
+    /// Number of completed write requests. Adjacent writes may have been merged into one.
     pub writes: u64,
-    /// Sectors of 512 bytes that were written.
+    /// Number of sectors of 512 bytes that were written.
     pub sectors_written: u64,
-    /// Cache flushes that completed, each counted once however many asked for it together. `None`
-    /// where the device does not count them (kernels before 5.5, mapped and RAID devices). A
-    /// device without a volatile cache gets none.
+    /// Number of completed cache flushes. A flush for several requests counts once. `None` if the device does
+    /// not count them (kernels before 5.5, mapped and RAID devices). A device without a volatile cache gets
+    /// none.
     pub flushes: Option<u64>,
 }
 
-/// A device's counters, found once and read cheaply (one small read from `/sys`).
+/// Counters of a device. They are found once, and a sample is one small read from `/sys`.
 #[derive(Debug)]
 pub struct Counter {
     device: String,
@@ -37,13 +36,11 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// The counter of the whole device below the filesystem that `path` (a file or a directory)
-    /// is on.
+    /// Finds the counters of the whole device below the filesystem of `path` (a file or a directory).
     ///
     /// # Errors
-    /// `Unsupported`, with the reason, where there is no block device (tmpfs, network
-    /// filesystems), none that can be named, or one that keeps no statistics; else what the
-    /// system says.
+    /// `Unsupported`, with the reason, if there is no block device (tmpfs, network filesystems), if the
+    /// device cannot be named, or if it keeps no statistics. Otherwise the error of the system.
     pub fn of(path: &Path) -> io::Result<Counter> {
         let roots = Roots::default();
         let flags = OFlags::PATH | OFlags::CLOEXEC;
@@ -82,21 +79,21 @@ impl Counter {
             device: located.whole_name(),
             file,
             path: stat,
-            // Only a driver that uses the kernel's request queues counts flushes; for the others
-            // the field is there and stays zero.
+            // Only drivers that use the kernel's request queues count flushes. For others the field exists
+            // and stays zero.
             counts_flushes: sysfs::exists(&located.whole.join("mq"))?,
         })
     }
 
-    /// Kernel name of the whole device.
+    /// Returns the kernel name of the whole device.
     pub fn device(&self) -> &str {
         &self.device
     }
 
-    /// The counts up to now.
+    /// Returns the counts up to now.
     ///
     /// # Errors
-    /// What the system says; `InvalidData` if the counters are not in the known form.
+    /// The error of the system; `InvalidData` if the counters are not in the known format.
     pub fn sample(&self) -> io::Result<DeviceCounters> {
         let mut buf = [0u8; 512];
         let n = uninterrupted_io(|| self.file.read_at(&mut buf, 0))
@@ -106,7 +103,7 @@ impl Counter {
             io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!(
-                    "{} is in no known form: {}",
+                    "{} has an unknown format: {}",
                     self.path.display(),
                     text.trim()
                 ),
@@ -121,8 +118,8 @@ impl Counter {
     }
 }
 
-/// The counts of the block device below the filesystem that `path` is on. To sample more than
-/// once, keep a [`Counter`].
+/// Returns the counts of the block device below the filesystem of `path`. To sample more than once, keep a
+/// [`Counter`].
 ///
 /// # Errors
 /// As [`Counter::of`] and [`Counter::sample`].
@@ -130,7 +127,7 @@ pub fn block_device_counters(path: &Path) -> io::Result<DeviceCounters> {
     Counter::of(path)?.sample()
 }
 
-/// The writes, the sectors written and (since Linux 5.5) the flushes of a `stat` file.
+/// Returns the writes, the sectors written and (since Linux 5.5) the flushes of a `stat` file.
 fn parse(text: &str) -> Option<(u64, u64, Option<u64>)> {
     let numbers: Vec<u64> = text
         .split_whitespace()

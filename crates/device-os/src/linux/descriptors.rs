@@ -1,4 +1,4 @@
-//! An open file: its descriptors, and the writes through them.
+//! Open file: its descriptors, and the writes through them.
 
 use super::direct;
 use super::error::{at, uninterrupted};
@@ -13,26 +13,26 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// An open file: up to four descriptors of it, since the flags that matter here (`O_DIRECT`,
-/// `O_DSYNC`) belong to the descriptor.
+/// Open file with up to four descriptors, because the relevant flags (`O_DIRECT`, `O_DSYNC`) belong to the
+/// descriptor.
 ///
-/// Writes block: `submit` returns when they are done. Several may be in flight from several
-/// threads.
+/// Writes block: `submit` returns when they are done. Several threads may have writes in flight.
 pub struct OsFile {
     pub(super) dir: Arc<OpenDirectory>,
     pub(super) name: String,
-    /// For messages: where the file was when it was opened.
+    /// Path of the file when it was opened, for messages.
     pub(super) path: PathBuf,
     pub(super) writable: bool,
-    /// Through the cache: all reads but those of the medium, barriers, and writes if not `direct`.
+    /// Descriptor through the cache, for barriers, for reads except those of the medium, and for writes if
+    /// the file is not `direct`.
     pub(super) cached: OwnedFd,
-    /// Alignment that direct I/O on this file needs; `None` if there is none.
+    /// Alignment that direct I/O on this file needs; `None` if it has no direct I/O.
     pub(super) alignment: Option<DirectAlignment>,
-    /// Past the cache: writes, and reads of the medium.
+    /// Descriptor past the cache, for writes and for reads of the medium.
     pub(super) direct: Option<OwnedFd>,
-    /// Past the cache, for reads of the medium when the file is not `direct`. Opened when needed.
+    /// Descriptor past the cache for reads of the medium, if the file is not `direct`. Opened when needed.
     medium: OnceLock<OwnedFd>,
-    /// With `O_DSYNC`, where a single write cannot be asked to be durable.
+    /// Descriptor with `O_DSYNC`, for systems where a single write cannot be requested to be durable.
     pub(super) through: OnceLock<OwnedFd>,
 }
 
@@ -40,9 +40,9 @@ impl OsFile {
     pub fn open(dir: &Arc<OpenDirectory>, name: &str, how: OpenFile) -> io::Result<Self> {
         let path = dir.path_of(name);
         let cached = open_file(dir, name, how)?;
-        // No reading ahead: behind the position of the next direct write it would bring pages
-        // into the cache that this write then has to throw out again, and that a reader who is
-        // unlucky gets to see stale. Large reads are still done in one request.
+        // Turn read-ahead off. It would load pages behind the position of the next direct write into the
+        // cache. That write has to discard them again, and a concurrent reader could see them stale. Large
+        // reads are still done in one request.
         let _ = rustix::fs::fadvise(&cached, 0, None, Advice::Random);
         let alignment = direct::alignment(cached.as_fd(), || dir.assumed_alignment());
         let alignment = alignment.map_err(|e| {
@@ -63,8 +63,8 @@ impl OsFile {
             through: OnceLock::new(),
         };
         if how.direct {
-            // A second descriptor and not `O_DIRECT` at the creation: some kernels refuse the
-            // flag only after they have made the file.
+            // A second descriptor rather than `O_DIRECT` at the creation: some kernels refuse the flag only
+            // after they have created the file.
             match file.open_direct(access(how)) {
                 Ok(fd) => file.direct = Some(fd),
                 Err(e) => {
@@ -100,13 +100,13 @@ impl OsFile {
     /// Opens the same file once more, with other flags.
     fn reopen(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         match uninterrupted(|| direct::reopen(self.cached.as_fd(), flags)) {
-            // No /proc.
+            // There is no /proc.
             Err(Errno::NOENT) => uninterrupted(|| self.reopen_by_name(flags)),
             other => other,
         }
     }
 
-    /// Works until the file is renamed, and never takes another file for this one.
+    /// Opens the file again by its name. Works until the file is renamed, and never returns another file.
     fn reopen_by_name(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let fd = rustix::fs::openat(&*self.dir.fd()?, &self.name, flags, Mode::empty())?;
@@ -117,13 +117,13 @@ impl OsFile {
         Ok(fd)
     }
 
-    /// The descriptor that reads past the cache, and the alignment it needs.
+    /// Returns the descriptor that reads past the cache, and the alignment that it needs.
     pub(super) fn medium(&self) -> io::Result<(BorrowedFd<'_>, DirectAlignment)> {
         let fd = match self.direct.as_ref().or_else(|| self.medium.get()) {
             Some(fd) => fd,
             None => {
                 let fd = self.open_direct(OFlags::RDONLY)?;
-                // Of two threads that come here together one descriptor is kept, the other closed.
+                // If two threads get here at once, one descriptor is kept and the other is closed.
                 self.medium.get_or_init(|| fd)
             }
         };
@@ -131,11 +131,11 @@ impl OsFile {
         Ok((fd.as_fd(), alignment))
     }
 
-    /// Has the kernel know that the inode is changed.
+    /// Marks the inode as changed, so that the next `fsync` includes it.
     ///
-    /// Before "ext4: fix fsync(2) for nojournal mode" (Linux, February 2026) an `fsync` on ext4 without
-    /// a journal leaves out an inode of which only the places of blocks were changed: a cut of power
-    /// after it leaves holes, or a file without contents.
+    /// On kernels before "ext4: fix fsync(2) for nojournal mode" (Linux, February 2026), `fsync` on ext4
+    /// without a journal skips an inode of which only the block locations have changed. A power cut after it
+    /// leaves holes, or a file without contents.
     pub(super) fn touch(&self) {
         let now = Timespec {
             tv_sec: 0,
@@ -145,19 +145,18 @@ impl OsFile {
             last_access: now,
             last_modification: now,
         };
-        // Where it is refused, nothing else is lost by it.
+        // If this is refused, nothing else is lost.
         let _ = rustix::fs::futimens(&self.cached, &times);
     }
 
-    /// Does a write, and waits for it.
+    /// Writes, and waits for the write.
     pub fn write(&self, write: &Write) -> io::Result<()> {
         let (fd, unit, bytes) = self.prepare(write)?;
         self.write_by(fd, unit, write.offset, bytes, write.through)
             .map_err(|e| self.write_error(write, e))
     }
 
-    /// By which descriptor a write is done, in which units, and its bytes; refuses what cannot be
-    /// written.
+    /// Returns the descriptor of a write, its unit, and its bytes. Refuses a write that is not possible.
     pub fn prepare<'w>(&self, write: &'w Write) -> io::Result<(BorrowedFd<'_>, usize, &'w [u8])> {
         let bytes = checks::bytes(write, self.writable, &self.path)?;
         match (&self.direct, self.alignment) {
@@ -169,7 +168,7 @@ impl OsFile {
         }
     }
 
-    /// A write and the system's answer to it.
+    /// Makes the error of a write from the system's answer to it.
     pub fn write_error(&self, write: &Write, error: impl Into<io::Error>) -> io::Error {
         let (len, offset) = (write.range.len(), write.offset);
         at(
@@ -188,8 +187,8 @@ impl OsFile {
         through: bool,
     ) -> io::Result<()> {
         write_all(bytes.len(), unit, |done| {
-            // What is left after a short write has its own DSYNC: each call makes durable what it
-            // has written, so together they make durable everything.
+            // The rest after a short write has its own DSYNC. Each call makes durable what it has written, so
+            // together they make everything durable.
             let (rest, at) = (&bytes[done..], offset + done as u64);
             if !through {
                 return rustix::io::pwrite(fd, rest, at);
@@ -198,9 +197,8 @@ impl OsFile {
                 return rustix::io::pwrite(durable, rest, at);
             }
             match rustix::io::pwritev2(fd, &[IoSlice::new(rest)], at, ReadWriteFlags::DSYNC) {
-                // Refused before anything was written: by a kernel or a filesystem that does not
-                // know the flag. (After a first part was written it is known, and the error is
-                // about something else.)
+                // Refused before anything was written, by a kernel or a filesystem that does not know the
+                // flag. (After a first part was written the flag is known, and the error has another cause.)
                 Err(e @ (Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL)) if done == 0 => {
                     self.write_without_flag(e, rest, at)
                 }
@@ -209,8 +207,8 @@ impl OsFile {
         })
     }
 
-    /// A write that is durable by itself on a kernel without `pwritev2` or a filesystem without
-    /// `RWF_DSYNC`: by a descriptor with `O_DSYNC`, which is kept if it works.
+    /// Makes a write durable by itself on a kernel without `pwritev2` or a filesystem without `RWF_DSYNC`. It
+    /// uses a descriptor with `O_DSYNC`, and keeps that if it works.
     fn write_without_flag(
         &self,
         refusal: Errno,
@@ -222,7 +220,7 @@ impl OsFile {
         } else {
             OFlags::empty()
         };
-        // Not `OFlags::DSYNC`: in rustix 1.1 that is `O_SYNC`, which forces timestamps too.
+        // Not `OFlags::DSYNC`, which in rustix 1.1 is `O_SYNC` and forces timestamps too.
         let dsync = OFlags::from_bits_retain(libc::O_DSYNC as u32);
         let durable = self.reopen(OFlags::RDWR | dsync | direct)?;
         match rustix::io::pwrite(&durable, bytes, at) {
@@ -230,7 +228,7 @@ impl OsFile {
                 let _ = self.through.set(durable);
                 Ok(n)
             }
-            // The flag was not what was wrong.
+            // The flag was not the problem.
             Err(Errno::INVAL) => Err(refusal),
             Err(e) => Err(e),
         }
@@ -277,7 +275,7 @@ mod tests {
             assert!(file.through.get().is_none(), "the flag is known here");
             let mut buf = AlignedBuf::zeroed(4096, 4096);
             buf.fill(2);
-            // As if the kernel had refused it.
+            // As if the kernel had refused the flag.
             assert_eq!(
                 file.write_without_flag(Errno::OPNOTSUPP, &buf, 4096),
                 Ok(4096)
@@ -286,7 +284,7 @@ mod tests {
             let flags = rustix::fs::fcntl_getfl(durable).unwrap();
             let o_dsync = OFlags::from_bits_retain(libc::O_DSYNC as u32);
             assert!(flags.contains(o_dsync));
-            // In rustix 1.1 that is O_SYNC.
+            // In rustix 1.1 this is O_SYNC.
             assert!(!flags.contains(OFlags::DSYNC));
             assert_eq!(flags.contains(OFlags::DIRECT), direct);
             write_through(&file, 8192, 3);

@@ -1,4 +1,4 @@
-//! What direct I/O needs, and where `O_DIRECT` only pretends.
+//! Requirements of direct I/O, and filesystems where `O_DIRECT` has no effect.
 
 use super::error::uninterrupted;
 use super::filesystem::has_option;
@@ -9,20 +9,20 @@ use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// What the kernel says about direct I/O on a file.
+/// The kernel's answer about direct I/O on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
-    /// It works, with this alignment.
+    /// Direct I/O works, with this alignment.
     Needs(DirectAlignment),
-    /// Not on this file. `open` with `O_DIRECT` may succeed all the same: ext4 with
-    /// `data=journal` then goes through the cache, and a "direct" read would show what the
-    /// medium never got.
+    /// Direct I/O does not work on this file. `open` with `O_DIRECT` may succeed nevertheless: ext4 with
+    /// `data=journal` then goes through the cache. A "direct" read would return bytes that the medium never
+    /// received.
     No,
-    /// Nothing (Linux before 6.1, or a filesystem that does not answer, such as btrfs).
+    /// No answer (Linux before 6.1, or a filesystem that does not answer, such as btrfs).
     Nothing,
 }
 
-/// Asks the kernel about an open file.
+/// Asks the kernel about direct I/O on an open file.
 pub fn ask(file: BorrowedFd<'_>) -> rustix::io::Result<Told> {
     let ask = || rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
     match uninterrupted(ask) {
@@ -37,7 +37,7 @@ pub fn ask(file: BorrowedFd<'_>) -> rustix::io::Result<Told> {
     }
 }
 
-/// The flags of a file or a directory; none where its filesystem has none.
+/// Returns the flags of a file or a directory; none if its filesystem has none.
 pub fn flags(file: BorrowedFd<'_>) -> rustix::io::Result<IFlags> {
     match uninterrupted(|| rustix::fs::ioctl_getflags(file)) {
         Err(Errno::NOTTY | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => Ok(IFlags::empty()),
@@ -45,9 +45,9 @@ pub fn flags(file: BorrowedFd<'_>) -> rustix::io::Result<IFlags> {
     }
 }
 
-/// What to assume where the kernel says nothing: 4096, or the logical sector if it is larger. Not
-/// less, since btrfs takes what is not aligned to its 4096-byte blocks through the cache without
-/// a word. `None` where `O_DIRECT` is known to be accepted and ignored.
+/// Returns the alignment to assume if the kernel gives none: 4096, or the logical sector if that is larger.
+/// Not less, because btrfs silently uses the cache for transfers that are not aligned to its 4096-byte
+/// blocks. `None` for filesystems that are known to accept `O_DIRECT` and ignore it.
 pub fn assume(
     filesystem: &str,
     options: &str,
@@ -55,7 +55,7 @@ pub fn assume(
 ) -> Option<DirectAlignment> {
     let ignored = match filesystem {
         "ext3" | "ext4" => has_option(options, "data=journal"),
-        // Compressed extents are read through the cache.
+        // btrfs reads compressed extents through the cache.
         "btrfs" => options.split(',').any(|o| {
             o == "compress"
                 || o == "compress-force"
@@ -73,8 +73,8 @@ pub fn assume(
     })
 }
 
-/// The alignment of one open file: what the kernel says, else what `assumed` gives for its
-/// filesystem, unless the file itself is marked as one that does not do direct I/O.
+/// Returns the alignment of an open file: the kernel's answer, else the value of `assumed` for its
+/// filesystem. `None` if the file itself has a flag that prevents direct I/O.
 pub fn alignment(
     file: BorrowedFd<'_>,
     assumed: impl FnOnce() -> io::Result<Option<DirectAlignment>>,
@@ -92,24 +92,24 @@ pub fn alignment(
 /// Filesystems on which direct I/O works unless an option or a flag prevents it.
 const DIRECT: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"];
 
-/// What was found out about direct I/O on files of a directory.
+/// Result of a probe for direct I/O on files of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Probed {
-    /// It works, with this alignment.
+    /// Direct I/O works, with this alignment.
     Works(DirectAlignment),
-    /// It does not.
+    /// Direct I/O does not work.
     No,
-    /// There is nothing to try it on, for this reason.
+    /// There is no file to try it on, for this reason.
     Untried(String),
 }
 
-/// The alignment for files of a directory: of a nameless file in it if that may be made and can be, else
-/// of a file that is there already. In a directory without a file it is assumed where the filesystem is
-/// one that has direct I/O, and what fails by it later is an opening.
+/// Returns the alignment for files of a directory. It asks about a nameless file in it if `trial` permits and
+/// the system can make one, else about an existing file. In a directory without a file, direct I/O is assumed
+/// if the filesystem is known to have it. If that is wrong, a later opening fails.
 ///
 /// # Errors
-/// Whatever says nothing about the filesystem, such as no memory or no descriptors left: taken for
-/// "no", it would choose the log's method for good.
+/// Any error that says nothing about the filesystem, such as missing memory or descriptors. Taking it for
+/// "no" would decide the log's method permanently.
 pub fn probe(
     dir: BorrowedFd<'_>,
     trial: Trial,
@@ -146,9 +146,9 @@ pub fn probe(
     let Some(alignment) = alignment(file.as_fd(), assumed)? else {
         return Ok(Probed::No);
     };
-    // What the kernel says goes for what it opens.
+    // The kernel's answer about the file applies to the file that it opens.
     let opened = match uninterrupted(|| reopen(file.as_fd(), OFlags::RDONLY | OFlags::DIRECT)) {
-        // No /proc.
+        // There is no /proc.
         Err(Errno::NOENT) => uninterrupted(|| rustix::fs::fcntl_setfl(&file, OFlags::DIRECT)),
         opened => opened.map(drop),
     };
@@ -159,21 +159,21 @@ pub fn probe(
     }
 }
 
-/// Whether that error says that a file cannot be made in a directory, or not without a name, rather
-/// than that the call failed.
+/// Returns true if the error says that a file cannot be made in a directory, or not without a name. Other
+/// errors only say that the call failed.
 fn prevents_a_file(e: Errno) -> bool {
     matches!(
         e,
-        // Not this filesystem, or not this kernel.
+        // This filesystem, or this kernel, cannot do it.
         Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS
             // The directory was removed.
             | Errno::NOENT
-            // Not here, not by us, not now.
+            // Not permitted here, not for this user, or not now.
             | Errno::ROFS | Errno::ACCESS | Errno::PERM | Errno::NOSPC | Errno::DQUOT
     )
 }
 
-/// Opens the file behind a descriptor once more, with other flags; works after a rename.
+/// Opens the file behind a descriptor again, with other flags. Works after a rename.
 pub fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())
@@ -186,7 +186,7 @@ fn nameless(dir: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
 
 fn some_file(dir: BorrowedFd<'_>) -> rustix::io::Result<Option<OwnedFd>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    // A listing that a signal interrupts is not to be gone on with.
+    // A listing that was interrupted by a signal cannot be continued, so it starts anew.
     let names = uninterrupted(|| {
         rustix::fs::Dir::read_from(dir)?
             .map(|entry| entry.map(|e| e.file_name().to_owned()))
@@ -195,7 +195,7 @@ fn some_file(dir: BorrowedFd<'_>) -> rustix::io::Result<Option<OwnedFd>> {
     for name in names {
         let file = match uninterrupted(|| rustix::fs::openat(dir, &name, flags, Mode::empty())) {
             Ok(file) => file,
-            // Gone, not ours, or no file at all.
+            // The file is gone, belongs to another user, or is not a file.
             Err(Errno::NOENT | Errno::ACCESS | Errno::PERM | Errno::LOOP | Errno::NXIO) => continue,
             Err(e) => return Err(e),
         };

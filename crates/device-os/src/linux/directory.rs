@@ -1,4 +1,4 @@
-//! What makes names durable.
+//! Durability of names.
 
 use super::error::uninterrupted;
 use super::facts;
@@ -13,18 +13,19 @@ use std::os::fd::{AsFd, BorrowedFd};
 pub use crate::unix::directory::{OsDirectory, make};
 
 impl OpenDirectory {
-    /// The alignment of direct I/O where the kernel does not tell it. Found out once.
+    /// Returns the assumed alignment of direct I/O, for files whose alignment the kernel does not report.
+    /// Determined once.
     pub fn assumed_alignment(&self) -> io::Result<Option<DirectAlignment>> {
         if let Some(known) = self.assumed.get() {
             return Ok(*known);
         }
-        // What could not be found out is not kept.
+        // After an error the next call tries again.
         let found = facts::assumed_alignment(self.fd()?.as_fd(), &self.path)?;
         Ok(*self.assumed.get_or_init(|| found))
     }
 }
 
-/// Makes what was done in a directory durable.
+/// Makes the changes of a directory durable.
 pub fn sync(dir: BorrowedFd<'_>) -> rustix::io::Result<()> {
     uninterrupted(|| rustix::fs::fsync(dir))?;
     journal_is_alive(dir)
@@ -33,15 +34,15 @@ pub fn sync(dir: BorrowedFd<'_>) -> rustix::io::Result<()> {
 /// Makes the entry of `dir` itself durable.
 pub fn sync_parent(dir: &OpenDirectory) -> rustix::io::Result<()> {
     let parent = match uninterrupted(|| dir.parent()) {
-        // A parent that may be passed but not read cannot be opened, nor synced alone.
+        // A parent that may be passed but not read cannot be opened, and so not synced alone.
         Err(Errno::ACCESS) => return uninterrupted(|| rustix::fs::syncfs(&*dir.fd()?)),
         opened => opened?,
     };
     match uninterrupted(|| rustix::fs::fsync(&parent)) {
-        // Nothing that a crash could undo is in a directory that cannot be written to.
+        // A directory that cannot be written to has no changes that a crash could undo.
         Ok(()) | Err(Errno::ROFS) => Ok(()),
-        // Above a mount point is another filesystem, which may know no such sync (`/dev`):
-        // the entry is not what the mount hangs on after a restart.
+        // The parent of a mount point is on another filesystem, which may not support such a sync (`/dev`).
+        // The mount does not depend on that entry after a restart.
         Err(e) => match uninterrupted(|| rustix::fs::fstat(&parent)) {
             Ok(above) if identity_of(&above).volume != dir.identity.volume => Ok(()),
             _ => Err(e),
@@ -49,14 +50,14 @@ pub fn sync_parent(dir: &OpenDirectory) -> rustix::io::Result<()> {
     }
 }
 
-/// Asks ext4 whether its journal still works, by a change that has to begin a transaction.
+/// Checks that the journal of ext4 still works, by a change that has to begin a transaction.
 ///
-/// An fsync there waits for the transaction that holds the change, and answers success where that
-/// is no longer under way (`jbd2_complete_transaction`): also if it *failed*, in another thread's
-/// fsync or the kernel's own. The journal is aborted before a failed transaction is dropped, so one
-/// that still begins transactions has lost none. Without this a name that was never written would
-/// count as durable, and a cut would take a segment with what was acknowledged in it: seen in real
-/// power cuts after one failed write.
+/// An `fsync` there waits for the transaction that holds the change. It reports success if that is no longer
+/// under way (`jbd2_complete_transaction`), also if the transaction *failed*, in another thread's fsync or
+/// the kernel's own. The kernel aborts the journal before it drops a failed transaction. So a journal that
+/// still begins transactions has lost none. Without this check a name that was never written would count as
+/// durable. A power cut would then remove a segment with acknowledged records. This was seen in real power
+/// cuts after one failed write.
 fn journal_is_alive(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     const EXT4: i64 = 0xEF53;
     if uninterrupted(|| rustix::fs::fstatfs(fd))?.f_type as i64 != EXT4 {
@@ -74,7 +75,7 @@ fn journal_is_alive(fd: BorrowedFd<'_>) -> Result<(), Errno> {
         last_modification: now,
     };
     match uninterrupted(|| rustix::fs::futimens(fd, &times)) {
-        // Who may not do this changes no names here either.
+        // A process without this right changes no names here either.
         Err(Errno::ACCESS | Errno::PERM) => Ok(()),
         done => done,
     }

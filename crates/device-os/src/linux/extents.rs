@@ -1,4 +1,4 @@
-//! `FIEMAP`: which blocks of a file were written.
+//! `FIEMAP`: the blocks of a file that were written.
 
 #![allow(unsafe_code)]
 
@@ -8,15 +8,15 @@ use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
-/// The flags of an extent that a write overwrites in place (`linux/fiemap.h`): last of the file, and
-/// made of several of the filesystem's.
+/// Flags of an extent that a write overwrites in place (`linux/fiemap.h`): the last one of the file, and one
+/// merged from several extents of the filesystem.
 const HARMLESS: u32 = 0x1 | 0x1000;
-/// Allocated, and never written.
+/// Flag of an extent that is allocated and was never written.
 const UNWRITTEN: u32 = 0x800;
-/// Extents that one call returns.
+/// Number of extents that one call returns.
 const AT_ONCE: usize = 64;
-/// Calls for one range. A file in more than a quarter of a million extents takes seconds, and an opening
-/// waits.
+/// Largest number of calls for one range. A file with more than a quarter of a million extents would take
+/// seconds, for which an opening would wait.
 const CALLS: usize = 4096;
 
 const FIEMAP: Opcode = opcode::read_write::<Question>(b'f', 11);
@@ -51,7 +51,7 @@ struct Map {
     extents: [Extent; AT_ONCE],
 }
 
-/// Returns what writes to the range meet. Bytes of the cache that have no blocks yet are missing ones.
+/// Returns the state of the blocks in the range. Cached bytes without blocks count as missing.
 pub fn blocks(file: BorrowedFd<'_>, range: Range<u64>) -> Blocks {
     let (mut at, mut worst) = (range.start, Blocks::Written);
     for _ in 0..CALLS {
@@ -76,7 +76,7 @@ pub fn blocks(file: BorrowedFd<'_>, range: Range<u64>) -> Blocks {
         }
         let mapped = (map.question.mapped as usize).min(AT_ONCE);
         match covered(&map.extents[..mapped], at) {
-            // A hole, or an answer that says nothing more.
+            // A hole, or an answer that makes no progress.
             (end, _) if end <= at => return Blocks::Missing,
             (_, Blocks::Missing) => return Blocks::Missing,
             (end, Blocks::Reserved) => (at, worst) = (end, Blocks::Reserved),
@@ -86,7 +86,7 @@ pub fn blocks(file: BorrowedFd<'_>, range: Range<u64>) -> Blocks {
     Blocks::Unknown
 }
 
-/// How far extents without a hole reach from `at` on, and the worst of them.
+/// Returns the end of the extents that follow `at` without a hole, and the worst state among them.
 fn covered(extents: &[Extent], mut at: u64) -> (u64, Blocks) {
     let mut worst = Blocks::Written;
     for extent in extents {
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(ask(&file, 131072..LEN), Blocks::Reserved);
     }
 
-    /// More extents than one call returns, and the holes between them filled.
+    /// Tests a file with more extents than one call returns, and filling the holes between them.
     #[test]
     fn a_file_in_many_parts() {
         let mut file = tempfile::tempfile().unwrap();

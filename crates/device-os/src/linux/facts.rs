@@ -1,4 +1,4 @@
-//! What the system tells of the filesystem and the device below a directory.
+//! Facts about the filesystem and the device below a directory, as the system reports them.
 
 use super::block::{self, Below, Located};
 use super::direct::Probed;
@@ -12,11 +12,12 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-/// The facts of the open directory `dir`; `path` is for messages. Writes nothing but what `trial` says.
+/// Returns the facts of the open directory `dir`; `path` is for messages. Writes nothing except what `trial`
+/// permits.
 ///
 /// # Errors
-/// Whatever the system says other than that something is not there: a fact that could not be asked
-/// for may be the one that a guarantee fails by.
+/// Every error of the system except "not found". A fact that could not be determined may be the one that
+/// contradicts a guarantee.
 pub fn gather(dir: BorrowedFd<'_>, path: &Path, trial: Trial) -> io::Result<Facts> {
     gather_by(dir, path, trial, &Roots::default())
 }
@@ -71,7 +72,7 @@ fn gather_by(dir: BorrowedFd<'_>, path: &Path, trial: Trial, roots: &Roots) -> i
     Ok(facts)
 }
 
-/// The alignment to assume for files of a directory where the kernel does not tell.
+/// Returns the alignment to assume for files of a directory where the kernel does not report it.
 pub fn assumed_alignment(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Option<DirectAlignment>> {
     let roots = Roots::default();
     let stat = uninterrupted(|| rustix::fs::fstat(dir)).map_err(|e| at(e, "look at", path))?;

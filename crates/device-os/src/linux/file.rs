@@ -1,4 +1,4 @@
-//! `File` of Linux.
+//! The trait `File` on Linux.
 
 pub use super::descriptors::OsFile;
 
@@ -62,16 +62,16 @@ impl File for OsFile {
     }
 
     fn barrier(&self, barrier: Barrier) -> io::Result<()> {
-        // On the cached descriptor, which is as old as the file's handle: the kernel reports a
-        // failed write-back to each descriptor once, and a younger one would miss it. An
-        // interrupted call has promised nothing and lost no error.
+        // The barrier uses the cached descriptor, which is as old as the file's handle. The kernel reports a
+        // failed write-back to each descriptor once, and a younger descriptor would miss it. An interrupted
+        // call has promised nothing and lost no error.
         match barrier {
             Barrier::Data => uninterrupted(|| rustix::fs::fdatasync(&self.cached)),
             Barrier::Full => {
                 self.touch();
                 uninterrupted(|| rustix::fs::fsync(&self.cached))
             }
-            // `fsync` is as much, and there is no call that only orders.
+            // `fsync` covers both, and there is no call that only orders.
             Barrier::Fsync | Barrier::Order => uninterrupted(|| rustix::fs::fsync(&self.cached)),
         }
         .map_err(|e| at(e, "sync", &self.path))
@@ -97,7 +97,7 @@ impl File for OsFile {
     }
 
     fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
-        // Nothing here reads or writes at the descriptor's own position.
+        // No other call uses the descriptor's own position.
         match uninterrupted(|| rustix::fs::seek(&self.cached, SeekFrom::Data(offset))) {
             Ok(at) => Ok(Some(at)),
             Err(Errno::NXIO) => Ok(None),

@@ -1,25 +1,25 @@
-//! What the name and the options of a filesystem mean for durability.
+//! Durability of a filesystem by its name and its options.
 
 use super::sysfs::{self, Roots};
 use logforce_device::FilesystemKind;
 use rustix::fs::IFlags;
 use std::io;
 
-/// Whether a comma-separated list of options holds this one.
+/// Returns true if a comma-separated list of options contains this one.
 pub fn has_option(options: &str, wanted: &str) -> bool {
     options.split(',').any(|o| o == wanted)
 }
 
-/// What a filesystem of this name does with a write. What is not known to overwrite in place is
-/// not believed to.
+/// Returns the behaviour of a filesystem of this name on a write. A filesystem counts as overwriting in place
+/// only if it is known to do so.
 pub fn kind(name: &str, options: &str) -> FilesystemKind {
     match name {
         "ext2" | "ext3" | "ext4" if has_option(options, "data=journal") => {
             FilesystemKind::Relocating
         }
         "ext2" | "ext3" | "ext4" | "xfs" => FilesystemKind::InPlace,
-        // f2fs, nilfs2 and ubifs are log-structured; the others copy on write. A btrfs file
-        // without CoW (`chattr +C`) still relocates after a snapshot: not told apart.
+        // f2fs, nilfs2 and ubifs are log-structured; the others copy on write. A btrfs file without CoW
+        // (`chattr +C`) still relocates after a snapshot, so it is not treated differently.
         "btrfs" | "zfs" | "bcachefs" | "f2fs" | "nilfs2" | "ubifs" => FilesystemKind::Relocating,
         "tmpfs" | "ramfs" | "rootfs" | "devtmpfs" | "hugetlbfs" => FilesystemKind::Volatile,
         "nfs" | "nfs4" | "cifs" | "smb3" | "smbfs" | "9p" | "virtiofs" | "ceph" | "afs"
@@ -28,8 +28,8 @@ pub fn kind(name: &str, options: &str) -> FilesystemKind {
     }
 }
 
-/// Whether it comes back from a power cut as its last sync left it, without a repair, by its name
-/// alone; an ext4 has to be asked.
+/// Returns true if a filesystem of this name needs no repair after a power cut and comes back as its last
+/// sync left it. `None` if the name does not tell; an ext4 has to be asked.
 pub fn journalled(name: &str) -> Option<bool> {
     match name {
         "xfs" | "btrfs" | "zfs" | "bcachefs" => Some(true),
@@ -37,7 +37,7 @@ pub fn journalled(name: &str) -> Option<bool> {
     }
 }
 
-/// The name that goes with a `statfs` magic number, where no mount can be seen.
+/// Returns the name for a `statfs` magic number, for a mount that cannot be seen.
 pub fn name_of_magic(magic: u64) -> String {
     match magic {
         0xef53 => "ext4",
@@ -59,7 +59,8 @@ pub fn name_of_magic(magic: u64) -> String {
     .to_owned()
 }
 
-/// Whether a program serves it (FUSE): what a sync is worth is that program's word.
+/// Returns true if a program serves the filesystem (FUSE). The guarantee of a sync is then that of the
+/// program.
 pub fn is_served(name: &str) -> bool {
     name == "fuse" || name == "fuseblk" || name.starts_with("fuse.")
 }
@@ -69,23 +70,23 @@ pub fn is_on_flash(name: &str) -> bool {
     matches!(name, "ubifs" | "jffs2")
 }
 
-/// Whether it keeps its files on another filesystem that nothing here can find.
+/// Returns true for a filesystem that keeps its files on another one, which cannot be found from here.
 pub fn is_stacked(name: &str) -> bool {
     matches!(name, "aufs" | "ecryptfs" | "unionfs" | "shiftfs")
 }
 
-/// Whether a sync reaches the device, by the options.
+/// Returns true if a sync reaches the device, by the options.
 pub fn barriers(name: &str, options: &str) -> bool {
     let off: &[&str] = match name {
-        // An overlay mounted so drops every sync.
+        // An overlay with this option drops every sync.
         "overlay" => &["volatile", "fsync=volatile"],
         _ => &["nobarrier", "barrier=0", "fsync_mode=nobarrier"],
     };
     !off.iter().any(|o| has_option(options, o))
 }
 
-/// A sentence for a flag of the directory that new files inherit and that keeps them from being
-/// overwritten in place.
+/// Returns a sentence about a flag of the directory that new files inherit and that prevents overwriting in
+/// place.
 pub fn relocating_flag(flags: IFlags) -> Option<&'static str> {
     // FS_ENCRYPT_FL and FS_VERITY_FL, which rustix does not name.
     const ENCRYPTED: u32 = 0x800;
@@ -107,28 +108,28 @@ pub fn relocating_flag(flags: IFlags) -> Option<&'static str> {
     }
 }
 
-/// What only `/proc/fs` tells of an ext4: options that come from its superblock, which the mount
-/// options leave out, and whether it has a journal.
+/// Properties of an ext4 that only `/proc/fs` shows: options from its superblock, which the mount options
+/// leave out, and its journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ext4 {
     pub data_journal: bool,
-    /// `None` where it says neither.
+    /// `None` if the options say neither.
     pub barriers: Option<bool>,
     pub journal: Journal,
 }
 
-/// Where an ext4 has its journal.
+/// Location of the journal of an ext4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Journal {
     None,
     /// On the same device.
     Own,
-    /// On another one.
+    /// On another device.
     Elsewhere,
 }
 
-/// Asks the ext4 on the block device of that kernel name (a partition's own); `None` where the
-/// kernel does not tell.
+/// Returns the properties of the ext4 on the block device of that kernel name (a partition's own). `None` if
+/// the kernel does not show them.
 pub fn ext4(device: &str, roots: &Roots) -> io::Result<Option<Ext4>> {
     let options = roots.proc.join("fs/ext4").join(device).join("options");
     let Some(options) = sysfs::bytes(&options)? else {
@@ -155,7 +156,7 @@ fn parse_ext4(options: &str, jbd2: bool) -> Ext4 {
         journal: if jbd2 {
             Journal::Own
         } else if options.lines().any(|l| l.starts_with("data=")) {
-            // A data mode is printed only where there is a journal.
+            // The kernel prints a data mode only if there is a journal.
             Journal::Elsewhere
         } else {
             Journal::None

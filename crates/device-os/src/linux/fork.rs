@@ -1,10 +1,10 @@
-//! Telling a process from the children it forks, on every commit, without a system call.
+//! Distinguishes a process from the children it forks, on every commit, without a system call.
 //!
-//! A page of memory holds the process's number and is marked `MADV_WIPEONFORK`: in a child the
-//! kernel hands it out zeroed, however the process forked (also a raw `clone` or `fork` that runs
-//! none of libc's handlers, which a counter bumped by `pthread_atfork` would miss). A process that
-//! reads zero is a new one and gives itself a new number. Only a child that shares the memory
-//! itself (`vfork`, `CLONE_VM`) cannot be told apart; it *is* the same memory.
+//! A page of memory holds the process's number and is marked `MADV_WIPEONFORK`. The kernel gives a child that
+//! page zeroed, however the process forked. (A counter bumped by `pthread_atfork` would miss a raw `clone` or
+//! `fork` that runs none of libc's handlers.) A process that reads zero is a new one and gives itself a new
+//! number. Only a child that shares the memory itself (`vfork`, `CLONE_VM`) cannot be distinguished; it *is*
+//! the same memory.
 
 #![allow(unsafe_code)]
 
@@ -12,14 +12,14 @@ use std::num::NonZeroU64;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The page, or `None` where the kernel cannot wipe on fork (before 4.14).
+/// Page with the number, or `None` if the kernel cannot wipe on fork (before 4.14).
 static PAGE: OnceLock<Option<&'static AtomicU64>> = OnceLock::new();
 
-/// A number that is this process's own: different in every forked child, and the same on every
-/// call in one process. One load in the usual case.
+/// Returns the number of this process: different in every forked child, and the same on every call in one
+/// process. One load in the usual case.
 pub fn process() -> u64 {
     let Some(word) = PAGE.get_or_init(map) else {
-        // Without the page: a system call each time, and a pid may come back after 2^22 others.
+        // Without the page this is a system call each time, and a pid may be reused after 2^22 others.
         return rustix::process::getpid().as_raw_nonzero().get() as u64;
     };
     match word.load(Ordering::Relaxed) {
@@ -28,7 +28,7 @@ pub fn process() -> u64 {
     }
 }
 
-/// Gives this process its number. Several threads may come here at once; the first one's counts.
+/// Gives this process its number. If several threads get here at once, the number of the first one counts.
 #[cold]
 fn claim(word: &AtomicU64) -> u64 {
     let id = fresh().get();
@@ -38,8 +38,8 @@ fn claim(word: &AtomicU64) -> u64 {
     }
 }
 
-/// A number no relative has: the pid, which differs among the living, above random bits, which
-/// differ from those of the dead.
+/// Makes a number that no related process has: the pid, which differs among living processes, above random
+/// bits, which differ from those of ended processes.
 fn fresh() -> NonZeroU64 {
     let pid = rustix::process::getpid().as_raw_nonzero().get() as u32;
     let id = u64::from(pid) << 32 | (crate::runtime::random() & 0xffff_ffff);

@@ -1,8 +1,8 @@
-//! What lies below a filesystem: its devices, what they are made of, and so on down.
+//! Layers below a filesystem: its devices, their parts, and so on down.
 //!
-//! A sync is worth what the weakest of them makes of it. Each is asked by itself, since the upper one
-//! may say less than the truth: the kernel sends no flush to a device that was told `write through`,
-//! and so none to what lies below it, whatever cache that has.
+//! The guarantee of a sync is that of the weakest layer. Each layer is asked separately, because an upper one
+//! may not report the truth. The kernel sends no flush to a device that is set to `write through`, and so
+//! none to the devices below it, whatever cache they have.
 
 use super::block::{self, Below, Located};
 use super::error::{at, uninterrupted, uninterrupted_io};
@@ -16,34 +16,34 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The filesystem of a file, and what lies below it.
+/// Filesystem of a file, and the layers below it.
 pub struct Stack {
-    /// All that is not about a directory: nothing of direct I/O, of the volume, of its size.
+    /// Facts that do not depend on a directory: without direct I/O, volume and size.
     pub facts: Facts,
-    /// The device right below.
+    /// Device right below the filesystem.
     pub located: Option<Located>,
 }
 
-/// A function that looks at the stack of a file to a depth.
+/// Function that examines the stack of a file down to a depth.
 pub type Look = fn(BorrowedFd<'_>, &Path, &Roots, u32) -> io::Result<Stack>;
 
-/// What was found below, as far as it was followed.
+/// Layers that were found, and the state of the search.
 pub struct Walk<'a> {
     pub roots: &'a Roots,
     pub layers: Vec<Layer>,
     pub notes: Vec<String>,
-    /// Looks at the filesystem of a file that a device is made of.
+    /// Function that examines the filesystem of a file that a device consists of.
     pub look: Look,
 }
 
-/// What becomes of a sync on its way down: `Some` says why it does not come so far.
+/// Reason why a sync does not reach this layer; `None` if it does.
 pub type Dropped<'a> = Option<&'a str>;
 
-/// What a user is to do about a part of the stack that cannot be seen.
-pub const ACCEPT: &str = "make it visible, or accept by name what is survived without it";
+/// Advice about a part of the stack that cannot be seen.
+pub const ACCEPT: &str = "make it visible, or accept the weaker guarantee explicitly";
 
 impl Walk<'_> {
-    /// Follows a device down, `depth` devices and files at most.
+    /// Follows a device down, through at most `depth` devices and files.
     pub fn device(&mut self, device: &Located, dropped: Dropped<'_>, depth: u32) -> io::Result<()> {
         let name = device.whole_name();
         if device.is_memory() {
@@ -66,7 +66,7 @@ impl Walk<'_> {
             (None, WriteCache::Through) => {
                 why = format!(
                     "{name} says `write through` (/sys/block/{name}/queue/write_cache), so the kernel \
-                     drops the flushes that have to come to what lies below it"
+                     drops the flushes that the layers below it need"
                 );
                 Some(why.as_str())
             }
@@ -75,7 +75,7 @@ impl Walk<'_> {
                     Guarantee::PowerLoss,
                     Verdict::Unknown,
                     Source::Nobody,
-                    "whether it passes flushes on is not known",
+                    "it is unknown whether it passes flushes on",
                 );
                 let mut layer = Layer::new(&name, synced);
                 layer.written = Guarantee::OsCrash;
@@ -85,7 +85,7 @@ impl Walk<'_> {
             (dropped, _) => dropped,
         };
         let Some(depth) = depth.checked_sub(1) else {
-            self.unseen(&name, "it lies deeper than is looked");
+            self.unseen(&name, "it is below the greatest depth that is examined");
             return Ok(());
         };
         if !parts.is_empty() {
@@ -97,7 +97,7 @@ impl Walk<'_> {
                 Guarantee::PowerLoss,
                 Verdict::Declared,
                 Source::System,
-                "it records where its blocks are when it is flushed",
+                "it records the location of its blocks only at a flush",
             );
             self.layers.push(Layer::new(&name, synced));
         }
@@ -113,8 +113,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Follows an overlay to its upper directory, unless it drops what is to be synced there. `path`
-    /// leads to what is open of it.
+    /// Follows an overlay to its upper directory, unless the overlay drops syncs. `path` leads to the open
+    /// file or directory of the overlay.
     pub fn upper(
         &mut self,
         mount: &super::mounts::Mount,
@@ -127,7 +127,7 @@ impl Walk<'_> {
             .split(',')
             .find_map(|o| o.strip_prefix("upperdir="))
         else {
-            // Without one nothing can be written here.
+            // Without an upper directory nothing can be written here.
             return Ok(());
         };
         let name = format!("the overlay's upper directory {upper}");
@@ -137,7 +137,7 @@ impl Walk<'_> {
             )
         };
         if drops {
-            self.notes.push(note("and never has them written to it."));
+            self.notes.push(note("and never syncs them there."));
             let synced = Assessment::new(
                 Guarantee::ProcessCrash,
                 Verdict::Contradicted,
@@ -156,7 +156,7 @@ impl Walk<'_> {
         };
         let Some(below) = below else {
             self.notes.push(note(
-                "which cannot be seen from here; put the log on a volume of its own.",
+                "which cannot be seen from here; put the log on a separate volume.",
             ));
             self.unseen(
                 &name,
@@ -183,9 +183,9 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Returns true if a mapped device is known to keep each block where it is. Thin volumes, caches
-    /// and the like give blocks a place at the first write, and record it at a flush: until then a
-    /// crash of the system loses what was written past the cache as well.
+    /// Returns true if a mapped device is known to keep each block at the same location. Thin volumes, caches
+    /// and the like give blocks a location at the first write, and record it at a flush. Until then a crash
+    /// of the system loses direct writes as well.
     fn maps_for_good(&self, device: &Located, parts: &[String]) -> io::Result<bool> {
         let uuid = |device: &Located| device.number::<String>("dm/uuid");
         let own = uuid(device)?.unwrap_or_default();
@@ -196,7 +196,7 @@ impl Walk<'_> {
         if is_plain || !own.starts_with("LVM-") {
             return Ok(is_plain);
         }
-        // LVM names what it builds a volume of by a suffix: a thin pool is `LVM-…-tpool`.
+        // LVM marks the parts of a volume by a suffix: a thin pool is `LVM-…-tpool`.
         for part in parts {
             let Some(part) = block::by_name(part, self.roots)? else {
                 return Ok(false);
@@ -210,29 +210,29 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    /// A part that cannot be followed: it may be memory, or mounted without barriers.
+    /// Adds a part that cannot be followed: it may be memory, or mounted without barriers.
     pub fn unseen(&mut self, name: &str, why: &str) {
         let why = format!(
-            "{why}; it may drop what it is to make durable. Use a place whose layers can be seen, or \
+            "{why}; it may drop syncs. Use a directory whose layers can be seen, or \
              {ACCEPT}"
         );
         self.layers
             .push(Layer::unseen(name, Guarantee::OsCrash, why));
     }
 
-    /// The device of that path, such as a journal's.
+    /// Follows the device of that path, such as a journal's.
     pub fn path(&mut self, source: &str, filesystem: &str, depth: u32) -> io::Result<()> {
         match block::by_path(source, filesystem, self.roots)? {
             Below::Device(device) => self.device(&device, None, depth)?,
-            _ => self.unseen(source, "it is not to be found in /dev and /sys"),
+            _ => self.unseen(source, "it was not found in /dev and /sys"),
         }
         Ok(())
     }
 }
 
-/// The upper directory, if what has its path here is the one that the overlay means: that is the
-/// path in the place where the overlay was mounted, and in a container another directory may have it.
-/// An overlay shows times, owner and mode of its upper directory as they are there.
+/// Opens the upper directory, if its path leads here to the directory that the overlay uses. The path is
+/// valid where the overlay was mounted; in a container another directory may have it. An overlay shows times,
+/// owner and mode of its upper directory unchanged, so they are compared.
 fn open_upper(
     mount: &super::mounts::Mount,
     upper: &str,
@@ -246,7 +246,8 @@ fn open_upper(
     let Ok(below) = shown.strip_prefix(&mount.mount_point) else {
         return Ok(None);
     };
-    // What was never changed is not in the upper directory: the nearest above it that is.
+    // A directory that was never changed is not in the upper directory. The nearest ancestor that is there is
+    // used.
     for part in below.ancestors() {
         let real = upper.join(part);
         let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -255,7 +256,7 @@ fn open_upper(
             continue;
         };
         let shown = mount.mount_point.join(part);
-        // Three times, as it may just be changing.
+        // Three attempts, because the directory may be changing.
         for _ in 0..3 {
             let there =
                 uninterrupted(|| rustix::fs::fstat(&fd)).map_err(|e| at(e, "look at", &real))?;
@@ -279,8 +280,8 @@ fn open_upper(
     Ok(None)
 }
 
-/// The answer about a path that is somebody else's; `None` where it leads nowhere here, or is not
-/// ours to look at. That bounds what is promised and raises nothing, so it is no error.
+/// Returns the answer about a path that another process chose. `None` if the path leads nowhere here, or if
+/// this process may not read it. That only lowers the guarantee, so it is not an error.
 pub fn reachable<T>(answer: io::Result<T>, doing: &str, path: &Path) -> io::Result<Option<T>> {
     match answer {
         Err(e)
@@ -295,14 +296,14 @@ pub fn reachable<T>(answer: io::Result<T>, doing: &str, path: &Path) -> io::Resu
     }
 }
 
-/// A device that is made of nothing else that the system knows.
+/// Returns the layer of a device that consists of no other device that the system shows.
 fn leaf(device: &Located, dropped: Dropped<'_>) -> io::Result<Layer> {
     let name = device.whole_name();
     let (cache, source) = (device.write_cache()?, device.cache_source()?);
     let layer = |guarantee, verdict, source, evidence: String| {
         let synced = Assessment::new(guarantee, verdict, source, evidence);
         let mut layer = Layer::new(&name, synced);
-        // Without a flush by the device's own word alone: a setting sends none.
+        // Without a flush only the device's own report counts: a setting sends no flush.
         layer.written = match source.is_device() && cache == WriteCache::Through {
             true => guarantee,
             false => Guarantee::OsCrash,
@@ -364,14 +365,14 @@ fn leaf(device: &Located, dropped: Dropped<'_>) -> io::Result<Layer> {
             Guarantee::PowerLoss,
             Verdict::Unknown,
             source,
-            "whether the device has a volatile cache is not known".to_owned(),
+            "it is unknown whether the device has a volatile cache".to_owned(),
         ),
         (_, why) => layer(
             Guarantee::OsCrash,
             Verdict::Unknown,
             source,
             format!(
-                "whether it has a volatile cache is not known, and nothing would flush it: {}",
+                "it is unknown whether it has a volatile cache, and nothing would flush it: {}",
                 why.unwrap_or_default()
             ),
         ),
@@ -388,7 +389,7 @@ pub fn in_memory(name: &str, why: &str) -> Layer {
     Layer::new(name, synced)
 }
 
-/// What passes syncs on, and keeps everything else in the system's cache.
+/// Makes a layer that passes syncs on, and keeps unsynced data in the system's cache.
 pub fn through_the_cache(name: String) -> Layer {
     let synced = Assessment::new(
         Guarantee::PowerLoss,

@@ -1,4 +1,4 @@
-//! The lock of an open file description.
+//! Lock of an open file description.
 
 use super::error::{at, uninterrupted};
 use super::ofd;
@@ -11,10 +11,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-/// The lock file, locked.
+/// Lock file, locked.
 pub type Held = OwnedFd;
 
-/// Locks the file `name` of `dir`; `None` if another process has.
+/// Locks the file `name` of `dir`; `None` if another process has locked it.
 pub fn take(
     dir: BorrowedFd<'_>,
     name: &str,
@@ -24,7 +24,7 @@ pub fn take(
     try_lock(make(dir, name, mode, path)?, ofd::WHOLE, path)
 }
 
-/// Locks a file that holds data; `None` if another opening has.
+/// Locks a file that holds data; `None` if another opening has locked it.
 pub fn take_file(file: OwnedFd, path: &Path) -> io::Result<Option<Held>> {
     try_lock(file, ofd::BEYOND, path)
 }
@@ -41,7 +41,7 @@ pub fn unlock(held: &Held) {
     let _ = ofd::unlock(held.as_fd());
 }
 
-/// Whether anybody holds the lock of the directory `identity`, open as `dir`. Makes nothing.
+/// Returns true if any process holds the lock of the directory `identity`, open as `dir`. Creates nothing.
 pub fn is_taken(
     dir: BorrowedFd<'_>,
     identity: FileIdentity,
@@ -49,7 +49,7 @@ pub fn is_taken(
     path: &Path,
 ) -> io::Result<bool> {
     if is_ours(identity) {
-        // Ours, if the lock file is still there: a missing one is nobody's lock.
+        // This process holds the lock, if the lock file is still there. A missing file is not locked.
         let look = || rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
         return match uninterrupted(look) {
             Ok(_) => Ok(true),

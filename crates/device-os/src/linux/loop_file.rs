@@ -1,4 +1,4 @@
-//! The file that a loop device keeps its blocks in.
+//! File in which a loop device keeps its blocks.
 
 use super::block::{self, Located};
 use super::error::uninterrupted_io;
@@ -24,13 +24,13 @@ impl Walk<'_> {
     ) -> io::Result<()> {
         let name = device.whole_name();
         self.notes.push(format!(
-            "{name} keeps its blocks in the file {}: what is durable here is durable as far as that file is.",
+            "{name} keeps its blocks in the file {}: data here is only as durable as that file.",
             file.display()
         ));
         let held = format!("{}, the file of {name}", file.display());
-        // What is written to the device is in the system's cache until something syncs the file.
+        // Data written to the device is in the system's cache until something syncs the file.
         if let Some(why) = dropped {
-            let why = format!("{why}: nothing has the file written out of the system's cache");
+            let why = format!("{why}: nothing writes the file out of the system's cache");
             self.layers.push(in_memory(&held, &why));
             return Ok(());
         }
@@ -39,17 +39,17 @@ impl Walk<'_> {
             return Ok(());
         }
         let stat = reachable(uninterrupted_io(|| fs::metadata(file)), "look at", file)?;
-        // So the kernel writes the path of a file that was deleted; one may also be called so.
+        // The kernel prints the path of a deleted file this way. An existing file may also have such a name.
         if file.to_string_lossy().ends_with(" (deleted)") {
             match stat {
                 None => self.layers.push(in_memory(
                     &held,
-                    "the file was deleted: it ends with the device, at the latest with the system",
+                    "the file was deleted: it disappears with the device, at the latest at a restart of the system",
                 )),
                 Some(_) => self.layers.push(Layer::unseen(
                     held,
                     Guarantee::ProcessCrash,
-                    "by its name the file was deleted, and then it ends with the system",
+                    "by its name the file was deleted, and then it disappears at a restart of the system",
                 )),
             }
             return Ok(());
@@ -57,7 +57,7 @@ impl Walk<'_> {
         let Some(stat) = stat else {
             self.unseen(
                 &held,
-                "the file is not to be found, or not to be looked at, here",
+                "the file was not found here, or this process may not read it",
             );
             return Ok(());
         };
@@ -73,8 +73,7 @@ impl Walk<'_> {
                 }
             };
         }
-        // The path is the one of the process that attached the file: in a container another file
-        // may have it.
+        // The path is valid for the process that attached the file. In a container another file may have it.
         let sectors: u64 = device.number("size")?.unwrap_or(0);
         let offset: u64 = device.number("loop/offset")?.unwrap_or(0);
         let end = offset.saturating_add(sectors << 9);
@@ -86,7 +85,7 @@ impl Walk<'_> {
             false => None,
         };
         let Some(opened) = opened else {
-            self.unseen(&held, "another file has its path here");
+            self.unseen(&held, "its path leads to another file here");
             return Ok(());
         };
         let below = (self.look)(opened.as_fd(), file, self.roots, depth)?.facts;
@@ -130,9 +129,9 @@ impl Walk<'_> {
     }
 }
 
-/// Why a write to a loop device may fail after the device has said that it is done: it is still in the
-/// system's cache then, and its filesystem finds no space. The kernel says so once, to the flush that
-/// comes first, which may be of something else.
+/// Returns the reason why a write to a loop device may fail after the device has acknowledged it. It is still
+/// in the system's cache then, and the filesystem of the file may lack space for it. The kernel reports that
+/// once, to the first flush, which may belong to another writer.
 fn fails_in_silence(
     device: &Located,
     file: &Path,
@@ -151,12 +150,12 @@ fn fails_in_silence(
             match opened.map_or(Blocks::Unknown, |f| extents::blocks(f.as_fd(), 0..end)) {
                 Blocks::Written => return Ok(None),
                 Blocks::Unknown => {
-                    "whether the file has all of its blocks cannot be seen".to_owned()
+                    "it cannot be seen whether the file has all of its blocks".to_owned()
                 }
                 _ => "the file does not have all of its blocks yet".to_owned(),
             }
         }
-        // In memory: that says it all.
+        // In memory: that already is the answer.
         FilesystemKind::Volatile => return Ok(None),
         _ => format!("{} gives each write new blocks", below.filesystem),
     };

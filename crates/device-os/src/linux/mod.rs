@@ -1,14 +1,15 @@
 //! The Linux backend.
 //!
-//! - `directory`: what makes names durable; the rest is `unix`'s. `file`: files, over `descriptors`; `direct`
-//!   knows what direct I/O needs; `write_back` (unsafe) has the kernel begin to write; `uring` (unsafe) has many
-//!   writes in flight.
+//! - `directory`: durability of names; the rest is in `unix`. `file`: files, over `descriptors`. `direct`
+//!   knows the requirements of direct I/O. `write_back` (unsafe) starts write-back by the kernel. `uring`
+//!   (unsafe) keeps many writes in flight.
 //! - `lock`, over `ofd` (unsafe): the call behind one writer per directory.
-//! - `facts`, from `stack` (the filesystem and all below it: `mounts`, what is mounted; `filesystem`
-//!   and `zfs`, what that means; `block`, the device below; `layers`, what that is made of and so on down,
-//!   `loop_file` and `allocation`, unsafe, the file of a loop device) and `volume` (which filesystem it is). All of them ask by `sysfs`, which takes only what is not found
-//!   for what is not there. `counters` reads the device's statistics.
-//! - `runtime`, over `fork` (unsafe): futexes, random bits, and telling a forked child apart.
+//! - `facts`, from `stack` and `volume`. `stack` is the filesystem and everything below it: `mounts`, the
+//!   mount; `filesystem` and `zfs`, its meaning; `block`, the device below; `layers`, its parts and so on
+//!   down; `loop_file` and `extents` (unsafe), the file of a loop device. `volume` identifies the filesystem.
+//!   All of them read by `sysfs`, which takes only "not found" for a missing file. `counters` reads the
+//!   device's statistics.
+//! - `runtime`, over `fork` (unsafe): futexes, random bits, and detection of a forked child.
 
 mod block;
 mod counters;

@@ -1,5 +1,5 @@
-//! The facts of a real directory in a made-up system: its mount, its device and what that is made of
-//! are files of the test's own.
+//! Facts of a real directory in a simulated system: its mount, its device and the devices below are files
+//! that the test makes.
 
 mod below;
 mod sources;
@@ -35,7 +35,7 @@ impl World {
         World { temp, roots, log }
     }
 
-    /// An ext4 with barriers on `vda`, a disk with a volatile cache.
+    /// Makes an ext4 with barriers on `vda`, a disk with a volatile cache.
     fn honest() -> World {
         let world = World::new();
         world.mounted("ext4", "/dev/vda", "rw,relatime");
@@ -87,7 +87,7 @@ impl World {
         symlink(self.temp.path().join(to), path).unwrap();
     }
 
-    /// The device below the directory.
+    /// Makes the device below the directory.
     fn below(&self, name: &str, cache: &str) {
         let place = self.device(name, cache);
         let dev = self.log.metadata().unwrap().dev();
@@ -108,7 +108,7 @@ impl World {
         )
     }
 
-    /// What a sync is worth, and that its evidence says so.
+    /// Checks the guarantee of a sync, and that its evidence contains `words`.
     #[track_caller]
     fn is(&self, guarantee: Guarantee, verdict: Verdict, words: &[&str]) {
         let facts = self.facts().unwrap();
@@ -129,7 +129,7 @@ impl World {
 use Guarantee::{OsCrash, PowerLoss, ProcessCrash};
 use Verdict::{Contradicted, Declared, Unknown};
 
-/// What is known of the journal decides whether segments may be only reserved.
+/// The state of the journal decides whether segments may be only reserved.
 #[test]
 fn a_journal_is_seen_or_unknown() {
     let world = World::honest();
@@ -169,7 +169,7 @@ fn what_is_not_there_to_be_seen_is_not_promised() {
     );
     assert_eq!(world.facts().unwrap().mount_options, "");
 
-    // Mounts are seen, and not this one: a `chroot`.
+    // Mounts are visible, but this one is not: a `chroot`.
     let world = World::honest();
     world.put("proc/self/mountinfo", "1 1 0:1 / /proc rw - proc proc rw\n");
     world.is(OsCrash, Unknown, &["how it is mounted cannot be seen"]);
@@ -182,7 +182,7 @@ fn what_is_not_there_to_be_seen_is_not_promised() {
         &["the device", "nothing of it is to be seen"],
     );
 
-    // Barriers may be off by the superblock.
+    // The superblock may turn barriers off.
     let world = World::honest();
     world.remove("proc/fs");
     world.is(OsCrash, Unknown, &["/proc/fs/ext4/vda/options"]);
@@ -191,7 +191,7 @@ fn what_is_not_there_to_be_seen_is_not_promised() {
     world.ext4("vda", "rw\nnobarrier\n");
     world.is(OsCrash, Contradicted, &["without barriers"]);
 
-    // A journal on a device that is not named.
+    // The journal is on a device that is not named.
     let world = World::honest();
     world.remove("proc/fs/jbd2");
     world.is(PowerLoss, Unknown, &["the journal", "another device"]);
@@ -207,8 +207,8 @@ fn memory_is_memory_whatever_else_cannot_be_seen() {
     world.is(ProcessCrash, Contradicted, &["memory"]);
 }
 
-/// Of all options that the mount may have the weakest counts: what lies in the system's cache until it
-/// is flushed is worth no more than without barriers.
+/// Of all options that the mount may have, the weakest counts. Data that stays in the system's cache until a
+/// flush has no stronger guarantee than without barriers.
 #[test]
 fn a_mount_that_cannot_be_seen_may_be_the_weakest_there_is() {
     let world = World::new();
@@ -219,15 +219,15 @@ fn a_mount_that_cannot_be_seen_may_be_the_weakest_there_is() {
     world.remove("proc");
     let words = ["how it is mounted", "without barriers", "the file of loop3"];
     world.is(ProcessCrash, Unknown, &words);
-    // Mounts are seen, and not this one.
+    // Mounts are visible, but this one is not.
     world.put("proc/self/mountinfo", "1 1 0:1 / /proc rw - proc proc rw\n");
     world.is(ProcessCrash, Unknown, &words);
-    // It is seen, and not what its superblock says.
+    // The mount is visible, but the options in its superblock are not.
     world.mounted("ext4", "/dev/loop3", "rw");
     let words = ["/proc/fs/ext4/loop3/options", "the file of loop3"];
     world.is(ProcessCrash, Unknown, &words);
 
-    // Deeper down as well.
+    // The same holds further down.
     let world = World::new();
     world.below("dm-0", BACK);
     world.device("loop3", BACK);
@@ -238,21 +238,21 @@ fn a_mount_that_cannot_be_seen_may_be_the_weakest_there_is() {
         Unknown,
         &["how it is mounted", "the file of loop3"],
     );
-    // A disk keeps what a system leaves behind.
+    // A disk keeps the data after a crash of the system.
     world.remove("sys/devices/loop3/loop");
     world.remove("sys/devices/dm-0/slaves/loop3");
     world.device("sda", BACK);
     world.part("dm-0", "sda");
     world.is(OsCrash, Unknown, &["how it is mounted"]);
-    // And on what it lies is not seen either.
+    // The device below cannot be seen either.
     world.remove("sys");
     world.is(ProcessCrash, Unknown, &["nothing says on what it lies"]);
 }
 
 #[test]
 fn no_failed_question_is_an_answer() {
-    // A directory in the place of a file, and the other way round: to ask fails, and not because
-    // there is nothing.
+    // A directory in the place of a file, or the reverse: the query fails, but not because the file is
+    // missing.
     let asked = [
         "proc/self/mountinfo/x",
         "proc/fs/ext4/vda/options/x",
@@ -287,10 +287,10 @@ fn no_failed_question_is_an_answer() {
     assert!(world.facts().is_err());
 }
 
-/// Runs as a user who has to be allowed to read what he reads, as root need not.
+/// Runs as a user who needs permission to read, unlike root.
 fn without_privilege<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
-    // Of this thread alone.
+    // Applies to this thread only.
     let unprivileged = || {
         let mut own = capabilities(None)?;
         own.effective -= CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
@@ -305,16 +305,16 @@ fn without_privilege<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// A process that may not see how the mount was made must not come to believe that it is a better
-/// one: `EACCES` is an error, and the opening fails.
+/// A process that may not see the mount's options must not conclude that the mount is better. `EACCES` is an
+/// error, and the opening fails.
 #[test]
 fn what_may_not_be_looked_at_is_not_missing() {
     let hidden = [
-        // The mounts, and what only the superblock says.
+        // The mounts, and options that only the superblock has.
         "proc/self/mountinfo",
         "proc/fs/ext4/vda/options",
         "proc/fs/jbd2",
-        // By number, what the device says of itself, and what it is made of.
+        // Devices by number, the device's own files, and its parts.
         "sys/dev/block",
         "sys/devices/vda",
         "sys/devices/vda/queue/write_cache",
@@ -351,7 +351,7 @@ fn a_flush_that_is_dropped_on_the_way_is_worth_nothing_below() {
     world.link("sys/class/block/sda1", &format!("{place}/sda1"));
     world.part("dm-0", "sda1");
     world.is(PowerLoss, Declared, &["the system flushes it"]);
-    // As a process that may write to /sys can have it.
+    // A process that may write to /sys can set this.
     world.put("sys/devices/dm-0/queue/write_cache", THROUGH);
     world.is(
         OsCrash,
@@ -361,7 +361,7 @@ fn a_flush_that_is_dropped_on_the_way_is_worth_nothing_below() {
     let facts = world.facts().unwrap();
     written_directly(&facts, OsCrash);
     assert_eq!(facts.write_through().guarantee, OsCrash);
-    // Which is what it says by itself where nothing below has a cache.
+    // The same setting is harmless if no device below has a cache.
     world.put("sys/devices/sda/queue/write_cache", THROUGH);
     world.is(PowerLoss, Declared, &[]);
     world.put("sys/devices/sda/queue/write_cache", "strange");
@@ -408,8 +408,8 @@ fn a_device_is_not_believed_against_its_own_driver() {
     world.is(OsCrash, Contradicted, &["vda: the kernel is configured"]);
 }
 
-/// What direct writes are worth. The emulator of aarch64 does not pass the question on whether there
-/// are any; everywhere else there must be an answer.
+/// Checks the guarantee of direct writes. The emulator of aarch64 does not pass on the query for direct I/O;
+/// everywhere else there must be an answer.
 fn written_directly(facts: &Facts, guarantee: Guarantee) {
     let written = facts.assess(Method::Direct, FileState::Zeroed);
     if written.is_none() && cfg!(target_arch = "aarch64") {
@@ -435,7 +435,7 @@ fn a_loop_device_that_drops_flushes_keeps_nothing_from_the_systems_cache() {
     world.is(
         OsCrash,
         Unknown,
-        &["/no/such/image, the file of loop3", "not to be found"],
+        &["/no/such/image, the file of loop3", "not found here"],
     );
     let facts = world.facts().unwrap();
     written_directly(&facts, ProcessCrash);
@@ -444,7 +444,7 @@ fn a_loop_device_that_drops_flushes_keeps_nothing_from_the_systems_cache() {
         "/memfd:image (deleted)\n",
     );
     world.is(ProcessCrash, Contradicted, &["in memory"]);
-    // What lies behind barriers that are off is no better.
+    // A filesystem behind disabled barriers is no better.
     world.mounted("xfs", "/dev/loop3", "rw,nobarrier");
     world.is(ProcessCrash, Contradicted, &["without barriers"]);
 }

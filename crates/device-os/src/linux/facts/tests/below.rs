@@ -1,8 +1,8 @@
-//! Devices that keep their blocks in something else: loop devices in files, mapped devices elsewhere.
+//! Devices that keep their blocks in something else: loop devices in files, mapped devices on other devices.
 
 use super::*;
 
-/// An xfs on `loop3`, whose file is `image`, on the filesystem of the test's own directory.
+/// Makes an xfs on `loop3`, whose file is `image`, on the filesystem of the test's directory.
 fn on_loop(image: &str) -> World {
     let world = World::new();
     world.mounted("xfs", "/dev/loop3", "rw");
@@ -21,12 +21,12 @@ fn a_deleted_file_of_a_loop_device_ends_with_the_system() {
     let world = on_loop("image (deleted)");
     world.is(ProcessCrash, Contradicted, &["the file was deleted"]);
     written_directly(&world.facts().unwrap(), ProcessCrash);
-    // There may be a file of that name.
+    // A file may really have that name.
     world.put("image (deleted)", "");
     world.is(ProcessCrash, Unknown, &["by its name the file was deleted"]);
-    // The end of the name alone says so.
+    // Only the end of the name counts.
     let world = on_loop("image (deleted) again");
-    world.is(OsCrash, Unknown, &["not to be found"]);
+    world.is(OsCrash, Unknown, &["not found here"]);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_thin_volume_records_where_its_blocks_are_at_a_flush() {
     if let Some(a) = a.assess(Method::Direct, FileState::Zeroed) {
         assert!(a.evidence.contains("dm-4"), "{a:?}");
     }
-    // Nothing but the name of a mapped device says what it does.
+    // Only the name of a mapped device tells what it does.
     world.put("sys/devices/dm-3/dm/uuid", &format!("CRYPT-LUKS2-{POOL}"));
     for (uuid, written) in [("CRYPT-LUKS2-x", OsCrash), ("mine", ProcessCrash)] {
         world.put("sys/devices/dm-4/dm/uuid", uuid);

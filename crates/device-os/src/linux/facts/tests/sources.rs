@@ -1,15 +1,15 @@
-//! The party that a guarantee rests on.
+//! Party that a guarantee rests on.
 
 use super::*;
 use logforce_device::Source;
 
-/// `vda` is a virtual disk by its name; the others are what their place in `/sys` says.
+/// Paths in `/sys`, which determine what a device is. `vda` is a virtual disk by its name.
 const NVME: &str = "pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1";
 const SCSI: &str = "pci0000:00/0000:00:02.0/ata1/host0/target0:0:0/0:0:0:0/block/sda";
 const USB: &str = "pci0000:00/0000:00:03.0/usb2/2-1/2-1:1.0/host1/target1:0:0/1:0:0:0/block/sdb";
 const VIRTIO_SCSI: &str = "pci0000:00/0000:00:04.0/virtio2/host2/target2:0:0/2:0:0:0/block/sdc";
 
-/// An xfs on the device at that place.
+/// Makes an xfs on the device at that path.
 fn on(place: &str, cache: &str) -> World {
     let world = World::new();
     let name = place.rsplit('/').next().unwrap();
@@ -32,8 +32,8 @@ impl World {
     }
 }
 
-/// A user or a rule may have written to `queue/write_cache`; no flush is sent then, and what a write
-/// without one is worth is not for a setting to say.
+/// A user or a rule may have written to `queue/write_cache`. The kernel sends no flush then, and a setting
+/// does not decide the guarantee of a write without one.
 #[test]
 fn write_through_is_a_setting_of_the_kernel() {
     for place in [NVME, SCSI, USB] {
@@ -62,7 +62,7 @@ fn a_disk_answers_for_itself_where_its_driver_has_asked_it() {
     world.put(&said, BACK);
     world.is(OsCrash, Contradicted, &["says itself that it has one"]);
     written_directly(&world.facts().unwrap(), OsCrash);
-    // The kernel assumes it of a bridge that does not answer.
+    // The kernel assumes this of a bridge that does not answer.
     let world = on(USB, THROUGH);
     let said = format!("sys/devices/{USB}/device/scsi_disk/1:0:0:0/cache_type");
     world.put(&said, "write through\n");
@@ -89,7 +89,7 @@ fn a_virtual_disk_is_the_word_of_its_hypervisor() {
     }
 }
 
-/// Where several have to keep their word, it is the one who may least be relied on that counts.
+/// If several parties have to keep their word, the least reliable one counts.
 #[test]
 fn the_least_of_all_that_answer_counts() {
     let world = on("md0", THROUGH);
