@@ -1,5 +1,5 @@
-//! One writer per directory: a lock of the system's (the backend's `lock`) against other processes,
-//! a registry against a second opening in this one.
+//! One writer per directory: a lock of the system (the backend's `lock`) against other processes, and a
+//! registry against a second opening in this process.
 
 use crate::os::lock::{Held, unlock};
 use crate::os::runtime::process;
@@ -9,29 +9,29 @@ use std::io;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-/// The locked directories, each with the process that locked it: a forked child inherits a copy
-/// of the table, whose entries are its parent's and say nothing of the child.
+/// Locked directories, each with the process that locked it. A forked child inherits a copy of the table; its
+/// entries belong to the parent and do not count for the child.
 static REGISTRY: LazyLock<Mutex<HashMap<FileIdentity, u64>>> = LazyLock::new(Mutex::default);
 
 fn registry() -> MutexGuard<'static, HashMap<FileIdentity, u64>> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether this process has locked the directory.
+/// Returns true if this process has locked the directory.
 pub fn is_ours(identity: FileIdentity) -> bool {
     registry().get(&identity) == Some(&process())
 }
 
-/// Takes the lock of the directory `identity`. `call` asks the system for it; `None` if another
-/// process has it. `path` is for messages.
+/// Takes the lock of the directory `identity`. `call` requests it from the system; `None` if another process
+/// holds it. `path` is for messages.
 pub fn take(
     identity: FileIdentity,
     path: &Path,
     call: impl FnOnce() -> io::Result<Option<Held>>,
 ) -> io::Result<WriterLock> {
     let process = process();
-    // The entry comes first, so that two threads of this process cannot both get past here, and
-    // leaves with `entry` if anything below fails.
+    // The entry is made first, so that two threads of this process cannot both pass this point. `entry`
+    // removes it if anything below fails.
     let entry = {
         let mut table = registry();
         if table.get(&identity) == Some(&process) {
@@ -59,14 +59,14 @@ pub fn taken(path: &Path, by: &str) -> io::Error {
     )
 }
 
-/// The lock of a directory, held until dropped or until the process ends.
+/// Lock of a directory, held until dropped or until the process ends.
 pub struct WriterLock {
-    /// First, so that it is closed before the entry leaves.
+    /// First field, so that the file is closed before the entry is removed.
     _held: FileLock,
     _entry: Entry,
 }
 
-/// A locked file, until dropped or until the process ends.
+/// Locked file, until dropped or until the process ends.
 pub struct FileLock {
     held: Held,
     process: u64,
@@ -83,17 +83,17 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // By an explicit unlock, not only by closing: a forked child has a copy of the
-        // descriptor, and would keep the log locked for as long as it lives; and Windows says that
-        // locks are dropped some time after closing. But a child that drops its copy of this value
-        // must not unlock its parent's log: there only the descriptor is closed.
+        // Unlocks explicitly instead of only closing. A forked child has a copy of the descriptor, and would
+        // keep the log locked for as long as it lives. Windows also documents that locks are released some
+        // time after closing. A child that drops its copy of this value must not unlock its parent's log, so
+        // it only closes the descriptor.
         if self.process == process() {
             unlock(&self.held);
         }
     }
 }
 
-/// An entry of the registry, removed when dropped.
+/// Entry of the registry, removed when dropped.
 struct Entry {
     identity: FileIdentity,
     process: u64,

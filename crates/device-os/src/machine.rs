@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What computer this is, for the head of a report.
+/// Description of this computer, for the head of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
     /// Name of the operating system, such as `Linux`.
@@ -11,15 +11,15 @@ pub struct Machine {
     pub kernel: String,
     /// Instruction set, such as `x86_64`.
     pub architecture: String,
-    /// Processors that this process may use; 1 if the system does not say.
+    /// Number of processors that this process may use; 1 if the system does not report it.
     pub cpus: usize,
-    /// Why times measured here mean nothing, in a sentence: something imitates the system. `None` if
-    /// they mean something.
+    /// Reason why times measured here mean nothing, in a sentence: an emulation of the system. `None` if they
+    /// are meaningful.
     pub caveat: Option<&'static str>,
 }
 
 impl Machine {
-    /// This computer, as far as all systems tell it alike.
+    /// Makes the description from the parts that each system reports in its own way.
     pub(crate) fn of(system: String, kernel: String, architecture: String) -> Machine {
         Machine {
             system,
@@ -34,9 +34,9 @@ impl Machine {
 /// Processor time of this process since it began, all its threads together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProcessTimes {
-    /// In its own code.
+    /// Time in its own code.
     pub user: Duration,
-    /// In the system, on its behalf.
+    /// Time in the system, on its behalf.
     pub system: Duration,
 }
 

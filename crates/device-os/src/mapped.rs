@@ -1,17 +1,17 @@
-//! A file mapped into memory, for measurements: what a commit costs whose pages the system writes
-//! back. The log and the page file map nothing.
+//! File mapped into memory, to measure the cost of a commit whose pages the system writes back. The log and
+//! the page file do not map files.
 
 use crate::os::mapping::Mapping;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-/// A file, mapped shared and for writing: what is written is in the system's cache at once, and
-/// durable after a [`sync`](Self::sync) of its range.
+/// File, mapped shared and for writing. Written data is in the system's cache at once, and durable after a
+/// [`sync`](Self::sync) of its range.
 ///
-/// Nothing gives a reference to the mapped bytes, so that others may write the file meanwhile. A
-/// process that makes it shorter ends this one by a signal at the next access: only for files of
-/// one's own.
+/// No reference to the mapped bytes is given out, so other processes may write the file meanwhile. If a
+/// process shortens the file, a signal ends this process at the next access. So use it only for private
+/// files.
 #[derive(Debug)]
 pub struct MappedFile {
     mapping: Mapping,
@@ -21,8 +21,8 @@ impl MappedFile {
     /// Maps the first `len` bytes of the existing file at `path`, which must have them.
     ///
     /// # Errors
-    /// `InvalidInput` for no bytes, or more than the file has or memory can; else what the system says,
-    /// with the path.
+    /// `InvalidInput` for a length of 0, and for one that the file or the address space does not have.
+    /// Otherwise the error of the system, with the path.
     pub fn open(path: &Path, len: u64) -> io::Result<MappedFile> {
         Ok(MappedFile {
             mapping: Mapping::open(path, mappable(len)?)?,
@@ -32,7 +32,7 @@ impl MappedFile {
     /// Copies the bytes to `offset`.
     ///
     /// # Errors
-    /// `InvalidInput` if they do not fit into what is mapped.
+    /// `InvalidInput` if the bytes do not fit into the mapped range.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let len = bytes.len() as u64;
         let end = offset.checked_add(len).ok_or_else(outside)?;
@@ -41,12 +41,12 @@ impl MappedFile {
         Ok(())
     }
 
-    /// Makes the ranges durable, and returns when they are: on Linux by one `msync` for each, of which
-    /// each flushes the device's cache; on macOS by these and one `F_FULLFSYNC`, on Windows by one
+    /// Makes the ranges durable, and returns when they are. On Linux by one `msync` for each, which flushes
+    /// the device's cache each time; on macOS by these and one `F_FULLFSYNC`; on Windows by one
     /// `FlushViewOfFile` for each and one `FlushFileBuffers`.
     ///
     /// # Errors
-    /// `InvalidInput` for a range outside of what is mapped; else what the system says.
+    /// `InvalidInput` for a range outside the mapped bytes; otherwise the error of the system.
     pub fn sync(&mut self, ranges: &[Range<u64>]) -> io::Result<()> {
         for range in ranges {
             let within = self.within(range)?;
@@ -71,7 +71,7 @@ fn mappable(len: u64) -> io::Result<usize> {
     }
 }
 
-/// No mapping is longer than an `isize` says.
+/// Returns the end if a mapping can be that long: at most `isize::MAX`.
 fn mappable_end(end: u64) -> io::Result<usize> {
     isize::try_from(end)
         .ok()
@@ -79,9 +79,9 @@ fn mappable_end(end: u64) -> io::Result<usize> {
         .ok_or_else(outside)
 }
 
-/// The error of bytes that are not mapped.
+/// Makes the error of bytes that are not mapped.
 pub(crate) fn outside() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "no such bytes are mapped")
+    io::Error::new(io::ErrorKind::InvalidInput, "these bytes are not mapped")
 }
 
 #[cfg(test)]

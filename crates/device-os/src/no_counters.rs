@@ -1,36 +1,36 @@
 use std::io;
 use std::path::Path;
 
-/// A device's own count of what it was asked for, from some moment on.
+/// Counts of a device's requests, from some moment on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceCounters {
-    /// The system's name of the device.
+    /// Name of the device, as the system gives it.
     pub device: String,
-    /// Writes that the device completed.
+    /// Number of writes that the device completed.
     pub writes: u64,
-    /// Sectors of 512 bytes that they wrote.
+    /// Number of sectors of 512 bytes that were written.
     pub sectors_written: u64,
-    /// Flushes that the device completed; `None` if it does not count them.
+    /// Number of flushes that the device completed; `None` if it does not count them.
     pub flushes: Option<u64>,
 }
 
-/// The counters of a device, held open. There are none on this system: no flushes are counted.
+/// Counters of a device, held open. This system has none, so the type has no values.
 #[derive(Debug)]
 pub struct Counter(std::convert::Infallible);
 
 impl Counter {
-    /// The counters of the device below `path`.
+    /// Opens the counters of the device below `path`.
     ///
     /// # Errors
-    /// Of kind `Unsupported`, on this system always.
+    /// Always of kind `Unsupported` on this system.
     pub fn of(_path: &Path) -> io::Result<Counter> {
         Err(io::Error::new(
             io::ErrorKind::Unsupported,
-            "this system counts no flushes of a device",
+            "this system does not count the flushes of a device",
         ))
     }
 
-    /// Reads them.
+    /// Reads the counters.
     ///
     /// # Errors
     /// None: there is no such value on this system.

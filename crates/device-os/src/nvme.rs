@@ -1,33 +1,32 @@
-//! What an NVMe controller says of itself (Identify Controller), taken apart by hand, and what it
-//! adds to what the system says.
+//! Answer of an NVMe controller about itself (Identify Controller), and its effect on the facts from the
+//! system.
 //!
-//! It can take away from a verdict and never adds to one. That a controller has no volatile cache
-//! says nothing of what lies between it and us, and a system that takes the cache for volatile sends
-//! flushes, which cost nothing where there is none. That it has one does say something, where the
-//! system takes it for absent and flushes nothing.
+//! The answer can weaken a verdict and never strengthens one. A controller without a volatile cache proves
+//! nothing about the layers above it. If the system nevertheless takes the cache for volatile, it sends
+//! flushes, which cost nothing there. A controller with a volatile cache matters if the system takes the
+//! cache for absent and sends no flushes.
 
 use logforce_device::{BlockDevice, Source, WriteCache};
 
-/// Bytes of the structure.
+/// Length of the structure in bytes.
 pub const LEN: usize = 4096;
 
 /// CNS of the structure in the Identify command.
 pub const CNS_CONTROLLER: u32 = 1;
 
-/// What a controller says of itself.
+/// Properties of a controller, by its own report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Controller {
     pub model: String,
     pub firmware: String,
-    /// It has a volatile write cache, be it on or off.
+    /// True if it has a volatile write cache, whether that is on or off.
     pub has_volatile_cache: bool,
 }
 
-/// Takes the structure apart. `None` for what is too short, or cannot be the answer of a controller
-/// of disks: drivers are known to succeed and leave the buffer as it was, and "no volatile cache"
-/// is a zero.
+/// Parses the structure. `None` if it is too short, or cannot be the answer of a disk controller. Drivers are
+/// known to succeed and leave the buffer unchanged, and "no volatile cache" is a zero.
 pub fn controller(data: &[u8]) -> Option<Controller> {
-    // The sizes of queue entries, as powers of two: 64 and 16 bytes, required of each controller.
+    // The sizes of queue entries, as powers of two: every controller must have 64 and 16 bytes.
     let (submission, completion) = (data.get(512)?, data.get(513)?);
     if (submission & 0xf, completion & 0xf) != (6, 4) {
         return None;
@@ -43,7 +42,7 @@ pub fn controller(data: &[u8]) -> Option<Controller> {
     })
 }
 
-/// ASCII, filled up with spaces.
+/// Returns the text of an ASCII field that is padded with spaces.
 fn text(bytes: &[u8]) -> String {
     let chars = bytes.iter().map(|b| char::from(*b));
     let text: String = chars
@@ -52,9 +51,9 @@ fn text(bytes: &[u8]) -> String {
     text.trim().to_owned()
 }
 
-/// Takes the controller's word into what is known of the device: a note always, and where it says
-/// that it has a volatile cache and the system says that there is none, nobody knows. `is_off`: the
-/// system says that the cache is there and switched off, which does not contradict it.
+/// Adds the controller's answer to the facts of the device, always as a note. If it reports a volatile cache
+/// and the system reports none, the cache becomes unknown. `is_off`: the system reports a cache that is
+/// switched off, which does not contradict the controller.
 pub fn weigh(
     controller: &Controller,
     device: &mut BlockDevice,
@@ -74,12 +73,12 @@ pub fn weigh(
         (true, WriteCache::Through) => {
             (device.write_cache, device.cache_source) = (WriteCache::Unknown, Source::Nobody);
             format!(
-                "{who} a volatile write cache, and the system takes it for one without and flushes nothing. Unless the cache was switched off in the device, what was forced can be lost with the power: have the system take the cache for volatile, or switch it off."
+                "{who} a volatile write cache, and the system takes it for one without and flushes nothing. Unless the cache was switched off in the device, a power cut can lose forced data: set the system to treat the cache as volatile, or switch it off."
             )
         }
         (true, _) => format!("{who} a volatile write cache."),
         (false, WriteCache::Back) => format!(
-            "{who} no volatile write cache. The system says otherwise, and is believed: the flushes that it sends cost little on such a device."
+            "{who} no volatile write cache. The system says otherwise and is believed, because its flushes cost little on such a device."
         ),
         (false, _) => format!("{who} no volatile write cache."),
     });

@@ -1,5 +1,5 @@
-//! Threads and time, which std has for every system. How a thread waits, where random bits come
-//! from and what tells a process from others is the backend's `runtime`.
+//! Threads and time, from std. The backend's `runtime` has waiting, random bits, and the identity of the
+//! process.
 
 use crate::os::runtime as os;
 use logforce_device::{JoinHandle, Panicked, Runtime};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsRuntime;
 
-/// One origin for all runtimes of the process, so that their times can be compared.
+/// Common origin for all runtimes of the process, so that their times can be compared.
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 impl Runtime for OsRuntime {
@@ -54,10 +54,10 @@ impl Runtime for OsRuntime {
     }
 }
 
-/// Unpredictable bits from the system.
+/// Returns unpredictable bits from the system.
 pub fn random() -> u64 {
     os::random().map_or_else(
-        // std keeps a seed of its own from the system, and gives every state another key.
+        // std has its own seed from the system, and gives every state another key.
         || std::hash::RandomState::new().build_hasher().finish(),
         u64::from_ne_bytes,
     )

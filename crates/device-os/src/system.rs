@@ -8,21 +8,20 @@ use std::sync::Arc;
 
 /// This operating system.
 ///
-/// Every error carries the path it is about. Directories are made for their owner only (0700),
-/// files too (0600), both further narrowed by the umask, unless a mode is set
-/// ([`Directory::set_mode`], [`Directory::set_file_mode`]); on Windows for their owner, the system and
-/// administrators.
+/// Every error carries the path that it is about. Directories are made for their owner only (0700), and files
+/// too (0600), further narrowed by the umask, unless a mode is set ([`Directory::set_mode`],
+/// [`Directory::set_file_mode`]). On Windows they are made for their owner, the system and administrators.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsSystem;
 
 impl OsSystem {
-    /// This operating system.
+    /// Returns this operating system.
     pub fn new() -> Self {
         OsSystem
     }
 }
 
-/// Removes the prefix that Windows puts before the canonical path on a drive: users and other programs do not
+/// Removes the prefix that Windows puts before the canonical path on a drive. Users and other programs do not
 /// write it.
 fn plain(path: PathBuf) -> PathBuf {
     let bare = path.to_str().and_then(|path| path.strip_prefix(r"\\?\"));
@@ -50,16 +49,16 @@ impl System for OsSystem {
                 return Err(at(orphan, "make the directory", path));
             }
             Err(e) => {
-                // Where nothing can be made (a read-only filesystem, a parent that is not ours),
-                // a directory that is there already is still good.
+                // A directory that exists can be used even if none can be made (a read-only filesystem, a
+                // parent of another user).
                 if !path.is_dir() {
                     return Err(at(e, "make the directory", path));
                 }
             }
         }
         let dir = OsDirectory::open(path)?;
-        // Also for one that was there: the process that made it may have crashed before its entry
-        // was durable, and a power cut would then take the directory with everything forced in it.
+        // Needed for an existing directory, too. The process that made it may have crashed before its entry
+        // was durable. A power cut would then remove the directory with everything forced in it.
         dir.sync_parent()?;
         Ok(Arc::new(dir))
     }

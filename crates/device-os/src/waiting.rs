@@ -1,11 +1,11 @@
-//! Waiting on a word by mutexes and condition variables, for systems whose own call for it is
-//! private or too new.
+//! Waiting on a word by mutexes and condition variables, for systems whose own call for that is private or
+//! too new.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A power of two. Words that share a place wake each other for nothing, which is allowed.
+/// Number of places; a power of two. Words that share a place wake each other needlessly, which is allowed.
 const PLACES: usize = 64;
 
 struct Place {
@@ -22,7 +22,7 @@ static ALL: [Place; PLACES] = [const {
 
 fn place(word: &AtomicU32) -> &'static Place {
     let address = std::ptr::from_ref(word) as usize;
-    // Words of four bytes: the lowest two bits are zero.
+    // Words have four bytes, so the lowest two bits are zero.
     &ALL[(address >> 2) % PLACES]
 }
 
@@ -30,14 +30,15 @@ fn place(word: &AtomicU32) -> &'static Place {
 pub fn wait(word: &AtomicU32, seen: u32, timeout: Option<Duration>) {
     let place = place(word);
     let held = place.lock.lock().unwrap_or_else(PoisonError::into_inner);
-    // Looked at under the lock: the thread that changed the word before takes the lock afterwards
-    // to wake, and so finds this one asleep, or this one finds the word changed.
+    // Checked under the lock. The thread that changes the word takes the lock afterwards to wake. So it finds
+    // this thread asleep, or this thread finds the word changed.
     if word.load(Ordering::SeqCst) != seen {
         return;
     }
     match timeout {
         None => drop(place.changed.wait(held)),
-        // More than a system can count; a waiting thread looks again.
+        // A limit, because a longer time may be more than a system can represent; a waiting thread checks
+        // again.
         Some(time) => drop(
             place
                 .changed
@@ -46,7 +47,8 @@ pub fn wait(word: &AtomicU32, seen: u32, timeout: Option<Duration>) {
     }
 }
 
-/// Wakes all who wait on the word; for a single one as well, since others may share its place.
+/// Wakes all threads that wait on the word. Used to wake a single one as well, because other words may share
+/// its place.
 pub fn wake(word: &AtomicU32) {
     let place = place(word);
     drop(place.lock.lock().unwrap_or_else(PoisonError::into_inner));

@@ -1,4 +1,4 @@
-//! What is mounted, from `/proc/self/mountinfo`.
+//! Mounts, from `/proc/self/mountinfo`.
 
 use super::error::{at, uninterrupted};
 use super::sysfs::{self, Roots};
@@ -10,13 +10,13 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// A line of `/proc/self/mountinfo`.
+/// Line of `/proc/self/mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
     pub id: u64,
     pub major: u32,
     pub minor: u32,
-    /// The directory of the filesystem that is seen at the mount point.
+    /// Directory of the filesystem that the mount point shows.
     pub root: PathBuf,
     pub mount_point: PathBuf,
     /// Options of the mount and of the filesystem, without repetition.
@@ -25,12 +25,12 @@ pub struct Mount {
     pub source: String,
 }
 
-/// The mount that the open file is on; `None` if it cannot be seen (`/proc` is missing, or the
-/// mount lies outside a `chroot`).
+/// Returns the mount of the open file. `None` if it cannot be seen (`/proc` is missing, or the mount lies
+/// outside a `chroot`).
 ///
-/// By the number of the mount where the kernel tells it (5.8), which is exact. Else by device and
-/// the longest mount point above `path`; on btrfs the device of a subvolume is in no line, and the
-/// path alone decides.
+/// Uses the number of the mount if the kernel provides it (5.8), which is exact. Otherwise it uses the device
+/// and the longest mount point above `path`. On btrfs no line has the device of a subvolume, so the path
+/// alone decides.
 pub fn of(fd: BorrowedFd<'_>, path: &Path, roots: &Roots) -> io::Result<Option<Mount>> {
     match id(fd, path)? {
         Some(id) => Ok(all(roots)?.into_iter().find(|m| m.id == id)),
@@ -49,12 +49,12 @@ pub fn of(fd: BorrowedFd<'_>, path: &Path, roots: &Roots) -> io::Result<Option<M
     }
 }
 
-/// The number of the mount, where the kernel tells it.
+/// Returns the number of the mount, if the kernel provides it.
 pub fn id(fd: BorrowedFd<'_>, path: &Path) -> io::Result<Option<u64>> {
     let ask = || rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID);
     match uninterrupted(ask) {
-        // QEMU's user emulation (7.2) hands on the kernel's mask and not the number, which then is 0.
-        // That is the kernel's first root at most, which the path finds as well.
+        // QEMU's user emulation (7.2) passes on the kernel's mask without the number, which is 0 then. Number
+        // 0 could only be the kernel's first root, which the search by path finds too.
         Ok(answer)
             if answer.stx_mask & StatxFlags::MNT_ID.bits() != 0 && answer.stx_mnt_id != 0 =>
         {
@@ -70,10 +70,9 @@ fn by_path<'a>(mounts: &'a [Mount], major: u32, minor: u32, path: &Path) -> Opti
         mounts
             .iter()
             .filter(|m| path.starts_with(&m.mount_point))
-            // Of two mounts on one point the later hides the earlier, and `max_by_key` takes the
-            // last.
+            // A later mount on the same point hides the earlier one, and `max_by_key` returns the last.
             .max_by_key(|m| m.mount_point.as_os_str().len())
-            // Of any other filesystem the device would be in its line.
+            // The device of any other filesystem would be in its line.
             .filter(|m| matches!(m.filesystem.as_str(), "btrfs" | "bcachefs"))
     };
     mounts
@@ -83,7 +82,7 @@ fn by_path<'a>(mounts: &'a [Mount], major: u32, minor: u32, path: &Path) -> Opti
         .or_else(above)
 }
 
-/// All mounts this process sees; none if `/proc` is not there.
+/// Returns all mounts that this process sees; none if `/proc` is missing.
 fn all(roots: &Roots) -> io::Result<Vec<Mount>> {
     let text = sysfs::bytes(&roots.proc.join("self/mountinfo"))?.unwrap_or_default();
     Ok(text.split(|&b| b == b'\n').filter_map(parse).collect())
@@ -125,7 +124,7 @@ fn text(word: Vec<u8>) -> String {
     String::from_utf8_lossy(&word).into_owned()
 }
 
-/// Blank, tab, newline and backslash are written as a backslash and three octal digits.
+/// Decodes blank, tab, newline and backslash, which are written as a backslash and three octal digits.
 fn unescape(word: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(word.len());
     let mut rest = word;
@@ -190,11 +189,11 @@ broken
         let id = |major, minor, path| by_path(&mounts, major, minor, Path::new(path)).unwrap().id;
         assert_eq!(id(254, 0, "/srv/x"), 27);
         assert_eq!(id(98, 0, "/mnt/a b/c"), 36);
-        // A subvolume of btrfs: its device is nowhere.
+        // A subvolume of btrfs: no line has its device.
         assert_eq!(id(0, 99, "/mnt/sub"), 41);
         assert!(by_path(&[], 1, 1, Path::new("/")).is_none());
-        // Another filesystem's line would be somebody else's.
+        // The line of another filesystem does not count.
         let other = by_path(&mounts[..3], 0, 99, Path::new("/mnt/sub"));
-        assert_eq!(other, None, "tmpfs is no btrfs");
+        assert_eq!(other, None, "tmpfs is not btrfs");
     }
 }

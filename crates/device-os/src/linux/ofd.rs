@@ -11,8 +11,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// Offset at which a lock of the whole file begins.
 pub const WHOLE: libc::off_t = 0;
 
-/// Offset of a lock that covers no byte of any file: on some network filesystems (SMB) others
-/// cannot read or write what a lock covers.
+/// Offset of a lock that covers no byte of any file. On some network filesystems (SMB) other processes cannot
+/// read or write locked bytes.
 pub const BEYOND: libc::off_t = libc::off_t::MAX / 2 + 1;
 
 /// Takes the write lock from `from` on without waiting; `WouldBlock` if another open file description
@@ -21,7 +21,7 @@ pub fn try_lock(file: BorrowedFd<'_>, from: libc::off_t) -> io::Result<()> {
     call(file, libc::F_OFD_SETLK, libc::F_WRLCK, from)
         .map(drop)
         .map_err(|e| {
-            // POSIX lets a kernel say EACCES for a lock that is taken.
+            // POSIX permits EACCES for a lock that is taken.
             if e.raw_os_error() == Some(libc::EACCES) {
                 io::ErrorKind::WouldBlock.into()
             } else {
@@ -46,8 +46,7 @@ fn call(
     kind: libc::c_int,
     from: libc::off_t,
 ) -> io::Result<libc::c_int> {
-    // To the end of the file, however long it is. `l_pid` must be 0 for these
-    // commands.
+    // The lock reaches to the end of the file, however long it is. `l_pid` must be 0 for these commands.
     let mut lock = libc::flock {
         l_type: kind as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,

@@ -11,8 +11,7 @@ pub fn wait(word: &AtomicU32, seen: u32, timeout: Option<Duration>) {
         tv_sec: t.as_secs().try_into().unwrap_or(i64::MAX),
         tv_nsec: t.subsec_nanos().into(),
     });
-    // The word has changed, the time is up, a signal came: whichever it was, the caller looks
-    // again.
+    // The word has changed, the time is up, or a signal came. In each case the caller checks again.
     let _ = futex::wait(word, futex::Flags::PRIVATE, seen, timeout.as_ref());
 }
 
@@ -24,7 +23,8 @@ pub fn wake_all(word: &AtomicU32) {
     let _ = futex::wake(word, futex::Flags::PRIVATE, i32::MAX as u32);
 }
 
-/// `None` without getrandom: it is missing before Linux 3.17, and a sandbox may forbid it.
+/// Returns random bytes. `None` without getrandom: it is missing before Linux 3.17, and a sandbox may forbid
+/// it.
 pub fn random() -> Option<[u8; 8]> {
     let mut bytes = [0u8; 8];
     let got = uninterrupted(|| getrandom(&mut bytes, GetRandomFlags::empty()));

@@ -1,4 +1,4 @@
-//! The filesystem of an open file, and everything below it.
+//! Filesystem of an open file, and everything below it.
 
 use super::block::{self, Below, Located};
 use super::error::{at, uninterrupted};
@@ -14,10 +14,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-/// How many devices, files and directories below one another are followed.
+/// Largest number of devices, files and directories that are followed below one another.
 pub const DEPTH: u32 = 8;
 
-/// The filesystem that the file or directory `fd` is on; `path` leads to it.
+/// Examines the filesystem of the file or directory `fd`; `path` leads to it.
 pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::Result<Stack> {
     let stat = uninterrupted(|| rustix::fs::fstat(fd)).map_err(|e| at(e, "look at", path))?;
     let mount = mounts::of(fd, path, roots)?;
@@ -29,7 +29,7 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
                 .map_err(|e| at(e, "ask for the filesystem of", path))?;
             let name = filesystem::name_of_magic(magic.f_type as u64);
             notes.push(
-                "The mount is not to be seen in /proc/self/mountinfo: its options are unknown."
+                "The mount cannot be seen in /proc/self/mountinfo: its options are unknown."
                     .to_owned(),
             );
             name
@@ -82,7 +82,7 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
         }
         Below::Unseen(device) => walk.unseen(
             &format!("the device {device}"),
-            "nothing of it is to be seen in /dev and /sys",
+            "it cannot be seen in /dev and /sys",
         ),
         Below::Nameless => {
             if let Some(layer) = nameless(&name, kind, mount.as_ref(), roots)? {
@@ -98,7 +98,7 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
     }
     let mut device = located.as_ref().map(Located::describe).transpose()?;
     if let Some(device) = &mut device {
-        // Of one that others lie below, all of them have to keep their word.
+        // If there are other devices below, all of them have to keep their word.
         let sources = walk.layers.iter().map(|layer| layer.synced.source);
         device.cache_source = sources.min().unwrap_or(Source::Nobody);
     }
@@ -114,8 +114,8 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
     Ok(Stack { facts, located })
 }
 
-/// What only `/proc/fs` says of an ext4: the superblock's default options are not among the mount
-/// options. Returns whether it has a journal, if that is to be seen.
+/// Reads the options and the journal of an ext4 that only `/proc/fs` shows: the mount options leave out the
+/// superblock's defaults. Returns whether it has a journal, if that can be seen.
 fn ext(
     name: &str,
     options: &mut String,
@@ -134,7 +134,7 @@ fn ext(
                 format!("the {name} on {}", located.name),
                 at_most,
                 format!(
-                    "whether its superblock turns barriers off is not to be seen, since there is no \
+                    "it cannot be seen whether its superblock turns barriers off, since there is no \
                      /proc/fs/ext4/{}/options{then}; {ACCEPT}",
                     located.name
                 ),
@@ -174,7 +174,7 @@ fn ext(
     })
 }
 
-/// The paths of the other devices that the filesystem is spread over.
+/// Returns the paths of the other devices of the filesystem.
 fn others(
     name: &str,
     options: &str,
@@ -194,13 +194,13 @@ fn others(
     let Some(devices) = block::btrfs_devices(&located.name, walk.roots)? else {
         walk.unseen(
             &format!("the btrfs on {}", located.name),
-            "over which devices it is spread is not to be seen in /sys/fs/btrfs",
+            "its other devices cannot be seen in /sys/fs/btrfs",
         );
         return Ok(Vec::new());
     };
     if devices.len() > 1 {
         walk.notes.push(format!(
-            "This btrfs is spread over {}; what is said of the device is about {} alone.",
+            "This btrfs is spread over {}; the device described here is {} alone.",
             devices.join(", "),
             located.whole_name()
         ));
@@ -214,33 +214,32 @@ fn others(
     Ok(Vec::new())
 }
 
-/// What is left of a guarantee where nobody knows whether a flush is sent, and why: the end of a
-/// sentence.
+/// Guarantee that remains if it is unknown whether flushes are sent, and the reason: the end of a sentence.
 type Unflushed = (Guarantee, String);
 
-/// Where the options of a mount cannot be seen it is worth what the weakest of them would leave: to
-/// promise more would be to promise more the less is known.
+/// Returns the guarantee of a mount whose options cannot be seen: that of the weakest options it may have.
+/// Otherwise a process that sees less would get a stronger promise.
 fn unflushed(name: &str, below: &Below, roots: &Roots, depth: u32) -> io::Result<Unflushed> {
     match below {
-        // It may be one that drops every sync, so that what was synced is in memory still.
+        // The overlay may drop every sync, so that synced data is still in memory.
         _ if name == "overlay" => Ok((Guarantee::ProcessCrash, String::new())),
         Below::Device(located) => unflushed_device(located, roots, depth),
-        // No option of the mount decides whether these keep what was synced.
+        // No option of the mount decides whether these keep synced data.
         Below::Nameless if filesystem::kind(name, "") == FilesystemKind::Remote => {
             Ok((Guarantee::OsCrash, String::new()))
         }
         Below::Nameless if filesystem::is_served(name) => Ok((Guarantee::OsCrash, String::new())),
-        // It may be a loop device, whose file is in this system's cache until a flush.
+        // The device may be a loop device, whose file stays in this system's cache until a flush.
         Below::Unseen(_) | Below::Nameless => Ok((
             Guarantee::ProcessCrash,
-            ", and nothing says on what it lies, so that what is written may stay in the system's memory"
+            ", and the device below it is unknown, so that written data may stay in the system's memory"
                 .to_owned(),
         )),
     }
 }
 
-/// What a device keeps that no flush comes to: of a loop device, or what is made of one, nothing
-/// survives the system, since its file is in the cache then.
+/// Returns the guarantee of data on a device that receives no flush. On a loop device, or a device that
+/// consists of one, nothing survives a crash of the system, because the loop device's file is in the cache.
 fn unflushed_device(located: &Located, roots: &Roots, depth: u32) -> io::Result<Unflushed> {
     let mut walk = Walk {
         roots,
@@ -248,14 +247,14 @@ fn unflushed_device(located: &Located, roots: &Roots, depth: u32) -> io::Result<
         notes: Vec::new(),
         look,
     };
-    walk.device(located, Some("no flush comes to it"), depth)?;
+    walk.device(located, Some("no flush reaches it"), depth)?;
     let kept = |layer: &Layer| layer.synced.guarantee;
     let weakest = walk.layers.iter().min_by_key(|layer| kept(layer));
     Ok(match weakest.filter(|w| kept(w) < Guarantee::OsCrash) {
         Some(weakest) => (
             kept(weakest),
             format!(
-                ", and without them what is written stays in the system's memory ({})",
+                ", and without them written data stays in the system's memory ({})",
                 weakest.name
             ),
         ),
@@ -269,13 +268,13 @@ fn unseen_mount(name: &str, (at_most, then): Unflushed) -> Layer {
         at_most,
         format!(
             "how it is mounted cannot be seen (it is not in /proc/self/mountinfo): it may be without \
-             barriers{then}. Mount /proc, show the mount in it, or accept by name what is survived \
-             without knowing it"
+             barriers{then}. Mount /proc, show the mount in it, or accept the weaker guarantee \
+             explicitly"
         ),
     )
 }
 
-/// A filesystem without a block device that the system names.
+/// Returns the layer of a filesystem without a block device that the system names.
 fn nameless(
     name: &str,
     kind: FilesystemKind,
@@ -286,7 +285,7 @@ fn nameless(
         return Ok(None);
     };
     match kind {
-        // In memory, or another machine's: that says it all.
+        // In memory or on another machine: that already is the answer.
         FilesystemKind::Volatile | FilesystemKind::Remote => return Ok(None),
         _ if name == "overlay" || filesystem::is_served(name) => return Ok(None),
         _ if name == "zfs" => return zfs::layer(&mount.source, roots).map(Some),
@@ -310,7 +309,7 @@ fn nameless(
         false => (
             Verdict::Unknown,
             Source::Nobody,
-            format!("{name} does not name them: nobody says that a sync reaches them"),
+            format!("{name} does not name them: it is unknown whether a sync reaches them"),
         ),
     };
     let synced = Assessment::new(Guarantee::PowerLoss, verdict, source, why);
@@ -322,7 +321,7 @@ fn served(name: &str) -> Layer {
         Guarantee::PowerLoss,
         Verdict::Unknown,
         Source::Server,
-        "a program serves this filesystem (FUSE): that a sync reaches a medium is that program's word",
+        "a program serves this filesystem (FUSE) and alone decides whether a sync reaches a medium",
     );
     Layer::new(name, synced)
 }

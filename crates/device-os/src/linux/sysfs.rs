@@ -1,7 +1,7 @@
-//! How the system's own files (`/proc`, `/sys`, `/dev`) are asked.
+//! Access to the system's own files (`/proc`, `/sys`, `/dev`).
 //!
-//! What is not found is not there. Every other error is passed on: to take it for "not there" would
-//! let a process that has run out of descriptors or memory believe in a better disk than it has.
+//! Only "not found" means that a file is missing; every other error is passed on. Otherwise a process without
+//! descriptors or memory would assume a better disk than it has.
 
 use super::error::{at, uninterrupted_io};
 use logforce_device::planted;
@@ -10,13 +10,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the system's own files are; elsewhere in tests.
+/// Locations of the system's own files; tests use others.
 #[derive(Debug, Clone)]
 pub struct Roots {
     pub proc: PathBuf,
     pub sys: PathBuf,
     pub dev: PathBuf,
-    /// The command of zfs, wherever it may be.
+    /// Paths at which the command of zfs may be.
     pub zfs: Vec<PathBuf>,
 }
 
@@ -38,7 +38,7 @@ impl Default for Roots {
     }
 }
 
-/// The answer, or `None` where what was asked for is not there.
+/// Returns the answer, or `None` if the file is missing.
 pub fn found<T>(answer: io::Result<T>, doing: &str, path: &Path) -> io::Result<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
@@ -47,23 +47,23 @@ pub fn found<T>(answer: io::Result<T>, doing: &str, path: &Path) -> io::Result<O
     }
 }
 
-/// All bytes of a file.
+/// Returns all bytes of a file.
 pub fn bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
     found(uninterrupted_io(|| fs::read(path)), "read", path)
 }
 
-/// A file of one line; `None` if it is missing or empty.
+/// Returns the text of a file of one line; `None` if it is missing or empty.
 pub fn line(path: &Path) -> io::Result<Option<String>> {
     let text = bytes(path)?.unwrap_or_default();
     let text = String::from_utf8_lossy(&text).trim().to_owned();
     Ok((!text.is_empty()).then_some(text))
 }
 
-/// The names in a directory, sorted; `None` if it is missing.
+/// Returns the names in a directory, sorted; `None` if it is missing.
 pub fn names(dir: &Path) -> io::Result<Option<Vec<String>>> {
     let list = || -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        // Not the standard library's: that panics where closing a directory fails.
+        // The standard library's reader would panic if closing the directory fails.
         let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         for entry in Dir::new(rustix::fs::open(dir, how, Mode::empty())?)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
@@ -77,7 +77,7 @@ pub fn names(dir: &Path) -> io::Result<Option<Vec<String>>> {
     found(uninterrupted_io(list), "list", dir)
 }
 
-/// Whether there is something of that name.
+/// Returns true if the path exists.
 pub fn exists(path: &Path) -> io::Result<bool> {
     found(
         uninterrupted_io(|| fs::symlink_metadata(path)),
@@ -87,7 +87,7 @@ pub fn exists(path: &Path) -> io::Result<bool> {
     .map(|m| m.is_some())
 }
 
-/// Where a path leads, without links.
+/// Returns the path with links resolved.
 pub fn real(path: &Path) -> io::Result<Option<PathBuf>> {
     found(uninterrupted_io(|| fs::canonicalize(path)), "find", path)
 }

@@ -1,9 +1,9 @@
-//! Many writes in flight from one thread, by `io_uring`: for page files (`pages/src/write_out/queue.rs`);
-//! the log does not use it.
+//! Many writes in flight from one thread, by `io_uring`. Page files use it (`pages/src/write_out/queue.rs`);
+//! the log does not.
 //!
-//! A direct write by `pwrite` puts its thread to sleep until the device is done: on one virtual disk
-//! eight threads make 53,000 scattered writes a second, with a change of threads for each, and one
-//! thread with a ring 130,000 (`fio`, 4 KiB, 2026-11-24).
+//! A direct write by `pwrite` puts its thread to sleep until the device is done. On one virtual disk eight
+//! threads make 53,000 scattered writes a second, with a context switch for each; one thread with a ring
+//! makes 130,000 (`fio`, 4 KiB, 2026-11-24).
 
 #![allow(unsafe_code)]
 
@@ -17,32 +17,33 @@ use std::mem;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-/// The kernel is told of, and waited for, this part of the queue at a time: each call costs a change of
-/// threads, and most virtual disks one of machines.
+/// Number of parts of the queue. Writes are submitted, and waited for, one part at a time. Each call costs a
+/// context switch, and on most virtual disks a switch between machines.
 const PARTS: usize = 4;
-/// How often the kernel may refuse to take writes, while it has none, before that counts as an error.
+/// Number of times that the kernel may refuse writes while it has none in flight, before that counts as an
+/// error.
 const REFUSALS: u32 = 1000;
 
-/// The writes of one file.
+/// Queue of writes to one file.
 ///
-/// While a write is in flight, its memory stays in `in_flight`, and is never freed if the kernel does
-/// not give it back.
+/// While a write is in flight, its memory stays in `in_flight`. If the kernel never returns the write, its
+/// memory is never freed.
 pub struct Queue {
-    /// `None` once the kernel has failed to say what became of what it was handed.
+    /// `None` once the kernel has failed to report the result of its writes.
     ring: Option<IoUring>,
     file: Arc<OsFile>,
     depth: usize,
     next: u64,
-    /// Handed to the ring and not come back, by number.
+    /// Writes given to the ring and not returned yet, by number.
     in_flight: HashMap<u64, Write>,
-    /// Of those, the kernel was not told of so many yet.
+    /// Number of those writes that were not submitted to the kernel yet.
     untold: usize,
     ended: VecDeque<(u64, Completion)>,
 }
 
 impl Queue {
-    /// `None` where the kernel has no such calls, or does not permit them: it is old, a limit of locked
-    /// memory is reached, or a container's filter forbids them, as many do.
+    /// Makes a queue. `None` if the kernel has no such calls or does not permit them: the kernel is old, a
+    /// limit of locked memory is reached, or a container's filter forbids them, as many do.
     pub fn new(file: Arc<OsFile>, depth: usize) -> Option<Queue> {
         let depth = depth.clamp(1, 1024);
         // Completions need not interrupt this thread while it runs (Linux 5.19).
@@ -61,8 +62,8 @@ impl Queue {
         })
     }
 
-    /// Tells the kernel of what it was not told of, waits until at least `wait_for` writes have ended,
-    /// and takes what has.
+    /// Submits the pending writes to the kernel, waits until at least `wait_for` writes have ended, and takes
+    /// the ended ones.
     fn enter(&mut self, wait_for: usize) {
         let mut refusals = 0;
         let mut ended = 0;
@@ -79,7 +80,7 @@ impl Queue {
                 Ok(_) => None,
                 Err((Some(number), e)) => match Errno::from_raw_os_error(number) {
                     Errno::INTR => None,
-                    // No memory for more requests just now.
+                    // The kernel has no memory for more requests just now.
                     Errno::AGAIN | Errno::BUSY if refusals < REFUSALS => {
                         refusals += u32::from(self.in_flight.len() == self.untold);
                         std::thread::yield_now();
@@ -101,21 +102,21 @@ impl Queue {
         self.depth.div_ceil(PARTS)
     }
 
-    /// The kernel's answer to a write: how many bytes it has written, or the number of an error,
-    /// negative.
+    /// Handles the kernel's answer to a write: the number of bytes written, or the negated number of an
+    /// error.
     fn take(&mut self, number: u64, answer: i32) {
         let Some(write) = self.in_flight.remove(&number) else {
             return;
         };
         let said = match u32::try_from(answer) {
             Ok(written) if written as usize == write.range.len() => Ok(()),
-            // A part of it: the calls below go on, or say why they cannot.
+            // Only a part was written. The call below continues, or reports the reason why it cannot.
             Ok(_) => Err(Errno::AGAIN),
             Err(_) => Err(Errno::from_raw_os_error(answer.wrapping_neg())),
         };
         let result = match said {
             Ok(()) => Ok(()),
-            // Nothing wrong with the medium: perhaps with the flag, or with doing it this way.
+            // The medium is not at fault, but perhaps the flag, or this kind of call.
             Err(Errno::AGAIN | Errno::INTR | Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => {
                 self.file.write(&write)
             }
@@ -128,11 +129,11 @@ impl Queue {
         self.ended.push_back((number, Completion { buf, result }));
     }
 
-    /// The kernel takes no calls any more, as when a filter of system calls was set after the file was
-    /// opened. What it was not told of is written without it. What it has has failed: it may or may not
-    /// be written, also later.
+    /// Stops using the ring. The kernel accepts no more calls, for example because a filter of system calls
+    /// was set after the file was opened. Writes that were not submitted are done without the ring. Submitted
+    /// ones have failed: they may or may not be written, also later.
     fn give_up(&mut self, error: &io::Error) {
-        // It never sees what is only in the ring.
+        // The kernel never sees writes that are only in the ring.
         self.ring = None;
         let mut left: Vec<_> = mem::take(&mut self.in_flight).into_iter().collect();
         left.sort_unstable_by_key(|(number, _)| *number);
@@ -145,7 +146,7 @@ impl Queue {
             }
             let error = io::Error::new(error.kind(), format!("io_uring_enter: {error}"));
             let error = self.file.write_error(&write, error);
-            // The kernel may yet read it.
+            // The kernel may still read this memory.
             mem::forget(write.buf);
             self.end(number, AlignedBuf::zeroed(0, 1), Err(error));
         }
@@ -161,7 +162,7 @@ impl WriteQueue for Queue {
         }
         let entry = entry(&self.file, &write, number);
         let (Some(ring), Ok(entry)) = (&mut self.ring, entry) else {
-            // What is wrong with it is said there, too.
+            // That call reports the fault of the write, too.
             let result = self.file.write(&write);
             self.end(number, write.buf, result);
             return number;
@@ -217,14 +218,14 @@ mod tests {
 
     const UNIT: usize = 4096;
 
-    /// A new file, and its queue; `None` where it can have none.
+    /// Makes a new file and its queue; `None` if the system has no queue.
     fn open(dir: &OsDirectory) -> Option<(Arc<OsFile>, Queue)> {
         let how = |direct| OpenFile {
             access: Access::CreateNew,
             direct,
         };
         let cached = Arc::new(OsFile::open(&dir.open, "cached", how(false)).unwrap());
-        assert!(cached.write_queue(8).is_none(), "nothing waits there");
+        assert!(cached.write_queue(8).is_none(), "no queue is needed");
         dir.facts().unwrap().direct?;
         let file = Arc::new(OsFile::open(&dir.open, "a", how(true)).unwrap());
         let queue = Queue::new(file.clone(), 8);
@@ -254,7 +255,7 @@ mod tests {
         all[..read].chunks(UNIT).map(|unit| unit[0]).collect()
     }
 
-    /// The word of flags of a request: bytes 28 to 32 in the kernel's interface.
+    /// Returns the word of flags of a request: bytes 28 to 32 in the kernel's interface.
     fn flags_of(entry: squeue::Entry) -> i32 {
         // SAFETY: an entry is the kernel's structure of 64 bytes, plain integers without padding.
         let bytes: [u8; 64] = unsafe { mem::transmute(entry) };
@@ -283,7 +284,7 @@ mod tests {
         };
         let answers = [512, 0, -libc::EOPNOTSUPP, -libc::EAGAIN, -libc::EINVAL];
         for (at, answer) in answers.into_iter().enumerate() {
-            // As if the kernel had been told of it.
+            // As if the write had been submitted to the kernel.
             queue
                 .in_flight
                 .insert(at as u64, write(at, 1 + at as u8, true));
@@ -313,7 +314,7 @@ mod tests {
         let Some((file, mut queue)) = open(&dir) else {
             return;
         };
-        // The kernel is told of two at a time: not of the last one. None is taken back before.
+        // Two writes at a time are submitted to the kernel, so the last one is not. None is completed before.
         for at in 0..3 {
             queue.submit(write(at, 1, false));
         }
@@ -333,12 +334,12 @@ mod tests {
                     assert!(e.to_string().contains("io_uring_enter"), "{e}");
                     refused += 1;
                 }
-                // It had ended before.
+                // This one had ended before.
                 (_, Ok(())) => {}
             }
         }
         assert_eq!(refused, in_flight - 1);
-        // Elsewhere: what the kernel was told of may yet be written.
+        // Written elsewhere, because the kernel may still write the submitted ones.
         for at in 3..20 {
             queue.submit(write(at, 2, false));
         }

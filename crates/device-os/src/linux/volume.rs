@@ -1,4 +1,4 @@
-//! What tells a filesystem from every other, also after a restart.
+//! Identifier of a filesystem that stays the same after a restart.
 
 use super::error::uninterrupted_io;
 use super::sysfs::{self, Roots};
@@ -7,8 +7,8 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// The UUID of the filesystem `filesystem` on the block device of that kernel name (a partition's
-/// own); `None` where the system does not tell.
+/// Returns the UUID of the filesystem `filesystem` on the block device of that kernel name (a partition's
+/// own). `None` if the system does not provide it.
 pub fn uuid(filesystem: &str, device: &str, roots: &Roots) -> io::Result<Option<String>> {
     if filesystem == "btrfs"
         && let Some(uuid) = of_btrfs(device, roots)?
@@ -19,7 +19,7 @@ pub fn uuid(filesystem: &str, device: &str, roots: &Roots) -> io::Result<Option<
     let Some(number) = sysfs::line(&dev)? else {
         return Ok(None);
     };
-    // udev's links. Made by name where the medium changed, so the target's number decides.
+    // udev's links. They were made by name before the medium changed, so the target's number decides.
     let links = roots.dev.join("disk/by-uuid");
     for uuid in sysfs::names(&links)?.unwrap_or_default() {
         if is_device(&links.join(&uuid), &number)? {
@@ -29,8 +29,8 @@ pub fn uuid(filesystem: &str, device: &str, roots: &Roots) -> io::Result<Option<
     Ok(None)
 }
 
-/// What is left where nobody tells the UUID: `statfs`'s number, which ext4 and btrfs derive from
-/// theirs and others from the device; empty where it is 0.
+/// Returns the identifier to use without a UUID: `statfs`'s number, which ext4 and btrfs derive from their
+/// UUID and others from the device. Empty if it is 0.
 pub fn fallback(fsid: u64) -> String {
     if fsid == 0 {
         String::new()
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(fallback(0xab), "fsid:00000000000000ab");
         assert!(
             !is_device(Path::new("/dev/null"), "1:3").unwrap(),
-            "no block device"
+            "not a block device"
         );
     }
 }

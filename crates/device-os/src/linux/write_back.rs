@@ -1,13 +1,13 @@
-//! `sync_file_range`, which `rustix` does not have.
+//! `sync_file_range`, which `rustix` does not provide.
 
 #![allow(unsafe_code)]
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Has the kernel begin to write what its cache holds of the range. It waits for none of that, so it
-/// learns of no error, and the next sync of the file reports them all. Where the kernel does not know
-/// the call nothing is lost but time.
+/// Tells the kernel to start writing its cached data of the range. The call does not wait, so it learns of no
+/// error, and the next sync of the file still reports them all. On a kernel without the call only time is
+/// lost.
 pub fn begin(file: BorrowedFd<'_>, range: Range<u64>) {
     let len = range.end.saturating_sub(range.start);
     // A length of zero would mean "to the end of the file".

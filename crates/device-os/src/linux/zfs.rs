@@ -1,5 +1,5 @@
-//! What a sync of a zfs is worth. Its mount options do not say: the property `sync` of the dataset and
-//! two parameters of the module decide.
+//! Guarantee of a sync on zfs. The mount options do not show it: the property `sync` of the dataset and two
+//! parameters of the module decide.
 
 use super::error::uninterrupted_io;
 use super::sysfs::{self, Roots};
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 /// Parameters of the module that keep it from flushing its devices.
 const NO_FLUSH: [&str; 2] = ["zfs_nocacheflush", "zil_nocacheflush"];
 
-/// Returns what a sync of the dataset is worth.
+/// Returns the guarantee of a sync of the dataset.
 pub fn layer(dataset: &str, roots: &Roots) -> io::Result<Layer> {
     let parameters = roots.sys.join("module/zfs/parameters");
     for parameter in NO_FLUSH {
@@ -51,7 +51,7 @@ pub fn layer(dataset: &str, roots: &Roots) -> io::Result<Layer> {
             Verdict::Unknown,
             Source::Nobody,
             format!(
-                "whether its property `sync` is `disabled` cannot be seen (`zfs get sync {dataset}`)"
+                "it cannot be seen whether its property `sync` is `disabled` (`zfs get sync {dataset}`)"
             ),
         ),
     })
@@ -62,8 +62,8 @@ fn of(dataset: &str, guarantee: Guarantee, verdict: Verdict, source: Source, why
     Layer::new(format!("the zfs {dataset}"), synced)
 }
 
-/// Asks the command of zfs, since no file shows the property. `None` where there is no such command, or
-/// it does not know the dataset, as in a container.
+/// Asks the command of zfs, because no file shows the property. `None` if there is no such command, or if it
+/// does not know the dataset, as in a container.
 fn sync_property(dataset: &str, roots: &Roots) -> io::Result<Option<String>> {
     for program in &roots.zfs {
         let mut command = Command::new(program);
@@ -85,7 +85,7 @@ fn sync_property(dataset: &str, roots: &Roots) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// No such program, or not for us; or the process has its children reaped by the kernel.
+/// Returns true if the program is missing or may not be run, or if the kernel reaps this process's children.
 fn is_not_there(e: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     matches!(e.kind(), NotFound | PermissionDenied | NotADirectory)

@@ -1,4 +1,4 @@
-//! The calls that rustix does not offer, or not as they are needed here.
+//! Calls that rustix does not offer, or not in the form needed here.
 
 #![allow(unsafe_code)]
 
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Whether the filesystem has no such call, rather than failed at it.
+/// Returns true if the error means that the filesystem has no such call, rather than that the call failed.
 pub fn is_refusal(e: Errno) -> bool {
     matches!(
         e,
@@ -16,14 +16,14 @@ pub fn is_refusal(e: Errno) -> bool {
     )
 }
 
-/// `F_BARRIERFSYNC`: what was written before reaches the medium before what is written after. Where
-/// the filesystem has no such call, `F_FULLFSYNC`, which does that and more.
+/// Calls `F_BARRIERFSYNC`: earlier writes reach the medium before later ones. On a filesystem without that
+/// call uses `F_FULLFSYNC`, which does that and more.
 pub fn barrier(file: BorrowedFd<'_>) -> io::Result<()> {
     loop {
         // SAFETY: the descriptor is open for as long as it is borrowed; the command takes no
         // argument.
         match answer(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_BARRIERFSYNC) }) {
-            // By a signal, which is nobody's failure: a log would be poisoned by it.
+            // Interrupted by a signal, which is not a failure: as an error it would poison a log.
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) if Errno::from_io_error(&e).is_some_and(is_refusal) => {
                 return uninterrupted(|| rustix::fs::fcntl_fullfsync(file)).map_err(Into::into);
@@ -33,8 +33,8 @@ pub fn barrier(file: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// `F_PREALLOCATE`: space for `bytes` more behind the end of the file, whose size stays as it is.
-/// (rustix sets the size as well, and cuts a file by that which is longer.)
+/// Calls `F_PREALLOCATE`: reserves `bytes` more behind the end of the file, whose size stays. (rustix also
+/// sets the size, and truncates a file that is longer.)
 pub fn preallocate(file: BorrowedFd<'_>, bytes: i64) -> io::Result<()> {
     let mut store = libc::fstore_t {
         fst_flags: libc::F_ALLOCATEALL,
@@ -48,8 +48,8 @@ pub fn preallocate(file: BorrowedFd<'_>, bytes: i64) -> io::Result<()> {
     answer(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_PREALLOCATE, &raw mut store) })
 }
 
-/// The UUID of the volume that an open file or directory is on: what the filesystem was given when
-/// it was made. `None` where it has none.
+/// Returns the UUID of the volume of an open file or directory, which the filesystem got when it was made.
+/// `None` if it has none.
 pub fn volume_uuid(file: BorrowedFd<'_>) -> Option<String> {
     let mut wanted = libc::attrlist {
         bitmapcount: libc::ATTR_BIT_MAP_COUNT,

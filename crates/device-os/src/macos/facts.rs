@@ -1,5 +1,5 @@
-//! What the system tells of the filesystem below a directory. Of the device below, and of its
-//! cache, macOS tells a program nothing.
+//! Facts about the filesystem below a directory, as the system reports them. macOS tells a program nothing
+//! about the device below and its cache.
 
 use super::calls::{is_refusal, volume_uuid};
 use super::error::{at, uninterrupted};
@@ -11,16 +11,17 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-/// The facts of the open directory `dir`; `path` is for messages. No file is tried: the directory answers.
+/// Returns the facts of the open directory `dir`; `path` is for messages. No file is tried: the directory
+/// answers.
 pub fn gather(dir: BorrowedFd<'_>, path: &Path, _: Trial) -> io::Result<Facts> {
     let stat = rustix::fs::fstatfs(dir).map_err(|e| at(e, "ask for the filesystem of", path))?;
     let name = text(&stat.f_fstypename);
     let mut notes = Vec::new();
-    // Asked of the directory: a filesystem that does not flush for it does not for its files.
+    // The directory is asked: a filesystem that does not flush for it does not flush for its files either.
     let barriers = match uninterrupted(|| rustix::fs::fcntl_fullfsync(dir)) {
         Err(e) if is_refusal(e) => {
             notes.push(format!(
-                "{name} knows no F_FULLFSYNC: nothing reaches the medium for sure here."
+                "{name} does not support F_FULLFSYNC: a sync may not reach the medium."
             ));
             false
         }
@@ -33,12 +34,11 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path, _: Trial) -> io::Result<Facts> {
         device
     });
     if device.is_some() {
-        notes.push("macOS does not report what cache the device has.".to_owned());
+        notes.push("macOS does not report the device's cache.".to_owned());
     }
     let capacity = stat.f_blocks.saturating_mul(stat.f_bsize.into());
     let volume = volume_uuid(dir).unwrap_or_else(|| {
-        // The number that the device has now: 32 bits, which the C library may have extended by a
-        // sign.
+        // The number that the device has now: 32 bits, which the C library may have sign-extended.
         match rustix::fs::fstatvfs(dir).map_or(0, |s| s.f_fsid & 0xffff_ffff) {
             0 => String::new(),
             id => format!("fsid:{id:016x}"),
@@ -63,7 +63,7 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path, _: Trial) -> io::Result<Facts> {
 fn kind(name: &str) -> FilesystemKind {
     match name {
         "hfs" | "msdos" | "exfat" => FilesystemKind::InPlace,
-        // Copies on write where a snapshot or a clone shares the blocks, which nobody tells.
+        // Copies on write where a snapshot or a clone shares the blocks, which the system does not report.
         "apfs" => FilesystemKind::Relocating,
         "tmpfs" | "devfs" => FilesystemKind::Volatile,
         "smbfs" | "nfs" | "afpfs" | "webdav" => FilesystemKind::Remote,
@@ -71,7 +71,7 @@ fn kind(name: &str) -> FilesystemKind {
     }
 }
 
-/// The text before the first NUL.
+/// Returns the text before the first NUL.
 fn text(chars: &[c_char]) -> String {
     let bytes: Vec<u8> = chars
         .iter()

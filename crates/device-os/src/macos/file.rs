@@ -17,22 +17,21 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What `F_NOCACHE` needs to go past the cache: pages. Less is taken through the cache without a
-/// word, so it is asked for here.
+/// Alignment at which `F_NOCACHE` bypasses the cache: pages. Smaller transfers silently use the cache, so the
+/// alignment is checked here.
 pub const NEEDED: DirectAlignment = DirectAlignment {
     memory: 16384,
     offset: 16384,
 };
 
-/// An open file. Writes block: `submit` returns when they are done. Several may be under way from
-/// several threads.
+/// Open file. Writes block: `submit` returns when they are done. Several threads may have writes in flight.
 pub struct OsFile {
     path: PathBuf,
     writable: bool,
     extent: Arc<Extent>,
-    /// Through the cache: reads, barriers, and writes if there is no other.
+    /// Descriptor through the cache, for reads, barriers, and writes if there is no other descriptor.
     cached: OwnedFd,
-    /// With `F_NOCACHE`: writes.
+    /// Descriptor with `F_NOCACHE`, for writes.
     uncached: Option<OwnedFd>,
 }
 
@@ -44,7 +43,8 @@ impl OsFile {
         let mut uncached = None;
         if how.direct {
             let fail = |e: Errno| {
-                // Else it could not be made again. But not what somebody put in its place.
+                // Otherwise the file could not be created again. A file that another process has put in its
+                // place is not removed.
                 if how.access == Access::CreateNew && e != Errno::STALE {
                     dir.take_back(name);
                 }
@@ -91,7 +91,7 @@ impl OsFile {
                 at(e, &doing, &self.path)
             })?;
         if write.through && !bytes.is_empty() {
-            // There is no write that is durable by itself: O_DSYNC ends in the device's cache.
+            // macOS has no write that is durable by itself: O_DSYNC stops in the device's cache.
             return self.barrier(Barrier::Data);
         }
         Ok(())
@@ -107,8 +107,8 @@ impl File for OsFile {
     fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
         checks::end(offset, buf.len())?;
         if source == ReadSource::Medium {
-            // `F_NOCACHE` is a hint: what lies in the cache is served from there. To call that the
-            // medium would believe bytes that the device never got.
+            // `F_NOCACHE` is a hint: cached data is served from the cache. Treating that as a read of the
+            // medium would accept bytes that the device never received.
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
                 format!("{}: macOS has no reads past the cache", self.path.display()),
@@ -130,8 +130,8 @@ impl File for OsFile {
     }
 
     fn barrier(&self, barrier: Barrier) -> io::Result<()> {
-        // Where `F_FULLFSYNC` is refused (some network and foreign filesystems) that is an error
-        // and not an `fsync`: nothing weaker goes by the name of durable.
+        // If `F_FULLFSYNC` is refused (some network and foreign filesystems), that is an error. Falling back
+        // to `fsync` would report weaker writes as durable.
         match barrier {
             Barrier::Data | Barrier::Full => {
                 uninterrupted(|| rustix::fs::fcntl_fullfsync(&self.cached)).map_err(io::Error::from)
@@ -163,7 +163,7 @@ impl File for OsFile {
         Ok(reserved)
     }
 
-    /// HFS+ has no holes; a file with fewer blocks than bytes is another filesystem's, or compressed.
+    /// HFS+ has no holes. A file with fewer blocks than bytes is on another filesystem, or compressed.
     fn blocks(&self, range: Range<u64>) -> Blocks {
         match rustix::fs::fstat(&self.cached) {
             Ok(stat) if stat.st_blocks as u64 * 512 >= range.end => Blocks::Written,
@@ -172,6 +172,6 @@ impl File for OsFile {
         }
     }
 
-    /// Nothing: macOS has no such call, and reads of the medium are not offered anyway.
+    /// Does nothing: macOS has no such call, and reads of the medium are not offered.
     fn drop_cache(&self, _: Range<u64>) {}
 }

@@ -11,15 +11,14 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
-/// A process that only asks whether the lock is held holds it for a moment, shared. One that wants
-/// it tries again for so long.
+/// Attempts to take the lock. A process that only asks whether the lock is held holds it shared for a moment.
 const ATTEMPTS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// The lock file, locked.
+/// Lock file, locked.
 pub type Held = OwnedFd;
 
-/// Locks the file `name` of `dir`; `None` if another process has.
+/// Locks the file `name` of `dir`; `None` if another process has locked it.
 pub fn take(
     dir: BorrowedFd<'_>,
     name: &str,
@@ -38,8 +37,8 @@ pub fn take(
     Ok(Some(file))
 }
 
-/// Opens the file `name` and locks nothing: `flock` covers the whole file, and on a network filesystem
-/// (SMB) that could keep others from reading it.
+/// Opens the file `name` and locks nothing: `flock` covers the whole file, and on a network filesystem (SMB)
+/// that could keep other processes from reading it.
 pub fn take_file(file: OwnedFd, _: &Path) -> io::Result<Option<Held>> {
     Ok(Some(file))
 }
@@ -48,7 +47,7 @@ pub fn unlock(held: &Held) {
     let _ = flock(held, FlockOperation::Unlock);
 }
 
-/// Whether anybody holds the lock of the directory `identity`, open as `dir`. Makes nothing.
+/// Returns true if any process holds the lock of the directory `identity`, open as `dir`. Creates nothing.
 pub fn is_taken(
     dir: BorrowedFd<'_>,
     identity: FileIdentity,
@@ -61,7 +60,7 @@ pub fn is_taken(
     if is_ours(identity) {
         return Ok(true);
     }
-    // Dropped with the descriptor.
+    // The lock is released when the descriptor is closed.
     match flock(&file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Ok(false),
         Err(Errno::WOULDBLOCK) => Ok(true),

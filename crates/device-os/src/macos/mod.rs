@@ -1,9 +1,8 @@
-//! The macOS backend. It was compiled, and never run on macOS.
+//! The macOS backend. It has been compiled, but never run on macOS.
 //!
-//! - `directory`: what makes names durable; the rest is `unix`'s. `file`: files, over `calls`
-//!   (unsafe). `fsync` ends in the device's cache here; every barrier but the two of the weaker
-//!   methods is `F_FULLFSYNC`.
-//! - `lock`: the call behind one writer per directory. `facts`: what little the system tells.
+//! - `directory`: durability of names; the rest is in `unix`. `file`: files, over `calls` (unsafe). `fsync`
+//!   stops in the device's cache here; every barrier except those of the two weaker methods is `F_FULLFSYNC`.
+//! - `lock`: the call behind one writer per directory. `facts`: the little that the system reports.
 //! - `runtime`: waiting (the crate's `waiting`), random bits.
 
 mod calls;

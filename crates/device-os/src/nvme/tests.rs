@@ -3,7 +3,7 @@ use logforce_device::{
     DirectAlignment, Facts, FileState, FilesystemKind, Guarantee, Method, Platform, Verdict,
 };
 
-/// An answer as a controller gives it.
+/// Makes the answer of a controller.
 fn identity(cache: u8) -> Vec<u8> {
     let mut data = vec![0; LEN];
     data[4..24].fill(b' ');
@@ -18,7 +18,7 @@ fn identity(cache: u8) -> Vec<u8> {
 
 #[test]
 fn what_a_controller_says_of_itself() {
-    // The bits above the lowest tell how it takes a flush.
+    // The bits above the lowest one describe its flush command.
     for (cache, has) in [(0, false), (1, true), (6, false), (7, true)] {
         let found = controller(&identity(cache)).unwrap();
         assert_eq!(found.has_volatile_cache, has, "{cache}");
@@ -33,7 +33,7 @@ fn what_cannot_be_an_answer_is_none() {
         assert_eq!(controller(&whole[..len]), None, "{len}");
     }
     assert!(controller(&whole[..526]).is_some());
-    // A driver that succeeds and fills in nothing says nothing of a cache.
+    // An empty answer of a driver that reports success says nothing about a cache.
     assert_eq!(controller(&[0; LEN]), None);
     assert_eq!(controller(&[0xff; LEN]), None);
     for at in [512, 513] {
@@ -60,7 +60,7 @@ fn facts(platform: Platform, write_cache: WriteCache) -> Facts {
     facts
 }
 
-/// The facts when the controller's word is in them.
+/// Makes the facts with the controller's answer in them.
 fn weighed(platform: Platform, system: WriteCache, has: bool, is_off: bool) -> Facts {
     let mut facts = facts(platform, system);
     let found = controller(&identity(u8::from(has))).unwrap();
@@ -71,7 +71,7 @@ fn weighed(platform: Platform, system: WriteCache, has: bool, is_off: bool) -> F
 
 const SYSTEMS: [WriteCache; 3] = [WriteCache::Through, WriteCache::Back, WriteCache::Unknown];
 
-/// How far a verdict is to be believed.
+/// Returns the strength of a verdict.
 fn strength(verdict: Verdict) -> u32 {
     match verdict {
         Verdict::Proven => 3,

@@ -17,8 +17,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A directory. Held open: what is done in it stays in it, whatever happens to its path. Kept closed
-/// ([`Directory::keep_closed`]): each call opens it by its path.
+/// Directory that is held open: files stay in it, whatever happens to its path. If kept closed
+/// ([`Directory::keep_closed`]), each call opens it by its path.
 pub struct OsDirectory {
     pub open: Arc<OpenDirectory>,
 }
@@ -52,7 +52,7 @@ impl OsDirectory {
     }
 }
 
-/// Refuses what is no plain file name: it would lead out of the directory, or be cut at the NUL.
+/// Refuses a name that is not a plain file name. It would lead out of the directory, or end at the NUL.
 fn check(name: &str) -> io::Result<()> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
         return Err(io::Error::new(
@@ -63,8 +63,8 @@ fn check(name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Repeats a call that takes a name away, for as long as a signal interrupts it. An interrupted one
-/// may have been done all the same (by a server, say): then the name is gone, and `is_done` says so.
+/// Repeats a call that removes a name, for as long as a signal interrupts it. An interrupted call may have
+/// been done (by a server, for example). Then the name is gone, and `is_done` returns true.
 fn again(
     mut call: impl FnMut() -> rustix::io::Result<()>,
     is_done: impl Fn() -> bool,
@@ -90,9 +90,9 @@ impl Directory for OsDirectory {
 
     fn entries(&self) -> io::Result<Vec<DirEntry>> {
         let path = &self.open.path;
-        // A listing that a signal interrupts is not to be gone on with: it is made anew.
+        // A listing that was interrupted by a signal cannot be continued, so it starts anew.
         let names = uninterrupted(|| {
-            // `read_from` opens the directory anew, so that two threads do not share a position.
+            // `read_from` opens the directory again, so that two threads do not share a position.
             rustix::fs::Dir::read_from(&*self.open.fd()?)?
                 .map(|entry| entry.map(|e| e.file_name().to_owned()))
                 .collect::<rustix::io::Result<Vec<_>>>()
@@ -200,7 +200,7 @@ impl Directory for OsDirectory {
     fn free_space(&self) -> io::Result<u64> {
         let stat = uninterrupted(|| rustix::fs::fstatvfs(&*self.open.fd()?))
             .map_err(|e| at(e, "ask for the free space of", &self.open.path))?;
-        // What is reserved for root is left out for root as well; a quota is not looked at.
+        // Space reserved for root is left out for root as well; a quota is not considered.
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
@@ -211,7 +211,7 @@ impl Directory for OsDirectory {
     }
 
     fn keep_closed(&self) {
-        // Without an absolute path it could not be found again.
+        // Without an absolute path the directory could not be found again.
         if self.open.path_identity.absolute().is_some() {
             let mut held = self.open.fd.lock().unwrap_or_else(PoisonError::into_inner);
             *held = None;
@@ -225,8 +225,8 @@ impl Directory for OsDirectory {
     fn set_mode(&self, mode: u32) -> io::Result<()> {
         let change = || {
             let dir = self.open.fd()?;
-            // As `chmod` does it, which leaves a directory its set-group-id: new files then have the
-            // group that the readers are in.
+            // Keeps set-group-id, as `chmod` does for directories: new files then get the group of the
+            // readers.
             let special = Mode::from_raw_mode(rustix::fs::fstat(&*dir)?.st_mode & 0o7000);
             rustix::fs::fchmod(&*dir, Mode::from_raw_mode(mode as RawMode) | special)
         };
@@ -262,7 +262,7 @@ mod tests {
         let (int, gone) = (Err(Errno::INTR), Err(Errno::NOENT));
         assert_eq!(go(&[int, int, Ok(())], false), Ok(()));
         assert_eq!(go(&[int, gone], true), Ok(()), "it was done");
-        assert_eq!(go(&[int, gone], false), gone, "somebody else took it");
+        assert_eq!(go(&[int, gone], false), gone, "another process removed it");
         assert_eq!(go(&[gone], true), gone, "it never was there");
     }
 

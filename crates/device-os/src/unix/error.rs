@@ -4,20 +4,20 @@ use rustix::io::Errno;
 use std::io;
 use std::path::Path;
 
-/// The same error, saying what was being done to which path.
+/// Returns the same error with the operation and the path.
 pub fn at(error: impl Into<io::Error>, doing: &str, path: &Path) -> io::Error {
     let error = error.into();
     failure::at(&error, error.kind(), doing, path)
 }
 
-/// The error of a call that makes the file or directory `path`: the system has one number for a lack of
-/// bytes and of inodes.
+/// Makes the error of a call that creates the file or directory `path`. The system has one number for missing
+/// space and missing inodes.
 pub fn of_making(error: Errno, path: &Path) -> io::Error {
     let at = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
     match rustix::fs::statvfs(at.unwrap_or(Path::new("."))) {
-        // A filesystem without a fixed number of them says 0 of 0.
+        // A filesystem without a fixed number of inodes reports 0 of 0.
         Ok(found) if error == Errno::NOSPC && found.f_files > 0 && found.f_favail == 0 => {
             failure::no_inodes(found.f_bavail.saturating_mul(found.f_frsize))
         }
@@ -35,7 +35,7 @@ pub fn uninterrupted<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rust
     }
 }
 
-/// The same for the standard library's calls.
+/// Same for calls of the standard library.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub fn uninterrupted_io<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {

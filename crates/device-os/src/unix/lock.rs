@@ -1,4 +1,4 @@
-//! The file that is locked.
+//! Lock file of a directory.
 
 use super::error::{at, of_making, uninterrupted};
 use rustix::fs::{Mode, OFlags};
@@ -11,7 +11,7 @@ const FLAGS: OFlags = OFlags::CLOEXEC
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK);
 
-/// Opens the file `name` of `dir` to lock it, and makes it if need be: with this mode, or for its owner
+/// Opens the file `name` of `dir` to lock it, and makes it if necessary: with this mode, or for its owner
 /// only.
 pub fn make(
     dir: BorrowedFd<'_>,
@@ -22,7 +22,7 @@ pub fn make(
     let flags = FLAGS | OFlags::RDWR | OFlags::CREATE;
     let make = |flags| rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR);
     let with_mode = |mode| {
-        // Only of one that this call makes: what somebody has changed since stays so.
+        // The mode is set only for a file that this call makes. A user's later change of the mode stays.
         let file = match make(flags | OFlags::EXCL) {
             Err(Errno::EXIST) => return make(flags),
             made => made?,
@@ -34,7 +34,7 @@ pub fn make(
         .map_err(|e| at(of_making(e, path), "open the lock file", path))
 }
 
-/// Opens it to ask for the lock; `None` if it is missing, which is nobody's lock.
+/// Opens the lock file to ask for the lock; `None` if it is missing, which means unlocked.
 pub fn find(dir: BorrowedFd<'_>, name: &str, path: &Path) -> io::Result<Option<OwnedFd>> {
     let flags = FLAGS | OFlags::RDONLY;
     match uninterrupted(|| rustix::fs::openat(dir, name, flags, Mode::empty())) {

@@ -8,7 +8,7 @@ use rustix::process::{Pid, test_kill_process};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-/// Asks the system what computer this is.
+/// Asks the system for the description of this computer.
 pub fn machine() -> Machine {
     let name = rustix::system::uname();
     let text = |c: &std::ffi::CStr| c.to_string_lossy().into_owned();
@@ -19,19 +19,19 @@ pub fn machine() -> Machine {
     Machine::of(system, kernel(), text(name.machine()))
 }
 
-/// Release of the running kernel. That of macOS is Darwin's: 23.1.0 is that of macOS 14.1.
+/// Returns the release of the running kernel. On macOS it is Darwin's: 23.1.0 belongs to macOS 14.1.
 pub fn kernel() -> String {
     let name = rustix::system::uname();
     name.release().to_string_lossy().into_owned()
 }
 
-/// Returns true if there is a process of that number. One that has ended and was not waited for is there.
+/// Returns true if there is a process of that number. A process that has ended but was not waited for counts.
 pub fn is_running(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
-/// Processor time of this process, by `getrusage`; `None` if the system does not say.
+/// Returns the processor time of this process, by `getrusage`; `None` if the system does not report it.
 pub fn process_times() -> Option<ProcessTimes> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is to a live local of the structure that the call fills.

@@ -19,7 +19,7 @@ pub struct Mapping {
     file: OwnedFd,
     start: NonNull<c_void>,
     len: usize,
-    /// `msync` takes addresses of whole pages.
+    /// Page size: `msync` takes addresses of whole pages.
     page: usize,
 }
 
@@ -55,7 +55,7 @@ impl Mapping {
     }
 
     /// # Panics
-    /// If they do not fit.
+    /// If the bytes do not fit.
     pub fn write(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset <= self.len && bytes.len() <= self.len - offset);
         // SAFETY: the target lies within the mapping (asserted), which lives as long as this value and
@@ -70,7 +70,7 @@ impl Mapping {
     /// Writes a range back to the device, as far as `msync` does.
     ///
     /// # Panics
-    /// If it is outside of the mapping.
+    /// If the range is outside the mapping.
     pub fn write_back(&mut self, range: Range<usize>) -> io::Result<()> {
         assert!(range.start <= range.end && range.end <= self.len);
         let start = range.start / self.page * self.page;
@@ -87,9 +87,9 @@ impl Mapping {
         .map_err(|e| at(e, "sync what is mapped of", &self.path))
     }
 
-    /// Makes durable what was written back, where `msync` does not.
+    /// Makes the written-back data durable, where `msync` does not.
     pub fn force(&mut self) -> io::Result<()> {
-        // Linux' msync is an fsync of the range, the device's cache included.
+        // On Linux `msync` is an fsync of the range, including the device's cache.
         #[cfg(target_os = "macos")]
         uninterrupted(|| rustix::fs::fcntl_fullfsync(&self.file))
             .map_err(|e| at(e, "sync", &self.path))?;

@@ -1,9 +1,10 @@
-//! What Linux and macOS have in common.
+//! Code that Linux and macOS have in common.
 //!
-//! - `directory`: directories; `open_directory`: what their files keep, and how files are opened; `lock`:
-//!   the file that is locked.
+//! - `directory`: directories; `open_directory`: the part that files keep alive, and opening files; `lock`:
+//!   the lock file.
 //! - `mapping` (unsafe): a file in memory; `machine` (unsafe): this computer, processes, processor time.
-//! - `transfer` continues short transfers; `path_identity`: whether a path still leads where it did.
+//! - `transfer` continues short transfers; `path_identity` checks whether a path still leads to the same
+//!   directory.
 
 pub mod directory;
 pub mod error;
@@ -14,11 +15,11 @@ pub mod open_directory;
 pub mod path_identity;
 pub mod transfer;
 
-/// Means by which facts are found out.
+/// Means by which facts are determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trial {
-    /// Looking alone.
+    /// Queries only.
     None,
-    /// A file without a name, which is gone when it is closed.
+    /// A file without a name, which disappears when it is closed.
     NamelessFile,
 }

@@ -1,4 +1,4 @@
-//! The part of a directory that its files keep alive, and how files are opened in it.
+//! Part of a directory that its files keep alive, and opening files in it.
 
 use super::error::{at, of_making, uninterrupted};
 use super::path_identity::{PathIdentity, identity_of};
@@ -15,35 +15,35 @@ pub(super) const FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
 
-/// The part that files keep alive.
+/// Part of a directory that its files keep alive.
 pub struct OpenDirectory {
     pub path: PathBuf,
-    /// `None` if it is kept closed.
+    /// `None` if the directory is kept closed.
     pub(super) fd: Mutex<Option<Arc<OwnedFd>>>,
     pub identity: FileIdentity,
     pub(super) path_identity: PathIdentity,
     /// Mode of new files; 0 if none was set.
     pub(super) file_mode: AtomicU32,
-    /// The alignment of direct I/O where the kernel does not tell it.
+    /// Assumed alignment of direct I/O, for files whose alignment the kernel does not report.
     #[cfg(target_os = "linux")]
     pub assumed: std::sync::OnceLock<Option<logforce_device::DirectAlignment>>,
 }
 
 impl OpenDirectory {
-    /// An open descriptor.
+    /// Returns an open descriptor.
     pub fn fd(&self) -> rustix::io::Result<Arc<OwnedFd>> {
         let held = self.fd.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(fd) = &*held {
             return Ok(fd.clone());
         }
         drop(held);
-        // Known, or it would not be kept closed.
+        // The absolute path is known, or the directory would not be kept closed.
         let path = self.path_identity.absolute().unwrap_or(&self.path);
         let fd = uninterrupted(|| rustix::fs::open(path, FLAGS, Mode::empty()))?;
         let stat = uninterrupted(|| rustix::fs::fstat(&fd))?;
         match identity_of(&stat) == self.identity {
             true => Ok(Arc::new(fd)),
-            // Another directory has the path by now.
+            // The path leads to another directory now.
             false => Err(Errno::NOENT),
         }
     }
@@ -55,7 +55,7 @@ impl OpenDirectory {
         }
     }
 
-    /// The permission bits for new files, if somebody has set some.
+    /// Returns the permission bits for new files, if they were set.
     pub fn file_mode(&self) -> Option<Mode> {
         match self.file_mode.load(Relaxed) {
             0 => None,
@@ -67,14 +67,14 @@ impl OpenDirectory {
         self.path.join(name)
     }
 
-    /// `..` of the open directory, not the parent of the path: through a symbolic link only this
-    /// one holds the entry.
+    /// Opens `..` of the open directory, not the parent of the path. If the path has a symbolic link, only
+    /// the former holds the entry.
     pub fn parent(&self) -> rustix::io::Result<OwnedFd> {
         rustix::fs::openat(&*self.fd()?, c"..", FLAGS, Mode::empty())
     }
 }
 
-/// Returns whether a file is opened for writing as well.
+/// Returns the flags for reading, or for reading and writing.
 pub fn access(how: OpenFile) -> OFlags {
     if how.access == Access::Read {
         OFlags::RDONLY
@@ -83,15 +83,15 @@ pub fn access(how: OpenFile) -> OFlags {
     }
 }
 
-/// Opens the file `name` through the system's cache, and makes it if it is to be new. Refuses what
-/// is no regular file.
+/// Opens the file `name` through the system's cache, and makes it if it is to be new. Refuses anything but a
+/// regular file.
 pub fn open_file(dir: &OpenDirectory, name: &str, how: OpenFile) -> io::Result<OwnedFd> {
     let path = dir.path_of(name);
     let new = how.access == Access::CreateNew;
     let doing = if new { "make" } else { "open" };
     let fd = dir.fd().map_err(|e| at(e, doing, &path))?;
     if !new {
-        // Before opening: to open a FIFO of that name would wait for its other end for ever.
+        // Checked before the opening: opening a FIFO of that name would wait for its other end for ever.
         let look = || rustix::fs::statat(&*fd, name, AtFlags::SYMLINK_NOFOLLOW);
         let stat = uninterrupted(look).map_err(|e| at(e, "open", &path))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -110,7 +110,7 @@ pub fn open_file(dir: &OpenDirectory, name: &str, how: OpenFile) -> io::Result<O
             false => at(e, doing, &path),
         })?;
     if new && let Some(mode) = dir.file_mode() {
-        // Not by the call above, from whose mode the umask takes bits away.
+        // The mode is set by a separate call, because the umask removes bits from the mode above.
         uninterrupted(|| rustix::fs::fchmod(&file, mode)).map_err(|e| {
             dir.take_back(name);
             at(e, "change the mode of", &path)

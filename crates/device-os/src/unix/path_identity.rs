@@ -1,4 +1,4 @@
-//! Whether the path by which a directory was opened still leads to it.
+//! Check that the path by which a directory was opened still leads to it.
 
 use super::error::uninterrupted;
 use logforce_device::{FileIdentity, Whereabouts};
@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Below these a path is one of a process' open files, and goes when they are closed.
+/// Directories below which a path belongs to an open file of a process, and disappears when that is closed.
 const OF_DESCRIPTORS: [&str; 2] = ["/proc", "/dev/fd"];
 
 // The number of the volume is signed on macOS.
@@ -20,24 +20,24 @@ pub fn identity_of(stat: &Stat) -> FileIdentity {
     }
 }
 
-/// The way to a directory as it was when that was opened.
+/// Path of a directory at the time of its opening.
 pub struct PathIdentity {
-    /// From the root; `None` where it cannot be told, or cannot be gone twice.
+    /// Absolute path; `None` if it is unknown or cannot be followed twice.
     absolute: Option<PathBuf>,
-    /// The root of then: a process that changes its root has all its paths lead elsewhere.
+    /// Root at that time. If a process changes its root, all its paths lead elsewhere.
     root: Option<FileIdentity>,
-    /// The directory counts its names. Not every filesystem does.
+    /// True if the directory counts its names. Not every filesystem does.
     counts_names: bool,
 }
 
 impl PathIdentity {
-    /// To the directory of this `stat`, by this path.
+    /// Records the path of the directory with this `stat`.
     pub fn new(path: &Path, stat: &Stat) -> Self {
-        // The working directory may change, and what is relative to it lead elsewhere.
+        // The working directory may change, and a relative path then leads elsewhere.
         let absolute = std::path::absolute(path).ok().filter(|absolute| {
             !OF_DESCRIPTORS.iter().any(|dir| absolute.starts_with(dir))
-                // Another thread may have changed the working directory since, or the path is longer
-                // than the system takes.
+                // Another thread may have changed the working directory since, or the path may be longer than
+                // the system accepts.
                 && look(absolute).is_ok_and(|found| found == identity_of(stat))
         });
         PathIdentity {
@@ -47,12 +47,12 @@ impl PathIdentity {
         }
     }
 
-    /// From the root, if it can be gone twice.
+    /// Returns the absolute path, if it can be followed twice.
     pub fn absolute(&self) -> Option<&Path> {
         self.absolute.as_deref()
     }
 
-    /// Where it leads now, for the directory `identity` that `open` gives.
+    /// Returns the target that the path has now, for the directory `identity`, which `open` returns.
     pub fn leads(
         &self,
         open: impl FnOnce() -> rustix::io::Result<Arc<OwnedFd>>,
@@ -63,7 +63,7 @@ impl PathIdentity {
             Some(Ok(found)) if found == identity => return Ok(Whereabouts::Here),
             Some(Ok(_)) => Ok(Whereabouts::Replaced),
             Some(Err(Errno::NOENT | Errno::NOTDIR)) => Ok(Whereabouts::Gone),
-            // Rights, descriptors, memory: nothing about the directory.
+            // Missing rights, descriptors or memory say nothing about the directory.
             Some(Err(e)) => Err(e),
             None => Ok(Whereabouts::Here),
         };
@@ -73,7 +73,7 @@ impl PathIdentity {
         {
             return answer;
         }
-        // The path says nothing: only a directory without any name is certainly gone.
+        // The path tells nothing. Only a directory without any name is certainly gone.
         let dir = open()?;
         let now = uninterrupted(|| rustix::fs::fstat(&*dir))?;
         match answer {

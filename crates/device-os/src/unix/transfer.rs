@@ -1,14 +1,14 @@
-//! Short transfers are continued: the contract knows only whole ones.
+//! Continuation of short transfers: the contract has only whole ones.
 
 use rustix::io::Errno;
 use std::io;
 
-/// Writes `len` bytes by calls that may write less: `call(done)` writes from `done` on and says
-/// how many bytes it wrote.
+/// Writes `len` bytes by calls that may write less. `call(done)` writes from `done` on and returns the number
+/// of bytes that it wrote.
 ///
-/// `unit` is what offset and length of the next call must be a multiple of (1 for writes through
-/// the system's cache). A short direct write that ends elsewhere cannot be continued, and is an
-/// error: pretending that it was whole would acknowledge bytes that are not there.
+/// Offset and length of each call must be multiples of `unit` (1 for writes through the system's cache). A
+/// short direct write that ends elsewhere cannot be continued, and is an error. Treating it as complete would
+/// acknowledge bytes that are not there.
 pub fn write_all(
     len: usize,
     unit: usize,
@@ -31,7 +31,7 @@ pub fn write_all(
             return Err(io::Error::new(
                 io::ErrorKind::WriteZero,
                 format!(
-                    "the system wrote {done} of {len} bytes, no multiple of {unit}: a direct write cannot go on there"
+                    "the system wrote {done} of {len} bytes, not a multiple of {unit}: a direct write cannot continue there"
                 ),
             ));
         }
@@ -39,8 +39,8 @@ pub fn write_all(
     Ok(())
 }
 
-/// Reads up to `len` bytes by calls that may read less; stops at the end of the file, which is
-/// where a call reads nothing or, in a direct read, ends off the `unit`.
+/// Reads up to `len` bytes by calls that may read less. Stops at the end of the file: where a call reads
+/// nothing or, in a direct read, ends off the `unit`.
 pub fn read_all(
     len: usize,
     unit: usize,
@@ -112,7 +112,7 @@ mod tests {
             10
         );
         assert_eq!(read_all(10, 1, scripted(&[Ok(3), Ok(0)])).unwrap(), 3);
-        // A direct read that ends unaligned has met the end: the next one would be refused.
+        // A direct read that ends unaligned has reached the end: the next one would be refused.
         assert_eq!(
             read_all(8192, 4096, scripted(&[Ok(4096), Ok(100)])).unwrap(),
             4196

@@ -11,13 +11,13 @@ use windows_sys::Win32::System::Ioctl::{
     FSCTL_QUERY_FILE_REGIONS,
 };
 
-/// Sends a control, and gives the answer cut to its length. The handle must be a synchronous one.
+/// Sends a control, and returns the answer, truncated to its length. The handle must be a synchronous one.
 pub fn send(handle: &OwnedHandle, code: u32, input: &[u8], longest: usize) -> io::Result<Vec<u8>> {
-    // Of u64: the answers are structures with that alignment.
+    // The answers are structures with the alignment of u64.
     let mut answer = vec![0u64; longest.div_ceil(8)];
     let mut len = 0;
-    // SAFETY: the handle is open and synchronous, so the call returns when all is done; both
-    // buffers live through it and are as long as is said.
+    // SAFETY: the handle is open and synchronous, so the call returns when all is done; both buffers live
+    // through it and have the lengths that are given.
     let ok = unsafe {
         DeviceIoControl(
             handle.as_raw_handle(),
@@ -37,7 +37,7 @@ pub fn send(handle: &OwnedHandle, code: u32, input: &[u8], longest: usize) -> io
     Ok(bytes.take(len as usize).collect())
 }
 
-/// Up to where the file holds data: its *valid data length*. `None` where the system does not tell.
+/// Returns the end of the data in the file: its *valid data length*. `None` if the system does not report it.
 /// The handle must be a synchronous one.
 pub fn valid_data_length(handle: &OwnedHandle) -> Option<u64> {
     let question: Vec<u8> = [0i64.to_ne_bytes(), i64::MAX.to_ne_bytes()]

@@ -179,7 +179,7 @@ fn what_is_not_there_to_be_seen_is_not_promised() {
     world.is(
         OsCrash,
         Unknown,
-        &["the device", "nothing of it is to be seen"],
+        &["the device", "it cannot be seen in /dev"],
     );
 
     // The superblock may turn barriers off.
@@ -246,7 +246,7 @@ fn a_mount_that_cannot_be_seen_may_be_the_weakest_there_is() {
     world.is(OsCrash, Unknown, &["how it is mounted"]);
     // The device below cannot be seen either.
     world.remove("sys");
-    world.is(ProcessCrash, Unknown, &["nothing says on what it lies"]);
+    world.is(ProcessCrash, Unknown, &["the device below it is unknown"]);
 }
 
 #[test]
@@ -454,7 +454,7 @@ fn every_device_of_a_btrfs_counts() {
     let world = World::new();
     world.mounted("btrfs", "/dev/sda", "rw");
     world.below("sda", BACK);
-    world.is(OsCrash, Unknown, &["over which devices it is spread"]);
+    world.is(OsCrash, Unknown, &["its other devices cannot be seen"]);
     world.put("sys/fs/btrfs/features/x", "");
     world.put("sys/fs/btrfs/0d3a/devices/sda", "");
     world.is(PowerLoss, Declared, &[]);
