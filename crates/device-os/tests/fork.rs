@@ -1,4 +1,4 @@
-//! After a fork. In a file of its own: each test here is a process that forks.
+//! Behaviour after a fork. A separate program, because each test here forks its process.
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code)]
 
@@ -10,7 +10,7 @@ use logforce_device::System;
 use logforce_device_os::OsSystem;
 use std::io::ErrorKind;
 
-/// Runs `body` in a forked child and gives its answer, a number below 128.
+/// Runs `body` in a forked child and returns its answer, a number below 128.
 ///
 /// `raw` forks by the system call itself, past libc and its handlers.
 fn in_child(raw: bool, body: impl FnOnce() -> u8) -> u8 {
@@ -47,7 +47,7 @@ fn a_child_is_another_process() {
         let answer = in_child(raw, || {
             let child = runtime.process();
             let differs = child != parent && child != 0 && runtime.process() == child;
-            // And the child's child.
+            // The child's child is another process, too.
             let grandchild = in_child(true, || {
                 let own = runtime.process();
                 u8::from(own != parent && own != child && own != 0)
@@ -64,7 +64,7 @@ fn a_child_neither_has_nor_breaks_its_parents_lock() {
     let (temp, dir) = on_disk();
     let lock = dir.lock("lock").unwrap();
     let answer = in_child(false, || {
-        // The child's copy of the lock: to drop it must not unlock the parent's log.
+        // The child drops its copy of the lock, which must not unlock the parent's log.
         // SAFETY: reads the value out bitwise; the parent's own copy is in another process's
         // memory, and this one is not dropped twice since the child ends by `_exit`.
         drop(unsafe { std::ptr::read(&lock) });
@@ -78,8 +78,8 @@ fn a_child_neither_has_nor_breaks_its_parents_lock() {
     assert_eq!(answer, 1);
     assert!(dir.is_locked("lock").unwrap());
 
-    // A child that lives on with a copy of the descriptor does not keep the log locked, and can
-    // itself take the lock once the parent has let go.
+    // A child that lives on with a copy of the descriptor does not keep the log locked. It can take the lock
+    // itself once the parent has released it.
     let (reader, writer) = std::io::pipe().unwrap();
     // SAFETY: as in `in_child`.
     let pid = unsafe { libc::fork() };

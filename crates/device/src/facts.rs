@@ -345,7 +345,7 @@ impl Facts {
                 Verdict::Declared,
                 Source::System,
                 format!(
-                    "{} promises that its flush reaches the medium; what cache the device has is not known",
+                    "{} promises that its flush reaches the medium; the device's cache is not known",
                     self.platform
                 ),
             ),
@@ -354,7 +354,7 @@ impl Facts {
                 Verdict::Unknown,
                 Source::Nobody,
                 match cache {
-                    Some(_) => "whether the device has a volatile cache is not known".to_owned(),
+                    Some(_) => "it is unknown whether the device has a volatile cache".to_owned(),
                     None => format!(
                         "the system names no device below {}: whether a sync reaches a medium is not \
                          known",

@@ -59,7 +59,7 @@ impl Mapping {
     pub fn write(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset <= self.len && bytes.len() <= self.len - offset);
         // SAFETY: the target lies within the mapping (asserted), which lives as long as this value and
-        // is written by nobody else in this process: `&mut self`. No reference to it exists, so the
+        // is not written by other code in this process: `&mut self`. No reference to it exists, so the
         // bytes cannot overlap it, and others may change the file meanwhile.
         unsafe {
             let target = self.start.cast::<u8>().add(offset);

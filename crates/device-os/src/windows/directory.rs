@@ -17,14 +17,14 @@ use windows_sys::Win32::Storage::FileSystem::{
     FILE_READ_ATTRIBUTES, FILE_SHARE_READ, FILE_SHARE_WRITE, OPEN_EXISTING,
 };
 
-/// A directory held open, without letting others rename or remove it meanwhile: its path, by which
-/// everything is done, stays its path.
+/// Directory that is held open, so that other processes cannot rename or remove it meanwhile. All operations
+/// use its path, which therefore stays valid.
 pub struct OsDirectory {
     open: Arc<OpenDirectory>,
 }
 
-/// The identity of what is at a path that ends in a NUL. Asks for no more than its attributes, which
-/// nobody's sharing denies.
+/// Returns the identity of the file or directory at a path that ends in a NUL. Requests only the right to
+/// read attributes, which no sharing mode denies.
 fn identity_at(wide: &[u16], flags: u32) -> io::Result<FileIdentity> {
     let how = How {
         access: FILE_READ_ATTRIBUTES,
@@ -84,15 +84,15 @@ impl OsDirectory {
     /// Makes this directory's own entry durable.
     pub fn sync_parent(&self) -> io::Result<()> {
         let own = self.open.std_path();
-        // The root of a volume is nobody's entry.
+        // The root of a volume has no entry.
         let Some(parent) = own.parent() else {
             return Ok(());
         };
         let fail = |e| at(e, "make durable the entry of", &self.open.path);
         match OsDirectory::open(parent).and_then(|parent| parent.open.sync()) {
             Err(e) => match kind(&e) {
-                // A parent that is not ours to write to: by the journal's order a later entry of our
-                // own does as well.
+                // A parent that this user may not write to. NTFS journals entries in order, so forcing a
+                // later entry in this directory suffices.
                 io::ErrorKind::PermissionDenied => self.open.sync_by_a_file().map_err(fail),
                 // Nothing of it changes.
                 io::ErrorKind::ReadOnlyFilesystem => Ok(()),
@@ -122,12 +122,12 @@ impl Directory for OsDirectory {
             if path::is_hidden(&name) {
                 continue;
             }
-            // Not the entry's own size: NTFS brings that up to date when a file is closed.
+            // Not the size in the entry: NTFS updates that only when a file is closed.
             let metadata = match std::fs::symlink_metadata(entry.path()) {
                 Ok(metadata) => metadata,
                 // Removed since it was listed.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-                // Somebody opened it and shares nothing.
+                // Another process has opened it without sharing.
                 Err(_) => entry
                     .metadata()
                     .map_err(|e| at(e, "look at", &path.join(&name)))?,
@@ -170,7 +170,7 @@ impl Directory for OsDirectory {
         let open = &self.open;
         let (wide, path) = (open.wide_path_of(name), open.path_of(name));
         let lock = take(open.identity, &path, || lock::take(&wide, &path))?;
-        // What a crash left between two steps of ours. We are the writer now.
+        // Removes files that a crash left between two steps. This process is the writer now.
         names::clean(&open.wide, &open.std_path());
         Ok(Box::new(lock))
     }

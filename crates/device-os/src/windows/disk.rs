@@ -1,49 +1,48 @@
-//! What follows from the answers of the disk below a volume.
+//! Facts from the answers of the disk below a volume.
 //!
-//! The driver that is asked is behind [`Ask`], so that made-up answers go the same way as a
-//! driver's: Wine answers hardly one of the questions.
+//! The driver is behind [`Ask`], so that tests can provide answers: Wine answers hardly any of the queries.
 
 use super::{protocol, storage};
 use crate::nvme;
 use logforce_device::{BlockDevice, Source, WriteCache};
 use std::io;
 
-/// What a disk is asked for.
+/// Query to a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
-    /// What it is: `StorageDeviceProperty`.
+    /// Its description: `StorageDeviceProperty`.
     Device,
     /// Its sectors: `StorageAccessAlignmentProperty`.
     Alignment,
-    /// Whether seeking costs: `StorageDeviceSeekPenaltyProperty`.
+    /// Its seek penalty: `StorageDeviceSeekPenaltyProperty`.
     SeekPenalty,
     /// Its cache: `StorageDeviceWriteCacheProperty`.
     WriteCache,
 }
 
-/// A disk that can be asked.
+/// Disk that can be queried.
 pub trait Ask {
-    /// Such as `PhysicalDrive0`.
+    /// Returns the name, such as `PhysicalDrive0`.
     fn name(&self) -> &str;
 
-    /// The driver's answer, in its own bytes.
+    /// Returns the driver's answer as bytes.
     fn ask(&self, question: Question) -> io::Result<Vec<u8>>;
 
-    /// What an NVMe controller says of itself, in the driver's own bytes ([`protocol::data`]).
+    /// Returns the NVMe controller's answer about itself, as the driver's bytes ([`protocol::data`]).
     fn identify(&self) -> io::Result<Vec<u8>>;
 }
 
-/// What lies below a filesystem, as the facts say it.
+/// Layers below a filesystem, for the facts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Below {
     pub device: Option<BlockDevice>,
-    /// The system sends flushes.
+    /// True if the system sends flushes.
     pub barriers: bool,
-    /// What it was told.
+    /// Settings of the system for the disk.
     pub options: String,
 }
 
-/// Asks `disk`; `None` where there is none to ask.
+/// Queries `disk`; `None` if there is no disk to query.
 pub fn below<D: Ask>(disk: Option<io::Result<D>>, notes: &mut Vec<String>) -> Below {
     let mut below = Below {
         device: None,
@@ -65,31 +64,31 @@ pub fn below<D: Ask>(disk: Option<io::Result<D>>, notes: &mut Vec<String>) -> Be
     below
 }
 
-/// The disk's own words, and whether Windows is configured to send its cache no flush.
+/// Returns the disk's answers, and whether Windows is configured to send no flushes to its cache.
 fn describe(disk: &impl Ask, notes: &mut Vec<String>) -> (BlockDevice, bool) {
     let mut ask = |question, what: &str| match disk.ask(question) {
         Ok(answer) => Some(answer),
         Err(e) => {
-            notes.push(format!("The disk does not say {what}: {e}."));
+            notes.push(format!("The disk does not report {what}: {e}."));
             None
         }
     };
-    let sectors = ask(Question::Alignment, "how large its sectors are")
+    let sectors = ask(Question::Alignment, "its sector sizes")
         .and_then(|a| storage::sectors(&a))
         .unwrap_or((512, 512));
     let rotational =
-        ask(Question::SeekPenalty, "whether it turns").and_then(|a| storage::turns(&a));
-    let about = ask(Question::Device, "what it is").unwrap_or_default();
-    let cache = ask(Question::WriteCache, "what cache it has").and_then(|a| storage::cache(&a));
+        ask(Question::SeekPenalty, "whether it is rotational").and_then(|a| storage::turns(&a));
+    let about = ask(Question::Device, "its model").unwrap_or_default();
+    let cache = ask(Question::WriteCache, "its cache").and_then(|a| storage::cache(&a));
     if let Some(cache) = &cache {
         if cache.told_protected {
-            notes.push("Windows is configured to treat the disk's cache as protected against loss of power (\"turn off write-cache buffer flushing\"), and sends it no flushes. That is a setting, and no proof.".to_owned());
+            notes.push("Windows is configured to treat the disk's cache as protected against loss of power (\"turn off write-cache buffer flushing\"), and sends it no flushes. That is a setting and no proof.".to_owned());
         }
         if !cache.flush {
-            notes.push("The disk says that its cache cannot be flushed.".to_owned());
+            notes.push("The disk reports that its cache cannot be flushed.".to_owned());
         }
         if cache.nv_cache {
-            notes.push("The disk says that it has a cache that is not volatile; whether all of its cache is, it does not say.".to_owned());
+            notes.push("The disk reports a non-volatile cache, but not whether all of its cache is non-volatile.".to_owned());
         }
     }
     let write_cache = cache.map_or(WriteCache::Unknown, |c| c.write_cache);
@@ -109,9 +108,9 @@ fn describe(disk: &impl Ask, notes: &mut Vec<String>) -> (BlockDevice, bool) {
         match answer.map(|t| protocol::data(&t).and_then(nvme::controller)) {
             Ok(Some(controller)) => nvme::weigh(&controller, &mut device, is_off, notes),
             Ok(None) => {
-                notes.push("The NVMe controller's answer on what it is makes no sense.".to_owned())
+                notes.push("The NVMe controller's answer about itself makes no sense.".to_owned())
             }
-            Err(e) => notes.push(format!("The NVMe controller does not say what it is: {e}.")),
+            Err(e) => notes.push(format!("The NVMe controller reports no identity: {e}.")),
         }
     }
     (device, cache.is_some_and(|c| c.told_protected))

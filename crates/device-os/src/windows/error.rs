@@ -6,7 +6,7 @@ use windows_sys::Win32::Foundation::{
     ERROR_INVALID_PARAMETER, ERROR_NOT_SUPPORTED,
 };
 
-/// The same error, saying what was being done to which path.
+/// Returns the same error with the operation and the path.
 pub fn at(error: io::Error, doing: &str, path: &Path) -> io::Error {
     failure::at(&error, kind(&error), doing, path)
 }
@@ -17,12 +17,12 @@ const ERROR_INVALID_NAME: i32 = 123;
 const ERROR_DIRECTORY: i32 = 267;
 const ERROR_PRIVILEGE_NOT_HELD: i32 = 1314;
 
-/// The kind, also of what std has no kind for.
+/// Returns the kind of the error, also for errors that std has no kind for.
 pub fn kind(error: &io::Error) -> io::ErrorKind {
     match error.raw_os_error() {
-        // Somebody has it open and does not share it (a virus scanner, a backup).
+        // Another process has it open and does not share it (a virus scanner, a backup).
         Some(ERROR_SHARING_VIOLATION | ERROR_LOCK_VIOLATION) => io::ErrorKind::ResourceBusy,
-        // A file in the root of the system's volume, for who is not an administrator.
+        // A file in the root of the system's volume, for a user who is not an administrator.
         Some(ERROR_PRIVILEGE_NOT_HELD) => io::ErrorKind::PermissionDenied,
         Some(ERROR_INVALID_NAME) => io::ErrorKind::InvalidInput,
         Some(ERROR_DIRECTORY) => io::ErrorKind::NotADirectory,
@@ -57,7 +57,7 @@ mod tests {
     }
 }
 
-/// Returns whether the system lacks the call, rather than that it failed.
+/// Returns true if the system lacks the call, rather than that the call failed.
 pub fn is_refusal(e: &io::Error) -> bool {
     let refusals = [
         ERROR_ACCESS_DENIED,

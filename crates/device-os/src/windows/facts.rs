@@ -1,4 +1,4 @@
-//! What the system tells of the filesystem and the device below a directory.
+//! Facts about the filesystem and the device below a directory, as the system reports them.
 
 use super::disk::{self, Ask};
 use super::error::at;
@@ -9,7 +9,7 @@ use logforce_device::{Facts, FilesystemKind, Platform};
 use std::io;
 use windows_sys::Win32::System::WindowsProgramming::{DRIVE_RAMDISK, DRIVE_REMOTE};
 
-/// The facts of an open directory.
+/// Returns the facts of an open directory.
 pub fn gather(dir: &OpenDirectory) -> io::Result<Facts> {
     let root = volume::root(dir.wide()).ok();
     let guid = root.as_ref().and_then(|r| volume::guid(r).ok());
@@ -17,7 +17,7 @@ pub fn gather(dir: &OpenDirectory) -> io::Result<Facts> {
     over(dir, root, guid, disk)
 }
 
-/// Those over this disk, if there is one to ask.
+/// Returns the facts over this disk, if there is one to query.
 fn over<D: Ask>(
     dir: &OpenDirectory,
     root: Option<Vec<u16>>,
@@ -28,7 +28,7 @@ fn over<D: Ask>(
     let mut notes = Vec::new();
     let attributes = handle::attributes(dir.handle()).map_err(|e| at(e, "look at", &path))?;
     let filesystem = volume::filesystem(dir.handle()).unwrap_or_else(|e| {
-        notes.push(format!("The filesystem does not say what it is: {e}."));
+        notes.push(format!("The filesystem does not report its name: {e}."));
         Filesystem::default()
     });
     let drive = root.as_ref().map_or(0, |r| volume::drive_type(r));
@@ -37,7 +37,7 @@ fn over<D: Ask>(
         notes.push("There is no flush of the data alone here: flush-data does what flush does, and guarantees the same.".to_owned());
     }
     if machine::is_wine() {
-        notes.push("This is Wine: what is said of the device is worth nothing, and times measured here mean nothing.".to_owned());
+        notes.push("This is Wine: its statements about the device, and times measured here, mean nothing at all.".to_owned());
     }
     let volume = match guid {
         Some(guid) => String::from_utf16_lossy(&guid)

@@ -23,31 +23,31 @@ use windows_sys::Win32::Storage::FileSystem::{
     OPEN_EXISTING,
 };
 
-/// An open file: up to five handles of it, since what matters here (`FILE_FLAG_NO_BUFFERING`,
-/// `FILE_FLAG_WRITE_THROUGH`) belongs to the handle. All of them share everything, so that files can
-/// be renamed and removed while they are open.
+/// Open file with up to five handles, because the relevant flags (`FILE_FLAG_NO_BUFFERING`,
+/// `FILE_FLAG_WRITE_THROUGH`) belong to the handle. All of them share everything, so that files can be
+/// renamed and removed while they are open.
 ///
-/// Writes are under way when `submit` returns, any number together.
+/// Writes are in flight when `submit` returns, any number at a time.
 pub struct OsFile {
-    /// First, so that it is dropped first: what is under way needs the handles.
+    /// First field, so that it is dropped first: writes in flight need the handles.
     in_flight: InFlight<Writer>,
-    /// For messages: where the file was when it was opened.
+    /// Path of the file when it was opened, for messages.
     path: PathBuf,
     writable: bool,
     extent: Arc<Extent>,
-    /// Through the cache: reads, flushes, and writes if not `direct`.
+    /// Handle through the cache, for reads, flushes, and writes if not `direct`.
     cached: Arc<OwnedHandle>,
-    /// What unbuffered I/O on this file needs.
+    /// Alignment that unbuffered I/O on this file needs.
     needed: DirectAlignment,
     direct: bool,
-    /// A flush of the data alone is enough where the ends are durable. As it was when the file was
+    /// True if a flush of the data alone suffices once the ends are durable. Determined when the file was
     /// opened.
     in_place: bool,
-    /// Past the cache, for reads of the medium. Opened when needed.
+    /// Handle past the cache, for reads of the medium. Opened when needed.
     medium: OnceLock<OwnedHandle>,
-    /// For flushes of a file that was opened for reading. Opened when needed.
+    /// Handle for flushes of a file that was opened for reading. Opened when needed.
     flushing: OnceLock<OwnedHandle>,
-    /// For controls, which want a handle that is not overlapped. Opened when needed.
+    /// Handle for controls, which need one that is not overlapped. Opened when needed.
     plain: OnceLock<OwnedHandle>,
 }
 
@@ -64,7 +64,8 @@ impl OsFile {
         };
         let open = || {
             if !new {
-                // Before opening: a directory would be "access denied", and a link opens itself.
+                // Checked before the opening. A directory would fail with "access denied", and a link would
+                // be opened itself.
                 dir.check_regular(name)?;
             }
             let how = How {
@@ -125,21 +126,21 @@ impl OsFile {
         Ok(file)
     }
 
-    /// Opens now what is otherwise opened when it is needed: Wine finds a file for `ReOpenFile` by
-    /// the name that it was opened by, and no more once it is renamed. (What is only read, the log
-    /// renames when it does not need it any more.)
+    /// Opens the handles now that are otherwise opened when needed. Wine finds a file for `ReOpenFile` by the
+    /// name by which it was opened, which fails after a rename. (The log renames files that it only reads
+    /// only when it no longer needs them.)
     fn open_all(&self) {
         let _ = self.in_flight.starter().handle(true);
         let _ = self.medium();
     }
 
-    /// The handle that reads past the cache.
+    /// Returns the handle that reads past the cache.
     fn medium(&self) -> io::Result<&OwnedHandle> {
         let flags = FILE_FLAG_OVERLAPPED | FILE_FLAG_NO_BUFFERING;
         self.reopen(&self.medium, GENERIC_READ, flags)
     }
 
-    /// The same file once more.
+    /// Opens the same file again.
     fn reopen<'h>(
         &self,
         place: &'h OnceLock<OwnedHandle>,
@@ -150,11 +151,11 @@ impl OsFile {
             return Ok(handle);
         }
         let opened = handle::reopen(&self.cached, access, flags)?;
-        // Of two threads that come here together one handle is kept, the other closed.
+        // If two threads get here at once, one handle is kept and the other is closed.
         Ok(place.get_or_init(|| opened))
     }
 
-    /// Windows flushes by handles for writing only.
+    /// Returns a handle for flushes. Windows flushes only by handles for writing.
     fn flush_handle(&self) -> io::Result<&OwnedHandle> {
         if self.writable {
             return Ok(&self.cached);
@@ -166,7 +167,7 @@ impl OsFile {
         )
     }
 
-    /// Checks a write and hands it on; `Err` gives the memory back with the reason.
+    /// Checks a write and starts it. `Err` returns the memory with the reason.
     fn start(&self, write: Write) -> Result<Ticket, (AlignedBuf, io::Error)> {
         let checked = checks::bytes(&write, self.writable, &self.path).and_then(|bytes| {
             if self.direct {
@@ -205,7 +206,7 @@ impl OsFile {
     }
 }
 
-/// Whether the file is known to be overwritten where it lies. What does not say, is not.
+/// Returns true if the file is known to be overwritten in place. Without an answer it is not.
 fn is_in_place(handle: &OwnedHandle) -> bool {
     let (filesystem, attributes) = (volume::filesystem(handle), handle::attributes(handle));
     match (filesystem, attributes) {
@@ -235,7 +236,7 @@ impl File for OsFile {
                 0 => break,
                 n => done += n,
             }
-            // An unbuffered read that ends off a sector has met the end of the file.
+            // An unbuffered read that ends off a sector has reached the end of the file.
             if !done.is_multiple_of(unit) {
                 break;
             }
@@ -252,11 +253,11 @@ impl File for OsFile {
         let Some((mut done, end)) = self.in_flight.complete(ticket) else {
             return checks::foreign(&self.path);
         };
-        // Not before: a full flush that began while this write was in flight did not cover the ends
-        // that it moved, and one of the data alone must not be taken for enough afterwards.
+        // Called here and not before. A full flush that began while this write was in flight did not cover
+        // the ends that the write moved. Afterwards a flush of the data alone must not count as sufficient.
         self.extent.ended(end);
         if let Err(e) = done.result {
-            // Our own refusals say already what they are about.
+            // Errors of this crate already name the operation.
             done.result = Err(match e.raw_os_error() {
                 Some(_) => at(e, "write to", &self.path),
                 None => e,
@@ -274,8 +275,8 @@ impl File for OsFile {
             return Ok(());
         }
         let before = self.extent.before_flush();
-        // Asked before the flush: what is valid then, the flush makes durable. Afterwards it may be
-        // more, by writes that the flush did not see.
+        // Queried before the flush, which makes these valid data durable. Afterwards the value may be larger,
+        // by writes that the flush did not cover.
         let valid = (data_only && flush::has_data_only())
             .then(|| self.valid_data_length())
             .flatten();
@@ -284,22 +285,22 @@ impl File for OsFile {
         Ok(())
     }
 
-    /// Setting the size makes NTFS allocate the clusters (files are not sparse unless asked to be),
-    /// so that space is there afterwards. `SetFileValidData`, which would spare the zeroes that the
-    /// log fills in next, is not used: it shows what lay on the disk there before, other people's
-    /// deleted files, to every reader of the file.
+    /// Setting the size makes NTFS allocate the clusters, because files are sparse only on request. So the
+    /// space exists afterwards. `SetFileValidData` would save the zeroes that the log writes next, but is not
+    /// used: it would show every reader of the file the previous contents of the disk, such as deleted files
+    /// of other users.
     fn reserve(&self, len: u64) -> io::Result<bool> {
         checks::end(len, 0)?;
         let set = || handle::set_len(&self.cached, len);
         self.extent
             .sizing(len, || handle::len(&self.cached), set)
             .map_err(|e| at(e, &format!("reserve {len} bytes for"), &self.path))?;
-        // Of a compressed or sparse file the size is all that was set.
+        // On a compressed or sparse file only the size was set.
         Ok(self.in_place)
     }
 
-    /// A file that is neither sparse nor compressed has all of its blocks, and was written up to its
-    /// valid data length. Of others, and of other filesystems than NTFS, it is unknown.
+    /// A file that is neither sparse nor compressed has all of its blocks, and was written up to its valid
+    /// data length. For other files, and on other filesystems than NTFS, the state is unknown.
     fn blocks(&self, range: Range<u64>) -> Blocks {
         match self.valid_data_length().filter(|_| self.in_place) {
             None => Blocks::Unknown,
@@ -309,7 +310,7 @@ impl File for OsFile {
         }
     }
 
-    /// Nothing: Windows has no such call. Unbuffered reads ask the device in any case.
+    /// Does nothing: Windows has no such call. Unbuffered reads go to the device in any case.
     fn drop_cache(&self, _: Range<u64>) {}
 }
 

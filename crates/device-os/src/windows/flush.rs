@@ -21,7 +21,7 @@ use windows_sys::{s, w};
 type FlushEx =
     unsafe extern "system" fn(HANDLE, u32, *const c_void, u32, *mut IO_STATUS_BLOCK) -> NTSTATUS;
 
-/// `NtFlushBuffersFileEx`, which ntdll has since Windows 8.
+/// Returns `NtFlushBuffersFileEx`, which ntdll has since Windows 8.
 fn flush_ex() -> Option<FlushEx> {
     #[cfg(test)]
     if let Some(pretended) = super::trace::pretended().flush_ex {
@@ -41,13 +41,13 @@ fn flush_ex() -> Option<FlushEx> {
     })
 }
 
-/// Whether the system offers a flush of the data alone.
+/// Returns true if the system offers a flush of the data alone.
 pub fn has_data_only() -> bool {
     flush_ex().is_some()
 }
 
-/// `FlushFileBuffers`: data and metadata of the file, also what other handles wrote, and the
-/// device's cache. The handle must be one for writing.
+/// Calls `FlushFileBuffers`: flushes data and metadata of the file, including writes by other handles, and
+/// the device's cache. The handle must be one for writing.
 pub fn all(handle: &OwnedHandle) -> io::Result<()> {
     // SAFETY: the handle is open for as long as it is borrowed.
     let flushed = match unsafe { FlushFileBuffers(handle.as_raw_handle()) } {
@@ -68,15 +68,15 @@ pub fn all(handle: &OwnedHandle) -> io::Result<()> {
     flushed
 }
 
-/// The file's data and the device's cache (`FLUSH_FLAGS_FILE_DATA_SYNC_ONLY`). Microsoft's page says
-/// that it includes the metadata needed to retrieve the data; nothing here relies on that. `Ok(false)`
-/// where the system or the filesystem (others than NTFS) has no such call: then nothing was flushed,
-/// and nothing was lost either.
+/// Flushes the file's data and the device's cache (`FLUSH_FLAGS_FILE_DATA_SYNC_ONLY`). Microsoft's page says
+/// that this includes the metadata needed to retrieve the data; nothing here relies on that. Returns
+/// `Ok(false)` if the system or the filesystem (any but NTFS) has no such call: nothing was flushed then, and
+/// nothing was lost either.
 pub fn data(handle: &OwnedHandle) -> io::Result<bool> {
     let Some(flush) = flush_ex() else {
         return Ok(false);
     };
-    // On the heap: should the call ever return while the flush is under way, it is leaked.
+    // On the heap: if the call ever returns while the flush is still in progress, the block is leaked.
     let status = Box::leak(Box::<IO_STATUS_BLOCK>::default());
     let raw = &raw mut *status;
     // SAFETY: the handle is open, there are no parameters, and the status block is a live
@@ -91,16 +91,16 @@ pub fn data(handle: &OwnedHandle) -> io::Result<bool> {
         )
     };
     if answer == STATUS_PENDING {
-        // Not to be had for a flush, which waits. The full flush that follows waits for it as well.
+        // Does not happen for a flush, which waits. The full flush that follows would wait for it as well.
         return Ok(false);
     }
     // SAFETY: the flush is over, so the system no longer writes to the block, which was leaked
-    // above and is owned by nobody else.
+    // above and has no other owner.
     drop(unsafe { Box::from_raw(raw) });
     match answer {
         0.. => Ok(true),
-        // Refused before anything was done. Any other failure is one: what was to be written may be
-        // gone, and a second flush would not know of it.
+        // Refused before anything was done. Any other failure is a real one: the data may be lost, and a
+        // second flush would not report that.
         STATUS_NOT_SUPPORTED
         | STATUS_NOT_IMPLEMENTED
         | STATUS_INVALID_DEVICE_REQUEST

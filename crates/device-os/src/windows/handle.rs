@@ -1,4 +1,4 @@
-//! Opening by the flags that a method names, and what a handle tells.
+//! Opening files with the flags of a method, and queries of a handle.
 
 #![allow(unsafe_code)]
 
@@ -10,21 +10,21 @@ use std::ptr;
 use windows_sys::Win32::Foundation::INVALID_HANDLE_VALUE;
 use windows_sys::Win32::Storage::FileSystem as fs;
 
-/// Everybody may read, write, rename and remove what we have open, as on other systems.
+/// Sharing mode that lets other processes read, write, rename and remove open files, as on other systems.
 pub const SHARE_ALL: u32 = fs::FILE_SHARE_READ | fs::FILE_SHARE_WRITE | fs::FILE_SHARE_DELETE;
 
-/// How a handle is opened.
+/// Options for opening a handle.
 #[derive(Debug, Clone, Copy)]
 pub struct How<'a> {
     /// Rights, such as `GENERIC_READ`.
     pub access: u32,
-    /// What others may do meanwhile.
+    /// Operations that other processes may do meanwhile.
     pub share: u32,
-    /// `OPEN_EXISTING` and the like.
+    /// Disposition, such as `OPEN_EXISTING`.
     pub disposition: u32,
-    /// `FILE_FLAG_…`.
+    /// Flags, `FILE_FLAG_…`.
     pub flags: u32,
-    /// Who may open what is made.
+    /// Users who may open a new file.
     pub owner: Option<&'a Owner>,
 }
 
@@ -63,7 +63,7 @@ pub fn make_directory(path: &[u16]) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens the file behind a handle once more, with other rights and flags; works after a rename.
+/// Opens the file behind a handle again, with other rights and flags. Works after a rename.
 pub fn reopen(handle: &OwnedHandle, access: u32, flags: u32) -> io::Result<OwnedHandle> {
     // SAFETY: the handle is open for as long as it is borrowed.
     owned(unsafe { fs::ReOpenFile(handle.as_raw_handle(), access, SHARE_ALL, flags) })
@@ -77,11 +77,11 @@ fn owned(handle: windows_sys::Win32::Foundation::HANDLE) -> io::Result<OwnedHand
     Ok(unsafe { OwnedHandle::from_raw_handle(handle) })
 }
 
-/// A class of `GetFileInformationByHandleEx` or its like; `T` must be the class's own structure, of
+/// Queries a class of `GetFileInformationByHandleEx` or its like. `T` must be the structure of that class, of
 /// plain numbers (every pattern of bits is a value).
 ///
 /// # Safety
-/// `T` is plain numbers and what `class` fills.
+/// `T` consists of plain numbers, and is the structure that `class` fills.
 unsafe fn information<T>(handle: &OwnedHandle, class: i32) -> io::Result<T> {
     // SAFETY: by the contract all zeroes are a value of `T`.
     let mut value: T = unsafe { zeroed() };
@@ -100,7 +100,7 @@ unsafe fn information<T>(handle: &OwnedHandle, class: i32) -> io::Result<T> {
     Ok(value)
 }
 
-/// Size in bytes.
+/// Returns the size in bytes.
 pub fn len(handle: &OwnedHandle) -> io::Result<u64> {
     let mut size = 0;
     // SAFETY: the handle is open, the pointer is to a live local.
@@ -110,7 +110,7 @@ pub fn len(handle: &OwnedHandle) -> io::Result<u64> {
     Ok(size as u64)
 }
 
-/// Sets the size. What lies behind is cut off: see `Extent::sizing`.
+/// Sets the size. Data behind it is truncated: see `Extent::sizing`.
 pub fn set_len(handle: &OwnedHandle, len: u64) -> io::Result<()> {
     let end = fs::FILE_END_OF_FILE_INFO {
         EndOfFile: len as i64,
@@ -130,9 +130,9 @@ pub fn set_len(handle: &OwnedHandle, len: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Volume and file, which no other has at the same time.
+/// Returns the volume and the file number, which no other file has at the same time.
 ///
-/// ReFS has numbers of 128 bits; the upper half, which is 0 on NTFS, is mixed into the lower one.
+/// ReFS has numbers of 128 bits. The upper half, which is 0 on NTFS, is mixed into the lower half.
 pub fn identity(handle: &OwnedHandle) -> io::Result<logforce_device::FileIdentity> {
     // SAFETY: plain numbers, and the structure of this class.
     if let Ok(id) = unsafe { information::<fs::FILE_ID_INFO>(handle, fs::FileIdInfo) } {
@@ -156,7 +156,7 @@ pub fn identity(handle: &OwnedHandle) -> io::Result<logforce_device::FileIdentit
     })
 }
 
-/// `FILE_ATTRIBUTE_…` of an open file or directory.
+/// Returns the `FILE_ATTRIBUTE_…` of an open file or directory.
 pub fn attributes(handle: &OwnedHandle) -> io::Result<u32> {
     // SAFETY: plain numbers, and the structure of this class.
     let basic = unsafe { information::<fs::FILE_BASIC_INFO>(handle, fs::FileBasicInfo) }?;
@@ -166,14 +166,14 @@ pub fn attributes(handle: &OwnedHandle) -> io::Result<u32> {
     Ok(attributes)
 }
 
-/// Renames the open file (`DELETE` rights) to an absolute path, over whatever has that name; those
-/// who have the replaced file open keep it. Since Windows 10, on NTFS.
+/// Renames the open file (`DELETE` rights) to an absolute path, and replaces the file of that name. Processes
+/// that have the replaced file open keep it. Since Windows 10, on NTFS.
 pub fn rename_over(handle: &OwnedHandle, to: &[u16]) -> io::Result<()> {
     const REPLACE_AND_POSIX: u32 = 1 | 2;
     let name = to.strip_suffix(&[0]).unwrap_or(to);
     let name_at = offset_of!(fs::FILE_RENAME_INFO, FileName);
     let len = name_at + size_of_val(to) + 2;
-    // Of u64, so that the structure's alignment is kept.
+    // A vector of u64, so that the structure is aligned.
     let mut memory = vec![0u64; len.div_ceil(8).max(size_of::<fs::FILE_RENAME_INFO>())];
     let info = memory.as_mut_ptr().cast::<fs::FILE_RENAME_INFO>();
     // SAFETY: `memory` is aligned to 8 and longer than the structure with the whole name behind it;
@@ -197,8 +197,8 @@ pub fn rename_over(handle: &OwnedHandle, to: &[u16]) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the name of the open file (`DELETE` rights) at once, also where others have it open.
-/// Since Windows 10, on NTFS.
+/// Removes the name of the open file (`DELETE` rights) at once, even if other processes have it open. Since
+/// Windows 10, on NTFS.
 pub fn remove_name(handle: &OwnedHandle) -> io::Result<()> {
     let info = fs::FILE_DISPOSITION_INFO_EX {
         Flags: fs::FILE_DISPOSITION_FLAG_DELETE | fs::FILE_DISPOSITION_FLAG_POSIX_SEMANTICS,
@@ -206,7 +206,7 @@ pub fn remove_name(handle: &OwnedHandle) -> io::Result<()> {
     disposition(handle, fs::FileDispositionInfoEx, &info)
 }
 
-/// Removes the file when the last one who has it open closes it.
+/// Removes the file when the last process that has it open closes it.
 pub fn remove_when_closed(handle: &OwnedHandle) -> io::Result<()> {
     disposition(
         handle,
@@ -231,7 +231,7 @@ fn disposition<T>(handle: &OwnedHandle, class: i32, info: &T) -> io::Result<()> 
     Ok(())
 }
 
-/// Renames, and does not return before the system says that the move is on the disk.
+/// Renames, and returns only when the system reports that the move is on the disk.
 pub fn move_over(from: &[u16], to: &[u16]) -> io::Result<()> {
     assert!(from.last() == Some(&0) && to.last() == Some(&0));
     let flags = fs::MOVEFILE_REPLACE_EXISTING | fs::MOVEFILE_WRITE_THROUGH;
@@ -244,8 +244,8 @@ pub fn move_over(from: &[u16], to: &[u16]) -> io::Result<()> {
     Ok(())
 }
 
-/// The mode that the handle was opened with (`FILE_WRITE_THROUGH` = 2,
-/// `FILE_NO_INTERMEDIATE_BUFFERING` = 8, …): what the system took of the flags.
+/// Returns the mode of the handle (`FILE_WRITE_THROUGH` = 2, `FILE_NO_INTERMEDIATE_BUFFERING` = 8, …), to
+/// check the flags that the system has accepted.
 #[cfg(test)]
 pub fn mode(handle: &OwnedHandle) -> io::Result<u32> {
     use windows_sys::Wdk::Storage::FileSystem as wdk;

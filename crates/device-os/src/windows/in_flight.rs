@@ -1,8 +1,8 @@
-//! The contract's `submit` and `complete` over writes that the system works on in its own time.
+//! `submit` and `complete` of the contract, over writes that the system completes asynchronously.
 //!
-//! What the system does is behind [`Starter`], so that a test can complete writes late, in another
-//! order, short and with errors: Wine completes every overlapped write inside the call that starts
-//! it, and would never show what the rest does then.
+//! The system is behind [`Starter`], so that a test can complete writes late, in another order, short and
+//! with errors. Wine completes every overlapped write inside the call that starts it, and would never test
+//! the rest.
 
 use logforce_device::{AlignedBuf, Completion, Ticket};
 use std::collections::HashMap;
@@ -11,46 +11,46 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One call takes a length of 32 bits. A multiple of every sector.
+/// Largest length of one call, whose length has 32 bits. A multiple of every sector.
 const LONGEST: usize = 1 << 30;
 
-/// Bytes for one call.
+/// Bytes of one call.
 #[derive(Debug)]
 pub struct Request {
-    /// Where in the file.
+    /// Offset in the file, in bytes.
     pub offset: u64,
-    /// The memory, which the operation owns until it is over.
+    /// Memory, which the operation owns until it has ended.
     pub buf: AlignedBuf,
-    /// The part of it.
+    /// Part of the memory to write.
     pub range: Range<usize>,
-    /// By the handle that writes through.
+    /// True to use the handle that writes through.
     pub through: bool,
 }
 
-/// What came of one call: the memory, and how many bytes were written.
+/// Result of one call: the memory, and the number of bytes written.
 #[derive(Debug)]
 pub struct Ended {
     pub buf: AlignedBuf,
     pub written: io::Result<usize>,
 }
 
-/// Starts writes and waits for their end.
+/// Starter of writes that also waits for their end.
 pub trait Starter: Send + Sync {
-    /// A write under way. It owns what the system works on: dropped, it waits for the system to let
-    /// go before it frees anything.
+    /// Write in flight. It owns the memory and handles that the system uses. When dropped, it waits until the
+    /// system has released them before it frees anything.
     type Operation: Send;
 
-    /// Hands a write to the system. `Err` if it was refused at once: then the system has nothing.
+    /// Gives a write to the system. `Err` if it was refused at once: the system then has nothing.
     fn start(&self, request: Request) -> Result<Self::Operation, Ended>;
 
-    /// Waits until the write is over.
+    /// Waits until the write has ended.
     fn wait(&self, operation: Self::Operation) -> Ended;
 }
 
-/// The writes to one file that are under way.
+/// Writes to one file that are in flight.
 #[derive(Debug)]
 pub struct InFlight<S: Starter> {
-    /// Before the starter, whose handles they need: fields are dropped in this order.
+    /// Before the starter, whose handles the writes need: fields are dropped in this order.
     table: Mutex<HashMap<u64, UnderWay<S::Operation>>>,
     next: AtomicU64,
     starter: S,
@@ -60,17 +60,17 @@ pub struct InFlight<S: Starter> {
 struct UnderWay<O> {
     operation: O,
     rest: Rest,
-    /// Where the whole write ends in the file.
+    /// End of the whole write in the file.
     end: u64,
 }
 
-/// What a write still has to do when the call under way is over.
+/// Remaining part of a write when the call in flight has ended.
 #[derive(Debug, Clone)]
 struct Rest {
     offset: u64,
     range: Range<usize>,
     through: bool,
-    /// What length and offset of each call must be multiples of.
+    /// Length and offset of each call must be multiples of this.
     unit: usize,
 }
 
@@ -85,14 +85,14 @@ impl Rest {
         }
     }
 
-    /// Goes on behind what was written. An error where it cannot: to take a short write for a whole
-    /// one would acknowledge bytes that are not there.
+    /// Moves on behind the written bytes. Returns an error if the write cannot continue. Treating a short
+    /// write as complete would acknowledge bytes that are not there.
     fn advance(&mut self, written: usize) -> io::Result<()> {
         let asked = self.range.len().min(LONGEST);
         if written > asked || (written == 0 && asked > 0) {
             return Err(io::Error::new(
                 io::ErrorKind::WriteZero,
-                format!("the system says that it wrote {written} of {asked} bytes"),
+                format!("the system reports {written} written bytes of {asked}"),
             ));
         }
         self.range.start += written;
@@ -101,7 +101,7 @@ impl Rest {
             return Err(io::Error::new(
                 io::ErrorKind::WriteZero,
                 format!(
-                    "the system wrote {written} of {asked} bytes, no multiple of {}: an unbuffered write cannot go on there",
+                    "the system wrote {written} of {asked} bytes, not a multiple of {}: an unbuffered write cannot continue there",
                     self.unit
                 ),
             ));
@@ -119,7 +119,7 @@ impl<S: Starter> InFlight<S> {
         }
     }
 
-    /// What starts the writes.
+    /// Returns the starter of the writes.
     pub fn starter(&self) -> &S {
         &self.starter
     }
@@ -128,7 +128,7 @@ impl<S: Starter> InFlight<S> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a write whose numbers are checked already.
+    /// Starts a write whose arguments are checked already.
     pub fn submit(
         &self,
         offset: u64,
@@ -162,14 +162,14 @@ impl<S: Starter> InFlight<S> {
         }
     }
 
-    /// Waits for the write of a ticket, and gives the end of what it may have written as well.
-    /// `None` for a ticket that is of no write here.
+    /// Waits for the write of a ticket, and also returns the end of the bytes that it may have written.
+    /// `None` if the ticket does not belong to a write here.
     pub fn complete(&self, ticket: Ticket) -> Option<(Completion, u64)> {
         if let Some(done) = ticket.done {
             // Refused, or empty.
             return Some((done, 0));
         }
-        // Taken out before the wait: the table is not locked meanwhile, and other writes go on.
+        // Removed before the wait, so that the table is not locked meanwhile and other writes continue.
         let under_way = self.table().remove(&ticket.id)?;
         let end = under_way.end;
         Some((self.finish(under_way), end))

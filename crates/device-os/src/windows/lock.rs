@@ -1,8 +1,8 @@
 //! `LockFileEx`.
 //!
-//! The locked byte lies far behind the end of the file: a lock of Windows keeps others from reading
-//! what it covers. The system drops it with the process, however that ends. The file is opened so
-//! that nobody can delete it meanwhile.
+//! The locked byte lies far behind the end of the file, because a lock of Windows prevents other processes
+//! from reading the locked bytes. The system releases it with the process, however that ends. The file is
+//! opened so that no process can delete it meanwhile.
 
 #![allow(unsafe_code)]
 
@@ -24,18 +24,17 @@ use windows_sys::Win32::Storage::FileSystem::{
 };
 use windows_sys::Win32::System::IO::OVERLAPPED;
 
-/// Which byte is locked: half of the upper part of its offset.
+/// Upper half of the offset of the locked byte.
 const PLACE: u32 = 0x4000_0000;
 
-/// A process that only asks whether the lock is held holds it for a moment, shared. One that wants
-/// it tries again for so long.
+/// Attempts to take the lock. A process that only asks whether the lock is held holds it shared for a moment.
 const ATTEMPTS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// The lock file, locked.
+/// Lock file, locked.
 pub type Held = OwnedHandle;
 
-/// Locks the file `wide` (`path` in messages); `None` if another process has.
+/// Locks the file `wide` (`path` in messages); `None` if another process has locked it.
 pub fn take(wide: &[u16], path: &Path) -> io::Result<Option<Held>> {
     for _ in 1..ATTEMPTS {
         if let Some(held) = attempt(wide, path)? {
@@ -53,12 +52,12 @@ fn attempt(wide: &[u16], path: &Path) -> io::Result<Option<Held>> {
     Ok(held.then_some(file))
 }
 
-/// Whether anybody holds the lock. Makes nothing.
+/// Returns true if any process holds the lock. Creates nothing.
 pub fn is_taken(wide: &[u16], identity: FileIdentity, path: &Path) -> io::Result<bool> {
     let file = match open(wide, GENERIC_READ, OPEN_EXISTING) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
-        // Opened by somebody who shares nothing: not one of ours, and no writer gets past it.
+        // Opened without sharing by a process that is not ours. No writer can pass that either.
         Err(e) if e.raw_os_error() == Some(ERROR_SHARING_VIOLATION as i32) => return Ok(true),
         Err(e) => return Err(at(e, "open the lock file", path)),
     };
@@ -91,7 +90,7 @@ fn place() -> OVERLAPPED {
     place
 }
 
-/// `Ok(false)` if somebody else holds it.
+/// Returns `Ok(false)` if another process holds the lock.
 fn try_lock(file: &OwnedHandle, kind: u32) -> io::Result<bool> {
     let flags = kind | LOCKFILE_FAIL_IMMEDIATELY;
     // SAFETY: the handle is open and synchronous, so that the call returns when it is done with the

@@ -17,7 +17,7 @@ use windows_sys::{s, w};
 
 const WINE: &str = "This is Wine, which ignores the flags that matter here: TIMES MEASURED HERE MEAN NOTHING, neither for Windows nor beside each other.";
 
-/// Asks the system what computer this is.
+/// Asks the system for the description of this computer.
 pub fn machine() -> Machine {
     let arch = std::env::consts::ARCH.to_owned();
     if !is_wine() {
@@ -29,7 +29,7 @@ pub fn machine() -> Machine {
     }
 }
 
-/// Version and build, such as `10.0.19045`; empty if the system does not say.
+/// Returns version and build, such as `10.0.19045`; empty if the system does not report them.
 pub fn kernel() -> String {
     let mut version = OSVERSIONINFOW {
         dwOSVersionInfoSize: size_of::<OSVERSIONINFOW>() as u32,
@@ -46,7 +46,7 @@ pub fn kernel() -> String {
     )
 }
 
-/// Whether this is Wine, which ignores the flags that matter here.
+/// Returns true if this is Wine, which ignores flags that matter here.
 pub fn is_wine() -> bool {
     static WINE: OnceLock<bool> = OnceLock::new();
     *WINE.get_or_init(|| {
@@ -56,12 +56,12 @@ pub fn is_wine() -> bool {
     })
 }
 
-/// Whether there is a process of that number that has not ended.
+/// Returns true if there is a process of that number that has not ended.
 pub fn is_running(pid: u32) -> bool {
-    // SAFETY: the call takes no memory of ours.
+    // SAFETY: the call takes no memory of this process.
     let process = unsafe { OpenProcess(SYNCHRONIZE, 0, pid) };
     if process.is_null() {
-        // Any other error says that it is there, and not ours to ask about.
+        // Any other error means that the process exists, but may not be queried by this one.
         let no_such = Some(ERROR_INVALID_PARAMETER as i32);
         return io::Error::last_os_error().raw_os_error() != no_such;
     }
@@ -72,8 +72,8 @@ pub fn is_running(pid: u32) -> bool {
     unsafe { WaitForSingleObject(process.as_raw_handle(), 0) == WAIT_TIMEOUT }
 }
 
-/// Processor time of this process; `None` if the system does not say. It grows in steps of the
-/// system's clock, 16 ms usually.
+/// Returns the processor time of this process; `None` if the system does not report it. It grows in steps of
+/// the system's clock, usually 16 ms.
 pub fn process_times() -> Option<ProcessTimes> {
     let [mut created, mut ended, mut system, mut user] = [FILETIME::default(); 4];
     // SAFETY: the pseudo handle of this process is always open; the pointers are to live locals.
@@ -92,7 +92,7 @@ pub fn process_times() -> Option<ProcessTimes> {
     })
 }
 
-/// Units of 100 ns.
+/// Converts units of 100 ns.
 fn duration(time: FILETIME) -> Duration {
     let units = u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime);
     Duration::from_nanos(units.saturating_mul(100))

@@ -61,7 +61,7 @@ impl Mapping {
         }
         // SAFETY: the call has just opened it, and nothing else owns it. The view keeps what it needs.
         let section = unsafe { OwnedHandle::from_raw_handle(section) };
-        // SAFETY: the section is open and has so many bytes; the system chooses the address.
+        // SAFETY: the section is open and has that many bytes; the system chooses the address.
         let view = unsafe { MapViewOfFile(section.as_raw_handle(), FILE_MAP_WRITE, 0, 0, len) };
         let start = NonNull::new(view.Value.cast::<u8>());
         let start = start.ok_or_else(|| fail(io::Error::last_os_error()))?;
@@ -78,11 +78,11 @@ impl Mapping {
     }
 
     /// # Panics
-    /// If they do not fit.
+    /// If the bytes do not fit.
     pub fn write(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset <= self.len && bytes.len() <= self.len - offset);
         // SAFETY: the target lies within the view (asserted), which lives as long as this value and is
-        // written by nobody else in this process: `&mut self`. No reference to it exists, so the bytes
+        // not written by other code in this process: `&mut self`. No reference to it exists, so the bytes
         // cannot overlap it, and others may change the file meanwhile.
         unsafe {
             let target = self.start.add(offset);
@@ -93,7 +93,7 @@ impl Mapping {
     /// Writes a range back to the device.
     ///
     /// # Panics
-    /// If it is outside of the view.
+    /// If the range is outside the view.
     pub fn write_back(&mut self, range: Range<usize>) -> io::Result<()> {
         assert!(range.start <= range.end && range.end <= self.len);
         if range.is_empty() {
@@ -115,7 +115,7 @@ impl Mapping {
         }
     }
 
-    /// Makes durable what was written back: the view's flush does not wait for the device's cache.
+    /// Makes the written-back data durable: the view's flush does not wait for the device's cache.
     pub fn force(&mut self) -> io::Result<()> {
         flush::all(&self.file).map_err(|e| at(e, "flush", &self.path))
     }

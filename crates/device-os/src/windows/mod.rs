@@ -1,13 +1,14 @@
 //! The Windows backend.
 //!
-//! - `directory`, `file`: the two traits; `open_directory`: what files keep of a directory. `names` renames and removes what is open.
-//! - `in_flight`: writes under way, over what a test can put in the system's place; `overlapped`
-//!   (unsafe): the system's own, with the memory it works on. `flush` (unsafe), and the crate's `extent`
-//!   knows when one of the data alone is enough.
-//! - `handle`, `security` (unsafe): opening; `path`: what is opened.
+//! - `directory`, `file`: the two traits; `open_directory`: the part of a directory that files keep. `names`
+//!   renames and removes open files.
+//! - `in_flight`: writes in flight, over a starter that tests can replace; `overlapped` (unsafe): writes of
+//!   the system, with their memory. `flush` (unsafe): flushes; the crate's `extent` decides when one of the
+//!   data alone suffices.
+//! - `handle`, `security` (unsafe): opening files; `path`: their paths.
 //! - `lock` (unsafe): the call behind one writer per directory.
-//! - `facts`, from `volume` and `control` (unsafe); `disk`, which asks, by `storage` and `protocol`,
-//!   which take answers apart. `overwrite`: which files are overwritten where they lie.
+//! - `facts`, from `volume` and `control` (unsafe); `disk`, which queries the disk, and `storage` and
+//!   `protocol`, which parse the answers. `overwrite`: files that are overwritten in place.
 //! - `mapping` (unsafe): a file in memory.
 //! - `runtime`, `machine` (unsafe): waiting, random bits, the version, other processes,
 //!   processor time.

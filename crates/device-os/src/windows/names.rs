@@ -1,10 +1,9 @@
-//! Renaming and removing files that somebody has open.
+//! Renaming and removing files that other processes have open.
 //!
-//! Windows 10 does both on NTFS as other systems do: the name is free at once, and who has the file
-//! open keeps it. Elsewhere a file that is open can be renamed but not replaced, and a removed one
-//! keeps its name until the last handle is closed; so the name is taken away first, by a rename to
-//! one that `entries` does not show. A crash in between leaves a file of such a name, which the next
-//! writer removes.
+//! On NTFS, Windows 10 does both as other systems do: the name is free at once, and processes that have the
+//! file open keep it. Elsewhere an open file can be renamed but not replaced, and a removed one keeps its
+//! name until the last handle is closed. So the file is first renamed to a name that `entries` does not show.
+//! A crash in between leaves a file of such a name, which the next writer removes.
 
 use super::error::is_refusal;
 use super::handle::{self, How, SHARE_ALL};
@@ -21,7 +20,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 const DELETE: u32 = 0x1_0000;
 const SYNCHRONIZE: u32 = 0x10_0000;
 
-/// A name of ours that nobody else uses.
+/// Makes a name that only this call uses.
 pub fn hidden(what: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -31,7 +30,8 @@ pub fn hidden(what: &str) -> String {
     format!("{HIDDEN}{what}-{process:x}-{time:x}-{number:x}")
 }
 
-/// Removes what crashes left. What another process is just using it cannot remove, or does itself.
+/// Removes files that crashes left. A file that another process is using stays; that process may remove it
+/// itself.
 pub fn clean(base: &[u16], dir: &Path) {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         if let Some(name) = entry.file_name().to_str().filter(|n| path::is_hidden(n)) {
@@ -40,7 +40,7 @@ pub fn clean(base: &[u16], dir: &Path) {
     }
 }
 
-/// Opens a file to rename or remove it, so that this is on the disk when the call returns.
+/// Opens a file to rename or remove it, so that the change is on the disk when the call returns.
 fn to_delete(wide: &[u16]) -> io::Result<OwnedHandle> {
     let how = How {
         access: DELETE | SYNCHRONIZE | FILE_READ_ATTRIBUTES,
@@ -70,20 +70,20 @@ pub fn remove(base: &[u16], name: &str) -> io::Result<()> {
     remove_aside(&aside)
 }
 
-/// Lets a file go that has no name of the log's any more, with the last one who has it open. Opened
-/// by its new name: Wine removes it by the name that the handle was opened by.
+/// Removes a renamed file when the last process that has it open closes it. Opens it by its new name, because
+/// Wine removes it by the name that the handle was opened by.
 fn remove_aside(aside: &[u16]) -> io::Result<()> {
     handle::remove_when_closed(&to_delete(aside)?)
 }
 
-/// Renames, over whatever has the new name.
+/// Renames, and replaces the file of the new name.
 pub fn rename(base: &[u16], from: &str, to: &str) -> io::Result<()> {
     let (wide_from, wide_to) = (path::child(base, from), path::child(base, to));
     let error = match move_over(&wide_from, &wide_to) {
         Ok(()) => return Ok(()),
         Err(e) => e,
     };
-    // The usual reason: somebody has the target open.
+    // The usual reason is that another process has the target open.
     if !is_refusal(&error) || from == to {
         return Err(error);
     }
@@ -95,8 +95,8 @@ pub fn rename(base: &[u16], from: &str, to: &str) -> io::Result<()> {
         other => return other,
     }
     drop(file);
-    // Not in one step, and so only where there is no other way: after a crash between the two, `to`
-    // is missing. Nothing of a log's is replaced while it is open.
+    // This takes two steps, so it is used only if there is no other way: after a crash between them `to` is
+    // missing. A log replaces no file that it has open.
     if to_delete(&wide_to).is_err() {
         return Err(error);
     }

@@ -1,4 +1,4 @@
-//! The part of a directory that its files keep alive, and what is done in it.
+//! Part of a directory that its files keep alive, and operations in it.
 
 use super::error::{at, is_refusal};
 use super::handle::{self, How, SHARE_ALL};
@@ -17,13 +17,13 @@ use windows_sys::Win32::Storage::FileSystem::{
     FILE_FLAG_DELETE_ON_CLOSE, FILE_FLAG_WRITE_THROUGH, OPEN_EXISTING,
 };
 
-/// The part that files keep alive.
+/// Part of a directory that its files keep alive.
 pub struct OpenDirectory {
-    /// As the user gave it.
+    /// Path as the user gave it.
     pub(super) path: PathBuf,
-    /// From the root of its volume, with links, ended by a NUL: the way to look for it again.
+    /// Path from the root of its volume, with links, ended by a NUL. It is used to find the directory again.
     pub(super) way: Vec<u16>,
-    /// Without links, with the prefix for paths of any length, without a NUL.
+    /// Path without links, with the prefix for paths of any length, without a NUL.
     pub(super) wide: Vec<u16>,
     pub(super) handle: OwnedHandle,
     pub(super) identity: FileIdentity,
@@ -35,12 +35,12 @@ impl OpenDirectory {
         self.path.join(name)
     }
 
-    /// Ends in a NUL.
+    /// Returns the path of a file, ended by a NUL.
     pub fn wide_path_of(&self, name: &str) -> Vec<u16> {
         path::child(&self.wide, name)
     }
 
-    /// The same directory as std takes it.
+    /// Returns the path of the same directory for std.
     pub fn std_path(&self) -> PathBuf {
         PathBuf::from(OsString::from_wide(&self.wide))
     }
@@ -53,7 +53,7 @@ impl OpenDirectory {
         &self.wide
     }
 
-    /// Alignment that unbuffered I/O needs here. Asked once.
+    /// Returns the alignment that unbuffered I/O needs here. Determined once.
     pub fn alignment(&self) -> DirectAlignment {
         *self.alignment.get_or_init(|| {
             let unit = volume::sector(&self.wide).unwrap_or(4096);
@@ -64,7 +64,7 @@ impl OpenDirectory {
         })
     }
 
-    /// Refuses what is no regular file.
+    /// Refuses anything but a regular file.
     pub fn check_regular(&self, name: &str) -> io::Result<()> {
         let path = self.path_of(name);
         let full = self.std_path().join(name);
@@ -81,13 +81,13 @@ impl OpenDirectory {
         names::remove(&self.wide, name)
     }
 
-    /// Makes what was done in the directory durable.
+    /// Makes the changes of the directory durable.
     ///
-    /// By a flush of a file that is made in it for that: NTFS writes down creations, renames and
-    /// removals in one journal, in their order, and to flush the last one is to flush those before
-    /// it. The directory itself is flushed too, where the filesystem has such a thing; by itself
-    /// that is worth nothing: FAT's driver answers it with success and does nothing (fastfat's
-    /// `FatCommonFlushBuffers`, as Microsoft publishes it), and NTFS' is not published.
+    /// Flushes a file that is made in it for that purpose. NTFS records creations, renames and removals in
+    /// one journal, in their order, so flushing the last one flushes those before it. The directory itself is
+    /// flushed too, if the filesystem supports that. That alone is not sufficient: FAT's driver returns
+    /// success and does nothing (fastfat's `FatCommonFlushBuffers`, as Microsoft publishes it), and the
+    /// driver of NTFS is not published.
     pub(super) fn sync(&self) -> io::Result<()> {
         let how = How {
             access: GENERIC_READ | GENERIC_WRITE,
@@ -118,7 +118,7 @@ impl OpenDirectory {
     }
 }
 
-/// The path as Windows takes it, ended by a NUL.
+/// Returns the path in the form of Windows, ended by a NUL.
 pub fn wide(path: &Path) -> io::Result<Vec<u16>> {
     let absolute = std::path::absolute(path)?;
     let absolute: Vec<u16> = absolute.as_os_str().encode_wide().collect();

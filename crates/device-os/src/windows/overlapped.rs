@@ -1,4 +1,4 @@
-//! Overlapped reads and writes: the system works on memory of ours after the call that gave it.
+//! Overlapped reads and writes: the system works on this process's memory after the call has returned.
 
 #![allow(unsafe_code)]
 
@@ -23,14 +23,14 @@ use windows_sys::Win32::System::Threading::{
     CreateEventW, INFINITE, ResetEvent, WaitForSingleObject,
 };
 
-/// Events that wait for their next operation. One for each operation under way: the file's own
-/// handle is signalled by any of them, and would wake the wrong waiter.
+/// Events for the next operations. Each operation in flight has its own event: any of them signals the file's
+/// handle, and that would wake the wrong waiter.
 static EVENTS: Mutex<Vec<OwnedHandle>> = Mutex::new(Vec::new());
 
-/// So many are kept.
+/// Largest number of events that are kept.
 const EVENTS_KEPT: usize = 64;
 
-/// An event that one operation uses.
+/// Event that one operation uses.
 struct Event(Option<OwnedHandle>);
 
 impl Event {
@@ -57,8 +57,8 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // The start of the next operation with it resets it: the system does that. A signal of this
-        // one may still come after that: see `wait_over`.
+        // The system resets the event when the next operation with it starts. A signal of this operation may
+        // still come after that: see `wait_over`.
         let mut kept = EVENTS.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < EVENTS_KEPT {
             kept.extend(self.0.take());
@@ -76,28 +76,28 @@ fn overlapped_at(offset: u64, event: &Event) -> OVERLAPPED {
     overlapped
 }
 
-/// Waits until the operation is over, whatever happens, and gives the number of bytes.
+/// Waits until the operation has ended, whatever happens, and returns the number of bytes.
 ///
-/// The status in the `OVERLAPPED` alone says that it is over; the event says only when to look. An
-/// event may be set though its present operation is not over: a thread that saw the status of the
-/// one before did not have to wait for its signal, which the system gives *after* it has written
-/// the status. That signal may come when the event has long been through the pool and serves
-/// another operation, on another thread. `GetOverlappedResult` would take it for the end of that
-/// one, and memory would be freed that the system still works on.
+/// Only the status in the `OVERLAPPED` means that the operation has ended; the event only says when to check
+/// the status. An event may be set although its present operation has not ended. The system signals the event
+/// *after* it has written the status. A thread that saw the status of the previous operation did not have to
+/// wait for that signal. The signal may come when the event has gone through the pool and serves another
+/// operation, on another thread. `GetOverlappedResult` would take it for the end of that operation, and
+/// memory would be freed that the system still uses.
 ///
-/// A signal that came too early is reset, and the status looked at once more before the next
-/// wait. No end is missed by that: the system writes the status, then sets the event. If the status
-/// is pending after the event was reset, the signal is still to come; if it is not, nobody waits.
-/// Nobody else resets the event meanwhile: from the pool each goes to one operation at a time, and
-/// what the system resets when it starts one is that operation's own.
+/// After a signal that came too early, the event is reset and the status checked again before the next wait.
+/// No end is missed by that, because the system writes the status and then sets the event. If the status is
+/// pending after the reset, the signal is still to come. If it is not pending, no thread waits. No other
+/// thread resets the event meanwhile: the pool gives it to one operation at a time. The system resets it only
+/// at the start of that same operation.
 ///
-/// That the operation was started on another thread changes nothing in this: its status and its
-/// event belong to no thread. (Windows cancels what is left under way by a thread that ends. It ends
-/// with the status of that then, which is an error and no success.)
+/// It does not matter that another thread started the operation: its status and its event belong to no
+/// thread. (Windows cancels operations of a thread that ends. Such an operation ends with that status, which
+/// is an error and not a success.)
 ///
 /// # Safety
-/// `overlapped` is that of an operation that was started on `handle` and not refused, and lives; its
-/// event is open, and that of no other operation under way.
+/// `overlapped` belongs to an operation that was started on `handle` and not refused, and lives; its event is
+/// open, and belongs to no other operation in flight.
 unsafe fn wait_over(handle: HANDLE, overlapped: *mut OVERLAPPED) -> io::Result<usize> {
     // SAFETY: the structure lives; the system may write to it at any time, so it is read by a
     // volatile access through the raw pointer. The barrier keeps what is read afterwards behind it.
@@ -111,8 +111,8 @@ unsafe fn wait_over(handle: HANDLE, overlapped: *mut OVERLAPPED) -> io::Result<u
     while !is_over() {
         // SAFETY: the event is open, by the contract.
         if unsafe { WaitForSingleObject(event, INFINITE) } != WAIT_OBJECT_0 {
-            // The wait failed, not the operation: to return now would free memory that the system
-            // is still working on. Not to be had for an event of ours, and no reason to run hot.
+            // The wait failed, not the operation: to return now would free memory that the system is still
+            // working on. This should not happen for such an event. The sleep avoids a busy loop.
             std::thread::sleep(Duration::from_millis(1));
         }
         if is_over() {
@@ -131,7 +131,7 @@ unsafe fn wait_over(handle: HANDLE, overlapped: *mut OVERLAPPED) -> io::Result<u
     Ok(bytes as usize)
 }
 
-/// What the system works on while a write is under way. Behind a raw pointer, since the system
+/// State that the system uses while a write is in flight. It is behind a raw pointer, because the system
 /// writes to the `OVERLAPPED` meanwhile: no reference to it may exist, nor may it move.
 struct Flight<M> {
     overlapped: OVERLAPPED,
@@ -140,7 +140,7 @@ struct Flight<M> {
     memory: M,
 }
 
-/// A write that was handed to the system, with the memory it works on. Dropped, it waits.
+/// Write that was given to the system, with the memory that it uses. When dropped, it waits for the end.
 pub struct Operation<M>(Option<NonNull<Flight<M>>>);
 
 // SAFETY: the flight is owned by this value alone, and neither handle, event nor memory belongs to
@@ -148,8 +148,8 @@ pub struct Operation<M>(Option<NonNull<Flight<M>>>);
 unsafe impl<M: Send> Send for Operation<M> {}
 
 impl<M> Operation<M> {
-    /// Starts an operation by `call`, which gets the handle and the `OVERLAPPED` and answers as
-    /// `WriteFile` does. `Err` gives the memory back: it was refused.
+    /// Starts an operation by `call`, which gets the handle and the `OVERLAPPED` and returns the result of
+    /// `WriteFile` or the like. `Err` returns the memory: the operation was refused.
     ///
     /// # Safety
     /// `call` makes one call that starts one operation on that handle with that `OVERLAPPED`, and
@@ -171,8 +171,8 @@ impl<M> Operation<M> {
             _event: event,
             memory,
         })));
-        // From here on a panic of `call` waits for an operation that may not have begun: its status
-        // is not pending then, and the wait ends with it.
+        // From here on a panic of `call` waits for an operation that may not have started. Its status is not
+        // pending then, so the wait ends at once.
         let operation = Operation(Some(flight));
         let at = flight.as_ptr();
         // SAFETY: `at` is the live allocation leaked above; the references made of it are to other
@@ -182,7 +182,7 @@ impl<M> Operation<M> {
             call(raw, &raw mut (*at).overlapped, &mut (*at).memory)
         };
         if started != 0 {
-            // Done at once: the event is set all the same, and the result is waited for as usual.
+            // Completed at once. The event is set nevertheless, and the result is waited for as usual.
             return Ok(operation);
         }
         let error = io::Error::last_os_error();
@@ -196,7 +196,7 @@ impl<M> Operation<M> {
         Err((flight.memory, error))
     }
 
-    /// Waits until the system has let go. Once only.
+    /// Waits until the system has released the memory. Works only once.
     fn end(&mut self) -> Option<(M, io::Result<usize>)> {
         let flight = self.0.take()?.as_ptr();
         // SAFETY: the live allocation that `start` leaked, of an operation that was not refused.
@@ -217,16 +217,16 @@ impl<M> Drop for Operation<M> {
     }
 }
 
-/// Starts writes on a file: by its plain handle, or by one that writes through.
+/// Starter of writes on a file, by its plain handle or by one that writes through.
 pub struct Writer {
     plain: Arc<OwnedHandle>,
-    /// The flags of the plain one.
+    /// Flags of the plain handle.
     flags: u32,
     through: OnceLock<Arc<OwnedHandle>>,
 }
 
 impl Writer {
-    /// By `plain`, which was opened with `FILE_FLAG_OVERLAPPED` and `flags`.
+    /// Makes the writer from `plain`, which was opened with `FILE_FLAG_OVERLAPPED` and `flags`.
     pub fn new(plain: Arc<OwnedHandle>, flags: u32) -> Self {
         Writer {
             plain,
@@ -235,8 +235,8 @@ impl Writer {
         }
     }
 
-    /// The handle for such writes. That which writes through is opened when it is first needed: on
-    /// Windows it is the handle, not the write, that says so.
+    /// Returns the handle for such writes. The one that writes through is opened when it is first needed: on
+    /// Windows write-through belongs to the handle, not to the write.
     pub fn handle(&self, through: bool) -> io::Result<&Arc<OwnedHandle>> {
         if !through {
             return Ok(&self.plain);
@@ -246,7 +246,7 @@ impl Writer {
         }
         let flags = self.flags | FILE_FLAG_WRITE_THROUGH;
         let opened = handle::reopen(&self.plain, GENERIC_WRITE, flags)?;
-        // Of two threads that come here together one handle is kept, the other closed.
+        // If two threads get here at once, one handle is kept and the other is closed.
         Ok(self.through.get_or_init(|| Arc::new(opened)))
     }
 }
@@ -272,7 +272,7 @@ impl Starter for Writer {
         let call = |handle, overlapped, memory: &mut (AlignedBuf, Range<usize>)| {
             let bytes = &memory.0[memory.1.clone()];
             // SAFETY: `bytes` are memory that the flight owns and that does not move with the
-            // `AlignedBuf`; nobody has a reference to it until the operation is over.
+            // `AlignedBuf`; no reference to it exists until the operation is over.
             unsafe {
                 WriteFile(
                     handle,
@@ -300,7 +300,7 @@ impl Starter for Writer {
     }
 }
 
-/// Reads once at `offset`; 0 at the end of the file. The handle was opened for overlapped I/O.
+/// Reads once at `offset`; returns 0 at the end of the file. The handle was opened for overlapped I/O.
 pub fn read(handle: &OwnedHandle, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
     let event = Event::new()?;
     let mut overlapped = overlapped_at(offset, &event);

@@ -1,21 +1,21 @@
-//! Which files are overwritten where they lie.
+//! Files that are overwritten in place.
 
-/// `FILE_ATTRIBUTE_…` of files that NTFS puts elsewhere, or at least rewrites the map of, when they
-/// are overwritten.
+/// `FILE_ATTRIBUTE_…` of files whose blocks NTFS moves on an overwrite, or at least whose block map it
+/// rewrites.
 const MOVED: [(u32, &str); 3] = [
     (0x800, "compressed"),
     (0x4000, "encrypted"),
     (0x200, "sparse"),
 ];
 
-/// Why files of these attributes are not overwritten in place; `None` if they are.
+/// Returns the reason why files of these attributes are not overwritten in place; `None` if they are.
 pub fn moved_because(attributes: u32) -> Option<&'static str> {
     let found = MOVED.iter().find(|(bit, _)| attributes & bit != 0);
     found.map(|(_, what)| *what)
 }
 
-/// Whether a file is overwritten in place so that nothing but its bytes has to be flushed. NTFS is
-/// the one filesystem of which that is known.
+/// Returns true if a file is overwritten in place, so that only its bytes have to be flushed. This is known
+/// only of NTFS.
 pub fn is(filesystem: &str, attributes: u32) -> bool {
     filesystem == "NTFS" && moved_because(attributes).is_none()
 }

@@ -1,9 +1,10 @@
-//! Paths as Windows takes them without a limit on their length, and names in them.
+//! Paths in the form that Windows accepts without a limit on their length, and names in them.
 
 use std::io;
 
-/// An absolute path, in UTF-16 and without a NUL, with the prefix `\\?\`: then it may be longer than
-/// 260, and is taken as it is (no `..`, no names of devices, dots and spaces at an end kept).
+/// Returns an absolute path with the prefix `\\?\`, in UTF-16 and without a NUL. With the prefix it may be
+/// longer than 260, and Windows takes it literally (no `..`, no names of devices, dots and spaces at an end
+/// kept).
 pub fn verbatim(absolute: &[u16]) -> Vec<u16> {
     let wide = |text: &str| text.encode_utf16().collect::<Vec<u16>>();
     let (slash, backslash) = (u16::from(b'/'), u16::from(b'\\'));
@@ -23,7 +24,7 @@ pub fn verbatim(absolute: &[u16]) -> Vec<u16> {
     path
 }
 
-/// The path of `name` in the directory `base`, ended by a NUL.
+/// Returns the path of `name` in the directory `base`, ended by a NUL.
 pub fn child(base: &[u16], name: &str) -> Vec<u16> {
     let mut path = base.to_vec();
     if path.last() != Some(&u16::from(b'\\')) {
@@ -34,11 +35,11 @@ pub fn child(base: &[u16], name: &str) -> Vec<u16> {
     path
 }
 
-/// Refuses what is no plain file name: it would lead out of the directory, be cut at the NUL, name
-/// a stream of another file (the colon), or be a pattern.
+/// Refuses a name that is not a plain file name. It would lead out of the directory, end at the NUL, name a
+/// stream of another file (the colon), or be a pattern.
 pub fn check(name: &str) -> io::Result<()> {
     let strange = |c: char| c < ' ' || r#"/\:*?"<>|"#.contains(c);
-    // Without the prefix `\\?\` other programs cannot open a name that ends so.
+    // Without the prefix `\\?\` other programs cannot open a name with such an end.
     let ends_badly = name.ends_with(['.', ' ']);
     if name.is_empty() || ends_badly || name.contains(strange) {
         return Err(io::Error::new(

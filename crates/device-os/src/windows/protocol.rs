@@ -1,5 +1,5 @@
-//! The question to a storage driver for what its NVMe controller says of itself, and its answer,
-//! byte by byte: `STORAGE_PROPERTY_QUERY` with `STORAGE_PROTOCOL_SPECIFIC_DATA` behind it, and
+//! Query to a storage driver for its NVMe controller's description, and the answer, byte by byte:
+//! `STORAGE_PROPERTY_QUERY` with `STORAGE_PROTOCOL_SPECIFIC_DATA` behind it, and
 //! `STORAGE_PROTOCOL_DATA_DESCRIPTOR`.
 
 use super::storage::number;
@@ -9,15 +9,15 @@ use crate::nvme::{CNS_CONTROLLER, LEN};
 const NVME: u32 = 3;
 /// `NVMeDataTypeIdentify`.
 const IDENTIFY: u32 = 1;
-/// Both structures begin with two numbers of four bytes.
+/// Length of the two four-byte numbers at the start of both structures.
 const HEAD: usize = 8;
-/// Bytes of `STORAGE_PROTOCOL_SPECIFIC_DATA`.
+/// Length of `STORAGE_PROTOCOL_SPECIFIC_DATA` in bytes.
 const SPECIFIC: usize = 40;
 
-/// Bytes that question and answer take up.
+/// Largest length of query and answer in bytes.
 pub const LONGEST: usize = HEAD + SPECIFIC + LEN;
 
-/// The question by the property `id`, with room behind it as the driver wants it.
+/// Makes the query for the property `id`, followed by the space that the driver requires.
 pub fn question(id: u32) -> Vec<u8> {
     let fields = [
         // The property, and "the standard question".
@@ -26,9 +26,9 @@ pub fn question(id: u32) -> Vec<u8> {
         NVME,
         IDENTIFY,
         CNS_CONTROLLER,
-        // The namespace, of which there is none.
+        // The namespace; there is none.
         0,
-        // Where the data goes, counted from the protocol's type, and how much there may be.
+        // Offset of the data, counted from the protocol's type, and its largest length.
         SPECIFIC as u32,
         LEN as u32,
     ];
@@ -37,14 +37,15 @@ pub fn question(id: u32) -> Vec<u8> {
     bytes
 }
 
-/// The data in the answer; `None` if it is none to that question, or points out of itself.
+/// Returns the data in the answer. `None` if the answer belongs to another query, or refers to bytes outside
+/// itself.
 pub fn data(answer: &[u8]) -> Option<&[u8]> {
     if number(answer, HEAD)? != NVME || number(answer, HEAD + 4)? != IDENTIFY {
         return None;
     }
     let (offset, len) = (number(answer, HEAD + 16)?, number(answer, HEAD + 20)?);
     let (offset, len) = (usize::try_from(offset).ok()?, usize::try_from(len).ok()?);
-    // Not less than the structure: it would be a part of it.
+    // A smaller offset would point into the structure itself.
     let start = HEAD.checked_add(offset).filter(|_| offset >= SPECIFIC)?;
     answer.get(start..start.checked_add(len)?)
 }

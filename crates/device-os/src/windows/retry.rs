@@ -1,25 +1,24 @@
-//! Files that somebody else has for a moment: a scanner, an indexer or a backup opens them as soon as
-//! they are written, and may share neither their names nor their bytes meanwhile.
+//! Retries for files that another process has open for a moment. A scanner, an indexer or a backup opens
+//! files as soon as they are written, and may share neither their names nor their bytes meanwhile.
 
 use super::error::kind;
 use std::io;
 use std::time::Duration;
 
-/// How long who meets a file that is not shared asks again: such programs take milliseconds, and the
-/// log's own thread may be waited for.
+/// Time for which calls on a file that is not shared are retried. Such programs take milliseconds, and other
+/// threads may be waiting for the log's own thread.
 const BUSY: Duration = Duration::from_millis(250);
-/// How long who is denied access asks again. A file that somebody just removes denies it until the
-/// handle that removes it is closed (`FILE_DISPOSITION_POSIX_SEMANTICS`), and is not there then: a
-/// reader beside a writer who truncates would else be told that it has no rights.
+/// Time for which calls with denied access are retried. A file that is being removed denies access until the
+/// handle that removes it is closed (`FILE_DISPOSITION_POSIX_SEMANTICS`), and is missing then. Without
+/// retries a reader beside a truncating writer would get an error about missing rights.
 const DENIED: Duration = Duration::from_millis(10);
 
-/// Calls again where the file is not shared, or access is denied.
+/// Retries while the file is not shared, or access is denied.
 pub fn while_busy_or_denied<T>(call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     again(call, DENIED)
 }
 
-/// Calls again where the file is not shared. For calls to which there is another way where access is
-/// denied.
+/// Retries while the file is not shared. For calls with an alternative if access is denied.
 pub fn while_busy<T>(call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     again(call, Duration::ZERO)
 }
@@ -52,7 +51,7 @@ mod tests {
 
     const SHARING_VIOLATION: i32 = 32;
 
-    /// What is answered in the end, and how often was asked, where the first answers are `first`.
+    /// Returns the final answer and the number of calls, if the first answers are `first`.
     fn asked(
         how: fn(&mut dyn FnMut() -> io::Result<()>) -> io::Result<()>,
         times: u32,
@@ -89,7 +88,7 @@ mod tests {
         assert!(kind == Some(PermissionDenied) && (3..=10).contains(&times));
         let (kind, times) = asked(busy, u32::MAX, unshared, done);
         assert!(kind == Some(ResourceBusy) && (10..=30).contains(&times));
-        // There is another way.
+        // This caller has an alternative.
         assert_eq!(asked(busy, 1, denied, done), (Some(PermissionDenied), 1));
     }
 }

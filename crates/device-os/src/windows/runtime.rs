@@ -30,7 +30,7 @@ pub fn wake_all(word: &AtomicU32) {
     unsafe { WakeByAddressAll(word.as_ptr().cast()) }
 }
 
-/// `None` if the system refuses.
+/// Returns random bytes; `None` if the system refuses.
 pub fn random() -> Option<[u8; 8]> {
     let mut bytes = [0u8; 8];
     // SAFETY: the buffer is a live local of the length that is given; this flag wants no
@@ -46,12 +46,13 @@ pub fn random() -> Option<[u8; 8]> {
     (status == 0).then_some(bytes)
 }
 
-/// No process of Windows becomes two.
+/// Returns the process's number: Windows has no fork.
 pub fn process() -> u64 {
     std::process::id().into()
 }
 
-/// Rounded up, so that what is due is due when the wait has ended; never what means "for ever".
+/// Returns the time in milliseconds, rounded up, so that a deadline has passed when the wait ends. Never
+/// returns the value that means "for ever".
 fn milliseconds(time: Duration) -> u32 {
     let millis = time.as_nanos().div_ceil(1_000_000);
     u32::try_from(millis).unwrap_or(INFINITE).min(INFINITE - 1)

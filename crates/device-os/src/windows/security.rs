@@ -1,5 +1,5 @@
-//! Who may open what is made: its owner, the system and administrators, whatever the directory
-//! above would hand down.
+//! Access rights of new files: the owner, the system and administrators, whatever the directory above would
+//! hand down.
 
 #![allow(unsafe_code)]
 
@@ -18,7 +18,7 @@ use windows_sys::Win32::Security::{
 };
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
 
-/// A security descriptor, kept for as long as the process runs.
+/// Security descriptor, kept for as long as the process runs.
 #[derive(Debug)]
 pub struct Owner(PSECURITY_DESCRIPTOR);
 
@@ -28,19 +28,20 @@ unsafe impl Send for Owner {}
 unsafe impl Sync for Owner {}
 
 impl Owner {
-    /// For files. `None` if the user cannot be found out: then the directory hands down its own.
+    /// Returns the descriptor of files. `None` if the user cannot be determined: then the directory's rights
+    /// are inherited.
     pub fn of_files() -> Option<&'static Owner> {
         static FILES: OnceLock<Option<Owner>> = OnceLock::new();
         FILES.get_or_init(|| describe("").ok()).as_ref()
     }
 
-    /// For directories: handed down to what is made in them by others.
+    /// Returns the descriptor of directories, which files of other programs in them inherit.
     pub fn of_directories() -> Option<&'static Owner> {
         static DIRECTORIES: OnceLock<Option<Owner>> = OnceLock::new();
         DIRECTORIES.get_or_init(|| describe("OICI").ok()).as_ref()
     }
 
-    /// As the calls want it. Not inherited by processes that are started.
+    /// Returns the attributes for the calls. Started processes do not inherit the handle.
     pub fn attributes(&self) -> SECURITY_ATTRIBUTES {
         SECURITY_ATTRIBUTES {
             nLength: size_of::<SECURITY_ATTRIBUTES>() as u32,
@@ -53,7 +54,7 @@ impl Owner {
 fn describe(inherit: &str) -> io::Result<Owner> {
     let user = user()?;
     let entry = |who: &str| format!("(A;{inherit};FA;;;{who})");
-    // `P`: nothing is handed down from above.
+    // `P`: no rights are inherited from above.
     let text = format!("D:P{}{}{}", entry(&user), entry("SY"), entry("BA"));
     let wide: Vec<u16> = text.encode_utf16().chain([0]).collect();
     let mut descriptor: PSECURITY_DESCRIPTOR = ptr::null_mut();
@@ -73,7 +74,7 @@ fn describe(inherit: &str) -> io::Result<Owner> {
     Ok(Owner(descriptor))
 }
 
-/// The user of this process, as `S-1-5-…`.
+/// Returns the user of this process, as `S-1-5-…`.
 fn user() -> io::Result<String> {
     let mut token = ptr::null_mut();
     // SAFETY: the pseudo handle of this process is always good; the pointer is to a live local.
@@ -82,7 +83,7 @@ fn user() -> io::Result<String> {
     }
     // SAFETY: opened just now, and owned by nothing else.
     let token = unsafe { OwnedHandle::from_raw_handle(token) };
-    // Of u64, so that the structure's alignment is kept; a SID is at most 68 bytes.
+    // An array of u64, so that the structure is aligned; a SID is at most 68 bytes.
     let mut memory = [0u64; 32];
     let mut len = 0;
     // SAFETY: the token is open; the memory is as long as is said.

@@ -1,46 +1,46 @@
-//! The answers of storage drivers, taken apart by hand.
+//! Parser of the answers of storage drivers.
 //!
-//! Byte by byte and not as structures: a driver may answer shorter than the structure is, and may
-//! put anything into what is declared a `bool`.
+//! It reads bytes instead of structures. A driver may return fewer bytes than the structure has, and may put
+//! any value into a `bool`.
 
 use logforce_device::WriteCache;
 use std::io;
 
-/// Little-endian, as all of Windows is.
+/// Returns a little-endian number, as all of Windows uses.
 pub fn number(bytes: &[u8], at: usize) -> Option<u32> {
     let four = bytes.get(at..at + 4)?;
     Some(u32::from_le_bytes(four.try_into().ok()?))
 }
 
-/// `STORAGE_WRITE_CACHE_PROPERTY`: what the device says of its cache.
+/// `STORAGE_WRITE_CACHE_PROPERTY`: the device's report about its cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cache {
-    /// What follows from type and setting.
+    /// Cache, by type and setting.
     pub write_cache: WriteCache,
-    /// Whether it takes writes through its cache.
+    /// True if the device writes through its cache on request.
     pub write_through: Option<bool>,
-    /// Whether its cache can be flushed.
+    /// True if its cache can be flushed.
     pub flush: bool,
-    /// Somebody has told Windows that the cache needs no flush. No proof: it is a setting, and with
-    /// it Windows sends no flushes.
+    /// True if Windows was configured to treat the cache as protected. That is a setting and no proof, and
+    /// with it Windows sends no flushes.
     pub told_protected: bool,
-    /// It has a cache that is not volatile.
+    /// True if it has a non-volatile cache.
     pub nv_cache: bool,
-    /// Its cache is there and switched off.
+    /// True if it has a cache that is switched off.
     pub is_off: bool,
 }
 
-/// Takes the answer apart; `None` if it is too short.
+/// Parses the answer; `None` if it is too short.
 pub fn cache(answer: &[u8]) -> Option<Cache> {
     let (kind, enabled, through) = (number(answer, 8)?, number(answer, 12)?, number(answer, 20)?);
     let flag = |at: usize| answer.get(at).is_some_and(|b| *b != 0);
     let flush = flag(24);
     let write_cache = match (kind, enabled) {
-        // None at all; or there is one and it is off.
+        // No cache, or one that is off.
         (1, _) | (_, 1) => WriteCache::Through,
-        // It writes through.
+        // The cache writes through.
         (3, _) => WriteCache::Through,
-        // A volatile cache that cannot be flushed would be `Back` with a promise that nobody keeps.
+        // A volatile cache that cannot be flushed would be `Back`, whose promise no party could keep.
         (2, _) if flush => WriteCache::Back,
         _ => WriteCache::Unknown,
     };
@@ -58,18 +58,18 @@ pub fn cache(answer: &[u8]) -> Option<Cache> {
     })
 }
 
-/// `STORAGE_ACCESS_ALIGNMENT_DESCRIPTOR`: logical and physical sector, bytes.
+/// `STORAGE_ACCESS_ALIGNMENT_DESCRIPTOR`: logical and physical sector, in bytes.
 pub fn sectors(answer: &[u8]) -> Option<(u32, u32)> {
     let sane = |n: u32| (n.is_power_of_two() && (512..=1 << 20).contains(&n)).then_some(n);
     Some((sane(number(answer, 16)?)?, sane(number(answer, 20)?)?))
 }
 
-/// `DEVICE_SEEK_PENALTY_DESCRIPTOR`: whether seeking costs, which is whether it turns.
+/// `DEVICE_SEEK_PENALTY_DESCRIPTOR`: true if seeking takes time, which means that the disk is rotational.
 pub fn turns(answer: &[u8]) -> Option<bool> {
     answer.get(8).map(|b| *b != 0)
 }
 
-/// `STORAGE_DEVICE_DESCRIPTOR`: whether the disk is an NVMe one.
+/// `STORAGE_DEVICE_DESCRIPTOR`: true for an NVMe disk.
 pub fn is_nvme(answer: &[u8]) -> bool {
     const BUS_TYPE_NVME: u32 = 17;
     number(answer, 28) == Some(BUS_TYPE_NVME)
@@ -92,8 +92,8 @@ pub fn model(answer: &[u8]) -> String {
     words.join(" ")
 }
 
-/// `STORAGE_DEVICE_NUMBER`: the number of the physical disk. An error where it is no disk, whose
-/// numbers are others': CD-ROM 0 is not disk 0.
+/// `STORAGE_DEVICE_NUMBER`: number of the physical disk. Fails if the device is not a disk, because other
+/// devices have other numbers: CD-ROM 0 is not disk 0.
 pub fn disk_number(answer: &[u8]) -> io::Result<u32> {
     const FILE_DEVICE_DISK: u32 = 7;
     let (Some(kind), Some(disk)) = (number(answer, 0), number(answer, 4)) else {
@@ -108,13 +108,13 @@ pub fn disk_number(answer: &[u8]) -> io::Result<u32> {
     if kind != FILE_DEVICE_DISK {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
-            format!("the volume lies on a device of type {kind}, which is no disk (type 7)"),
+            format!("the volume lies on a device of type {kind}, which is not a disk (type 7)"),
         ));
     }
     Ok(disk)
 }
 
-/// `FILE_REGION_OUTPUT` of a question for valid data: the end of the region at the file's start.
+/// `FILE_REGION_OUTPUT` of a query for valid data: the end of the region at the file's start.
 pub fn first_region(answer: &[u8]) -> Option<u64> {
     let long = |at: usize| {
         let eight = answer.get(at..at + 8)?;
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(of(0, 0, 1), WriteCache::Unknown);
         assert_eq!(of(1, 0, 0), WriteCache::Through);
         assert_eq!(of(2, 2, 1), WriteCache::Back);
-        // It does not say whether it is on: it may be.
+        // It does not report whether the cache is on; the cache may be on.
         assert_eq!(of(2, 0, 1), WriteCache::Back);
         assert_eq!(of(2, 1, 1), WriteCache::Through);
         assert_eq!(of(3, 2, 1), WriteCache::Through);
@@ -160,7 +160,7 @@ mod tests {
             let cache = cache(&property(2, 2, said, [1, 0, 0])).unwrap();
             assert_eq!(cache.write_through, means);
         }
-        // A `bool` that is none.
+        // A `bool` with another value than 0 and 1.
         let answer = cache(&property(2, 2, 0, [255, 2, 1])).unwrap();
         assert!(answer.flush && answer.told_protected && answer.nv_cache);
         let is_off = |kind, enabled| {
@@ -200,7 +200,7 @@ mod tests {
             assert_eq!(e.kind(), io::ErrorKind::Unsupported);
             assert!(
                 e.to_string()
-                    .contains(&format!("type {kind}, which is no disk"))
+                    .contains(&format!("type {kind}, which is not a disk"))
             );
         }
         for len in 0..8 {

@@ -1,6 +1,5 @@
-//! The calls that a test made on its own thread, in their order, told at the places that make them;
-//! and what a test has the system say there. Whether something was flushed cannot be seen afterwards
-//! without cutting the power.
+//! Calls that a test made on its own thread, in their order, recorded where they are made, and answers that a
+//! test simulates there. Afterwards only a power cut would show whether something was flushed.
 
 use super::path;
 use logforce_device::FileIdentity;
@@ -31,16 +30,16 @@ pub enum Call {
     MoveFileEx { flags: u32 },
 }
 
-/// What the system is made to say.
+/// Answers that the test simulates.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pretended {
-    /// In place of `NtFlushBuffersFileEx`.
+    /// Function in place of `NtFlushBuffersFileEx`.
     pub flush_ex: Option<FlushEx>,
-    /// `FILE_ATTRIBUTE_…` besides those that are there.
+    /// `FILE_ATTRIBUTE_…` in addition to the real ones.
     pub attributes: u32,
-    /// Directories cannot be flushed.
+    /// True if directories cannot be flushed.
     pub refuses_directories: bool,
-    /// The filesystem's name.
+    /// Name of the filesystem.
     pub filesystem: Option<&'static str>,
 }
 
@@ -67,7 +66,7 @@ pub fn opening(path: &[u16], access: u32, disposition: u32, flags: u32) {
     });
 }
 
-/// Returns true if the test has the system refuse to flush a file with these attributes.
+/// Returns true if the test simulates that a file with these attributes cannot be flushed.
 pub fn refuses(attributes: u32) -> bool {
     const DIRECTORY: u32 = 0x10;
     pretended().refuses_directories && attributes & DIRECTORY != 0
@@ -77,12 +76,12 @@ pub fn pretended() -> Pretended {
     PRETENDED.get()
 }
 
-/// On this thread, from here on: each test has a thread of its own.
+/// Simulates these answers on this thread from here on. Each test has its own thread.
 pub fn pretend(what: Pretended) {
     PRETENDED.set(what);
 }
 
-/// What `f` gives, and the calls that it made.
+/// Returns the result of `f`, and the calls that it made.
 pub fn calls<T>(f: impl FnOnce() -> T) -> (T, Vec<Call>) {
     CALLS.take();
     let given = f();

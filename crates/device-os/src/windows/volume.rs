@@ -1,4 +1,4 @@
-//! What Windows tells of a path, a volume and the disk below it.
+//! Queries about a path, a volume and the disk below it.
 
 #![allow(unsafe_code)]
 
@@ -16,10 +16,10 @@ use windows_sys::Win32::System::Ioctl::{
     StorageDeviceWriteCacheProperty,
 };
 
-/// Longer than any path.
+/// Length of the text buffer, in UTF-16 units: longer than any path.
 const LONGEST: u32 = 33_000;
 
-/// Calls `fill` with a buffer for a text, and takes what it leaves before the first NUL.
+/// Calls `fill` with a buffer for a text, and returns the text before the first NUL.
 fn text(fill: impl FnOnce(*mut u16, u32) -> bool) -> io::Result<Vec<u16>> {
     let mut buf = vec![0u16; LONGEST as usize];
     if !fill(buf.as_mut_ptr(), LONGEST) {
@@ -33,7 +33,7 @@ fn ended(path: &[u16]) -> Vec<u16> {
     path.iter().copied().chain([0]).collect()
 }
 
-/// The path of an open directory, without links and with the prefix `\\?\`.
+/// Returns the path of an open directory, without links and with the prefix `\\?\`.
 pub fn final_path(handle: &OwnedHandle) -> io::Result<Vec<u16>> {
     text(|buf, len| {
         // SAFETY: the handle is open, the buffer is as long as is said.
@@ -42,7 +42,7 @@ pub fn final_path(handle: &OwnedHandle) -> io::Result<Vec<u16>> {
     })
 }
 
-/// The root of the volume that a path is on, such as `\\?\C:\`.
+/// Returns the root of the volume of a path, such as `\\?\C:\`.
 pub fn root(path: &[u16]) -> io::Result<Vec<u16>> {
     let path = ended(path);
     text(|buf, len| {
@@ -51,7 +51,7 @@ pub fn root(path: &[u16]) -> io::Result<Vec<u16>> {
     })
 }
 
-/// The volume's name by its GUID, such as `\\?\Volume{…}\`.
+/// Returns the volume's name by its GUID, such as `\\?\Volume{…}\`.
 pub fn guid(root: &[u16]) -> io::Result<Vec<u16>> {
     let root = ended(root);
     text(|buf, len| {
@@ -60,14 +60,14 @@ pub fn guid(root: &[u16]) -> io::Result<Vec<u16>> {
     })
 }
 
-/// `DRIVE_…`.
+/// Returns the type of the drive, `DRIVE_…`.
 pub fn drive_type(root: &[u16]) -> u32 {
     let root = ended(root);
     // SAFETY: the path ends in a NUL.
     unsafe { fs::GetDriveTypeW(root.as_ptr()) }
 }
 
-/// Logical sector of the volume that a path is on, bytes.
+/// Returns the logical sector of the volume of a path, in bytes.
 pub fn sector(path: &[u16]) -> Option<u32> {
     let root = ended(&root(path).ok()?);
     let (mut sectors, mut bytes, mut free, mut all) = (0, 0, 0, 0);
@@ -79,7 +79,7 @@ pub fn sector(path: &[u16]) -> Option<u32> {
     (ok != 0 && sane).then_some(bytes)
 }
 
-/// Free for this user, and in all, bytes.
+/// Returns the space that is free for this user, and the total, in bytes.
 pub fn space(path: &[u16]) -> io::Result<(u64, u64)> {
     let path = ended(path);
     let (mut free, mut all) = (0, 0);
@@ -92,18 +92,18 @@ pub fn space(path: &[u16]) -> io::Result<(u64, u64)> {
     Ok((free, all))
 }
 
-/// What the filesystem of an open directory says of itself.
+/// Properties of the filesystem of an open directory, by its own report.
 #[derive(Debug, Default)]
 pub struct Filesystem {
-    /// Such as `NTFS`.
+    /// Name, such as `NTFS`.
     pub name: String,
-    /// The volume's serial number.
+    /// Serial number of the volume.
     pub serial: u32,
-    /// `FILE_…` (`FILE_READ_ONLY_VOLUME` and the like).
+    /// Flags, `FILE_…` (`FILE_READ_ONLY_VOLUME` and the like).
     pub flags: u32,
 }
 
-/// Asks for it.
+/// Queries the filesystem.
 pub fn filesystem(handle: &OwnedHandle) -> io::Result<Filesystem> {
     let mut found = Filesystem::default();
     let name = text(|buf, len| {
@@ -130,20 +130,20 @@ pub fn filesystem(handle: &OwnedHandle) -> io::Result<Filesystem> {
     Ok(found)
 }
 
-/// A disk that can be asked.
+/// Disk that can be queried.
 #[derive(Debug)]
 pub struct Disk {
-    /// The volume's name where the disk has none.
+    /// Name of the disk, or of the volume if the disk has none.
     name: String,
     handle: OwnedHandle,
 }
 
 impl Disk {
-    /// The disk below the volume `guid`. Without any right on it, so that every user may ask.
+    /// Opens the disk below the volume `guid`, without any right on it, so that every user may query it.
     pub fn below(guid: &[u16]) -> io::Result<Disk> {
         let volume = guid.strip_suffix(&[u16::from(b'\\')]).unwrap_or(guid);
         let handle = open(volume)?;
-        // Where that is refused (a volume on several disks), the volume is asked in the disk's place.
+        // If that is refused (a volume on several disks), the volume is queried instead of the disk.
         if let Ok(answer) = control::send(&handle, IOCTL_STORAGE_GET_DEVICE_NUMBER, &[], 12) {
             let number = storage::disk_number(&answer)?;
             let name = format!("PhysicalDrive{number}");
@@ -171,12 +171,12 @@ impl Ask for Disk {
             Question::SeekPenalty => StorageDeviceSeekPenaltyProperty,
             Question::WriteCache => StorageDeviceWriteCacheProperty,
         };
-        // STORAGE_PROPERTY_QUERY: what, "the standard question" (0), and no parameters.
+        // STORAGE_PROPERTY_QUERY: the property, "the standard question" (0), and no parameters.
         let query = [id as u32, 0, 0].map(u32::to_le_bytes).concat();
         control::send(&self.handle, IOCTL_STORAGE_QUERY_PROPERTY, &query, 1024)
     }
 
-    /// Drivers answer by the adapter's property, some by the disk's alone.
+    /// Drivers answer by the adapter's property, some only by the disk's.
     fn identify(&self) -> io::Result<Vec<u8>> {
         let ask = |id: i32| {
             let question = protocol::question(id as u32);

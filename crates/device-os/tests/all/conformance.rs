@@ -1,4 +1,4 @@
-//! The suite that every backend has to pass, on every filesystem that can be had here.
+//! Conformance suite that every backend has to pass, on every filesystem that this machine can make.
 
 #[cfg(target_os = "linux")]
 #[cfg(target_os = "linux")]

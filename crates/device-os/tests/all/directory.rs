@@ -1,4 +1,4 @@
-//! Names: making, opening, renaming, removing, listing, and what is refused.
+//! Names: creation, opening, renames, removals, listings, and refusals.
 
 use crate::common::{in_second_process, on_disk};
 use logforce_device::{Access, OpenFile, ReadSource, System, Write};
@@ -100,7 +100,7 @@ fn what_is_no_regular_file_is_not_opened() {
     put(&*dir, "real", b"x");
     symlink("real", temp.path().join("link")).unwrap();
     std::fs::create_dir(temp.path().join("sub")).unwrap();
-    // To open a FIFO would wait for ever.
+    // Opening a FIFO would wait for ever.
     let fifo = std::process::Command::new("mkfifo")
         .arg(temp.path().join("fifo"))
         .status();
@@ -152,7 +152,7 @@ fn a_directory_is_made_once_and_opened_again() {
     let second = system.make_directory(&path).unwrap();
     assert_eq!(first.identity(), second.identity());
     assert_eq!(first.path(), path);
-    // Also by another way to it, and by a path that ends in no name.
+    // Also by another path to it, and by a path that ends in no name.
     symlink(&path, temp.path().join("link")).unwrap();
     assert_eq!(
         system
@@ -190,7 +190,7 @@ fn a_directory_is_made_once_and_opened_again() {
         .map(drop)
         .unwrap_err();
     assert_eq!(e.kind(), ErrorKind::NotADirectory);
-    // Directories that are nobody's to make.
+    // Directories that this user cannot make.
     for there in ["/", "/dev/shm", "/proc"] {
         if Path::new(there).is_dir() {
             system.make_directory(Path::new(there)).map(drop).unwrap();
@@ -209,7 +209,7 @@ fn a_directory_stays_itself_when_its_path_changes() {
     assert_eq!(dir.entries().unwrap().len(), 1);
     put(&*dir, "b", b"y");
     assert!(temp.path().join("moved/b").exists());
-    // And a removed one is no longer there to be written to.
+    // A removed directory cannot be written to.
     std::fs::remove_dir_all(temp.path().join("moved")).unwrap();
     let e = dir.open("c", OpenFile::CREATE).map(drop).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::NotFound);
@@ -226,7 +226,7 @@ fn free_space_is_what_df_says() {
         .unwrap();
     let text = String::from_utf8(out.stdout).unwrap();
     let theirs: u64 = text.lines().last().unwrap().trim().parse().unwrap();
-    // Others write to the disk meanwhile.
+    // Other processes write to the disk meanwhile.
     assert!(ours.abs_diff(theirs) < 1 << 30, "{ours} against {theirs}");
 }
 
@@ -245,13 +245,13 @@ fn an_unprivileged_user_is_refused_with_the_path() {
     std::fs::create_dir(&dir).unwrap();
     std::fs::write(dir.join("theirs"), "x").unwrap();
     set(&dir.join("theirs"), 0o600);
-    // The parent may be passed but not listed: its entry for `open` cannot be synced alone.
+    // The parent may be passed but not listed, so the entry for `open` cannot be synced alone.
     let open = temp.path().join("open");
     std::fs::create_dir(&open).unwrap();
     set(temp.path(), 0o711);
     set(&dir, 0o755);
     set(&open, 0o777);
-    // std drops the supplementary groups as well when root gives a user.
+    // If root sets a user, std drops the supplementary groups too.
     same_test(
         &mut command,
         "as_the_unprivileged_user",

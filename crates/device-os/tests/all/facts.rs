@@ -1,4 +1,4 @@
-//! What is told of filesystems and devices.
+//! Facts about filesystems and devices.
 
 use crate::common::loopfs::{self, LoopFs};
 use crate::common::{in_memory, on_disk, on_each};
@@ -114,7 +114,7 @@ fn each_filesystem_is_what_it_is() {
         assert!(noted("keeps its blocks in the file"), "{:?}", f.notes);
         if device.write_cache == WriteCache::Back {
             let expected = match kind {
-                // No flush comes to the loop device, so its file stays in the system's cache.
+                // No flush reaches the loop device, so its file stays in the system's cache.
                 "ext4-nobarrier" => (Guarantee::ProcessCrash, Verdict::Contradicted),
                 _ => (Guarantee::PowerLoss, Verdict::Declared),
             };
@@ -123,8 +123,8 @@ fn each_filesystem_is_what_it_is() {
     });
 }
 
-/// The flag is written into the image: `chattr +j` takes CAP_SYS_RESOURCE, which root in a container
-/// is without.
+/// The flag is written into the image: `chattr +j` needs CAP_SYS_RESOURCE, which root in a container does not
+/// have.
 #[test]
 fn a_directory_marked_for_data_journalling() {
     // EXT4_EXTENTS_FL, which any new directory has, and EXT4_JOURNAL_DATA_FL.
@@ -148,14 +148,14 @@ fn a_directory_marked_for_data_journalling() {
         if kind == "ext4-nodelalloc" {
             assert_eq!(f.direct, None);
         }
-        // What lies beside it is not marked.
+        // A directory beside it is not marked.
         let beside = facts(fs.path());
         assert_eq!(beside.kind, FilesystemKind::InPlace);
         assert!(beside.direct.is_some());
     });
 }
 
-/// Among the mount options it is not to be seen.
+/// Tests an option that the mount options do not show.
 #[test]
 fn data_journalling_by_the_superblock_is_found() {
     on_each(&[("ext4", 64)], |_, fs| {
@@ -219,7 +219,7 @@ fn an_overlay_says_that_it_is_one() {
             assert_eq!(f.barriers, volatile.is_empty());
             let seen = f.notes.iter().any(|n| n.contains("the ext4 at"));
             assert_eq!(seen, volatile.is_empty(), "{:?}", f.notes);
-            // Below it everything is seen.
+            // All layers below it can be seen.
             let expected = match volatile {
                 "" => (Guarantee::PowerLoss, Verdict::Declared),
                 _ => (Guarantee::ProcessCrash, Verdict::Contradicted),
@@ -230,7 +230,7 @@ fn an_overlay_says_that_it_is_one() {
     });
 }
 
-/// An overlay is worth what its upper directory is worth, if it can be found.
+/// Tests that an overlay has the guarantee of its upper directory, if that can be found.
 #[test]
 fn an_overlay_is_worth_its_upper_directory() {
     let Some(shm) = in_memory() else { return };
@@ -256,10 +256,10 @@ fn an_overlay_is_worth_its_upper_directory() {
         if !mounted.as_ref().is_ok_and(|o| o.status.success()) {
             return logforce_testkit::skip!("no overlay: {mounted:?}");
         }
-        // In the upper directory, and not: nothing was ever written below `a`.
+        // Directories in the upper directory, and one that is not: nothing was ever written below `a`.
         sub(&merged, "new");
         let answer = ["", "new", "a/b"].map(|dir| facts(&merged.join(dir)));
-        // What has its path now is another directory: as in a container.
+        // Another directory now has the path of the upper directory, as in a container.
         let moved = shm.path().join("moved");
         std::fs::rename(&upper, &moved).unwrap();
         std::fs::create_dir(&upper).unwrap();
@@ -279,8 +279,8 @@ fn an_overlay_is_worth_its_upper_directory() {
     });
 }
 
-/// A process that may write to `/sys` can tell a loop device to drop flushes. Nothing empties the
-/// caches below it then.
+/// A process that may write to `/sys` can set a loop device to drop flushes. Nothing flushes the caches below
+/// it then.
 #[test]
 fn a_loop_device_told_to_write_through_promises_nothing() {
     on_each(&[("ext4", 32)], |_, fs| {
@@ -295,7 +295,7 @@ fn a_loop_device_told_to_write_through_promises_nothing() {
             return logforce_testkit::skip!("{attribute}: {e}");
         }
         let f = facts(fs.path());
-        // The device outlives this test, perhaps.
+        // The device may outlive this test.
         std::fs::write(&attribute, "write back").unwrap();
         let a = f.assess(Method::DirectDsync, FileState::Zeroed).unwrap();
         let worth = (a.guarantee, a.verdict);
@@ -306,7 +306,7 @@ fn a_loop_device_told_to_write_through_promises_nothing() {
     });
 }
 
-/// One durable write to a file of its own.
+/// Makes one durable write to a new file.
 fn write_through(dir: &dyn Directory, name: &str) {
     let file = dir.open(name, OpenFile::CREATE).unwrap();
     let buf = AlignedBuf::zeroed(16384, 4096);
@@ -339,7 +339,7 @@ fn a_loop_devices_counters_count() {
         {
             assert!(a > b, "no flush was counted");
         }
-        // Also asked by a file in it.
+        // Counters can also be found by a file on the device.
         let again = block_device_counters(&fs.path().join("a")).unwrap();
         assert!(again.writes >= after.writes);
     });

@@ -1,4 +1,4 @@
-//! Bytes: every method on every filesystem that can be had here.
+//! Contents of files: every method on every filesystem that this machine can make.
 
 use crate::common::{in_memory, on_disk, on_each};
 use logforce_device::{
@@ -44,7 +44,7 @@ fn read(file: &dyn File, offset: u64, len: usize, source: ReadSource) -> io::Res
     Ok(buf[..n].to_vec())
 }
 
-/// All methods, on files in each state; read back from the cache and from the medium.
+/// Runs all methods on files in each state, and reads back from the cache and from the medium.
 fn every_method(dir: &dyn Directory, must_be_direct: bool) {
     let facts = dir.facts_for_writing().unwrap();
     assert!(
@@ -78,7 +78,7 @@ fn every_method(dir: &dyn Directory, must_be_direct: bool) {
         file.reserve(1 << 20).unwrap();
         assert_eq!(file.len().unwrap(), 1 << 20);
         force(&*file, method, 16384, 2, 4096).unwrap();
-        // Overwriting; more than one request can take at once is for `large_writes`.
+        // Overwriting; `large_writes` tests more bytes than one request can take.
         force(&*file, method, 0, 3, 4096).unwrap();
         for source in [ReadSource::Cache, ReadSource::Medium] {
             let got = match read(&*file, 0, 32768, source) {
@@ -108,7 +108,7 @@ fn every_method(dir: &dyn Directory, must_be_direct: bool) {
             assert_eq!(read(&*file, 1 << 20, 4096, source).unwrap().len(), 0);
             assert_eq!(read(&*file, 1 << 30, 4096, source).unwrap().len(), 0);
         }
-        // Readers of their own see it too, also after a rename.
+        // A new reader sees the data too, also after a rename.
         let reader = dir.open(&name, OpenFile::READ).unwrap();
         dir.rename(&name, &format!("{name}-renamed")).unwrap();
         dir.sync().unwrap();
@@ -122,7 +122,7 @@ fn every_method(dir: &dyn Directory, must_be_direct: bool) {
                 vec![3; 4096]
             );
         }
-        // What a direct write put there, a cached read sees, though it had the old bytes cached.
+        // A cached read sees the data of a direct write, although the old bytes were cached.
         force(&*file, method, 0, 9, 4096).unwrap();
         assert_eq!(
             read(&*reader, 0, 4096, ReadSource::Cache).unwrap(),
@@ -169,8 +169,8 @@ fn every_method_on_each_filesystem() {
 
 #[test]
 fn data_journalling_is_not_taken_for_direct() {
-    // O_DIRECT can be opened there, and goes through the cache: what was read would not be what is
-    // on the medium.
+    // O_DIRECT can be opened there, but goes through the cache. Bytes that were read would not be those on
+    // the medium.
     on_each(&[("ext4-datajournal", 64)], |_, fs| {
         let dir = OsSystem::new().directory(fs.path()).unwrap();
         let file = dir.open("a", OpenFile::CREATE).unwrap();
@@ -250,10 +250,10 @@ fn unaligned_direct_io_is_refused_with_the_numbers() {
         read(&*file, 0, 8192, ReadSource::Cache).unwrap(),
         vec![1; 8192]
     );
-    // Exactly at the edges it goes.
+    // At exact multiples it succeeds.
     submit(unit, unit_len..2 * unit_len).unwrap();
     submit(0, 0..0).unwrap();
-    // Reads of the medium likewise, also on a file that is not direct.
+    // The same holds for reads of the medium, also on a file that is not direct.
     let mut buf = filled(8192, 0);
     for (offset, range) in [(1, 0..unit_len), (0, 0..unit_len - 1), (0, 1..unit_len + 1)] {
         let e = file
@@ -276,7 +276,7 @@ fn the_medium_of_a_file_with_a_ragged_end() {
     }
     let file = dir.open("a", OpenFile::CREATE).unwrap();
     write(&*file, 0, 5, 5000, false).unwrap();
-    // Not synced: the read past the cache writes back first what is dirty.
+    // Not synced: the read past the cache first writes back the dirty pages.
     assert_eq!(
         read(&*file, 0, 8192, ReadSource::Medium).unwrap(),
         vec![5; 5000]
@@ -307,7 +307,7 @@ fn misuse_is_an_error_not_a_panic() {
     let (from, to) = (10, 5);
     assert_eq!(submit(&*file, 0, from..to), Err(ErrorKind::InvalidInput));
     assert_eq!(submit(&*file, 0, 0..4097), Err(ErrorKind::InvalidInput));
-    // -1 would be "where the file stands" to the kernel.
+    // The kernel would take -1 for the current position of the file.
     assert_eq!(submit(&*file, u64::MAX, 0..1), Err(ErrorKind::InvalidInput));
     assert_eq!(submit(&*file, u64::MAX, 0..0), Err(ErrorKind::InvalidInput));
     assert_eq!(
@@ -330,7 +330,7 @@ fn misuse_is_an_error_not_a_panic() {
     let reader = dir.open("a", OpenFile::READ).unwrap();
     assert_eq!(submit(&*reader, 0, 0..1), Err(ErrorKind::PermissionDenied));
     assert!(reader.reserve(4096).is_err());
-    // A file that was only read can be made durable all the same.
+    // A file that was opened for reading can be made durable nevertheless.
     reader.barrier(Barrier::Full).unwrap();
     reader.barrier(Barrier::Data).unwrap();
     assert!(file.is_empty().unwrap());
@@ -455,7 +455,7 @@ fn a_full_disk_says_so() {
         let e = file.reserve(free + (64 << 20)).unwrap_err();
         assert_eq!(e.kind(), ErrorKind::StorageFull, "{kind}: {e}");
         assert!(e.to_string().contains("big"), "{e}");
-        // Written full, by whichever call notices it first.
+        // Filled by writes, whichever call notices it first.
         let filler = dir.open("filler", OpenFile::CREATE).unwrap();
         let mut full = None;
         for i in 0..400u64 {
@@ -504,13 +504,13 @@ fn a_read_only_filesystem_says_so() {
             read(&*file, 0, 4096, ReadSource::Medium).unwrap(),
             vec![1; 4096]
         );
-        // No file can be made to try direct I/O on, but one is there.
+        // No file can be made to try direct I/O on, but there is an existing one.
         assert!(dir.facts_for_writing().unwrap().direct.is_some());
         fs.remount("rw").unwrap();
     });
 }
 
-/// Blocks that were reserved, written, shared with a copy, and written again.
+/// Tests blocks that were reserved, written, shared with a copy, and written again.
 #[cfg(target_os = "linux")]
 #[test]
 fn blocks_are_told_from_holes_and_shared_ones() {

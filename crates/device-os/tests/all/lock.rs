@@ -1,4 +1,4 @@
-//! One writer: against this process, against another, and after a fork.
+//! One writer: within this process, against another process, and after a fork.
 
 use crate::common::{again, in_second_process, on_disk};
 use logforce_device::System;
@@ -15,7 +15,7 @@ fn one_opening_in_this_process() {
     assert!(!temp.path().join("lock").exists(), "asking makes no file");
     let lock = dir.lock("lock").unwrap();
     assert!(dir.is_locked("lock").unwrap());
-    // By another handle, and by another way to the same directory.
+    // By another handle, and by another path to the same directory.
     #[cfg(unix)]
     let link = temp.path().join("link");
     #[cfg(unix)]
@@ -35,7 +35,7 @@ fn one_opening_in_this_process() {
     drop(lock);
     assert!(!dir.is_locked("lock").unwrap());
     drop(dir.lock("lock").unwrap());
-    // A refusal takes nothing away from the next one.
+    // A refusal does not affect the next attempt.
     let _again = dir.lock("lock").unwrap();
     let (_temp2, elsewhere) = on_disk();
     let _both = elsewhere.lock("lock").unwrap();
@@ -89,18 +89,18 @@ fn one_process() {
     let e = dir.lock("lock").map(drop).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::WouldBlock);
     assert!(e.to_string().contains("another process"), "{e}");
-    // However it ends, the kernel lets go.
+    // However the process ends, the kernel releases the lock.
     other.kill().unwrap();
     other.wait().unwrap();
     assert!(!dir.is_locked("lock").unwrap());
     let mine = dir.lock("lock").unwrap();
-    // And the other way round.
+    // The other process is refused, too.
     let out = again("hold", HOLDER, temp.path()).to_end().unwrap();
     assert!(!out.status.success(), "two processes hold the lock");
     drop(mine);
 }
 
-// Elsewhere there is no such program; handles are not inherited there unless asked to be.
+// Other systems lack this program, and their handles are inherited only on request.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_program_that_is_started_does_not_inherit_it() {
@@ -128,7 +128,7 @@ fn a_file_with_data_is_locked_beside_the_lock() {
     assert!(dir.is_locked("data").unwrap());
     let again = dir.lock_file("data").map(drop).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::WouldBlock, "{again}");
-    // Advisory.
+    // The lock is advisory.
     assert_eq!(std::fs::read(temp.path().join("data")).unwrap(), b"abc");
     drop(lock);
     assert!(!dir.is_locked("data").unwrap());

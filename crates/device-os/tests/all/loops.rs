@@ -1,4 +1,4 @@
-//! What a loop device is worth, by the file that it keeps its blocks in.
+//! Guarantee of a loop device, by the file in which it keeps its blocks.
 
 use crate::common::loopfs::LoopFs;
 use crate::common::on_each;
@@ -11,13 +11,13 @@ fn assess(fs: &LoopFs, method: Method) -> Assessment {
     facts.assess(method, FileState::Zeroed).unwrap()
 }
 
-/// The same for what a sync is worth, and its evidence.
+/// Returns the guarantee of a sync, with its evidence.
 fn synced(fs: &LoopFs) -> (Guarantee, Verdict, String) {
     let a = assess(fs, Method::Fdatasync);
     (a.guarantee, a.verdict, a.evidence)
 }
 
-/// Has the loop device write its file past the system's cache, or through it.
+/// Makes the loop device write its file past the system's cache, or through it.
 fn direct(fs: &LoopFs, is_on: bool) -> bool {
     let how = format!("--direct-io={}", if is_on { "on" } else { "off" });
     let out = std::process::Command::new("losetup")
@@ -31,7 +31,8 @@ fn direct(fs: &LoopFs, is_on: bool) -> bool {
     out.status.success()
 }
 
-/// The inode ends with the last that has it open: the device goes with the system, and all with it.
+/// Tests a deleted image. Its inode disappears when the last process closes it, so a restart of the system
+/// loses everything.
 #[test]
 fn a_deleted_image_keeps_nothing() {
     on_each(&[("ext4", 32)], |_, fs| {
@@ -49,7 +50,8 @@ fn a_deleted_image_keeps_nothing() {
     });
 }
 
-/// Through the cache, what a sparse file has no block for yet may fail after it was acknowledged.
+/// Tests that writes to a sparse file through the cache may fail after they were acknowledged, because blocks
+/// are missing.
 #[test]
 fn a_sparse_image_through_the_cache_may_lose_writes_in_silence() {
     on_each(&[("ext4", 32), ("xfs", 320)], |_, fs| {
@@ -66,7 +68,7 @@ fn a_sparse_image_through_the_cache_may_lose_writes_in_silence() {
             let (_, verdict, why) = synced(fs);
             assert_eq!(verdict, Verdict::Declared, "{why}");
         }
-        // Nothing can fail for want of space where each block is there.
+        // No write can fail for lack of space if every block exists.
         const FILL: &str =
             "cp --sparse=never \"$1\" \"$1.full\" && sync \"$1.full\" && mv \"$1.full\" \"$1\"";
         fs.change_image("sh", &["-c", FILL, "sh"]).unwrap();

@@ -1,6 +1,6 @@
 //! The backend of this operating system.
 //!
-//! One program: to link each file by itself took longer than to run it.
+//! One program, because linking each file separately took longer than running it.
 
 mod common;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]

@@ -1,4 +1,4 @@
-//! Whether a process is there.
+//! Checks that a process is running.
 
 use crate::common::{again, in_second_process};
 use logforce_device_os::is_running;
@@ -12,7 +12,7 @@ const WAITER: &str = "LOGFORCE_TEST_WAITER";
 #[test]
 fn a_process_is_there_until_it_ends() {
     if in_second_process(WAITER).is_some() {
-        // Until it is killed.
+        // Waits until it is killed.
         let _ = std::io::stdin().read(&mut [0]);
         return;
     }
@@ -27,8 +27,8 @@ fn a_process_is_there_until_it_ends() {
     assert!(is_running(pid));
     child.kill().unwrap();
     child.wait().unwrap();
-    // Also while its number is kept: `child` still has it open.
+    // Also while its number is still in use: `child` still has it open.
     assert!(!is_running(pid));
-    // Numbers that no system gives.
+    // Numbers that no system uses.
     assert!(!is_running(u32::MAX - 1));
 }

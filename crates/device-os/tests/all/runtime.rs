@@ -55,7 +55,7 @@ fn waiting_ends_by_a_change_a_wake_or_the_time() {
     assert!(runtime.now() - before < Duration::from_secs(10));
     runtime.wait(&word, 0, Some(Duration::MAX));
 
-    // One is woken, then all.
+    // One thread is woken, then all.
     let woken = Arc::new(AtomicU32::new(0));
     let threads: Vec<_> = (0..8)
         .map(|_| {

@@ -1,4 +1,4 @@
-//! What is Windows' own: names, paths, what is open, facts.
+//! Features of Windows: names, paths, open files, facts.
 
 use crate::common::on_disk;
 use logforce_device::{
@@ -61,7 +61,7 @@ fn every_method_writes_what_every_reader_sees() {
         assert_eq!(first_bytes(&*reader, ReadSource::Cache), [3, 4, 2, 0]);
         dir.remove("renamed").unwrap();
         assert!(dir.entries().unwrap().is_empty());
-        // An open handle keeps it, and the name is free at once.
+        // An open handle keeps the file, and the name is free at once.
         let again = dir.open("renamed", OpenFile::CREATE).unwrap();
         assert_eq!(first_bytes(&*reader, ReadSource::Cache), [3, 4, 2, 0]);
         drop(again);
@@ -82,7 +82,7 @@ fn removed_and_replaced_files_leave_nothing() {
     drop((a, b));
     let left: Vec<_> = std::fs::read_dir(temp.path()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
-    // As after a crash: the next writer removes it, and nobody is shown it.
+    // As after a crash: the next writer removes it, and no listing shows it.
     std::fs::write(temp.path().join("~logforce-removed-1-2-3"), "x").unwrap();
     assert!(dir.entries().unwrap().is_empty());
     let lock = dir.lock("lock").unwrap();
@@ -91,7 +91,7 @@ fn removed_and_replaced_files_leave_nothing() {
         .map(|e| e.unwrap().file_name().into_string().unwrap())
         .collect();
     assert_eq!(names, ["lock"]);
-    // Nobody takes the lock file away meanwhile: a second writer could make it anew.
+    // No process can remove the lock file meanwhile. Otherwise a second writer could create it again.
     assert!(std::fs::remove_file(temp.path().join("lock")).is_err());
     drop(lock);
 }
@@ -173,7 +173,7 @@ fn facts_are_told_or_noted() {
     assert!(facts.mount_point.ends_with('\\'), "{}", facts.mount_point);
     assert!(facts.capacity > Some(dir.free_space().unwrap() / 2));
     assert!(facts.direct.is_some());
-    // Whatever the disk says: nothing is declared that was not said.
+    // Whatever the disk reports, nothing is declared that it did not report.
     for method in [Method::WriteThrough, Method::NoBufferingWriteThrough] {
         let a = facts.assess(method, FileState::Zeroed).unwrap();
         let said = facts.device.as_ref().and_then(|d| d.fua);
@@ -183,7 +183,7 @@ fn facts_are_told_or_noted() {
         }
     }
     let flush = facts.assess(facts.default_method(), FileState::Zeroed);
-    // A setting of Windows makes it send none.
+    // A setting of Windows makes it send no flushes.
     let worth = if facts.barriers {
         Guarantee::PowerLoss
     } else {

@@ -207,7 +207,7 @@ fn memory_is_memory_whatever_else_cannot_be_seen() {
     world.is(ProcessCrash, Contradicted, &["memory"]);
 }
 
-/// Of all options that the mount may have, the weakest counts. Data that stays in the system's cache until a
+/// The weakest option that the mount may have counts. Data that stays in the system's cache until a
 /// flush has no stronger guarantee than without barriers.
 #[test]
 fn a_mount_that_cannot_be_seen_may_be_the_weakest_there_is() {
@@ -444,7 +444,7 @@ fn a_loop_device_that_drops_flushes_keeps_nothing_from_the_systems_cache() {
         "/memfd:image (deleted)\n",
     );
     world.is(ProcessCrash, Contradicted, &["in memory"]);
-    // A filesystem behind disabled barriers is no better.
+    // A filesystem without barriers below the loop device has no stronger guarantee.
     world.mounted("xfs", "/dev/loop3", "rw,nobarrier");
     world.is(ProcessCrash, Contradicted, &["without barriers"]);
 }

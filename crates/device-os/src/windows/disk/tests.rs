@@ -3,7 +3,7 @@ use crate::nvme::LEN;
 use logforce_device::{Facts, FilesystemKind, Guarantee, Platform, Verdict};
 use std::cell::Cell;
 
-/// A disk of made-up answers. What it has none to, it refuses.
+/// Disk with answers from the test. It refuses queries without an answer.
 #[derive(Debug, Default)]
 pub struct MadeUp {
     pub about: Option<Vec<u8>>,
@@ -54,7 +54,7 @@ fn numbers(numbers: &[u32]) -> Vec<u8> {
     numbers.iter().flat_map(|n| n.to_le_bytes()).collect()
 }
 
-/// `STORAGE_WRITE_CACHE_PROPERTY` of a cache that can be flushed.
+/// Makes the `STORAGE_WRITE_CACHE_PROPERTY` of a cache that can be flushed.
 fn cache(kind: u32, enabled: u32, through: u32, protected: bool) -> Vec<u8> {
     let mut bytes = numbers(&[1, 28, kind, enabled, 0, through]);
     bytes.extend([1, u8::from(protected), 0, 0]);
@@ -68,7 +68,7 @@ fn about(bus: u32) -> Vec<u8> {
     bytes
 }
 
-/// `STORAGE_PROTOCOL_DATA_DESCRIPTOR` with what a controller says of itself.
+/// Makes the `STORAGE_PROTOCOL_DATA_DESCRIPTOR` with a controller's answer about itself.
 fn identity(has_volatile_cache: bool) -> Vec<u8> {
     let mut data = vec![0; LEN];
     data[24..64].fill(b' ');
@@ -79,7 +79,7 @@ fn identity(has_volatile_cache: bool) -> Vec<u8> {
     bytes
 }
 
-/// A disk that answers everything: a cache that can be flushed, and was not said to be protected.
+/// Makes a disk that answers every query. Its cache can be flushed, and is not configured as protected.
 fn talkative(through: u32) -> MadeUp {
     MadeUp {
         about: Some(about(SATA)),
@@ -90,7 +90,7 @@ fn talkative(through: u32) -> MadeUp {
     }
 }
 
-/// One of which somebody told Windows that its cache is protected.
+/// Makes a disk whose cache is configured in Windows as protected.
 pub fn told_protected() -> MadeUp {
     MadeUp {
         cache: Some(cache(BACK, ON, SUPPORTED, true)),
@@ -103,7 +103,7 @@ fn asked(disk: &MadeUp) -> (Below, Vec<String>) {
     (below(Some(Ok(disk)), &mut notes), notes)
 }
 
-/// The facts over such a disk.
+/// Makes the facts over such a disk.
 fn facts(below: Below) -> Facts {
     let mut facts = Facts::new(Platform::Windows, "NTFS", FilesystemKind::InPlace);
     facts.mount_options = below.options;
@@ -183,7 +183,7 @@ fn an_nvme_controller_weighs_against_a_cache_that_is_said_not_to_be() {
         assert_eq!(cache_of(NVME, kind, ON, false), WriteCache::Through);
         assert_eq!(cache_of(SATA, kind, ON, true), WriteCache::Through);
     }
-    // There and off is no contradiction; and nothing makes a verdict stronger.
+    // A cache that exists and is off does not contradict, and no answer makes a verdict stronger.
     assert_eq!(cache_of(NVME, BACK, OFF, true), WriteCache::Through);
     assert_eq!(cache_of(NVME, BACK, ON, false), WriteCache::Back);
     assert_eq!(cache_of(NVME, 0, 0, false), WriteCache::Unknown);
@@ -200,20 +200,20 @@ fn what_is_refused_is_noted_and_nothing_is_made_of_it() {
     assert_eq!((device.logical_sector, device.rotational), (512, None));
     assert_eq!((&*device.model, below.barriers), ("", true));
     let said = [
-        "how large its sectors are",
-        "whether it turns",
-        "what it is",
-        "what cache it has",
+        "its sector sizes",
+        "whether it is rotational",
+        "its model",
+        "its cache",
     ];
     assert_eq!(notes.len(), said.len());
     for (note, what) in notes.iter().zip(said) {
         assert!(
-            note.starts_with(&format!("The disk does not say {what}: ")),
+            note.starts_with(&format!("The disk does not report {what}: ")),
             "{note}"
         );
     }
     for (identity, what) in [
-        (None, "does not say what it is"),
+        (None, "reports no identity"),
         (Some(vec![0; 48]), "makes no sense"),
         (Some(vec![0; 48 + LEN]), "makes no sense"),
     ] {
@@ -239,7 +239,7 @@ fn where_there_is_no_disk_to_ask_nothing_is_said_of_one() {
     };
     assert_eq!(below::<&MadeUp>(None, &mut notes), nothing);
     assert_eq!(notes, [""; 0]);
-    let refused = io::Error::other("type 2, which is no disk");
+    let refused = io::Error::other("type 2, which is not a disk");
     assert_eq!(below::<&MadeUp>(Some(Err(refused)), &mut notes), nothing);
     assert!(notes.len() == 1 && notes[0].contains("type 2"), "{notes:?}");
 }

@@ -48,7 +48,7 @@ fn where_there_is_no_flush_of_the_data_alone_the_facts_say_so() {
         let said = noted(&facts, "no flush of the data alone");
         assert_eq!(said, times, "{filesystem} {attributes:#x}");
     }
-    // As it is before Windows 8, and under Wine.
+    // As before Windows 8, and under Wine.
     trace::pretend(Pretended::default());
     let facts = gather(dir.opened()).unwrap();
     let said = noted(&facts, "no flush of the data alone");

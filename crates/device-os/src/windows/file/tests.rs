@@ -17,7 +17,7 @@ fn made(direct: bool) -> (tempfile::TempDir, OsDirectory, OsFile) {
     (temp, dir, file)
 }
 
-/// The system's own word on each handle that a method writes by.
+/// Tests the system's report about each handle that a method writes by.
 #[test]
 fn handles_are_opened_as_the_method_says() {
     for &method in &Method::WINDOWS {
@@ -30,7 +30,7 @@ fn handles_are_opened_as_the_method_says() {
         assert_eq!(mode & NO_BUFFERING != 0, plan.direct, "{method}");
         assert_eq!(mode & WRITE_THROUGH != 0, through, "{method}");
         assert_eq!(mode & SYNCHRONOUS, 0, "{method}: not overlapped");
-        // What writes plainly, does.
+        // A plain write uses a handle without write-through.
         let plain = handle::mode(writer.handle(false).unwrap()).unwrap();
         assert_eq!(plain & WRITE_THROUGH, 0, "{method}");
         let cached = handle::mode(&file.cached).unwrap();
@@ -89,7 +89,7 @@ fn a_file_that_is_read_can_be_flushed_and_openings_share_its_ends() {
     assert!(!file.extent.is_flushed(), "the file has grown");
     file.barrier(Barrier::Full).unwrap();
     assert!(file.extent.is_flushed());
-    // Gone with the last opening.
+    // The shared ends disappear with the last opening.
     let extent = Arc::downgrade(&file.extent);
     drop((file, reader));
     assert!(extent.upgrade().is_none());

@@ -3,22 +3,22 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar};
 use std::time::Duration;
 
-/// What the fake is told to do with a call, in the order of the calls.
+/// Reaction of the fake to a call, in the order of the calls.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// All of it, at once.
+    /// Writes everything at once.
     Do,
-    /// Refused when it is started.
+    /// Refuses the call at its start.
     Refuse,
-    /// So many bytes only.
+    /// Writes only this number of bytes.
     Short(usize),
-    /// An error when it ends.
+    /// Fails at its end.
     Fail,
-    /// It ends only when `release` is called with its number.
+    /// Ends only when `release` is called with its number.
     Hold,
 }
 
-/// A file in memory whose writes end when and how the test says.
+/// File in memory whose writes end when and how the test decides.
 #[derive(Default)]
 struct Fake {
     script: Mutex<Vec<Step>>,
@@ -31,7 +31,7 @@ struct Shared {
     bytes: Mutex<Vec<u8>>,
     released: Mutex<Vec<u64>>,
     changed: Condvar,
-    /// Operations whose memory the "system" still has.
+    /// Number of operations whose memory the "system" still has.
     held: AtomicU64,
 }
 
@@ -166,7 +166,7 @@ fn a_late_write_keeps_nobody_waiting_but_its_own() {
         let file = &file;
         let of_late = send.clone();
         s.spawn(move || of_late.send(file.complete(late).unwrap().0.buf[0]));
-        // While the other thread waits for the late one (or is about to).
+        // While the other thread waits for the late write, or is about to.
         assert_eq!(file.complete(early).unwrap().0.buf[0], 2);
         let more = submit(file, 8192, 3);
         assert_eq!(file.complete(more).unwrap().0.buf[0], 3);
@@ -215,7 +215,7 @@ fn short_writes_are_continued() {
 #[test]
 fn what_cannot_be_continued_is_an_error_and_never_a_success() {
     for (script, unit) in [
-        // Ends off the sector of an unbuffered handle.
+        // The short write ends off the sector of an unbuffered handle.
         (vec![Step::Short(700)], 512),
         (vec![Step::Short(0)], 1),
         (vec![Step::Short(512), Step::Fail], 512),

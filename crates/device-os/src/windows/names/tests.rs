@@ -8,13 +8,13 @@ use std::time::Duration;
 
 const SHARE_READ_AND_WRITE: u32 = 3;
 
-/// As programs open files that know nothing of `FILE_SHARE_DELETE`, or share nothing.
+/// Opens a file as programs do that do not use `FILE_SHARE_DELETE`, or share nothing.
 fn held(path: &Path, share: u32) -> File {
     let mut open = OpenOptions::new();
     open.read(true).share_mode(share).open(path).unwrap()
 }
 
-/// Somebody has the file while `call` begins, and lets it go soon.
+/// Runs `call` while another program has the file open, and closes the file soon after.
 fn meanwhile<T>(path: &Path, share: u32, call: impl FnOnce() -> T) -> T {
     let somebody = held(path, share);
     std::thread::scope(|scope| {
@@ -34,7 +34,7 @@ fn what_somebody_has_for_a_moment_is_waited_for() {
     drop(dir.open("a", OpenFile::CREATE).unwrap());
     meanwhile(&path("a"), SHARE_READ_AND_WRITE, || dir.rename("a", "b")).unwrap();
     drop(dir.open("c", OpenFile::CREATE).unwrap());
-    // Over a file that is not shared.
+    // Renames over a file that is not shared.
     meanwhile(&path("c"), SHARE_READ_AND_WRITE, || dir.rename("b", "c")).unwrap();
     meanwhile(&path("c"), 0, || dir.open("c", OpenFile::READ).map(drop)).unwrap();
     meanwhile(&path("c"), SHARE_READ_AND_WRITE, || dir.remove("c")).unwrap();

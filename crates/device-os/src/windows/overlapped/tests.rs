@@ -1,5 +1,5 @@
-//! Operations that are really pending: on a named pipe, which has them under Wine too. (On files
-//! Wine completes within the call.)
+//! Operations that are really pending: on a named pipe, where operations stay pending under Wine too. (On
+//! files Wine completes within the call.)
 
 use super::*;
 use crate::windows::handle::{How, open};
@@ -11,12 +11,12 @@ use windows_sys::Win32::Storage::FileSystem::{OPEN_EXISTING, PIPE_ACCESS_DUPLEX}
 use windows_sys::Win32::System::Pipes::CreateNamedPipeW;
 use windows_sys::Win32::System::Threading::SetEvent;
 
-/// What a pipe keeps before writes wait for the reader.
+/// Bytes that a pipe keeps before writes wait for the reader.
 const KEPT: u32 = 4096;
-/// More than that.
+/// Length of a write that exceeds that.
 const LONG: usize = 16 * KEPT as usize;
 
-/// Both ends of a pipe, for overlapped I/O.
+/// Makes both ends of a pipe, for overlapped I/O.
 fn pipe() -> (Arc<OwnedHandle>, OwnedHandle) {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -40,7 +40,7 @@ fn pipe() -> (Arc<OwnedHandle>, OwnedHandle) {
 
 type Pending = Operation<(AlignedBuf, Range<usize>)>;
 
-/// A write that is longer than the pipe keeps.
+/// Starts a write that is longer than the pipe keeps.
 fn long_write(writer: &Writer) -> Pending {
     let mut buf = AlignedBuf::zeroed(LONG, 4096);
     buf.fill(7);
@@ -80,7 +80,7 @@ fn read_long(handle: &OwnedHandle) {
     assert!(bytes.iter().all(|b| *b == 7));
 }
 
-/// Runs `waits` on a thread of its own, and says what it gave.
+/// Runs `waits` on a separate thread, and sends its result.
 fn aside<'s, T: Send + 's>(
     scope: &'s Scope<'s, '_>,
     waits: impl FnOnce() -> T + Send + 's,
@@ -163,10 +163,10 @@ fn a_signal_that_comes_early_ends_nothing_and_is_taken_back() {
                 writer.wait(operation).written.unwrap()
             });
             still_waits(&waiting);
-            // While it waits already.
+            // The waiter is waiting already.
             set(event);
             still_waits(&waiting);
-            // Otherwise it would look again and again, for as long as the write takes.
+            // Otherwise the waiter would check again and again, for as long as the write takes.
             let quiet = (0..1000).any(|_| {
                 thread::sleep(Duration::from_millis(1));
                 !is_set(event)

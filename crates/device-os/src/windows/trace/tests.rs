@@ -12,7 +12,7 @@ use windows_sys::Win32::Foundation::{
 };
 use windows_sys::Win32::System::IO::IO_STATUS_BLOCK;
 
-// As numbers: a constant that is wrong in the code would be wrong here too.
+// Numbers instead of constants: a constant that is wrong in the code would be wrong here too.
 const CREATE_NEW: u32 = 1;
 const OPEN_EXISTING: u32 = 3;
 const DELETE: u32 = 0x1_0000;
@@ -30,7 +30,7 @@ const MOVE: Call = MoveFileEx { flags: 1 | 8 };
 
 thread_local!(static ANSWER: Cell<NTSTATUS> = const { Cell::new(0) });
 
-/// In the place of `NtFlushBuffersFileEx`.
+/// Replaces `NtFlushBuffersFileEx`.
 pub extern "system" fn flushes(
     _: HANDLE,
     flags: u32,
@@ -42,14 +42,14 @@ pub extern "system" fn flushes(
     ANSWER.get()
 }
 
-/// A directory of the test's own.
+/// Makes a directory for the test.
 pub fn opened() -> (tempfile::TempDir, OsDirectory) {
     let temp = tempfile::TempDir::new().unwrap();
     let dir = OsDirectory::open(temp.path()).unwrap();
     (temp, dir)
 }
 
-/// A system that has a flush of the data alone.
+/// Simulates a system that has a flush of the data alone.
 fn with_data_only() -> (tempfile::TempDir, OsDirectory) {
     pretend(Pretended {
         flush_ex: Some(flushes),
@@ -59,7 +59,7 @@ fn with_data_only() -> (tempfile::TempDir, OsDirectory) {
     opened()
 }
 
-/// Writes 4096 times `byte`.
+/// Writes 4096 bytes of `byte`.
 pub fn write(file: &dyn File, offset: u64, byte: u8, through: bool) {
     let mut buf = AlignedBuf::zeroed(4096, 4096);
     buf.fill(byte);
@@ -72,7 +72,7 @@ pub fn write(file: &dyn File, offset: u64, byte: u8, through: bool) {
     file.complete(ticket).result.unwrap();
 }
 
-/// The file's identity, by a handle of our own.
+/// Returns the file's identity, by a separate handle.
 fn identity(path: &Path) -> FileIdentity {
     handle::identity(&std::fs::File::open(path).unwrap().into()).unwrap()
 }
@@ -106,7 +106,7 @@ fn assert_synced_by_a_file(calls: &[Call]) {
     assert!(matches!(calls[1], Flush { ok: true, .. }), "{calls:?}");
 }
 
-/// It was tried to flush the directory, and a file in it was flushed.
+/// Checks that the code tried to flush the directory, and flushed a file in it.
 fn assert_synced(calls: &[Call], path: &Path) {
     let of = OsDirectory::open(path).unwrap().identity();
     let open = Open {
@@ -118,14 +118,14 @@ fn assert_synced(calls: &[Call], path: &Path) {
     assert_eq!(calls.first(), Some(&open), "{calls:?}");
     match &calls[1..] {
         [Flush { of: flushed, .. }, rest @ ..] if *flushed == of => assert_synced_by_a_file(rest),
-        // The open was refused.
+        // Opening the directory was refused.
         rest => assert_synced_by_a_file(rest),
     }
 }
 
 #[test]
 fn a_flush_asks_the_system() {
-    // Of no filesystem whose data may be flushed alone: that is another test's.
+    // A filesystem without flushes of data alone; another test covers those.
     pretend(Pretended {
         filesystem: Some("FAT32"),
         ..Pretended::default()
@@ -134,7 +134,7 @@ fn a_flush_asks_the_system() {
     let path = temp.path().join("a");
     let file = dir.open("a", OpenFile::CREATE).unwrap();
     let reading = std::fs::File::open(&path).unwrap().into();
-    // By a handle that may not write: who does not ask is not refused.
+    // A handle that may not write is refused, which shows that the system was called.
     let (result, calls) = calls(|| flush::all(&reading));
     let refused = Some(ERROR_ACCESS_DENIED as i32);
     assert_eq!(result.unwrap_err().raw_os_error(), refused);
@@ -255,7 +255,7 @@ fn an_entry_is_made_durable_in_its_parent() {
     };
     assert_eq!(made.first(), Some(&opening));
     assert_synced(&made[1..], parent);
-    // So is that of a directory that is made, and of one that was there already.
+    // The entry of a new directory is forced, and that of an existing one.
     for _ in 0..2 {
         let path = temp.path().join("new");
         let system = crate::OsSystem::new();
@@ -273,7 +273,7 @@ fn names_are_changed_by_calls_that_wait_for_the_disk() {
     let (result, made) = calls(|| dir.rename("a", "b"));
     result.unwrap();
     assert_eq!(made, [MOVE]);
-    // Over one that somebody has open.
+    // Replaces a file that is open.
     let open = dir.open("a", OpenFile::CREATE).unwrap();
     let (result, made) = calls(|| dir.rename("b", "a"));
     result.unwrap();
@@ -298,7 +298,8 @@ fn names_are_changed_by_calls_that_wait_for_the_disk() {
     assert!(made.iter().all(waits), "{made:?}");
 }
 
-/// As the control file is made: written beside, forced, renamed, and the name forced.
+/// Tests the order in which the control file is made: written under another name, forced, renamed, and the
+/// name forced.
 #[test]
 fn a_file_is_forced_before_it_has_its_name_and_the_name_after() {
     let (temp, dir) = opened();

@@ -1,4 +1,4 @@
-//! Shared by the tests.
+//! Helpers that the tests share.
 #![allow(dead_code)]
 
 #[cfg(target_os = "linux")]
@@ -12,14 +12,14 @@ use std::process::Command;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A directory of the test's own on the disk, and open.
+/// Makes a directory for the test on the disk, and opens it.
 pub fn on_disk() -> (TempDir, Arc<dyn Directory>) {
     let temp = TempDir::new().unwrap();
     let dir = OsSystem::new().directory(temp.path()).unwrap();
     (temp, dir)
 }
 
-/// A directory in memory, where there is a `/dev/shm`.
+/// Makes a directory in memory, if there is a `/dev/shm`.
 pub fn in_memory() -> Option<TempDir> {
     let shm = Path::new("/dev/shm");
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
@@ -28,13 +28,13 @@ pub fn in_memory() -> Option<TempDir> {
         words.next() == Some("/dev/shm") && words.next() == Some("tmpfs")
     });
     if !is_tmpfs {
-        logforce_testkit::skip!("/dev/shm is no tmpfs");
+        logforce_testkit::skip!("/dev/shm is not a tmpfs");
         return None;
     }
     TempDir::new_in(shm).ok()
 }
 
-/// Runs `test` with the directory of a filesystem of each kind that can be had here.
+/// Runs `test` in the directory of a filesystem of each kind that this machine can make.
 #[cfg(target_os = "linux")]
 pub fn on_each(kinds: &[(&str, u64)], test: impl Fn(&str, &mut loopfs::LoopFs)) {
     let temp = TempDir::new().unwrap();
@@ -49,8 +49,8 @@ pub fn on_each(kinds: &[(&str, u64)], test: impl Fn(&str, &mut loopfs::LoopFs)) 
     }
 }
 
-/// This test program again, to run only the test `name` with the variable set: how a test gets a
-/// second process.
+/// Returns a command that starts this test program again with the variable set and runs only the test `name`.
+/// Tests use it for a second process.
 #[track_caller]
 pub fn again(name: &str, variable: &str, value: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -58,7 +58,7 @@ pub fn again(name: &str, variable: &str, value: &Path) -> Command {
     command
 }
 
-/// The value of that variable, in the second process.
+/// Returns the value of that variable in the second process.
 pub fn in_second_process(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from)
 }
