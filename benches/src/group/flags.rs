@@ -153,8 +153,8 @@ mod tests {
         assert_eq!(options("--bench").unwrap().threads, [1, 16, 64, 256]);
         for (words, why) in [
             ("--parts speed", "known: commits submit preparing"),
-            ("--threads 0", "'0' is no number from 1 to 1024"),
-            ("--threads 4,5000", "'5000' is no number from 1 to 1024"),
+            ("--threads 0", "'0' is not a number from 1 to 1024"),
+            ("--threads 4,5000", "'5000' is not a number from 1 to 1024"),
             ("--records 2MiB", "at most 1 MiB"),
             ("--segment 100k", "not a multiple of 64 KiB"),
             ("--outstanding 1", "less than one for each"),

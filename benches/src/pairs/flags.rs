@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(options("--bench").unwrap().bulk, 1 << 30);
         for (words, why) in [
             ("--only speed", "known: commits bulk recovery memory"),
-            ("--pairs 0", "'0' is no number from 1 to"),
+            ("--pairs 0", "'0' is not a number from 1 to"),
             ("--bulk 4GiB", "at most 3GiB"),
         ] {
             let message = options(words).unwrap_err();

@@ -4,23 +4,23 @@ use crate::{Epoch, FORMAT_VERSION, LogId, Lsn, align_up, planted};
 /// Length of a batch header, in bytes.
 pub const BATCH_HEADER_LEN: usize = 128;
 
-/// The longest batch, header and padding included: bounds what a reader must buffer.
+/// Largest length of a batch in bytes, including header and padding. It bounds the buffer of a reader.
 pub const MAX_BATCH_LEN: u32 = 16 << 20;
 
 const MAGIC: &[u8; 6] = b"LFBTCH";
 
-// A header never straddles a write unit: it lies at a unit's start and is smaller than the
-// smallest, so that one torn unit cannot leave half of a header that belongs to two writes.
+// A header never straddles a write unit: it lies at the start of a unit and is smaller than the smallest one.
+// So a torn unit cannot leave a header with halves of two writes.
 const _: () = assert!(BATCH_HEADER_LEN <= crate::MIN_WRITE_UNIT as usize);
 
-/// What a batch is for.
+/// Purpose of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BatchKind {
     /// Carries records.
     Data,
-    /// Carries only its stamp: says what is durable after a force or when the log is idle.
+    /// Carries only its stamp: tells what is durable, after a force or while the log is idle.
     Stamp,
-    /// The first batch of an epoch.
+    /// First batch of an epoch.
     Epoch,
     /// Voids a range that was readable before (`truncate_back`).
     Void,
@@ -37,60 +37,61 @@ impl BatchKind {
     }
 }
 
-/// The header of a batch; `docs/format.md` has its bytes.
+/// Header of a batch; `docs/format.md` describes its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchHeader {
-    /// The log it belongs to.
+    /// Log of the batch.
     pub log_id: LogId,
-    /// Where its header lies.
+    /// Position of the header.
     pub lsn: Lsn,
-    /// The opening that wrote it.
+    /// Opening that wrote the batch.
     pub epoch: Epoch,
-    /// What it is for.
+    /// Purpose of the batch.
     pub kind: BatchKind,
-    /// Everything below was durable against loss of power when this batch was sealed.
+    /// Position below which everything was durable against loss of power when this batch was sealed.
     pub stamp: Lsn,
-    /// `[void_from, lsn)` is not part of the log; equal to `lsn` where nothing is voided.
+    /// Start of the void range: `[void_from, lsn)` is not part of the log. Equal to `lsn` if nothing is
+    /// voided.
     pub void_from: Lsn,
-    /// The latest earlier batch that voids something; [`Lsn::ORIGIN`] for none.
+    /// Latest earlier batch that voids something; [`Lsn::ORIGIN`] for none.
     pub last_void: Lsn,
-    /// Header checksum of the batch before this one: the chain.
+    /// Header checksum of the previous batch, which chains the batches.
     pub prev_crc: u32,
-    /// Bytes of payload behind the header; what follows up to the write unit is padding.
+    /// Length of the payload behind the header, in bytes. The rest up to the write unit is padding.
     pub payload_len: u32,
     /// CRC-32C of the payload.
     pub payload_crc: u32,
-    /// Frames in the payload.
+    /// Number of frames in the payload.
     pub frames: u32,
-    /// In an epoch batch the epoch of its predecessor, else zero.
+    /// Epoch of the predecessor in an epoch batch, else zero.
     pub prev_epoch: Epoch,
-    /// This header's own checksum, which the next batch repeats.
+    /// Checksum of this header, which the next batch repeats.
     pub crc: u32,
 }
 
-/// Why bytes are not the batch that was looked for, in the order in which it is checked.
+/// Reason why bytes are not the expected batch. The variants are in the order of the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reject {
     /// All bytes of the header are zero.
     #[error("zeroes")]
     Zero,
-    /// The header does not begin as one does.
+    /// The header does not begin with the magic bytes.
     #[error("no batch header")]
     Magic,
     /// The header's own checksum is wrong.
     #[error("header checksum")]
     HeaderChecksum,
-    /// Written by a version that this one does not know.
+    /// The format version is unknown to this program.
     #[error("format version {0}")]
     Version(u16),
-    /// A kind that this version does not know.
+    /// The kind is unknown to this version.
     #[error("kind {0}")]
     Kind(u8),
-    /// Reserved bytes are in use.
+    /// Reserved bytes are not zero.
     #[error("reserved bytes in use")]
     Reserved,
-    /// The length cannot be.
+    /// The length is impossible.
     #[error("length {0}")]
     Length(u32),
     /// The stamp lies above the batch.
@@ -99,32 +100,32 @@ pub enum Reject {
     /// The void range does not fit the kind, or lies above the batch.
     #[error("void range")]
     VoidRange,
-    /// An epoch batch that does not follow a lower epoch, another kind that names a predecessor, or a
-    /// batch of no epoch.
+    /// The predecessor's epoch does not fit: an epoch batch does not follow a lower epoch, another kind names
+    /// a predecessor, or the batch has no epoch.
     #[error("predecessor epoch")]
     PrevEpoch,
-    /// A batch of another log.
+    /// The batch belongs to another log.
     #[error("another log's batch")]
     ForeignLog,
-    /// Belongs at another position: a recycled segment's earlier life.
+    /// The batch belongs at another position: it is from earlier use of a recycled segment.
     #[error("batch of LSN {0}")]
     WrongLsn(Lsn),
-    /// Written by an earlier opening than its predecessor.
+    /// The batch was written by an earlier opening than its predecessor.
     #[error("earlier epoch {0}")]
     EpochLower(u64),
-    /// Written by an opening that does not follow from its predecessor's.
+    /// The batch was written by an opening that does not follow from its predecessor's.
     #[error("unlinked epoch {0}")]
     EpochUnlinked(u64),
-    /// Reaches past its segment's end.
+    /// The batch reaches past the end of its segment.
     #[error("past the segment's end")]
     PastSegment,
-    /// Does not name its predecessor's checksum.
+    /// The batch does not name its predecessor's checksum.
     #[error("chain")]
     Chain,
-    /// The payload is not all there, or its checksum is wrong.
+    /// The payload is incomplete, or its checksum is wrong.
     #[error("payload checksum")]
     PayloadChecksum,
-    /// Checksums are right, but the frames inside make no sense: written wrong.
+    /// The checksums are right, but the frames make no sense: the batch was written wrong.
     #[error("frames")]
     Frames,
 }
@@ -133,25 +134,26 @@ crate::names::names!(Reject: Zero, Magic, HeaderChecksum, Version, Kind, Reserve
     VoidRange, PrevEpoch, ForeignLog, WrongLsn, EpochLower, EpochUnlinked, PastSegment, Chain,
     PayloadChecksum, Frames);
 
-/// What the next batch of a log must be.
+/// Properties that the next batch of a log must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
-    /// The log.
+    /// Log of the batch.
     pub log_id: LogId,
-    /// The position.
+    /// Position of the batch.
     pub lsn: Lsn,
-    /// Exclusive end of the segment it lies in.
+    /// Exclusive end of its segment.
     pub segment_end: Lsn,
-    /// The segment's write unit, bytes.
+    /// Write unit of the segment, in bytes.
     pub write_unit: u32,
-    /// The predecessor's epoch.
+    /// Epoch of the predecessor.
     pub epoch: Epoch,
-    /// The predecessor's header checksum.
+    /// Header checksum of the predecessor.
     pub prev_crc: u32,
 }
 
 impl BatchHeader {
-    /// Bytes that the batch takes in the stream: header, payload, padding to the write unit.
+    /// Returns the length of the batch in the stream, in bytes: header, payload, and padding to the write
+    /// unit.
     pub fn extent(&self, write_unit: u32) -> u64 {
         align_up(
             BATCH_HEADER_LEN as u64 + u64::from(self.payload_len),
@@ -159,17 +161,17 @@ impl BatchHeader {
         )
     }
 
-    /// Where the next batch begins.
+    /// Returns the position of the next batch.
     pub fn end(&self, write_unit: u32) -> Lsn {
         self.lsn.plus(self.extent(write_unit))
     }
 
-    /// Whether it takes a range out of the log.
+    /// Returns true if the batch removes a range from the log.
     pub fn voids(&self) -> bool {
         self.void_from < self.lsn
     }
 
-    /// The header's bytes, checksum included; `self.crc` is not looked at.
+    /// Returns the header's bytes, including the checksum. Ignores `self.crc`.
     pub fn encode(&self) -> [u8; BATCH_HEADER_LEN] {
         let mut b = [0; BATCH_HEADER_LEN];
         put(&mut b, 0, MAGIC);
@@ -191,10 +193,10 @@ impl BatchHeader {
         b
     }
 
-    /// Reads a header. Its checksum is looked at before any field is believed.
+    /// Reads a header. Checks the checksum before it uses any other field.
     ///
-    /// Answers whether these bytes are *a* batch header, not whether it is the expected one: that
-    /// is [`BatchHeader::check_link`].
+    /// Checks that these bytes are *a* batch header. [`BatchHeader::check_link`] checks that it is the
+    /// expected one.
     pub fn decode(bytes: &[u8]) -> Result<BatchHeader, Reject> {
         let Some(b) = bytes.get(..BATCH_HEADER_LEN) else {
             return Err(Reject::Magic);
@@ -208,7 +210,7 @@ impl BatchHeader {
         }
         let crc = get_u32(b, 8);
         if planted!("length-before-checksum") {
-            // As a reader would that fetches the payload along with the header.
+            // As a reader that fetches the payload along with the header would do.
             std::hint::black_box(vec![0_u8; get_u32(b, 84) as usize]);
         }
         if crc != crc_with_hole(b, 8) && !planted!("header-checksum-ignored") {
@@ -258,16 +260,16 @@ impl BatchHeader {
             BatchKind::Epoch => h.void_from <= h.lsn,
             BatchKind::Void => h.void_from < h.lsn,
         };
-        // A strictly falling chain of voids: a walk along it ends, whatever the bytes hold. No batch
-        // lies at the origin, where the first segment's header is.
+        // The list of voids falls strictly, so a walk along it ends, whatever the bytes hold. No batch lies
+        // at the origin, where the first segment's header is.
         let falls = h.last_void < h.lsn || planted!("void-list-endless");
         if !void_fits || !falls {
             return Err(Reject::VoidRange);
         }
         let prev_fits = match h.kind {
             BatchKind::Epoch => h.prev_epoch.counter < h.epoch.counter,
-            // Epoch 0 is "before any": without this, a batch of it would link to the state in
-            // which a new log begins.
+            // Epoch 0 means "before any". Without this check a batch of it would link to the state in which a
+            // new log begins.
             _ => h.prev_epoch == Epoch::default() && h.epoch.counter > 0,
         };
         if !prev_fits {
@@ -276,7 +278,7 @@ impl BatchHeader {
         Ok(h)
     }
 
-    /// Whether this is the batch that must come next.
+    /// Checks that this is the batch that must come next.
     pub fn check_link(&self, e: &Expected) -> Result<(), Reject> {
         if self.log_id != e.log_id {
             return Err(Reject::ForeignLog);
@@ -306,7 +308,7 @@ impl BatchHeader {
         Ok(())
     }
 
-    /// Whether `payload` (of exactly `payload_len` bytes) is what was sealed.
+    /// Checks that `payload` (of exactly `payload_len` bytes) is the one that was sealed.
     pub fn check_payload(&self, payload: &[u8]) -> Result<(), Reject> {
         let whole = payload.len() == self.payload_len as usize;
         let right = || crc32c::crc32c(payload) == self.payload_crc;
@@ -317,11 +319,11 @@ impl BatchHeader {
     }
 }
 
-/// Completes a batch in place: `batch` is header space, payload and padding to the write unit.
+/// Completes a batch in place. `batch` consists of space for the header, payload, and padding to the write
+/// unit.
 ///
-/// Writes the header, whose `payload_crc` must be that of the payload that lies behind the header
-/// space ([`payload_crc`]), zeroes the padding, and returns the header's checksum, which the next
-/// batch must name.
+/// Writes the header, whose `payload_crc` must be that of the payload behind the header ([`payload_crc`]),
+/// and zeroes the padding. Returns the header's checksum, which the next batch must name.
 ///
 /// # Panics
 /// If `batch` is shorter than header and payload.
@@ -334,9 +336,9 @@ pub fn seal(batch: &mut [u8], header: &mut BatchHeader) -> u32 {
     header.crc
 }
 
-/// The checksum of a payload to which `more` is appended; `so_far` is 0 for an empty one. Taken
-/// piece by piece while the bytes are in the processor's cache, it costs a fraction of what it
-/// costs at the end.
+/// Returns the checksum of a payload to which `more` is appended; `so_far` is 0 for an empty one. Computed
+/// piece by piece while the bytes are in the processor's cache, it costs a fraction of a computation at the
+/// end.
 pub fn payload_crc(so_far: u32, more: &[u8]) -> u32 {
     crc32c::crc32c_append(so_far, more)
 }

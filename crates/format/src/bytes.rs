@@ -1,7 +1,8 @@
-//! Little-endian fields at fixed offsets. Offsets are constants of the format and lie within the
-//! fixed-size arrays they are used on, so nothing here can fail.
+//! Little-endian fields at fixed offsets. Offsets are constants of the format and lie within their fixed-size
+//! arrays, so nothing here can fail.
 
-/// Whether all of these are zero. Looks at every byte, which is faster than to stop at the first.
+/// Returns true if all bytes are zero. Reads every byte, which is faster than stopping at the first non-zero
+/// one.
 pub(crate) fn are_zero(b: &[u8]) -> bool {
     b.iter().fold(0, |all, x| all | x) == 0
 }
@@ -44,7 +45,7 @@ pub(crate) fn put_epoch(b: &mut [u8], at: usize, e: crate::Epoch) {
     put(b, at + 8, &e.nonce.to_le_bytes());
 }
 
-/// CRC-32C of `b` as if the four bytes at `hole` were zero.
+/// Returns the CRC-32C of `b`, as if the four bytes at `hole` were zero.
 pub(crate) fn crc_with_hole(b: &[u8], hole: usize) -> u32 {
     let crc = crc32c::crc32c(&b[..hole]);
     let crc = crc32c::crc32c_append(crc, &[0; 4]);

@@ -3,80 +3,79 @@ use crate::bytes::{
 };
 use crate::{Epoch, FORMAT_VERSION, LogId, Lsn, planted};
 
-/// Length of one slot, bytes.
+/// Length of one slot, in bytes.
 pub const CONTROL_SLOT_LEN: usize = 4096;
-/// Where the two slots lie: 64 KiB apart, so that no physical block of any device we know holds
-/// both, and a torn write of one leaves the other whole.
+/// Offsets of the two slots: 64 KiB apart, so that no physical block of any known device holds both. A torn
+/// write of one leaves the other intact.
 pub const CONTROL_SLOT_OFFSETS: [u64; 2] = [0, 64 << 10];
-/// Length of the control file, bytes: the two control slots and the two of the metadata, 64 KiB for
-/// each.
+/// Length of the control file in bytes: two control slots and two metadata slots, 64 KiB for each.
 pub const CONTROL_FILE_LEN: u64 = 256 << 10;
-/// How many past epochs a slot remembers.
+/// Number of past epochs that a slot remembers.
 pub const EPOCH_HISTORY: usize = 128;
 
 const MAGIC: &[u8; 6] = b"LFCTRL";
 const HISTORY_AT: usize = 256;
 const _: () = assert!(HISTORY_AT + 16 * EPOCH_HISTORY <= CONTROL_SLOT_LEN);
 
-/// A position from which a scan may start: a batch boundary below which all is durable, and at
-/// which no append is begun and not ended.
+/// Position from which a scan may start. It is a batch boundary below which everything is durable, and at
+/// which no append has begun without having ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Anchor {
-    /// The boundary.
+    /// Position of the boundary.
     pub lsn: Lsn,
     /// Header checksum of the batch that ends there.
     pub prev_crc: u32,
     /// Epoch of that batch.
     pub epoch: Epoch,
-    /// The latest batch below that voids something; [`Lsn::ORIGIN`] for none.
+    /// Latest batch below that voids something; [`Lsn::ORIGIN`] for none.
     pub last_void: Lsn,
 }
 
-/// The control file's contents: what must be there, whatever the directory shows.
+/// Contents of the control file: the state that must exist, whatever the directory shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Control {
-    /// The log.
+    /// Log of the file.
     pub log_id: LogId,
-    /// Counts the writes of this file; the slot with the higher one is newer.
+    /// Number of writes of this file. The slot with the higher number is newer.
     pub sequence: u64,
-    /// Records below are gone (`truncate_front`).
+    /// First position of the records that were not removed by `truncate_front`.
     pub front: Lsn,
     /// Start of the first segment that must exist.
     pub first_segment: Lsn,
-    /// Exclusive end of the last segment that must exist; equal to `first_segment` before the
-    /// first was prepared.
+    /// Exclusive end of the last segment that must exist; equal to `first_segment` before the first was
+    /// prepared.
     pub prepared_end: Lsn,
-    /// No batch of any opening so far ends above; where a search for what was written may end.
-    /// [`Lsn::ORIGIN`] if that is not known.
+    /// Position above which no batch of any opening so far ends. A search for written data may stop there.
+    /// [`Lsn::ORIGIN`] if unknown.
     pub write_limit: Lsn,
     /// Header checksum of the batch before the first segment's first one.
     pub first_prev_crc: u32,
-    /// Written by a close: nothing lies above the anchor.
+    /// True if a close wrote the slot: nothing lies above the anchor.
     pub clean: bool,
-    /// A change of the metadata was acknowledged: one of its slots must be whole.
+    /// True if a change of the metadata was acknowledged: one of its slots must be valid.
     pub has_meta: bool,
-    /// Where the scan at opening starts.
+    /// Position at which the scan of an opening starts.
     pub anchor: Anchor,
-    /// The latest opening for writing.
+    /// Latest opening for writing.
     pub epoch: Epoch,
-    /// Openings before it, latest first.
+    /// Earlier openings, latest first.
     pub history: Vec<Epoch>,
 }
 
-/// Why a slot is not believed.
+/// Reason why a slot is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlReject {
-    /// Too short, or does not begin as one does.
+    /// The slot is too short, or does not begin with the magic bytes.
     #[error("no control slot")]
     Magic,
     /// The checksum is wrong.
     #[error("control slot checksum")]
     Checksum,
-    /// Written by a version that this one does not know.
+    /// The format version is unknown to this program.
     #[error("format version {0}")]
     Version(u16),
-    /// Reserved bytes are in use.
+    /// Reserved bytes are not zero.
     #[error("reserved bytes in use")]
     Reserved,
     /// Positions or epochs contradict each other.
@@ -87,12 +86,12 @@ pub enum ControlReject {
 crate::names::names!(ControlReject: Magic, Checksum, Version, Reserved, Contradiction);
 
 impl Control {
-    /// Whether `epoch` is one that this log is known to have had.
+    /// Returns true if this log is known to have had `epoch`.
     pub fn knows(&self, epoch: Epoch) -> bool {
         epoch == self.epoch || self.history.contains(&epoch)
     }
 
-    /// A slot's bytes. The oldest epochs beyond [`EPOCH_HISTORY`] are dropped.
+    /// Returns the bytes of the slot. The oldest epochs beyond [`EPOCH_HISTORY`] are dropped.
     pub fn encode(&self) -> [u8; CONTROL_SLOT_LEN] {
         let mut b = [0; CONTROL_SLOT_LEN];
         put(&mut b, 0, MAGIC);
@@ -191,7 +190,7 @@ impl Control {
     }
 }
 
-/// Which of the two slots counts: the valid one with the higher sequence. The number is its index.
+/// Returns the slot that counts, with its index: the valid one with the higher sequence.
 pub fn newest(
     slots: [Result<Control, ControlReject>; 2],
 ) -> Result<(usize, Control), [ControlReject; 2]> {

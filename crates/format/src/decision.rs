@@ -1,32 +1,32 @@
-//! Recovery's decision table: total, each case with its label. `docs/format.md` prints the same
-//! table, and a test walks both.
+//! Recovery's decision table. It is total, and each case has a label. `docs/format.md` prints the same table,
+//! and a test walks both.
 
 use crate::Reject;
 
 /// State of the position where the next batch must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NextBatch {
-    /// The batch that must come next, checksums and frames right.
+    /// The batch that must come next, with valid checksums and frames.
     Linked,
     /// Zeroes: prepared and never written.
     Blank,
-    /// A whole batch of another place or time: the segment's earlier life, an older epoch, another
-    /// log.
+    /// A whole batch of another position or time: from earlier use of the segment, of an older epoch, or of
+    /// another log.
     Stale,
-    /// Bytes that are no whole batch.
+    /// Bytes that are not a whole batch.
     Broken,
-    /// Checksums are right, frames are not: written wrong.
+    /// Valid checksums but invalid frames: the batch was written wrong.
     Malformed,
     /// The device reports an error on reading.
     Unreadable,
-    /// The control file says that a segment is here; there is none, or its header is broken.
+    /// The control file lists a segment here, but the file is missing or its header is broken.
     NoSegment,
     /// Past the last prepared segment.
     PastEnd,
 }
 
 impl NextBatch {
-    /// All of them.
+    /// All states.
     pub const ALL: [NextBatch; 8] = [
         NextBatch::Linked,
         NextBatch::Blank,
@@ -38,7 +38,7 @@ impl NextBatch {
         NextBatch::PastEnd,
     ];
 
-    /// The word in the table.
+    /// Returns the word in the table.
     pub fn label(self) -> &'static str {
         match self {
             NextBatch::Linked => "linked",
@@ -52,7 +52,7 @@ impl NextBatch {
         }
     }
 
-    /// What a rejected batch counts as.
+    /// Returns the state for a rejected batch.
     pub fn of(reject: Reject) -> NextBatch {
         match reject {
             Reject::Zero => NextBatch::Blank,
@@ -70,38 +70,39 @@ impl NextBatch {
             | Reject::VoidRange
             | Reject::PrevEpoch
             | Reject::PayloadChecksum => NextBatch::Broken,
-            // Log, place, epoch and nonce fit, so this opening wrote it there: no crash makes these.
+            // Log, position, epoch and nonce fit, so this opening wrote the batch there. No crash can produce
+            // these.
             Reject::PastSegment | Reject::Chain | Reject::Frames => NextBatch::Malformed,
         }
     }
 }
 
-/// What recovery finds at a position, where it looks for the next batch. `RecoveryReport::case` is
-/// that of the log's end: it says why the log ends there. `docs/format.md` tells of each what produces
-/// it and what recovery does.
+/// State that recovery finds at a position where it expects the next batch. `RecoveryReport::case` is the
+/// state at the log's end, and gives the reason for the end. `docs/format.md` lists for each case its causes
+/// and what recovery does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum RecoveryCase {
     /// The next batch is there.
     Next,
-    /// A repair, or a later opening, has ended the log at this position and goes on further up.
+    /// A repair, or a later opening, has ended the log at this position. The log continues further up.
     Resumed,
-    /// Data known to have been durable is not there any more.
+    /// Data known to have been durable is missing.
     Damaged,
-    /// A segment that must exist does not.
+    /// A segment that must exist is missing.
     SegmentLost,
-    /// Checksums right, contents wrong.
+    /// Valid checksums, but invalid contents.
     WrittenWrong,
-    /// A read error where nothing proves that there was acknowledged data.
+    /// A read error, where nothing proves that there was acknowledged data.
     ReadError,
-    /// The log ends between two writes: nothing was ever written here. It says nothing of how the
-    /// log ended, which may have been a crash; that is `RecoveryReport::clean`.
+    /// The log ends between two writes: nothing was ever written here. This does not tell how the log ended,
+    /// which may have been a crash; see `RecoveryReport::clean`.
     CleanEnd,
     /// The log ends before old bytes of a recycled segment, or of an opening that a later one has dropped.
     StaleEnd,
     /// The log ends before a write that was in flight when everything stopped.
     TornEnd,
-    /// The log ends where the last prepared segment does, which is exactly full. Nothing is missing.
+    /// The log ends at the end of the last prepared segment, which is exactly full. Nothing is missing.
     FullEnd,
 }
 
@@ -112,7 +113,7 @@ impl std::fmt::Display for RecoveryCase {
 }
 
 impl RecoveryCase {
-    /// All of them, in the table's order.
+    /// All cases, in the order of the table.
     pub const ALL: [RecoveryCase; 10] = [
         RecoveryCase::Next,
         RecoveryCase::Resumed,
@@ -126,7 +127,7 @@ impl RecoveryCase {
         RecoveryCase::FullEnd,
     ];
 
-    /// The label in the table.
+    /// Returns the label in the table.
     pub fn label(self) -> &'static str {
         match self {
             RecoveryCase::Next => "next",
@@ -142,7 +143,7 @@ impl RecoveryCase {
         }
     }
 
-    /// What recovery does.
+    /// Returns the decision of recovery.
     #[doc(hidden)]
     pub fn decision(self) -> Decision {
         match self {
@@ -160,21 +161,22 @@ impl RecoveryCase {
     }
 }
 
-/// What recovery does with a position.
+/// Decision of recovery about a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Decision {
-    /// Take the batch, go on behind it.
+    /// Accept the batch and continue behind it.
     Accept,
-    /// Go on at the epoch batch that voids from here.
+    /// Continue at the epoch batch that voids from here.
     Jump,
-    /// The log ends here.
+    /// End the log here.
     End,
-    /// An opening fails and says where. A repair ends the log here; salvage goes on behind the hole.
+    /// Refuse to open, and report the position. A repair ends the log here; salvage continues behind the
+    /// hole.
     Refuse,
 }
 
 impl Decision {
-    /// All of them.
+    /// All decisions.
     pub const ALL: [Decision; 4] = [
         Decision::Accept,
         Decision::Jump,
@@ -182,7 +184,7 @@ impl Decision {
         Decision::Refuse,
     ];
 
-    /// The word in the table.
+    /// Returns the word in the table.
     pub fn label(self) -> &'static str {
         match self {
             Decision::Accept => "accept",
@@ -193,35 +195,35 @@ impl Decision {
     }
 }
 
-/// The table.
+/// Returns the case of the table.
 ///
-/// `stamped`: behind this position there is a stamp above it, or an anchor: what was here has been
-/// durable. `resumed`: the first batch of a later segment is an epoch batch that chains to the last
-/// valid batch and voids from here or below.
+/// `stamped`: behind this position there is a stamp above it, or an anchor. So the data here has been
+/// durable. `resumed`: the first batch of a later segment is an epoch batch that chains to the last valid
+/// batch and voids from here or below.
 pub fn decide(seen: NextBatch, stamped: bool, resumed: bool) -> RecoveryCase {
     match (seen, stamped, resumed) {
-        // A crash or damage here, then an opening or a repair: its epoch batch voids what is left.
+        // A crash or damage here, and then an opening or a repair, whose epoch batch voids the rest.
         (_, _, true) => RecoveryCase::Resumed,
         // No crash here.
         (NextBatch::Linked, _, false) => RecoveryCase::Next,
-        // No crash: the control file lists a segment once it is durable, until it has left. A deleted
-        // file, or a directory entry that was lost.
+        // No crash: the control file lists a segment from the time when it is durable until it has been
+        // removed. A file was deleted, or a directory entry lost.
         (NextBatch::NoSegment, _, false) => RecoveryCase::SegmentLost,
-        // No crash: a torn write fails its checksum. A bug, or a forgery, wrote it so.
+        // No crash: a torn write fails its checksum. A bug or a forgery wrote it this way.
         (NextBatch::Malformed, _, false) => RecoveryCase::WrittenWrong,
-        // No crash: the stamp says that these bytes were durable. Rot, a lost or misdirected write, or a
-        // device that lied about a flush.
+        // No crash: the stamp proves that these bytes were durable. Rot, a lost or misdirected write, or a
+        // device that did not flush.
         (_, true, false) => RecoveryCase::Damaged,
         // A crash may tear a sector so that the device refuses to read it, but so may rot of acknowledged
-        // data: the two cannot be told apart, so an opening refuses.
+        // data. The two cannot be distinguished, so an opening refuses.
         (NextBatch::Unreadable, false, false) => RecoveryCase::ReadError,
         // A crash between two writes, or before any byte of a write reached the medium.
         (NextBatch::Blank, false, false) => RecoveryCase::CleanEnd,
-        // The same in a recycled segment, or behind a torn tail that an opening has dropped.
+        // Same, in a recycled segment or behind a torn tail that an opening has dropped.
         (NextBatch::Stale, false, false) => RecoveryCase::StaleEnd,
-        // A crash in the middle of a write that nothing had acknowledged.
+        // A crash in the middle of a write that was not acknowledged.
         (NextBatch::Broken, false, false) => RecoveryCase::TornEnd,
-        // A crash after the last prepared segment was filled, before the next one was ready.
+        // A crash after the last prepared segment was filled and before the next one was ready.
         (NextBatch::PastEnd, false, false) => RecoveryCase::FullEnd,
     }
 }

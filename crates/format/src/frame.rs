@@ -1,15 +1,15 @@
 //! Frames: records, or fragments of them, inside a batch's payload.
 //!
-//! A frame is 8 bytes of header, its data, and zeroes up to a multiple of 8. A record is one frame
-//! or, where it spans batches, several; records that were appended atomically are *joined*: each
-//! but the last says that another follows.
+//! A frame consists of a header of 8 bytes, its data, and zeroes up to a multiple of 8. A record is one
+//! frame, or several if it spans batches. Records that were appended atomically are *joined*: each but the
+//! last is marked as followed by another.
 
 use crate::bytes::{get_u32, put};
 use crate::{Lsn, MAX_RECORD_LEN, planted};
 
 /// Length of a frame header, in bytes.
 pub const FRAME_HEADER_LEN: usize = 8;
-/// Frames begin at multiples of this within the stream.
+/// Alignment of frames within the stream, in bytes.
 pub const FRAME_ALIGN: usize = 8;
 
 const FIRST: u8 = 1;
@@ -17,46 +17,46 @@ const LAST: u8 = 2;
 const JOINED: u8 = 4;
 const FOLLOWS: u8 = 8;
 
-/// What a frame's header says.
+/// Contents of a frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// Bytes of data in this frame.
+    /// Length of the data in this frame, in bytes.
     pub len: u32,
-    /// A record begins here.
+    /// True if a record begins here.
     pub first: bool,
-    /// The record ends here.
+    /// True if the record ends here.
     pub last: bool,
-    /// The record is followed by another of the same atomic append.
+    /// True if another record of the same atomic append follows.
     pub joined: bool,
-    /// The record follows another of the same atomic append.
+    /// True if the record follows another one of the same atomic append.
     pub follows: bool,
 }
 
-/// One frame of a payload.
+/// Frame of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Where its header lies.
+    /// Position of the header.
     pub lsn: Lsn,
-    /// What the header says.
+    /// Contents of the header.
     pub header: FrameHeader,
-    /// Its data.
+    /// Data of the frame.
     pub data: &'a [u8],
 }
 
 impl Frame<'_> {
-    /// Where the next frame of the same batch begins.
+    /// Returns the position of the next frame of the same batch.
     pub fn end(&self) -> Lsn {
         self.lsn.plus(frame_len(self.data.len()) as u64)
     }
 }
 
-/// Bytes that a frame with `len` bytes of data takes.
+/// Returns the length of a frame with `len` bytes of data, in bytes.
 pub fn frame_len(len: usize) -> usize {
     len.saturating_add(FRAME_HEADER_LEN + FRAME_ALIGN - 1) & !(FRAME_ALIGN - 1)
 }
 
 impl FrameHeader {
-    /// The header's bytes.
+    /// Returns the header's bytes.
     pub fn encode(&self) -> [u8; FRAME_HEADER_LEN] {
         let mut b = [0; FRAME_HEADER_LEN];
         put(&mut b, 0, &self.len.to_le_bytes());
@@ -79,12 +79,12 @@ impl FrameHeader {
             joined: flags & JOINED != 0,
             follows: flags & FOLLOWS != 0,
         };
-        // Only an empty record has a frame without data: every fragment makes progress.
+        // Only an empty record has a frame without data, so every fragment makes progress.
         (h.len > 0 || h.first && h.last).then_some(h)
     }
 }
 
-/// Walks the frames of a payload whose checksum was found right.
+/// Iterator over the frames of a payload with a valid checksum.
 #[derive(Debug, Clone)]
 pub struct Frames<'a> {
     payload: &'a [u8],
@@ -94,7 +94,7 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// The frames of `payload`, whose first byte lies at `base`.
+    /// Returns the frames of `payload`, whose first byte lies at `base`.
     pub fn new(payload: &'a [u8], base: Lsn) -> Self {
         Frames {
             payload,
@@ -105,10 +105,10 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// The bytes are no frame: written wrong, since the checksum over them was right.
+/// Error: the bytes are not a frame. They were written wrong, because their checksum is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed(
-    /// Where.
+    /// Position of the bytes.
     pub Lsn,
 );
 
@@ -153,11 +153,11 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
-/// Follows records across frames: which atomic append is open, and that frames fit together.
+/// Checks that frames fit together into records, and tracks the open atomic append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sequence {
     open: Option<Open>,
-    /// Nothing is known of what came before: frames of a record begun there are passed over.
+    /// True if the preceding frames are unknown. Frames of a record that began there are skipped.
     unknown: bool,
 }
 
@@ -165,16 +165,16 @@ pub struct Sequence {
 struct Open {
     /// Start of the atomic append.
     from: Lsn,
-    /// Its current record is not at its end.
+    /// True if the end of the current record is still to come.
     inside: bool,
     joined: bool,
     follows: bool,
-    /// Its data so far, and a frame header for each record.
+    /// Length of its data so far, plus a frame header for each record.
     bytes: u64,
 }
 
 impl Sequence {
-    /// A sequence that is come upon in the middle, such as behind damage.
+    /// Makes a sequence that starts in the middle, such as behind damage.
     pub fn unknown() -> Self {
         Sequence {
             open: None,
@@ -182,7 +182,7 @@ impl Sequence {
         }
     }
 
-    /// Takes the next frame. `Err` where it cannot follow what came before.
+    /// Takes the next frame. Fails if it cannot follow the preceding ones.
     pub fn push(&mut self, lsn: Lsn, h: &FrameHeader) -> Result<(), Malformed> {
         if self.unknown {
             if !h.first {
@@ -205,7 +205,7 @@ impl Sequence {
             Some(o) if !o.inside && h.first && h.follows => (o.from, o.bytes),
             _ => return Err(Malformed(lsn)),
         };
-        // What a reader gathers before it may hand anything out is bounded, whatever the bytes hold.
+        // Limits the data that a reader must collect before it can return any, whatever the bytes hold.
         let header = if h.first { FRAME_HEADER_LEN as u64 } else { 0 };
         let bytes = before + header + u64::from(h.len);
         if bytes > (MAX_RECORD_LEN + FRAME_HEADER_LEN) as u64 {
@@ -225,12 +225,12 @@ impl Sequence {
         Ok(())
     }
 
-    /// Start of the atomic append (or record) that is begun and not ended, if any.
+    /// Returns the start of the atomic append (or record) that has begun and not ended, if any.
     pub fn open_from(&self) -> Option<Lsn> {
         self.open.map(|o| o.from)
     }
 
-    /// Forgets what is begun: a void range covers it.
+    /// Forgets the open append: a void range covers it.
     pub fn reset(&mut self) {
         self.open = None;
         self.unknown = false;

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Identifies a log: 16 random bytes, drawn when the log is made.
+/// Identifier of a log: 16 random bytes, drawn when the log is made.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct LogId(pub [u8; 16]);
 
@@ -19,15 +19,15 @@ impl fmt::Debug for LogId {
     }
 }
 
-/// One opening of the log for writing.
+/// Opening of the log for writing.
 ///
-/// The counter orders openings; the nonce tells two openings apart that had the same counter, as
-/// happens when a copied directory is opened in two places.
+/// The counter orders openings. The nonce distinguishes two openings with the same counter, which happens
+/// when copies of a directory are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Epoch {
-    /// 1 for the first opening; 0 means "before any".
+    /// Number of the opening: 1 for the first; 0 means "before any".
     pub counter: u64,
-    /// Random.
+    /// Random number.
     pub nonce: u64,
 }
 

@@ -1,17 +1,17 @@
-//! The bytes of a Logforce log.
+//! Bytes of a Logforce log.
 //!
-//! `docs/format.md` is the normative description; the tests of this crate hold the two together.
-//! Everything here is a pure function over bytes: no I/O, no clock, no `unsafe`. Whatever the bytes
-//! hold, decoding answers with a value or a reason, never a panic.
+//! `docs/format.md` is the normative description; the tests of this crate check that both agree. Everything
+//! here is a pure function over bytes: no I/O, no clock, no `unsafe`. Whatever the bytes hold, decoding
+//! returns a value or a reason, and never panics.
 //!
-//! - [`BatchHeader`]: the unit of one device write, and how it links to its predecessor;
+//! - [`BatchHeader`]: the unit of one device write, and its link to its predecessor;
 //! - [`frame`]: records, or parts of them, inside a batch;
-//! - [`SegmentHeader`]: which part of the log a file holds;
-//! - [`Control`]: the anchor that says what must be there;
+//! - [`SegmentHeader`]: the part of the log that a file holds;
+//! - [`Control`]: the state that must exist, with the anchor;
 //! - [`Live`]: statistics of a running log, on which nothing depends;
 //! - [`Meta`]: some bytes of the log's owner;
 //! - [`PageFileHeader`], [`Redo`]: a page file's header, and the records that it puts into its log;
-//! - [`decide`]: what recovery does with what it finds.
+//! - [`decide`]: the decision of recovery about the state that it finds.
 
 #![forbid(unsafe_code)]
 // In a user's process an error is returned, never a panic.
@@ -68,10 +68,10 @@ pub use segment::{
 /// Version of a log's format that this crate writes, and the only one it reads.
 pub const FORMAT_VERSION: u16 = 1;
 
-/// The largest record, in bytes; also the largest sum of an atomic append, frame headers included.
+/// Largest record in bytes; also the largest sum of an atomic append, including frame headers.
 pub const MAX_RECORD_LEN: usize = 64 << 20;
 
-/// `value` rounded up to a multiple of `unit`, which is a power of two.
+/// Rounds `value` up to a multiple of `unit`, which is a power of two.
 pub fn align_up(value: u64, unit: u64) -> u64 {
     debug_assert!(unit.is_power_of_two());
     value.saturating_add(unit - 1) & !(unit - 1)

@@ -1,15 +1,15 @@
-//! The page of statistics that a running log keeps in its directory, for other processes to read.
+//! Page of statistics that a running log keeps in its directory, for other processes to read.
 
 use crate::bytes::{crc_with_hole, get_epoch, get_id, get_u16, get_u32, get_u64, put, put_epoch};
 use crate::{Epoch, FORMAT_VERSION, LogId, Lsn};
 
-/// Length of the page, and of the file, bytes.
+/// Length of the page, and of the file, in bytes.
 pub const LIVE_LEN: usize = 4096;
-/// How many counters a page has room for.
+/// Largest number of counters in a page.
 pub const LIVE_COUNTERS: usize = 128;
-/// How many summaries of histograms a page has room for.
+/// Largest number of summaries of histograms in a page.
 pub const LIVE_SUMMARIES: usize = 32;
-/// Length of one summary, bytes.
+/// Length of one summary, in bytes.
 pub const LIVE_SUMMARY_LEN: usize = 56;
 
 const MAGIC: &[u8; 6] = b"LFLIVE";
@@ -18,42 +18,42 @@ const SUMMARIES_AT: usize = COUNTERS_AT + 8 * LIVE_COUNTERS;
 const END: usize = SUMMARIES_AT + LIVE_SUMMARY_LEN * LIVE_SUMMARIES;
 const _: () = assert!(END <= LIVE_LEN);
 
-/// What is left of a histogram in a page.
+/// Summary of a histogram in a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LiveSummary {
-    /// Values.
+    /// Number of values.
     pub count: u64,
-    /// Their sum.
+    /// Sum of the values.
     pub sum: u64,
-    /// Half of them are at most this.
+    /// Largest value of the lower 50 %.
     pub p50: u64,
-    /// 90 % are at most this.
+    /// Largest value of the lower 90 %.
     pub p90: u64,
-    /// 99 % are at most this.
+    /// Largest value of the lower 99 %.
     pub p99: u64,
-    /// 99.9 % are at most this.
+    /// Largest value of the lower 99.9 %.
     pub p999: u64,
-    /// The largest.
+    /// Largest value.
     pub max: u64,
 }
 
-/// The contents of the file `live`. Nothing depends on them: not being there, being old and being
-/// rubbish are all the same as saying nothing.
+/// Contents of the file `live`. Nothing depends on them: a missing, an old and an invalid page are all
+/// treated as no information.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Live {
-    /// The log.
+    /// Log of the page.
     pub log_id: LogId,
-    /// The opening that wrote it.
+    /// Opening that wrote the page.
     pub epoch: Epoch,
-    /// The process that wrote it, as its system numbers processes.
+    /// Number of the process that wrote the page, as its system numbers processes.
     pub pid: u64,
-    /// When it was written, nanoseconds since 1970 by the system's clock.
+    /// Time of the write, in nanoseconds since 1970 by the system's clock.
     pub written_at: u64,
-    /// How long the log had been open then, nanoseconds.
+    /// Time for which the log had been open then, in nanoseconds.
     pub open_for: u64,
-    /// The durable LSN then.
+    /// Durable LSN then.
     pub durable: Lsn,
-    /// Age of the oldest device call in flight then, nanoseconds; 0 for none.
+    /// Age of the oldest device call in flight then, in nanoseconds; 0 for none.
     pub oldest_io_age: u64,
     /// Counters, in the order of `docs/format.md`; at most [`LIVE_COUNTERS`].
     pub counters: Vec<u64>,
@@ -61,20 +61,20 @@ pub struct Live {
     pub summaries: Vec<LiveSummary>,
 }
 
-/// Why a page is not believed.
+/// Reason why a page is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveReject {
-    /// Too short, or does not begin as one does.
+    /// The page is too short, or does not begin with the magic bytes.
     #[error("no page of statistics")]
     Magic,
     /// The checksum is wrong.
     #[error("checksum of the page of statistics")]
     Checksum,
-    /// Written by a version that this one does not know.
+    /// The format version is unknown to this program.
     #[error("format version {0}")]
     Version(u16),
-    /// Reserved bytes are in use.
+    /// Reserved bytes are not zero.
     #[error("reserved bytes in use")]
     Reserved,
 }
@@ -82,7 +82,7 @@ pub enum LiveReject {
 crate::names::names!(LiveReject: Magic, Checksum, Version, Reserved);
 
 impl Live {
-    /// The page's bytes. What goes beyond the room is left out.
+    /// Returns the page's bytes. Excess counters and summaries are left out.
     pub fn encode(&self) -> [u8; LIVE_LEN] {
         let mut b = [0; LIVE_LEN];
         let counters = &self.counters[..self.counters.len().min(LIVE_COUNTERS)];

@@ -1,55 +1,55 @@
 use crate::bytes::{are_zero, crc_with_hole, get_id, get_u16, get_u32, get_u64, put};
 use crate::{FORMAT_VERSION, LogId};
 
-/// Length of one metadata slot, bytes.
+/// Length of one metadata slot, in bytes.
 pub const META_SLOT_LEN: usize = 4096;
-/// Where the two slots lie in the control file: each in 64 KiB of its own, so that no physical
-/// block of any device we know holds both, or one of them and a control slot.
+/// Offsets of the two slots in the control file. Each has 64 KiB, so that no physical block of any known
+/// device holds both, or one of them and a control slot.
 pub const META_SLOT_OFFSETS: [u64; 2] = [128 << 10, 192 << 10];
-/// The most bytes of metadata that a log keeps.
+/// Largest metadata of a log, in bytes.
 pub const MAX_META_LEN: usize = 4000;
 
 const MAGIC: &[u8; 6] = b"LFMETA";
 const DATA_AT: usize = 96;
 const _: () = assert!(DATA_AT + MAX_META_LEN == META_SLOT_LEN);
 
-/// A metadata slot: some bytes of the log's owner that are replaced as a whole.
+/// Metadata slot: some bytes of the log's owner that are replaced as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Meta {
-    /// The log.
+    /// Log of the slot.
     pub log_id: LogId,
-    /// Counts the changes, from 1; the slot with the higher one is newer.
+    /// Number of the change, from 1. The slot with the higher number is newer.
     pub sequence: u64,
-    /// The owner's bytes, at most [`MAX_META_LEN`].
+    /// Bytes of the owner, at most [`MAX_META_LEN`].
     pub bytes: Vec<u8>,
 }
 
-/// Why a metadata slot is not believed.
+/// Reason why a metadata slot is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetaReject {
-    /// Nothing but zeroes, or behind the end of the file: never written.
+    /// The slot was never written: it is all zeroes, or lies behind the end of the file.
     #[error("never written")]
     Absent,
-    /// Too short, or does not begin as one does.
+    /// The slot is too short, or does not begin with the magic bytes.
     #[error("no metadata slot")]
     Magic,
     /// The checksum is wrong.
     #[error("metadata slot checksum")]
     Checksum,
-    /// The medium does not give it back.
+    /// The medium cannot return the slot.
     #[error("metadata slot that cannot be read")]
     Unreadable,
-    /// Written by a version that this one does not know.
+    /// The format version is unknown to this program.
     #[error("format version {0}")]
     Version(u16),
-    /// Reserved bytes are in use, or those behind the length.
+    /// Reserved bytes, or bytes behind the length, are not zero.
     #[error("reserved bytes in use")]
     Reserved,
-    /// A length or a sequence that cannot be.
+    /// The length or the sequence is impossible.
     #[error("impossible length or sequence")]
     Length,
-    /// Another log's.
+    /// The slot belongs to another log.
     #[error("metadata of another log")]
     ForeignLog,
 }
@@ -57,7 +57,7 @@ pub enum MetaReject {
 crate::names::names!(MetaReject: Absent, Magic, Checksum, Unreadable, Version, Reserved, Length, ForeignLog);
 
 impl Meta {
-    /// A slot's bytes. What is longer than [`MAX_META_LEN`] is cut off: callers check before.
+    /// Returns the slot's bytes. Bytes beyond [`MAX_META_LEN`] are cut off: callers check before.
     pub fn encode(&self) -> [u8; META_SLOT_LEN] {
         let mut b = [0; META_SLOT_LEN];
         let kept = &self.bytes[..self.bytes.len().min(MAX_META_LEN)];
@@ -72,7 +72,7 @@ impl Meta {
         b
     }
 
-    /// Reads a slot of the log `log_id`; no bytes at all are those behind the end of a file.
+    /// Reads a slot of the log `log_id`. Empty `bytes` means that the slot lies behind the end of the file.
     pub fn decode(bytes: &[u8], log_id: LogId) -> Result<Meta, MetaReject> {
         let b = match bytes.get(..META_SLOT_LEN) {
             Some(b) => b,
@@ -112,19 +112,19 @@ impl Meta {
     }
 }
 
-/// What two metadata slots say together.
+/// Result of both metadata slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MetaSlots {
     /// No change of the metadata was ever acknowledged, and none can be read.
     Never,
-    /// The metadata, the index of the slot that counts, and whether the other one holds the same.
+    /// The metadata, the index of the slot that counts, and true if the other slot holds the same.
     Is(Meta, usize, bool),
-    /// There was metadata, and neither slot can be believed.
+    /// There was metadata, but neither slot is valid.
     Lost([MetaReject; 2]),
 }
 
-/// Which of two metadata slots counts: the valid one with the higher sequence; the first of two
-/// equal ones. `had` is what the control slot says: a change was acknowledged once.
+/// Returns the metadata slot that counts: the valid one with the higher sequence, and the first of two equal
+/// ones. `had`: the control slot says that a change was acknowledged once.
 pub fn newest_meta(slots: [Result<Meta, MetaReject>; 2], had: bool) -> MetaSlots {
     match slots {
         [Ok(a), Ok(b)] if a == b => MetaSlots::Is(a, 0, true),
@@ -132,11 +132,10 @@ pub fn newest_meta(slots: [Result<Meta, MetaReject>; 2], had: bool) -> MetaSlots
         [Ok(_), Ok(b)] => MetaSlots::Is(b, 1, false),
         [Ok(a), Err(_)] => MetaSlots::Is(a, 0, false),
         [Err(_), Ok(b)] => MetaSlots::Is(b, 1, false),
-        // The second slot is written when the first one is durable. So where it was never written,
-        // and nothing was acknowledged, a broken first one is what a crash in the very first change
-        // leaves.
+        // The second slot is written after the first one is durable. So if it was never written and nothing
+        // was acknowledged, a broken first slot is the result of a crash in the very first change.
         [Err(_), Err(MetaReject::Absent)] if !had => MetaSlots::Never,
-        // Nor was the second one ever written where the first one was not, whatever it would show.
+        // The second slot was never written if the first was not, whatever it would return.
         [Err(MetaReject::Absent), Err(MetaReject::Unreadable)] if !had => MetaSlots::Never,
         [Err(a), Err(b)] => MetaSlots::Lost([a, b]),
     }

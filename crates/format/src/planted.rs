@@ -1,15 +1,15 @@
-//! Known bugs, to show that the tests would find them.
+//! Known bugs, which show that the tests would find them.
 //!
-//! A place where the code could be wrong in an instructive way says
-//! `if planted!("its-name") { … }`. In a usual build that is the constant `false`. In a build with
-//! `--cfg planted` the bug of the name that the environment variable `LOGFORCE_PLANTED` holds is
-//! there. `docs/known-bugs.md` lists them, each with the suite that catches it.
+//! Code that could be wrong in an instructive way contains `if planted!("its-name") { … }`. In a usual build
+//! that is the constant `false`. In a build with `--cfg planted` it is true for the bug whose name is in the
+//! environment variable `LOGFORCE_PLANTED`. `docs/known-bugs.md` lists all of them, each with the suite that
+//! catches it.
 
-/// Whether the known bug of that name is to be there. Constant `false` in every usual build.
+/// Returns true if the known bug of that name is enabled. Constant `false` in every usual build.
 ///
-/// With two values more it is an expression: the first with the bug, the second in every usual
-/// build. Only that one is evaluated. So no known bug stands inside a condition: the condition gets
-/// a name, and the code that follows says only what is right.
+/// With two more values it is an expression: the first value with the bug, the second in every usual build.
+/// Only that one is evaluated. This keeps known bugs out of conditions: the condition gets a name, and the
+/// following code shows only the correct behaviour.
 ///
 /// ```
 /// # use logforce_format::planted;

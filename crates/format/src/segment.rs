@@ -3,54 +3,54 @@ use crate::bytes::{
 };
 use crate::{Epoch, FORMAT_VERSION, LogId, Lsn};
 
-/// Length of a segment header's meaningful bytes.
+/// Length of the used part of a segment header, in bytes.
 pub const SEGMENT_HEADER_LEN: usize = 128;
-/// Smallest write unit, bytes.
+/// Smallest write unit, in bytes.
 pub const MIN_WRITE_UNIT: u32 = 512;
-/// Largest write unit, bytes.
+/// Largest write unit, in bytes.
 pub const MAX_WRITE_UNIT: u32 = 64 << 10;
-/// Smallest segment, bytes, header included.
+/// Smallest segment in bytes, including the header.
 pub const MIN_SEGMENT_LEN: u64 = 16 << 10;
-/// Largest segment, bytes.
+/// Largest segment, in bytes.
 pub const MAX_SEGMENT_LEN: u64 = 4 << 30;
 
 const MAGIC: &[u8; 6] = b"LFSEGM";
 
-/// Says which part of the log a file holds.
+/// Header of a file that tells which part of the log the file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentHeader {
-    /// The log it belongs to.
+    /// Log of the segment.
     pub log_id: LogId,
     /// Position of the file's first byte.
     pub start: Lsn,
-    /// Size of the file, bytes: the segment covers `[start, start + len)`.
+    /// Size of the file in bytes: the segment covers `[start, start + len)`.
     pub len: u64,
-    /// Its batches begin at multiples of this, bytes.
+    /// Write unit in bytes: batches begin at multiples of it.
     pub write_unit: u32,
-    /// The opening that prepared it.
+    /// Opening that prepared the segment.
     pub epoch: Epoch,
-    /// The file's blocks were only reserved when it was prepared: its batches are the first that is
-    /// written to them. What a write without a barrier survives depends on it.
+    /// True if the file's blocks were only reserved when it was prepared, so that its batches are the first
+    /// data written to them. The guarantee of a write without a barrier depends on that.
     pub unwritten: bool,
 }
 
-/// Why bytes are no segment header.
+/// Reason why bytes are not a segment header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum SegmentReject {
-    /// Does not begin as one does.
+    /// The bytes do not begin with the magic bytes.
     #[error("no segment header")]
     Magic,
     /// The checksum is wrong.
     #[error("segment header checksum")]
     Checksum,
-    /// Written by a version that this one does not know.
+    /// The format version is unknown to this program.
     #[error("format version {0}")]
     Version(u16),
-    /// Reserved bytes are in use.
+    /// Reserved bytes are not zero.
     #[error("reserved bytes in use")]
     Reserved,
-    /// Write unit, start or length cannot be.
+    /// Write unit, start or length is impossible.
     #[error("geometry")]
     Geometry,
 }
@@ -58,28 +58,28 @@ pub enum SegmentReject {
 crate::names::names!(SegmentReject: Magic, Checksum, Version, Reserved, Geometry);
 
 impl SegmentHeader {
-    /// Exclusive end of the part of the log that it holds.
+    /// Returns the exclusive end of the part of the log that the segment holds.
     pub fn end(&self) -> Lsn {
         self.start.plus(self.len)
     }
 
-    /// Bytes before the first batch: one write unit, at least 4096, so that no batch shares the
-    /// header's sector or page.
+    /// Returns the number of bytes before the first batch: one write unit, at least 4096, so that no batch
+    /// shares the header's sector or page.
     pub fn data_offset(write_unit: u32) -> u64 {
         u64::from(write_unit.max(4096))
     }
 
-    /// Where its first batch lies.
+    /// Returns the position of the first batch.
     pub fn first_batch(&self) -> Lsn {
         self.start.plus(Self::data_offset(self.write_unit))
     }
 
-    /// Whether `lsn` lies in this segment.
+    /// Returns true if `lsn` lies in this segment.
     pub fn contains(&self, lsn: Lsn) -> bool {
         lsn >= self.start && lsn < self.end()
     }
 
-    /// Whether length and write unit are allowed and a segment of them can begin at `start`.
+    /// Returns true if length and write unit are permitted, and such a segment can begin at `start`.
     pub fn geometry_is_valid(start: Lsn, len: u64, write_unit: u32) -> bool {
         write_unit.is_power_of_two()
             && (MIN_WRITE_UNIT..=MAX_WRITE_UNIT).contains(&write_unit)
@@ -87,11 +87,11 @@ impl SegmentHeader {
             && len.is_multiple_of(u64::from(write_unit))
             && len >= 2 * Self::data_offset(write_unit)
             && start.0.checked_add(len).is_some()
-            // The first starts at 0, each later one where its predecessor ends.
+            // The first segment starts at 0, each later one at the end of its predecessor.
             && start.0.is_multiple_of(u64::from(MIN_WRITE_UNIT))
     }
 
-    /// The header's bytes.
+    /// Returns the header's bytes.
     pub fn encode(&self) -> [u8; SEGMENT_HEADER_LEN] {
         let mut b = [0; SEGMENT_HEADER_LEN];
         put(&mut b, 0, MAGIC);
@@ -107,8 +107,8 @@ impl SegmentHeader {
         b
     }
 
-    /// Length and write unit as they stand in a header of which nothing was checked, not even that it
-    /// is one: a guess, for callers with other proof.
+    /// Returns length and write unit from bytes that were not checked and may not even be a header. This is a
+    /// guess, for callers with other proof.
     pub fn unchecked_geometry(bytes: &[u8]) -> (u64, u32) {
         match bytes.get(..SEGMENT_HEADER_LEN) {
             Some(b) => (get_u64(b, 40), get_u32(b, 12)),

@@ -1,4 +1,4 @@
-//! What stands on a command line: sizes (`16KiB`, `64k`, `4096`), seconds, counts, names.
+//! Parsers of command-line arguments: sizes (`16KiB`, `64k`, `4096`), seconds, counts, names.
 
 use logforce_device::{Method, Platform};
 use std::fmt::Display;
@@ -14,7 +14,7 @@ pub fn size(text: &str) -> Result<u64, String> {
     let (number, unit) = trimmed.split_at(digits);
     if number.is_empty() {
         return Err(format!(
-            "'{text}' is no size: it must start with a whole number, as in 16KiB"
+            "'{text}' is not a size: it must start with a whole number, as in 16KiB"
         ));
     }
     let shift = match unit.trim().to_ascii_lowercase().as_str() {
@@ -25,7 +25,7 @@ pub fn size(text: &str) -> Result<u64, String> {
         "t" | "tb" | "tib" => 40,
         other => {
             return Err(format!(
-                "'{other}' is no unit of size: use B, KiB, MiB, GiB or TiB"
+                "'{other}' is not a unit of size: use B, KiB, MiB, GiB or TiB"
             ));
         }
     };
@@ -46,7 +46,7 @@ pub fn size(text: &str) -> Result<u64, String> {
     Ok(size)
 }
 
-/// Parses how many of something are wanted.
+/// Parses a count.
 pub fn count(text: &str) -> Result<u64, String> {
     within(0, u64::MAX)(text)
 }
@@ -60,7 +60,7 @@ where
         let number = text.parse().ok();
         let number = number.filter(|n| (least..=most).contains(n));
         number.ok_or_else(|| {
-            format!("'{text}' is no number from {least} to {most}: give a whole one")
+            format!("'{text}' is not a number from {least} to {most}: give a whole one")
         })
     }
 }
@@ -69,7 +69,7 @@ where
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .parse()
-        .map_err(|_| format!("'{text}' is no number of seconds"))?;
+        .map_err(|_| format!("'{text}' is not a number of seconds"))?;
     if !(seconds > 0.0 && seconds <= 1e6) {
         return Err("seconds must be above 0 and at most 1000000".to_owned());
     }
@@ -83,14 +83,14 @@ pub fn method(text: &str) -> Result<Method, String> {
         let told = logforce_device::UnknownMethod(text.to_owned()).to_string();
         format!("{told}{}", perhaps(text, names))
     };
-    // One of another system has a name as well, and cannot be measured here.
+    // A method of another platform has a name too, but cannot be measured here.
     text.parse()
         .ok()
         .filter(|m: &Method| m.is_of(Platform::HERE))
         .ok_or_else(unknown)
 }
 
-/// One of `all`, by name; `what` is what they are called.
+/// Returns the value of `all` that has this name; `what` is the kind of value, for the message.
 pub fn named<T: Copy>(
     text: &str,
     what: &str,
@@ -107,7 +107,7 @@ pub fn named<T: Copy>(
         })
 }
 
-/// What was meant, if that can be guessed: words to put behind a message.
+/// Returns the end of a message that suggests the most similar name, if any is similar.
 fn perhaps<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> String {
     let alike = |name: &&str| strsim::jaro_winkler(&text.to_lowercase(), name);
     let best = names.max_by(|a, b| alike(a).total_cmp(&alike(b)));
@@ -117,7 +117,7 @@ fn perhaps<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// What was asked for, each once and in our order; all if nothing was.
+/// Returns the chosen values, each once and in the order of `all`; all if none was chosen.
 pub fn chosen<T: Copy + PartialEq>(asked: &[T], all: &[T]) -> Vec<T> {
     all.iter()
         .copied()
@@ -187,8 +187,8 @@ mod tests {
             ("", "whole number"),
             ("-5", "whole number"),
             ("KiB", "whole number"),
-            ("1.5GiB", "no unit"),
-            ("16 parsecs", "'parsecs' is no unit"),
+            ("1.5GiB", "not a unit"),
+            ("16 parsecs", "'parsecs' is not a unit"),
             ("0", "zero"),
             ("0KiB", "zero"),
             ("99999999999999999999", "too large"),

@@ -1,32 +1,33 @@
-//! Tables that fit: columns with headings, sections with titles, and the least needed columns left
-//! out where a terminal is narrow.
+//! Tables that fit: columns with headings, and sections with titles. On a narrow terminal the least needed
+//! columns are left out.
 
 use comfy_table::presets;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
-/// What a report is laid out for where nothing tells the width, in characters.
+/// Width of a report if the terminal's width is unknown, in characters.
 pub const WIDTH: usize = 120;
 
-/// No borders but a thin line under the headings.
+/// Style without borders, except a thin line under the headings.
 const STYLE: TableStyle = presets::NOTHING.header_separator(LineStyle::none().fill('─'));
 
-/// Begins the place of a title in a table under way.
+/// Marker of a title's row while a table is being laid out.
 const TITLE: char = '\u{a7}';
 
-/// A column of rows of type `R`.
+/// Column of rows of type `R`.
 pub struct Column<R> {
-    /// What stands above it; lines are separated by `\n`.
+    /// Heading; lines are separated by `
+    /// `.
     pub heading: &'static str,
-    /// Columns with the highest number are left out first on a narrow terminal; 0 never.
+    /// Rank for leaving the column out on a narrow terminal, the highest first; 0 for never.
     pub expendable: u8,
-    /// It holds words, not numbers.
+    /// True for a column of words, false for numbers.
     pub is_text: bool,
-    /// What stands in a row.
+    /// Function that returns the text of a row's cell.
     pub cell: fn(&R) -> String,
 }
 
 impl<R> Column<R> {
-    /// A column of numbers.
+    /// Makes a column of numbers.
     pub const fn number(
         heading: &'static str,
         expendable: u8,
@@ -40,7 +41,7 @@ impl<R> Column<R> {
         }
     }
 
-    /// A column of words.
+    /// Makes a column of words.
     pub const fn text(heading: &'static str, expendable: u8, cell: fn(&R) -> String) -> Column<R> {
         Column {
             heading,
@@ -51,11 +52,11 @@ impl<R> Column<R> {
     }
 }
 
-/// Rows under a title of their own, which may be wider than the first column.
+/// Rows under a title, which may be wider than the first column.
 pub struct Section<R> {
-    /// The title.
+    /// Title of the section.
     pub title: String,
-    /// The rows.
+    /// Rows of the section.
     pub rows: Vec<R>,
 }
 
@@ -74,8 +75,8 @@ pub fn sections<R>(rows: impl IntoIterator<Item = (String, R)>) -> Vec<Section<R
     sections
 }
 
-/// The table, at most `width` characters wide where leaving columns out can do it. Returns it with
-/// the headings of the columns that were left out.
+/// Returns the table, at most `width` characters wide if leaving out columns suffices. Also returns the
+/// headings of the columns that were left out.
 pub fn fitted<R>(
     columns: &[Column<R>],
     sections: &[Section<R>],
@@ -102,7 +103,7 @@ pub fn fitted<R>(
     }
 }
 
-/// Characters of the longest line.
+/// Returns the number of characters of the longest line.
 pub fn widest(text: &str) -> usize {
     text.lines()
         .map(|line| line.chars().count())
@@ -110,7 +111,7 @@ pub fn widest(text: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// A table in our style.
+/// Makes an empty table in the common style.
 pub fn empty_table() -> Table {
     let mut table = Table::new();
     table
@@ -119,7 +120,7 @@ pub fn empty_table() -> Table {
     table
 }
 
-/// The table as text, with `gap` spaces between columns.
+/// Returns the table as text, with `gap` spaces between columns.
 pub fn finish(mut table: Table, left_aligned: &[usize], gap: u16) -> String {
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, gap));
@@ -133,7 +134,7 @@ pub fn finish(mut table: Table, left_aligned: &[usize], gap: u16) -> String {
         .collect()
 }
 
-/// A table in the style of the others; the columns `left_aligned` hold words.
+/// Makes a table in the common style; the columns `left_aligned` hold words.
 pub fn plain(
     headings: &[String],
     rows: impl IntoIterator<Item = Vec<String>>,
@@ -151,7 +152,7 @@ fn render<R>(columns: &[&Column<R>], sections: &[Section<R>], gap: u16) -> Strin
     let mut table = empty_table();
     table.set_header(columns.iter().map(|c| c.heading));
     for (number, section) in sections.iter().enumerate() {
-        // Stands for the title, which may be wider than the column.
+        // Marks the row of a title, which may be wider than the column.
         let mut heading = vec![format!("{TITLE}{number}")];
         heading.resize(columns.len(), String::new());
         table.add_row(heading);
@@ -178,8 +179,8 @@ fn render<R>(columns: &[&Column<R>], sections: &[Section<R>], gap: u16) -> Strin
     finish(table, &left, gap).lines().map(titled).collect()
 }
 
-/// Breaks `text` between words into lines of at most `width` characters; all but the first are
-/// indented by `indent`.
+/// Breaks `text` between words into lines of at most `width` characters. All lines but the first are indented
+/// by `indent`.
 pub fn wrap(text: &str, width: usize, indent: usize) -> String {
     let mut out = String::new();
     let mut column = 0;

@@ -1,6 +1,6 @@
 //! Numbers for people.
 
-/// Bytes with a binary unit, exact where possible: `64 MiB`, `1.5 GiB`, `100 B`.
+/// Formats bytes with a binary unit, exact where possible: `64 MiB`, `1.5 GiB`, `100 B`.
 pub fn bytes(n: u64) -> String {
     const UNITS: [(&str, u64); 4] = [
         ("TiB", 1 << 40),
@@ -9,7 +9,7 @@ pub fn bytes(n: u64) -> String {
         ("KiB", 1 << 10),
     ];
     for (unit, size) in UNITS {
-        // A chunk of 6000 bytes is that, not 5.9 KiB.
+        // A chunk of 6000 bytes is shown as that, not as 5.9 KiB.
         let exact = n.is_multiple_of(size) || size > 1 << 10;
         if n >= size && exact {
             let value = n as f64 / size as f64;
@@ -23,7 +23,7 @@ pub fn bytes(n: u64) -> String {
     format!("{n} B")
 }
 
-/// A number of things: `1 batch`, `2 batches`.
+/// Formats a number of things: `1 batch`, `2 batches`.
 pub fn count(n: impl Into<u64>, one: &str) -> String {
     let n = n.into();
     let (stem, ending) = match one {
@@ -37,7 +37,7 @@ pub fn count(n: impl Into<u64>, one: &str) -> String {
     format!("{n} {stem}{ending}")
 }
 
-/// A number with `decimals` digits behind the point below 10, and one fewer for each digit more
+/// Formats a number with `decimals` digits after the point below 10, and one fewer for each further digit
 /// before it.
 pub fn short(value: f64, decimals: usize) -> String {
     let magnitude = if value.abs() < 1.0 {
@@ -48,7 +48,7 @@ pub fn short(value: f64, decimals: usize) -> String {
     format!("{value:.*}", decimals.saturating_sub(magnitude))
 }
 
-/// How many of something, to three digits: `74,700`, `852`, `3.1`.
+/// Formats an amount to three digits: `74,700`, `852`, `3.1`.
 pub fn rounded(value: f64) -> String {
     if value < 100.0 {
         return short(value, 1);
@@ -65,12 +65,12 @@ pub fn rounded(value: f64) -> String {
     text
 }
 
-/// As [`short`]; a dash for what was not measured.
+/// Works as [`short`]; returns a dash for a value that was not measured.
 pub fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |v| short(v, decimals))
 }
 
-/// From one [`number`] to another.
+/// Formats a range from one [`number`] to another.
 pub fn range(low: Option<f64>, high: Option<f64>, decimals: usize) -> String {
     format!("{}–{}", number(low, decimals), number(high, decimals))
 }

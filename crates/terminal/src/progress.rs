@@ -1,18 +1,18 @@
-//! Telling a waiting user how far it is.
+//! Progress reports for a waiting user.
 
 /// Receives progress. Never called inside a timed part.
 pub trait Progress {
-    /// What is being done now, in a few words.
+    /// Reports the current work, in a few words.
     fn doing(&self, what: &str);
 
-    /// How much of the whole is done, 0 to 1.
+    /// Reports the part of the whole that is done, 0 to 1.
     fn fraction(&self, done: f64);
 
     /// Announces the work and its duration, in sentences, before it begins.
     fn announce(&self, _: &str) {}
 }
 
-/// Tells nobody.
+/// Progress that reports nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

@@ -181,7 +181,7 @@ fn unusable_arguments_are_refused() {
             ),
             (&["--size", "0"], "zero"),
             (&["--size", "99999999999999999999"], "too large"),
-            (&["--size", "1 furlong"], "'furlong' is no unit"),
+            (&["--size", "1 furlong"], "'furlong' is not a unit"),
             (&["--chunk", "2MiB", "--size", "1MiB"], "does not fit"),
             (&["--chunk", "2GiB", "--size", "4GiB"], "too large"),
             (&["--seconds", "NaN"], "above 0"),

@@ -196,11 +196,11 @@ fn unusable_arguments_are_refused() {
         &[
             (
                 &["inserts", "--pairs", "0"],
-                "'0' is no number from 1 to 100000",
+                "'0' is not a number from 1 to 100000",
             ),
             (
                 &["inserts", "--clients", "300"],
-                "'300' is no number from 1 to 256",
+                "'300' is not a number from 1 to 256",
             ),
             (&["inserts", "--seconds", "0"], "seconds must be above 0"),
             (&["inserts", "nosuch"], "does not exist"),

@@ -48,7 +48,7 @@ fn unusable_arguments_are_refused() {
         dir.path(),
         &[
             (&["map", "--size", "1MiB"], "at least 16 MiB"),
-            (&["map", "--pages", "0"], "'0' is no number from 1 to 1024"),
+            (&["map", "--pages", "0"], "'0' is not a number from 1 to"),
             (&["map", "--quick", "--rounds", "2"], "cannot be used with"),
             (&["map", "nosuch"], "does not exist"),
         ],

@@ -47,9 +47,9 @@ fn unusable_arguments_are_refused() {
         &[
             (
                 &["pages", "--pages", "0"],
-                "'0' is no number from 1 to 4096",
+                "'0' is not a number from 1 to 4096",
             ),
-            (&["pages", "--pages", "5000"], "'5000' is no number from 1"),
+            (&["pages", "--pages", "5000"], "'5000' is not a number"),
             (&["pages", "--size", "64KiB"], "at least 2.5 MiB"),
             (&["pages", "nosuch"], "does not exist"),
             (&["pages", ".", "--dir", "."], "cannot be used with"),

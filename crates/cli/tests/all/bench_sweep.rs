@@ -202,7 +202,7 @@ fn unusable_arguments_are_refused() {
             ),
             (
                 &["--sweep", "--depths", "0"],
-                "'0' is no number from 1 to 256",
+                "'0' is not a number from 1 to 256",
             ),
             (
                 &["--sweep", "--chunks", "2MiB", "--size", "1MiB"],

@@ -143,11 +143,11 @@ fn unusable_arguments_are_refused() {
         &[
             (
                 &["group", "--threads", "0"],
-                "'0' is no number from 1 to 1024",
+                "'0' is not a number from 1 to 1024",
             ),
             (
                 &["group", "--threads", "4,5000"],
-                "'5000' is no number from 1 to 1024",
+                "'5000' is not a number from 1 to 1024",
             ),
             (&["group", "--records", "2MiB"], "at most 1 MiB"),
             (&["group", "--slice", "-1"], "unexpected argument"),

@@ -88,9 +88,9 @@ fn an_end_that_is_normal_is_called_so() {
 fn numbers_that_are_none() {
     let dir = place();
     for (command, arguments, part) in [
-        ("dump", &["--limit", "x"][..], "'x' is no number"),
+        ("dump", &["--limit", "x"][..], "'x' is not a number"),
         ("dump", &["--limit", "1.5"], "give a whole one"),
-        ("dump", &["--data-bytes", "x"], "'x' is no number"),
+        ("dump", &["--data-bytes", "x"], "'x' is not a number"),
         ("dump", &["--from", "x"], "'x' is no LSN"),
         ("dump", &["--raw", "-"], "'-' is no LSN"),
         (
@@ -117,7 +117,7 @@ fn numbers_out_of_range_name_the_range() {
     for (arguments, part) in [
         (&["bench", "group", "--threads", "0"][..], "from 1 to 1024"),
         (&["bench", "group", "--rounds", "-1"], "unexpected argument"),
-        (&["bench", "group", "--rounds=x"], "'x' is no number from 1"),
+        (&["bench", "group", "--rounds=x"], "'x' is not a number"),
         (
             &[
                 "powercut",

@@ -3,21 +3,21 @@ use crate::{LogId, Lsn, planted};
 
 /// Version of the format of page files that this crate writes, and the only one it reads.
 pub const PAGE_FORMAT_VERSION: u16 = 2;
-/// The smallest page, bytes.
+/// Smallest page, in bytes.
 pub const MIN_PAGE_SIZE: u32 = 512;
-/// The largest page, bytes.
+/// Largest page, in bytes.
 pub const MAX_PAGE_SIZE: u32 = 64 << 10;
-/// Length of one header slot, bytes.
+/// Length of one header slot, in bytes.
 pub const PAGE_HEADER_LEN: usize = 4096;
-/// Where the two header slots lie: 64 KiB apart, so that no physical block of any device we know
-/// holds both, and a torn write of one leaves the other whole.
+/// Offsets of the two header slots: 64 KiB apart, so that no physical block of any known device holds both. A
+/// torn write of one leaves the other intact.
 pub const PAGE_HEADER_OFFSETS: [u64; 2] = [0, 64 << 10];
-/// Where the first page lies, bytes.
+/// Offset of the first page, in bytes.
 pub const PAGE_DATA_OFFSET: u64 = 128 << 10;
 
 const MAGIC: &[u8; 6] = b"LFPAGE";
 
-/// Identifies a page file: random, made when it is created.
+/// Identifier of a page file: random, drawn when the file is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct PageFileId(pub [u8; 16]);
 
@@ -27,29 +27,29 @@ impl std::fmt::Display for PageFileId {
     }
 }
 
-/// Where a copy-on-write file's page table is.
+/// Location of a copy-on-write file's page table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CopyOnWriteRoot {
-    /// The place of the root node; `None` if no page was ever written.
+    /// Place of the root node; `None` if no page was ever written.
     pub place: Option<u64>,
     /// CRC-32C of the root node.
     pub crc: u32,
-    /// Levels of the table; 0 if there is no root.
+    /// Number of levels of the table; 0 if there is no root.
     pub depth: u32,
-    /// Exclusive end of the places in use: no node and no page lies at or above.
+    /// Exclusive end of the places in use: no node and no page lies at or above it.
     pub places_end: u64,
 }
 
-/// What a logged file needs from its log.
+/// State of a logged file in relation to its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LoggedState {
-    /// The log.
+    /// Log of the file.
     pub log_id: LogId,
-    /// Redo from here: every commit that ends at or below is in the data file, durably.
+    /// Position where redo starts. Every commit that ends at or below it is durable in the data file.
     pub redo_from: Lsn,
 }
 
-/// How a page file commits.
+/// Commit mode of a page file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageFileKind {
     /// Pages get new places; the header that reaches them is written last.
@@ -59,7 +59,7 @@ pub enum PageFileKind {
 }
 
 impl PageFileKind {
-    /// Its name, as options and messages have it.
+    /// Returns the name used in options and messages.
     pub fn name(&self) -> &'static str {
         match self {
             PageFileKind::CopyOnWrite(_) => "copy-on-write",
@@ -68,43 +68,42 @@ impl PageFileKind {
     }
 }
 
-/// A header slot of a page file.
+/// Header slot of a page file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageFileHeader {
-    /// The file.
+    /// File of the header.
     pub id: PageFileId,
-    /// Counts the writes of the header; the slot with the higher one is newer.
+    /// Number of writes of the header. The slot with the higher number is newer.
     pub sequence: u64,
-    /// Bytes of a page: a power of two from [`MIN_PAGE_SIZE`] to [`MAX_PAGE_SIZE`].
+    /// Size of a page in bytes: a power of two from [`MIN_PAGE_SIZE`] to [`MAX_PAGE_SIZE`].
     pub page_size: u32,
-    /// Whether each page has a checksum.
+    /// True if each page has a checksum.
     pub checksums: bool,
-    /// Pages have numbers below this one.
+    /// Number of pages; page numbers are below it.
     pub page_count: u64,
-    /// The commit that this header is of. In a logged file, the last one that is in the data file
-    /// whole.
+    /// Commit of this header. In a logged file, the last commit that is completely in the data file.
     pub commit: u64,
-    /// The commit mode, with its own fields.
+    /// Commit mode, with its own fields.
     pub kind: PageFileKind,
 }
 
-/// Why a header slot is not believed.
+/// Reason why a header slot is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum PageHeaderReject {
-    /// Too short, or does not begin as one does.
+    /// The slot is too short, or does not begin with the magic bytes.
     #[error("no header of a page file")]
     Magic,
     /// The checksum is wrong.
     #[error("header checksum")]
     Checksum,
-    /// Written by a version that this one does not know.
+    /// The format version is unknown to this program.
     #[error("format version {0}")]
     Version(u16),
-    /// Reserved bytes are in use.
+    /// Reserved bytes are not zero.
     #[error("reserved bytes in use")]
     Reserved,
-    /// Fields that contradict each other or cannot be.
+    /// Fields contradict each other or are impossible.
     #[error("impossible or contradictory fields")]
     Contradiction,
 }
@@ -112,7 +111,7 @@ pub enum PageHeaderReject {
 crate::names::names!(PageHeaderReject: Magic, Checksum, Version, Reserved, Contradiction);
 
 impl PageFileHeader {
-    /// A slot's bytes.
+    /// Returns the slot's bytes.
     pub fn encode(&self) -> [u8; PAGE_HEADER_LEN] {
         let mut b = [0; PAGE_HEADER_LEN];
         put(&mut b, 0, MAGIC);
@@ -211,7 +210,7 @@ fn decode_root(b: &[u8]) -> Result<CopyOnWriteRoot, PageHeaderReject> {
     }
 }
 
-/// The newer of two slots, with its index; both reasons if neither is whole.
+/// Returns the newer of two slots, with its index; both reasons if neither is valid.
 pub fn newest_page_header(
     slots: [Result<PageFileHeader, PageHeaderReject>; 2],
 ) -> Result<(usize, PageFileHeader), [PageHeaderReject; 2]> {

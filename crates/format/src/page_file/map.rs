@@ -1,11 +1,11 @@
-//! The sectors of a logged page file's map: which pages were ever written, and their checksums.
+//! Sectors of a logged page file's map: the pages that were ever written, and their checksums.
 
 use crate::bytes::{are_zero, crc_with_hole, get_u32, put};
 use crate::planted;
 
-/// Length of a sector of the map, bytes.
+/// Length of a sector of the map, in bytes.
 pub const MAP_SECTOR_LEN: usize = 512;
-/// Pages of which one sector tells.
+/// Number of pages that one sector covers.
 pub const MAP_SECTOR_ENTRIES: usize = (MAP_SECTOR_LEN - HEADER_LEN) / ENTRY_LEN;
 
 const HEADER_LEN: usize = 8;
@@ -13,23 +13,23 @@ const ENTRY_LEN: usize = 8;
 const PRESENT: u32 = 1;
 const DROPPED: u32 = 2;
 
-/// What the map says of a page.
+/// State of a page in the map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MapEntry {
-    /// A page that was never written, or whose bytes were cleared: zeroes lie there.
+    /// The page was never written, or its bytes were cleared: it is all zeroes.
     #[default]
     Absent,
-    /// It was written.
+    /// The page was written.
     Present {
         /// CRC-32C of the page's number and its bytes; 0 in a file without checksums.
         crc: u32,
     },
-    /// A page behind the end of the file, which has become shorter: any bytes may lie there.
+    /// The page lies behind the end of the file, which was shortened. It may hold any bytes.
     Dropped,
 }
 
 impl MapEntry {
-    /// The entry of a page with these bytes.
+    /// Returns the entry of a page with these bytes.
     pub fn of(page: u64, bytes: &[u8]) -> MapEntry {
         MapEntry::Present {
             crc: page_crc(page, bytes),
@@ -37,16 +37,16 @@ impl MapEntry {
     }
 }
 
-/// CRC-32C of a page's number and its bytes: the number too, so that a page that was written to
-/// another one's place, or read from there, is noticed.
+/// Returns the CRC-32C of a page's number and its bytes. The number reveals a page that was written to
+/// another page's place, or read from there.
 pub fn page_crc(page: u64, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&page.to_le_bytes()), bytes)
 }
 
-/// A sector of the map.
+/// Sector of the map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapSector {
-    /// Its pages.
+    /// Entries of its pages.
     pub entries: [MapEntry; MAP_SECTOR_ENTRIES],
 }
 
@@ -58,17 +58,17 @@ impl Default for MapSector {
     }
 }
 
-/// Why a sector is not believed.
+/// Reason why a sector is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum MapReject {
     /// The checksum is wrong.
     #[error("checksum of the map's sector")]
     Checksum,
-    /// It belongs elsewhere.
+    /// The sector belongs elsewhere.
     #[error("another sector of the map, {0}")]
     Misplaced(u32),
-    /// An entry that cannot be.
+    /// An entry is impossible.
     #[error("an impossible entry in the map")]
     Entry,
 }
@@ -76,7 +76,7 @@ pub enum MapReject {
 crate::names::names!(MapReject: Checksum, Misplaced, Entry);
 
 impl MapSector {
-    /// The bytes of the sector with this number.
+    /// Returns the bytes of the sector with this number.
     pub fn encode(&self, number: u64) -> [u8; MAP_SECTOR_LEN] {
         let mut b = [0; MAP_SECTOR_LEN];
         put(&mut b, 4, &low_bits(number).to_le_bytes());
@@ -124,7 +124,7 @@ impl MapSector {
     }
 }
 
-/// The part of a sector's number that is written down, from 1: no sector has 0.
+/// Returns the part of a sector's number that is stored, from 1: no sector has 0.
 fn low_bits(number: u64) -> u32 {
     (number % u64::from(u32::MAX)) as u32 + 1
 }

@@ -1,5 +1,5 @@
-//! The bytes of a page file: its two header slots, the nodes of a copy-on-write file's page table, and
-//! the redo records that a logged file appends to its log.
+//! Bytes of a page file: its two header slots, the nodes of a copy-on-write file's page table, and the redo
+//! records that a logged file appends to its log.
 
 mod header;
 mod map;

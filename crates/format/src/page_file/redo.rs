@@ -1,18 +1,18 @@
-//! A redo record: what one commit changed, as one record of the log.
+//! Redo record: the changes of one commit, as one record of the log.
 //!
-//! Nothing in it has a checksum: the log's batches have.
+//! It has no checksums, because the log's batches have them.
 
 use crate::bytes::{get_u32, get_u64};
 use std::ops::Range;
 
-/// Length of the record's header, bytes.
+/// Length of the record's header, in bytes.
 pub const REDO_HEADER_LEN: usize = 24;
-/// Length of the header of a page's change, bytes.
+/// Length of the header of a page's change, in bytes.
 const CHANGE_HEADER_LEN: usize = 16;
-/// Length of the header of a range, bytes.
+/// Length of the header of a range, in bytes.
 const RANGE_HEADER_LEN: usize = 8;
 
-/// The most pages that a file may have.
+/// Largest number of pages of a file.
 pub const MAX_PAGES: u64 = 1 << 48;
 
 const VERSION: u32 = 1;
@@ -20,24 +20,24 @@ const IMAGE: u32 = 1;
 const RANGES: u32 = 2;
 const DISCARD: u32 = 3;
 
-/// What happened to a page.
+/// Change of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageChange<'a> {
-    /// All its bytes.
+    /// All bytes of the page.
     Image(&'a [u8]),
-    /// Bytes from an offset on, ascending and apart from each other; the others stay.
+    /// Bytes from an offset on, ascending and not adjacent or overlapping; the other bytes stay.
     Ranges(Vec<(u32, &'a [u8])>),
     /// The page reads as zeroes from now on.
     Discard,
 }
 
-/// How a commit changes the number of pages, beside the pages that it writes: each makes the file
-/// reach at least behind it.
+/// Change of the number of pages by a commit. In addition the file grows to include each page that the commit
+/// writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resize {
-    /// All pages from this one on are dropped, before any is written; [`u64::MAX`] for none.
+    /// First page of those that are dropped before any page is written; [`u64::MAX`] for none.
     pub drop_from: u64,
-    /// The file has at least so many pages.
+    /// Smallest number of pages of the file.
     pub at_least: u64,
 }
 
@@ -54,7 +54,8 @@ impl Resize {
         at_least: 0,
     };
 
-    /// The number of pages after it, where there were `before` and the commit writes `last_written`.
+    /// Returns the number of pages after the commit, if there were `before` and the commit writes pages up to
+    /// `last_written`.
     pub fn page_count(&self, before: u64, last_written: Option<u64>) -> u64 {
         let kept = before.min(self.drop_from);
         let written = last_written.map_or(0, |page| page.saturating_add(1));
@@ -62,47 +63,47 @@ impl Resize {
     }
 }
 
-/// A redo record, read.
+/// Redo record, decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redo<'a> {
-    /// What it says of the number of pages.
+    /// Change of the number of pages.
     pub resize: Resize,
-    /// The pages, ascending.
+    /// Changed pages, ascending.
     pub pages: Vec<(u64, PageChange<'a>)>,
 }
 
-/// Why a record of the log is not a redo record.
+/// Reason why a record of the log is not a redo record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum RedoReject {
-    /// It ends too early, or goes on after its end.
+    /// The record ends too early, or has bytes behind its end.
     #[error("a redo record of another length")]
     Length,
-    /// Of a version or with a kind of change that this one does not know.
+    /// The version or a kind of change is unknown to this program.
     #[error("a redo record of an unknown version or kind")]
     Unknown,
-    /// Reserved bytes are in use.
+    /// Reserved bytes are not zero.
     #[error("reserved bytes in use")]
     Reserved,
-    /// Pages or ranges that are not in ascending order, or not within a page.
+    /// Pages or ranges are not in ascending order, or not within a page.
     #[error("pages or ranges out of order or out of bounds")]
     Order,
 }
 
 crate::names::names!(RedoReject: Length, Unknown, Reserved, Order);
 
-/// Puts a redo record together. Pages come in ascending order. Whole images are not copied: a commit of
-/// many pages would take a large allocation each time.
+/// Writer of a redo record. Pages come in ascending order. Whole images are not copied, because a commit of
+/// many pages would need a large allocation each time.
 #[derive(Debug)]
 pub struct RedoWriter<'a> {
-    /// All but the images.
+    /// All bytes except the images.
     bytes: Vec<u8>,
-    /// Each image, and how many of `bytes` come before it.
+    /// Images, each with the number of `bytes` before it.
     images: Vec<(usize, &'a [u8])>,
     count: u32,
 }
 
-/// A redo record, in pieces.
+/// Redo record, in pieces.
 #[derive(Debug)]
 pub struct RedoRecord<'a> {
     bytes: Vec<u8>,
@@ -110,7 +111,7 @@ pub struct RedoRecord<'a> {
 }
 
 impl RedoRecord<'_> {
-    /// Its pieces, in order.
+    /// Returns the pieces, in order.
     pub fn parts(&self) -> Vec<&[u8]> {
         let mut parts = Vec::with_capacity(2 * self.images.len() + 1);
         let mut done = 0;
@@ -123,12 +124,12 @@ impl RedoRecord<'_> {
         parts
     }
 
-    /// How many pages are in it as whole images.
+    /// Returns the number of pages that are whole images.
     pub fn image_count(&self) -> usize {
         self.images.len()
     }
 
-    /// Bytes of all of it.
+    /// Returns the length of the record in bytes.
     pub fn byte_len(&self) -> usize {
         self.bytes.len()
             + self
@@ -140,7 +141,7 @@ impl RedoRecord<'_> {
 }
 
 impl<'a> RedoWriter<'a> {
-    /// An empty one, with room for `capacity` bytes beside the images.
+    /// Makes an empty record, with space for `capacity` bytes beside the images.
     pub fn new(resize: Resize, capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(REDO_HEADER_LEN + capacity);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
@@ -161,13 +162,13 @@ impl<'a> RedoWriter<'a> {
         self.bytes.extend_from_slice(&len.to_le_bytes());
     }
 
-    /// A page's whole contents.
+    /// Adds a page's whole contents.
     pub fn image(&mut self, page: u64, bytes: &'a [u8]) {
         self.change(page, IMAGE, bytes.len() as u32);
         self.images.push((self.bytes.len(), bytes));
     }
 
-    /// The parts of a page's new contents `bytes` that have changed.
+    /// Adds the changed parts of a page's new contents `bytes`.
     pub fn ranges(&mut self, page: u64, bytes: &[u8], ranges: &[Range<usize>]) {
         self.change(page, RANGES, ranges.len() as u32);
         for range in ranges {
@@ -178,12 +179,12 @@ impl<'a> RedoWriter<'a> {
         }
     }
 
-    /// A page that is dropped.
+    /// Adds a page that is dropped.
     pub fn discard(&mut self, page: u64) {
         self.change(page, DISCARD, 0);
     }
 
-    /// The record.
+    /// Returns the finished record.
     pub fn finish(mut self) -> RedoRecord<'a> {
         self.bytes[4..8].copy_from_slice(&self.count.to_le_bytes());
         RedoRecord {
@@ -192,14 +193,14 @@ impl<'a> RedoWriter<'a> {
         }
     }
 
-    /// Bytes that the ranges take in a record, headers included.
+    /// Returns the length of the ranges in a record, in bytes, including headers.
     pub fn ranges_len(ranges: &[Range<usize>]) -> usize {
         let bytes: usize = ranges.iter().map(|r| r.len() + RANGE_HEADER_LEN).sum();
         CHANGE_HEADER_LEN + bytes
     }
 }
 
-/// What is left to read of a record.
+/// Rest of a record that is still to be read.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -224,7 +225,7 @@ impl<'a> Redo<'a> {
                 drop_from: get_u64(header, 8),
                 at_least: get_u64(header, 16),
             },
-            // The count is checked by what follows: it reserves nothing.
+            // Reading the pages checks the count, so it reserves no memory.
             pages: Vec::new(),
         };
         for _ in 0..count {

@@ -1,33 +1,33 @@
-//! A node of the page table of a copy-on-write file: which place each page has.
+//! Node of the page table of a copy-on-write file, which maps each page to its place.
 //!
-//! The table is a radix tree over page numbers. A node fills one place: [`fan_out`] entries of 16
-//! bytes. Those of the lowest level name the places of pages, those above name nodes. A node's
-//! checksum is in the entry that names it, the root's in the header, so that a node cannot pass for
-//! another one or for an older state of itself.
+//! The table is a radix tree over page numbers. A node fills one place and has [`fan_out`] entries of 16
+//! bytes. Entries of the lowest level name the places of pages, those above name nodes. A node's checksum is
+//! in the entry that names it, and the root's in the header. So a node is never mistaken for another one or
+//! for an older state of itself.
 
 use super::header::PAGE_DATA_OFFSET;
 use crate::bytes::{are_zero, get_u32, get_u64, put};
 
-/// Length of an entry of a node, bytes.
+/// Length of an entry of a node, in bytes.
 pub const TABLE_ENTRY_LEN: usize = 16;
 
-/// Where a page or a node lies.
+/// Location of a page or a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TableEntry {
-    /// Its place: place n begins at [`PAGE_DATA_OFFSET`] + n × page size.
+    /// Number of the place: place n begins at [`PAGE_DATA_OFFSET`] + n × page size.
     pub place: u64,
-    /// CRC-32C of its bytes; 0 for a page of a file without checksums.
+    /// CRC-32C of the bytes; 0 for a page of a file without checksums.
     pub crc: u32,
 }
 
-/// Why a node of the page table is not believed.
+/// Reason why a node of the page table is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableReject {
-    /// Not a whole number of entries, or not as long as a page.
+    /// The length is not a whole number of entries, or not that of a page.
     #[error("a node of another length")]
     Length,
-    /// Reserved bytes are in use, or bytes of an entry that names nothing.
+    /// Reserved bytes, or bytes of an entry that names nothing, are not zero.
     #[error("reserved bytes in use")]
     Reserved,
     /// An entry names a place that no page or node can have.
@@ -37,38 +37,38 @@ pub enum TableReject {
 
 crate::names::names!(TableReject: Length, Reserved, Place);
 
-/// Entries of a node, where pages have this size.
+/// Returns the number of entries of a node for this page size.
 pub fn fan_out(page_size: u32) -> u64 {
     (u64::from(page_size) / TABLE_ENTRY_LEN as u64).max(2)
 }
 
-/// Levels that a table needs to name this page.
+/// Returns the number of levels that a table needs to name this page.
 pub fn table_depth(page_size: u32, page: u64) -> u32 {
     let bits = u64::BITS - page.leading_zeros();
     bits.div_ceil(fan_out(page_size).ilog2()).max(1)
 }
 
-/// The index of the entry that leads to `page` in a node of the given level; level 0 is the lowest.
+/// Returns the index of the entry that leads to `page` in a node of the given level; level 0 is the lowest.
 pub fn table_index(page_size: u32, page: u64, level: u32) -> usize {
     let bits = fan_out(page_size).ilog2();
     let rest = page.checked_shr(bits * level).unwrap_or(0);
     (rest & (fan_out(page_size) - 1)) as usize
 }
 
-/// Where a place begins in the file, bytes. `None` if that cannot be.
+/// Returns the offset of a place in the file, in bytes. `None` if that is impossible.
 pub fn place_offset(page_size: u32, place: u64) -> Option<u64> {
     place
         .checked_mul(page_size.into())?
         .checked_add(PAGE_DATA_OFFSET)
 }
 
-/// The checksum of a page or of a node.
+/// Returns the checksum of a page or of a node.
 pub fn place_crc(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
-/// Looks at all entries of a node: whether its bytes can be one, where all places are below
-/// `places_end`. Its checksum is the caller's matter.
+/// Checks that the bytes can be a node whose places are all below `places_end`. The caller checks the
+/// checksum.
 pub fn check_table_node(bytes: &[u8], page_size: u32, places_end: u64) -> Result<(), TableReject> {
     if bytes.len() != page_size as usize || bytes.is_empty() {
         return Err(TableReject::Length);
@@ -89,7 +89,7 @@ pub fn check_table_node(bytes: &[u8], page_size: u32, places_end: u64) -> Result
     Ok(())
 }
 
-/// An entry of a node; `None` if it names nothing, or if there is no such entry.
+/// Returns an entry of a node; `None` if it names nothing, or if there is no such entry.
 pub fn table_entry(node: &[u8], index: usize) -> Option<TableEntry> {
     let (entries, _) = node.as_chunks::<TABLE_ENTRY_LEN>();
     let entry = entries.get(index)?;
@@ -98,7 +98,7 @@ pub fn table_entry(node: &[u8], index: usize) -> Option<TableEntry> {
     Some(TableEntry { place, crc })
 }
 
-/// The entries of a node that name something, each with its index.
+/// Returns the entries of a node that name something, each with its index.
 pub fn table_entries(node: &[u8]) -> impl Iterator<Item = (usize, TableEntry)> + '_ {
     let count = node.len() / TABLE_ENTRY_LEN;
     (0..count).filter_map(|index| Some((index, table_entry(node, index)?)))
@@ -154,7 +154,8 @@ mod tests {
         assert_eq!(check(&node[..496], 42), Err(TableReject::Length));
         assert_eq!(check(&node[..500], 42), Err(TableReject::Length));
         assert_eq!(check(&[], 42), Err(TableReject::Length));
-        // A flipped bit is a reserved one, names another place, or is the checksum's to find.
+        // A flipped bit is in reserved bytes, names another place, or is in the checksum, which is checked
+        // elsewhere.
         for bit in 0..node.len() * 8 {
             let mut forged = node.clone();
             forged[bit / 8] ^= 1 << (bit % 8);

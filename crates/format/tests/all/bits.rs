@@ -1,4 +1,4 @@
-//! Every single bit of everything that has a checksum, flipped.
+//! Tests that every flipped bit of everything with a checksum is noticed.
 
 use crate::support::*;
 use logforce_format::*;
@@ -59,7 +59,7 @@ fn segment_header() {
     });
 }
 
-/// Also the zeroes behind the history: a slot is valid as a whole or not at all.
+/// Includes the zeroes behind the history: a slot is valid as a whole or not at all.
 #[test]
 fn control_slot() {
     let bytes = control().encode();
@@ -74,7 +74,7 @@ fn control_slot() {
     });
 }
 
-/// Also the zeroes behind the bytes.
+/// Includes the zeroes behind the bytes.
 #[test]
 fn meta_slot() {
     let bytes = meta().encode();

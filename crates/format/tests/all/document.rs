@@ -1,5 +1,4 @@
-//! Walks the tables of `docs/format.md` and holds them against the code. The tables of fields are in
-//! `document_fields.rs`.
+//! Compares the tables of `docs/format.md` with the code. The tables of fields are in `document_fields.rs`.
 
 use crate::support::{LOG, crc32c, fix, table, tables};
 use logforce_format::frame::{FRAME_ALIGN, FRAME_HEADER_LEN};
@@ -74,7 +73,7 @@ fn kinds() {
                 "yes" => is,
                 "no" => !is,
                 "may" => true,
-                other => panic!("what is '{other}'?"),
+                other => panic!("unknown word '{other}'"),
             };
             let legal = fits(&row[2], payload) && fits(&row[3], void) && fits(&row[4], prev);
             let decoded = BatchHeader::decode(&bytes);
@@ -154,7 +153,7 @@ fn decision_table() {
                 "any" => true,
                 "yes" => is,
                 "no" => !is,
-                other => panic!("what is '{other}'?"),
+                other => panic!("unknown word '{other}'"),
             };
             let hits: Vec<_> = rows
                 .iter()
@@ -183,7 +182,7 @@ fn decision_table() {
     );
 }
 
-/// Every combination of two slots has one row, and the code does what it says.
+/// Tests that every combination of two slots has one row, and that the code agrees with it.
 #[test]
 fn meta_slots() {
     let rows = table("meta-slots");
@@ -207,7 +206,7 @@ fn meta_slots() {
     for (first, a) in &samples {
         for (second, b) in &samples {
             for had in ["yes", "no"] {
-                // What is newer or older is so beside a valid one.
+                // "Newer" and "older" are relative to a valid slot.
                 let relative = |n: &str| n == "newer" || n == "older";
                 if relative(first) || (relative(second) && *first != "valid") {
                     continue;
@@ -233,7 +232,7 @@ fn meta_slots() {
     }
 }
 
-/// The tables of fields check what the checksums cover; this one must name the same places.
+/// The tables of fields check the checksums' coverage; this table must name the same fields.
 #[test]
 fn checksums() {
     for row in table("checksums") {
@@ -244,11 +243,10 @@ fn checksums() {
     }
 }
 
-/// A table that no test walks could say anything.
+/// Tests that every table is checked by some test. Otherwise a table could state anything.
 #[test]
 fn every_table_is_walked() {
-    // `files` names what `core` makes, and the order of what it counts is its own: they are held
-    // against the code there.
+    // `files` names files that `core` makes, and `core` orders its counters. Tests there check both.
     let mut walked = vec![
         "constants",
         "files",

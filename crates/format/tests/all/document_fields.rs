@@ -1,11 +1,11 @@
-//! Holds the tables of fields in `docs/format.md` against encoded bytes.
+//! Compares the tables of fields in `docs/format.md` with encoded bytes.
 
 use crate::support::{crc32c, fix, table};
 use logforce_format::frame::{FrameHeader, Frames};
 use logforce_format::*;
 use std::collections::HashMap;
 
-/// Bytes in which no two are alike, so that a field found at a wrong place is noticed.
+/// Makes distinct bytes, so that a field at a wrong offset is noticed.
 fn pattern(seed: u8, size: usize) -> Vec<u8> {
     (0..size).map(|i| seed + i as u8).collect()
 }
@@ -25,8 +25,8 @@ fn epoch_of(counter: u8, nonce: u8) -> Epoch {
     }
 }
 
-/// Holds a table of fields against encoded bytes: every field named lies exactly where the table
-/// says, the table covers every byte once, and names every field.
+/// Compares a table of fields with encoded bytes. Every field lies exactly where the table says, the table
+/// covers every byte once, and it names every field.
 fn check_fields(name: &str, bytes: &[u8], fields: &[(&str, Vec<u8>)], zero_is_checked: bool) {
     let mut fields: HashMap<&str, &[u8]> = fields.iter().map(|(k, v)| (*k, &v[..])).collect();
     let mut at = 0;
@@ -65,7 +65,7 @@ fn check_fields(name: &str, bytes: &[u8], fields: &[(&str, Vec<u8>)], zero_is_ch
     );
 }
 
-/// Sets each byte that the table calls zero, with the checksum made right again.
+/// Sets each byte that the table calls zero, and corrects the checksum.
 fn each_reserved_byte(name: &str, valid: &[u8], mut rejects: impl FnMut(&[u8]) -> bool) {
     let mut seen = 0;
     for row in table(name).iter().filter(|r| r[2] == "zero") {

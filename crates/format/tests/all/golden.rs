@@ -1,5 +1,5 @@
-//! Known bytes. They are decoded to what they should mean and encoded again to the same bytes, so a
-//! change of the format cannot happen by accident. `LOGFORCE_BLESS=1` writes the files anew.
+//! Known bytes. They are decoded to their expected meaning and encoded again to the same bytes, so that the
+//! format cannot change by accident. `LOGFORCE_BLESS=1` writes the files again.
 
 use crate::support::*;
 use logforce_format::frame::{Frames, Sequence};
@@ -17,7 +17,7 @@ fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.hex"))
 }
 
-/// `00*16` stands for sixteen zeroes; what follows `#` is a comment.
+/// Parses a golden file: `00*16` stands for sixteen zeroes, and `#` starts a comment.
 fn parse(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     for word in text
@@ -59,7 +59,7 @@ fn print(title: &str, parts: &[Part]) -> String {
     out
 }
 
-/// Cuts encoded bytes by a table of the document, for the comments.
+/// Splits encoded bytes by a table of the document, for the comments.
 fn by_table(name: &str, bytes: &[u8]) -> Vec<Part> {
     let cut = |row: Vec<String>| {
         let (at, size): (usize, usize) = (row[0].parse().unwrap(), row[1].parse().unwrap());
@@ -89,7 +89,7 @@ fn batch_parts(batch: &[u8], frames: &[Made]) -> Vec<Part> {
     parts
 }
 
-/// Compares with the file, or writes it; returns the file's bytes.
+/// Compares with the file, or writes it. Returns the file's bytes.
 fn golden(name: &str, title: &str, parts: &[Part]) -> Vec<u8> {
     let path = path(name);
     let built: Vec<u8> = parts.iter().flat_map(|p| p.bytes.clone()).collect();
@@ -101,14 +101,14 @@ fn golden(name: &str, title: &str, parts: &[Part]) -> Vec<u8> {
     let bytes = parse(&text);
     assert!(
         bytes == built,
-        "{name}: the bytes have changed; if that is meant, raise FORMAT_VERSION"
+        "{name}: the bytes have changed; if that is intended, raise FORMAT_VERSION"
     );
     bytes
 }
 
 const UNIT: u32 = 512;
 
-/// One batch: against its file, decoded, and encoded again.
+/// Compares a batch with its file, decodes it, and encodes it again.
 fn batch(name: &str, title: &str, header: BatchHeader, frames: &[Made]) -> BatchHeader {
     let built = sealed(header, &payload(frames), frames.len() as u32, UNIT);
     let bytes = golden(name, title, &batch_parts(&built, frames));
@@ -171,7 +171,7 @@ fn batches() {
         ..data_header()
     };
     let two = batch("spanning-2", "and ends here", next, &tail);
-    // The record is complete only with both.
+    // The record is complete only with both batches.
     let mut sequence = Sequence::default();
     let mut take = |h: &BatchHeader, frames: &[_]| {
         let base = h.lsn.plus(BATCH_HEADER_LEN as u64);

@@ -1,6 +1,6 @@
 //! The format: its bytes, its rejections, and its document.
 //!
-//! One program: to link each file by itself took longer than to run it.
+//! One program, because linking each file separately took longer than running it.
 
 mod bits;
 mod document;

@@ -1,4 +1,4 @@
-//! The bytes of a page file: held against `docs/page-format.md`, and decoded from whatever there is.
+//! Bytes of a page file: compared with `docs/page-format.md`, and decoded from arbitrary bytes.
 
 use crate::support::{crc32c, table_of};
 use logforce_format::*;
@@ -35,7 +35,7 @@ fn copy_on_write() -> PageFileHeader {
     }
 }
 
-/// Sets the checksum of a slot or sector again.
+/// Corrects the checksum of a slot or sector.
 fn fix(bytes: &mut [u8], at: usize) {
     bytes[at..at + 4].fill(0);
     let crc = crc32c(bytes);
@@ -79,7 +79,7 @@ fn reasons() {
     }
 }
 
-/// Each field of the header lies where the page says, and nothing else is there.
+/// Tests that each field of the header lies where the page says, and nothing else is there.
 #[test]
 fn header_fields() {
     let b = logged().encode();
@@ -105,7 +105,7 @@ fn header_fields() {
     assert_eq!(number(&c, 72, 4), 0x0c0d);
     assert_eq!(number(&c, 76, 4), 3);
     assert_eq!(number(&c, 80, 8), 0x0e0f);
-    // The page's table has no hole and no overlap.
+    // The table of that page has no hole and no overlap.
     let mut end = 0;
     for row in table_of(PAGE, "header") {
         let (offset, len): (usize, usize) = (row[0].parse().unwrap(), row[1].parse().unwrap());
@@ -202,7 +202,7 @@ fn sectors_of_the_map() {
             "bit {bit}"
         );
     }
-    // Sets an unknown kind, and checksums of pages without one.
+    // These set an unknown kind, and checksums of pages without one.
     for (at, byte) in [(8, 3), (12, 1), (12 + 8 * 5, 1)] {
         let mut odd = b;
         odd[at] = byte;
@@ -253,7 +253,7 @@ fn redo_records() {
     // The kind of the first change; the length of the last, a discard.
     assert_eq!(changed(REDO_HEADER_LEN + 8, 9), Err(RedoReject::Unknown));
     assert_eq!(changed(record.len() - 4, 1), Err(RedoReject::Reserved));
-    // The first page after the second.
+    // The first page comes after the second.
     assert_eq!(changed(REDO_HEADER_LEN, 3), Err(RedoReject::Order));
 }
 

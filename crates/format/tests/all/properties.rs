@@ -7,8 +7,8 @@ use logforce_format::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// The rules of the document, by descent instead of by state: the index of the first frame that
-/// does not fit, and else the index at which an append is left open.
+/// Checks the rules of the document by recursive descent instead of a state machine. Returns the index of the
+/// first frame that does not fit, or else the index at which an append is left open.
 fn model(frames: &[FrameHeader]) -> Result<Option<usize>, usize> {
     let mut i = 0;
     while i < frames.len() {
@@ -42,7 +42,7 @@ fn model(frames: &[FrameHeader]) -> Result<Option<usize>, usize> {
     Ok(None)
 }
 
-/// What the code says, in the same terms: frame `i` lies at LSN `8 i`.
+/// Returns the code's result in the same terms: frame `i` lies at LSN `8 i`.
 fn code(frames: &[FrameHeader]) -> Result<Option<usize>, usize> {
     let mut sequence = Sequence::default();
     for (i, f) in frames.iter().enumerate() {
@@ -74,14 +74,14 @@ proptest! {
         prop_assert_eq!(got.check_payload(&body), Ok(()));
     }
 
-    /// Taken in pieces, as records are staged, the payload's checksum is that of the whole.
+    /// Tests that the payload's checksum, computed in pieces as records are staged, is that of the whole.
     #[test]
     fn payload_checksum_in_pieces(pieces in vec(vec(any::<u8>(), 0..50), 0..6)) {
         let sum = pieces.iter().fold(0, |sum, piece| payload_crc(sum, piece));
         prop_assert_eq!(sum, crc32c(&pieces.concat()));
     }
 
-    /// A flipped bit in header or payload is noticed; in the padding it changes nothing.
+    /// Tests that a flipped bit in header or payload is noticed, and one in the padding changes nothing.
     #[test]
     fn flipped_bits((_, batch, records) in batches(), bit in any::<prop::sample::Index>()) {
         let sound = BatchHeader::decode(&batch).unwrap();
@@ -120,7 +120,8 @@ proptest! {
         }
     }
 
-    /// Cut at a sector, as a write under way when the power went: the old, the new or neither.
+    /// Tests slots torn at a sector by a power cut during the write: each is the old one, the new one or
+    /// neither.
     #[test]
     fn a_torn_slot_is_neither(a in metas(), mut b in metas(), mask in any::<u8>()) {
         b.log_id = a.log_id;
@@ -136,7 +137,7 @@ proptest! {
         }
     }
 
-    /// The oldest epochs are dropped, not the newest.
+    /// Tests that the oldest epochs are dropped, not the newest.
     #[test]
     fn long_histories_are_cut(mut c in controls(), extra in 1..300u64) {
         let counters = (0..EPOCH_HISTORY as u64 + extra).map(|i| 10_000 - i);
@@ -160,8 +161,8 @@ proptest! {
         prop_assert_eq!(Frames::new(&bytes, at).count(), frames.len());
     }
 
-    /// Whatever the bytes hold: no panic, an end, nothing out of bounds. Checksums are made right,
-    /// and magics put there, so that the bytes get past the first doors.
+    /// Tests that no bytes cause a panic, an endless loop or an access out of bounds. Checksums are corrected
+    /// and magic bytes inserted, so that the bytes pass the first checks.
     #[test]
     fn hostile_bytes(mut bytes in vec(any::<u8>(), 0..5000), which in 0..7u8, zero in any::<bool>()) {
         if zero && bytes.len() > 300 {
@@ -197,8 +198,8 @@ proptest! {
         let _ = Sequence::unknown().push_all(&bytes, Lsn::MAX, 3);
     }
 
-    /// Sound bytes with some overwritten and the checksum made right again: what decodes at all
-    /// encodes to the same bytes, so no decoder passes anything over.
+    /// Tests valid bytes with some overwritten and the checksum corrected: bytes that decode at all encode to
+    /// the same bytes, so no decoder ignores any of them.
     #[test]
     fn forged_bytes(
         (_, batch, _) in batches(),
@@ -240,7 +241,7 @@ proptest! {
         }
     }
 
-    /// Bytes like those of frames, so that more than one gets through.
+    /// Tests bytes similar to frames, so that more than one frame is accepted.
     #[test]
     fn hostile_frames(words in vec((0..40u32, 0..32u8), 0..200)) {
         let bytes: Vec<u8> = words
@@ -273,8 +274,8 @@ proptest! {
         prop_assert_eq!(code(&frames), model(&frames));
     }
 
-    /// One frame dropped, doubled, swapped with the next, or with a flag turned: rejected, unless
-    /// what comes out is again what a writer could have made.
+    /// Tests sequences with one frame dropped, doubled, swapped with the next, or with a flipped flag. They
+    /// are rejected, unless a writer could have made the result.
     #[test]
     fn mutated_sequences(
         frames in legal_frames(),
@@ -295,8 +296,8 @@ proptest! {
         prop_assert_eq!(code(&mutated), model(&mutated));
     }
 
-    /// Come upon in the middle: frames of the record begun before are passed over, and from the
-    /// next record's beginning on the rules hold.
+    /// Tests sequences that start in the middle: frames of the earlier record are skipped, and the rules hold
+    /// from the beginning of the next record on.
     #[test]
     fn sequences_from_the_middle(frames in legal_frames(), at in any::<prop::sample::Index>()) {
         let from = at.index(frames.len());
@@ -337,7 +338,7 @@ fn slots_of_equal_sequence() {
     assert_eq!(newest([Ok(a.clone()), Ok(b)]), Ok((0, a)));
 }
 
-/// An append is bounded however many frames it is spread over.
+/// Tests that an append is limited, however many frames it consists of.
 #[test]
 fn appends_are_bounded() {
     let part = 1 << 20;

@@ -1,12 +1,12 @@
-//! Every reason for rejecting bytes, reached by bytes that are crafted for it. `NAMES` is made by a
-//! match without a wildcard, so a new reason without a test fails here.
+//! Tests every reason for rejecting bytes with crafted bytes. `NAMES` comes from a match without a wildcard,
+//! so a new reason without a test fails here.
 
 use crate::support::*;
 use logforce_format::frame::Sequence;
 use logforce_format::*;
 use std::collections::BTreeSet;
 
-/// What a reader does with the bytes at a boundary.
+/// Checks the bytes at a boundary as a reader does.
 fn read(bytes: &[u8], e: &Expected) -> Result<BatchHeader, Reject> {
     let h = BatchHeader::decode(bytes)?;
     h.check_link(e)?;
@@ -20,7 +20,7 @@ fn read(bytes: &[u8], e: &Expected) -> Result<BatchHeader, Reject> {
     Ok(h)
 }
 
-/// A sealed batch with `change` made to its bytes and the header checksum made right again.
+/// Makes a sealed batch with `change` applied to its bytes and the header checksum corrected.
 fn forged(header: BatchHeader, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
     let mut batch = match header.kind {
         BatchKind::Data => sealed(header, &payload(&[frame(b"a record", "fl")]), 1, 512),
@@ -42,7 +42,7 @@ fn u64s(values: &[u64]) -> Vec<u8> {
 #[test]
 fn batches() {
     let plain = expected(&data_header());
-    // The crafting itself is right: with nothing changed the batch is taken.
+    // The crafting itself is right: an unchanged batch is accepted.
     for h in [data_header(), epoch_header(), stamp_header(), void_header()] {
         let got = read(&forged(h, |_| {}), &expected(&h)).unwrap();
         assert_eq!((got.kind, got.lsn), (h.kind, h.lsn));
@@ -393,7 +393,7 @@ fn pages_of_statistics() {
     check("behind the summaries", &behind, LiveReject::Reserved);
     assert_eq!(reached, LiveReject::NAMES.iter().copied().collect());
 
-    // What goes beyond the room is left out.
+    // Excess counters and summaries are left out.
     let mut long = live();
     long.counters = vec![1; LIVE_COUNTERS + 9];
     long.summaries = vec![LiveSummary::default(); LIVE_SUMMARIES + 9];
@@ -437,7 +437,7 @@ fn metas() {
     check("behind the length", &behind, MetaReject::Reserved);
     check("the last", &forged(4095, &[1]), MetaReject::Reserved);
     check("another log's", &forged(16, b"A"), MetaReject::ForeignLog);
-    // The only one that is no matter of the bytes: who reads them says it.
+    // The only reason that does not depend on the bytes: the reader of the slot reports it.
     reached.insert(MetaReject::Unreadable.name());
     assert_eq!(reached, MetaReject::NAMES.iter().copied().collect());
 }

@@ -1,5 +1,5 @@
-//! What the tests of the format share. Nothing in here calls the crate's own checksums or offsets:
-//! it is the second opinion.
+//! Helpers of the format's tests. They do not use the crate's own checksums or offsets, so that they are an
+//! independent check.
 #![allow(dead_code, missing_docs)]
 
 use logforce_format::frame::{FrameHeader, frame_len};
@@ -8,7 +8,7 @@ use logforce_format::{
     LogId, Lsn, Meta, SegmentHeader, seal,
 };
 
-/// CRC-32C, bit by bit, from its definition.
+/// Returns the CRC-32C, computed bit by bit from its definition.
 pub fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0u32, |mut crc, &byte| {
         crc ^= u32::from(byte);
@@ -19,8 +19,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     })
 }
 
-/// Makes the checksum at offset 8 right again: batch headers, segment headers and control slots all
-/// have theirs there.
+/// Corrects the checksum at offset 8, where batch headers, segment headers and control slots all have theirs.
 pub fn fix(bytes: &mut [u8]) {
     bytes[8..12].fill(0);
     let crc = crc32c(bytes);
@@ -37,7 +36,7 @@ pub const SECOND: Epoch = Epoch {
     nonce: 0x7777_0000_0000_7777,
 };
 
-/// A legal data batch of `SECOND` at LSN 8192.
+/// Makes a legal data batch of `SECOND` at LSN 8192.
 pub fn data_header() -> BatchHeader {
     BatchHeader {
         log_id: LOG,
@@ -79,7 +78,7 @@ pub fn void_header() -> BatchHeader {
     }
 }
 
-/// What `header` is expected to be.
+/// Returns the expectation that `header` meets.
 pub fn expected(header: &BatchHeader) -> Expected {
     Expected {
         log_id: header.log_id,
@@ -94,7 +93,7 @@ pub fn expected(header: &BatchHeader) -> Expected {
     }
 }
 
-/// A frame's header and its data.
+/// Header and data of a frame.
 pub type Made = (FrameHeader, Vec<u8>);
 
 pub fn frame(data: &[u8], flags: &str) -> Made {
@@ -108,7 +107,7 @@ pub fn frame(data: &[u8], flags: &str) -> Made {
     (header, data.to_vec())
 }
 
-/// The bytes of frames one after another.
+/// Returns the bytes of frames one after another.
 pub fn payload(frames: &[Made]) -> Vec<u8> {
     let mut out = Vec::new();
     for (header, data) in frames {
@@ -120,7 +119,7 @@ pub fn payload(frames: &[Made]) -> Vec<u8> {
     out
 }
 
-/// A sealed batch, padding included.
+/// Makes a sealed batch, including padding.
 pub fn sealed(mut header: BatchHeader, payload: &[u8], frames: u32, unit: u32) -> Vec<u8> {
     header.payload_len = payload.len() as u32;
     header.frames = frames;
@@ -131,7 +130,7 @@ pub fn sealed(mut header: BatchHeader, payload: &[u8], frames: u32, unit: u32) -
     batch
 }
 
-/// A data batch of one record.
+/// Makes a data batch of one record.
 pub fn one_record(data: &[u8]) -> Vec<u8> {
     sealed(data_header(), &payload(&[frame(data, "fl")]), 1, 512)
 }
@@ -154,7 +153,7 @@ pub fn control() -> Control {
         front: Lsn(0x0120_0000),
         first_segment: Lsn(0x0100_0000),
         prepared_end: Lsn(0x0200_0000),
-        // Not known, as logs have it that were written before there was such a limit.
+        // Unknown, as in logs from before this limit existed.
         write_limit: Lsn::ORIGIN,
         first_prev_crc: 0x1111_2222,
         clean: true,
@@ -200,13 +199,13 @@ pub fn meta() -> Meta {
     }
 }
 
-/// A table of `docs/format.md`: the one behind `<!-- table: NAME -->`. Each row is its cells, with
-/// the code quotes of the first line of cells taken off.
+/// Returns a table of `docs/format.md`: the one behind `<!-- table: NAME -->`. Each row consists of its
+/// cells, with the code quotes removed from cells.
 pub fn table(name: &str) -> Vec<Vec<String>> {
     table_of("format.md", name)
 }
 
-/// As [`table`], of another page of `docs`.
+/// Works as [`table`], for another page of `docs`.
 pub fn table_of(page: &str, name: &str) -> Vec<Vec<String>> {
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
     let path = std::path::Path::new(docs).join(page);
@@ -233,7 +232,7 @@ pub fn table_of(page: &str, name: &str) -> Vec<Vec<String>> {
     rows[2..].to_vec()
 }
 
-/// The names of all tables in the document.
+/// Returns the names of all tables in the document.
 pub fn tables() -> Vec<String> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format.md");
     let text = std::fs::read_to_string(path).expect("docs/format.md");
@@ -243,14 +242,14 @@ pub fn tables() -> Vec<String> {
         .collect()
 }
 
-/// How many tables the document has, marked or not.
+/// Returns the number of tables in the document, marked or not.
 pub fn table_count() -> usize {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format.md");
     let text = std::fs::read_to_string(path).expect("docs/format.md");
     text.lines().filter(|l| l.starts_with("|---")).count()
 }
 
-/// The header bytes of a legal data batch.
+/// Returns the header bytes of a legal data batch.
 pub fn data_header_with_record() -> Vec<u8> {
     one_record(b"a record")[..BATCH_HEADER_LEN].to_vec()
 }

@@ -1,4 +1,4 @@
-//! Legal values of everything, and frames of all sorts.
+//! Legal values of every type, and frames of all sorts.
 #![allow(missing_docs)]
 
 use crate::support::*;
@@ -15,7 +15,7 @@ pub fn log_ids() -> impl Strategy<Value = LogId> {
     any::<[u8; 16]>().prop_map(LogId)
 }
 
-/// Legal headers of all kinds; payload length, frames and checksums are left to the sealing.
+/// Legal headers of all kinds. Sealing sets payload length, frames and checksums.
 pub fn headers() -> impl Strategy<Value = BatchHeader> {
     let positions = (1..u64::MAX).prop_flat_map(|lsn| (Just(lsn), 0..=lsn, 0..lsn, 0..lsn));
     let prev = epochs().prop_flat_map(|e| (Just(e), 0..e.counter, any::<u64>()));
@@ -61,7 +61,7 @@ pub fn records() -> impl Strategy<Value = Vec<Made>> {
     vec(vec(any::<u8>(), 0..80).prop_map(|d| frame(&d, "fl")), 1..8)
 }
 
-/// A sealed batch of any kind with its unit.
+/// Sealed batch of any kind, with its write unit.
 pub fn batches() -> impl Strategy<Value = (BatchHeader, Vec<u8>, Vec<Made>)> {
     (headers(), records(), units()).prop_map(|(h, records, unit)| {
         let records = if h.kind == BatchKind::Data {
@@ -159,7 +159,7 @@ pub fn segments() -> impl Strategy<Value = SegmentHeader> {
         )
 }
 
-/// Frames whose flags may be anything.
+/// Frames with arbitrary flags.
 pub fn any_frames() -> impl Strategy<Value = Vec<FrameHeader>> {
     let header = (0..16u8, 1..100u32).prop_map(|(bits, len)| FrameHeader {
         len,
