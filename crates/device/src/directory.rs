@@ -129,9 +129,8 @@ pub trait Directory: Send + Sync {
     fn free_space(&self) -> io::Result<u64>;
 
     /// Returns the target that the path by which this directory was opened has now. A relative path counts
-    /// from the working directory of the opening, an absolute path from the root of then. A process that has
-    /// changed either does not learn that its directory was removed. An error says nothing about the
-    /// directory.
+    /// from the working directory of the opening. A process that has changed its root since learns only of a
+    /// directory that has no name any more. An error says nothing about the directory.
     ///
     /// Directories that nothing else can remove need not implement it.
     fn whereabouts(&self) -> io::Result<Whereabouts> {

@@ -193,8 +193,8 @@ impl Facts {
     /// Returns the guarantee of a completed write-through here, without a flush of everything else: the
     /// verdict and its evidence.
     ///
-    /// On Linux and macOS the answer is about the device's own FUA. On a device without FUA the kernel
-    /// completes a write-through by a flush.
+    /// On Linux and macOS the answer is about the device's own FUA. On a device without FUA a write-through is
+    /// completed by a flush.
     pub fn write_through(&self) -> Assessment {
         match self.read_only {
             true => self.not_written(),

@@ -43,6 +43,7 @@ impl CutEvidence {
 }
 
 /// Returns the methods that a log uses without other evidence, the first choice first.
+///
 /// On Linux direct I/O is preferred among equals: it saves a copy and leaves the cache to others. A write
 /// that is durable by itself is one call, and the kernel flushes where the device has no FUA. Elsewhere the
 /// device alone decides what a write-through does, so a method that sends a flush is used.
