@@ -1,4 +1,4 @@
-//! Closing the files of a log in an environment that is idle.
+//! Closing the files of an idle log in an environment.
 
 use crate::engine::Engine;
 use crate::engine::membership::Membership;
@@ -8,15 +8,16 @@ use std::time::Duration;
 /// The files of a log stay open this long after its last write.
 const AFTER: Duration = Duration::from_secs(1);
 
-/// What the writer remembers of its log's files.
+/// The writer's record of its log's activity, which tells it when the files are idle.
 #[derive(Default)]
 pub(crate) struct IdleFiles {
-    /// What was written when it looked last, and since when.
+    /// The written LSN at the last check, and the time since when it has not changed.
     seen: Option<(Lsn, Duration)>,
 }
 
 impl IdleFiles {
-    /// Closes the files if it is time to. Returns when to look again, unless woken.
+    /// Closes the files if the log is idle or other logs need the descriptors. Returns the time of the next
+    /// check, or `None` if none is needed until the writer is woken.
     pub(crate) fn look_after(&mut self, engine: &Engine, now: Duration) -> Option<Duration> {
         let membership = engine.membership.as_ref()?;
         if !membership.files.are_open() {
@@ -37,30 +38,29 @@ impl IdleFiles {
             self.seen = None;
             return None;
         }
-        // A write is in progress, or none was forced since: the next one wakes the writer.
+        // A job is in progress, or written records are not forced yet: checks again later.
         Some(now + AFTER)
     }
 }
 
 impl Engine {
-    /// Closes the files that no write needs now, except the lock: the log is idle, or other logs of its
-    /// environment need the descriptors. Returns whether it did.
+    /// Closes the log's files, except the lock. Closes nothing and returns false if a job is in progress
+    /// or written records are not forced yet.
     pub(crate) fn close_files(&self, membership: &Membership) -> bool {
         let segments = self.view.segments().all();
         let closed: Vec<_> = {
             let mut state = self.state();
-            // A barrier must use the handle that wrote: through another one it would not report that
-            // the write-back failed.
+            // A barrier must use the handle that wrote. Another handle would not report that the
+            // write-back failed.
             if !state.pipeline.is_idle() {
                 return false;
             }
-            // Memory too.
             state.buffer.shrink();
-            // Before they are closed: who opens one meanwhile wakes the writer.
+            // Before the files are closed, so that a thread that opens one meanwhile wakes the writer.
             membership.files.note_closing();
             segments.iter().filter_map(|s| s.take_handle()).collect()
         };
-        // Without the mutex: closing may take its time.
+        // Closing a file may take long: not with the mutex held.
         drop(closed);
         true
     }

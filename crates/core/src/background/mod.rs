@@ -1,5 +1,5 @@
-//! The log's own threads: the writer does what no committer waits for, the preallocator prepares
-//! segments before appends need them.
+//! The log's own threads. The writer does the work for which no committer waits; the preallocator
+//! prepares segments before appends need them.
 
 mod idle_files;
 pub(crate) mod own_threads;

@@ -1,11 +1,11 @@
-//! The writer and the preallocator of a log that has threads of its own.
+//! The writer and the preallocator as threads: for a log outside an environment.
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-/// Starts the threads.
+/// Starts the log's two threads.
 pub(crate) fn start(engine: &Arc<Engine>) -> Result<()> {
     spawn(engine, "logforce-write", Engine::run_writer, true)?;
     spawn(engine, "logforce-prepare", Engine::run_preallocator, false)
@@ -21,8 +21,8 @@ fn spawn(engine: &Arc<Engine>, name: &str, body: fn(&Arc<Engine>), is_writer: bo
     Ok(())
 }
 
-/// Runs one of the log's threads. If it panics, the log fails: callers that wait for space or for a
-/// submission would wait for ever.
+/// Runs one of the log's threads. If it panics, the log fails. Otherwise callers that wait for space or
+/// for a submission would wait forever.
 fn run(engine: &Arc<Engine>, body: fn(&Arc<Engine>), is_writer: bool) {
     let ended = catch_unwind(AssertUnwindSafe(|| body(engine)));
     if let Err(panic) = ended {

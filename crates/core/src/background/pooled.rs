@@ -1,4 +1,4 @@
-//! The writer and the preallocator of a log in an environment, as tasks of its pool.
+//! The writer and the preallocator as tasks of a thread pool: for a log in an environment.
 
 use crate::background::writer::{AfterTurn, WriterState};
 use crate::engine::Engine;
@@ -7,10 +7,10 @@ use crate::sync::pool::{Kind, Next};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Turns that a task takes in one step: the tasks of other logs wait meanwhile.
+/// Maximum number of turns that a task takes in one step. The tasks of other logs wait meanwhile.
 const TURNS: usize = 16;
 
-/// Has the environment's pool run the log's writer and preallocator.
+/// Adds the log's writer and preallocator to the tasks of the environment's pool.
 pub(crate) fn start(engine: &Arc<Engine>, membership: &Membership) {
     let pool = &membership.shared.pool;
     let own = engine.clone();
@@ -27,7 +27,7 @@ pub(crate) fn start(engine: &Arc<Engine>, membership: &Membership) {
     membership.files.set_writer(writer.clone());
     let own = Arc::downgrade(engine);
     membership.files.set_closer(move || {
-        // Gone with the log: its files are closed.
+        // The log is gone, and its files are closed.
         let Some(engine) = own.upgrade() else {
             return false;
         };
@@ -42,8 +42,8 @@ pub(crate) fn start(engine: &Arc<Engine>, membership: &Membership) {
     preallocator.schedule();
 }
 
-/// A step. If it panics, the log fails: callers that wait for space or for a submission would wait for
-/// ever.
+/// Runs one step of a task. If it panics, the log fails. Otherwise callers that wait for space or for a
+/// submission would wait forever.
 fn guarded(engine: &Arc<Engine>, step: impl FnOnce(&Arc<Engine>) -> Next) -> Next {
     catch_unwind(AssertUnwindSafe(|| step(engine))).unwrap_or_else(|_| {
         // The panic hook has reported it.

@@ -1,5 +1,5 @@
-//! The preallocator: a thread, or a task of an environment's pool, that prepares segments before appends need them. Preparing one within
-//! a commit would be a latency spike.
+//! The preallocator: a thread, or a task of an environment's pool, that prepares segments before appends
+//! need them. Preparing a segment within a commit would cause a latency spike.
 
 use crate::background::space_limit::SpaceDecision;
 use crate::background::writer::AfterTurn;
@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
 impl Engine {
-    /// The body of the thread `logforce-prepare`.
+    /// Runs the thread `logforce-prepare`.
     pub(crate) fn run_preallocator(self: &Arc<Self>) {
         let _own = self.adopt_thread();
         loop {
@@ -33,7 +33,7 @@ impl Engine {
         }
     }
 
-    /// Prepares a segment if one is to be prepared. Call it in the preallocator's thread.
+    /// Prepares the next segments if they are due. Call it in the preallocator's thread.
     pub(crate) fn preallocator_turn(self: &Arc<Self>) -> AfterTurn {
         self.follow_pins();
         if let Some(next) = self.raise_write_limit() {
@@ -45,7 +45,7 @@ impl Engine {
                 return AfterTurn::Stop;
             }
             let segments = &state.segments;
-            // After a failure, tries again only when an append requests space, or space was freed.
+            // After a failure, tries again only when an append requests space or space was freed.
             let ahead = segments.is_next_due(state.tail()) && !segments.has_failed();
             let demanded = segments.is_requested();
             (
@@ -75,7 +75,7 @@ impl Engine {
             None => OPEN_AHEAD.saturating_sub(ahead),
         };
         for segment in result.iter().flatten().skip(open_ahead) {
-            // Closed before the first write to it: a barrier must use the handle that wrote.
+            // Closes the file now, before the first write to it: a barrier must use the handle that wrote.
             segment.writer_done();
             segment.close_reader();
         }
@@ -84,10 +84,10 @@ impl Engine {
         AfterTurn::Continue
     }
 
-    /// Writes down how far batches may reach, before they do. The next opening searches no further for
-    /// what was written: without this it would read all that is prepared. In the other order, a crash
-    /// could leave acknowledged batches above the limit, and damage below them would pass for a torn
-    /// write. `None` if nothing is due.
+    /// Raises the write limit in the control file before batches reach it. The next opening searches for
+    /// written batches only up to that limit; without one it would read all prepared segments. In the
+    /// other order, a crash could leave acknowledged batches above the limit, and damage below them would
+    /// pass for a torn write. Returns `None` if no raise is due.
     fn raise_write_limit(&self) -> Option<AfterTurn> {
         let limit = {
             let state = self.state();
@@ -98,7 +98,7 @@ impl Engine {
         if !planted!("write-limit-unannounced")
             && self.update_control(|c| c.write_limit = limit).is_err()
         {
-            // It has failed the log, and woken all that wait.
+            // `update_control` has failed the log and woken all waiting threads.
             return Some(AfterTurn::Continue);
         }
         self.state().segments.raise_write_limit(limit);
@@ -108,16 +108,16 @@ impl Engine {
 
     fn wake_writers_for_space(&self) {
         self.wake_blocked(Wake::SegmentPrepared);
-        // A stamp may wait for prepared space.
+        // The writer may have a stamp to write that waits for prepared space.
         let writer = &self.events.writer;
         writer.notify(self.runtime(), Wake::WriterForSegment);
     }
 
-    /// Pauses between the pieces of a fill while the fill is ahead of the appends. At full speed it
-    /// would compete with every commit, and each commit's flush would include its bytes. Ends the
-    /// fill if filling does not pay after what was done since `before`.
+    /// Pauses between the pieces of a fill while the fill is ahead of the appends. At full speed the fill
+    /// would compete with every commit, and each commit's flush would include the fill's bytes. Ends the
+    /// fill if the workload since `before` makes filling a loss.
     fn pace(&self, filled: Filled, before: Workload) -> Fill {
-        // A fill takes long, and appends must not wait for its end.
+        // A fill takes long, and appends that wait for a higher write limit must not wait for its end.
         let _ = self.raise_write_limit();
         let seen = self.events.preallocator.observe();
         let (early, requested) = {
@@ -146,23 +146,23 @@ impl Engine {
         }
     }
 
-    /// Requests another attempt after a failed one, without waiting for it.
+    /// Requests another attempt after a failed one. Does not wait for it.
     pub(crate) fn try_preparing_again(&self) {
         self.state().segments.request_one_more();
         let preallocator = &self.events.preallocator;
         preallocator.notify(self.runtime(), Wake::PreallocatorForSpace);
     }
 
-    /// Prepares a segment that begins at `start`, or several, with one sync of their names and one
-    /// update of the control file: each of these is a flush for which commits wait.
+    /// Prepares one or more segments, the first of which begins at `start`. All share one sync of their
+    /// names and one update of the control file, because each of these is a flush for which commits wait.
     fn prepare(&self, start: Lsn, demanded: bool) -> Result<Vec<Arc<Segment>>> {
         // A segment in a directory that was moved away would be lost to the next opening.
         self.check_location()?;
         let many = self.state().pipeline.has_many_unforced();
         if self.config.force.plan.force == ForceBy::None || many {
-            // A weak method never syncs, and with any other the callers may never request it.
-            // Without this barrier the list of unforced segments, each with an open file, and what
-            // the next opening must scan would grow without bound.
+            // A weak method never syncs; with any other, callers may never request a force. Without this
+            // barrier, the list of unforced segments (each with an open file) would grow without bound,
+            // and so would the range that the next opening must scan.
             let written = self.state().tail();
             self.wait_until(written, WaitLevel::Barrier)?;
         }
@@ -189,7 +189,7 @@ impl Engine {
                 Err(e) if made.is_empty() => {
                     return Err(if e.is_full() { self.no_space(e) } else { e });
                 }
-                // The next turn meets it again, if it lasts.
+                // The next turn reports the error if it persists.
                 Err(_) => break,
             };
             end = segment.header.end();
@@ -224,8 +224,8 @@ impl Engine {
         Ok(segments)
     }
 
-    /// The size of the segment that is prepared at `end`, behind those that were `made` at this time, and
-    /// the file to use again for it. `None` if those are enough.
+    /// Returns the size of the segment to prepare at `end`, and the spare to make it from, if any. `made`:
+    /// the segments that this call of `prepare` has made so far. Returns `None` if they are enough.
     fn next_file(
         &self,
         end: Lsn,
@@ -233,7 +233,7 @@ impl Engine {
         lately: Workload,
         made: &[Made],
     ) -> Option<(u64, Option<Spare>)> {
-        // More than the cap allows is never prepared.
+        // With a cap, ignores the requested size: the cap was checked for a segment of the usual size.
         let requested = match self.config.options.max_log_size {
             None if demanded => {
                 let requested = self.state().segments.requested_end();
@@ -249,7 +249,7 @@ impl Engine {
         }
         let spare = self.take_spare(wanted);
         let len = spare.as_ref().map_or(wanted, |s| s.len);
-        // Each filled one would be filled in the time of one.
+        // A second segment that must be filled would double the time until the first is available.
         let costs_little = match &spare {
             Some(spare) => !spare.unwritten,
             None => !self.config.filling.pays(lately, len),
@@ -272,8 +272,8 @@ impl Engine {
         }
     }
 
-    /// Takes a spare for a segment of `wanted` bytes. Removes those that are too small by now: they
-    /// would keep others from being kept.
+    /// Takes a spare for a segment of `wanted` bytes. Removes a spare that has become too small, because
+    /// it would keep a usable file from becoming a spare.
     fn take_spare(&self, wanted: u64) -> Option<Spare> {
         let (taken, too_small) = {
             let mut spares = self.files.spares();
@@ -294,11 +294,11 @@ impl Engine {
     }
 }
 
-/// How many segments are prepared at a time at most, where that costs little.
+/// Maximum number of segments that are prepared at a time. More than one only if preparing costs little.
 const AT_ONCE: usize = 4;
 
-/// Whether a fill is ahead of the appends, which have used `used` bytes `of` those of the current segment.
-/// It begins when `begun_at` bytes are used, and is to be done when half of the rest is.
+/// Returns true if a fill is ahead of the appends, which have used `used` of the `of` bytes of the current
+/// segment. A fill begins when `begun_at` bytes are used, and should end when half of the rest is used.
 fn is_early(filled: Filled, used: u64, of: u64, begun_at: u64) -> bool {
     let since = u128::from(used.saturating_sub(begun_at));
     let until = u128::from((of - begun_at) / 2);

@@ -1,6 +1,6 @@
 //! The cap on the log's size, and the requests for checkpoints that free space before it is reached.
 //!
-//! The preallocator decides, before it prepares a segment.
+//! The preallocator checks the cap before it prepares a segment.
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -9,18 +9,18 @@ use crate::storage::builder::Made;
 use crate::types::CheckpointDue;
 use logforce_format::Lsn;
 
-/// Whether another segment may be prepared.
+/// Decision on whether another segment may be prepared.
 pub(crate) enum SpaceDecision {
     Ready,
-    /// Not now: no append needs it yet.
+    /// The cap allows none now, and no append needs one yet.
     Later,
     Full(Error),
 }
 
-/// How much of the cap is used.
+/// Use of the cap, bytes.
 struct Usage {
     used: u64,
-    /// What another segment would add.
+    /// Bytes that another segment would add; 0 if it would reuse a spare.
     need: u64,
     limit: u64,
 }
@@ -35,7 +35,8 @@ impl Engine {
     fn usage(&self) -> Option<Usage> {
         let limit = self.config.options.max_log_size?;
         let wanted = self.next_segment_len(0);
-        // In this order: a file on its way out is counted twice at worst.
+        // Segments first, then retired files: a file that is retired in between is counted twice at worst,
+        // and never missed.
         let segments = self.view.segments().bytes();
         let retired = self.files.retired.bytes();
         let spares = self.files.spares();
@@ -47,7 +48,8 @@ impl Engine {
         })
     }
 
-    /// Whether the cap allows one more segment beside those that were `made` and do not count yet.
+    /// Returns true if the cap allows one more segment besides those in `made`, which the usage does not
+    /// include yet.
     pub(crate) fn has_room_beside(&self, made: &[Made]) -> bool {
         let made: u64 = made.iter().map(|m| m.segment.header.len).sum();
         self.usage().is_none_or(|usage| {
@@ -56,8 +58,7 @@ impl Engine {
         })
     }
 
-    /// Decides for the preallocator whether the cap allows another segment after `end`. `demanded`:
-    /// an append waits for it.
+    /// Decides whether the cap allows another segment after `end`. `demanded`: an append waits for it.
     pub(crate) fn decide_space(&self, end: Lsn, demanded: bool) -> SpaceDecision {
         self.remove_surplus_spares();
         let Some(usage) = self.usage().filter(|u| !u.fits()) else {
@@ -67,7 +68,7 @@ impl Engine {
             self.request_early(end, true, &usage);
             return SpaceDecision::Later;
         }
-        // Breaks pins before it refuses an append.
+        // Breaks pins, the oldest first, before it refuses an append.
         let mut usage = usage;
         while self.pins.break_oldest_pin() {
             if self.move_front().is_err() {
@@ -96,7 +97,7 @@ impl Engine {
         }
     }
 
-    /// Once for each segment, and again when it is `in_use`.
+    /// Requests a checkpoint once for each segment, and again when the segment is `in_use`.
     fn request_early(&self, end: Lsn, in_use: bool, usage: &Usage) {
         let requested = self.state().segments.requested_at(end, in_use);
         if !requested {
@@ -104,14 +105,14 @@ impl Engine {
         }
     }
 
-    /// Requests a checkpoint, unless a request for as much waits to be taken.
+    /// Requests a checkpoint, unless a request with the same usage has not been taken yet.
     fn request_checkpoint(&self, usage: &Usage) {
         let waits = self.view.pending_checkpoint().as_ref().map(|due| due.used);
         if waits == Some(usage.used) {
             return;
         }
         let due = self.checkpoint_due(usage);
-        // An empty log has nothing to give: what was truncated is on its way out.
+        // An empty log cannot free space: truncated segments are being removed already.
         if due.truncate_to > due.front || self.state().tail() > due.front {
             self.view.post_checkpoint(due);
         }
@@ -122,12 +123,13 @@ impl Engine {
         let (front, durable) = (self.front(), self.durable());
         let mut truncate_to = durable;
         let segments = self.view.segments().all();
-        // Not those below the front: they are on their way out, or a truncation could not remove them.
+        // Segments below the front do not count: they are being removed, or a truncation could not remove
+        // them.
         for segment in segments.iter().filter(|s| s.header.end() > front) {
             short = short.saturating_sub(segment.header.len);
             if short == 0 {
                 let end = segment.header.end().min(durable);
-                // Where it cannot be read, the owner's truncation says so.
+                // If the boundary cannot be read, the owner's truncation reports the error.
                 truncate_to = boundary_at_or_after_segment(&self.view, end).unwrap_or(end);
                 break;
             }
@@ -143,7 +145,8 @@ impl Engine {
         }
     }
 
-    /// Removes spares at the cap, where they count too, except for the one that is used next.
+    /// Removes spares while the cap is exceeded, because spares count as well. Keeps the one that the next
+    /// segment reuses.
     fn remove_surplus_spares(&self) {
         while let Some(usage) = self.usage().filter(|u| !u.fits()) {
             let spare = {

@@ -1,4 +1,4 @@
-//! The page of statistics, which the writer thread writes when it is idle.
+//! The page of statistics, which the writer thread writes when it has no other work.
 
 use crate::engine::Engine;
 use crate::metrics::Stats;
@@ -19,24 +19,24 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct StatsWriter {
     file: Option<Arc<dyn File>>,
     buf: Option<AlignedBuf>,
-    /// When the last write was attempted, by the log's clock.
+    /// Time of the last attempt to write, by the log's clock.
     tried: Option<Duration>,
-    /// The activity count at that time.
+    /// Activity count at that time.
     seen: u64,
 }
 
-/// Whether to write the page before the thread sleeps.
+/// Time at which the page is to be written, before the thread sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
     /// Nothing has happened since the last write.
     No,
     Now,
-    /// Not yet.
+    /// Later: at this time.
     At(Duration),
 }
 
 impl StatsWriter {
-    /// A count that grows with any activity that a reader of the page would see.
+    /// Returns a count that grows with any activity that a reader of the page would see.
     fn activity(engine: &Engine) -> u64 {
         let c = &engine.metrics.counted;
         [
@@ -61,7 +61,7 @@ impl StatsWriter {
         }
     }
 
-    /// Writes the page. A failure is ignored: the next write may succeed.
+    /// Writes the page. Ignores a failure, because the next write may succeed.
     pub(crate) fn write(&mut self, engine: &Engine, now: Duration) {
         self.seen = Self::activity(engine);
         self.tried = Some(now);
@@ -70,7 +70,7 @@ impl StatsWriter {
         }
     }
 
-    /// Writes the last page, when the log is closed.
+    /// Writes the last page when the log is closed.
     pub(crate) fn finish(&mut self, engine: &Engine) {
         // A failed log makes no further device calls.
         if engine.config.options.writes_live_stats()

@@ -1,5 +1,5 @@
-//! The writer: a thread, or a task of an environment's pool. It writes submissions, writes batches that fill up while no committer forces,
-//! keeps the deadlines of policies, and writes stamps.
+//! The writer: a thread, or a task of an environment's pool. It writes submissions and the batches that
+//! fill up while no committer forces, meets the deadlines of policies, and writes stamps.
 
 use crate::background::idle_files::IdleFiles;
 use crate::background::stats_writer::{Due, StatsWriter};
@@ -14,30 +14,31 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
-/// When the last force and the last location check were.
+/// Times of the last force and of the last location check.
 struct WriterTimes {
-    /// Number of the last force that the thread has seen, and when.
+    /// Number of the last force that the thread has seen.
     forces: u64,
+    /// Time at which the thread saw that force.
     since: Duration,
     location: LastCheck,
 }
 
-/// What the thread does next.
+/// Next action of the writer.
 enum Action {
     Run(Job),
-    /// Request a force: everything below must be durable by now.
+    /// Request a force, because all records below this position must be durable by now.
     Force(Lsn),
     /// Call the callbacks that are due.
     CallBack,
     /// Check that the log is still where it was opened.
     CheckLocation,
     Stamp,
-    /// Until then, or until notified.
+    /// Sleep until this time, or until notified.
     Sleep(Option<Duration>),
     Stop,
 }
 
-/// What the writer keeps between its turns.
+/// State that the writer keeps between its turns.
 pub(crate) struct WriterState {
     times: WriterTimes,
     page: StatsWriter,
@@ -62,16 +63,16 @@ impl WriterState {
     }
 }
 
-/// What the writer does after a turn.
+/// Next step of the writer or the preallocator after a turn.
 pub(crate) enum AfterTurn {
     Continue,
-    /// Sleep until then, or until notified.
+    /// Sleep until this time, or until notified.
     Sleep(Option<Duration>),
     Stop,
 }
 
 impl Engine {
-    /// The body of the thread `logforce-write`.
+    /// Runs the thread `logforce-write`.
     pub(crate) fn run_writer(self: &Arc<Self>) {
         let _own = self.adopt_writer_thread();
         let mut writer = WriterState::new(self);
@@ -93,7 +94,7 @@ impl Engine {
         self.end_writer(&mut writer.page);
     }
 
-    /// The writer runs: it need not be woken.
+    /// Notes that the writer runs, so that no thread needs to wake it.
     pub(crate) fn writer_wakes_up(&self) {
         let events = &self.events;
         events.statistics_are_written.store(false, SeqCst);
@@ -102,30 +103,30 @@ impl Engine {
         self.state().deadlines.writer_wakes = Duration::ZERO;
     }
 
-    /// The writer's last calls: it writes no more.
+    /// Calls the remaining callbacks and writes the last page of statistics, when the writer stops.
     pub(crate) fn end_writer(&self, page: &mut StatsWriter) {
         self.call_back(true);
-        // Not if a callback has closed the log: the directory belongs to the next opening then.
+        // If a callback has closed the log, the directory belongs to the next opening.
         let closed = self.state().lifecycle.closed.is_some();
         if !closed {
             page.finish(self);
         }
     }
 
-    /// Does the first thing that is to be done. Call it in the writer's thread.
+    /// Performs the most urgent action. Call it in the writer's thread.
     pub(crate) fn writer_turn(self: &Arc<Self>, writer: &mut WriterState) -> AfterTurn {
         self.call_back(false);
         let now = self.runtime().now();
         let next = self.next_step(&mut self.state(), now, &mut writer.times);
         match next {
-            // A failure has poisoned the log.
+            // If it fails, it has poisoned the log.
             Action::Run(job) => {
                 let _ = self.lead(job);
             }
             Action::Force(upto) => {
                 let mut state = self.state();
-                // A quiet stamp may have made it durable already; then only the durable LSN must
-                // move.
+                // A quiet stamp may have made these records durable already; then only the durable LSN
+                // must move.
                 if let Some(outcome) = state.pipeline.catch_up(upto) {
                     self.publish(state, outcome);
                 } else {
@@ -134,13 +135,13 @@ impl Engine {
             }
             Action::Stamp => {
                 if !matches!(self.write_stamp(false), Ok(true)) {
-                    // A write is in flight: try again when it is done, or after the next idle
+                    // A write is in flight: tries again when that write is done, or after the next idle
                     // interval.
                     writer.times.since = now;
                 }
             }
             Action::Sleep(until) => {
-                // No work: time for the statistics.
+                // No other work is due, so there is time for the statistics.
                 let until = self.note_statistics(&mut writer.page, now, until);
                 let files = writer.files.look_after(self, now);
                 return AfterTurn::Sleep(earlier(until, files));
@@ -154,14 +155,14 @@ impl Engine {
         AfterTurn::Continue
     }
 
-    /// Writes the page of statistics if it is due. Returns when to wake at the latest.
+    /// Writes the page of statistics if it is due. Returns the latest time at which the writer must wake.
     fn note_statistics(
         &self,
         page: &mut StatsWriter,
         now: Duration,
         until: Option<Duration>,
     ) -> Option<Duration> {
-        // Set before the check, so that what happens after the check wakes this thread.
+        // Set before the check, so that any activity after the check wakes this thread.
         self.events
             .statistics_are_written
             .store(self.config.options.writes_live_stats(), SeqCst);
@@ -170,11 +171,11 @@ impl Engine {
             Due::At(due) => due,
             Due::Now => {
                 page.write(self, now);
-                // Checks again at once: the write took its time.
+                // Checks again at once, because the write took some time.
                 now
             }
         };
-        // It wakes by the clock: no committer need wake it.
+        // The thread wakes by the clock, so no committer needs to wake it.
         self.events.statistics_are_written.store(false, SeqCst);
         earlier(until, Some(due))
     }
@@ -183,7 +184,7 @@ impl Engine {
         if state.lifecycle.stopping || self.poison.is_set() {
             return Action::Stop;
         }
-        // First: under load there is always a next job.
+        // Checks the location first: under load there is always a next job.
         let check = times.location.due(&state.pipeline, now);
         if check == location::Due::Now {
             return Action::CheckLocation;
@@ -204,7 +205,7 @@ impl Engine {
         if let Some(upto) = state.deadlines.take_due(now, state.pipeline.durable()) {
             return Action::Force(upto);
         }
-        // If a committer is the next leader, the job is its: it is awake or will be woken.
+        // If a committer is the next leader, it takes the job: it is awake or will be woken.
         let job = if state.pipeline.jobs.has_next_leader {
             None
         } else {
@@ -229,7 +230,8 @@ impl Engine {
             times.forces = pipeline.stamps.forces;
             times.since = now;
         }
-        // Under load, each stamp would force what was staged since the last one: so only when idle.
+        // Writes a stamp only when the log is idle. Under load, each stamp would force the records that
+        // were staged since the last one.
         let due = times
             .since
             .saturating_add(self.config.options.stamps_after());
@@ -237,7 +239,7 @@ impl Engine {
         if quiet && (due <= now || pipeline.stamps.is_due && !state.buffer.has_staged()) {
             return Action::Stamp;
         }
-        // Wakes by the clock: no committer pays for waking this thread.
+        // The thread wakes by the clock, so no committer spends time on waking it.
         let due = due.max(now.saturating_add(self.config.options.stamps_after() / 4));
         let until = deadline.map_or(due, |o| o.min(due));
         state.deadlines.writer_wakes = until;
@@ -245,7 +247,7 @@ impl Engine {
     }
 }
 
-/// The earlier of two times; `None` is never.
+/// Returns the earlier of two times; `None` means never.
 fn earlier(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

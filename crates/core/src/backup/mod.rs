@@ -1,7 +1,7 @@
-//! A copy of a log as a log of its own, made while the log is written.
+//! Backups: a copy of a log that is itself a log, made while the log is written.
 //!
-//! `source.rs` decides what is copied: everything from the front to a batch boundary that is durable.
-//! `target.rs` writes it. The control file comes last: without one, a directory is no log.
+//! `source.rs` selects the range: from the front to a durable batch boundary. `target.rs` writes the copy,
+//! and its control file last, because a directory without a control file does not count as a log.
 
 pub(crate) mod source;
 mod target;
@@ -17,8 +17,8 @@ pub use target::BackupReport;
 use target::Progress;
 pub(crate) use target::Wanted;
 
-/// How often the copy of a log that another process writes begins again, because a truncation has
-/// removed what was being copied.
+/// Maximum number of times that the copy of a log that another process writes is restarted because a
+/// truncation removed segments that were being copied.
 const RETRIES: usize = 5;
 
 /// Options of a backup, of a log or a page file.
@@ -34,17 +34,18 @@ impl<'a> BackupOptions<'a> {
         Self::default()
     }
 
-    /// Sets the least that a sync must guarantee in the backup's directory; nothing is made where it is not
-    /// available. Default: what an open log requires of itself; of anything else
-    /// [`Guarantee::PowerLoss`].
+    /// Sets the minimum guarantee that a sync must give in the backup's directory. The backup fails and
+    /// copies nothing if the guarantee is not available there. Default: the guarantee that an open log
+    /// requires of its own directory; in all other cases [`Guarantee::PowerLoss`].
     pub fn require(mut self, guarantee: Guarantee) -> Self {
         self.require = Some(guarantee);
         self
     }
 
-    /// Sets a function to call with what is done and all that is to be done: of a log about every MiB, in bytes,
-    /// where each byte counts twice, because it is copied and then read back; of a page file after each page, in
-    /// numbers of pages. If it closes the log, the backup ends with [`Error::Closed`].
+    /// Sets a function to call with the amount of work done and the total. For a log it is called about
+    /// every MiB, with numbers of bytes; each byte counts twice, because it is copied and then read back.
+    /// For a page file it is called after each page, with numbers of pages. If the function closes the
+    /// log, the backup ends with [`Error::Closed`].
     pub fn progress(mut self, call: impl FnMut(u64, u64) + 'a) -> Self {
         self.progress = Some(Box::new(call));
         self
@@ -56,7 +57,7 @@ impl<'a> BackupOptions<'a> {
         self.require.unwrap_or(default)
     }
 
-    /// Calls what [`progress`](Self::progress) was set to.
+    /// Calls the function that was set with [`progress`](Self::progress), if any.
     #[doc(hidden)]
     pub fn report(&mut self, done: u64, all: u64) {
         if let Some(call) = &mut self.progress {
@@ -73,8 +74,8 @@ impl std::fmt::Debug for BackupOptions<'_> {
     }
 }
 
-/// Copies `source` into the directory `to` of `system`. `still_there` is asked at the end, before the
-/// copy becomes a log.
+/// Copies `source` into the directory `to` of `system`. Calls `still_there` at the end, before the copy
+/// becomes a log. It fails if the source was truncated meanwhile.
 pub(crate) fn make(
     system: &dyn System,
     source: &Source,
@@ -96,7 +97,7 @@ pub(crate) fn make(
     target::make(system, source, to, wanted, progress, still_there)
 }
 
-/// Copies the log in `from`, which another process may be writing, into `to`.
+/// Copies the log in `from` into `to`. Another process may be writing the log.
 #[doc(hidden)]
 pub fn backup(
     system: &dyn System,

@@ -1,4 +1,4 @@
-//! What a backup copies.
+//! The source of a backup: the segments to copy and the control file of the copy.
 
 use crate::error::{Error, Result};
 use crate::read::inspect::Inspector;
@@ -19,7 +19,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// A copy that ends at `anchor`, from what the log's control file says now.
+    /// Returns the source of a copy that ends at `anchor`. `control` is the log's current control file.
     pub(crate) fn new(
         dir: Arc<dyn Directory>,
         control: &Control,
@@ -35,7 +35,7 @@ impl Source {
         Ok(Source {
             control: Control {
                 prepared_end: end,
-                // Nothing lies above.
+                // Nothing is written above the end of the copy.
                 write_limit: anchor.lsn,
                 anchor,
                 clean: true,
@@ -48,8 +48,9 @@ impl Source {
         })
     }
 
-    /// Of a log that this process does not write: all that another one has proven durable by a stamp,
-    /// or that the next opening would recover.
+    /// Returns the source for a log that this process does not write. If another process is writing it, the
+    /// copy contains the records that a stamp has proven durable, else those that the next opening would
+    /// recover.
     pub(crate) fn of_inspector(inspector: Inspector) -> Result<Source> {
         let meta = inspector.meta()?;
         let (anchor, segments) = inspector.end_for_copy()?;
@@ -57,12 +58,12 @@ impl Source {
         Source::new(dir.clone(), control, anchor, meta, segments.all())
     }
 
-    /// How many bytes are copied.
+    /// Returns the number of bytes to copy.
     pub(crate) fn bytes(&self) -> u64 {
         self.control.anchor.lsn.since(self.control.first_segment)
     }
 
-    /// Fails if another process has truncated what was copied, or has opened the log anew.
+    /// Fails if another process has truncated the copied segments or has opened the log again.
     pub(super) fn check_unchanged(&self) -> Result<()> {
         let now = ControlFile::load(&self.dir)?.control;
         let same = now.log_id == self.control.log_id && now.epoch == self.control.epoch;

@@ -1,7 +1,7 @@
 //! Writing a backup.
 //!
-//! Its file `control.backup` is there from the first file on, and becomes the control file when all else is
-//! durable: a directory with it and without a control file is a backup that a crash has cut short.
+//! The file `control.backup` is created first. It is renamed to the control file when all other files are
+//! durable. So a directory that has this file and no control file is an unfinished backup.
 
 use crate::backup::source::Source;
 use crate::error::{Bytes, Damage, Error, Result};
@@ -27,9 +27,9 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupReport {
-    /// Its first position: the front of the log.
+    /// First position: the front of the log.
     pub front: Lsn,
-    /// Exclusive end: all records below are in it, and none above.
+    /// Exclusive end: the backup contains all records below, and none above.
     pub end: Lsn,
     /// Number of segments.
     pub segments: u64,
@@ -42,32 +42,32 @@ pub(super) type Progress<'a> = dyn FnMut(u64, u64) -> Result<()> + 'a;
 
 /// Requirements on the directory of a backup.
 pub(crate) struct Wanted {
-    /// Least guarantee of a sync there.
+    /// Minimum guarantee of a sync there.
     pub(crate) require: Guarantee,
-    /// Mode of its files.
+    /// Modes of the directory and its files.
     pub(crate) modes: Modes,
 }
 
-/// Bytes of a read and a write.
+/// Size of a read and of a write, bytes.
 const CHUNK: usize = 1 << 20;
-/// Of the memory for them: any device's direct I/O takes it.
+/// Alignment of their memory, bytes: sufficient for direct I/O on any device.
 const ALIGNMENT: usize = 65536;
 
-/// A directory that becomes a backup. Removes what is in it if that fails.
+/// A directory that becomes a backup. If the backup fails, the drop removes the files that it created.
 struct Target<'a> {
     dir: Arc<dyn Directory>,
-    /// What was made in it.
+    /// Names of the files that this backup created, in order.
     made: Vec<String>,
     is_done: bool,
     lock: Option<Box<dyn Send + Sync>>,
-    /// The lock file was made for it.
+    /// This backup created the lock file.
     made_lock: bool,
-    /// The last field, so that it is dropped when `dir` is closed.
+    /// The last field, so that it is dropped after `dir` is closed.
     place: Place<'a>,
 }
 
-/// Where a backup is made. Removes the directory if that was made for it and it failed: when no handle
-/// on it is open any more, for Windows does not remove an open directory.
+/// Directory of a backup. If the backup created the directory and failed, the drop removes it. It must be
+/// dropped after all handles on the directory, because Windows does not remove an open directory.
 struct Place<'a> {
     system: &'a dyn System,
     path: PathBuf,
@@ -92,15 +92,15 @@ impl Drop for Target<'_> {
         for name in self.made.iter().rev() {
             let _ = self.dir.remove(name);
             if name == names::CONTROL {
-                // Before the segments: a crash that brought back this name alone would leave a log that
-                // lacks them.
+                // Before the segments are removed: otherwise a crash could bring back this name alone, and
+                // leave a log without its segments.
                 let _ = self.dir.sync();
             }
         }
         let lock = self.lock.take();
         if self.made_lock && lock.is_some() {
-            // While it is held: else another backup could have locked the file that goes. Windows does
-            // not remove what is open.
+            // Removes the file while holding the lock: otherwise another backup could lock the file that
+            // is being removed. Windows does not remove an open file; there the second attempt does.
             let removed = self.dir.remove(names::LOCK);
             drop(lock);
             if removed.is_err() {
@@ -120,14 +120,14 @@ pub(super) fn make(
 ) -> Result<BackupReport> {
     let mut target = Target::open(system, to, wanted.modes)?;
     target.check_place(source, wanted.require)?;
-    // From now on the directory says what is in it.
+    // From now on, the directory is marked as an unfinished backup.
     drop(target.create(names::BACKUP)?);
     sync_names(&*target.dir, Why::BackupBegun).map_err(target.syncing())?;
     let copied = target
         .copy(source, progress)
         .and_then(|()| target.verify(source, progress));
-    // Before an error is believed: of what was truncated meanwhile, by another process or beyond a pin
-    // that was broken, segments are gone, or are being written over as later ones.
+    // Checked before an error of the copy is reported. If the log was truncated meanwhile (by another
+    // process, or after the pin was broken), segments are missing or are being overwritten as later ones.
     if !planted!("backup-of-what-was-truncated") {
         still_there()?;
     }
@@ -142,7 +142,8 @@ pub(super) fn make(
 }
 
 impl<'a> Target<'a> {
-    /// A directory that is missing or empty, or that holds a backup which was cut short.
+    /// Opens and locks a directory that is missing or empty, or that contains an unfinished backup. Removes
+    /// the files of that backup.
     fn open(system: &'a dyn System, to: &Path, modes: Modes) -> Result<Target<'a>> {
         let is_new = match system.directory(to) {
             Ok(_) => false,
@@ -177,7 +178,7 @@ impl<'a> Target<'a> {
         let unfinished = has(names::BACKUP) && !has(names::CONTROL);
         if !unfinished && entries.iter().any(|name| !is_free(name)) {
             return Err(
-                target.refused("it is not empty: name a directory that is missing or empty")
+                target.refused("it is not empty: choose a directory that is missing or empty")
             );
         }
         target.made_lock = !has(names::LOCK);
@@ -186,7 +187,7 @@ impl<'a> Target<'a> {
             io::ErrorKind::WouldBlock => target.refused("another backup is being written there"),
             _ => Error::io("lock", target.path(names::LOCK))(e),
         })?);
-        // Once more with the lock: another backup may have ended there in between.
+        // Lists the directory again with the lock: another backup may have ended there in between.
         for name in target.entries()? {
             match names::kind(&name) {
                 names::NameKind::System | names::NameKind::Lock => {}
@@ -198,8 +199,8 @@ impl<'a> Target<'a> {
             }
         }
         if unfinished {
-            // Last, and when the others are gone for good: a crash that left segments without it would
-            // leave a directory of which nothing says that it was a backup.
+            // Removes this file last, after a sync. Otherwise a crash could leave segments without the mark
+            // of an unfinished backup.
             target.dir.sync().map_err(target.syncing())?;
             target.remove(names::BACKUP)?;
         }
@@ -232,7 +233,7 @@ impl<'a> Target<'a> {
         Error::io("sync directory", self.dir.path())
     }
 
-    /// Refuses a place where the copy would survive too little, or has no space.
+    /// Refuses a directory where a sync guarantees less than `require`, or without space for the copy.
     fn check_place(&self, source: &Source, require: Guarantee) -> Result<()> {
         let path = self.dir.path();
         let facts = self.dir.facts_for_writing();
@@ -253,14 +254,14 @@ impl<'a> Target<'a> {
         let free = self.dir.free_space();
         let free = free.map_err(Error::io("ask for the free space of", path))?;
         if free < need {
-            let why = format!("it needs {}, and {} are free", Bytes(need), Bytes(free));
+            let why = format!("it needs {}, but only {} are free", Bytes(need), Bytes(free));
             let full = io::Error::new(io::ErrorKind::StorageFull, why);
             return Err(Error::io("write a backup into", path)(full));
         }
         Ok(())
     }
 
-    /// Copies what lies in files, and forces it.
+    /// Copies the segments, and forces each copy.
     fn copy(&mut self, source: &Source, progress: &mut Progress<'_>) -> Result<()> {
         let facts = self.dir.facts_for_writing();
         let facts = facts.map_err(Error::io("check the filesystem of", self.dir.path()))?;
@@ -285,7 +286,8 @@ impl<'a> Target<'a> {
                 done += n;
                 progress(done, all)?;
             }
-            // As in a segment that the log prepares: commits to it then change no metadata.
+            // Fills the rest with zeroes, as in a segment that the log prepares. Commits to the segment
+            // then change no metadata.
             while at < segment.header.len && zeroes_help(facts.kind) {
                 let n = (segment.header.len - at).min(CHUNK as u64);
                 let zeroes = AlignedBuf::zeroed(n as usize, ALIGNMENT);
@@ -304,7 +306,7 @@ impl<'a> Target<'a> {
         Ok(file)
     }
 
-    /// Reads the copy: rot in the log is found now, and not when the backup is needed.
+    /// Reads the copy back and checks it. Corruption in the log is found now, not when the backup is needed.
     fn verify(&self, source: &Source, progress: &mut Progress<'_>) -> Result<()> {
         let copy = Inspector::of_copy(self.dir.clone(), source.control.clone())?;
         let (first, half) = (source.control.first_segment, source.bytes());
@@ -328,7 +330,7 @@ impl<'a> Target<'a> {
         progress(2 * half, 2 * half)?;
         match found {
             None => Ok(()),
-            // The same bytes are there.
+            // The copy has the same bytes as the log, so the error names the log.
             Some(damage) => Err(Error::Damaged(Box::new(Damage {
                 path: source.dir.path().to_owned(),
                 repairable: false,
@@ -338,7 +340,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Makes it a log.
+    /// Writes the control file, which makes the directory a log.
     fn finish(&mut self, source: &Source) -> Result<()> {
         let path = self.path(names::BACKUP);
         let file = self.dir.open(names::BACKUP, OpenFile::WRITE);
@@ -346,7 +348,7 @@ impl<'a> Target<'a> {
         if planted!("backup-control-first") {
             self.name_control()?;
         }
-        // The names of the segments before the one that needs them.
+        // The names of the segments must be durable before the control file that lists them.
         sync_names(&*self.dir, Why::BackupNames).map_err(self.syncing())?;
         control_file::write_whole(&*file, &path, &source.control, source.meta.as_deref())?;
         if !planted!("backup-control-first") {
@@ -360,7 +362,7 @@ impl<'a> Target<'a> {
     fn name_control(&mut self) -> Result<()> {
         let renamed = self.dir.rename(names::BACKUP, names::CONTROL);
         renamed.map_err(Error::io("rename", self.path(names::BACKUP)))?;
-        // If what follows fails, this is the first to be removed.
+        // If a later step fails, this file is the first to be removed.
         self.made.push(names::CONTROL.to_owned());
         Ok(())
     }

@@ -13,14 +13,14 @@ use logforce_device::sync::MutexGuard;
 use logforce_format::{Lsn, planted};
 use std::time::Duration;
 
-/// Source of the space of an append.
+/// Source of the space for an append.
 pub(crate) enum Space<'a> {
     /// Waits until there is some.
     Wait,
-    /// Takes what there is, or fails with [`Error::WouldBlock`]. Keeps across retries the round of preparing in
-    /// which this append first requested prepared space.
+    /// Takes the space if it is free now, else fails with [`Error::WouldBlock`]. Keeps across retries the
+    /// round of preparing in which this append first requested prepared space.
     Now(&'a mut Option<u64>),
-    /// Takes these bytes, which were promised to it.
+    /// Takes this number of bytes, which a permit has reserved.
     Promised(usize),
 }
 
@@ -29,7 +29,8 @@ pub(crate) struct Staged<'a> {
     pub(crate) state: MutexGuard<'a, State>,
     /// The threads to wake once the state is unlocked.
     pub(crate) wakeups: Wakeups,
-    /// From the first record's start to the last one's end; the end of the log for an append without records.
+    /// Range from the first record's start to the last one's end; empty, at the end of the log, for an
+    /// append without records.
     pub(crate) at: RecordRange,
 }
 
@@ -85,7 +86,8 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::place_waiting`], but fails with [`Error::WouldBlock`] instead of waiting.
+    /// Places an append like [`Engine::place_waiting`], but fails with [`Error::WouldBlock`] instead of
+    /// waiting.
     fn try_place(
         &self,
         records: RecordSlices<'_>,
@@ -128,7 +130,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes back the promise of `bytes`, and wakes those whom it kept waiting.
+    /// Takes back the promise of `bytes`, and wakes the appends that it kept waiting.
     pub(crate) fn release_reserved(&self, bytes: usize) {
         let space = self.state().reservations.release(bytes);
         self.wake(Wakeups {
@@ -218,7 +220,8 @@ impl Engine {
         if end <= state.segments.writable_end() {
             return Ok(false);
         }
-        // Space before acceptance: an accepted record cannot fail with NoSpace.
+        // Requests space before the record is accepted, so that an accepted record cannot fail with
+        // NoSpace.
         state.segments.request(end, first_round)?;
         Ok(true)
     }
@@ -229,7 +232,7 @@ impl Engine {
         frames_len(lens, self.config.options.longest_append())
     }
 
-    /// Appends. Without records, returns the end of what was appended before.
+    /// Appends the records and returns their range. Without records, returns the end of the log.
     pub(crate) fn append(
         &self,
         records: RecordSlices<'_>,

@@ -1,7 +1,7 @@
 //! Group commit: a committing thread leads the next job, or waits for the job that covers its
-//! records. A *job* is one write of all that is staged in the log buffer, by one leader, and perhaps
-//! a sync (RocksDB: a write group). *Sealing* a batch fills in its checksum and its *stamp*, the
-//! durable LSN of that moment.
+//! records. In a *job*, one leader writes all staged batches of the log buffer, and perhaps syncs them
+//! (RocksDB: a write group). *Sealing* a batch fills in its checksum and its *stamp*, the durable LSN of
+//! that moment.
 //!
 //! A committing thread locks the state and asks `schedule` for a job. If there is one, the thread
 //! becomes that job's leader: it takes all staged batches, seals them, unlocks and writes.
@@ -31,7 +31,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A write in flight, and when it began.
+/// A write in flight, and the time at which it began.
 type PendingWrite = (Arc<Segment>, Arc<dyn File>, Ticket, Duration);
 
 /// Writes in flight. A thread that panics waits for them too: a write that reaches the device after
@@ -48,21 +48,21 @@ impl Drop for PendingWrites {
     }
 }
 
-/// A job in progress. If its leader panics, the log is poisoned: what its writes did is unknown.
+/// A job in progress. If its leader panics, the log is poisoned, because the effect of its writes is
+/// unknown.
 struct RunningJob<'a> {
     engine: &'a Engine,
     ended: bool,
 }
 
 impl RunningJob<'_> {
-    /// The job is over, and all its I/O is joined.
+    /// Ends the job. All its I/O must be joined.
     fn end(&mut self, state: &mut State) {
         self.ended = true;
         state.pipeline.jobs.running -= 1;
     }
 
-    /// The job is over, and the log has failed. A close waits for this before it releases
-    /// the lock file.
+    /// Ends the job after the log has failed. A close waits for this before it releases the lock file.
     fn end_failed(&mut self, why: Wake) {
         self.end(&mut self.engine.state());
         let engine = self.engine;
@@ -88,7 +88,7 @@ impl Engine {
         self.wait_until_locked(state, Wakeups::default(), end, level, now)
     }
 
-    /// As [`Engine::wait_until`], with the wait in the statistics.
+    /// Waits like [`Engine::wait_until`], and records the duration in the statistics.
     pub(crate) fn wait_until_timed(&self, end: Lsn, level: WaitLevel) -> Result<()> {
         refuse_in_waker()?;
         let began = self.runtime().now();
@@ -98,7 +98,8 @@ impl Engine {
         Ok(())
     }
 
-    /// As [`Engine::wait_until`], with the state locked already, a moment after `now`.
+    /// Waits like [`Engine::wait_until`], with the state locked already. `now`: the time shortly before
+    /// that.
     pub(crate) fn wait_until_locked<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -107,7 +108,7 @@ impl Engine {
         level: WaitLevel,
         mut now: Duration,
     ) -> Result<()> {
-        // A poisoned log has dropped what was staged: its tail means nothing.
+        // A poisoned log has dropped the staged records, so its tail means nothing.
         if !self.poison.is_set() && end > state.tail() {
             let end_of_log = state.tail();
             drop(state);
@@ -146,8 +147,8 @@ impl Engine {
             } else {
                 let event = self.event_to_wait_for(&mut state, end, level, &mut my_turn);
                 let seen = event.observe();
-                // The next leader must wake by itself: if no other commit comes, none would ever begin
-                // the write, and all that wait for it would hang.
+                // The next leader must wake by itself. Otherwise, if no other commit comes, no thread would
+                // begin the write, and all threads that wait for it would hang.
                 let leads_next = std::ptr::eq(event, &self.events.next_leader);
                 let timeout = gathers_for.filter(|_| leads_next);
                 drop(state);
@@ -162,8 +163,8 @@ impl Engine {
         }
     }
 
-    /// The event of the job that covers `end`, or the next leader's. `my_turn` is the number of the
-    /// job for which the caller is the next leader.
+    /// Returns the event of the job that covers `end`, or the next leader's event. `my_turn` is the number
+    /// of the job for which the caller is the next leader.
     fn event_to_wait_for(
         &self,
         state: &mut State,
@@ -177,7 +178,7 @@ impl Engine {
         let jobs = &mut state.pipeline.jobs;
         let next = jobs.next;
         let is_mine = planted!("next-leader-looks-once", false, else *my_turn == Some(next));
-        // One committer must take the next job when one ends.
+        // One committer must take the next job when a job ends.
         if !jobs.has_next_leader || is_mine {
             jobs.has_next_leader = true;
             *my_turn = Some(next);
@@ -186,7 +187,7 @@ impl Engine {
         self.events.jobs.of(next)
     }
 
-    /// Whether `end` has certainly reached `level`. Takes no lock.
+    /// Returns true if `end` has reached `level`. May return false although it has. Takes no lock.
     fn is_reached(&self, level: WaitLevel, end: Lsn) -> bool {
         match level {
             WaitLevel::Force => self.durable() >= end,
@@ -217,7 +218,7 @@ impl Engine {
             oldest_submission,
         } = job;
         let load = Load::of(&batches, &self.metrics);
-        // A batch that carries a stamp alone commits no record, and is not counted as a force.
+        // A batch with only a stamp commits no record, and does not count as a force.
         let forces = kind.forces() && !load.stamp;
         let began = self.runtime().now();
         let mut at = began;
@@ -273,8 +274,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes the batches and returns their buffers. `at` is the time now, and on return the time
-    /// of the end.
+    /// Writes the batches and returns their buffers. `at` is the current time; on return, the time at which
+    /// the last write ended.
     fn write(
         &self,
         kind: WriteKind,
@@ -338,11 +339,10 @@ impl Engine {
         result.map(|()| bufs)
     }
 
-    /// Writes a stamp: a batch without records that says how far the log is durable. Returns
-    /// whether it did: not while a write is in flight, nor if a stamp covers the last force
-    /// already, nor while another thread closes the log (`closes` says that the caller is the one).
-    /// A stamp above the end that a close has read would keep the close from marking the log as
-    /// clean.
+    /// Writes a stamp: a batch without records that proves how far the log is durable. Writes none, and
+    /// returns false, while a write is in flight, if a stamp covers the last force already, or while another
+    /// thread closes the log. `closes`: the caller is the closing thread. A stamp above the end that a close
+    /// has read would keep the close from marking the log as clean.
     pub(crate) fn write_stamp(&self, closes: bool) -> Result<bool> {
         if self.config.force.guarantee < Guarantee::PowerLoss {
             return Ok(false);
@@ -368,9 +368,9 @@ impl Engine {
         let quiet = job.numbers.quiet;
         self.lead(job)?;
         let stamps = &mut self.state().pipeline.stamps;
-        // The stamp's own force needs no further stamp if the stamp was alone in its job. A quiet job
-        // wrote records along that nobody has asked to force: they are not acknowledged yet, and get
-        // a stamp when they are.
+        // The stamp's own force needs no further stamp if the stamp was alone in its job. A quiet job also
+        // wrote records for which no force was requested. They are not acknowledged yet, and get a stamp
+        // when they are.
         let own = !quiet && stamps.forces == forces + 1;
         stamps.stamped = forces + u64::from(own);
         Ok(true)

@@ -1,4 +1,4 @@
-//! What an opening decides: constant until the log is closed.
+//! Configuration of an open log: constant until the log is closed.
 
 use crate::options::Options;
 use crate::storage::segment_sizes::SegmentSizes;
@@ -7,40 +7,39 @@ use crate::types::RecoveryReport;
 use logforce_device::{Granted, Guarantee, Method, Plan, Verdict};
 use logforce_format::Epoch;
 
-/// What an opening decides.
+/// Configuration of an open log. The opening derives it from the options and the directory.
 pub(crate) struct Config {
     pub(crate) options: Options,
     pub(crate) epoch: Epoch,
-    /// How the log forces.
     pub(crate) force: ForceConfig,
     /// Write unit of new segments, bytes.
     pub(crate) unit: u32,
     /// Sizes of new segments.
     pub(crate) sizes: SegmentSizes,
-    /// When new segments are filled with zeroes.
+    /// Rule for filling new segments with zeroes.
     pub(crate) filling: Filling,
-    /// What the opening found.
+    /// Result of recovery.
     pub(crate) report: RecoveryReport,
 }
 
-/// How the log forces, and what it is worth.
+/// Method by which the log forces, and its guarantee.
 pub(crate) struct ForceConfig {
     pub(crate) method: Method,
     pub(crate) plan: Plan,
-    /// What a force by the method guarantees here.
+    /// Guarantee of a force by the method in this directory.
     pub(crate) guarantee: Guarantee,
-    /// How far to believe that.
+    /// Verdict on that guarantee.
     pub(crate) verdict: Verdict,
-    /// The evidence for the verdict, in words.
+    /// Evidence for the verdict, in words.
     pub(crate) evidence: String,
-    /// What a written record survives that was not forced.
+    /// Guarantee of a record that is written and not forced.
     pub(crate) written: Guarantee,
-    /// The same where it was the first to be written to its blocks.
+    /// The same for a record that is the first to be written to its blocks.
     pub(crate) first_written: Guarantee,
 }
 
 impl ForceConfig {
-    /// Returns true if a write without a force guarantees more on blocks that were written before.
+    /// Returns true if an unforced write has a stronger guarantee on blocks that were written before.
     pub(crate) fn needs_written(&self) -> bool {
         self.first_written != self.written
     }

@@ -8,9 +8,9 @@ use logforce_device::sync::AtomicBool;
 /// The events of a log. Each is notified after the change that it reports is visible.
 #[derive(Default)]
 pub(crate) struct Events {
-    /// For the next leader.
+    /// A job has ended: wakes the next leader.
     pub(crate) next_leader: Event,
-    /// A job is done: for the committers whose records it wrote.
+    /// A job has ended: wakes the committers whose records it wrote.
     pub(crate) jobs: JobEvents,
     /// A write is done, buffer space or a segment has appeared, or the log has failed.
     pub(crate) progress: Event,
@@ -34,6 +34,6 @@ pub(crate) struct Events {
 pub(crate) struct Wakeups {
     pub(crate) writer: bool,
     pub(crate) preallocator: bool,
-    /// Appends that wait for buffer space, which a permit has given back.
+    /// Wakes the appends that wait for space, because a permit has given space back.
     pub(crate) space: bool,
 }

@@ -1,4 +1,4 @@
-//! Failing of a log.
+//! Failure of a log.
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
 impl Engine {
-    /// Fails the log if it is no longer where it was opened.
+    /// Fails the log if its files were moved, deleted or replaced since they were opened.
     pub(crate) fn check_location(&self) -> Result<()> {
         self.poison.check()?;
         match self.location.displaced(&self.view, self.durable()) {
@@ -17,9 +17,10 @@ impl Engine {
         }
     }
 
-    /// Poisons the log, drops staged batches, wakes all waiting threads and tasks.
+    /// Poisons the log, drops the staged batches, and wakes all waiting threads and tasks.
     pub(crate) fn fail(&self, cause: Error) -> Error {
-        // A log whose files are closed while it is idle finds nothing where it was moved away.
+        // An idle log in an environment has closed its files. If its directory was moved meanwhile, opening
+        // them fails with "not found": reports the displacement instead.
         let cause = match cause
             .is_not_found()
             .then(|| self.location.displaced(&self.view, self.durable()))
@@ -46,7 +47,7 @@ impl Engine {
         error
     }
 
-    /// Fails the log because a thread panicked during I/O: what the device did is unknown.
+    /// Fails the log because a thread panicked during I/O, whose effect is unknown.
     pub(crate) fn unwound(&self, doing: &'static str) -> Error {
         self.fail(Error::Io {
             doing,

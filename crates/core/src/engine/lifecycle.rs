@@ -1,4 +1,4 @@
-//! Closing of a log, and what a close waits for.
+//! Closing of a log, and the calls for which a close waits.
 
 use crate::engine::Engine;
 use crate::engine::own_threads::Within;
@@ -33,7 +33,7 @@ impl FileChange<'_> {
 
 impl Engine {
     /// Registers a truncation, a change of the metadata or a backup. A close waits for it, unless the change
-    /// itself calls the close. None begins after a close, because the files then belong to the next opening.
+    /// itself calls the close. Fails after a close, because the files then belong to the next opening.
     pub(crate) fn begin_file_change(&self) -> Result<FileChange<'_>> {
         refuse_in_waker()?;
         self.check()?;
@@ -53,13 +53,13 @@ impl Engine {
     pub(crate) fn finish(&self) -> Result<()> {
         loop {
             let seen = self.events.progress.observe();
-            // A failed log writes no stamp: with everything durable, the loop would wait for one
-            // for ever.
+            // A failed log writes no stamp. Without this check, the loop would wait for one forever if
+            // everything is durable.
             self.poison.check()?;
             let tail = self.state().tail();
             self.wait_until(tail, WaitLevel::Force)?;
-            // Under a weak method the durable LSN may be ahead of any barrier, and a stamp of it
-            // would be false: so a barrier first.
+            // Under a weak method, the durable LSN may be ahead of any barrier. A stamp would then claim
+            // too much, so the barrier comes first.
             self.wait_until(tail, WaitLevel::Barrier)?;
             let lacks_stamp = || {
                 let state = self.state();

@@ -1,8 +1,9 @@
-//! The log's directory: the identities of its files when they were opened, and whether they are still there.
+//! Location of the log: detects that its directory or a file was moved, deleted or replaced.
 //!
-//! Open files stay writable after they, or their directory, are removed: fsync still succeeds, and
-//! no opening will ever find the records. So the log checks its files by name: at intervals while it
-//! writes, and before it adds a segment, writes a stamp, changes the control file or closes.
+//! Open files stay writable after they, or their directory, are removed. fsync still succeeds, but no
+//! opening will ever find the records. So the log compares the files behind its names with those that it
+//! opened: at intervals while it writes, and before it adds a segment, writes a stamp, changes the control
+//! file or closes.
 
 use crate::names;
 use crate::read::view::View;
@@ -21,18 +22,18 @@ pub(crate) struct Location {
     /// The control file and the lock file. If the lock file is replaced, another process can lock and write
     /// the same log.
     pub(crate) own: NamedFiles,
-    /// Files that the log's owner needs to find its log.
+    /// Other files that the log's owner needs to find the log.
     pub(crate) beside: OnceLock<NamedFiles>,
     /// Segments that are being written or will be, by start.
     segments: Mutex<BTreeMap<Lsn, Option<FileIdentity>>>,
-    /// The end of the log when it was opened.
+    /// End of the log when it was opened.
     pub(crate) opened_at: Lsn,
     /// The writer thread sleeps, and must be woken after the next write.
     parked: AtomicBool,
 }
 
 impl Location {
-    /// Call it once all files are open.
+    /// Records the identities of the files. Call it once all files are open.
     pub(crate) fn new<'a>(
         dir: &Arc<dyn Directory>,
         segments: impl Iterator<Item = &'a Arc<Segment>>,
@@ -64,7 +65,7 @@ impl Location {
         self.segments().insert(segment.header.start, identity);
     }
 
-    /// The segments that are not full and forced yet.
+    /// Returns the segments that are not yet full and forced.
     pub(crate) fn in_use(&self, durable: Lsn) -> Vec<(Lsn, Option<FileIdentity>)> {
         let mut segments = self.segments();
         let first = segments.range(..=durable).next_back();
@@ -74,26 +75,26 @@ impl Location {
         segments.iter().map(|(start, id)| (*start, *id)).collect()
     }
 
-    /// The writer thread makes no check before the next write. Called under the log's mutex, so
-    /// that the thread that publishes that write sees it.
+    /// Notes that the writer thread makes no check before the next write. Called under the log's mutex, so
+    /// that the thread that publishes that write sees the note.
     pub(crate) fn park(&self) {
         self.parked.store(true, Release);
     }
 
-    /// The writer thread runs.
+    /// Notes that the writer thread runs.
     pub(crate) fn unpark(&self) {
         self.parked.store(false, SeqCst);
     }
 
-    /// Whether the writer thread must be woken after a write.
+    /// Returns true if the writer thread must be woken after a write.
     pub(crate) fn is_parked(&self) -> bool {
         self.parked.load(Acquire)
     }
 
     /// Returns the displacement of the log's files, if there is one.
     pub(super) fn displaced(&self, view: &View, durable: Lsn) -> Option<Displacement> {
-        // What holds a file is checked after the file, and counts first: where a whole directory is taken away
-        // meanwhile, its files may be missed before it is.
+        // Checks a directory after the files in it, and reports the directory first. If the whole directory
+        // is removed during the check, the loss of its files may be noticed first.
         let segment = self.displaced_segment(view, durable);
         let own = self.own.displacement();
         let beside = self.beside.get().and_then(NamedFiles::displacement);
@@ -111,7 +112,7 @@ impl Location {
             let Some(what) = change_of(&*view.dir, &name, known) else {
                 continue;
             };
-            // Unless the log has filled the segment meanwhile, and a truncation has renamed it.
+            // Not displaced if the log has filled the segment meanwhile and a truncation has renamed it.
             let now = view.segments().containing(start);
             if now.is_some_and(|now| Arc::ptr_eq(&now, &segment)) {
                 return Some(Displacement {
@@ -126,7 +127,7 @@ impl Location {
 
 /// The writer thread's last check.
 pub(crate) struct LastCheck {
-    /// LSNs up to which the log was written and durable.
+    /// Written LSN and durable LSN at that time.
     outcome: (Lsn, Lsn),
     at: Option<Duration>,
 }
@@ -153,7 +154,7 @@ impl LastCheck {
     pub(crate) fn due(&mut self, pipeline: &WritePipeline, now: Duration) -> Due {
         let outcome = (pipeline.written(), pipeline.durable());
         match self.at.map(|at| at.saturating_add(NamedFiles::CHECK_EVERY)) {
-            // Also if nothing was written since: the thread wakes by itself, and the next committer
+            // Even if nothing was written since: the thread then wakes by itself, and the next committer
             // need not wake it.
             Some(next) if next > now => Due::At(next),
             _ if outcome == self.outcome => Due::No,

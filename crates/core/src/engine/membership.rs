@@ -1,11 +1,11 @@
-//! A log's part in an environment.
+//! Membership of a log in an environment.
 
 use crate::environment::Shared;
 use crate::environment::fd_budget::OpenFiles;
 use crate::environment::members::Member;
 use std::sync::{Arc, Weak};
 
-/// What a log in an environment has of it.
+/// A log's share of its environment.
 pub(crate) struct Membership {
     pub(crate) shared: Arc<Shared>,
     pub(crate) files: Arc<OpenFiles>,

@@ -1,4 +1,4 @@
-//! The engine: what the log's callers and its threads share, and the path of a record.
+//! The engine: the state that the log's callers and its threads share, and the path of a record.
 //!
 //! `append` reserves space and copies the record into the log buffer. `commit` waits, or leads a
 //! job and writes. `publish` moves the watermarks and wakes the waiters. None of them calls the
@@ -40,49 +40,49 @@ use std::sync::{Arc, PoisonError};
 
 /// The shared state of an open log.
 ///
-/// **Order of locks**, the first first: the turn of the pins ([`PinTable::begin_move`]), the turn of the
-/// control file ([`ControlFile::update`]), [`state`](Self::state), then one of the mutexes that are held
-/// for a few instructions: segments, voids, pins, spares, the request for a checkpoint. `view.segments` is held while
-/// `files.retired` takes what leaves it, so that its bytes are always in one of the two. The two turns
-/// are held across I/O; they wait through the runtime. No mutex is held across a call of the device or
-/// of the owner.
+/// **Lock order**: the turn of the pins ([`PinTable::begin_move`]), the turn of the control file
+/// ([`ControlFile::update`]), [`state`](Self::state), then one of the mutexes that are held for a few
+/// instructions: segments, voids, pins, spares, the request for a checkpoint. `view.segments` stays locked
+/// while `files.retired` takes the segments that leave it, so that their bytes are always in one of the
+/// two. The two turns are held across I/O; they wait through the runtime. No mutex is held across a call
+/// of the device or of the owner.
 pub(crate) struct Engine {
     /// State that readers use; they may outlive the log. `durable` is stored with the state locked
-    /// (`publish`) and read without a lock; `front` is raised in the turn of the pins; segments are added
-    /// by the preallocator, before the control file lists them, and removed in the turn of the pins.
+    /// (`publish`) and read without a lock. `front` is raised in the turn of the pins. The preallocator adds
+    /// segments before the control file lists them; they are removed in the turn of the pins.
     pub(crate) view: Arc<View>,
-    /// Options and what follows from them. Nothing in it changes.
+    /// Options and the values derived from them; constant.
     pub(crate) config: Config,
     /// The log buffer, the pipeline of batches and jobs, the queue of segments, the lifecycle. Every
-    /// append, leader and background thread changes it. Locked for memory only.
+    /// append, leader and background thread changes it. Locked for memory accesses only, never across I/O.
     pub(crate) state: Mutex<State>,
     pub(crate) files: Files,
-    /// Pins, which hold the front for readers: a mutex for the table, and a turn for whoever moves the
-    /// front.
+    /// Pins, which hold the front for readers: a mutex for the table, and a turn for the thread that moves
+    /// the front.
     pub(crate) pins: PinTable,
-    /// Where the log was opened, to notice that it was moved or deleted.
+    /// Identities of the log's files, to notice that they were moved or deleted.
     pub(crate) location: Location,
-    /// The first failure. Set once by whoever meets it, without the state; read without a lock by every
-    /// call before it promises something.
+    /// The first failure. The thread that meets it sets it once, without locking the state. Every call
+    /// reads it without a lock before it gives a guarantee.
     pub(crate) poison: Poison,
     /// Exclusive end of what is written. Raised with the state locked (`publish`), read without a lock.
     written: AtomicU64,
-    /// Notified without any lock held: a thread that is woken would wait for it at once.
+    /// Notified without any lock held. Otherwise a woken thread would wait for that lock at once.
     pub(crate) events: Events,
-    /// The log's threads, for a close to join. It takes them out and joins without the lock.
+    /// The log's threads. A close takes them out and joins them without the lock.
     pub(crate) threads: Mutex<Vec<Box<dyn JoinHandle>>>,
-    /// The preallocator must stop, also in the middle of a segment. Set by a close, read without a lock.
+    /// The preallocator must stop, even in the middle of a segment. Set by a close, read without a lock.
     pub(crate) stop: AtomicBool,
     pub(crate) metrics: Arc<Metrics>,
-    /// `None` for a log with threads of its own.
+    /// `None` for a log outside an environment.
     pub(crate) membership: Option<Membership>,
 }
 
 /// The log's files except the segments, which are in the view.
 pub(crate) struct Files {
-    /// Written in its turn, so that sequence numbers reach the file in order.
+    /// The control file. Updates take turns, so that sequence numbers reach the file in order.
     pub(crate) control: ControlFile,
-    /// Files to use again: added when a truncation retires segments, taken by the preallocator.
+    /// Files to reuse. A truncation that retires segments adds them; the preallocator takes them.
     spares: Mutex<Vec<Spare>>,
     /// Files of truncated segments that are yet to become spares or be removed.
     pub(crate) retired: RetiredFiles,
@@ -109,17 +109,17 @@ impl Engine {
         &*self.view.runtime
     }
 
-    /// Exclusive end of what is durable.
+    /// Returns the durable LSN: the exclusive end of the durable records.
     pub(crate) fn durable(&self) -> Lsn {
         self.view.durable()
     }
 
-    /// Exclusive end of what is written, forced or not.
+    /// Returns the written LSN: the exclusive end of the written records, forced or not.
     pub(crate) fn written(&self) -> Lsn {
         Lsn(self.written.load(Acquire))
     }
 
-    /// Records below are gone.
+    /// Returns the front: records below are gone.
     pub(crate) fn front(&self) -> Lsn {
         self.view.front()
     }
@@ -130,7 +130,7 @@ impl Engine {
         self.poison.check()
     }
 
-    /// The guarantee that the records below `end` have now.
+    /// Returns the guarantee that the records below `end` have now.
     pub(crate) fn guarantee_at(&self, end: Lsn) -> Granted {
         if self.durable() >= end {
             self.config.force.granted()
@@ -149,8 +149,8 @@ impl Engine {
         self.config.sizes.next(held, requested, now)
     }
 
-    /// What the written records below `end` survive without a force: the weakest of those that are not
-    /// durable counts, since recovery ends the log before the first that is lost.
+    /// Returns the guarantee of the written records below `end` without a force. The weakest of the
+    /// records that are not durable counts, because recovery ends the log before the first lost one.
     fn guarantee_written(&self, end: Lsn) -> Guarantee {
         let force = &self.config.force;
         if !force.needs_written() {
@@ -177,12 +177,12 @@ impl Engine {
         }
     }
 
-    /// Sleeps until there is progress. Returns at once if there was any since `seen` was observed.
+    /// Sleeps until the progress event is notified. Returns at once if it was since `seen` was observed.
     pub(crate) fn wait_for_progress(&self, seen: u32, what: WaitFor) {
         self.events.progress.wait(self.runtime(), seen, None, what);
     }
 
-    /// What the log has done since it was opened.
+    /// Returns the statistics since the log was opened.
     pub(crate) fn stats(&self) -> Stats {
         self.metrics.read(self.runtime().now(), self.durable())
     }

@@ -1,5 +1,4 @@
-//! Calls from the log's own threads: the writer and the preallocator. Neither may wait for what only it
-//! does.
+//! Calls from the log's own threads: the writer and the preallocator. Neither may wait for its own work.
 
 use crate::engine::Engine;
 use crate::sync::pool::is_pool_thread;
@@ -12,8 +11,8 @@ thread_local! {
     static WRITER_OF: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
     /// The log whose writer or preallocator this is.
     static THREAD_OF: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
-    /// Logs that calls of this thread are closing, or are changing files of. A call that runs a callback may
-    /// be called again within it.
+    /// Logs that calls of this thread are closing or whose files they are changing. Such calls may be
+    /// nested, because a callback in a call may make another one.
     static WITHIN: RefCell<Vec<*const Engine>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -31,8 +30,8 @@ impl Drop for Within {
     }
 }
 
-/// Marks the calling thread until it is dropped. A thread of a pool works for one log after another,
-/// and may work for a second one in a callback of the first.
+/// Mark of a thread as a log's own, until this is dropped. A thread of a pool works for one log after
+/// another, and may work for a second one in a callback of the first.
 pub(crate) struct Adopted {
     writer_before: *const Engine,
     thread_before: *const Engine,
@@ -46,14 +45,14 @@ impl Drop for Adopted {
 }
 
 /// Returns true in a thread that may be in a callback or a waker of any log, or in a call for which a close
-/// waits. Another thread that closes the log would perhaps wait for this one, which must not wait for it.
+/// waits. Such a thread must not wait for another thread that closes the log, which may wait for this one.
 pub(crate) fn may_be_awaited() -> bool {
     let is_marked = |log: &Cell<*const Engine>| !log.get().is_null();
     let is_within = || WITHIN.with(|within| !within.borrow().is_empty());
     is_pool_thread() || THREAD_OF.with(is_marked) || is_within() || is_waking()
 }
 
-/// Returns true in such a thread if it is in no call of a waker.
+/// Returns true in a thread for which [`may_be_awaited`] holds and which is not in a waker.
 pub(crate) fn may_be_in_callback() -> bool {
     may_be_awaited() && !is_waking()
 }
@@ -74,12 +73,12 @@ impl Engine {
         adopted
     }
 
-    /// Whether the calling thread is one of the log's own.
+    /// Returns true if the calling thread is one of the log's own.
     pub(crate) fn is_own_thread(&self) -> bool {
         THREAD_OF.with(|log| std::ptr::eq(log.get(), self))
     }
 
-    /// Whether the calling thread is the writer thread, that is, in one of its callbacks.
+    /// Returns true if the calling thread is the writer thread, that is, in one of its callbacks.
     pub(crate) fn is_writer_thread(&self) -> bool {
         WRITER_OF.with(|log| std::ptr::eq(log.get(), self))
     }
@@ -90,22 +89,22 @@ impl Engine {
         Within(self)
     }
 
-    /// Returns the number of such calls of this log that the calling thread is in. A call made within them
-    /// must not wait for them.
+    /// Returns the number of marks by [`Engine::enter`] for this log that the calling thread has now. A
+    /// call made within these calls must not wait for them.
     pub(crate) fn calls_within(&self) -> u32 {
         let is_this = |log: &&*const Engine| std::ptr::eq(**log, self);
         WITHIN.with(|within| within.borrow().iter().filter(is_this).count() as u32)
     }
 
-    /// Returns true in a callback of the thread that a task of this log would wait for: the writer, or a
-    /// thread of a pool. A waker that polls is not asked to wait.
+    /// Returns true in a callback of a thread for which a task of this log would wait: the writer, or a
+    /// thread of a pool. Returns false in a waker, which must not wait.
     pub(crate) fn must_do_it_itself(&self) -> bool {
         (self.is_writer_thread() || is_pool_thread()) && !is_waking()
     }
 
-    /// Frees buffer space if the caller is the writer thread itself, which would otherwise wait for
-    /// itself, or a thread of a pool: all of its threads may be in callbacks that append to this log.
-    /// Returns whether it did.
+    /// Frees buffer space by a write in the calling thread, and returns true if it succeeded. Does so only
+    /// in the writer thread, which would otherwise wait for itself, and in a thread of a pool, because all
+    /// threads of the pool may be in callbacks that append to this log.
     pub(crate) fn write_in_own_thread(&self) -> bool {
         if !self.is_writer_thread() && !is_pool_thread() {
             return false;

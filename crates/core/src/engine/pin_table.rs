@@ -7,14 +7,14 @@ use logforce_format::Lsn;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-/// A pin's state.
+/// State of a pin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PinState {
-    /// The position that its owner gave.
+    /// Position that its owner set last.
     pub(crate) at: Lsn,
-    /// The last of its positions that can be the front, which must not lie within an atomic append.
+    /// Its last position that can be the front: one that does not lie within an atomic append.
     holds_at: Lsn,
-    /// It no longer holds the front.
+    /// The pin no longer holds the front.
     pub(crate) broken: bool,
 }
 
@@ -22,9 +22,9 @@ pub(crate) struct PinState {
 struct Table {
     next: u64,
     pins: BTreeMap<u64, PinState>,
-    /// The highest front that a truncation has requested.
+    /// Highest front that a truncation has requested.
     requested: Lsn,
-    /// The front is moving here: a new pin below is refused.
+    /// Target of a move of the front in progress: a new pin below it is refused.
     moving_to: Lsn,
     /// A pin that held the front has advanced, was broken or dropped: the front may move.
     due: bool,
@@ -64,7 +64,7 @@ impl Table {
 /// All pins of a log, and the front that was requested.
 pub(crate) struct PinTable {
     table: Mutex<Table>,
-    /// Serializes moves of the front: a new pin is checked against the one in progress.
+    /// Serializes moves of the front. A new pin is checked against the move in progress.
     turn: RuntimeMutex,
     limit: u64,
 }
@@ -73,7 +73,7 @@ pub(crate) struct PinTable {
 pub(crate) struct Move<'a> {
     pins: &'a PinTable,
     pub(crate) to: Lsn,
-    /// A pin holds it there, below the requested front.
+    /// A pin holds the front at `to`, below the requested front.
     pub(crate) is_held: bool,
     _turn: RuntimeMutexGuard<'a>,
 }
@@ -119,7 +119,7 @@ impl PinTable {
         }
     }
 
-    /// The highest front that was requested, reached or not.
+    /// Returns the highest front that was requested, reached or not.
     pub(crate) fn requested(&self) -> Lsn {
         self.table().requested
     }
@@ -133,7 +133,7 @@ impl PinTable {
         table.due = false;
     }
 
-    /// Breaks the oldest pin that holds the front, to free space. Returns whether there was one.
+    /// Breaks the pins that hold the front, to free space. Returns false if there are none.
     pub(crate) fn break_oldest_pin(&self) -> bool {
         let mut table = self.table();
         let Some(oldest) = table.oldest().filter(|o| *o < table.requested) else {
@@ -146,7 +146,8 @@ impl PinTable {
         true
     }
 
-    /// Whether the front may be able to move; clears that. The preallocator moves it then.
+    /// Returns true if the front may be able to move, and resets that flag. The caller, the preallocator,
+    /// then moves the front.
     pub(crate) fn take_due(&self) -> bool {
         let mut table = self.table();
         table.enforce(self.limit);
@@ -172,13 +173,13 @@ impl PinTable {
         (self.table().add(at), at)
     }
 
-    /// The state of a pin.
+    /// Returns the state of a pin.
     pub(crate) fn get(&self, id: u64) -> Option<PinState> {
         self.table().pins.get(&id).copied()
     }
 
-    /// Advances a pin to `lsn`, which the front may take if `can_be_front`. Returns whether the
-    /// front may move now.
+    /// Advances a pin to `lsn`. `can_be_front`: the front may be at `lsn`. Returns true if the front may
+    /// move now.
     pub(crate) fn advance(
         &self,
         id: u64,
@@ -199,7 +200,7 @@ impl PinTable {
         table.due
     }
 
-    /// Removes a pin. Returns whether the front may move now.
+    /// Removes a pin. Returns true if the front may move now.
     pub(crate) fn remove(&self, id: u64, front: impl FnOnce() -> Lsn) -> bool {
         let mut table = self.table();
         table.pins.remove(&id);

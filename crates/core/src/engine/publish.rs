@@ -27,8 +27,7 @@ impl Engine {
         };
         let writer = state.needs_writer(&outcome, parked);
         drop(state);
-        // Also if there is no job: a next leader whose batch another thread took would sleep for
-        // ever.
+        // Even if there is no job: a next leader whose batch another thread took would sleep forever.
         self.events
             .next_leader
             .notify(self.runtime(), Wake::NextLeader);
@@ -44,7 +43,8 @@ impl Engine {
         });
     }
 
-    /// Publishes what is written and durable to readers and committers, which take no lock for it.
+    /// Publishes the written LSN and the durable LSN to readers and committers, which read them without a
+    /// lock.
     fn publish_watermarks(&self, state: &mut State, outcome: &JobOutcome) {
         let pipeline = &mut state.pipeline;
         let written = pipeline.written().max(pipeline.durable());
@@ -54,7 +54,7 @@ impl Engine {
         };
         let voids = pipeline.take_durable_voids();
         if !voids.is_empty() {
-            // A void range is visible before the durable LSN passes it: else a reader would return
+            // A void range must be visible before the durable LSN passes it. Otherwise a reader would return
             // voided records.
             let mut known = self.view.voids();
             for (from, to) in voids {
@@ -89,9 +89,9 @@ impl Engine {
 }
 
 impl Engine {
-    /// Calls the callbacks that are due, in the writer thread and in the order of the records. Once
-    /// the log has `ended`, calls all of them, with an error for records that have not reached what
-    /// their policy requires.
+    /// Calls the callbacks that are due, in the writer thread and in the order of the records. Once the log
+    /// has `ended`, calls all of them. Records that have not reached what their policy requires get an
+    /// error.
     pub(crate) fn call_back(&self, ended: bool) {
         loop {
             let due = {
@@ -120,8 +120,8 @@ impl Engine {
                 let _ = catch_unwind(AssertUnwindSafe(|| call(result)));
             }
             if !ended {
-                // Callbacks that these have submitted run after the next writes, which else would
-                // starve.
+                // Callbacks that these callbacks have submitted run after the next writes. Otherwise the
+                // writes would starve.
                 return;
             }
         }

@@ -1,4 +1,4 @@
-//! Builds the engine from the parts that recovery returns.
+//! Construction of the engine from the parts that recovery returns.
 
 use crate::engine::config::{Config, ForceConfig};
 use crate::engine::events::Events;
@@ -33,7 +33,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What recovery returns: all parts of a log that is ready for appends.
+/// Result of recovery: all parts of a log that is ready for appends.
 pub(crate) struct Parts {
     pub(crate) dir: Arc<dyn Directory>,
     pub(crate) runtime: Arc<dyn Runtime>,
@@ -48,26 +48,26 @@ pub(crate) struct Parts {
     pub(crate) lock: Box<dyn Send + Sync>,
 }
 
-/// What an opening decides before it reads the log.
+/// Settings that an opening decides before it reads the log.
 pub(crate) struct OpenSettings {
     pub(crate) options: Options,
     pub(crate) force: ForceConfig,
-    /// What a barrier covers survives loss of power here.
+    /// Records that a barrier covers survive loss of power in this directory.
     pub(crate) barrier_is_durable: bool,
     /// Write unit of new segments, bytes.
     pub(crate) unit: u32,
     pub(crate) sizes: SegmentSizes,
-    /// When new segments are filled with zeroes.
+    /// Rule for filling new segments with zeroes.
     pub(crate) filling: Filling,
 }
 
-/// Where appends continue: behind this opening's first batch, which is durable.
+/// Position where appends continue: behind this opening's first batch, which is durable.
 pub(crate) struct LogEnd {
     pub(crate) epoch: Epoch,
     /// The segment of the next batch.
     pub(crate) segment: Arc<Segment>,
     pub(crate) anchor: Anchor,
-    /// Everything below survives loss of power.
+    /// Position below which all records survive loss of power.
     pub(crate) stamp: Lsn,
     pub(crate) front: Lsn,
 }
@@ -81,7 +81,7 @@ pub(crate) struct LogFiles {
 }
 
 impl Engine {
-    /// The engine of a recovered log. Its threads do not run yet.
+    /// Returns the engine of a recovered log. Does not start its threads.
     pub(crate) fn start(parts: Parts) -> Engine {
         let Parts {
             dir,
@@ -112,7 +112,7 @@ impl Engine {
         // Segments of an earlier opening may have a larger write unit than this opening's options.
         let units = std::iter::once(&end.segment).chain(&upcoming);
         let longest_unit = units.map(|s| s.header.write_unit).max().unwrap_or(unit);
-        // An opening has checked that it is a batch's length.
+        // The opening has checked that the value is a valid batch length.
         let max_batch = (options.max_batch as u32).max(2 * longest_unit);
         let identity = Identity {
             log_id,
@@ -133,9 +133,10 @@ impl Engine {
             Membership::new(shared, files)
         });
         let max_batch = max_batch.next_multiple_of(longest_unit) as usize;
-        // Of the writes in flight few are large: the buffers of the others are soon allocated again.
+        // Keeps the buffers of only a few writes in flight, because few writes are large. Small buffers are
+        // cheap to allocate again.
         let kept = options.max_in_flight_writes.min(4);
-        // More than memory has addresses is no limit.
+        // A value beyond the address space means no limit.
         let buffer_size = usize::try_from(options.buffer_size).unwrap_or(usize::MAX);
         let buffers = Buffers::new(
             max_batch,
