@@ -36,7 +36,7 @@ impl<'a> BackupOptions<'a> {
 
     /// Sets the minimum guarantee that a sync must give in the backup's directory. The backup fails and
     /// copies nothing if the guarantee is not available there. Default: the guarantee that an open log
-    /// requires of its own directory; in all other cases [`Guarantee::PowerLoss`].
+    /// requires of the log's directory; in all other cases [`Guarantee::PowerLoss`].
     pub fn require(mut self, guarantee: Guarantee) -> Self {
         self.require = Some(guarantee);
         self

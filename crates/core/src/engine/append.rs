@@ -35,7 +35,7 @@ pub(crate) struct Staged<'a> {
 }
 
 impl Engine {
-    /// Stages an atomic append, in space that it gets as `space` says. Calls `each` with the start and the end of
+    /// Stages an atomic append in space from the given source. Calls `each` with the start and the end of
     /// each record.
     pub(crate) fn stage(
         &self,

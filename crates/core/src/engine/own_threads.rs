@@ -114,7 +114,7 @@ impl Engine {
             let job = state.take();
             job.or_else(|| state.take_overflow())
         };
-        // A failure has poisoned the log.
+        // If the job fails, it has poisoned the log.
         job.is_some_and(|job| self.lead(job).is_ok())
     }
 }

@@ -101,8 +101,8 @@ impl PinTable {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to move the front, to the requested one or the oldest pin. Until the move ends, new
-    /// pins below are refused.
+    /// Begins a move of the front, to the requested front or to the oldest pin if that is lower. Until the
+    /// move ends, new pins below the target are refused.
     pub(crate) fn begin_move(&self) -> Move<'_> {
         let turn = self.turn.lock();
         let mut table = self.table();
@@ -133,7 +133,8 @@ impl PinTable {
         table.due = false;
     }
 
-    /// Breaks the pins that hold the front, to free space. Returns false if there are none.
+    /// Breaks the pins at the oldest position, if they hold the front, to free space. Returns false if no
+    /// pin holds the front.
     pub(crate) fn break_oldest_pin(&self) -> bool {
         let mut table = self.table();
         let Some(oldest) = table.oldest().filter(|o| *o < table.requested) else {

@@ -1,4 +1,4 @@
-//! Which logs of an environment have files open besides their lock: a limit on descriptors.
+//! The limit on descriptors of an environment: how many of its logs have files open besides their locks.
 
 use crate::sync::pool::Task;
 use logforce_device::sync::{AtomicBool, Mutex, MutexGuard};
@@ -6,18 +6,18 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, OnceLock, PoisonError};
 
-/// The logs with open files, the one that opened them first in front.
+/// The logs with open files, in the order in which they opened them.
 pub(crate) struct FdBudget {
     limit: usize,
     open: Mutex<VecDeque<Arc<OpenFiles>>>,
 }
 
-/// Whether the files of one log are open.
+/// State of the files of one log: open or closed.
 pub(crate) struct OpenFiles {
     among: Arc<FdBudget>,
-    /// The log's writer, which closes them when the log is idle.
+    /// The log's writer, which closes the files when the log is idle.
     writer: OnceLock<Arc<Task>>,
-    /// Closes them now, if no write needs them.
+    /// Closes the files now, if no write needs them, and returns whether it did.
     closer: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     are_closed: AtomicBool,
     must_close: AtomicBool,
@@ -35,13 +35,14 @@ impl FdBudget {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many logs have open files.
+    /// Returns the number of logs with open files.
     pub(crate) fn count(&self) -> usize {
         self.open().len()
     }
 
-    /// Adds a log, and closes files of others if there are too many: of those that opened theirs first,
-    /// and are not being written. In the calling thread: the pool's may all wait for descriptors.
+    /// Adds a log. Beyond the limit, closes the files of other logs that are not being written, starting
+    /// with those that opened theirs first. Closes them in the calling thread, because all threads of the
+    /// pool may be waiting for descriptors.
     fn add(&self, log: &Arc<OpenFiles>) {
         let others = {
             let mut open = self.open();
@@ -56,16 +57,16 @@ impl FdBudget {
                 return;
             }
             if !Arc::ptr_eq(&other, log) && !other.close() {
-                // It is being written: its writer does it.
+                // The log is being written: its writer closes the files later.
                 other.must_close.store(true, SeqCst);
             }
         }
     }
 
-    /// Closes the files of all logs that no write needs. Returns whether there were any.
+    /// Closes the files of all logs that are not being written. Returns false if there were none.
     pub(crate) fn close_idle(&self) -> bool {
         let open: Vec<_> = self.open().iter().cloned().collect();
-        // All of them, not only the first.
+        // `any` would stop after the first log.
         open.iter().filter(|log| log.close()).count() > 0
     }
 
@@ -75,7 +76,7 @@ impl FdBudget {
 }
 
 impl OpenFiles {
-    /// Of a log that is being opened.
+    /// Returns the state for a log that is being opened: no open files.
     pub(crate) fn new(among: &Arc<FdBudget>) -> Arc<OpenFiles> {
         Arc::new(OpenFiles {
             among: among.clone(),
@@ -86,12 +87,12 @@ impl OpenFiles {
         })
     }
 
-    /// The log has a writer from now on.
+    /// Sets the log's writer.
     pub(crate) fn set_writer(self: &Arc<Self>, task: Arc<Task>) {
         let _ = self.writer.set(task);
     }
 
-    /// What closes the files now, from now on; it says whether it did.
+    /// Sets the function that closes the files. It returns whether it did.
     pub(crate) fn set_closer(&self, closer: impl Fn() -> bool + Send + Sync + 'static) {
         let _ = self.closer.set(Box::new(closer));
     }
@@ -100,28 +101,29 @@ impl OpenFiles {
         self.closer.get().is_some_and(|close| close())
     }
 
-    /// A file was opened.
+    /// Notes that a file was opened.
     pub(crate) fn note_open(self: &Arc<Self>) {
         if self.are_closed.swap(false, SeqCst) {
             self.among.add(self);
-            // It sleeps without a timeout once it has closed all.
+            // The writer sleeps without a timeout once it has closed all files.
             if let Some(writer) = self.writer.get() {
                 writer.schedule();
             }
         }
     }
 
-    /// Whether files are open.
+    /// Returns true if files are open.
     pub(crate) fn are_open(&self) -> bool {
         !self.are_closed.load(SeqCst)
     }
 
-    /// Whether others need the descriptors.
+    /// Returns true if other logs need the descriptors.
     pub(crate) fn must_close(&self) -> bool {
         self.must_close.load(SeqCst)
     }
 
-    /// The files are closed next; a file that is opened meanwhile counts as opened after that.
+    /// Notes that the files are about to be closed. A file that is opened meanwhile counts as opened
+    /// afterwards.
     pub(crate) fn note_closing(self: &Arc<Self>) {
         self.among.remove(self);
         self.must_close.store(false, SeqCst);

@@ -1,6 +1,6 @@
-//! The directory of a log in an environment: where the process has no descriptor left, other logs give
-//! theirs back, and the call is made again. Without that a commit that has to open its segment would fail
-//! its log for good, although it would have succeeded a moment later.
+//! Retries for lack of descriptors, in the directory of a log in an environment. If the process has no
+//! descriptor left, idle logs close their files and the call is repeated. Otherwise a commit that has to
+//! open its segment would poison its log, although the call would have succeeded a moment later.
 
 use crate::environment::fd_budget::FdBudget;
 use logforce_device::failure::os_number;
@@ -13,12 +13,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a call is made, and how long it waits between, where no other log can give anything back:
-/// all of them are being written.
+/// Maximum number of attempts at a call.
 const ATTEMPTS: usize = 200;
+/// Pause between two attempts if no log could close its files, because all are being written.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// `ENFILE` and `EMFILE`; `ERROR_TOO_MANY_OPEN_FILES`.
+/// Returns true for `ENFILE` and `EMFILE`; on Windows for `ERROR_TOO_MANY_OPEN_FILES`.
 fn lacks_descriptors(e: &io::Error) -> bool {
     let numbers: &[i32] = if cfg!(windows) { &[4] } else { &[23, 24] };
     os_number(e).is_some_and(|number| numbers.contains(&number))
@@ -43,7 +43,7 @@ pub(crate) fn retrying(
     })
 }
 
-/// Makes the call, again and again while the process has no descriptor for it.
+/// Makes the call, and repeats it while the process has no descriptor for it, for about a second.
 pub(crate) fn retry<T>(
     fd_budget: &FdBudget,
     runtime: &dyn Runtime,

@@ -1,4 +1,4 @@
-//! What the logs of one process share: threads, memory for batches, open files.
+//! Environments: threads, memory for batches and open files that the logs of one process share.
 
 use crate::error::{Error, Result};
 use crate::options::{InEnvironment, Options};
@@ -14,19 +14,19 @@ pub(crate) mod fd_budget;
 pub(crate) mod fd_retry;
 pub(crate) mod members;
 
-/// What many logs of one process share, so that a log for each shard, tenant or consensus group costs
-/// little: threads, memory, and open files. Pass it to each by [`Options::environment`]. Clones are the
-/// same environment; its threads end when it, all its logs, and the [`Options`] that name it are dropped.
+/// Threads, memory and open files that many logs of one process share, so that a log for each shard, tenant
+/// or consensus group costs little. Pass it to each log by [`Options::environment`]. Clones are the same
+/// environment. Its threads end when it, all its logs, and the [`Options`] that name it are dropped.
 ///
-/// A log in it has no thread of its own. When it was idle for a second, it has one open file, its
-/// lock. Its segments begin at 256 KiB and grow with it ([`Options::first_segment_size`]); its last
-/// stamp is written after five seconds (`Tuning::idle_stamp`); it writes no statistics for other
-/// processes (`Tuning::live_stats`).
+/// A log in an environment has no threads. After it was idle for a second, it has one open file, its lock.
+/// Its segments begin at 256 KiB and grow with it ([`Options::first_segment_size`]). Its last stamp is
+/// written after five seconds (`Tuning::idle_stamp`). It writes no statistics for other processes
+/// (`Tuning::live_stats`).
 ///
-/// What its logs guarantee is the same as alone. Two things differ. While its files are closed, the
-/// directory is found by its path: if it is renamed, the log fails with [`ErrorKind::Displaced`]
-/// at its next write. And callbacks of submissions share few threads: one that blocks delays those of
-/// other logs.
+/// The guarantees of a log are the same as outside an environment. Two things differ. While a log's files
+/// are closed, it finds its directory by its path: if the directory is renamed, the log fails with
+/// [`ErrorKind::Displaced`] at its next write. And the callbacks of submissions share a few threads: one
+/// that blocks delays those of other logs.
 ///
 /// [`ErrorKind::Displaced`]: crate::ErrorKind::Displaced
 #[derive(Clone)]
@@ -34,7 +34,7 @@ pub struct Environment {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// The budgets of an [`Environment`].
+/// Options of an [`Environment`]: its budgets.
 #[derive(Debug, Clone)]
 pub struct EnvironmentOptions {
     threads: usize,
@@ -53,39 +53,40 @@ impl Default for EnvironmentOptions {
 }
 
 impl EnvironmentOptions {
-    /// The defaults: 6 threads, 64 MiB, 128 logs with open files.
+    /// Returns the defaults: 6 threads, 64 MiB, 128 logs with open files.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Maximum of threads that write and prepare segments for all logs together; at least 2, the
-    /// default is 6. Committing threads of the program write by themselves: more threads pay where
-    /// many logs have only asynchronous commits, or deadlines.
+    /// Sets the maximum number of threads that write and prepare segments for all logs together: at least
+    /// 2, default 6. Committing threads of the program write by themselves. So more threads help only if
+    /// many logs have asynchronous commits or deadlines.
     pub fn threads(mut self, count: usize) -> Self {
         self.threads = count;
         self
     }
 
-    /// Memory for batches of all logs together, in bytes. Default 64 MiB. Beyond it, batches stay at
-    /// 16 KiB each, and a log with one that waits to be written accepts no more before that is
-    /// done. A log's own limit is [`Options::buffer_size`].
+    /// Sets the memory for the batches of all logs together, in bytes. Default 64 MiB. When it is in use,
+    /// batches stay at 16 KiB each, and a log with a full batch accepts no record until that batch is
+    /// written. The limit for a single log is [`Options::buffer_size`].
     pub fn memory_size(mut self, bytes: u64) -> Self {
         self.memory = usize::try_from(bytes).unwrap_or(usize::MAX);
         self
     }
 
-    /// How many logs may have files open besides their locks; at least 1, the default is 128. Each has
-    /// up to three while it writes. Beyond that, a log that opens a file closes those of another one that
-    /// does not write just now, which opens them again for its next write. So the most are one for each
-    /// log, and three for each of this many and for each thread that writes. Where the process has
-    /// no descriptor left, a log waits a second at most for others to give theirs back.
+    /// Sets the maximum number of logs with files open besides their locks: at least 1, default 128. Each
+    /// has up to three such files open while it writes. Beyond the maximum, a log that opens a file closes
+    /// the files of another log that is not writing; that log opens them again for its next write. So the
+    /// descriptors in use are at most one for each log, and three for each of `count` logs and for each
+    /// thread that writes. If the process has no descriptor left, a log waits up to a second for other logs
+    /// to close files.
     pub fn open_logs(mut self, count: usize) -> Self {
         self.open_logs = count;
         self
     }
 }
 
-/// What an [`Environment`] uses now.
+/// Current use of an [`Environment`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EnvironmentStats {
@@ -106,7 +107,7 @@ pub(crate) struct Shared {
     pub(crate) fd_budget: Arc<FdBudget>,
     pub(crate) members: Members,
     pub(crate) runtime: Arc<dyn Runtime>,
-    /// The process that has the threads.
+    /// Process that has the threads.
     process: u64,
 }
 
@@ -129,7 +130,7 @@ impl Environment {
         })
     }
 
-    /// What it uses now.
+    /// Returns the current use.
     pub fn stats(&self) -> EnvironmentStats {
         EnvironmentStats {
             logs: self.shared.members.count(),
@@ -142,7 +143,7 @@ impl Environment {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // A forked child has a copy of this, and none of the threads.
+        // A forked child has a copy of this struct, but none of the threads.
         if self.runtime.process() == self.process {
             self.pool.stop();
             self.pool.join();
@@ -164,14 +165,14 @@ impl Options {
         self
     }
 
-    /// The environment that the log shares.
+    /// Returns the shared state of the log's environment, if any.
     pub(crate) fn shared(&self) -> Option<Arc<Shared>> {
         let InEnvironment(any) = self.environment.clone()?;
         any.downcast::<Shared>().ok()
     }
 }
 
-/// A budget in bytes. It only counts, and decides when a batch is full; no thread waits for it.
+/// A budget in bytes. It only counts: the logs decide by it when a batch is full. No thread waits for it.
 pub(crate) struct MemoryBudget {
     limit: usize,
     used: AtomicUsize,
@@ -185,7 +186,7 @@ impl MemoryBudget {
         }
     }
 
-    /// Bytes in use.
+    /// Returns the bytes in use.
     pub(crate) fn used(&self) -> usize {
         self.used.load(Relaxed)
     }
@@ -201,7 +202,7 @@ impl MemoryBudget {
         self.used.fetch_update(Relaxed, Relaxed, fits).is_ok()
     }
 
-    /// Takes `bytes` also beyond the limit: a log must always be able to write its next batch.
+    /// Takes `bytes`, even beyond the limit, because a log must always be able to write its next batch.
     pub(crate) fn take(&self, bytes: usize) {
         self.used.fetch_add(bytes, Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Explains the system's errors, and advises what to do.
+//! Explanation of the system's errors, with advice on what to do.
 
 use crate::names::{self, NameKind};
 use logforce_device::failure::{FailedCall, is_of_medium, lacks_inodes, os_number};
@@ -6,8 +6,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// Operations that only read: for these the user needs no permission to write. The crate `logforce`
-/// uses some of them as well.
+/// Operations that only read, so that they need no permission to write. The crate `logforce` uses some of
+/// them as well.
 const READING: [&str; 6] = [
     "check",
     "look at",
@@ -40,18 +40,18 @@ impl Subject {
     }
 }
 
-/// What to do about a failed call.
+/// Advice for a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Advice {
-    /// The system's error says it.
+    /// None: the system's error is sufficient.
     Nothing,
-    /// Repair something. Repeating the call may fail even then.
+    /// Fix the cause. Repeating the call may fail even then.
     PutRight(&'static str),
     /// Try again, with text before and after these words.
     Again(&'static str, &'static str),
 }
 
-/// The operation, the path, the system's error, and what to do.
+/// Describes a failed call: the operation, the path, the system's error, and the advice.
 pub fn describe(subject: Subject, doing: &str, path: &Path, source: &io::Error) -> String {
     let answer = answer(doing, path, source);
     match advice(subject, doing, source) {
@@ -72,8 +72,8 @@ pub fn to_continue_after(subject: Subject, doing: &str, path: &Path, source: &io
     }
 }
 
-/// Returns the system's error without the path, for a message that names the file already. A backend's error
-/// names it too.
+/// Returns the system's error without the path, for a message that names the file already. An error of a
+/// backend contains the path too.
 pub fn cause(path: &Path, source: &io::Error) -> String {
     match FailedCall::of(source) {
         Some(call) if call.path == path => call.answer.clone(),
@@ -81,8 +81,8 @@ pub fn cause(path: &Path, source: &io::Error) -> String {
     }
 }
 
-/// The operation, the path and the system's error. If the backend's error is about the same file,
-/// or a file in the directory, it is more precise and is used.
+/// Describes a failed call without advice: the operation, the path and the system's error. Uses the
+/// backend's error if it is about the same file or a file in the directory, because it is more precise.
 fn answer(doing: &str, path: &Path, source: &io::Error) -> String {
     match FailedCall::of(source) {
         Some(call) if call.path.starts_with(path) => call.to_string(),
@@ -93,8 +93,8 @@ fn answer(doing: &str, path: &Path, source: &io::Error) -> String {
     }
 }
 
-/// Whether the segment `now` may have been opened as `then`: a backend knows a file by its name
-/// when it was opened, as a temporary file or a spare.
+/// Returns true if the segment `now` may have been opened under the name `then`. A backend knows a file by
+/// the name under which it was opened, which may be that of a temporary file or a spare.
 fn is_former_name(then: &Path, now: &Path) -> bool {
     let kind = |path: &Path| Some(names::kind(path.file_name()?.to_str()?));
     then.parent() == now.parent()
@@ -118,8 +118,8 @@ fn advice(subject: Subject, doing: &str, source: &io::Error) -> Advice {
     }
     match source.kind() {
         io::ErrorKind::PermissionDenied if is_reading(doing) => PutRight(
-            "the user of this process must be allowed to read it; its files are their owner's alone \
-             unless that was changed",
+            "the user of this process must be allowed to read it; by default only the owner of the files \
+             is",
         ),
         io::ErrorKind::PermissionDenied => PutRight(
             "the directory and its files must be readable and writable for the user of this process",
@@ -137,16 +137,16 @@ fn advice(subject: Subject, doing: &str, source: &io::Error) -> Advice {
         io::ErrorKind::StorageFull => Again("free some space and ", ""),
         io::ErrorKind::QuotaExceeded => Again("free some space or raise the quota, and ", ""),
         io::ErrorKind::FileTooLarge => PutRight(subject.choose(
-            "neither the filesystem nor the limit of this process (ulimit -f) may forbid files as \
-             large as a segment: see Options::segment_size",
-            "the file may not get so large: raise the limit of this process (ulimit -f), or move the \
-             page file to a filesystem with larger files",
+            "the file is larger than the filesystem or the limit of this process (ulimit -f) allows: \
+             raise the limit, or lower Options::segment_size",
+            "the file is larger than the filesystem or the limit of this process (ulimit -f) allows: \
+             raise the limit, or move the page file to a filesystem with larger files",
         )),
         io::ErrorKind::OutOfMemory => Again(
-            "the system has too little memory for it: free some and ",
+            "the system has too little memory for this call: free some and ",
             "",
         ),
-        io::ErrorKind::ResourceBusy => Again("something else is using it: ", " when that is done"),
+        io::ErrorKind::ResourceBusy => Again("something else is using it: ", " when it is free"),
         io::ErrorKind::TimedOut => {
             Again("the device or the server did not answer: ", " when it does")
         }
@@ -169,20 +169,20 @@ fn advice(subject: Subject, doing: &str, source: &io::Error) -> Advice {
 #[cfg(unix)]
 fn by_number(number: i32) -> Option<Advice> {
     use Advice::{Again, PutRight};
-    // The same on every Unix.
+    // These numbers are the same on every Unix.
     const ENXIO: i32 = 6;
     const ENODEV: i32 = 19;
     const ENFILE: i32 = 23;
     const EMFILE: i32 = 24;
     Some(match number {
         EMFILE => Again(
-            "this process has as many files open as it may, which says nothing of the data: raise \
+            "this process has reached its limit of open files, which is unrelated to the data: raise \
              the limit (ulimit -n) or close some, and ",
             "",
         ),
         ENFILE => Again(
-            "the system has as many files open as it may, which says nothing of the data: raise \
-             that limit (fs.file-max on Linux) or close some, and ",
+            "the system has reached its limit of open files, which is unrelated to the data: raise \
+             the limit (fs.file-max on Linux) or close some, and ",
             "",
         ),
         ENXIO | ENODEV => PutRight("the device is gone: see the system's log (dmesg on Linux)"),
@@ -198,7 +198,7 @@ fn by_number(number: i32) -> Option<Advice> {
     const ERROR_LOCK_VIOLATION: i32 = 33;
     Some(match number {
         ERROR_TOO_MANY_OPEN_FILES => Again(
-            "this process has as many files open as it may, which says nothing of the data: close \
+            "this process has reached its limit of open files, which is unrelated to the data: close \
              some and ",
             "",
         ),
@@ -258,7 +258,7 @@ mod tests {
         let at = Path::new("/data/log");
         let message = |doing, source| describe(Subject::Log, doing, at, &source);
         let denied = || io::ErrorKind::PermissionDenied.into();
-        // An operation that only reads does not ask for permission to write.
+        // The advice for an operation that only reads does not mention permission to write.
         for doing in [
             "open the directory",
             "open",
@@ -286,7 +286,7 @@ mod tests {
             let message = message("write", kind.into());
             assert!(message.contains(part), "{message}");
             assert!(message.contains("/data/log"), "{message}");
-            // A page file has no segments and is not read as a log is.
+            // A page file has no segments and is not read like a log.
             let of_pages = describe(Subject::PageFile, "write", at, &kind.into());
             assert!(of_pages.contains(part), "{of_pages}");
             for word in ["segment", "logforce::read_only", " log "] {
@@ -302,8 +302,8 @@ mod tests {
         assert!(thread.contains("ulimit -u"), "{thread}");
     }
 
-    /// A segment is opened under one name and used under another. The error names the one that
-    /// exists now, and says once what failed.
+    /// A segment is opened under one name and used under another. The error contains the current name, and
+    /// the failed operation once.
     #[test]
     fn a_file_that_was_renamed_is_named_as_it_is_now() {
         let dir = Path::new("some").join("log");
@@ -331,14 +331,14 @@ mod tests {
             now.display()
         );
         assert_eq!(other, both);
-        // A text that happens to name the file does not replace the operation and the path.
+        // A text that happens to contain the file's name does not replace the operation and the path.
         let text = io::Error::other("0000000000004000.seg is odd");
         let message = describe(Subject::Log, "write", &now, &text);
         let expected = format!("cannot write {}: {text}", now.display());
         assert_eq!(message, expected);
     }
 
-    /// Opening a failed log again can succeed, repeating the call cannot.
+    /// Opening a failed log again can succeed; repeating the call cannot.
     #[test]
     fn a_failed_log_is_to_be_opened_again_where_others_try_again() {
         let message = |kind: io::ErrorKind| {

@@ -1,31 +1,32 @@
-//! Damage: what is missing or wrong in a log, and where.
+//! Damage: missing or wrong data in a log, and its position.
 
 use logforce_format::{Lsn, RecoveryCase};
 use std::path::PathBuf;
 
-/// Acknowledged data that is missing, or bytes that no crash explains.
+/// Acknowledged data that is missing, or bytes that no crash can have left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damage {
     /// Position in the log.
     pub lsn: Lsn,
-    /// The row of recovery's decision table.
+    /// Row of recovery's decision table.
     pub case: RecoveryCase,
-    /// The log's directory.
+    /// Directory of the log.
     pub path: PathBuf,
-    /// The file, if one can be named.
+    /// Name of the file, if known.
     pub file: Option<String>,
     /// Offset in the file, bytes.
     pub offset: u64,
-    /// What was found there.
+    /// Description of what was found there.
     pub found: String,
-    /// Records below are known to have been durable; [`Lsn::ORIGIN`] if nothing is known.
+    /// LSN below which all records are known to have been durable; [`Lsn::ORIGIN`] if nothing is known.
     pub durable_to: Lsn,
-    /// Found by reading a log, not by opening it. An opening reads only the end of the log, and so does
-    /// [`repair`](crate::repair), which may not find it.
+    /// True if the damage was found by reading a log, not by opening it. An opening and
+    /// [`repair`](crate::repair) read only the end of the log, so they may not find it.
     pub in_reading: bool,
-    /// [`repair`](crate::repair) ends the log before it. If false, that fails as well: two segments claim the
-    /// same part of the log, the control file is unusable, or the data file of a page file needs what follows.
+    /// True if [`repair`](crate::repair) can end the log before the damage. If false, a repair fails as well:
+    /// two segments claim the same part of the log, the control file is unusable, or the data file of a page
+    /// file needs the records that follow.
     pub repairable: bool,
     /// LSN from which the data file of a page file needs the log, if a repair would end it below.
     pub(crate) needed_from: Option<Lsn>,
@@ -56,7 +57,7 @@ impl std::fmt::Display for Damage {
 }
 
 impl Damage {
-    /// Returns the advice for what to do after saving the rest.
+    /// Returns the advice for the time after the remaining records are saved.
     pub(super) fn advice(&self) -> String {
         let log = self.path.display();
         if let Some(lsn) = self.needed_from {
@@ -67,14 +68,14 @@ impl Damage {
         }
         match (self.in_reading, self.repairable) {
             (false, true) => {
-                format!("`logforce repair {log}` removes what is damaged and what follows it from the log, and keeps a copy")
+                format!("`logforce repair {log}` removes the damage and everything after it from the log, and keeps a copy")
             }
-            (false, false) => "a repair cannot mend this. Mend what is named here, restore the log from a copy, or \
+            (false, false) => "a repair cannot mend this. Fix the cause named here, restore the log from a copy, or \
                                continue with the saved records"
                 .to_owned(),
             (true, _) => "an opening reads only the end of a log, and a repair mends only what an opening refuses. \
-                          Restore the log from a copy, or continue with the saved records; or, if the records up \
-                          to this position are no longer needed, truncate_front to a record after it"
+                          Restore the log from a copy, or continue with the saved records; or, if you do not need \
+                          the records up to this position, truncate_front to a record after it"
                 .to_owned(),
         }
     }

@@ -12,10 +12,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A result of this crate.
+/// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error of this crate. Its message says what happened, where, and what to do.
+/// Error of this crate. Its message contains the failure, the path or position, and the remedy.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -29,12 +29,12 @@ pub enum Error {
         /// The system's error.
         source: Arc<io::Error>,
     },
-    /// There is no log in the directory (or no directory).
+    /// The directory contains no log, or does not exist.
     #[error("{} holds no log: {why}", path.display())]
     NoLog {
         /// The directory.
         path: PathBuf,
-        /// What is missing.
+        /// Description of what is missing.
         why: String,
     },
     /// `create_new` found a log.
@@ -43,23 +43,23 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// A backup cannot be written there.
+    /// A backup cannot be written to the directory.
     #[error("cannot write a copy of the log into {}: {why}", path.display())]
     BackupTarget {
         /// The directory.
         path: PathBuf,
-        /// Why not.
+        /// Reason.
         why: String,
     },
-    /// The directory holds files that are not a log's.
+    /// The directory contains files that do not belong to a log.
     #[error("{} is not a log directory: {why}", path.display())]
     NotALog {
         /// The directory.
         path: PathBuf,
-        /// The reason.
+        /// Reason.
         why: String,
     },
-    /// Written by a newer version of Logforce.
+    /// The log was written by a newer version of Logforce.
     #[error("{} has format version {version}, this program reads version {}: use a newer one", path.display(), logforce_format::FORMAT_VERSION)]
     NewerFormat {
         /// The file.
@@ -107,9 +107,9 @@ pub enum Error {
         method: Method,
         /// The required guarantee.
         wanted: Guarantee,
-        /// The guarantee of the method here.
+        /// Guarantee of the method in this directory.
         got: Guarantee,
-        /// Why.
+        /// Evidence for that guarantee.
         evidence: String,
     },
     /// The verdict on the guarantee is below the required one.
@@ -128,14 +128,14 @@ pub enum Error {
         /// Evidence for the verdict.
         evidence: String,
     },
-    /// The method is not offered here.
+    /// The method is not available in this directory.
     #[error("{}: method {method} is not offered here ({why}); choose another with Options::method", path.display())]
     Method {
         /// The directory.
         path: PathBuf,
         /// The method.
         method: Method,
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// Acknowledged data is damaged. The log was not changed.
@@ -143,14 +143,14 @@ pub enum Error {
         "damaged log: {0}. Nothing was changed. Inspect it with `logforce verify {dir}`, and save all records that can still be read with `logforce salvage {dir} NEW`, before anything else: {advice}", dir = .0.path.display(), advice = .0.advice()
     )]
     Damaged(Box<Damage>),
-    /// A write or a barrier has failed; the log accepts nothing more. Whether records that were not
-    /// acknowledged are durable is known only after opening it again.
+    /// A write or a barrier has failed, and the log accepts no further records. Only opening the log again
+    /// shows whether records that were not acknowledged are durable.
     #[error(
         "the log stopped at LSN {durable} after a failure: {}. Indeterminate: records above may or may not be there after reopening",
         poison_message(cause)
     )]
     Poisoned {
-        /// Durable up to here.
+        /// LSN up to which the log is durable.
         durable: Lsn,
         /// The failure.
         cause: Arc<Error>,
@@ -158,24 +158,24 @@ pub enum Error {
     /// The log's directory or one of its files was deleted, moved away or replaced while it was
     /// open. The cause of an [`Error::Poisoned`].
     #[error(
-        "{} is not what was opened: {found}. What was acknowledged since then, half a second of commits at most, may be missing there: restore what was removed before you open the log again", path.display()
+        "{} is not the log that was opened: {found}. Commits acknowledged since then, at most half a second of them, may be missing there: restore what was removed before you open the log again", path.display()
     )]
     Displaced {
         /// The path with which the log was opened.
         path: PathBuf,
-        /// What was found there.
+        /// Description of what was found there.
         found: String,
     },
-    /// A record, the sum of an atomic append, or metadata is too large; or it does not fit what a
+    /// A record, the sum of an atomic append, or metadata is too large; or it exceeds the space that a
     /// [`Permit`](crate::Permit) has reserved.
-    #[error("too large: {} for one record, one atomic append, the metadata or what a permit reserved, where at most {} are possible (Batch::reserved_bytes tells what a batch needs; an append may be 128 times Options::segment_size and 64 MiB)", Bytes(*len), Bytes(*max))]
+    #[error("too large: {}, at most {} are allowed for this record, batch, metadata or permit (Batch::reserved_bytes returns the size to reserve for a batch; a record or batch may have 128 times Options::segment_size, up to 64 MiB)", Bytes(*len), Bytes(*max))]
     TooLarge {
-        /// Its size; that of records with frame headers.
+        /// Its size, bytes; for records including frame headers.
         len: u64,
-        /// The limit; that of a permit with frame headers.
+        /// The limit, bytes; for records and permits including frame headers.
         max: u64,
     },
-    /// The LSN is not where a record begins or ends.
+    /// The LSN is not the start or the end of a record.
     #[error(
         "LSN {lsn} is not where a record begins or ends: give one that an append, a record or front_lsn returned"
     )]
@@ -183,9 +183,9 @@ pub enum Error {
         /// The LSN.
         lsn: Lsn,
     },
-    /// `truncate_back` was to begin at a record within an atomic append.
+    /// The position for `truncate_back` lies within an atomic append.
     #[error(
-        "LSN {lsn} lies within the atomic append that begins at LSN {start}, of which no part can remain: truncate_back to LSN {start}, or to the append's end"
+        "LSN {lsn} lies within the atomic append that begins at LSN {start}, which can only be dropped as a whole: truncate_back to LSN {start}, or to the append's end"
     )]
     WithinAppend {
         /// The LSN.
@@ -203,7 +203,7 @@ pub enum Error {
     },
     /// The LSN lies in a void range.
     #[error(
-        "LSN {lsn} was voided by truncate_back or by a repair, with all from LSN {from} up to LSN {to}"
+        "LSN {lsn} lies in the range from LSN {from} to LSN {to} that truncate_back or a repair has voided"
     )]
     Voided {
         /// The LSN.
@@ -224,7 +224,7 @@ pub enum Error {
     /// A position belongs to another history of the log. A backup was restored, or a copy of the directory
     /// was written, and its records differ from some LSN on.
     #[error(
-        "{} contains another history of the log than the position at LSN {lsn}: they differ from LSN {from} on. A restored backup or another copy of the log is there now: undo what you have from LSN {from} on, and follow from Position::back_to that", path.display()
+        "{} contains another history of the log than the position at LSN {lsn}: they differ from LSN {from} on. A restored backup or another copy of the log is there now: undo your records from LSN {from} on, and continue at Position::back_to for that LSN", path.display()
     )]
     Diverged {
         /// The directory.
@@ -237,7 +237,7 @@ pub enum Error {
     },
     /// A position belongs to another log.
     #[error(
-        "{} contains log {found}, and the position is of log {wanted}: check the path, or start anew from the front of this log", path.display()
+        "{} contains log {found}, but the position belongs to log {wanted}: check the path, or start again at the front of this log", path.display()
     )]
     OtherLog {
         /// The directory.
@@ -247,8 +247,8 @@ pub enum Error {
         /// The log in the directory.
         found: LogId,
     },
-    /// A text is not that of a [`Position`](crate::Position).
-    #[error("not a follower's position: '{text}'. Store what Position's Display prints")]
+    /// A text is not a stored [`Position`](crate::Position).
+    #[error("not a follower's position: '{text}'. Store the text that Position's Display prints")]
     NotAPosition {
         /// The text, or its beginning.
         text: String,
@@ -258,7 +258,7 @@ pub enum Error {
     Path {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         why: &'static str,
     },
     /// An option has an invalid value.
@@ -266,10 +266,10 @@ pub enum Error {
     Option {
         /// The option.
         option: &'static str,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// There is no buffer or prepared space for the record now; it was not accepted.
+    /// There is no buffer space or prepared space for the record now. The record was not accepted.
     #[error(
         "no buffer or prepared space for the record now: wait for commits in flight, or use commit_async or reserve"
     )]
@@ -288,7 +288,7 @@ pub enum Error {
     Forked,
 }
 
-/// Prints the message, as a `main() -> Result<(), Error>`, an `unwrap` or an `expect` shows it.
+/// Prints the message, for the output of `main() -> Result<(), Error>`, `unwrap` and `expect`.
 impl std::fmt::Debug for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
@@ -304,72 +304,73 @@ pub enum ErrorKind {
     /// A call of the operating system failed: no descriptors, memory or rights, a busy device. Nothing
     /// was accepted. Fix the cause, and call again.
     Io,
-    /// There is no log in the directory. Check the path and the mount; make a log with `create_new` if
-    /// this is the first start.
+    /// The directory contains no log. Check the path and the mount; create a log with `create_new` if this
+    /// is the first start.
     NoLog,
     /// `create_new` found a log. Open it.
     AlreadyExists,
-    /// The directory holds other files. Check the path.
+    /// The directory contains other files. Check the path.
     NotALog,
-    /// Written by a newer version of Logforce. Use that one.
+    /// The log was written by a newer version of Logforce. Use that version.
     NewerFormat,
     /// Another process, or this one, has the log open for writing. End the other writer, wait for it
-    /// ([`Options::wait_for_lock`](crate::Options::wait_for_lock)), or read beside it.
+    /// ([`Options::wait_for_lock`](crate::Options::wait_for_lock)), or read while it writes.
     Locked,
-    /// No disk space, or quota, to prepare a segment. Nothing was accepted, what was acknowledged stays.
-    /// Truncate the front or free space, then append again: the log goes on.
+    /// No disk space, or quota, to prepare a segment. Nothing was accepted; acknowledged records stay.
+    /// Truncate the front or free space, then append again: the log continues.
     NoSpace,
     /// The log has reached [`Options::max_log_size`](crate::Options::max_log_size). Nothing was accepted.
     /// Take a checkpoint, truncate the front, append again.
     Full,
-    /// This place cannot give the guarantee that was asked for, or does not offer the method. Put the log
-    /// elsewhere, or accept less with [`Options::require`](crate::Options::require).
+    /// The directory cannot give the required guarantee, or does not offer the method. Put the log on
+    /// another filesystem, or accept less with [`Options::require`](crate::Options::require).
     Unavailable,
-    /// Acknowledged data was lost or changed on the medium. An opening that fails so has changed nothing,
-    /// and a log that is open goes on. Leave the files alone; look by `logforce verify`, save what can be
-    /// read by `logforce salvage`, restore a backup, or end the log before the damage by
-    /// [`repair`](crate::repair).
+    /// Acknowledged data was lost or changed on the medium. An opening that fails with this kind has changed
+    /// nothing; a log that is open continues. Do not change the files. Inspect them with `logforce verify`,
+    /// save the readable records with `logforce salvage`, restore a backup, or end the log before the damage
+    /// with [`repair`](crate::repair).
     Damaged,
-    /// A write or a sync has failed, and the log has stopped; the failure is the error's cause. What was
-    /// acknowledged is durable. **Whether a record that was not is in the log is unknown** until it is
-    /// opened again, unless `append`, `reserve` or `submit` themselves answer this: those have accepted
-    /// nothing. Stop acknowledging, drop this log, mend the cause, open it, and look which records
-    /// are there. Also if the failure is that the log was [displaced](ErrorKind::Displaced).
+    /// A write or a sync has failed, and the log has stopped. The failure is the error's cause. Acknowledged
+    /// records are durable. **It is unknown whether other records are in the log** until it is opened again.
+    /// Only if `append`, `reserve` or `submit` itself returned this error, that call has accepted nothing.
+    /// Stop acknowledging, drop this log, fix the cause, open the log, and check which records are there.
+    /// The kind is the same if the log was [displaced](ErrorKind::Displaced).
     Poisoned,
-    /// Files of the log were deleted, moved away or replaced while it was open. The cause of an
-    /// [`Error::Poisoned`] has this kind, while that error itself has [`ErrorKind::Poisoned`]; and so has
-    /// a read that finds no file because the directory was moved. Put the files back before opening the log.
+    /// Files of the log were deleted, moved away or replaced while it was open. This is the kind of the
+    /// cause of an [`Error::Poisoned`], which itself has the kind [`ErrorKind::Poisoned`]. It is also the
+    /// kind of a read that finds no file because the directory was moved. Put the files back before you
+    /// open the log.
     Displaced,
     /// An argument is wrong: an option, a path, a record that is too large, a position at which no record
-    /// begins or ends, or a backup directory that is not empty. A waker that makes a call that waits has this
-    /// kind, too. Fix the program.
+    /// begins or ends, or a backup directory that is not empty. Also returned if a waker makes a call that
+    /// waits. Fix the program.
     InvalidInput,
     /// The position lies below the front: its record was dropped. A reader starts from a checkpoint.
     Truncated,
-    /// The position lies in a range that [`Log::truncate_back`](crate::Log::truncate_back) or a repair dropped. A
-    /// replica undoes what it has from there, and goes on behind the range.
+    /// The position lies in a range that [`Log::truncate_back`](crate::Log::truncate_back) or a repair has
+    /// voided. A replica undoes its records in the range, and continues behind it.
     Voided,
     /// The log contains another history than the one that was followed: a backup was restored, or another
     /// copy of the directory is there. A replica undoes its records from the error's `from` on, and continues
-    /// at [`Position::back_to`](crate::Position::back_to) that LSN; or it starts anew.
+    /// at [`Position::back_to`](crate::Position::back_to) that LSN; or it starts again at the front.
     Diverged,
     /// The directory contains another log than the one that was followed. Check the path; a replica starts
-    /// anew.
+    /// again at the front.
     OtherLog,
     /// The position lies beyond the end. Fix the program.
     BeyondEnd,
-    /// No space in the buffer, or none prepared, just now. Nothing was accepted. Wait for what is in
+    /// There is no buffer space or no prepared space now. Nothing was accepted. Wait for the commits in
     /// flight, or use [`Log::commit_async`](crate::Log::commit_async) or
     /// [`Log::reserve`](crate::Log::reserve), which wait.
     WouldBlock,
     /// The log was closed.
     Closed,
-    /// A forked child uses its parent's log. Open it in the child, once the parent has closed it.
+    /// A forked child uses its parent's log. Open the log in the child after the parent has closed it.
     Forked,
 }
 
 impl Error {
-    /// The kind.
+    /// Returns the kind.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Io { .. } if self.is_full() => ErrorKind::NoSpace,
@@ -406,7 +407,7 @@ impl Error {
         }
     }
 
-    /// The position it is about.
+    /// Returns the position that the error is about, if any.
     pub fn lsn(&self) -> Option<Lsn> {
         match self {
             Error::Damaged(d) => Some(d.lsn),
@@ -421,7 +422,7 @@ impl Error {
         }
     }
 
-    /// The file or directory it is about.
+    /// Returns the file or directory that the error is about, if any.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Error::Io { path, .. }
@@ -462,22 +463,22 @@ impl Error {
         Error::Displaced { path, found }
     }
 
-    /// Whether the system says that there is no such file.
+    /// Returns true if the system reported that there is no such file.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Whether the system says that it has no such call for this file.
+    /// Returns true if the system reported that it does not support the call for this file.
     pub(crate) fn is_unsupported(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::Unsupported)
     }
 
-    /// Whether the system says that a call cannot be made so: past the cache, with that length or offset.
+    /// Returns true if the system reported that the arguments are invalid: direct I/O, length or offset.
     pub(crate) fn is_invalid_input(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput)
     }
 
-    /// Whether the system says that there is no space.
+    /// Returns true if the system reported that there is no space.
     pub(crate) fn is_full(&self) -> bool {
         match self {
             Error::NoSpace { .. } => true,
@@ -487,8 +488,8 @@ impl Error {
     }
 }
 
-/// Why a log has failed, and what to do: repeating a call cannot succeed, opening the log again
-/// can.
+/// Returns the cause of a log's failure, and the advice: opening the log again can succeed, repeating a
+/// call cannot.
 fn poison_message(cause: &Error) -> String {
     match cause {
         Error::Io {
@@ -549,7 +550,7 @@ mod tests {
             let at = message.get(from..).and_then(|t| t.find(part));
             from += at.unwrap_or_else(|| panic!("no '{part}' in order in: {message}"));
         }
-        // A repair would not find it.
+        // A repair would not find this damage.
         let message = Error::Damaged(Box::new(read)).to_string();
         for part in ["logforce salvage /data/log NEW", "truncate_front", "a copy"] {
             assert!(message.contains(part), "{message}");

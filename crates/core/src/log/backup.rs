@@ -9,15 +9,17 @@ use logforce_device::System;
 use std::path::Path;
 
 impl Log {
-    /// Copies the log into the directory `to`, which must be missing or empty (its parent must exist),
-    /// while other threads go on writing. The copy is a log with the same id and the same positions:
-    /// every record from the front on that was appended before this call, and perhaps some that came
-    /// during it, up to [`BackupReport::end`]; and the metadata. Open it as any log. It is durable when
-    /// this returns, and was read back: rot in the log is found now.
+    /// Copies the log into the directory `to`, while other threads continue to write. `to` must be missing
+    /// or empty, and its parent must exist.
     ///
-    /// What is appended meanwhile is not held up, but shares the device. The front stays where it is
-    /// until the copy is made, as by [`Log::pin`]; a close waits for it. A crash leaves a directory
-    /// that no opening takes, and that a further call writes anew.
+    /// The copy is a log with the same id, positions and metadata. It contains every record from the front
+    /// on that was appended before this call, and perhaps some that were appended during it, up to
+    /// [`BackupReport::end`]. Open it like any log. When this returns, the copy is durable and was read
+    /// back, so that corruption in the log is found now.
+    ///
+    /// Appends meanwhile do not wait, but share the device. [`Log::pin`] holds the front until the copy is
+    /// complete; a close waits for it. A crash leaves a directory that cannot be opened, and that another
+    /// call overwrites.
     ///
     /// ```
     /// # fn save(log: &logforce_core::Log) -> logforce_core::Result<()> {
@@ -30,22 +32,22 @@ impl Log {
     ///
     /// # Errors
     /// [`Error::BackupTarget`] if `to` is not empty, lies in the log's directory, or guarantees less
-    /// than [`BackupOptions::require`]; [`Error::NoSpace`];
-    /// [`Error::Damaged`] if the log is damaged, [`Error::Truncated`] if the log had to take the front
-    /// away ([`Options::max_pinned_size`](crate::Options::max_pinned_size)). After an error what was
-    /// written to `to` is removed, as far as that is possible.
+    /// than [`BackupOptions::require`]; [`Error::NoSpace`]; [`Error::Damaged`] if the log is damaged;
+    /// [`Error::Truncated`] if the log had to move the front meanwhile
+    /// ([`Options::max_pinned_size`](crate::Options::max_pinned_size)). After an error, the files written to
+    /// `to` are removed as far as possible.
     pub fn backup(
         &self,
         to: impl AsRef<Path>,
         mut options: BackupOptions<'_>,
     ) -> Result<BackupReport> {
         let engine = self.engine();
-        // A close waits for this: after it, the files belong to the next opening.
+        // A close waits for this backup, because the files belong to the next opening after a close.
         let in_progress = engine.begin_file_change()?;
         let pin = self.pin(None)?;
         let tail = engine.state().tail();
         engine.wait_until(tail, WaitLevel::Force)?;
-        // Then the anchor is at the tail or beyond, between two appends.
+        // Moves the anchor to the tail or beyond. It then lies between two appends.
         engine.wait_until(tail, WaitLevel::Barrier)?;
         let anchor = engine.state().pipeline.anchor;
         let control = engine.files.control.current();

@@ -1,4 +1,4 @@
-//! Requests for checkpoints, which the log makes before it reaches its cap: its owner takes them.
+//! Requests for checkpoints. The log makes them before it reaches its cap, and its owner takes them.
 
 use crate::read::view::View;
 use crate::sync::wake::WaitFor;
@@ -11,10 +11,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Requests for checkpoints of a log, by [`Log::checkpoint_requests`](crate::Log::checkpoint_requests).
+/// Requests for checkpoints of a log, from [`Log::checkpoint_requests`](crate::Log::checkpoint_requests).
 ///
-/// It ends when the log is closed or has failed. It does not keep the log open. Of several of the same
-/// log, one gets each request.
+/// They end when the log is closed or has failed. This value does not keep the log open. If a log has
+/// several, only one of them gets each request.
 pub struct CheckpointRequests {
     view: Arc<View>,
     waker_id: Option<WakerId>,
@@ -28,10 +28,10 @@ impl CheckpointRequests {
         }
     }
 
-    /// A request, or the end.
+    /// Returns a request, or `Some(None)` at the end; `None` if there is neither yet.
     fn answer(&self) -> Option<Option<CheckpointDue>> {
         let view = &self.view;
-        // A forked child has no thread that would make one.
+        // A forked child has no thread that could make a request.
         if view.ended().is_some() || view.check_process().is_err() {
             return Some(None);
         }
@@ -40,7 +40,7 @@ impl CheckpointRequests {
         Some(Some(CheckpointDue {
             front: view.front(),
             durable,
-            // As far as possible is further by now.
+            // A request to truncate as far as possible reaches further by now.
             truncate_to: match due.truncate_to == due.durable {
                 true => durable,
                 false => due.truncate_to,
@@ -49,13 +49,13 @@ impl CheckpointRequests {
         }))
     }
 
-    /// Returns the request if there is one now. `None` after the end, too.
+    /// Returns the request if there is one now. Returns `None` after the end as well.
     pub fn try_next(&mut self) -> Option<CheckpointDue> {
         self.answer().flatten()
     }
 
-    /// Waits for a request. `None` once the log is closed or has failed. In a waker, which must not wait,
-    /// this is [`CheckpointRequests::try_next`].
+    /// Waits for a request. Returns `None` once the log is closed or has failed. In a waker, which must not
+    /// wait, this behaves like [`CheckpointRequests::try_next`].
     pub fn next_blocking(&mut self) -> Option<CheckpointDue> {
         loop {
             let seen = self.view.checkpoint.made.observe();
@@ -70,9 +70,10 @@ impl CheckpointRequests {
         }
     }
 
-    /// As [`CheckpointRequests::next_blocking`], to await. `futures_core::Stream` is the same.
+    /// Waits like [`CheckpointRequests::next_blocking`], in a task. The implementation of
+    /// `futures_core::Stream` does the same.
     ///
-    /// **Cancel safe.** If it is dropped before it has completed, it has taken no request.
+    /// **Cancel safe.** If the future is dropped before it has completed, it has taken no request.
     pub async fn next(&mut self) -> Option<CheckpointDue> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }

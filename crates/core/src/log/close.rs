@@ -1,4 +1,4 @@
-//! Closing a log: force everything, end its threads, release the lock.
+//! Closing a log: forces everything, ends its threads, releases the lock.
 
 use crate::advisor::{Observation, Question};
 use crate::background::stats_writer::StatsWriter;
@@ -23,8 +23,8 @@ impl Handle {
         }
     }
 
-    /// Closes, also if the device panics in this thread: without that, the lock would stay held,
-    /// and a thread that closes another clone or follows the log would wait for ever.
+    /// Closes the log, even if the device panics in this thread. Otherwise the lock would stay held, and a
+    /// thread that closes another clone or follows the log would wait forever.
     pub(super) fn close_catching_panics(&self) -> (Result<()>, Option<Box<dyn Any + Send>>) {
         let engine = &self.engine;
         // In a forked child, the threads and the files belong to the parent.
@@ -42,7 +42,7 @@ impl Handle {
             false => engine.calls_within(),
         };
         if !first && (within > 0 || engine.is_writer_thread()) {
-            // The first close waits for this callback to return: waiting for it here would be a
+            // The first close waits for this callback to return. Waiting for that close here would be a
             // deadlock.
             return (Err(Error::Closed), None);
         }
@@ -60,8 +60,8 @@ impl Handle {
             Ok(result) => (result, None),
             Err(panic) => (Err(engine.unwound("close")), Some(panic)),
         };
-        // What follows calls foreign code: the advisor, the lock, wakers, tracing. The caller gets
-        // the first panic, but only after the lock is released and the other closers have returned.
+        // The next steps call foreign code: the advisor, the lock, wakers, tracing. The caller gets the
+        // first panic, but only after the lock is released and the other closers have returned.
         let mut run = |step: &mut dyn FnMut()| {
             if let Err(unwound) = catch_unwind(AssertUnwindSafe(step)) {
                 panic.get_or_insert(unwound);
@@ -80,11 +80,11 @@ impl Handle {
         let threads = std::mem::take(&mut *engine.threads());
         for (thread, is_writer) in threads.into_iter().zip([true, false]) {
             if is_writer && engine.is_writer_thread() {
-                // A callback closes the log, in the writer thread itself, which cannot join itself.
-                // It does no more I/O after this.
+                // A callback closes the log in the writer thread, which cannot join itself. It makes no
+                // more I/O after this.
                 continue;
             }
-            // A panic in it has poisoned the log, which `finish` has reported.
+            // A panic in the thread has poisoned the log, which `finish` has reported.
             let _ = thread.join();
         }
         // If the log has failed, a committer may still be writing.
@@ -94,7 +94,7 @@ impl Handle {
         if result.is_ok() {
             run(&mut || report_to_advisor(engine));
         }
-        // All I/O is joined: another opening may have the lock now.
+        // All I/O is joined, so another opening may take the lock now.
         let mut lock = engine
             .files
             .lock
@@ -118,7 +118,7 @@ impl Drop for Handle {
         let is_own = self.engine.is_own_thread() || is_waking();
         if is_own && !self.engine.state().lifecycle.closing {
             // A callback or a woken task has dropped the last clone. This thread may be in the middle of a
-            // job, or of a call that others wait for, and cannot wait for itself.
+            // job, or of a call for which others wait, and cannot wait for itself.
             let engine = self.engine.clone();
             let close = move || drop(Handle { engine });
             let runtime = self.engine.view.runtime.clone();
@@ -126,19 +126,19 @@ impl Drop for Handle {
             let _ = runtime.spawn("logforce-close", Box::new(close));
             return;
         }
-        // The panic hook has reported a panic of the device; a drop cannot return it.
+        // A drop cannot return a panic of the device. The panic hook has reported it.
         let _ = self.close_catching_panics();
     }
 }
 
-/// Ends the tasks of a log in an environment. The calling thread does their last step, so that it waits
-/// for no thread of the pool: it may be one, and the only one.
+/// Ends the tasks of a log in an environment. The calling thread runs their last step, so that it does not
+/// wait for a thread of the pool. It may itself be the only thread of the pool.
 fn finish_tasks(engine: &Arc<Engine>) {
     let (writer, preallocator) = (&engine.events.writer, &engine.events.preallocator);
     if let Some(task) = preallocator.task() {
         task.finish();
     }
-    // In a callback of this log the writer's own step is under way, which ends after it.
+    // In a callback of this log, the writer's step is in progress and ends after the callback.
     if let Some(task) = writer.task()
         && !engine.is_writer_thread()
         && task.finish()
@@ -148,7 +148,7 @@ fn finish_tasks(engine: &Arc<Engine>) {
     }
 }
 
-/// Reports to the advisor, if there is one, what this opening has measured.
+/// Reports the measurements of this opening to the advisor, if there is one.
 fn report_to_advisor(engine: &Engine) {
     let (Some(advisor), Ok(facts)) = (
         engine.config.options.advisor_to_ask(),

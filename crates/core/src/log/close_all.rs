@@ -9,7 +9,7 @@ use logforce_device::sync::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
-/// Maximum number of logs that close at the same time. Most of the time of a close is spent waiting for the
+/// Maximum number of logs that close at the same time. A close spends most of its time waiting for the
 /// device.
 const AT_ONCE: usize = 16;
 
@@ -18,13 +18,13 @@ impl Member for Handle {
         &self.engine.view.path
     }
 
-    /// Closes the log. A panic of the device becomes the log's error, as for its other callers.
+    /// Closes the log. Turns a panic of the device into an error, as for the log's other callers.
     fn close(&self) -> Result<()> {
         self.close_catching_panics().0
     }
 }
 
-/// Logs that are yet to be closed, and the errors of those whose close failed.
+/// Logs that are still to be closed, and the errors of those whose close failed.
 struct Closing {
     left: Mutex<Vec<Arc<dyn Member>>>,
     failed: Mutex<Vec<(PathBuf, Error)>>,
@@ -36,8 +36,8 @@ impl Closing {
             let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
             left.pop()
         } {
-            // A callback of a log that another thread closes gets `Closed`, because that close waits for the
-            // callback.
+            // In a callback of a log that another thread is closing, the error is `Closed`, because that
+            // close waits for the callback.
             if let Err(e) = log.close()
                 && !matches!(e, Error::Closed)
             {
@@ -53,15 +53,16 @@ impl Environment {
     /// Returns the directory and the error of each log that failed, ordered by directory. Clones of the logs
     /// may remain: they answer [`Error::Closed`]. The environment can be used for other logs.
     ///
-    /// The log of a page file is closed as well: close the page file first. A log whose last clone is being
-    /// dropped by another thread is not waited for. In a callback of a log it closes the logs one after
+    /// This closes the log of a page file as well, so close the page file first. It does not wait for a log
+    /// whose last clone another thread is dropping. In a callback of a log, it closes the logs one after
     /// another, in the calling thread.
-    #[must_use = "a log that is not named in it was closed; the others may have lost what was not forced"]
+    #[must_use = "the logs in the result were not closed cleanly: their unforced records may be lost"]
     pub fn close_all(&self) -> Vec<(PathBuf, Error)> {
         let mut logs = self.shared.members.open();
         logs.reverse();
         let threads = match may_be_awaited() {
-            // Another thread would close the log of this callback, and wait for the callback.
+            // Another thread would close the log of this callback, and wait for the callback, which waits
+            // for that thread.
             true => 1,
             false => logs.len().min(AT_ONCE),
         };
@@ -73,7 +74,7 @@ impl Environment {
         for _ in 1..threads {
             let closing = closing.clone();
             let body = Box::new(move || closing.run());
-            // If the system has no more threads, those that run close the rest.
+            // If the system cannot start more threads, the running ones close the remaining logs.
             others.extend(self.shared.runtime.spawn("logforce-close", body).ok());
         }
         closing.run();

@@ -1,5 +1,5 @@
-//! The handle that a submission returns, to wait on, poll or await. Polling it does no I/O, except in a
-//! callback of the thread that would do it. Dropping it changes nothing.
+//! The handle of a submission, to wait on, poll or await. Polling it makes no I/O, except in a callback of
+//! the thread that would otherwise make the I/O. Dropping it changes nothing.
 
 use crate::engine::Engine;
 use crate::error::Result;
@@ -13,23 +13,24 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// A submitted record or batch: the log writes and forces it, whether or not anybody waits. Wait for
-/// it in a thread, poll it, or await it on any runtime. It does not keep the log open.
+/// A submitted record or batch. The log writes and forces it even if no caller waits for it. Wait for it in
+/// a thread, poll it, or await it on any runtime. The handle does not keep the log open.
 ///
-/// **Cancel safe.** Dropping it, polled or not, changes nothing for the record. [`Log::durable_lsn`](crate::Log::durable_lsn) reaches [`CommitHandle::end`] when it is
-/// durable. Polled again after completion, it returns the result again.
-#[must_use = "whether the record became durable is known by waiting for it"]
+/// **Cancel safe.** Dropping it, polled or not, changes nothing for the record.
+/// [`Log::durable_lsn`](crate::Log::durable_lsn) reaches [`CommitHandle::end`] when the record is durable.
+/// Polled again after completion, it returns the result again.
+#[must_use = "wait for the handle to know whether the record became durable"]
 pub struct CommitHandle {
     engine: Arc<Engine>,
     start: Lsn,
     end: Lsn,
-    /// What everything below `end` must reach; `None` if being staged is enough.
+    /// Level that all records below `end` must reach; `None` if being staged is enough.
     level: Option<WaitLevel>,
     waker_id: Option<WakerId>,
 }
 
 impl CommitHandle {
-    /// For a record at `at` that must reach `level`.
+    /// Returns the handle of a record at `at` that must reach `level`.
     pub(crate) fn new(engine: Arc<Engine>, at: RecordRange, level: Option<WaitLevel>) -> Self {
         CommitHandle {
             engine,
@@ -40,27 +41,27 @@ impl CommitHandle {
         }
     }
 
-    /// The position of the record, or of the first of a batch, by which it is read.
+    /// Returns the position of the record, or of the first one of a batch.
     pub fn start(&self) -> Lsn {
         self.start
     }
 
-    /// Exclusive end.
+    /// Returns the exclusive end.
     pub fn end(&self) -> Lsn {
         self.end
     }
 
-    /// Returns whether [`wait`](Self::wait) would return at once. Takes no lock.
+    /// Returns true if [`wait`](Self::wait) would return at once. Takes no lock.
     pub fn is_done(&self) -> bool {
         self.result().is_some()
     }
 
-    /// The result, if it is known.
+    /// Returns the result, if it is known.
     pub fn try_result(&self) -> Option<Result<Acknowledged>> {
         Some(self.result()?.map(|g| self.acknowledged(g)))
     }
 
-    /// Waits in this thread, which may do the writing itself.
+    /// Waits in this thread, which may make the write itself.
     pub fn wait(self) -> Result<Acknowledged> {
         let guarantee = self.wait_here()?;
         Ok(self.acknowledged(guarantee))
@@ -74,7 +75,7 @@ impl CommitHandle {
         }
     }
 
-    /// The result, if it is known.
+    /// Returns the result, if it is known.
     fn result(&self) -> Option<Result<Granted>> {
         let reached = match self.level {
             None => true,
@@ -114,7 +115,7 @@ impl CommitHandle {
         if planted!("recheck-after-register") {
             return Poll::Pending;
         }
-        // It may have been reached since the first check, when there was no waker to wake.
+        // Checks again: the level may have been reached before the waker was registered.
         match self.result() {
             Some(answer) => Poll::Ready(answer),
             None => Poll::Pending,

@@ -1,4 +1,4 @@
-//! The public handle of a log.
+//! `Log`: the public handle of a log.
 
 mod backup;
 pub(crate) mod checkpoint_requests;
@@ -56,8 +56,8 @@ impl Log {
 
     /// Opens a log in the directory `path` of `system`.
     ///
-    /// Recovers first: when this returns, every acknowledged record is there and durable, and a
-    /// record that was not acknowledged is either there and durable, or gone for good.
+    /// Recovers the log first. When this returns, every acknowledged record is present and durable. A record
+    /// that was not acknowledged is either present and durable, or gone permanently.
     #[doc(hidden)]
     pub fn open(
         system: &dyn System,
@@ -96,20 +96,20 @@ impl Log {
         &self.handle.engine
     }
 
-    /// Appends a record of up to 64 MiB, or a [`Batch`](crate::Batch) of several. It is in memory
-    /// only until this caller or another one forces it. Returns where it lies, from the first
-    /// record's start to the last one's end.
+    /// Appends a record of up to 64 MiB, or a [`Batch`](crate::Batch) of several. It is in memory only,
+    /// until this caller or another one forces it. Returns the range from the first record's start to the
+    /// last one's end.
     ///
     /// Waits while the log buffer is full and while a segment is prepared.
     ///
     /// # Errors
-    /// After any error the log has not accepted the record. [`Error::NoSpace`](crate::Error::NoSpace) and [`Error::Full`](crate::Error::Full)
-    /// pass when space is made; [`Error::TooLarge`](crate::Error::TooLarge).
+    /// After any error the log has not accepted the record. [`Error::NoSpace`](crate::Error::NoSpace) and
+    /// [`Error::Full`](crate::Error::Full) until space is freed; [`Error::TooLarge`](crate::Error::TooLarge).
     pub fn append(&self, mut records: impl Append) -> Result<RecordRange> {
         records.append_by(|records, placed| self.engine().append(records, placed))
     }
 
-    /// Makes everything below `end` durable, and returns what it survives.
+    /// Makes all records below `end` durable, and returns their guarantee.
     pub fn force(&self, end: Lsn) -> Result<Granted> {
         self.engine().view.check_process()?;
         self.engine().force(end)
@@ -119,72 +119,72 @@ impl Log {
     /// several threads share device writes.
     ///
     /// # Errors
-    /// Those of [`Log::append`]. [`Error::Poisoned`](crate::Error::Poisoned): whether the record is in the log is unknown
-    /// until it is opened again.
+    /// Those of [`Log::append`]. After [`Error::Poisoned`](crate::Error::Poisoned) it is unknown whether the
+    /// record is in the log, until the log is opened again.
     pub fn commit(&self, records: impl Append) -> Result<Acknowledged> {
         self.commit_with(records, Policy::Force)
     }
 
-    /// As [`Log::commit`], but returns when the record is what `policy` says, which may be less than
+    /// Commits like [`Log::commit`], but returns when `policy` is met, which may be before the record is
     /// durable: see [`Acknowledged::guarantee`].
     pub fn commit_with(&self, mut records: impl Append, policy: Policy) -> Result<Acknowledged> {
         records.append_by(|records, placed| self.engine().commit(records, policy, placed))
     }
 
-    /// Exclusive end of what is durable, at [`Log::guarantee`]. Takes no lock. It may lie a little above
-    /// the end of the last record, since the log pads what it writes; a follower that has caught up
-    /// stands here.
+    /// Returns the durable LSN: the exclusive end of the records that have the guarantee
+    /// [`Log::guarantee`]. Takes no lock. It may lie slightly above the end of the last record, because the
+    /// log pads its writes. It is the position of a follower that has caught up.
     pub fn durable_lsn(&self) -> Lsn {
         self.engine().durable()
     }
 
-    /// Exclusive end of what was appended.
+    /// Returns the exclusive end of the appended records.
     pub fn tail_lsn(&self) -> Lsn {
         self.engine().state().tail()
     }
 
-    /// Records below are gone. Takes no lock.
+    /// Returns the front: records below are gone. Takes no lock.
     pub fn front_lsn(&self) -> Lsn {
         self.engine().front()
     }
 
-    /// The record at `start`, which must be durable.
+    /// Returns the record at `start`, which must be durable.
     pub fn read_at(&self, start: Lsn) -> Result<Record> {
         self.engine().view.check_process()?;
         Reader::at_record(self.engine().view.clone(), start)
     }
 
-    /// Reads durable records from `from` on: the start or the end of a record, or
-    /// [`Log::front_lsn`]. If another thread truncates between that call and this one, this answers
-    /// [`Error::Truncated`](crate::Error::Truncated), as [`Log::follow`] does; see there.
+    /// Reads durable records from `from` on. `from` is the start or the end of a record, or
+    /// [`Log::front_lsn`]. If another thread truncates between that call and this one, this fails with
+    /// [`Error::Truncated`](crate::Error::Truncated); see [`Log::follow_lsn`].
     pub fn read_from(&self, from: Lsn) -> Result<Reader> {
         self.engine().view.check_process()?;
         Reader::from_boundary(self.engine().view.clone(), from)
     }
 
-    /// Reads durable records backwards from `from` on: the newest that ends there or below first.
-    /// `from` is the start or the end of a record, or [`Log::durable_lsn`].
+    /// Reads durable records backwards, beginning with the last one that ends at `from` or below. `from` is
+    /// the start or the end of a record, or [`Log::durable_lsn`].
     pub fn read_back_from(&self, from: Lsn) -> Result<BackwardReader> {
         self.engine().view.check_process()?;
         BackwardReader::from_boundary(self.engine().view.clone(), from)
     }
 
-    /// The last durable record; `None` in a log without records.
+    /// Returns the last durable record; `None` in a log without records.
     pub fn last(&self) -> Result<Option<Record>> {
         self.read_back_from(self.durable_lsn())?.next().transpose()
     }
 
-    /// Drops the records below the last position at or below `front` at which an append begins or ends: so no
-    /// part of a record or of an atomic append remains. The truncation is durable when this returns. Forces
-    /// the records below that are not durable yet first. The log reuses or removes the segments that lie below
-    /// the new front as a whole. A position below the front changes nothing.
+    /// Drops the records below `front`. If `front` lies within an append, the new front is the start of that
+    /// append, because only whole appends are dropped. The truncation is durable when this returns. It first
+    /// forces the records below that are not durable yet. The log reuses or removes the segments that lie
+    /// entirely below the new front. A position below the current front changes nothing.
     ///
-    /// Fails with [`Error::Voided`](crate::Error::Voided) in a voided range, and with
-    /// [`Error::BeyondEnd`](crate::Error::BeyondEnd) beyond what was appended.
+    /// Fails with [`Error::Voided`](crate::Error::Voided) in a void range, and with
+    /// [`Error::BeyondEnd`](crate::Error::BeyondEnd) above the end of the appended records.
     ///
-    /// If a [`Pin`] lies below, the front moves to the oldest pin only. The log remembers the request while
-    /// it is open, and moves the front on as pins advance or are dropped. That is no error:
-    /// [`Log::front_lsn`] returns the front. This breaks pins that lie more than
+    /// If a [`Pin`] lies below, the front moves only to the oldest pin, and this returns `Ok`:
+    /// [`Log::front_lsn`] returns the front. The log remembers the request while it is open, and moves the
+    /// front as pins advance or are dropped. This breaks pins that lie more than
     /// [`Options::max_pinned_size`] bytes below `front`.
     pub fn truncate_front(&self, front: Lsn) -> Result<()> {
         let in_progress = self.engine().begin_file_change()?;
@@ -194,17 +194,19 @@ impl Log {
         Ok(())
     }
 
-    /// Returns the log's requests for checkpoints. With [`Options::max_log_size`] it makes one when it has
-    /// prepared the last segment that fits, so while about a whole segment is still free, another one when half
-    /// of that segment is used, and one whenever it refuses an append with
+    /// Returns the log's requests for checkpoints. With [`Options::max_log_size`], the log makes a request
+    /// when it has prepared the last segment that fits, while about a whole segment is still free. It makes
+    /// another one when half of that segment is used, and one whenever it refuses an append with
     /// [`Error::Full`](crate::Error::Full).
     ///
-    /// Whoever takes a request makes a checkpoint of what the log holds, durably, and calls
-    /// [`Log::truncate_front`], at or above [`CheckpointDue::truncate_to`](crate::CheckpointDue::truncate_to) if it
-    /// can. No append waits for that, so the checkpoint may take locks under which other threads append. A
-    /// checkpoint that is a record of this log needs space in a full one: keep a
-    /// [`Permit`](crate::Permit) for it. Permits end with the process, and an opening takes a write unit of the
-    /// space: so make that record, or truncate, before anything else after an opening.
+    /// The taker of a request makes a durable checkpoint of the log's contents, and then calls
+    /// [`Log::truncate_front`], if possible at or above
+    /// [`CheckpointDue::truncate_to`](crate::CheckpointDue::truncate_to). No append waits for that, so the
+    /// checkpoint may take locks under which other threads append.
+    ///
+    /// If the checkpoint is a record of this log, it needs space in a full log: keep a
+    /// [`Permit`](crate::Permit) for it. Permits end with the process, and an opening uses a write unit of the
+    /// space. So after an opening, append that record or truncate before anything else.
     ///
     /// ```
     /// # use logforce_core::{Log, Lsn, Result};
@@ -228,10 +230,11 @@ impl Log {
         CheckpointRequests::new(&self.engine().view)
     }
 
-    /// Voids every record from `from` on (the start or the end of an append), durably. If `from` lies within
-    /// an atomic append, it fails with [`Error::WithinAppend`](crate::Error::WithinAppend), because no part
-    /// of an append can remain. The LSNs of the voided records are not used again: reading there fails with
-    /// [`Error::Voided`](crate::Error::Voided). It may void records that other threads append while it runs.
+    /// Voids every record from `from` on, durably. `from` is the start or the end of an append. Within an
+    /// atomic append, this fails with [`Error::WithinAppend`](crate::Error::WithinAppend), because an append
+    /// is voided as a whole or not at all. The LSNs of the voided records are not used again: reading there
+    /// fails with [`Error::Voided`](crate::Error::Voided). The call may void records that other threads
+    /// append while it runs.
     pub fn truncate_back(&self, from: Lsn) -> Result<()> {
         let in_progress = self.engine().begin_file_change()?;
         truncate_back(&self.handle.engine, from)?;
@@ -241,16 +244,16 @@ impl Log {
     }
 
     /// Holds the front at or below `lsn` until the pin is dropped, advanced or broken. `lsn` is the start or
-    /// the end of a durable record, not below [`Log::front_lsn`]. Within an atomic append, the pin is at the
-    /// append's start.
+    /// the end of a durable record, and not below [`Log::front_lsn`]. If it lies within an atomic append, the
+    /// pin is at the append's start.
     ///
     /// # Errors
     /// [`Error::Truncated`](crate::Error::Truncated) below the front,
     /// [`Error::NotABoundary`](crate::Error::NotABoundary) within a record;
     /// [`Error::Voided`](crate::Error::Voided) and [`Error::BeyondEnd`](crate::Error::BeyondEnd) as in reads.
     ///
-    /// With `None`, holds the front where it is now. Unlike the front's LSN, that does not fail while another
-    /// thread truncates: it waits for it.
+    /// With `None`, holds the front at its current position. Unlike with the front's LSN, this does not fail
+    /// while another thread truncates, but waits for that thread.
     pub fn pin(&self, lsn: impl Into<Option<Lsn>>) -> Result<Pin> {
         match lsn.into() {
             Some(lsn) => pin(self.engine_arc(), lsn),
@@ -262,7 +265,7 @@ impl Log {
     /// long ago, or come from a [`ReadOnlyFollower`](crate::ReadOnlyFollower).
     ///
     /// # Errors
-    /// [`Error::Diverged`](crate::Error::Diverged) if the log contains another history by now,
+    /// [`Error::Diverged`](crate::Error::Diverged) if the log now contains another history;
     /// [`Error::OtherLog`](crate::Error::OtherLog) if it is another log;
     /// [`Error::Truncated`](crate::Error::Truncated) and [`Error::Voided`](crate::Error::Voided) as for
     /// [`Log::read_from`].
@@ -281,11 +284,11 @@ impl Log {
     }
 
     /// Follows the log from the LSN `from` on: the start or the end of a record, or [`Log::front_lsn`]. An
-    /// LSN does not say of which history of the log it is: give one that this `Log` has returned, and
-    /// store positions ([`Log::follow`]).
+    /// LSN does not identify the history of the log to which it belongs. So pass only LSNs that this `Log`
+    /// has returned; to continue later, store positions ([`Log::follow`]).
     ///
-    /// Another thread may truncate between [`Log::front_lsn`] and this call. Unless the records in between
-    /// matter, begin again at the new front:
+    /// Another thread may truncate between [`Log::front_lsn`] and this call. If you do not need the records
+    /// in between, begin again at the new front:
     ///
     /// ```
     /// # use logforce_core::{Error, Follower, Log};
@@ -301,54 +304,54 @@ impl Log {
     /// # }
     /// ```
     ///
-    /// A truncation right after it ends the follower with the same error. [`Log::pin`] with `None` prevents both:
-    /// begin at [`Pin::lsn`].
+    /// A truncation right after this call ends the follower with the same error. [`Log::pin`] with `None`
+    /// prevents both errors: begin at [`Pin::lsn`].
     pub fn follow_lsn(&self, from: Lsn) -> Result<Follower> {
         self.engine().view.check_process()?;
         Follower::from_lsn(self.compared(), from)
     }
 
-    /// Statistics since the log was opened. Takes no lock, so the numbers may differ from each
-    /// other by a few records; [`Stats::difference`] returns those of an interval.
+    /// Returns the statistics since the log was opened. Takes no lock, so the numbers may differ from each
+    /// other by a few records. [`Stats::difference`] returns the statistics of an interval.
     pub fn stats(&self) -> Stats {
         self.engine().stats()
     }
 
-    /// Returns the guarantee of a force. [`Log::recovered`] says by which method, and on what evidence.
+    /// Returns the guarantee of a force. [`Log::recovered`] returns the method and the evidence.
     pub fn guarantee(&self) -> Granted {
         self.engine().config.force.granted()
     }
 
-    /// A random number that identifies this log.
+    /// Returns the random number that identifies this log.
     pub fn id(&self) -> LogId {
         self.engine().view.log_id
     }
 
-    /// The log's directory.
+    /// Returns the log's directory.
     pub fn path(&self) -> &Path {
         &self.engine().view.path
     }
 
-    /// What opening found.
+    /// Returns the result of the opening.
     pub fn recovered(&self) -> &RecoveryReport {
         &self.engine().config.report
     }
 
     /// Forces everything, marks the log as closed cleanly, ends its threads and releases the lock. From then
-    /// on all clones answer [`Error::Closed`](crate::Error::Closed) to calls that append, reserve, truncate,
-    /// back up, discard or set the metadata. Followers end. Calls that only read, pin or report (`read_at`,
-    /// `read_from`, `last`, `follow`, `follow_lsn`, `pin` of the front, `durable_lsn`, `stats`, `meta`)
-    /// still work, on the log as it was then. So does a `force` of durable records. Pins hold nothing any
-    /// more: another opening may truncate the records that they read. Dropping the last clone releases the
-    /// descriptors, which keep a filesystem from being unmounted.
+    /// on, calls of all clones that append, reserve, truncate, back up, discard or set the metadata fail with
+    /// [`Error::Closed`](crate::Error::Closed). Followers end. Calls that only read, pin or report
+    /// (`read_at`, `read_from`, `last`, `follow`, `follow_lsn`, `pin` of the front, `durable_lsn`, `stats`,
+    /// `meta`) still work, on the log as it was at the close. So does a `force` of durable records. Pins no
+    /// longer hold the front: another opening may truncate the records of their readers.
     ///
-    /// Dropping the last clone also closes the log, but cannot report a failure.
+    /// Dropping the last clone releases the descriptors, which keep a filesystem from being unmounted. It
+    /// also closes a log that is still open, but cannot report a failure.
     pub fn close(self) -> Result<()> {
         self.handle.close()
     }
 
-    /// Makes the log check these files whenever it checks its own. Its owner needs them to find the log. Only
-    /// the first call has an effect.
+    /// Makes the log check these files whenever it checks its own files. They are files that the owner needs
+    /// to find the log. Only the first call has an effect.
     #[doc(hidden)]
     pub fn watch_beside(&self, files: NamedFiles) {
         let _ = self.engine().location.beside.set(files);

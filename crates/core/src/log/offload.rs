@@ -1,4 +1,4 @@
-//! Calls that block, for tasks: in a thread of their own.
+//! Blocking calls for tasks: each runs in a new thread.
 
 use crate::engine::own_threads::may_be_in_callback;
 use crate::error::{Error, Result};
@@ -13,9 +13,9 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Poll, Waker};
 
 impl Log {
-    /// Makes calls that block, for a task: `call` runs in a thread of its own, with a clone of this log. That
-    /// costs some 50 µs, which calls that force something do not notice. Records have [`Log::commit_async`] and
-    /// [`Log::reserve`], which need no thread.
+    /// Makes a blocking call from a task: runs `call` in a new thread, with a clone of this log. The thread
+    /// costs about 50 µs, which is little for a call that forces. For records, [`Log::commit_async`] and
+    /// [`Log::reserve`] need no thread.
     ///
     /// ```
     /// # async fn checkpointed(log: logforce_core::Log, applied: logforce_core::Lsn) -> logforce_core::Result<()> {
@@ -24,12 +24,12 @@ impl Log {
     /// # }
     /// ```
     ///
-    /// In a callback of a log, the progress of a backup among them, the first poll makes the call itself:
-    /// another thread could wait for the one that is in the callback.
+    /// In a callback of a log (including the progress function of a backup), the first poll makes the call
+    /// itself. Another thread could wait for the thread that is in the callback.
     ///
-    /// **Cancelling.** A call begins when its future is first polled; dropping the future after that does
-    /// not stop it. Calls that run at the same time come in no order: a close may come before a call that was
-    /// polled and dropped earlier, which then fails. Await each whose effect you need.
+    /// **Cancelling.** A call begins when its future is first polled. Dropping the future after that does
+    /// not stop it. Calls that run at the same time have no order: a close may precede a call that was
+    /// polled and dropped earlier, which then fails. Await each call whose effect you need.
     pub async fn blocking<T: Send + 'static>(
         &self,
         call: impl FnOnce(Log) -> Result<T> + Send + 'static,
@@ -40,13 +40,13 @@ impl Log {
     }
 }
 
-/// Where the thread leaves the result, and whom it wakes.
+/// Result of the thread, and the waker of the task that waits for it.
 struct Slot<T> {
     result: Option<Result<T>>,
     waker: Option<Waker>,
 }
 
-/// Delivers the result when dropped, also by a panic: the task would wait for ever.
+/// Delivers the result when it is dropped, even by a panic. Otherwise the task would wait forever.
 struct Delivery<T> {
     slot: Arc<Mutex<Slot<T>>>,
     result: Option<Result<T>>,
@@ -79,10 +79,10 @@ impl<T> Drop for Delivery<T> {
     }
 }
 
-/// Runs `call` in a thread of its own, and waits for it in a task. It begins at the first poll, and
-/// dropping the future after that does not stop it. `path` is for messages. In a callback of a log the
-/// first poll makes the call itself: only the thread that is in the callback can know that, and not wait
-/// for its end.
+/// Runs `call` in a new thread, and waits for it in a task. The call begins at the first poll, and dropping
+/// the future after that does not stop it. `path` is for messages. In a callback of a log, the first poll
+/// makes the call itself: only the thread in the callback can detect this, and avoid waiting for the
+/// callback's end.
 pub async fn offload<T: Send + 'static>(
     runtime: &dyn Runtime,
     path: &Path,

@@ -1,5 +1,5 @@
-//! Space for a record before it is there: for tasks, which must not block, and whose records must come
-//! in an order.
+//! Reserving space for a record before it exists: for tasks, which must not block, and which decide the
+//! order of their records.
 
 use crate::batch::Append;
 use crate::engine::Engine;
@@ -19,13 +19,13 @@ use std::task::{Context, Poll};
 
 /// Space in the log for one append; see [`Log::reserve`]. Dropping it gives the space back.
 ///
-/// The space is kept from all other appends. Hold it for as long as it takes to make the record, not
-/// while waiting for somebody else. One that is leaked ([`std::mem::forget`]) keeps its space for ever,
-/// and later commits wait for it.
+/// No other append can use the space. Hold the permit while you create the record, but not while you wait
+/// for another thread or task. A leaked permit ([`std::mem::forget`]) keeps its space forever, and later
+/// commits wait for it.
 #[must_use = "dropping it gives the space back"]
 pub struct Permit {
     engine: Arc<Engine>,
-    /// What is promised, bytes of frames; 0 once it is used.
+    /// Bytes of frames that are promised; 0 once they are used.
     promised: usize,
 }
 
@@ -42,13 +42,13 @@ struct ReserveFuture {
 
 impl Log {
     /// Commits in a task: waits for space, appends, and returns when the record or
-    /// [`Batch`](crate::Batch) is durable. It blocks nowhere, except in a callback of a log: there it does the
-    /// work of the thread that it would wait for.
+    /// [`Batch`](crate::Batch) is durable. It never blocks, except in a callback of a log: there it does the
+    /// work of the thread for which it would wait.
     ///
-    /// Its place in the log is decided when there is space, so two of them that run at the same time
-    /// come in any order. To decide the order yourself, use [`Log::reserve`].
+    /// The record's position is decided when there is space, so two commits at the same time may come in
+    /// either order. To decide the order yourself, use [`Log::reserve`].
     ///
-    /// **Cancelling.** A future of this that was dropped may have appended the record or not. With
+    /// **Cancelling.** A future that was dropped before completion may have appended the record or not. With
     /// [`Log::reserve`] and [`Permit::submit`] you know.
     pub async fn commit_async(&self, mut records: impl Append) -> Result<Acknowledged> {
         let (mut first_round, mut len) = (None, 0);
@@ -68,9 +68,9 @@ impl Log {
     }
 
     /// Reserves space for one record of up to `len` bytes, or for a batch of up to
-    /// [`Batch::reserved_bytes`](crate::Batch::reserved_bytes). [`Permit::submit`] uses it at once,
-    /// without waiting. So a task can wait for space first, and then decide the order of its records
-    /// under an ordinary lock that it holds across no await:
+    /// [`Batch::reserved_bytes`](crate::Batch::reserved_bytes). [`Permit::submit`] uses the space without
+    /// waiting. So a task can wait for space first, and then decide the order of its records under an
+    /// ordinary lock that it does not hold across an await:
     ///
     /// ```
     /// # use logforce_core::Policy;
@@ -91,7 +91,7 @@ impl Log {
     /// [`Error::TooLarge`], [`Error::NoSpace`], [`Error::Full`], and those of a log that has failed
     /// or is closed.
     ///
-    /// **Cancel safe.** Dropping the future gives up its wish, and the space if it got some.
+    /// **Cancel safe.** Dropping the future withdraws the request, and gives back the space if it got some.
     pub fn reserve(
         &self,
         len: usize,
@@ -106,8 +106,8 @@ impl Log {
     pub fn try_reserve(&self, len: usize) -> Result<Permit> {
         let promised = self.reserved_len(len)?;
         let engine = self.engine_arc().clone();
-        // Round 0: the last failure to prepare a segment counts, whenever it was, since this call
-        // does not wait for another attempt.
+        // Round 0: the last failure to prepare a segment counts, however old it is, because this call does
+        // not wait for another attempt.
         let reserved = engine.try_reserve(promised, &mut Some(0));
         if let Err(Error::NoSpace { .. } | Error::Full { .. }) = &reserved {
             engine.try_preparing_again();
@@ -115,7 +115,7 @@ impl Log {
         reserved.map(|()| Permit { engine, promised })
     }
 
-    /// Returns the bytes of frames of an append of `len` bytes.
+    /// Returns the number of bytes of frames for an append of `len` bytes.
     fn reserved_len(&self, len: usize) -> Result<usize> {
         let longest = self.engine().config.options.longest_append();
         frames_len(std::iter::once(len), longest)
@@ -149,7 +149,7 @@ impl Future for ReserveFuture {
         loop {
             let reserved = this.engine.try_reserve(promised, &mut this.first_round);
             if let Err(Error::WouldBlock) = reserved {
-                // In a callback of the thread that frees the space.
+                // True in a callback of the thread that frees the space.
                 if this.engine.must_do_it_itself() && this.engine.write_in_own_thread() {
                     continue;
                 }
@@ -161,7 +161,7 @@ impl Future for ReserveFuture {
                 if planted!("recheck-room-after-register") {
                     return Poll::Pending;
                 }
-                // Space may have been freed before there was a waker to wake: once more.
+                // Tries again: space may have been freed before the waker was registered.
                 continue;
             }
             this.completed = true;
@@ -180,16 +180,15 @@ impl Drop for ReserveFuture {
 }
 
 impl Permit {
-    /// Appends a record or a [`Batch`](crate::Batch) into the reserved space, without waiting, and
-    /// returns a handle to await until it is what `policy` says. What the space is larger than the record is
-    /// given back.
+    /// Appends a record or a [`Batch`](crate::Batch) into the reserved space, without waiting. Returns a
+    /// handle that completes when `policy` is met. Gives back the space that the record does not need.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if it does not fit what was reserved, and those of a log that has failed
-    /// or is closed; nothing is appended then.
+    /// [`Error::TooLarge`] if it does not fit the reserved space, and those of a log that has failed
+    /// or is closed. Nothing is appended then.
     pub fn submit(mut self, mut records: impl Append, policy: Policy) -> Result<CommitHandle> {
         let engine = self.engine.clone();
-        // From here on the engine gives it back.
+        // From here on, the engine gives the space back.
         let space = Space::Promised(std::mem::take(&mut self.promised));
         records.append_by(|records, placed| engine.submit_records(records, space, policy, placed))
     }
@@ -197,7 +196,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        // In a forked child the mutex may stay locked for ever.
+        // In a forked child, the mutex may stay locked forever.
         if self.promised > 0 && self.engine.view.check_process().is_ok() {
             self.engine.release_reserved(self.promised);
         }

@@ -1,4 +1,4 @@
-//! Commits that nobody waits for in place.
+//! Submissions: commits whose caller does not wait at once.
 
 use crate::batch::Append;
 use crate::engine::Engine;
@@ -15,13 +15,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Log {
-    /// Appends a record or a [`Batch`](crate::Batch), and returns a handle to wait on, poll or await until it is
-    /// what `policy` says; the handle returns [what the record survives](Acknowledged::guarantee). The log
-    /// writes it without being waited for. A batch without records stands for all that was appended before.
+    /// Appends a record or a [`Batch`](crate::Batch). Returns a handle to wait on, poll or await, which
+    /// completes when `policy` is met and returns the record's [guarantee](Acknowledged::guarantee). The log
+    /// writes the record even if no caller waits. A batch without records stands for all records that were
+    /// appended before.
     ///
     /// **This may block**, as [`Log::append`] does, while the log buffer is full or a segment is
-    /// prepared. In a task use [`Log::commit_async`], or [`Log::reserve`] where the order matters; where
-    /// nothing may wait, [`Log::try_reserve`].
+    /// prepared. In a task use [`Log::commit_async`], or [`Log::reserve`] if the order matters; if nothing
+    /// may wait, [`Log::try_reserve`].
     pub fn submit(&self, mut records: impl Append, policy: Policy) -> Result<CommitHandle> {
         let engine = self.engine_arc();
         records.append_by(|records, placed| {
@@ -29,10 +30,10 @@ impl Log {
         })
     }
 
-    /// As [`Log::submit`], but calls `done` with the result instead of returning a handle. The
-    /// writer thread calls it, in the order of the records, so a slow callback delays writes. A
-    /// panic in it ends the callback and nothing else. It may append and commit, and drop or close
-    /// the log; it must not wait for another thread that waits for this log.
+    /// Submits like [`Log::submit`], but calls `done` with the result instead of returning a handle. The
+    /// writer thread calls it, in the order of the records, so a slow callback delays writes. A panic in the
+    /// callback ends only the callback. A callback may append and commit, and drop or close the log. It must
+    /// not wait for another thread that waits for this log.
     pub fn submit_then(
         &self,
         mut records: impl Append,
@@ -44,9 +45,9 @@ impl Log {
         records.append_by(|records, placed| engine.submit_then(records, policy, done, placed))
     }
 
-    /// As [`Log::submit`], for a record in several slices. Calls `decided` with the record's
-    /// place while no other append can come before or after it: so it can put its own state into
-    /// the order of the log. It must be short, and must not call the log.
+    /// Submits a record that consists of several slices, like [`Log::submit`]. Calls `decided` with the
+    /// record's range while no other append can come in between, so that the caller can change its own state
+    /// in the order of the log. `decided` must be short, and must not call the log.
     #[doc(hidden)]
     pub fn submit_ordered(
         &self,
@@ -59,8 +60,8 @@ impl Log {
             .submit_records(&[parts], Space::Wait, policy, decided)
     }
 
-    /// As [`Log::append`], for a record in several slices, and calls `decided` as
-    /// [`Log::submit_ordered`] does.
+    /// Appends a record that consists of several slices, like [`Log::append`], and calls `decided` like
+    /// [`Log::submit_ordered`].
     #[doc(hidden)]
     pub fn append_ordered(
         &self,
@@ -87,8 +88,7 @@ impl Engine {
         Ok(CommitHandle::new(self.clone(), at, policy.level()))
     }
 
-    /// Stages the records, and registers `call` for when they have reached what the policy
-    /// requires.
+    /// Stages the records, and registers `call` to be called when the policy is met.
     pub(crate) fn submit_then(
         &self,
         records: RecordSlices<'_>,
@@ -101,7 +101,7 @@ impl Engine {
         Ok(self.request_policy(staged, policy, now, Some(call)))
     }
 
-    /// Requests what the policy requires of the records just staged, and releases the mutex.
+    /// Requests the write or force that the policy requires for the staged records, and releases the mutex.
     fn request_policy(
         &self,
         staged: Staged<'_>,
@@ -118,7 +118,8 @@ impl Engine {
         self.metrics.counted.submits.add_locked(1);
         let mut caught_up = None;
         if policy == Policy::Force {
-            // Without records, a quiet stamp may have made durable already all that is asked for.
+            // For an append without records, a quiet stamp may have made all previous records durable
+            // already.
             caught_up = state.pipeline.catch_up(at.end);
             state.deadlines.oldest_submission.get_or_insert(now);
             state.pipeline.commit_came(at.end, now);
@@ -129,7 +130,7 @@ impl Engine {
         }
         if let Some(call) = call {
             let level = policy.level();
-            // Nothing to wait for: the writer calls it at once.
+            // With no level to wait for, the writer calls it at once.
             wakeups.writer |= Wake::WriterForNewCallback.if_needed(level.is_none());
             state.completions.push(Completion { at, level, call });
         }

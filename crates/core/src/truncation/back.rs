@@ -9,7 +9,7 @@ use logforce_format::{BatchKind, Lsn, planted};
 
 /// Voids every record at and above `from`, durably.
 pub(crate) fn truncate_back(engine: &Engine, from: Lsn) -> Result<()> {
-    // Makes everything durable first, so that the durable part alone says where records begin.
+    // Makes all records durable first, because record boundaries are looked up in the durable part only.
     let tail = engine.state().tail();
     if from > tail {
         return Err(Error::BeyondEnd {
@@ -17,7 +17,8 @@ pub(crate) fn truncate_back(engine: &Engine, from: Lsn) -> Result<()> {
             end: tail,
         });
     }
-    // The requested front, not the one that a pin holds: the owner has dropped what lies below.
+    // Compares with the requested front, which may lie above a front that a pin holds: the owner has
+    // already dropped the records below it.
     let front = engine.pins.requested();
     if from < front {
         return Err(Error::Truncated { lsn: from, front });

@@ -1,4 +1,4 @@
-//! Truncating the front: dropping the records below it, and freeing their segments.
+//! Truncating the front: drops the records below it, and frees their segments.
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -18,19 +18,19 @@ use std::sync::atomic::Ordering::*;
 /// Drops the records below the last boundary at or below `to`, or below the oldest pin.
 pub(crate) fn truncate_front(engine: &Engine, to: Lsn) -> Result<()> {
     if engine.durable() < to {
-        // Appended and not forced yet: the front must not lie above what is durable. Fails beyond
-        // the end.
+        // The records below `to` are not forced yet, and the front must not lie above the durable LSN.
+        // Fails beyond the end of the log.
         engine.wait_until(to, WaitLevel::Force)?;
     }
     let front = engine.front();
     let to = match to <= front {
-        // An earlier call may have left files that it could not remove.
+        // Continues nevertheless: an earlier call may have left files that it could not remove.
         true => front,
         false => match front_at(engine, to) {
             Ok(to) => to,
-            // Within a record.
+            // `to` lies within a record.
             Err(Error::NotABoundary { .. }) => boundary_at_most(&engine.view, to)?,
-            // Another truncation has passed it meanwhile.
+            // Another truncation has passed `to` meanwhile.
             Err(Error::Truncated { front, .. }) => front,
             Err(other) => return Err(other),
         },
@@ -39,8 +39,8 @@ pub(crate) fn truncate_front(engine: &Engine, to: Lsn) -> Result<()> {
     engine.move_front()
 }
 
-/// Returns the highest front at or below `to` (the start or the end of a record): `to`, or the start of the
-/// atomic append that contains it. No part of an append may remain.
+/// Returns the highest possible front at or below `to`, which is the start or the end of a record. This is
+/// `to`, or the start of the atomic append that contains it, because an append is dropped only as a whole.
 pub(crate) fn front_at(engine: &Engine, to: Lsn) -> Result<Lsn> {
     if to == engine.front() {
         return Ok(to);
@@ -63,7 +63,7 @@ fn check_front(engine: &Engine, to: Lsn) -> Result<()> {
 /// ([`PinTable::begin_move`](crate::engine::pin_table::PinTable::begin_move)).
 pub(crate) fn move_front_to(engine: &Engine, to: Lsn) -> Result<()> {
     if to <= engine.front() {
-        // Files that an earlier call could not remove.
+        // Removes files that an earlier call could not remove.
         return finish_retired(engine);
     }
     // Checked again: since the request, `truncate_back` may have voided this position.
@@ -75,7 +75,7 @@ pub(crate) fn move_front_to(engine: &Engine, to: Lsn) -> Result<()> {
         let segments = engine.view.segments();
         match segments.containing(to) {
             Some(s) => s,
-            // At the end of the log: the last segment stays.
+            // At the end of the log, the last segment stays.
             None => segments.all().pop().ok_or(Error::BeyondEnd {
                 lsn: to,
                 end: durable,
@@ -85,13 +85,13 @@ pub(crate) fn move_front_to(engine: &Engine, to: Lsn) -> Result<()> {
     let first_segment = keep.header.start;
     let first_prev_crc = match first_prev_crc_of(engine, &keep) {
         Ok(link) => Some(link),
-        // Without the link, the segments below are kept until the front reaches a later segment.
-        // Truncation does not fail for it: that is how an owner gets rid of damage.
+        // The first batch is damaged. The segments below are kept until the front reaches a later segment.
+        // The truncation does not fail, because owners remove damage by truncating.
         Err(Error::Damaged(_)) => None,
         Err(other) => return Err(other),
     };
-    // The control file first: after a crash, a removed segment that the control file still lists
-    // would be damage.
+    // Updates the control file first. Otherwise a crash could leave a control file that lists a removed
+    // segment, which would be reported as damage.
     engine.update_control(|c| {
         if planted!("front-not-written-down") {
             return;
@@ -114,12 +114,12 @@ pub(crate) fn move_front_to(engine: &Engine, to: Lsn) -> Result<()> {
     finish_retired(engine)
 }
 
-/// The header checksum of the batch before the segment's first batch.
+/// Returns the header checksum of the batch before the segment's first batch.
 fn first_prev_crc_of(engine: &Engine, segment: &Arc<Segment>) -> Result<u32> {
     let first = segment.header.first_batch();
     let anchor = engine.state().pipeline.anchor;
     if anchor.lsn <= first {
-        // It has no batch yet: its first will follow the last one written.
+        // The segment has no batch yet. Its first batch will follow the batch at the anchor.
         return Ok(anchor.prev_crc);
     }
     let mut read_buffer = ReadBuffer::new(ReadSource::Cache);
@@ -148,11 +148,11 @@ fn first_prev_crc_of(engine: &Engine, segment: &Arc<Segment>) -> Result<u32> {
 }
 
 impl Engine {
-    /// Moves the front to the requested one, or to the oldest pin.
+    /// Moves the front to the requested position, or to the oldest pin if that is lower.
     pub(crate) fn move_front(&self) -> Result<()> {
         let target = self.pins.begin_move();
         let to = target.to;
-        // A pin in a range that was voided since cannot be the front: the front stays where it is.
+        // A pin in a range that was voided meanwhile cannot be the front. The front then does not move.
         if to > self.front() && target.is_held && check_front(self, to).is_err() {
             return Ok(());
         }
@@ -160,14 +160,14 @@ impl Engine {
     }
 }
 
-/// Makes spares of the files of truncated segments, or removes them, and wakes the preallocator.
-/// The caller has the turn of the pins.
+/// Turns the files of truncated segments into spares, or removes them, and wakes the preallocator. The
+/// caller has the turn of the pins.
 ///
 /// # Errors
-/// Of the system; the next call tries again.
+/// Those of the system. The next call tries again.
 pub(crate) fn finish_retired(engine: &Engine) -> Result<()> {
     let options = &engine.config.options;
-    // Before the lock of the spares: it asks for the time.
+    // Called before the spares are locked, because it reads the clock.
     let wanted = engine.next_segment_len(0);
     let reuse = Reuse {
         room: options

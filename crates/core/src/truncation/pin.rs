@@ -1,10 +1,9 @@
-//! Pins hold the front for readers; a limit keeps a forgotten pin from filling the disk.
+//! Pins, which hold the front for readers. A limit keeps a forgotten pin from filling the disk.
 //!
-//! `truncate_front` requests a front; the front moves to the oldest pin at most. When a pin
-//! advances or is dropped, the preallocator moves the front on. The thread that drops it does not:
-//! moving the front takes a barrier, a forced control file and a directory sync, and a `Drop` may
-//! run in an async task or during a panic. Nothing waits for the move either: it frees space, and
-//! the preallocator is the thread that needs space.
+//! `truncate_front` requests a front; the front moves to the oldest pin at most. When a pin advances or is
+//! dropped, the preallocator moves the front. The thread that drops the pin does not: a move takes a
+//! barrier, a forced control file and a directory sync, and a `Drop` may run in an async task or during a
+//! panic. No caller waits for the move. It frees space, and the preallocator is the thread that needs space.
 
 use crate::engine::Engine;
 use crate::engine::pin_table::PinState;
@@ -15,13 +14,14 @@ use crate::truncation::front::front_at;
 use logforce_format::Lsn;
 use std::sync::Arc;
 
-/// Holds the front of a log at or below a position, until it is dropped, advanced, or broken. It
+/// A hold on the front of a log at or below a position, until the pin is dropped, advanced, or broken. It
 /// exists in memory only, and ends when the log is closed.
 ///
-/// A reader of the log creates one before it starts, and advances it as it reads; then
-/// [`Log::truncate_front`](crate::Log::truncate_front) does not drop what it has not read yet. A
-/// pin that would keep more than [`Options::max_pinned_size`](crate::Options::max_pinned_size)
-/// bytes is broken, and its reader gets [`Error::Truncated`].
+/// A reader of the log creates a pin before it starts, and advances the pin as it reads. Then
+/// [`Log::truncate_front`](crate::Log::truncate_front) does not drop records that it has not read yet. The
+/// log breaks a pin that would keep more than
+/// [`Options::max_pinned_size`](crate::Options::max_pinned_size) bytes; its reader then gets
+/// [`Error::Truncated`].
 pub struct Pin {
     engine: Arc<Engine>,
     id: u64,
@@ -32,8 +32,8 @@ impl Engine {
     /// the next truncation tries again.
     pub(crate) fn follow_pins(&self) {
         if self.pins.take_due() && self.move_front().is_err() {
-            // A failure that matters has poisoned the log. Others (a pin in a range that was voided
-            // since, a file that could not be removed) cost only space.
+            // A serious failure has poisoned the log. Other failures (a pin in a range that was voided
+            // meanwhile, a file that could not be removed) cost only space.
         }
     }
 }
@@ -49,17 +49,17 @@ pub(crate) fn pin(engine: &Arc<Engine>, lsn: Lsn) -> Result<Pin> {
         engine: engine.clone(),
         id,
     };
-    // Pins first, then checks: the front cannot pass it meanwhile. If the check fails, the drop
-    // removes the pin.
+    // Adds the pin before the check, so that the front cannot pass it meanwhile. If the check fails, the
+    // drop removes the pin.
     let start = front_at(engine, lsn)?;
     match start == lsn {
         true => Ok(pin),
-        // This pin holds the front below the append until the other pin does.
+        // This pin holds the front until the pin at the append's start does.
         false => self::pin(engine, start),
     }
 }
 
-/// Pins the front where it is; see `Log::pin_front`.
+/// Pins the front at its current position; see `Log::pin`.
 pub(crate) fn pin_front(engine: &Arc<Engine>) -> Result<Pin> {
     engine.view.check_process()?;
     // Adding this pin waits while the front moves.
@@ -72,24 +72,24 @@ pub(crate) fn pin_front(engine: &Arc<Engine>) -> Result<Pin> {
 }
 
 impl Pin {
-    /// Its position.
+    /// Returns the pin's position.
     pub fn lsn(&self) -> Lsn {
         self.state().map_or(Lsn::ORIGIN, |p| p.at)
     }
 
-    /// Whether the log has broken the pin: it held more than
-    /// [`Options::max_pinned_size`](crate::Options::max_pinned_size) bytes, or the log was full
-    /// and needed the space. A broken pin holds nothing, and stays broken.
+    /// Returns true if the log has broken the pin, because it held more than
+    /// [`Options::max_pinned_size`](crate::Options::max_pinned_size) bytes, or because the log was full
+    /// and needed the space. A broken pin does not hold the front, and stays broken.
     pub fn is_broken(&self) -> bool {
         self.state().is_none_or(|p| p.broken)
     }
 
-    /// Advances it to `lsn`, the start or the end of a durable record. The log may drop what lies
-    /// below from then on: the front follows in the background, up to what
-    /// [`Log::truncate_front`](crate::Log::truncate_front) has requested. Within an atomic append
-    /// the front stays at its start. If `lsn` lies below the pin, nothing happens.
+    /// Advances the pin to `lsn`, the start or the end of a durable record. From then on, the log may drop
+    /// the records below: the front follows in the background, up to the position that
+    /// [`Log::truncate_front`](crate::Log::truncate_front) has requested. If `lsn` lies within an atomic
+    /// append, the front stays at the append's start. If `lsn` lies below the pin, nothing happens.
     ///
-    /// [`Error::Truncated`] if it is broken and `lsn` below the front; else the errors of
+    /// Fails with [`Error::Truncated`] if the pin is broken, else with the errors of
     /// [`Log::pin`](crate::Log::pin). An error leaves the pin where it was.
     pub fn advance(&self, lsn: Lsn) -> Result<()> {
         let engine = &self.engine;
@@ -120,7 +120,7 @@ impl Pin {
 impl Drop for Pin {
     fn drop(&mut self) {
         let engine = &self.engine;
-        // A forked child has no preallocator, and its copy of the mutex may stay locked for ever.
+        // A forked child has no preallocator, and its copy of the mutex may stay locked forever.
         if engine.view.check_process().is_err() {
             return;
         }
