@@ -1,5 +1,5 @@
-//! The interface to an advisor: which method to use if the user has named none, and what power cuts
-//! have shown of methods.
+//! The interface to an advisor, which chooses the method if the user has named none, and returns the
+//! evidence of power cuts on methods.
 
 use logforce_device::{CutEvidence, Directory, Facts, Guarantee, Method, Runtime};
 use std::fmt::Debug;
@@ -7,54 +7,55 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What an [`Advisor`] knows of a log.
+/// Input of an [`Advisor`]: the log and its requirements.
 pub struct Question<'a> {
-    /// The log's directory. Files with names that the advisor keeps for itself (`calibration`,
-    /// `verdicts`, either followed by `-<16 hexadecimal digits>.tmp`) may be created in it.
+    /// Directory of the log. The advisor may create files in it whose names are reserved for it:
+    /// `calibration` and `verdicts`, and these names followed by `-<16 hexadecimal digits>.tmp`.
     pub dir: &'a Arc<dyn Directory>,
-    /// The log's runtime.
+    /// Runtime of the log.
     pub runtime: &'a dyn Runtime,
-    /// What the system reports about the directory, read at each opening.
+    /// Facts that the system reports about the directory, read at each opening.
     pub facts: &'a Facts,
-    /// The unit of the log's writes, in bytes.
+    /// Unit of the log's writes, bytes.
     pub write_unit: u32,
-    /// The least that a force must guarantee.
+    /// Minimum guarantee of a force.
     pub require: Guarantee,
-    /// The directory of [`Options::calibration_cache`](crate::Options::calibration_cache).
+    /// Directory of [`Options::calibration_cache`](crate::Options::calibration_cache).
     pub cache: Option<&'a Path>,
 }
 
-/// What the forces of one opening cost.
+/// Duration of the forces of one opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observation {
     /// The method.
     pub method: Method,
-    /// Forces of a single write unit that were timed.
+    /// Number of measured forces of a single write unit.
     pub forces: u64,
     /// Their median duration.
     pub p50: Duration,
 }
 
-/// Knows which method is fastest in a directory, and which ones have lost or kept acknowledged
-/// records in power cuts. The crate `logforce` has one that measures, and reads recorded results.
+/// Source of advice on methods: the fastest one in a directory, and those that have lost or kept
+/// acknowledged records in power cuts. The advisor of the crate `logforce` measures, and reads recorded
+/// results.
 ///
-/// Its choice of a method is about speed only: the log ignores a method that the facts do not
-/// allow, or that guarantees less than the default one.
+/// Its choice of a method affects only speed: the log ignores a method that the facts do not allow, or that
+/// guarantees less than the default method.
 pub trait Advisor: Debug + Send + Sync {
-    /// What power cuts have shown of methods in this directory. After a loss the log rejects the
-    /// method if [`Options::require`](crate::Options::require) demands more than a crash of the
-    /// system, even if the user has named it; evidence that cannot be read counts as a loss.
-    /// Evidence never makes a guarantee stronger. Called at each opening, before the log takes the
-    /// writer lock; it must only read, and return soon.
+    /// Returns the evidence of power cuts on methods in this directory. After a loss the log rejects the
+    /// method, even one that the user has named, if [`Options::require`](crate::Options::require) demands
+    /// more than survival of a system crash. Evidence that cannot be read counts as a loss. Evidence never
+    /// makes a guarantee stronger. Called at each opening, before the log takes the writer lock. It must
+    /// only read, and return soon.
     fn tried(&self, question: &Question<'_>) -> CutEvidence {
         let _ = question;
         CutEvidence::default()
     }
 
-    /// The method to use, if known. Called once for each opening, by the opening thread, with the
+    /// Returns the method to use, if known. Called once for each opening, by the opening thread, with the
     /// writer lock held. It may take time, but must return.
     fn method(&self, question: &Question<'_>) -> Option<Method>;
 
-    /// Called when the log is closed, with what its forces cost.
+    /// Receives the duration of the log's forces. Called when the log is closed.
     fn observe(&self, question: &Question<'_>, observation: Observation);
 }

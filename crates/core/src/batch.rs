@@ -1,41 +1,41 @@
-//! What the log appends: a record, or a batch of several that are atomic.
+//! Input of an append: a record, or a batch of records that are appended atomically.
 
 use crate::types::{RecordRange, RecordSlices};
 use logforce_format::Lsn;
 use logforce_format::frame::frame_len;
 
-/// Several records to append atomically: recovery returns all of them or none. Every call that takes
-/// a record takes a batch as well.
+/// Records to append atomically: recovery returns all of them or none. Every call that takes a record takes
+/// a batch as well.
 ///
 /// ```
 /// # fn transfer(log: &logforce_core::Log) -> logforce_core::Result<()> {
 /// # use logforce_core::Batch;
 /// let mut batch = Batch::new();
 /// batch.push(b"debit A 5.00");
-/// batch.push_parts(&[b"credit B ", b"5.00"]); // one record that lies in two slices
+/// batch.push_parts(&[b"credit B ", b"5.00"]); // one record in two slices
 /// let done = log.commit(&mut batch)?;
 /// assert_eq!(batch.ranges()[1].end, done.end);
 /// # Ok(())
 /// # }
 /// ```
 ///
-/// It borrows the bytes. It can be appended again, to try again or to another log.
+/// A batch borrows the bytes. It can be appended again, after an error or to another log.
 #[derive(Debug, Clone, Default)]
 pub struct Batch<'a> {
     parts: Vec<&'a [u8]>,
-    /// Where each record's parts end, in `parts`.
+    /// End of each record's parts in `parts`.
     ends: Vec<usize>,
-    /// Where the records lie, once they are appended.
+    /// Ranges of the records in the log, once they are appended.
     ranges: Vec<RecordRange>,
 }
 
 impl<'a> Batch<'a> {
-    /// A batch without records.
+    /// Returns a batch without records.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A batch of these records.
+    /// Returns a batch of these records.
     pub fn of(records: &[&'a [u8]]) -> Self {
         records.iter().copied().collect()
     }
@@ -45,30 +45,30 @@ impl<'a> Batch<'a> {
         self.push_parts(&[record.as_ref()])
     }
 
-    /// Adds one record that lies in several slices.
+    /// Adds one record that consists of several slices.
     pub fn push_parts(&mut self, parts: &[&'a [u8]]) -> &mut Self {
         self.parts.extend(parts);
         self.ends.push(self.parts.len());
         self
     }
 
-    /// How many records it has.
+    /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether it has no records. Appending such a batch appends nothing; committing it makes durable
-    /// what was appended before.
+    /// Returns true if the batch has no records. Appending such a batch appends nothing. Committing it makes
+    /// all records durable that were appended before.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// How many bytes all its records have together.
+    /// Returns the sum of the lengths of its records, in bytes.
     pub fn bytes(&self) -> usize {
         self.parts.iter().map(|p| p.len()).sum()
     }
 
-    /// What to [reserve](crate::Log::reserve) for it: its bytes and what the log adds.
+    /// Returns the size to [reserve](crate::Log::reserve) for the batch: its bytes and the log's overhead.
     pub fn reserved_bytes(&self) -> usize {
         let mut from = 0;
         let len = |end: &usize| {
@@ -78,7 +78,7 @@ impl<'a> Batch<'a> {
         self.ends.iter().map(len).sum()
     }
 
-    /// Where its records lie in the log, in order, once a call has appended `&mut batch`. Empty
+    /// Returns the ranges of its records in the log, in order, once a call has appended `&mut batch`. Empty
     /// before that, and after a call that has failed to append it.
     pub fn ranges(&self) -> &[RecordRange] {
         &self.ranges
@@ -108,8 +108,8 @@ impl<'a, R: AsRef<[u8]> + ?Sized> FromIterator<&'a R> for Batch<'a> {
     }
 }
 
-/// What can be appended: one record, which is anything that is bytes (`&[u8]`, `Vec<u8>`, `&str`,
-/// …), or a [`Batch`] of several.
+/// A value that can be appended: one record, in any type that converts to bytes (`&[u8]`, `Vec<u8>`,
+/// `&str`, …), or a [`Batch`] of several.
 pub trait Append: sealed::Sealed {
     /// Calls `f` with the records, and with a function to call with each one's start and end.
     #[doc(hidden)]

@@ -1,15 +1,16 @@
-//! The log itself: from a record to durable bytes, and back after any crash.
+//! The log: makes records durable, and recovers them after any crash.
 //!
-//! Runs on any implementation of [`logforce_device::System`]: the operating system, or a simulated
-//! disk under a scheduler. Users depend on the crate `logforce`, which connects this to the former.
+//! It runs on any implementation of [`logforce_device::System`]: the operating system, or a simulated disk
+//! under a scheduler. Users depend on the crate `logforce`, which connects this crate to the operating
+//! system.
 //!
-//! In layers, each of which uses those below it: `log` (the public handle); `recovery`, `background` and
-//! `truncation`; `engine`; `backup`; `read`; `metrics`; `state`; `scan`; `storage`; `environment`; `sync`; and
-//! modules of plain data. To read: `engine::append`, `engine::commit`, `engine::publish`; then recovery:
-//! `recovery`, `scan::end_of_log`.
+//! Layers, each of which uses those below it: `log` (the public handle); `recovery`, `background` and
+//! `truncation`; `engine`; `backup`; `read`; `metrics`; `state`; `scan`; `storage`; `environment`; `sync`;
+//! and modules of plain data. Start reading with `engine::append`, `engine::commit`, `engine::publish`; for
+//! recovery, with `recovery` and `scan::end_of_log`.
 
 #![forbid(unsafe_code)]
-// In a user's process an error is returned, never a panic.
+// The log runs in a user's process, so it returns errors and never panics.
 #![cfg_attr(
     not(test),
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)

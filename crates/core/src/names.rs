@@ -1,4 +1,4 @@
-//! File names in a log's directory. They are hints for people; a file's header decides what it is.
+//! File names in a log's directory. They are hints for people; a file's header determines its type.
 
 use logforce_format::Lsn;
 
@@ -7,22 +7,22 @@ pub(crate) const CONTROL_NEW: &str = "control.tmp";
 /// The log's control file, in the copies that a repair has made.
 pub(crate) const CONTROL_COPY: &str = "control.cut";
 pub(crate) const LOCK: &str = "lock";
-/// What becomes the control file of a backup when all else of it is durable.
+/// The file of a backup that is renamed to its control file when all other files are durable.
 pub(crate) const BACKUP: &str = "control.backup";
-/// What a directory with that and without a control file is.
+/// Message for a directory that has that file and no control file.
 pub(crate) const UNFINISHED_BACKUP: &str =
-    "it holds a backup that was cut short: remove the directory, or make the backup again into it";
-/// Results of calibration; its temporary files are `calibration-<16 digits>.tmp`.
+    "it contains a backup that was cut short: remove the directory, or repeat the backup into it";
+/// Results of calibration. Its temporary files are `calibration-<16 digits>.tmp`.
 const CALIBRATION: &str = "calibration";
-/// Results of power cuts; its temporary files are named alike.
+/// Results of power cuts. Its temporary files are `verdicts-<16 digits>.tmp`.
 const VERDICTS: &str = "verdicts";
-/// The page of statistics; nothing depends on it.
+/// The page of statistics. The log does not depend on it.
 pub(crate) const LIVE: &str = "live";
 const SEGMENT: &str = ".seg";
 const PREPARING: &str = ".tmp";
 const SPARE: &str = ".spare";
 
-/// What a name says about a file.
+/// Type of a file, according to its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameKind {
     Control,
@@ -33,7 +33,7 @@ pub(crate) enum NameKind {
     Segment,
     Preparing,
     Spare,
-    /// A file that was in the way of a segment.
+    /// A file that occupied the name of a segment and was renamed.
     SetAside,
     /// Results of calibration or power cuts: not part of the log.
     Evidence,
@@ -54,10 +54,10 @@ pub(crate) fn spare(start: Lsn) -> String {
     format!("{:016x}{SPARE}", start.0)
 }
 
-/// A file that was set aside.
+/// Ending of the name of a file that was set aside.
 const DAMAGED: &str = ".seg.damaged";
 
-/// The `n`th name, from 0, for a file that is set aside.
+/// Returns the `n`th name, from 0, for a file that is set aside.
 pub(crate) fn set_aside(name: &str, n: u32) -> String {
     match n {
         0 => format!("{name}.damaged"),
@@ -69,7 +69,7 @@ pub(crate) fn is_set_aside(name: &str) -> bool {
     set_aside_digits(name).is_some_and(is_number)
 }
 
-/// The digits before `.seg.damaged` or `.seg.damaged.N`.
+/// Returns the digits before `.seg.damaged` or `.seg.damaged.N`.
 fn set_aside_digits(name: &str) -> Option<&str> {
     let is_count = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
     let first = match name.rsplit_once('.') {
@@ -79,12 +79,12 @@ fn set_aside_digits(name: &str) -> Option<&str> {
     first.strip_suffix(DAMAGED)
 }
 
-/// Whether it is a temporary file of a calibration.
+/// Returns true for the name of a temporary file of a calibration.
 pub(crate) fn is_trial(name: &str) -> bool {
     name.starts_with(CALIBRATION) && is_evidence_under_way(name)
 }
 
-/// The start in a segment's name.
+/// Returns the start LSN in a segment's name.
 pub(crate) fn claimed_start(name: &str) -> Option<Lsn> {
     let digits = name.strip_suffix(SEGMENT)?;
     (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok().map(Lsn))?

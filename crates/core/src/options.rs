@@ -13,20 +13,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Reserve, in write units, at the end of the prepared segments. No record may use it, so that a
-/// log on a full disk can still be closed, opened again and truncated.
+/// Size of the reserve at the end of the prepared segments, in write units. No record may use it, so that
+/// a log on a full disk can still be closed, opened again and truncated.
 pub(crate) const RESERVED_UNITS: u64 = 16;
 
-/// Maximum number of segments that one append may fill. The log prepares and forces each one separately (10
-/// ms on a fast disk), and keeps them open until all are forced.
+/// Maximum number of segments that one append may fill. The log prepares and forces each one separately
+/// (10 ms on a fast disk), and keeps them open until all are forced.
 const SEGMENTS_OF_AN_APPEND: u64 = 128;
 
-/// The smallest write unit in bytes.
+/// Smallest write unit, bytes.
 const MIN_WRITE_UNIT: u32 = 4096;
-/// Maximum of writes in flight: no device takes more, and each needs memory.
+/// Maximum number of writes in flight. No device accepts more, and each needs memory.
 const MAX_WRITES_IN_FLIGHT: usize = 1024;
 
-/// What [`Options::environment`] was set to. The environment is a layer above this one.
+/// Value of [`Options::environment`]. Its type is erased, because the environment is a layer above this
+/// module.
 #[derive(Clone)]
 pub(crate) struct InEnvironment(pub(crate) Arc<dyn Any + Send + Sync>);
 
@@ -36,13 +37,13 @@ impl std::fmt::Debug for InEnvironment {
     }
 }
 
-/// The default of [`Options::first_segment_size`] in an environment, bytes.
+/// Default of [`Options::first_segment_size`] in an environment, bytes.
 const FIRST_SEGMENT_IN_ENVIRONMENT: u64 = 256 << 10;
 
-/// Whether opening may create a log, or must.
+/// Mode of an opening: it must create a log, may create one, or must not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OpenMode {
-    /// Create a log; fail if there is one.
+    /// Create a log. Fail if there is one.
     CreateNew,
     /// Open an existing log. A directory that is missing or empty is an error, never a new log.
     OpenExisting,
@@ -50,7 +51,7 @@ pub enum OpenMode {
     OpenOrCreate,
 }
 
-/// Options of a log. The crate `logforce` wraps them, and documents each.
+/// Options of a log. The crate `logforce` wraps them, and documents each option.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub(crate) method: Option<Method>,
@@ -79,30 +80,30 @@ pub struct Options {
     pub(crate) force_of_bulk: u64,
 }
 
-/// How far ahead of the tail the limit of what may be written is raised, bytes. An opening after a crash
-/// searches up to it, at a few hundred MB/s from a cold disk; each half of it is a write of the control
-/// file.
+/// Distance from the tail to the write limit when it is raised, bytes. An opening after a crash searches up
+/// to the limit, at a few hundred MB/s on a cold disk. The limit is raised each time the tail has advanced
+/// by about half of this distance, which takes a write of the control file.
 const WRITE_LIMIT_STEP: u64 = 64 << 20;
 
-/// Bytes that a force takes along from which on filling costs more than it saves. A filled segment is
-/// written twice; a force of blocks that were never written before also records where they are, on
-/// ext4 and xfs by a commit of the filesystem's journal. Measured there with `direct+dsync`
-/// (`logforce bench --chunk SIZE --file-state fallocated,zeroed`), that makes a force of 4 KiB to
-/// 256 KiB take 2.2 to 3.2 times as long, and one of 1 MiB 1.5 to 1.8 times.
+/// Bytes per force at and above which new segments are not filled with zeroes. A filled segment is written
+/// twice. But a force of blocks that were never written before also makes the filesystem record their
+/// allocation; ext4 and xfs commit their journal for it. Measured there with `direct+dsync`
+/// (`logforce bench --chunk SIZE --file-state fallocated,zeroed`), such a force takes 2.2 to 3.2 times as
+/// long with 4 KiB to 256 KiB, and 1.5 to 1.8 times with 1 MiB.
 const FORCE_OF_BULK: u64 = 1 << 20;
 
-/// Who may use a log's files, as permission bits of Unix. `None`: their owner only.
+/// Permission bits of Unix for a log's files. `None`: only their owner may use them.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Modes {
-    /// Of files.
+    /// Mode of files.
     pub file: Option<u32>,
-    /// Of the directory.
+    /// Mode of the directory.
     pub directory: Option<u32>,
 }
 
 impl Modes {
-    /// Has the files in `dir` made so, and the directory itself if it `is_new`.
+    /// Makes `dir` create its files with this mode, and sets the mode of the directory if it `is_new`.
     pub fn set_in(self, dir: &dyn Directory, is_new: bool) -> io::Result<()> {
         if let Some(mode) = self.file {
             dir.set_file_mode(mode);
@@ -146,24 +147,24 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The defaults: safe against loss of power, 64 MiB segments.
+    /// Returns the defaults: safe against loss of power, 64 MiB segments.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The method by which the log forces.
+    /// Sets the method by which the log forces.
     pub fn method(mut self, method: Method) -> Self {
         self.method = Some(method);
         self
     }
 
-    /// The least that a force must guarantee; opening fails where it is not available.
+    /// Sets the minimum guarantee of a force. The opening fails if it is not available.
     pub fn require(mut self, guarantee: Guarantee) -> Self {
         self.require = guarantee;
         self
     }
 
-    /// Requires this verdict on the guarantee: opening fails if the verdict is lower.
+    /// Sets the minimum verdict on the guarantee. The opening fails if the verdict is lower.
     pub fn require_verdict(mut self, verdict: Verdict) -> Self {
         self.require_verdict = verdict;
         self
@@ -175,13 +176,14 @@ impl Options {
         self
     }
 
-    /// Size of the first segments in bytes, as [`segment_size`](Self::segment_size) and at most that.
+    /// Sets the size of the first segments in bytes, with the rules of [`segment_size`](Self::segment_size),
+    /// which it must not exceed.
     pub fn first_segment_size(mut self, bytes: u64) -> Self {
         self.first_segment_size = Some(bytes);
         self
     }
 
-    /// The size of the smallest segments that the log makes, bytes.
+    /// Returns the size of the smallest segments that the log creates, bytes.
     pub(crate) fn smallest_segment(&self) -> u64 {
         let default = match self.environment {
             Some(_) => FIRST_SEGMENT_IN_ENVIRONMENT.min(self.segment_size),
@@ -196,7 +198,7 @@ impl Options {
         most.min(MAX_RECORD_LEN as u64) as usize
     }
 
-    /// How long after the last force an idle log writes a stamp.
+    /// Returns the time after the last force after which an idle log writes a stamp.
     pub(crate) fn stamps_after(&self) -> Duration {
         let default = match self.environment {
             Some(_) => Duration::from_secs(5),
@@ -205,79 +207,79 @@ impl Options {
         self.idle_stamp.unwrap_or(default)
     }
 
-    /// Whether the log writes its statistics for other processes.
+    /// Returns true if the log writes its statistics for other processes.
     pub(crate) fn writes_live_stats(&self) -> bool {
         self.live_stats.unwrap_or(self.environment.is_none())
     }
 
-    /// The unit of a device write in bytes, a power of two from 4096 to 65536, where the device reports it
-    /// wrong.
+    /// Sets the unit of a device write in bytes, a power of two from 4096 to 65536. Needed only if the device
+    /// reports a wrong unit.
     pub fn write_unit_size(mut self, bytes: u64) -> Self {
         self.write_unit = Some(bytes);
         self
     }
 
-    /// Maximum size of a batch (one device write) in bytes.
+    /// Sets the maximum size of a batch (one device write) in bytes.
     pub fn max_batch_size(mut self, bytes: u64) -> Self {
         self.max_batch = bytes;
         self
     }
 
-    /// Memory for records that are staged, that is, appended and not yet written, in bytes; beyond it
-    /// `append` waits.
+    /// Sets the memory for staged records, that is, for those that are appended and not yet written, in
+    /// bytes. When it is full, `append` waits.
     pub fn buffer_size(mut self, bytes: u64) -> Self {
         self.buffer_size = bytes;
         self
     }
 
-    /// How long an opening waits for another writer to close the log, before it fails with
-    /// [`Error::Locked`].
+    /// Sets the maximum time that an opening waits for another writer to close the log. After that it fails
+    /// with [`Error::Locked`].
     pub fn wait_for_lock(mut self, at_most: Duration) -> Self {
         self.wait_for_lock = at_most;
         self
     }
 
-    /// What [`wait_for_lock`](Self::wait_for_lock) was set to.
+    /// Returns the value of [`wait_for_lock`](Self::wait_for_lock).
     #[doc(hidden)]
     pub fn waits_for_lock(&self) -> Duration {
         self.wait_for_lock
     }
 
-    /// The permission bits of the files that the log makes, as in `chmod`, whatever the umask says: `0o640`
-    /// lets the group read.
+    /// Sets the permission bits of the files that the log creates, as in `chmod`. The umask does not apply.
+    /// `0o640` lets the group read.
     pub fn file_mode(mut self, mode: u32) -> Self {
         self.modes.file = Some(mode);
         self
     }
 
-    /// The permission bits of the log's directory, where this opening makes it.
+    /// Sets the permission bits of the log's directory, if this opening creates it.
     pub fn directory_mode(mut self, mode: u32) -> Self {
         self.modes.directory = Some(mode);
         self
     }
 
-    /// What [`file_mode`](Self::file_mode) and [`directory_mode`](Self::directory_mode) were set to.
+    /// Returns the values of [`file_mode`](Self::file_mode) and [`directory_mode`](Self::directory_mode).
     #[doc(hidden)]
     pub fn modes(&self) -> Modes {
         self.modes
     }
 
-    /// How far ahead of the tail a log writes down that it may write, bytes.
+    /// Sets the distance from the tail to the write limit when it is raised, bytes.
     #[doc(hidden)]
     pub fn write_limit_step(mut self, bytes: u64) -> Self {
         self.write_limit_step = bytes;
         self
     }
 
-    /// How many writes may be in flight before anything is measured; 0: one, which waits for the commits
-    /// that were acknowledged last to come again.
+    /// Sets the maximum number of writes in flight before anything is measured. 0: one write, which waits for
+    /// the threads whose commits were acknowledged last to commit again.
     #[doc(hidden)]
     pub fn in_flight_at_first(mut self, writes: usize) -> Self {
         self.in_flight_at_first = Some(writes);
         self
     }
 
-    /// Bytes per force from which new segments are only reserved.
+    /// Sets the bytes per force at and above which new segments are only reserved, not filled with zeroes.
     #[doc(hidden)]
     pub fn force_of_bulk(mut self, bytes: u64) -> Self {
         self.force_of_bulk = bytes;
@@ -290,7 +292,7 @@ impl Options {
         self
     }
 
-    /// Bytes from which a write is a large one.
+    /// Sets the size in bytes at and above which a write counts as large.
     pub fn large_write_size(mut self, bytes: u64) -> Self {
         self.large_write_size = bytes;
         self
@@ -302,8 +304,8 @@ impl Options {
         self
     }
 
-    /// Sets whether the log writes its statistics into the file `live` of its directory, for other processes to
-    /// read: one page, never forced, at most once a second and only after some activity.
+    /// Enables or disables statistics for other processes: one page in the file `live` of the log's
+    /// directory. The log never forces it, and writes it at most once a second, and only after some activity.
     pub fn live_stats(mut self, write: bool) -> Self {
         self.live_stats = Some(write);
         self
@@ -315,66 +317,68 @@ impl Options {
         self
     }
 
-    /// Sets whether opening measures the methods, if none is named and no result is cached: for at most 300 ms,
-    /// once per filesystem, at the first opening of a log, in a temporary file beside it.
+    /// Enables or disables calibration. If no method is named and no result is cached, the opening measures
+    /// the methods: for at most 300 ms, once per filesystem, at the first opening of a log, in a temporary
+    /// file beside it.
     pub fn calibrate(mut self, calibrate: bool) -> Self {
         self.calibrate = calibrate;
         self
     }
 
-    /// A directory (created if missing) in which programs of one user share their measurements, in the file
-    /// `calibration`, and the results of power cuts, in the file `verdicts`.
+    /// Sets a directory (created if missing) in which programs of one user share their measurements, in the
+    /// file `calibration`, and the results of power cuts, in the file `verdicts`.
     pub fn calibration_cache(mut self, dir: impl Into<PathBuf>) -> Self {
         self.calibration_cache = Some(dir.into());
         self
     }
 
-    /// What [`calibrate`](Self::calibrate) was set to.
+    /// Returns the value of [`calibrate`](Self::calibrate).
     #[doc(hidden)]
     pub fn calibrates(&self) -> bool {
         self.calibrate
     }
 
-    /// What [`calibration_cache`](Self::calibration_cache) was set to.
+    /// Returns the value of [`calibration_cache`](Self::calibration_cache).
     #[doc(hidden)]
     pub fn calibration_dir(&self) -> Option<&Path> {
         self.calibration_cache.as_deref()
     }
 
-    /// The advisor that chooses the method if none is named, unless one is set already. The
-    /// functions of the crate `logforce` that open a log set one that measures; a log opened in
-    /// another way has none.
+    /// Sets the advisor that chooses the method if none is named, unless an advisor is set already. The
+    /// functions of the crate `logforce` that open a log set one that measures. A log opened in another way
+    /// has no advisor.
     #[doc(hidden)]
     pub fn default_advisor(mut self, advisor: Arc<dyn Advisor>) -> Self {
         self.advisor.get_or_insert(advisor);
         self
     }
 
-    /// The advisor, whatever the options say.
+    /// Returns the advisor, even if the user has named a method or turned calibration off.
     pub(crate) fn advisor(&self) -> Option<&Arc<dyn Advisor>> {
         self.advisor.as_ref()
     }
 
-    /// The advisor, unless the user has named a method or turned calibration off.
+    /// Returns the advisor, unless the user has named a method or turned calibration off.
     pub(crate) fn advisor_to_ask(&self) -> Option<&Arc<dyn Advisor>> {
         let open = self.method.is_none() && self.calibrate;
         self.advisor.as_ref().filter(|_| open)
     }
 
-    /// Sets the bytes of log that pins may keep below the front that [`Log::truncate_front`](crate::Log::truncate_front) has requested.
+    /// Sets the maximum number of bytes of log that pins may keep below the front that
+    /// [`Log::truncate_front`](crate::Log::truncate_front) has requested.
     pub fn max_pinned_size(mut self, bytes: u64) -> Self {
         self.max_pinned_size = bytes;
         self
     }
 
-    /// A cap on the size of all segment files in bytes, spares and prepared segments included: at least 3
-    /// segments, and at least 2 segments and 128 KiB (32 write units).
+    /// Sets a cap on the size of all segment files in bytes, including spares and prepared segments. It must
+    /// be at least 3 segments, and at least 2 segments plus 32 write units (128 KiB with units of 4 KiB).
     pub fn max_log_size(mut self, bytes: u64) -> Self {
         self.max_log_size = Some(bytes);
         self
     }
 
-    /// Checks all numbers, and returns the write unit on a device that needs at least `device`
+    /// Checks the values of all options, and returns the write unit on a device that needs at least `device`
     /// bytes. An option that fails with `device == 0` fails on every device.
     pub(crate) fn resolve_write_unit(&self, device: u32) -> Result<u32> {
         let bad = |option, why: String| Err(Error::Option { option, why });
@@ -387,7 +391,7 @@ impl Options {
                 return bad(
                     option,
                     format!(
-                        "0o{mode:o} is not from 0o{least:o} to 0o777 with all bits of the owner's"
+                        "0o{mode:o} must be between 0o{least:o} and 0o777, with all bits of 0o{least:o}"
                     ),
                 );
             }
@@ -416,7 +420,7 @@ impl Options {
             return bad(
                 "write_unit_size",
                 format!(
-                    "the device needs {}, at most {} are possible",
+                    "the device needs {}, the maximum is {}",
                     bytes(device),
                     bytes(MAX_WRITE_UNIT)
                 ),
@@ -427,7 +431,7 @@ impl Options {
             return bad(
                 "segment_size",
                 format!(
-                    "{} is not a multiple of the write unit, {}, from {} to {}",
+                    "{} is not a multiple of the write unit ({}) from {} to {}",
                     Bytes(self.segment_size),
                     bytes(unit),
                     Bytes(MIN_SEGMENT_LEN.max(2 * SegmentHeader::data_offset(unit))),
@@ -442,7 +446,7 @@ impl Options {
             return bad(
                 "first_segment_size",
                 format!(
-                    "{} is not a multiple of the write unit, {}, from {} to the segment size, {}",
+                    "{} is not a multiple of the write unit ({}) from {} to the segment size, {}",
                     Bytes(first),
                     bytes(unit),
                     Bytes(MIN_SEGMENT_LEN.max(2 * SegmentHeader::data_offset(unit))),
@@ -457,7 +461,7 @@ impl Options {
             return bad(
                 "max_batch_size",
                 format!(
-                    "{} is not a multiple of the write unit, {}, from {} to {}",
+                    "{} is not a multiple of the write unit ({}) from {} to {}",
                     Bytes(self.max_batch),
                     bytes(unit),
                     bytes(2 * unit),
@@ -479,7 +483,7 @@ impl Options {
             return bad(
                 "max_in_flight_writes",
                 format!(
-                    "{} is too many: 1 to {MAX_WRITES_IN_FLIGHT}",
+                    "{} is not a number from 1 to {MAX_WRITES_IN_FLIGHT}",
                     self.max_in_flight_writes
                 ),
             );
@@ -492,7 +496,7 @@ impl Options {
             return bad(
                 "max_log_size",
                 format!(
-                    "{} is too little: at least {} with segments of {}",
+                    "{} is too small: at least {} with segments of {}",
                     Bytes(cap),
                     Bytes(least),
                     Bytes(self.segment_size)

@@ -1,11 +1,11 @@
-//! What a commit waits for.
+//! The policy of a commit: the state of the record for which the commit waits.
 
 use std::time::Duration;
 
-/// What a commit waits for, and how soon the rest follows.
+/// State of the record for which a commit waits, and the deadline for the force.
 ///
-/// A commit returns the guarantee that it has reached, which may be more: another commit's force
-/// may have covered the record.
+/// A commit returns the guarantee that the record has reached. It may be stronger than the policy requires,
+/// because another commit's force may have covered the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Policy {
@@ -16,18 +16,18 @@ pub enum Policy {
     /// to the device, depending on the method. The record survives a crash of the process. The log
     /// forces it within the interval.
     Write {
-        /// How long a record may stay unforced.
+        /// Maximum time that a record stays unforced.
         force_within: Duration,
     },
-    /// Each commit returns when its record is staged, and survives nothing. The log writes and
-    /// forces it within the interval.
+    /// Each commit returns when its record is staged in memory, where it survives no crash. The log writes
+    /// and forces it within the interval.
     Interval {
-        /// How long a record may stay in memory.
+        /// Maximum time until a record is forced.
         within: Duration,
     },
 }
 
-/// What a caller waits for.
+/// State of a record for which a caller waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitLevel {
     /// Written, not forced.
@@ -39,7 +39,7 @@ pub(crate) enum WaitLevel {
 }
 
 impl Policy {
-    /// What a commit waits for; nothing with [`Policy::Interval`].
+    /// Returns the state for which a commit waits; `None` with [`Policy::Interval`].
     pub(crate) fn level(self) -> Option<WaitLevel> {
         match self {
             Policy::Force => Some(WaitLevel::Force),
@@ -48,7 +48,7 @@ impl Policy {
         }
     }
 
-    /// The deadline for the force that a commit does not wait for.
+    /// Returns the deadline for the force, if a commit does not wait for it.
     pub(crate) fn force_within(self) -> Option<Duration> {
         match self {
             Policy::Force => None,

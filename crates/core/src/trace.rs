@@ -1,6 +1,6 @@
-//! Spans and events for the crate `tracing`; nothing at all without the feature of that name.
+//! Spans and events for the crate `tracing`. Without the feature `tracing`, the functions are empty.
 //!
-//! Never called with a mutex held: what a subscriber does is its own.
+//! Never called with a mutex held, because a subscriber may do anything.
 
 use crate::error::Error;
 use crate::types::RecoveryReport;
@@ -8,13 +8,13 @@ use logforce_format::Lsn;
 use std::path::Path;
 use std::time::Duration;
 
-/// A span, entered until it is dropped.
+/// A span that is entered until this is dropped.
 pub(crate) struct Entered {
     #[cfg(feature = "tracing")]
     _span: tracing::span::EnteredSpan,
 }
 
-/// The log at `path` is being opened.
+/// Enters the span of an opening of the log at `path`.
 pub(crate) fn opening(path: &Path) -> Entered {
     #[cfg(not(feature = "tracing"))]
     let _ = path;
@@ -24,7 +24,7 @@ pub(crate) fn opening(path: &Path) -> Entered {
     }
 }
 
-/// A segment is being prepared.
+/// Enters the span of the preparing of a segment.
 pub(crate) fn preparing(start: Lsn) -> Entered {
     #[cfg(not(feature = "tracing"))]
     let _ = start;
@@ -34,7 +34,7 @@ pub(crate) fn preparing(start: Lsn) -> Entered {
     }
 }
 
-/// Makes functions that send an event, or are empty.
+/// Defines functions that send an event, or are empty without the feature `tracing`.
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) $level:ident {$($field:tt)*})+) => {
         $(

@@ -1,21 +1,21 @@
-//! What the log returns: where a record lies, what a commit guarantees, what an opening found.
+//! Results of the log: the range of a record, the guarantee of a commit, the report of an opening.
 
 use logforce_device::{Granted, Method, Verdict};
 use logforce_format::{LogId, Lsn, RecoveryCase};
 use std::path::PathBuf;
 
-/// Where a record lies.
+/// Range of a record in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordRange {
-    /// Its position, by which it is read.
+    /// Position of the record, for reading it.
     pub start: Lsn,
-    /// Force up to here to make it durable. Exclusive.
+    /// Exclusive end. Force up to here to make the record durable.
     pub end: Lsn,
 }
 
 impl RecordRange {
-    /// These records as [`Log::commit`](crate::Log::commit) would return them: for what was appended, and then
-    /// forced with this answer.
+    /// Returns the result that [`Log::commit`](crate::Log::commit) would return, for records that were
+    /// appended and then forced. `guarantee` is the result of the force.
     pub fn acknowledged(self, guarantee: Granted) -> Acknowledged {
         Acknowledged {
             start: self.start,
@@ -25,15 +25,15 @@ impl RecordRange {
     }
 }
 
-/// The slices of the records of an append.
+/// Slices of the records of an append.
 pub(crate) type RecordSlices<'a> = &'a [&'a [&'a [u8]]];
 
-/// A record, or the records of a batch, of which the log has done what was asked for: see
-/// [`guarantee`](Acknowledged::guarantee) for what that is.
+/// A record, or the records of a batch, that the log has committed with the given
+/// [`guarantee`](Acknowledged::guarantee).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Acknowledged {
-    /// The position of the record, or of the first of a batch, by which it is read.
+    /// Position of the record, or of the first one of a batch, for reading it.
     pub start: Lsn,
     /// Exclusive end.
     pub end: Lsn,
@@ -43,58 +43,59 @@ pub struct Acknowledged {
     pub guarantee: Granted,
 }
 
-/// Result of an opening, and the way in which the log forces since then.
+/// Result of an opening, and the method by which the log forces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecoveryReport {
-    /// This opening has created the log.
+    /// True if this opening has created the log.
     pub created: bool,
-    /// Exclusive end of what was recovered.
+    /// Exclusive end of the recovered records.
     pub end: Lsn,
-    /// Why it ends there: what lies at `end` in place of another batch.
+    /// Reason for the end: the contents at `end` instead of another batch.
     pub case: RecoveryCase,
     /// Bytes of log that recovery has scanned.
     pub scanned: u64,
     /// Batches that recovery has scanned.
     pub batches: u64,
-    /// Number of times that the log continued behind a range that a repair has cut, or in a segment of its own.
+    /// Number of times that a repair or an opening has voided a range and continued the log at the start of
+    /// a later segment.
     pub resumed: u64,
-    /// The log was closed cleanly the last time. [`RecoveryCase::CleanEnd`] is something else: after
-    /// a crash between two writes that is the case too.
+    /// True if the log was closed cleanly the last time. This differs from [`RecoveryCase::CleanEnd`], which
+    /// a crash between two writes leaves as well.
     pub clean: bool,
     /// Method by which the log forces.
     pub method: Method,
-    /// Degree to which [`Log::guarantee`](crate::Log::guarantee) is to be believed: [`Verdict::Proven`] where
-    /// `logforce powercut` has recorded that the device lost nothing, else what the device declares.
+    /// Verdict on [`Log::guarantee`](crate::Log::guarantee): [`Verdict::Proven`] if `logforce powercut` has
+    /// recorded that the device lost nothing, else according to the device's declaration.
     pub verdict: Verdict,
     /// Evidence for the verdict, in words.
     pub evidence: String,
 }
 
-/// What the owner of a log needs to know to free space in it; see
+/// Request for a checkpoint, with the numbers that the owner of a log needs to free space; see
 /// [`Log::checkpoint_requests`](crate::Log::checkpoint_requests).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckpointDue {
-    /// The log's identity.
+    /// Identity of the log.
     pub log_id: LogId,
-    /// Its directory.
+    /// Directory of the log.
     pub path: PathBuf,
-    /// Where the log begins.
+    /// Front of the log.
     pub front: Lsn,
-    /// Exclusive end of what is durable.
+    /// Exclusive end of the durable records.
     pub durable: Lsn,
-    /// Bytes of all segment files when the log asked.
+    /// Bytes of all segment files at the time of the request.
     pub used: u64,
     /// The cap, bytes.
     pub limit: u64,
-    /// Truncate here or above, and the log has space for another segment; if this is `durable`,
-    /// truncate as far as possible. [`Log::truncate_front`](crate::Log::truncate_front) takes it, but
-    /// only after your checkpoint covers what lies below.
+    /// Position at or above which a truncation frees space for another segment. If it equals `durable`,
+    /// truncate as far as possible. Pass it to [`Log::truncate_front`](crate::Log::truncate_front), but only
+    /// after your checkpoint covers the records below.
     pub truncate_to: Lsn,
 }
 
-/// A durable record, lent by [`Reader::next_ref`](crate::Reader::next_ref).
+/// A durable record, borrowed from a reader by [`Reader::next_ref`](crate::Reader::next_ref).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordRef<'a> {

@@ -254,7 +254,7 @@ impl<'a> Target<'a> {
         let free = self.dir.free_space();
         let free = free.map_err(Error::io("ask for the free space of", path))?;
         if free < need {
-            let why = format!("it needs {}, but only {} are free", Bytes(need), Bytes(free));
+            let why = format!("it needs {}, only {} are free", Bytes(need), Bytes(free));
             let full = io::Error::new(io::ErrorKind::StorageFull, why);
             return Err(Error::io("write a backup into", path)(full));
         }

@@ -174,8 +174,8 @@ impl Log {
         self.read_back_from(self.durable_lsn())?.next().transpose()
     }
 
-    /// Drops the records below `front`. If `front` lies within an append, the new front is the start of that
-    /// append, because only whole appends are dropped. The truncation is durable when this returns. It first
+    /// Drops the records below `front`, but only whole appends: the new front is the last position at or
+    /// below `front` at which an append begins or ends. The truncation is durable when this returns. It first
     /// forces the records below that are not durable yet. The log reuses or removes the segments that lie
     /// entirely below the new front. A position below the current front changes nothing.
     ///

@@ -1,4 +1,4 @@
-//! Device calls in flight, so that a call that hangs shows in the statistics.
+//! Registry of the device calls in flight, so that a hanging call appears in the statistics.
 
 use crate::metrics::histogram::shard;
 use std::sync::atomic::AtomicU64;
@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
 const FREE: u64 = 0;
-/// Eight for each of eight shards: each shard has a cache line of its own.
+/// Number of slots: eight for each of eight shards, so that each shard has a separate cache line.
 const SLOTS: usize = 64;
 
-/// The start times of the device calls in flight.
+/// Start times of the device calls in flight.
 pub(super) struct CallbackState {
-    /// By the log's clock, in nanoseconds.
+    /// Start time by the log's clock, nanoseconds; `FREE` in an unused slot.
     began: [AtomicU64; SLOTS],
 }
 
@@ -40,7 +40,7 @@ impl CallbackState {
         }
     }
 
-    /// The age of the oldest call.
+    /// Returns the age of the oldest call; zero if there is none.
     pub(super) fn oldest(&self, now: Duration) -> Duration {
         let began = self.began.iter().map(|s| s.load(Relaxed));
         let oldest = began.filter(|&at| at != FREE).min();

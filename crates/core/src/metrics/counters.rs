@@ -2,17 +2,17 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
-/// A number that only grows.
+/// A counter that only grows.
 #[derive(Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// From any thread.
+    /// Adds `n`, from any thread.
     pub(crate) fn add(&self, n: u64) {
         self.0.fetch_add(n, Relaxed);
     }
 
-    /// Adds to a counter that changes only under the log's mutex, without an atomic addition.
+    /// Adds `n` without an atomic addition, to a counter that changes only under the log's mutex.
     pub(crate) fn add_locked(&self, n: u64) {
         self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
     }
@@ -30,7 +30,7 @@ macro_rules! counters {
             $(pub(crate) $name: Counter,)+
         }
 
-        /// The counts since the log was opened.
+        /// Counts since the log was opened.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         #[non_exhaustive]
         pub struct Counters {
@@ -38,20 +38,20 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// The names of all counters, in the order of [`Counters::values`].
+            /// Names of all counters, in the order of [`Counters::values`].
             pub const NAMES: &[&str] = &[$(stringify!($name)),+];
 
-            /// All counters in a fixed order; later versions append to it.
+            /// Returns all counters in a fixed order. Later versions append new ones.
             pub fn values(&self) -> Vec<u64> {
                 vec![$(self.$name),+]
             }
 
-            /// The counts since `earlier`.
+            /// Returns the counts since `earlier`.
             pub fn difference(&self, earlier: &Counters) -> Counters {
                 Counters { $($name: self.$name.saturating_sub(earlier.$name)),+ }
             }
 
-            /// From values in the same order; those that are missing are 0.
+            /// Returns counters with values in the order of [`Counters::values`]. Missing values are 0.
             pub(crate) fn from_values(values: &[u64]) -> Counters {
                 let mut values = values.iter().copied();
                 Counters { $($name: values.next().unwrap_or(0)),+ }
@@ -66,23 +66,23 @@ macro_rules! counters {
     };
 }
 
-// The order is that of `docs/format.md`.
+// The order is documented in `docs/format.md`.
 counters! {
     /// Atomic appends that were accepted.
     appends,
     /// Records that were accepted.
     records,
-    /// Their bytes, as the caller gave them.
+    /// Bytes of the accepted records, without frame headers.
     record_bytes,
-    /// Batches that were written, those without records included.
+    /// Batches that were written, including those without records.
     batches,
-    /// Their bytes: headers, payload and padding.
+    /// Bytes of the written batches: headers, payload and padding.
     batch_bytes,
-    /// Bytes of padding among them.
+    /// Bytes of padding in the written batches.
     padding_bytes,
     /// Device writes of batches.
     writes,
-    /// Write-throughs among them.
+    /// Device writes of batches by write-through.
     through_writes,
     /// Barriers on segments, for commits.
     barriers,
@@ -94,7 +94,7 @@ counters! {
     commits_force,
     /// Commits that waited until they were written.
     commits_write,
-    /// Commits that waited for nothing.
+    /// Commits that did not wait.
     commits_interval,
     /// Submissions.
     submits,
@@ -104,17 +104,17 @@ counters! {
     segment_waits,
     /// Segments that were prepared.
     segments_prepared,
-    /// Those among them that reused the file of a truncated segment.
+    /// Segments that were prepared from the file of a truncated segment.
     segments_recycled,
     /// Device writes of all kinds: batches, segments being prepared, the control file.
     device_writes,
-    /// Their bytes.
+    /// Bytes of these writes.
     device_write_bytes,
     /// Barriers of all kinds.
     device_barriers,
-    /// How often the directory was synced.
+    /// Syncs of the directory.
     directory_syncs,
-    /// Segments that were prepared without filling them with zeroes: everywhere where the filesystem
-    /// does not overwrite in place, else while appends come in bulk.
+    /// Segments that were prepared without filling them with zeroes: all segments if the filesystem does not
+    /// overwrite in place, else those prepared while forces are large.
     segments_unfilled,
 }

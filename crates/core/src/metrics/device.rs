@@ -1,5 +1,5 @@
-//! Wrappers of the log's directory and files that count every call that changes something, and
-//! register it while it is in flight, so that a call that hangs shows in the statistics.
+//! Wrappers of the log's directory and files. They count the calls that change something, and register each
+//! one while it is in flight, so that a hanging call appears in the statistics.
 
 use crate::metrics::recorder::Metrics;
 use logforce_device::{
@@ -9,7 +9,7 @@ use logforce_device::{
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What both wrappers need.
+/// Common part of both wrappers.
 #[derive(Clone)]
 struct Meter {
     metrics: Arc<Metrics>,
@@ -25,13 +25,13 @@ impl Meter {
     }
 }
 
-/// The directory, counted.
+/// A directory whose calls are counted.
 struct MeteredDirectory {
     inner: Arc<dyn Directory>,
     meter: Meter,
 }
 
-/// The same directory, with its calls counted in `metrics`.
+/// Returns a wrapper of the directory that counts its calls in `metrics`.
 pub(crate) fn metered(
     inner: Arc<dyn Directory>,
     metrics: Arc<Metrics>,
@@ -69,11 +69,11 @@ impl ForwardDirectory for MeteredDirectory {
     }
 }
 
-/// A file, counted. Reads are not: they delay only the reader's own thread.
+/// A file whose calls are counted, except reads: they delay only the thread of the reader.
 struct MeteredFile {
     inner: Arc<dyn File>,
     meter: Meter,
-    /// Writes in flight after `submit`: ticket and slot. Never locked across a device call.
+    /// Writes in flight after `submit`, as ticket and slot. Never locked across a device call.
     in_flight: Mutex<Vec<(u64, usize)>>,
 }
 

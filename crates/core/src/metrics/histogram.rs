@@ -1,13 +1,13 @@
-//! Histograms that many threads record into, and their snapshots.
+//! Histograms into which many threads record, and their snapshots.
 
 use logforce_device::sync::lane;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
-/// Buckets per power of two: the middle of a bucket is within 1/32 of every value in it.
+/// Number of buckets per power of two. The middle of a bucket is within 1/32 of every value in it.
 const SUB: usize = 16;
-/// Exponent of the largest power of two with buckets of its own: 2^42 nanoseconds are 73 minutes,
-/// and the last bucket ends at twice that.
+/// Exponent of the largest power of two that has buckets. 2^42 nanoseconds are 73 minutes, and the last
+/// bucket ends at twice that. It also counts all larger values.
 const LARGEST: usize = 42;
 const BUCKETS: usize = SUB * (LARGEST - 2);
 
@@ -23,7 +23,7 @@ fn bucket(value: u64) -> usize {
     (exponent - 3) * SUB + sub
 }
 
-/// The smallest value of a bucket, and how many values share it.
+/// Returns the smallest value of a bucket and the number of values in it.
 fn extent(bucket: usize) -> (u64, u64) {
     if bucket < SUB {
         return (bucket as u64, 1);
@@ -33,9 +33,9 @@ fn extent(bucket: usize) -> (u64, u64) {
     (low << shift, 1 << shift)
 }
 
-/// Counts values in buckets. Recording takes no lock: two additions, and a check of the maximum.
+/// Counts of values in buckets. Recording takes no lock: two additions, and a check of the maximum.
 ///
-/// Its buckets, 5 KiB, are allocated for the first value: a process may have very many logs.
+/// The buckets (5 KiB) are allocated for the first value, because a process may have very many logs.
 #[derive(Default)]
 pub(crate) struct Histogram {
     buckets: OnceLock<Box<[AtomicU64]>>,
@@ -72,7 +72,7 @@ fn empty() -> Box<[AtomicU64]> {
     (0..BUCKETS).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// How many threads record without contention.
+/// Number of threads that can record without contention.
 const SHARDS: usize = 8;
 
 /// A histogram for many threads at once.
@@ -95,12 +95,12 @@ impl Sharded {
     }
 }
 
-/// This thread's shard, below [`SHARDS`].
+/// Returns this thread's shard, below [`SHARDS`].
 pub(super) fn shard() -> usize {
     lane(SHARDS)
 }
 
-/// The contents of a histogram at some time.
+/// Contents of a histogram at some time.
 #[derive(Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct HistogramSnapshot {
@@ -111,23 +111,23 @@ pub struct HistogramSnapshot {
 }
 
 impl HistogramSnapshot {
-    /// How many values there were.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their sum, in their unit.
+    /// Returns the sum of the values, in their unit.
     pub fn sum(&self) -> u64 {
         self.sum
     }
 
-    /// The largest, in their unit; 0 if there was none. Of a [`difference`](Self::difference): an
-    /// upper bound within 6.3 %.
+    /// Returns the largest value, in their unit; 0 if there are none. For a [`difference`](Self::difference),
+    /// it is an upper bound within 6.3 %.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// Their mean, in their unit; 0 if there was none.
+    /// Returns the mean of the values, in their unit; 0 if there are none.
     pub fn mean(&self) -> f64 {
         if self.count == 0 {
             return 0.0;
@@ -135,8 +135,7 @@ impl HistogramSnapshot {
         self.sum as f64 / self.count as f64
     }
 
-    /// The value that the part `q` (0 to 1) of all values does not exceed, in their unit, within
-    /// 3.2 %; 0 if there was none.
+    /// Returns the `q` quantile (0 to 1) of the values, in their unit, within 3.2 %; 0 if there are none.
     pub fn quantile(&self, q: f64) -> u64 {
         let rank = (q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64;
         if rank >= self.count {
@@ -166,7 +165,7 @@ impl HistogramSnapshot {
         self.max = self.max.max(other.max);
     }
 
-    /// The values since `earlier`, an earlier snapshot of the same histogram.
+    /// Returns the values since `earlier`, an earlier snapshot of the same histogram.
     pub fn difference(&self, earlier: &HistogramSnapshot) -> HistogramSnapshot {
         let mut buckets = self.buckets.clone();
         for (mine, theirs) in buckets.iter_mut().zip(&earlier.buckets) {

@@ -1,6 +1,6 @@
-//! What the log counts and times while it runs, and how it publishes that.
+//! Statistics: the counters and durations of a running log, and their publication.
 //!
-//! Recording takes no lock and no system call. Reading takes no lock either, so the numbers may
+//! Recording takes no lock and makes no system call. Reading takes no lock either, so the numbers may
 //! differ from each other by a few records.
 
 mod calls;

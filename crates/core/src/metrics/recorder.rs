@@ -13,25 +13,25 @@ use std::time::Duration;
 
 /// The counters and histograms of one opening.
 pub(crate) struct Metrics {
-    /// When the opening began, by the log's clock.
+    /// Time at which the opening began, by the log's clock.
     pub(super) opened: Duration,
-    /// The failure was traced: only the first one is.
+    /// True if a failure was traced. Only the first failure is.
     pub(crate) failed: AtomicBool,
     pub(crate) counted: CounterSet,
     pub(super) calls: CallbackState,
-    /// Waits of blocking commits for a force, nanoseconds.
+    /// Durations of commits that waited for a force, nanoseconds.
     pub(super) commit: Sharded,
-    /// All other waits, nanoseconds.
+    /// Durations of all other waits, nanoseconds.
     pub(super) wait: Sharded,
-    /// Device writes of batches, nanoseconds.
+    /// Durations of device writes of batches, nanoseconds.
     pub(super) write: Histogram,
-    /// Jobs that force, nanoseconds.
+    /// Durations of jobs that force, nanoseconds.
     pub(super) force: Histogram,
-    /// Those of them that write a single unit, nanoseconds.
+    /// Durations of jobs that force and write a single unit, nanoseconds.
     pub(super) unit_force: Histogram,
-    /// The oldest submission of each such job, nanoseconds.
+    /// Age of the oldest submission in each job that forces, nanoseconds.
     pub(super) submit: Histogram,
-    /// Records that end in a batch.
+    /// Numbers of records that end in a batch.
     pub(super) batch_records: Histogram,
 }
 
@@ -52,7 +52,7 @@ impl Metrics {
         })
     }
 
-    /// An append was accepted. Under the log's mutex.
+    /// Counts an accepted append. Call it under the log's mutex.
     pub(crate) fn accepted(&self, records: &[&[&[u8]]]) {
         let bytes: usize = records.iter().flat_map(|r| r.iter()).map(|p| p.len()).sum();
         self.counted.appends.add_locked(1);
@@ -60,7 +60,7 @@ impl Metrics {
         self.counted.record_bytes.add_locked(bytes as u64);
     }
 
-    /// The accepted append is a commit. Under the log's mutex.
+    /// Counts an accepted append as a commit. Call it under the log's mutex.
     pub(crate) fn committing(&self, policy: Policy) {
         let counter = match policy {
             Policy::Force => &self.counted.commits_force,
@@ -70,7 +70,7 @@ impl Metrics {
         counter.add_locked(1);
     }
 
-    /// A blocking commit is done.
+    /// Records the duration of a blocking commit.
     pub(crate) fn committed(&self, policy: Policy, took: Duration) {
         match policy {
             Policy::Force => self.commit.record(nanos(took)),
@@ -78,12 +78,12 @@ impl Metrics {
         }
     }
 
-    /// Another wait is done.
+    /// Records the duration of another wait.
     pub(crate) fn waited(&self, took: Duration) {
         self.wait.record(nanos(took));
     }
 
-    /// An append has to wait.
+    /// Counts an append that has to wait, for prepared space (`for_space`) or for buffer space.
     pub(crate) fn waits(&self, for_space: bool) {
         match for_space {
             true => self.counted.segment_waits.add(1),
@@ -91,19 +91,19 @@ impl Metrics {
         }
     }
 
-    /// A device write of a batch is done.
+    /// Records the duration of a device write of a batch.
     pub(crate) fn wrote(&self, took: Duration) {
         self.write.record(nanos(took));
     }
 
-    /// A segment was prepared.
+    /// Counts a prepared segment.
     pub(crate) fn prepared(&self, recycled: bool, unwritten: bool) {
         self.counted.segments_prepared.add(1);
         self.counted.segments_recycled.add(u64::from(recycled));
         self.counted.segments_unfilled.add(u64::from(unwritten));
     }
 
-    /// A job that forces is done.
+    /// Records the duration of a job that forces.
     pub(crate) fn forced(
         &self,
         took: Duration,
@@ -119,13 +119,13 @@ impl Metrics {
         }
     }
 
-    /// The number of forces of a single unit, and their median duration.
+    /// Returns the number of forces of a single unit, and their median duration.
     pub(crate) fn unit_forces(&self) -> (u64, Duration) {
         let forces = self.unit_force.snapshot();
         (forces.count(), Duration::from_nanos(forces.quantile(0.5)))
     }
 
-    /// The batches of a job are written. Under the log's mutex.
+    /// Counts the written batches of a job. Call it under the log's mutex.
     pub(crate) fn job_done(&self, load: &Load, through: bool) {
         let c = &self.counted;
         c.batches.add_locked(load.batches);
@@ -139,19 +139,19 @@ impl Metrics {
     }
 }
 
-/// What a job writes.
+/// Contents that a job writes.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     pub(crate) batches: u64,
-    /// Headers, payload and padding.
+    /// Bytes of headers, payload and padding.
     pub(crate) bytes: u64,
     padding: u64,
-    /// It writes a stamp.
+    /// True if the job writes a stamp.
     pub(crate) stamp: bool,
 }
 
 impl Load {
-    /// Adds up a job's batches before they are written, outside of the mutex.
+    /// Adds up a job's batches before they are written. Call it without the mutex.
     pub(crate) fn of(batches: &[BatchBuilder], metrics: &Metrics) -> Load {
         let mut load = Load::default();
         for batch in batches {

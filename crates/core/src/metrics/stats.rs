@@ -5,34 +5,34 @@ use logforce_format::Lsn;
 use std::fmt;
 use std::time::Duration;
 
-/// What a log has done since it was opened; see [`Log::stats`](crate::Log::stats).
+/// Statistics of a log since it was opened; see [`Log::stats`](crate::Log::stats).
 ///
 /// Times are nanoseconds. `{stats}` prints a summary of a few lines.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Stats {
-    /// For how long the log has been open; of a difference: the time between the two.
+    /// Time since the log was opened; in a difference, the time between the two.
     pub open_for: Duration,
-    /// The durable LSN.
+    /// Durable LSN.
     pub durable: Lsn,
-    /// The age of the oldest write, barrier or directory change in flight; zero if there is none.
-    /// Seconds here mean that the device hangs.
+    /// Age of the oldest write, barrier or directory change in flight; zero if there is none. A value of
+    /// seconds means that the device hangs.
     pub oldest_io_age: Duration,
-    /// What was counted.
+    /// Counters.
     pub counters: Counters,
-    /// How long callers of a commit, a force or a submission's `wait` waited, nanoseconds. Calls
-    /// that need not wait are not in it.
+    /// Duration of the waits in a commit, a force or a submission's `wait`, nanoseconds. Calls that need
+    /// not wait are not included.
     pub wait: HistogramSnapshot,
-    /// Duration of a commit by [`Policy::Force`](crate::Policy::Force), from the call to its
-    /// return, nanoseconds. These are in `wait` too.
+    /// Duration of a commit by [`Policy::Force`](crate::Policy::Force), from the call to its return,
+    /// nanoseconds. `wait` includes these.
     pub commit: HistogramSnapshot,
-    /// A device write of a batch, nanoseconds.
+    /// Duration of a device write of a batch, nanoseconds.
     pub write: HistogramSnapshot,
-    /// A job that forces, from its beginning to durable, nanoseconds.
+    /// Duration of a job that forces, from its beginning until its records are durable, nanoseconds.
     pub force: HistogramSnapshot,
-    /// The oldest submission in such a job, from its acceptance to durable, nanoseconds.
+    /// Age of the oldest submission in such a job, from its acceptance until it is durable, nanoseconds.
     pub submit: HistogramSnapshot,
-    /// Records that end in a batch with records.
+    /// Number of records that end in a batch with records.
     pub batch_records: HistogramSnapshot,
 }
 
@@ -57,25 +57,25 @@ impl Metrics {
 }
 
 impl Stats {
-    /// How far a commit is from the raw device: the median duration of blocking commits, divided by
-    /// the median duration of the jobs that forced them. 1.0 means that the log adds nothing. With
-    /// many committing threads it is between 1 and 2, where a commit arrives while the previous
-    /// job is in flight. `None` before the first commit.
+    /// Returns the overhead of the log over the raw device: the median duration of blocking commits, divided
+    /// by the median duration of the jobs that forced them. 1.0 means that the log adds nothing. With many
+    /// committing threads it is between 1 and 2, because a commit may arrive while the previous job is in
+    /// flight. `None` before the first commit.
     pub fn commit_to_force_ratio(&self) -> Option<f64> {
         ratio(self.commit.quantile(0.5), self.force.quantile(0.5))
     }
 
-    /// Records per batch with records; `None` before the first.
+    /// Returns the mean number of records per batch with records; `None` before the first batch.
     pub fn records_per_batch(&self) -> Option<f64> {
         ratio(self.batch_records.sum(), self.batch_records.count())
     }
 
-    /// The share of padding in the written bytes, 0 to 1; `None` before the first batch.
+    /// Returns the share of padding in the written bytes, 0 to 1; `None` if no padding was written.
     pub fn padding_share(&self) -> Option<f64> {
         ratio(self.counters.padding_bytes, self.counters.batch_bytes)
     }
 
-    /// The statistics since `earlier`, for a program that samples intervals. `durable` and
+    /// Returns the statistics since `earlier`, for a program that samples intervals. `durable` and
     /// `oldest_io_age` keep their values.
     pub fn difference(&self, earlier: &Stats) -> Stats {
         Stats {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 pub use logforce_format::LiveSummary;
 
-/// How often a page is read again if its writer was writing it.
+/// Maximum number of reads of a page whose writer is writing it.
 const READ_ATTEMPTS: usize = 5;
 
 /// Statistics that a log's writer has published, perhaps before it was closed or crashed; see
@@ -20,42 +20,42 @@ const READ_ATTEMPTS: usize = 5;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveStats {
-    /// The process that wrote it.
+    /// Id of the process that wrote the page.
     pub pid: u64,
-    /// Epoch of the opening that wrote it.
+    /// Epoch of the opening that wrote the page.
     pub epoch: Epoch,
-    /// When it was written: time since the beginning of 1970.
+    /// Time of the write, since the beginning of 1970.
     pub written_at: Duration,
-    /// For how long the log had been open then.
+    /// Time for which the log had been open then.
     pub open_for: Duration,
-    /// The durable LSN then.
+    /// Durable LSN then.
     pub durable: Lsn,
-    /// The age of the oldest device call in flight then; zero for none.
+    /// Age of the oldest device call in flight then; zero if there was none.
     pub oldest_io_age: Duration,
-    /// As in [`Stats`](crate::Stats).
+    /// Counters, as in [`Stats`](crate::Stats).
     pub counters: Counters,
-    /// As [`Stats::wait`](crate::Stats::wait), nanoseconds.
+    /// Summary of [`Stats::wait`](crate::Stats::wait), nanoseconds.
     pub wait: LiveSummary,
-    /// As [`Stats::commit`](crate::Stats::commit), nanoseconds.
+    /// Summary of [`Stats::commit`](crate::Stats::commit), nanoseconds.
     pub commit: LiveSummary,
-    /// As [`Stats::write`](crate::Stats::write), nanoseconds.
+    /// Summary of [`Stats::write`](crate::Stats::write), nanoseconds.
     pub write: LiveSummary,
-    /// As [`Stats::force`](crate::Stats::force), nanoseconds.
+    /// Summary of [`Stats::force`](crate::Stats::force), nanoseconds.
     pub force: LiveSummary,
-    /// As [`Stats::submit`](crate::Stats::submit), nanoseconds.
+    /// Summary of [`Stats::submit`](crate::Stats::submit), nanoseconds.
     pub submit: LiveSummary,
-    /// As [`Stats::batch_records`](crate::Stats::batch_records).
+    /// Summary of [`Stats::batch_records`](crate::Stats::batch_records).
     pub batch_records: LiveSummary,
 }
 
 impl LiveStats {
-    /// As [`Stats::commit_to_force_ratio`](crate::Stats::commit_to_force_ratio).
+    /// Returns the ratio of [`Stats::commit_to_force_ratio`](crate::Stats::commit_to_force_ratio).
     pub fn commit_to_force_ratio(&self) -> Option<f64> {
         ratio(self.commit.p50, self.force.p50)
     }
 
-    /// The summaries with their names, in the order of `docs/format.md`. All but the last are of
-    /// nanoseconds.
+    /// Returns the summaries with their names, in the order of `docs/format.md`. The unit of all but the
+    /// last is nanoseconds.
     pub fn summaries(&self) -> [(&'static str, LiveSummary); 6] {
         [
             ("wait", self.wait),
@@ -109,7 +109,7 @@ pub(crate) fn read(dir: &Arc<dyn Directory>, id: LogId) -> Option<LiveStats> {
         let read = file.read_at(0, &mut page, ReadSource::Cache).ok()?;
         match Live::decode(&page[..read]) {
             Ok(live) => return (live.log_id == id).then(|| live.into()),
-            // UnwindGuard old, half new: its writer was at it.
+            // The page is half old and half new, because its writer is writing it: reads it again.
             Err(LiveReject::Checksum) => {}
             Err(_) => return None,
         }
@@ -121,7 +121,7 @@ pub(crate) fn read(dir: &Arc<dyn Directory>, id: LogId) -> Option<LiveStats> {
 mod tests {
     use super::*;
 
-    /// The names behind the marker of a table of `docs/format.md`.
+    /// Returns the names in the table behind the marker `name` of `docs/format.md`.
     fn table(name: &str) -> Vec<String> {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format.md");
         let text = std::fs::read_to_string(path).unwrap();
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(table("live-summaries"), names);
         let order: Vec<u64> = values.iter().map(|s| s.p50).collect();
         assert_eq!(order, [0, 1, 2, 3, 4, 5]);
-        // An older writer knew fewer, a newer one knows more.
+        // An older writer has fewer counters, a newer one has more.
         let few = LiveStats::from(Live {
             counters: vec![7],
             ..Live::default()
