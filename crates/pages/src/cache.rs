@@ -1,4 +1,4 @@
-//! Contents of places, in memory: bounded.
+//! Bounded caches of the contents of places.
 
 use crate::changes::ByPage;
 use crate::changes::Image;
@@ -6,22 +6,23 @@ use logforce_device::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
-/// What the file holds at places that were read or written lately. Bounded; what was used since its
-/// last turn gets another one (a clock), so what is read often outlives what is read once.
+/// Cache of contents that were read or written recently, limited by bytes. It evicts by the clock algorithm:
+/// contents that were used since their last turn get another one. So contents that are read often outlive
+/// contents that are read once.
 pub(crate) struct Clock<T = Image> {
-    /// Bytes that it may hold.
+    /// Maximum number of bytes.
     limit: usize,
     bytes: usize,
     contents: ByPage<Cached<T>>,
-    /// The places in `contents`, each once.
+    /// Places in `contents`, each once, in the order of their turns.
     turns: VecDeque<u64>,
-    /// Of those, the places that were forgotten.
+    /// Number of places in `contents` whose contents were forgotten.
     forgotten: usize,
 }
 
-/// What a clock holds.
+/// Contents that a clock can hold.
 pub(crate) trait Contents {
-    /// Bytes that it takes.
+    /// Returns the number of bytes of the contents.
     fn bytes(&self) -> usize;
 }
 
@@ -32,7 +33,7 @@ impl Contents for Image {
 }
 
 struct Cached<T> {
-    /// None once it is forgotten, until its turn.
+    /// `None` from the moment the contents are forgotten until their turn.
     held: Option<T>,
     was_used: bool,
 }
@@ -44,7 +45,7 @@ impl<T: Contents> Cached<T> {
 }
 
 impl<T: Contents> Clock<T> {
-    /// One that holds up to `limit` bytes.
+    /// Creates a clock that holds up to `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Clock {
             limit,
@@ -55,14 +56,14 @@ impl<T: Contents> Clock<T> {
         }
     }
 
-    /// What the place holds, if that is in memory.
+    /// Returns the contents of the place if they are in memory.
     pub(crate) fn get(&mut self, place: u64) -> Option<&T> {
         let cached = self.contents.get_mut(&place)?;
         cached.was_used = true;
         cached.held.as_ref()
     }
 
-    /// What the place holds from now on.
+    /// Sets the contents of the place.
     pub(crate) fn insert(&mut self, place: u64, held: T) {
         self.bytes += held.bytes();
         let cached = Cached {
@@ -81,7 +82,7 @@ impl<T: Contents> Clock<T> {
         }
     }
 
-    /// Forgets what the place holds: that is about to change.
+    /// Forgets the contents of the place, which are about to change.
     pub(crate) fn remove(&mut self, place: u64) {
         let Some(cached) = self.contents.get_mut(&place) else {
             return;
@@ -102,7 +103,7 @@ impl<T: Contents> Clock<T> {
         *self = Clock::new(self.limit);
     }
 
-    /// Bytes in it.
+    /// Returns the number of bytes of all contents.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes as u64
     }
@@ -125,7 +126,7 @@ impl<T: Contents> Clock<T> {
         }
     }
 
-    /// Takes forgotten places out of the queue of turns.
+    /// Removes forgotten places from the queue of turns.
     fn sweep(&mut self) {
         self.contents.retain(|_, cached| cached.held.is_some());
         let contents = &self.contents;
@@ -143,20 +144,20 @@ impl<T> std::fmt::Debug for Clock<T> {
     }
 }
 
-/// A clock that threads share: each part of it has a lock of its own.
+/// Clock that threads share. Each shard has its own lock.
 ///
-/// A copy-on-write file keeps nodes of its page table here, and pages. A place that is used again
-/// gets its new contents here before anything reaches it, so what is here of a place that is reached
-/// is right.
+/// A copy-on-write file keeps pages and nodes of its page table here. A reused place gets its new contents
+/// here before any header or node refers to it. So the contents of every place that is referred to are
+/// current.
 pub(crate) struct Cache {
     shards: Vec<Mutex<Clock>>,
 }
 
-/// Threads that read different places seldom meet.
+/// Number of shards. Threads that read different places seldom use the same lock.
 const SHARDS: usize = 16;
 
 impl Cache {
-    /// One that holds up to `limit` bytes.
+    /// Creates a cache that holds up to `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Cache {
             shards: (0..SHARDS)
@@ -170,17 +171,17 @@ impl Cache {
         shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the place holds, if that is in memory.
+    /// Returns the contents of the place if they are in memory.
     pub(crate) fn get(&self, place: u64) -> Option<Image> {
         self.shard(place).get(place).cloned()
     }
 
-    /// What the place holds from now on.
+    /// Sets the contents of the place.
     pub(crate) fn insert(&self, place: u64, image: Image) {
         self.shard(place).insert(place, image);
     }
 
-    /// Bytes in it.
+    /// Returns the number of bytes of all contents.
     pub(crate) fn bytes(&self) -> u64 {
         (0..SHARDS as u64).map(|s| self.shard(s).bytes()).sum()
     }
@@ -219,7 +220,7 @@ mod tests {
             assert!(clock.get(n).is_none() && clock.bytes() == 0);
         }
         assert!(clock.contents.len() < 200 && clock.turns.len() < 200);
-        // Again at its old turn, once.
+        // Inserting it again reuses its old turn.
         for n in 0..3 {
             clock.remove(9_999);
             clock.insert(9_999, image(n));

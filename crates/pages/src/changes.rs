@@ -6,25 +6,25 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The contents of a page. Never changed once it is shared.
+/// Contents of a page. Never changed once they are shared.
 pub(crate) type Image = Arc<[u8]>;
 
-/// The change of one page.
+/// Change of one page.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
-    /// The page's new contents. `before` is what it held when the transaction began, if that was
-    /// read: the difference may be all that a log needs.
+    /// New contents of the page. `before` holds its contents when the transaction began, if they were read.
+    /// With them, a log may need only the difference.
     Write { image: Image, before: Option<Image> },
-    /// It reads as zeroes from now on.
+    /// The page reads as zeroes from now on.
     Discard,
 }
 
 /// All changes of a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// By page number.
+    /// Changes by page number.
     pub(crate) pages: BTreeMap<u64, Change>,
-    /// How the number of pages changes besides.
+    /// Change of the number of pages, besides pages that are written.
     pub(crate) resize: Resize,
 }
 
@@ -33,38 +33,36 @@ impl Changes {
         self.pages.is_empty() && self.resize == Resize::NONE
     }
 
-    /// The highest page that is written.
+    /// Returns the highest page that is written.
     pub(crate) fn last_written(&self) -> Option<u64> {
         let writes = |(_, change): &(&u64, &Change)| matches!(change, Change::Write { .. });
         self.pages.iter().rfind(writes).map(|(page, _)| *page)
     }
 
-    /// Where the file is to end, if that was set: another commit that wrote a page at or above is one
-    /// that this one has not seen.
+    /// Returns the end that the transaction sets for the file, if it sets one. Another commit that wrote a
+    /// page at or above that end is one that this transaction has not seen.
     pub(crate) fn end(&self) -> Option<u64> {
         let resize = self.resize;
         (resize != Resize::NONE).then_some(resize.drop_from.min(resize.at_least))
     }
 
-    /// The number of pages after this, where there were `before`.
+    /// Returns the number of pages after these changes to a file of `before` pages.
     pub(crate) fn page_count(&self, before: u64) -> u64 {
         self.resize.page_count(before, self.last_written())
     }
 
-    /// The pages that the file has after this and had not before, where it had `before`, or that this
-    /// drops first.
+    /// Returns the pages that these changes add to a file of `before` pages, or that they drop first.
     pub(crate) fn added(&self, before: u64) -> Range<u64> {
         before.min(self.resize.drop_from)..self.page_count(before)
     }
 }
 
-/// A map by page number, or by place. It is looked into for each page that is read, under a lock: so
-/// the hash is a multiplication. Page numbers are the embedding program's own, nobody chooses them to
-/// collide.
+/// Map by page number or by place. It is searched under a lock for each page that is read, so the hash is one
+/// multiplication. The embedding program chooses the page numbers, so no attacker can make them collide.
 pub(crate) type ByPage<T> = HashMap<u64, T, BuildHasherDefault<PageHasher>>;
 
-/// Multiplies by an odd number with its bits spread (that of 2^64 and the golden ratio), and folds the
-/// upper bits, which depend on all others, into the lower ones.
+/// Hasher that multiplies by 2^64 divided by the golden ratio, an odd number whose bits are spread. It folds
+/// the upper bits, which depend on all others, into the lower ones.
 #[derive(Default)]
 pub(crate) struct PageHasher(u64);
 
@@ -96,10 +94,10 @@ mod tests {
         let hasher = BuildHasherDefault::<PageHasher>::default();
         for step in [1, 16, 256, 4096, 1 << 20, 1 << 32] {
             let hash = |n: u64| hasher.hash_one(n * step);
-            // As hash tables use it: the lower bits for the place, the upper for the tag.
+            // Hash tables use the lower bits for the slot and the upper bits for the tag.
             let places: HashSet<u64> = (0..1024).map(|n| hash(n) % 1024).collect();
             let tags: HashSet<u64> = (0..1024).map(|n| hash(n) >> 57).collect();
-            // Of random ones, 647.
+            // Random hashes would give 647.
             assert!(places.len() > 400, "{step}: {} places", places.len());
             assert!(tags.len() > 100, "{step}: {} tags", tags.len());
         }

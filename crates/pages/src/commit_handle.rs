@@ -1,4 +1,4 @@
-//! A commit that was submitted.
+//! Handle of a submitted commit.
 
 use crate::dispatch::Pending;
 use crate::error::Result;
@@ -7,11 +7,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A submitted commit: its place in the order is decided, and it gets durable as its policy says,
-/// whether or not somebody waits. Wait for it in a thread, poll it, or await it on any runtime.
+/// Submitted commit. Its position in the commit order is decided, and it becomes durable as its policy says,
+/// even if no thread waits for it. Wait for it in a thread, poll it, or await it on any runtime.
 ///
 /// **Cancel safe.** Dropping it, polled or not, changes nothing for the commit.
-#[must_use = "whether the commit became durable is known by waiting for it"]
+#[must_use = "wait for the commit to learn if it became durable"]
 pub struct CommitHandle {
     pending: Pending,
 }
@@ -21,12 +21,12 @@ impl CommitHandle {
         CommitHandle { pending }
     }
 
-    /// The number of the commit.
+    /// Returns the number of the commit.
     pub fn commit(&self) -> u64 {
         self.pending.commit()
     }
 
-    /// Waits in this thread, which may do the writing itself.
+    /// Blocks until the commit has what its policy promises. The calling thread may do the writing itself.
     pub fn wait(self) -> Result<Acknowledged> {
         self.pending.wait()
     }

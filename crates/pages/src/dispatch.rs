@@ -1,4 +1,4 @@
-//! The two ways of committing, behind one set of calls.
+//! Common interface of the two commit modes.
 
 use crate::changes::{Changes, Image};
 use crate::cow::{CowCommit, CowStore, CowView};
@@ -16,23 +16,23 @@ use std::path::Path;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// An open page file.
+/// Open page file.
 #[derive(Clone)]
 pub(crate) enum Store {
     Cow(Arc<CowStore>),
     Logged(LoggedFile),
 }
 
-/// A committed state that a reader holds.
+/// Committed state that a reader holds.
 #[derive(Clone)]
 pub(crate) enum View {
     Cow(CowView),
     Logged(LoggedView),
-    /// A state of a file that no program has open.
+    /// State of a file that no program has open.
     ReadOnly(Arc<ReadOnlyView>),
 }
 
-/// A commit that is decided, and perhaps not durable.
+/// Commit whose position is decided, and that may not be durable yet.
 pub(crate) enum Pending {
     Cow(CowCommit),
     Logged(LoggedCommit),
@@ -66,7 +66,7 @@ impl Store {
                     if data_dir.has_log(system)? {
                         return Err(Error::NoPageFile {
                             path: path.to_owned(),
-                            why: format!("there is a log beside it, and no file '{DATA}'"),
+                            why: format!("it holds a log but no file '{DATA}'"),
                         });
                     }
                     Ok(Store::Cow(CowStore::create(data_dir, options, guarantee)?))
@@ -82,10 +82,11 @@ impl Store {
                 path: path.to_owned(),
             });
         }
-        // Header slots are read past the cache where that is possible, by any kind of handle.
+        // A handle without direct I/O is enough: any kind of handle reads header slots past the cache where
+        // possible.
         let header = HeaderSlots::load(&data_dir, data_dir.open_file(DATA, false)?)?.header;
         check_options(&data_dir, &header, &options)?;
-        // Its creation may have ended between giving the names and syncing them.
+        // A crash may have interrupted the creation between renaming the files and syncing the directory.
         if !planted!("page-names-unsynced") {
             data_dir.sync_names()?;
         }
@@ -100,7 +101,7 @@ impl Store {
         }
     }
 
-    /// What is committed, durable or not.
+    /// Returns the latest committed state, durable or not.
     pub(crate) fn latest(&self) -> Result<View> {
         Ok(match self {
             Store::Cow(store) => View::Cow(store.latest()?),
@@ -108,7 +109,7 @@ impl Store {
         })
     }
 
-    /// What is durable.
+    /// Returns the durable state.
     pub(crate) fn durable(&self) -> Result<View> {
         Ok(match self {
             Store::Cow(store) => View::Cow(store.durable()?),
@@ -116,8 +117,8 @@ impl Store {
         })
     }
 
-    /// Commits changes that were made on top of `view`, which is this store's, and waits in this thread
-    /// until the commit has what its policy promises.
+    /// Commits changes that were made on top of `view`, which must belong to this store. Blocks until the
+    /// commit has what its policy promises.
     pub(crate) fn commit(
         &self,
         view: &View,
@@ -128,12 +129,12 @@ impl Store {
         match (self, view) {
             (Store::Cow(store), View::Cow(view)) => store.commit_and_wait(view, &changes, policy),
             (Store::Logged(store), View::Logged(view)) => store.commit(view, changes, policy),
-            // A transaction keeps its own store and a view of it.
+            // Unreachable: a transaction keeps its own store and a view of that store.
             _ => Err(Error::Closed),
         }
     }
 
-    /// As [`Store::commit`], without waiting: decides the order of the commit, or refuses it.
+    /// Commits as [`Store::commit`], without waiting: decides the position of the commit, or refuses it.
     pub(crate) fn submit(&self, view: &View, changes: Changes, policy: Policy) -> Result<Pending> {
         refuse_in_waker()?;
         match (self, view) {
@@ -172,7 +173,7 @@ impl Store {
     pub(crate) fn checkpoint(&self) -> Result<()> {
         refuse_in_waker()?;
         match self {
-            // Its every commit is one.
+            // Each commit of a copy-on-write file is a checkpoint.
             Store::Cow(store) => store.force(),
             Store::Logged(store) => store.checkpoint(),
         }
@@ -203,7 +204,7 @@ impl Store {
 }
 
 impl View {
-    /// The number of the last commit in it.
+    /// Returns the number of the last commit in the state.
     pub(crate) fn commit(&self) -> u64 {
         match self {
             View::Cow(view) => view.commit(),
@@ -212,7 +213,7 @@ impl View {
         }
     }
 
-    /// Pages have numbers below this one.
+    /// Returns the exclusive end of the page numbers.
     pub(crate) fn page_count(&self) -> u64 {
         match self {
             View::Cow(view) => view.page_count(),
@@ -221,7 +222,7 @@ impl View {
         }
     }
 
-    /// Of the file that it is a state of.
+    /// Returns the header of the file.
     pub(crate) fn header(&self) -> PageFileHeader {
         match self {
             View::Cow(view) => view.header(),
@@ -230,7 +231,7 @@ impl View {
         }
     }
 
-    /// The page file's directory.
+    /// Returns the page file's directory.
     pub(crate) fn dir(&self) -> &dyn Directory {
         match self {
             View::Cow(view) => view.dir(),
@@ -248,7 +249,7 @@ impl View {
         }
     }
 
-    /// A page's contents, whose number is in range.
+    /// Returns the contents of a page, whose number must be in range.
     pub(crate) fn image(&self, page: u64) -> Result<Image> {
         match self {
             View::Cow(view) => view.image(page),
@@ -257,7 +258,7 @@ impl View {
         }
     }
 
-    /// As [`View::image`], into the caller's memory, which has the size of a page.
+    /// Reads a page as [`View::image`], into `buf`, which must have the size of a page.
     pub(crate) fn read(&self, page: u64, buf: &mut [u8]) -> Result<()> {
         match self {
             View::Cow(view) => view.read(page, buf),
@@ -280,7 +281,8 @@ impl Pending {
         }
     }
 
-    /// As [`Pending::wait`]; `None` if it has not, and then `waker` is woken when it has.
+    /// Polls for what [`Pending::wait`] returns. If the commit is not finished, returns `None` and wakes
+    /// `waker` later.
     pub(crate) fn poll(&mut self, waker: &Waker) -> Option<Result<Acknowledged>> {
         match self {
             Pending::Cow(commit) => commit.poll(waker),
@@ -288,7 +290,7 @@ impl Pending {
         }
     }
 
-    /// The number of the commit.
+    /// Returns the number of the commit.
     pub(crate) fn commit(&self) -> u64 {
         match self {
             Pending::Cow(commit) => commit.commit(),
@@ -297,7 +299,7 @@ impl Pending {
     }
 }
 
-/// What is fixed at creation must be as asked for, where it was.
+/// Checks that the options that are fixed at creation are as requested.
 fn check_options(data_dir: &DataDir, header: &PageFileHeader, options: &Options) -> Result<()> {
     let other = |option, is: String, wanted: String| {
         Err(Error::OtherOption {

@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! Errors of page files, and what to do about each kind.
 
 use logforce_core::advice::{self, Bytes, Subject};
 use logforce_core::{Error as LogError, Guarantee, Verdict};
@@ -8,32 +8,32 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A result of this crate.
+/// Result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error of a page file. Its message says what happened, where, and what to do.
+/// Error of a page file. Its message says what happened, where, and what to do.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A call of the operating system failed.
     #[error("{}", advice::describe(Subject::PageFile, doing, path, source))]
     Io {
-        /// The operation.
+        /// Operation that failed.
         doing: &'static str,
-        /// The file or directory.
+        /// File or directory.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         source: Arc<io::Error>,
     },
-    /// The log of a logged page file has failed or refuses.
+    /// The log of a logged page file failed, or refused a call.
     #[error("the log of the page file: {0}")]
     Log(LogError),
-    /// There is no page file in the directory (or no directory).
+    /// The directory holds no page file, or does not exist.
     #[error("{} holds no page file: {why}", path.display())]
     NoPageFile {
         /// The directory.
         path: PathBuf,
-        /// What is missing.
+        /// Description of what is missing.
         why: String,
     },
     /// `CreateNew` found a page file.
@@ -42,10 +42,10 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// A backup was to be made in a directory that is not empty, or in something else than a directory.
-    #[error("{} exists and is not an empty directory: a backup is made in a new one", path.display())]
+    /// The destination of a backup is not an empty directory.
+    #[error("{} exists and is not an empty directory: give the backup a new or empty directory", path.display())]
     DestinationExists {
-        /// The directory.
+        /// Destination of the backup.
         path: PathBuf,
     },
     /// The directory or the file holds something else.
@@ -56,15 +56,15 @@ pub enum Error {
         /// The reason.
         why: String,
     },
-    /// Written by a newer version of Logforce.
+    /// The file was written by a newer version of Logforce.
     #[error("{} has format version {version}, this program reads version {}: use a newer one", path.display(), logforce_format::PAGE_FORMAT_VERSION)]
     NewerFormat {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// Format version of the file.
         version: u16,
     },
-    /// The file differs in page size, commit mode or checksums from what was asked for.
+    /// The file differs from the options in page size, commit mode or checksums.
     #[error("{} was created with {option} {is}, and {wanted} was asked for: {option} is fixed when a page file is created", path.display())]
     OtherOption {
         /// The directory.
@@ -77,7 +77,7 @@ pub enum Error {
         wanted: String,
     },
     /// The page file is open already, in this process or another.
-    #[error("{} is open already, in this process or in another: only one at a time", path.display())]
+    #[error("{} is open already, in this process or in another: only one opening at a time is possible", path.display())]
     Locked {
         /// The directory.
         path: PathBuf,
@@ -87,19 +87,19 @@ pub enum Error {
     ForeignLog {
         /// The directory.
         path: PathBuf,
-        /// What does not fit.
+        /// Description of the mismatch.
         why: String,
     },
-    /// The required guarantee is not available here.
+    /// The required guarantee is not available in this directory.
     #[error("{}: a barrier guarantees {got} here, {wanted} is required: {evidence}. To accept less, open with Options::require(Guarantee::{got:?})", path.display())]
     Guarantee {
         /// The directory.
         path: PathBuf,
         /// The required guarantee.
         wanted: Guarantee,
-        /// The guarantee of a barrier here.
+        /// Guarantee of a barrier in this directory.
         got: Guarantee,
-        /// Why.
+        /// Evidence for that guarantee.
         evidence: String,
     },
     /// The verdict on the guarantee is below the required one.
@@ -116,14 +116,14 @@ pub enum Error {
         /// Evidence for the verdict.
         evidence: String,
     },
-    /// No space for the commit. It was not accepted; what is durable stays, and the page file goes on
-    /// once there is space.
+    /// There is no space for the commit. The commit was not accepted. What is durable stays, and the page
+    /// file continues once there is space.
     ///
-    /// In a copy-on-write file space is looked for when commits are forced. With
+    /// A copy-on-write file looks for space when commits are forced. With
     /// [`Policy::Write`](logforce_core::Policy::Write) and
-    /// [`Policy::Interval`](logforce_core::Policy::Interval) a commit that has returned may be rolled
-    /// back then; the next checkpoint, or closing, returns this error, and so does the commit of a
-    /// transaction that was built on it.
+    /// [`Policy::Interval`](logforce_core::Policy::Interval) a commit that has returned may then be rolled
+    /// back. The next checkpoint or close returns this error. So does the commit of a transaction that was
+    /// built on a rolled-back one.
     #[error("no space in {} for {}: {} ({})", path.display(), Bytes(*need), what_to_free(source), advice::cause(path, source))]
     NoSpace {
         /// The file.
@@ -133,29 +133,29 @@ pub enum Error {
         /// The system's error.
         source: Arc<io::Error>,
     },
-    /// A page, or a node of the page table, is not what was written.
+    /// A page, or a node of the page table, does not hold what was written.
     #[error("{}: damaged {what} at byte {offset}: {found}. Restore it from a backup; `logforce verify` lists all damage", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is damaged, with the page's number if it is a page.
+        /// Damaged part, with the page's number if it is a page.
         what: String,
-        /// Where it lies in the file, bytes.
+        /// Offset of the damage in the file in bytes.
         offset: u64,
-        /// What was found there.
+        /// Description of what was found there.
         found: String,
     },
-    /// A write or a barrier has failed; the page file accepts nothing more. Whether commits that were
-    /// not acknowledged are durable is known only after opening it again.
+    /// A write or a barrier failed, and the page file accepts nothing more. For commits that were not
+    /// acknowledged, only opening it again tells if they are durable.
     #[error(
         "the page file stopped after a failure: {}. Indeterminate: commits in flight may or may not be there after reopening",
         poison_message(.0)
     )]
     Poisoned(Arc<Error>),
-    /// The directory or one of the files was deleted, moved away or replaced while the page file was open. It
-    /// is the cause of an [`Error::Poisoned`].
+    /// The directory or one of the files was deleted, moved away or replaced while the page file was open.
+    /// This error is the cause of an [`Error::Poisoned`].
     #[error(
-        "{} is not what was opened: {found}. What was committed since then, half a second of commits at most, may be missing there: restore what was removed before you open the page file again", path.display()
+        "{} is not what was opened: {found}. Commits since then, half a second of commits at most, may be missing there: restore what was removed before you open the page file again", path.display()
     )]
     Displaced {
         /// The path by which the directory was opened.
@@ -163,7 +163,7 @@ pub enum Error {
         /// Description of the displacement.
         found: String,
     },
-    /// Another transaction has committed a change of the page since this one began.
+    /// Another transaction committed a change of the page after this one began.
     #[error(
         "page {page} was changed by another transaction since this one began: begin again, read it again, and retry"
     )]
@@ -171,53 +171,55 @@ pub enum Error {
         /// The page.
         page: u64,
     },
-    /// Not the size of a page.
-    #[error("{len} bytes for page {page}, whose size is {page_size}")]
+    /// The bytes given for a page do not have the size of a page.
+    #[error("wrong size for page {page}: {len} bytes, the page size is {page_size} bytes")]
     PageSize {
         /// The page.
         page: u64,
-        /// Bytes that were given.
+        /// Number of bytes that were given.
         len: usize,
-        /// The size of a page, bytes.
+        /// Page size in bytes.
         page_size: u32,
     },
-    /// The page was written in this transaction before.
-    #[error("page {page} was written twice in one transaction: to change it again, use page_mut")]
+    /// The transaction has written or discarded the page before.
+    #[error(
+        "page {page} was written or discarded before in this transaction: to change it again, use page_mut"
+    )]
     PageTwice {
         /// The page.
         page: u64,
     },
-    /// There is no page of that number.
+    /// There is no page with this number.
     #[error("page {page} is out of range: pages have numbers below {page_count}")]
     OutOfRange {
         /// The page.
         page: u64,
-        /// Exclusive end of the numbers that can be.
+        /// Exclusive end of the valid page numbers.
         page_count: u64,
     },
-    /// A logged transaction that does not fit into one record of the log.
+    /// The logged transaction does not fit into one record of the log.
     #[error(
-        "a transaction of {len} bytes: at most {max} fit into one record of the log. Commit fewer pages at once, or use copy-on-write"
+        "transaction too large: {len} bytes, maximum {max} bytes in one record of the log. Commit fewer pages at once, or use copy-on-write"
     )]
     TooLarge {
-        /// Its size, bytes.
+        /// Size of the transaction in bytes.
         len: u64,
-        /// The limit, bytes.
+        /// Maximum size in bytes.
         max: u64,
     },
     /// An option has an invalid value.
     #[error("option {option}: {why}")]
     Option {
-        /// The option.
+        /// Name of the option.
         option: &'static str,
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// The page file was closed.
     #[error("the page file is closed")]
     Closed,
-    /// A task's waker made a call that may wait, in a thread of the page file or of another caller. The call
-    /// could wait for itself.
+    /// The waker of a task made a call that may wait, in a thread of the page file or of another caller. The
+    /// call could wait for itself.
     #[error(
         "a waker must not make calls that wait: have it schedule the task, and make the call there"
     )]
@@ -227,7 +229,7 @@ pub enum Error {
     Forked,
 }
 
-/// A failure or displacement of the log becomes that of its page file.
+/// Converts an error of the log. A failure or displacement of the log becomes one of its page file.
 impl From<LogError> for Error {
     fn from(error: LogError) -> Error {
         match error {
@@ -266,14 +268,14 @@ fn poison_message(cause: &Error) -> String {
     }
 }
 
-/// Prints the message, as a `main() -> Result<(), Error>`, an `unwrap` or an `expect` shows it.
+/// Prints the message, as it appears in the output of `main() -> Result<(), Error>`, `unwrap` and `expect`.
 impl std::fmt::Debug for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
     }
 }
 
-/// The kind of an [`Error`], to decide what to do.
+/// Kind of an [`Error`], for the program to decide what to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -282,21 +284,21 @@ pub enum ErrorKind {
     Io,
     /// There is no page file. Check the path and the mount.
     NoPageFile,
-    /// There is a page file already, or something else where a backup was to be made.
+    /// There is a page file already, or the destination of a backup is not empty.
     AlreadyExists,
-    /// Other files, another format, other options, another log, or too weak a guarantee. The message
-    /// says which.
+    /// The directory holds other files, or the page file has another format, other options or another log, or
+    /// the guarantee is too weak. The message says which.
     Unsuitable,
-    /// Another process, or this one, has it open. End that one, or wait for it
+    /// The page file is open in another process or in this one. Close it there, or wait for it
     /// ([`Options::wait_for_lock`](logforce_core::Options::wait_for_lock) in
     /// [`Options::log`](crate::Options::log)).
     Locked,
-    /// No space. What is durable stays; of a copy-on-write file, commits that had returned under
+    /// There is no space. What is durable stays. In a copy-on-write file, commits that had returned under
     /// [`Policy::Write`](logforce_core::Policy::Write) or
     /// [`Policy::Interval`](logforce_core::Policy::Interval) may be gone: see [`Error::NoSpace`].
     NoSpace,
-    /// Something stored is damaged; the message says which page and where. It is never served. Look by
-    /// `logforce verify`; restore a backup.
+    /// Stored data is damaged. The message says which page and where. Damaged data is never returned. List
+    /// all damage with `logforce verify`, and restore a backup.
     Damaged,
     /// A write or a sync has failed, or the page file was [displaced](ErrorKind::Displaced). The page file
     /// has stopped. Commits that were acknowledged as durable are there. Opening the file again tells if a
@@ -306,17 +308,17 @@ pub enum ErrorKind {
     /// [`Error::Poisoned`] has this kind, while that error itself has [`ErrorKind::Poisoned`]. Put the files
     /// back before opening it.
     Displaced,
-    /// Another transaction wrote the same page and was first. Begin again, and retry.
+    /// Another transaction committed a change of the same page first. Begin again, and retry.
     Conflict,
-    /// An argument is wrong: a page's size or number, or an option. A waker that makes a call that waits has
-    /// this kind, too. Fix the program.
+    /// An argument is wrong: a page's size or number, or an option. Also the kind for a waker that makes a
+    /// call that waits. Fix the program.
     InvalidInput,
-    /// Closed, or opened before a fork.
+    /// The page file was closed, or was opened before a fork.
     Closed,
 }
 
 impl Error {
-    /// The kind, to decide what to do.
+    /// Returns the kind, to decide what to do.
     pub fn kind(&self) -> ErrorKind {
         use logforce_core::ErrorKind as LogKind;
         match self {
@@ -358,7 +360,7 @@ impl Error {
         }
     }
 
-    /// Makes the error of a call for which the file `path` would have to hold `need` more bytes.
+    /// Makes the error of a call that needs `need` more bytes in the file `path`.
     pub(crate) fn no_space(
         doing: &'static str,
         path: PathBuf,
@@ -392,7 +394,8 @@ impl Error {
 mod tests {
     use super::*;
 
-    /// Wherever it is met: a program waits for space then, and does not look for rights or descriptors.
+    /// A full disk is `NoSpace` in every call. The program then waits for space, and does not look for
+    /// missing rights or descriptors.
     #[test]
     fn a_full_disk_is_no_space() {
         let kind = |kind: io::ErrorKind| Error::io("create", "/x")(kind.into()).kind();

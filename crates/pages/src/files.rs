@@ -1,4 +1,4 @@
-//! The files of a page file: their names, and what opening them needs.
+//! Files of a page file: their names, opening and locking.
 
 use crate::error::{Error, Result};
 use logforce_core::{Granted, Guarantee, Modes, OpenMode, Source, Verdict};
@@ -12,31 +12,31 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
-/// The data file: header slots and pages.
+/// Data file: header slots and pages.
 pub(crate) const DATA: &str = "pages";
-/// The data file before it is complete.
+/// Data file before it is complete.
 pub(crate) const DATA_NEW: &str = "pages.tmp";
-/// The data file of a backup before it is complete.
+/// Data file of a backup before it is complete.
 pub(crate) const BACKUP_NEW: &str = "backup.tmp";
-/// Which pages of a logged file were ever written, and their checksums.
+/// Map of a logged file: which pages were ever written, and their checksums.
 pub(crate) const MAP: &str = "map";
-/// Older versions of pages that readers still need; nothing in it outlives the opening.
+/// Older versions of pages that readers still need. Nothing in it is used after the page file is closed.
 pub(crate) const VERSIONS: &str = "versions";
-/// The log of a logged file: a directory.
+/// Directory of the log of a logged file.
 pub(crate) const LOG: &str = "log";
-/// The lock of the only opener.
+/// Lock file, which the only opener holds.
 pub(crate) const LOCK: &str = "lock";
 
-/// An opened directory of a page file, locked.
+/// Open and locked directory of a page file.
 pub(crate) struct DataDir {
     pub(crate) path: PathBuf,
     pub(crate) dir: Arc<dyn Directory>,
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) facts: Facts,
-    /// Files whose names are checked while the page file is open: the lock, without which another process
-    /// could write it, and those that the caller adds.
+    /// Files whose names are checked while the page file is open: those that the caller adds, and the lock
+    /// file. Without the lock file, another process could write to the page file.
     pub(crate) named: NamedFiles,
-    /// The process that opened it; a fork's calls are refused.
+    /// Process that opened the page file. Calls of a fork are refused.
     process: u64,
     /// Held locks. Empty once the page file is closed, which views may outlive. The lock file's lock is
     /// released last.
@@ -44,7 +44,7 @@ pub(crate) struct DataDir {
 }
 
 impl DataDir {
-    /// Opens the directory, makes it where `mode` allows that, and takes its lock.
+    /// Opens the directory, creates it if `mode` allows that, and takes its lock.
     pub(crate) fn open(
         system: &dyn System,
         path: &Path,
@@ -95,8 +95,8 @@ impl DataDir {
         self.locks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the data file, if there is one. Otherwise, once the lock file is deleted, a second process could
-    /// open the page file and destroy commits that the first acknowledges until it notices.
+    /// Locks the data file, if there is one. Otherwise a second process could open the page file once the
+    /// lock file is deleted. It could destroy commits that the first process acknowledges until it notices.
     pub(crate) fn lock_data(&self) -> Result<()> {
         if planted!("data-file-unlocked") {
             return Ok(());
@@ -114,21 +114,22 @@ impl DataDir {
         Ok(())
     }
 
-    /// Lets another opener in. No write may be in flight, and no read of what may be written over.
+    /// Releases the locks, so that another opener can take them. No write may be in flight, and no read of
+    /// places that a new opener may overwrite.
     pub(crate) fn release(&self) {
         let taken = std::mem::take(&mut *self.locks());
-        // Releases the locks without a mutex, because that is a system call. Releases the data file's first,
-        // because a process that gets the lock file's must also get that one.
+        // Unlocks without holding the mutex, because unlocking is a system call. Releases the data file's
+        // lock before the lock file's, because a process that gets the latter must also get the former.
         taken.into_iter().rev().for_each(drop);
     }
 
-    /// Whether there is a data file. Not by a listing: one that is short would have a new file made in
-    /// place of the old one.
+    /// Returns true if there is a data file. Does not rely on a listing: an incomplete one would make an
+    /// opening replace the old file by a new one.
     pub(crate) fn has_data(&self) -> Result<bool> {
         self.has_file(DATA)
     }
 
-    /// Whether there is a file with this name.
+    /// Returns true if there is a file with this name.
     pub(crate) fn has_file(&self, name: &str) -> Result<bool> {
         if planted!("page-listing-believed") {
             let entries = self.dir.entries();
@@ -142,18 +143,18 @@ impl DataDir {
         }
     }
 
-    /// Refuses a directory in which a backup was begun that did not end.
+    /// Refuses a directory that holds an unfinished backup.
     pub(crate) fn check_no_backup(&self) -> Result<()> {
         if self.has_file(BACKUP_NEW)? && !planted!("unfinished-backup-taken") {
             return Err(Error::NoPageFile {
                 path: self.path.clone(),
-                why: "a backup was begun in it and did not end: remove the directory".to_owned(),
+                why: "it holds an unfinished backup: remove the directory".to_owned(),
             });
         }
         Ok(())
     }
 
-    /// Whether there is a log.
+    /// Returns true if there is a log.
     pub(crate) fn has_log(&self, system: &dyn System) -> Result<bool> {
         match system.directory(&self.path_of(LOG)) {
             Ok(_) => Ok(true),
@@ -168,13 +169,13 @@ impl DataDir {
         synced.map_err(Error::io("sync directory", &self.path))
     }
 
-    /// The path of one of the files, for messages.
+    /// Returns the path of one of the files, for messages.
     pub(crate) fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Opens the data file to write pages of this size: past the system's cache if `wants_direct` and the
-    /// file permits that. Returns whether it does.
+    /// Opens the data file to write pages of this size. Writes bypass the system's cache if `wants_direct` is
+    /// true and the file permits that. Returns true if they do.
     pub(crate) fn open_for_pages(
         &self,
         page_size: u32,
@@ -184,8 +185,8 @@ impl DataDir {
         if wants_direct && self.facts.direct.is_some_and(fits) {
             match self.open_file(DATA, true) {
                 Err(Error::Io { source, .. }) if source.kind() == ErrorKind::Unsupported => {}
-                // A file that shares blocks with a copy may need whole blocks, where a new one does not:
-                // commits of smaller pages would be refused.
+                // A file that shares blocks with a copy may need writes of whole blocks, where a new file
+                // does not. Writes of smaller pages would be refused.
                 Ok(file) if !file.direct_alignment().is_none_or(fits) => {}
                 file => return Ok((file?, true)),
             }
@@ -193,7 +194,7 @@ impl DataDir {
         Ok((self.open_file(DATA, false)?, false))
     }
 
-    /// The alignment of memory that writes need.
+    /// Returns the memory alignment that writes need, in bytes.
     pub(crate) fn alignment(&self) -> usize {
         self.facts.direct.map_or(512, |d| d.memory.max(512)) as usize
     }
@@ -208,7 +209,7 @@ impl DataDir {
         file.map_err(Error::io("open", self.path_of(name)))
     }
 
-    /// What a barrier on the data file is worth here; an error if less than required.
+    /// Returns the guarantee of a barrier on the data file. Returns an error if it is below the required one.
     pub(crate) fn guarantee(&self, require: Guarantee, verdict: Verdict) -> Result<Granted> {
         let plan = Plan {
             direct: false,
@@ -216,7 +217,7 @@ impl DataDir {
         };
         let assessed = self.facts.assess_plan(plan, FileState::Growing);
         let assessed = assessed.unwrap_or_else(|| {
-            let why = "nothing is known of it";
+            let why = "nothing is known about this directory";
             Assessment::new(Guarantee::Nothing, Verdict::Unknown, Source::Nobody, why)
         });
         if assessed.guarantee < require {

@@ -1,23 +1,23 @@
-//! How the data file grows: by zeroes, written in steps ahead of what needs them.
+//! Growth of the data file: zeroes are written in steps, ahead of the pages that need the space.
 //!
-//! A file that grows with each commit makes the filesystem write its own records with each force, and
-//! on ext4 without a journal a cut of power between those loses the whole file (docs/bugs-found.md).
-//! What is written once has its blocks: later writes there change nothing but bytes.
+//! A file that grows with each commit makes the filesystem write its metadata with each force. On ext4
+//! without a journal, a power cut between those writes loses the whole file (docs/bugs-found.md). Bytes that
+//! were written once have their blocks, so later writes there change only data.
 
 use crate::changes::Image;
 use std::ops::Range;
 
-/// Bytes of a step: a sixteenth of what the file has, within these.
+/// Minimum and maximum number of bytes of a step. In between, a step is a sixteenth of the file.
 const STEPS: Range<u64> = 64 << 10..4 << 20;
 
-/// Where a file of `len` bytes ends once it has grown by a step for `needed` bytes.
+/// Returns the end of a file of `len` bytes that grows by a step to hold `needed` bytes.
 pub(crate) fn next_end(len: u64, needed: u64, page_size: u32) -> u64 {
     let step = (len / 16).clamp(STEPS.start, STEPS.end);
     let page_size = u64::from(page_size);
     needed.max(len).saturating_add(step) / page_size * page_size
 }
 
-/// Zeroes for all of `range`, whose bounds are offsets of pages, a page at a time.
+/// Returns a page of zeroes for each page of `range`, whose bounds are page offsets.
 pub(crate) fn zeroes(range: Range<u64>, page: &Image) -> impl Iterator<Item = (u64, Image)> {
     range.step_by(page.len()).map(|at| (at, page.clone()))
 }
@@ -31,7 +31,7 @@ mod tests {
         assert_eq!(next_end(0, 4096, 4096), 4096 + (64 << 10));
         assert_eq!(next_end(32 << 20, 33 << 20, 4096), 35 << 20);
         assert_eq!(next_end(1 << 30, 1 << 30, 4096), (1 << 30) + (4 << 20));
-        // Nothing overflows at the end of what a file can be.
+        // The calculation does not overflow at the largest possible end of a file.
         let end = next_end(0, u64::MAX / 65536 * 65536 - 65536, 65536);
         assert!(end.is_multiple_of(65536));
     }

@@ -12,28 +12,28 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The header slots. Each update overwrites and forces the older one, so a crash leaves the newer
-/// one whole.
+/// The two header slots. Each update overwrites the older slot and forces it, so a crash leaves the newer
+/// slot whole.
 pub(crate) struct HeaderSlots {
     file: Arc<dyn File>,
     path: PathBuf,
     /// Length in bytes of a read past the system's cache.
     unit: usize,
-    /// Both slots held the same, apart from the sequence, when they were read.
+    /// True if both slots held the same header, apart from the sequence, when they were read.
     pub(crate) are_alike: bool,
-    /// The slot that the next update overwrites.
+    /// Index of the slot that the next update overwrites.
     older: usize,
-    /// What is current.
+    /// Current header.
     pub(crate) header: PageFileHeader,
 }
 
 impl HeaderSlots {
-    /// Creates the data file. It gets its name when it is complete and forced: a crash before leaves
-    /// a directory without a page file.
+    /// Creates the data file. The file gets its name once it is complete and forced. A crash before that
+    /// leaves a directory without a page file.
     pub(crate) fn create(data_dir: &DataDir, header: &PageFileHeader) -> Result<()> {
         let create = || data_dir.dir.open(DATA_NEW, OpenFile::CREATE);
         let file = create().or_else(|e| match e.kind() {
-            // A creation that was not finished.
+            // Left behind by a creation that did not finish.
             io::ErrorKind::AlreadyExists => {
                 data_dir.dir.remove(DATA_NEW)?;
                 create()
@@ -44,7 +44,7 @@ impl HeaderSlots {
         HeaderSlots::complete(data_dir, &*file, DATA_NEW, header)
     }
 
-    /// Writes both slots of a new file, forces it, and gives it the data file's name.
+    /// Writes both slots of a new file, forces it, and renames it to the data file.
     pub(crate) fn complete(
         data_dir: &DataDir,
         file: &dyn File,
@@ -52,7 +52,7 @@ impl HeaderSlots {
         header: &PageFileHeader,
     ) -> Result<()> {
         let path = data_dir.path_of(name);
-        // Both slots, so that the file is not lost with one block of the medium.
+        // Writes both slots, so that the loss of one block does not lose the file.
         let mut buf = AlignedBuf::zeroed(PAGE_DATA_OFFSET as usize, PAGE_HEADER_LEN);
         for at in PAGE_HEADER_OFFSETS {
             let at = at as usize;
@@ -76,8 +76,8 @@ impl HeaderSlots {
         data_dir.sync_names()
     }
 
-    /// Reads the slots, past the system's cache where that is possible: after a failed write the
-    /// cache may hold a slot that the medium never got.
+    /// Reads the slots, past the system's cache where possible. After a failed write the cache may hold a
+    /// slot that the medium never got.
     pub(crate) fn load(data_dir: &DataDir, file: Arc<dyn File>) -> Result<HeaderSlots> {
         let path = data_dir.path_of(DATA);
         let slots = read_slots(&data_dir.facts, &*file, &path)?;
@@ -96,7 +96,8 @@ impl HeaderSlots {
         })
     }
 
-    /// Writes the header into the older slot and forces it. What it names must be durable before.
+    /// Writes the header into the older slot and forces it. Everything that it refers to must already be
+    /// durable.
     pub(crate) fn store(&mut self, mut header: PageFileHeader) -> io::Result<()> {
         header.sequence = self.header.sequence + 1;
         let mut buf = AlignedBuf::zeroed(PAGE_HEADER_LEN, PAGE_HEADER_LEN);
@@ -112,14 +113,15 @@ impl HeaderSlots {
         Ok(())
     }
 
-    /// Reads from the medium if the older slot holds the header that [`HeaderSlots::store`] failed to write.
-    /// If so, it becomes the current header. A barrier must have succeeded since: the system's cache then
-    /// holds nothing that would change the slot later.
+    /// Checks on the medium if the older slot holds the header that [`HeaderSlots::store`] failed to write.
+    /// If so, that header becomes the current one. A barrier must have succeeded since the failure: then the
+    /// system's cache holds nothing that would change the slot later.
     pub(crate) fn settle(&mut self, mut header: PageFileHeader) -> io::Result<bool> {
         header.sequence = self.header.sequence + 1;
         let mut buf = AlignedBuf::zeroed(self.unit, self.unit);
         let offset = PAGE_HEADER_OFFSETS[self.older];
-        // Every attempt must miss the header. One wrong read would miss a header that a crash reveals.
+        // Returns false only if no attempt finds the header. A crash could reveal a header that one wrong
+        // read misses.
         for _ in 0..attempts() {
             let len = self.file.read_at(offset, &mut buf, ReadSource::Medium)?;
             let slot = buf.get(..len.min(PAGE_HEADER_LEN)).unwrap_or_default();
@@ -136,16 +138,16 @@ impl HeaderSlots {
         self.header = header;
     }
 
-    /// The file's path, for messages.
+    /// Returns the path of the file, for messages.
     pub(crate) fn path(&self) -> &PathBuf {
         &self.path
     }
 }
 
-/// A slot as it was read.
+/// Header in a slot, or the reason to reject the slot.
 pub(crate) type Slot = std::result::Result<PageFileHeader, PageHeaderReject>;
 
-/// Both slots.
+/// Reads both slots.
 pub(crate) fn read_slots(facts: &Facts, file: &dyn File, path: &Path) -> Result<[Slot; 2]> {
     Ok([
         read_slot(facts, file, PAGE_HEADER_OFFSETS[0], path)?,
@@ -153,7 +155,7 @@ pub(crate) fn read_slots(facts: &Facts, file: &dyn File, path: &Path) -> Result<
     ])
 }
 
-/// The one of two slots that counts, with its index.
+/// Returns the current header of the two slots, with the index of its slot.
 pub(crate) fn in_force(slots: [Slot; 2], path: &Path) -> Result<(usize, PageFileHeader)> {
     let path = path.to_owned();
     let newer = slots.iter().find_map(|s| match s {
@@ -166,7 +168,7 @@ pub(crate) fn in_force(slots: [Slot; 2], path: &Path) -> Result<(usize, PageFile
     newest_page_header(slots).map_err(|rejects| match rejects {
         [PageHeaderReject::Magic, PageHeaderReject::Magic] => Error::NotAPageFile {
             path,
-            why: "it does not begin as a page file does".to_owned(),
+            why: "it does not begin with the header of a page file".to_owned(),
         },
         [a, b] => Error::Damaged {
             path,
@@ -182,8 +184,8 @@ fn slot_unit(facts: &Facts) -> usize {
     PAGE_HEADER_LEN.max(facts.write_unit() as usize)
 }
 
-/// One slot. What the medium does not give, however often it is asked, is a damaged slot, and the other
-/// one may be whole. Once would not do: the next header would overwrite the current slot.
+/// Reads a slot. A slot that the medium does not return in any attempt is damaged, and the other one may be
+/// whole. One attempt is not enough: after a wrong read, the next header would overwrite the current slot.
 fn read_slot(facts: &Facts, file: &dyn File, offset: u64, path: &Path) -> Result<Slot> {
     let unit = slot_unit(facts);
     let mut buf = AlignedBuf::zeroed(unit, unit);

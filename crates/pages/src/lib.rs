@@ -1,22 +1,22 @@
-//! A page file: commit a set of dirty pages of a data file all or nothing.
+//! Page files: commit a set of dirty pages of a data file all or nothing.
 //!
-//! Two commit modes behind one handle, [`PageFile`]:
+//! The handle, [`PageFile`], has two commit modes:
 //!
-//! - **Copy-on-write** ([`CommitMode::CopyOnWrite`]): each written page gets a new place; when all of
-//!   them are durable, one header that reaches them is written and forced. No log, no recovery.
-//! - **Logged** ([`CommitMode::Logged`]): the changes are one record of a [`Log`](logforce_core::Log);
-//!   they go to the pages' own places later, sorted. A commit is one sequential write, shared by all
-//!   threads that commit at the time.
+//! - **Copy-on-write** ([`CommitMode::CopyOnWrite`]): each written page gets a new place. Once all of them
+//!   are durable, a header that refers to them is written and forced. There is no log and no recovery.
+//! - **Logged** ([`CommitMode::Logged`]): the changes are written as one record of a
+//!   [`Log`](logforce_core::Log). Later they are written to the pages' own places, sorted. A commit is one
+//!   sequential write, shared by all threads that commit at the time.
 //!
-//! Runs on any [`logforce_device::System`]. Users depend on the crate `logforce`, which connects this
+//! The crate runs on any [`logforce_device::System`]. Users depend on the crate `logforce`, which connects it
 //! to the operating system.
 //!
-//! To read: `transaction` and `snapshot` (what users call), then `logged/commit.rs` and
-//! `logged/checkpoint.rs`, or `cow/commit.rs` (the order) and `cow/force.rs` (durable); `inspect` looks
-//! into a file without opening it.
+//! To read the code, begin with `transaction` and `snapshot` (the calls of users). Then read
+//! `logged/commit.rs` and `logged/checkpoint.rs`, or `cow/commit.rs` (the order) and `cow/force.rs`
+//! (durability). `inspect` reads a file without opening it.
 
 #![forbid(unsafe_code)]
-// In a user's process an error is returned, never a panic.
+// In a user's process the crate returns errors and never panics.
 #![cfg_attr(
     not(test),
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)

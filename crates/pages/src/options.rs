@@ -1,4 +1,4 @@
-//! How to open a page file.
+//! Options of a page file.
 
 use crate::error::{Error, Result};
 use crate::files::DataDir;
@@ -9,55 +9,55 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How a page file commits. Fixed when it is created.
+/// Commit mode of a page file. Fixed when it is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CommitMode {
-    /// Each written page gets a new place, and a header that reaches all of them is written last.
-    /// Nothing is written twice, and opening has nothing to redo.
+    /// Each written page gets a new place, and a header that refers to all of them is written last. Nothing
+    /// is written twice, and opening has nothing to redo.
     CopyOnWrite,
-    /// The changes go to a log first and to the pages' places later. A commit is one sequential
-    /// write, shared by threads that commit together.
+    /// The changes go to a log first, and to the pages' places later. A commit is one sequential write,
+    /// shared by threads that commit together.
     Logged,
 }
 
-/// Up to how much a commit is forced by writes that are durable by themselves, and not by a barrier
-/// after them.
+/// Largest commit that is forced by write-through, each write durable by itself. A larger one is forced by a
+/// barrier after its writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteThroughLimit {
-    /// Contiguous runs of pages.
+    /// Maximum number of contiguous runs of pages.
     pub runs: usize,
-    /// Bytes of all of them together.
+    /// Maximum number of bytes in all runs together.
     pub bytes: u64,
 }
 
 impl WriteThroughLimit {
-    /// What is so without a measurement: one run of up to 1 MiB.
+    /// Limit without a measurement: one run of up to 1 MiB.
     pub(crate) const UNMEASURED: WriteThroughLimit = WriteThroughLimit {
         runs: 1,
         bytes: 1 << 20,
     };
 }
 
-/// What the advisor is asked: the directory, its facts, and whether the file is new.
+/// Question to the advisor: the directory, its facts, and if the file is new.
 pub struct WriteThroughQuestion<'a> {
     /// The page file's directory. Files with names that the advisor keeps for itself
     /// (`calibration-pages`, `calibration-<16 hexadecimal digits>.tmp`) may be created in it.
     pub dir: &'a Arc<dyn Directory>,
     /// The page file's runtime.
     pub runtime: &'a Arc<dyn Runtime>,
-    /// What the system reports about the directory.
+    /// Facts that the system reports about the directory.
     pub facts: &'a Facts,
-    /// Whether the file is being created; measuring takes time that no later opening should.
+    /// True if the file is being created. Measuring takes time that later openings should not spend.
     pub is_new: bool,
     /// The directory of `calibration_cache` in [`Options::log`].
     pub cache: Option<&'a Path>,
 }
 
-/// Knows up to how much a commit of a copy-on-write file is written through. It is about speed only:
-/// it is not asked where a write through is worth less than a barrier.
+/// Advisor for the write-through limit of a copy-on-write file. The limit affects only speed. The advisor is
+/// not asked where write-through guarantees less than a barrier.
 pub trait WriteThroughAdvisor: Debug + Send + Sync {
-    /// The answer, if it is known. Called once by the thread that opens the file, with its lock held.
-    /// It may take time, but must return.
+    /// Returns the limit, if it is known. Called once by the thread that opens the file, while it holds the
+    /// lock. The call may take time, but must return.
     fn write_through(&self, question: &WriteThroughQuestion<'_>) -> Option<WriteThroughLimit>;
 }
 
@@ -78,7 +78,7 @@ pub struct Options {
     pub(crate) log: logforce_core::Options,
 }
 
-/// What a new page file gets if no option says otherwise.
+/// Page size in bytes of a new page file if no option sets it.
 pub(crate) const DEFAULT_PAGE_SIZE: u32 = 4096;
 
 impl Default for Options {
@@ -101,7 +101,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The defaults.
+    /// Returns the default options.
     pub fn new() -> Self {
         Options::default()
     }
@@ -112,19 +112,19 @@ impl Options {
         self
     }
 
-    /// The size of a page in bytes: a power of two from 512 to 65,536.
+    /// Sets the size of a page in bytes: a power of two from 512 to 65,536.
     pub fn page_size(mut self, bytes: u32) -> Self {
         self.page_size = Some(bytes);
         self
     }
 
-    /// Whether each page has a checksum, which is verified whenever the page is read from the file.
+    /// Sets if each page has a checksum, which is verified whenever the page is read from the file.
     pub fn checksums(mut self, checksums: bool) -> Self {
         self.checksums = Some(checksums);
         self
     }
 
-    /// The least that a durable commit must guarantee; opening fails where it is not available.
+    /// Sets the weakest guarantee that a durable commit may have. Opening fails where it is not available.
     pub fn require(mut self, guarantee: Guarantee) -> Self {
         self.require = guarantee;
         self
@@ -136,41 +136,41 @@ impl Options {
         self
     }
 
-    /// Bytes of page contents that the page file may keep in memory.
+    /// Sets the maximum number of bytes of page contents that the page file keeps in memory.
     pub fn cache(mut self, bytes: usize) -> Self {
         self.cache = bytes;
         self
     }
 
-    /// Logged files: bytes of log between two checkpoints, which bounds what opening has to redo (twice as
-    /// many) and the size of the log.
+    /// Sets the bytes of log between two checkpoints of a logged file. The distance bounds the size of the
+    /// log and how much an opening has to redo: at most twice the distance.
     pub fn checkpoint_distance(mut self, bytes: u64) -> Self {
         self.checkpoint_distance = bytes;
         self
     }
 
-    /// Threads that write pages to the data file past the system's cache, so many writes are in flight at
-    /// once: 1 to 64.
+    /// Sets the number of threads that write pages to the data file past the system's cache, from 1 to 64. It
+    /// is also the maximum number of these writes in flight.
     pub fn writers(mut self, count: usize) -> Self {
         self.writers = count;
         self
     }
 
-    /// Logged files: whether pages go to the data file past the system's cache.
+    /// Sets if a logged file writes pages to the data file past the system's cache.
     pub fn direct(mut self, direct: bool) -> Self {
         self.direct = Some(direct);
         self
     }
 
-    /// Copy-on-write files: up to how much a commit writes through, where that is faster than a barrier
-    /// after the writes.
+    /// Sets the largest commit of a copy-on-write file that is written through, where that is faster than a
+    /// barrier after the writes.
     pub fn write_through(mut self, limit: WriteThroughLimit) -> Self {
         self.write_through = Some(limit);
         self
     }
 
-    /// The advisor that is asked where [`write_through`](Self::write_through) is not set, unless one is
-    /// set already.
+    /// Sets the advisor that is asked if [`write_through`](Self::write_through) is not set. Does nothing if
+    /// an advisor is set already.
     #[doc(hidden)]
     pub fn default_write_through_advisor(mut self, advisor: Arc<dyn WriteThroughAdvisor>) -> Self {
         self.write_through_advisor.get_or_insert(advisor);
@@ -183,7 +183,7 @@ impl Options {
         self
     }
 
-    /// The advisor that chooses the log's method if none is named; see
+    /// Sets the advisor that chooses the log's method if none is named. See
     /// [`logforce_core::Options::default_advisor`].
     #[doc(hidden)]
     pub fn default_advisor(mut self, advisor: Arc<dyn Advisor>) -> Self {
@@ -191,28 +191,28 @@ impl Options {
         self
     }
 
-    /// Whether pages are applied past the system's cache where their size allows that.
+    /// Returns true if pages are written past the system's cache where their size allows that.
     pub(crate) fn applies_direct(&self, data_dir: &DataDir) -> bool {
         self.direct
             .unwrap_or(data_dir.facts.platform == Platform::Windows)
     }
 
-    /// Of the cache of a logged file, bytes for contents that the data file does not hold yet.
+    /// Returns the bytes of a logged file's cache for contents that the data file does not hold yet.
     pub(crate) fn changed_cache(&self) -> usize {
         self.cache / 2
     }
 
-    /// Of the cache of a logged file, bytes for contents that the data file holds.
+    /// Returns the bytes of a logged file's cache for contents that the data file holds.
     pub(crate) fn clean_cache(&self) -> usize {
         self.cache / 4
     }
 
-    /// Of the cache of a logged file, bytes for the newest contents of pages, for readers.
+    /// Returns the bytes of a logged file's cache for the newest contents of pages, for readers.
     pub(crate) fn newest_cache(&self) -> usize {
         self.cache / 4
     }
 
-    /// Up to how much commits of this file are written through.
+    /// Returns the write-through limit of this file.
     pub(crate) fn write_through_limit(
         &self,
         data_dir: &DataDir,
@@ -234,7 +234,7 @@ impl Options {
             .unwrap_or(WriteThroughLimit::UNMEASURED)
     }
 
-    /// Checks all numbers.
+    /// Checks that all numbers are within their limits.
     pub(crate) fn check(&self) -> Result<()> {
         let bad = |option, why: String| Err(Error::Option { option, why });
         if let Some(size) = self.page_size

@@ -1,10 +1,10 @@
-//! The contents of a page, shared.
+//! Shared contents of a page.
 
 use crate::changes::Image;
 use std::ops::Deref;
 
-/// The contents of a page as it was read. Clones share the bytes, which stay as they are: also those
-/// that the page file keeps in memory, so reading a page that is there copies nothing.
+/// Contents of a page as it was read. They never change, and clones share them. The page file also shares the
+/// contents that it keeps in memory, so reading such a page copies nothing.
 #[derive(Clone)]
 pub struct Page(Image);
 

@@ -12,11 +12,11 @@ use logforce_format::PageFileKind;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A page file, open for reading and writing. Clones share it; call it from any thread.
+/// Page file that is open for reading and writing. Clones share it; any thread may call it.
 ///
-/// Pages have the numbers 0, 1, 2 …. A page that was never written reads as zeroes. Transactions are
-/// isolated by snapshots: each sees the state of its beginning, and of two that write the same page
-/// the one that commits later gets [`Error::Conflict`](crate::Error::Conflict).
+/// Pages have the numbers 0, 1, 2 …. A page that was never written reads as zeroes. Transactions use snapshot
+/// isolation: each sees the state in which it began. If two write the same page, the one that commits later
+/// gets [`Error::Conflict`](crate::Error::Conflict).
 #[derive(Clone)]
 pub struct PageFile {
     handle: Arc<Handle>,
@@ -30,14 +30,14 @@ struct Handle {
 impl PageFile {
     /// Opens the page file in the directory `path` of `system`, or creates it, as `mode` says.
     ///
-    /// Recovers first: when this returns, every commit that was acknowledged as durable is there, a
-    /// commit that was not is there as a whole or not at all, and what is there is durable.
+    /// Recovers first. When this returns, every commit that was acknowledged as durable is there. A commit
+    /// that was not acknowledged is there as a whole or not at all. Everything that is there is durable.
     ///
     /// # Errors
     /// [`Locked`](crate::Error::Locked), [`NoPageFile`](crate::Error::NoPageFile),
-    /// [`AlreadyExists`](crate::Error::AlreadyExists); [`OtherOption`](crate::Error::OtherOption) if
-    /// the file differs in what is fixed at its creation; [`Guarantee`](crate::Error::Guarantee) if the
-    /// place cannot give what [`Options::require`] asks for; [`Damaged`](crate::Error::Damaged),
+    /// [`AlreadyExists`](crate::Error::AlreadyExists); [`OtherOption`](crate::Error::OtherOption) if the file
+    /// differs in an option that is fixed at its creation; [`Guarantee`](crate::Error::Guarantee) if the
+    /// directory cannot give what [`Options::require`] asks for; [`Damaged`](crate::Error::Damaged),
     /// [`ForeignLog`](crate::Error::ForeignLog).
     pub fn open(
         system: &dyn System,
@@ -55,7 +55,7 @@ impl PageFile {
         &self.handle.store
     }
 
-    /// Begins a transaction on top of the latest committed state. Any number may be built at once.
+    /// Begins a transaction on top of the latest committed state. Any number may be in progress at once.
     pub fn begin(&self) -> Result<Transaction> {
         Ok(Transaction::new(
             self.store().clone(),
@@ -88,24 +88,24 @@ impl PageFile {
         }
     }
 
-    /// The durable state: what a crash now would leave.
+    /// Returns the durable state: what a crash now would leave.
     pub fn snapshot(&self) -> Result<Snapshot> {
         Ok(Snapshot::new(self.store().durable()?, self.page_size()))
     }
 
-    /// The latest committed state. With [`Policy::Write`](logforce_core::Policy::Write) or
-    /// [`Policy::Interval`](logforce_core::Policy::Interval), and while commits are in flight, a
-    /// crash may take back what it shows.
+    /// Returns the latest committed state. A crash may undo some of it while commits are in flight, or with
+    /// [`Policy::Write`](logforce_core::Policy::Write) or
+    /// [`Policy::Interval`](logforce_core::Policy::Interval).
     pub fn latest(&self) -> Result<Snapshot> {
         Ok(Snapshot::new(self.store().latest()?, self.page_size()))
     }
 
-    /// The size of a page, bytes.
+    /// Returns the size of a page in bytes.
     pub fn page_size(&self) -> u32 {
         self.store().header().page_size
     }
 
-    /// How it commits.
+    /// Returns the commit mode.
     pub fn mode(&self) -> CommitMode {
         match self.store().header().kind {
             PageFileKind::CopyOnWrite(_) => CommitMode::CopyOnWrite,
@@ -113,39 +113,39 @@ impl PageFile {
         }
     }
 
-    /// Whether each page has a checksum.
+    /// Returns true if each page has a checksum.
     pub fn has_checksums(&self) -> bool {
         self.store().header().checksums
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn path(&self) -> &Path {
         self.store().path()
     }
 
-    /// What a durable commit survives.
+    /// Returns the guarantee of a durable commit.
     pub fn guarantee(&self) -> Granted {
         self.store().guarantee()
     }
 
-    /// Makes everything committed durable, and checkpoints: the data file holds all of it then, and
+    /// Makes everything committed durable, and checkpoints. Afterwards the data file holds everything, and
     /// opening has nothing to redo.
     ///
     /// # Errors
-    /// [`Error::NoSpace`](crate::Error::NoSpace): of a copy-on-write file, also where commits that had
+    /// [`Error::NoSpace`](crate::Error::NoSpace). A copy-on-write file also returns it if commits that had
     /// returned were rolled back since.
     pub fn checkpoint(&self) -> Result<()> {
         self.store().checkpoint()
     }
 
-    /// Statistics since it was opened.
+    /// Returns statistics since the page file was opened.
     pub fn stats(&self) -> Stats {
         self.store().stats()
     }
 
     /// Makes everything committed durable, and closes the page file. All clones return
-    /// [`Error::Closed`](crate::Error::Closed) from then on. A logged file is not checkpointed: the
-    /// next opening redoes what the data file does not hold.
+    /// [`Error::Closed`](crate::Error::Closed) from then on. A logged file is not checkpointed: the next
+    /// opening redoes what the data file does not hold.
     ///
     /// Dropping the last clone does the same, but cannot report a failure.
     pub fn close(self) -> Result<()> {
@@ -159,8 +159,8 @@ impl Drop for Handle {
             let _ = self.store.close();
             return;
         }
-        // A woken task has dropped the last clone, and the close may wait for this thread. If no thread can
-        // be started, the file stays open until the process ends.
+        // A waker in this thread has dropped the last clone, and closing may wait for this thread. So another
+        // thread closes the file. If none can be started, the file stays open until the process ends.
         let store = self.store.clone();
         let close = Box::new(move || drop(store.close()));
         let _ = self.store.runtime().spawn("logforce-close", close);

@@ -1,4 +1,4 @@
-//! Reading a committed state.
+//! Snapshots: reading a committed state.
 
 use crate::backup;
 use crate::dispatch::View;
@@ -10,8 +10,8 @@ use logforce_device::System;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A committed state, which stays as it is however much is committed meanwhile. It blocks no writer;
-/// while it is there, what it shows takes space.
+/// Committed state that stays unchanged while others commit. It blocks no writer. As long as it exists, its
+/// pages take space.
 #[derive(Clone)]
 pub struct Snapshot {
     view: View,
@@ -37,17 +37,18 @@ impl Snapshot {
         self.page_size
     }
 
-    /// The number of the last commit in it; 0 before the first.
+    /// Returns the number of the last commit in the state, or 0 before the first commit.
     pub fn commit(&self) -> u64 {
         self.view.commit()
     }
 
-    /// Pages have numbers below this one.
+    /// Returns the exclusive end of the page numbers.
     pub fn page_count(&self) -> u64 {
         self.view.page_count()
     }
 
-    /// A page's contents, without a copy where they are in memory. As [`Snapshot::read`] otherwise.
+    /// Returns the contents of a page. Contents that are in memory are not copied; others are read as by
+    /// [`Snapshot::read`].
     ///
     /// # Errors
     /// As [`Snapshot::read`].
@@ -61,17 +62,16 @@ impl Snapshot {
         Ok(Page::new(self.view.image(page)?))
     }
 
-    /// Makes a backup: a page file of its own that holds this state, in the directory `path`, which
-    /// must be missing or empty. It has the same commit number, page size and commit
-    /// mode, and another id. It is durable, complete and closed when this returns. Commits go on
-    /// meanwhile, and do not wait.
+    /// Makes a backup of this state: a separate page file in the directory `path`, which must be missing or
+    /// empty. The backup has the same commit number, page size and commit mode, and another id. When this
+    /// returns, the backup is durable, complete and closed. Other commits do not wait meanwhile.
     ///
-    /// The copy survives at least what [`BackupOptions::require`] says, or none is made. Pages that are zeroes
+    /// The backup survives at least what [`BackupOptions::require`] says, or none is made. Pages of zeroes
     /// take no space in it.
     ///
     /// # Errors
-    /// After an error nothing is left, as far as it can be removed. What a crash leaves is refused by
-    /// every opening. [`DestinationExists`](Error::DestinationExists), [`NoSpace`](Error::NoSpace),
+    /// After an error, everything that can be removed is removed. Every opening refuses what a crash leaves.
+    /// [`DestinationExists`](Error::DestinationExists), [`NoSpace`](Error::NoSpace),
     /// [`Guarantee`](Error::Guarantee), and those of [`Snapshot::read`].
     pub fn backup(&self, path: impl AsRef<Path>, options: BackupOptions<'_>) -> Result<()> {
         let path = path.as_ref();
@@ -80,18 +80,18 @@ impl Snapshot {
         backup::make(&self.view, &*system, path, options)
     }
 
-    /// Reads a page. One that was never written is zeroes.
+    /// Reads a page. A page that was never written reads as zeroes.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`], [`Error::PageSize`] if `buf` is not as long as a page, and
-    /// [`Error::Damaged`] if the page's checksum does not fit: what was read is not given out then.
+    /// [`Error::OutOfRange`], [`Error::PageSize`] if `buf` is not as long as a page, and [`Error::Damaged`]
+    /// if the page's checksum does not match. Damaged contents are not returned.
     pub fn read(&self, page: u64, buf: &mut [u8]) -> Result<()> {
         check(page, self.page_count(), buf.len(), self.page_size)?;
         self.view.read(page, buf)
     }
 }
 
-/// Refuses numbers out of range and memory of another size.
+/// Refuses page numbers out of range, and buffers that do not have the size of a page.
 pub(crate) fn check(page: u64, page_count: u64, len: usize, page_size: u32) -> Result<()> {
     if page >= page_count {
         return Err(Error::OutOfRange { page, page_count });

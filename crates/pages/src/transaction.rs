@@ -1,4 +1,4 @@
-//! Building a set of changes, and committing it.
+//! Transactions: building a set of changes, and committing it.
 
 use crate::changes::{Change, Changes, Image};
 use crate::commit_handle::CommitHandle;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-/// A set of changes in memory, on top of the state in which it began. Dropping it forgets them.
+/// Set of changes in memory, on top of the state in which the transaction began. Dropping it discards them.
 pub struct Transaction {
     store: Store,
     view: View,
@@ -22,7 +22,7 @@ pub struct Transaction {
     resize: Resize,
 }
 
-/// A page of the transaction.
+/// Change of a page in the transaction.
 enum Draft {
     Write { bytes: Image, before: Option<Image> },
     Discard,
@@ -40,7 +40,7 @@ impl Transaction {
         }
     }
 
-    /// Pages have numbers below this one, by what the transaction has done so far.
+    /// Returns the exclusive end of the page numbers, including the changes of this transaction so far.
     pub fn page_count(&self) -> u64 {
         self.resize
             .page_count(self.view.page_count(), self.last_written())
@@ -51,13 +51,12 @@ impl Transaction {
         self.pages.iter().rfind(writes).map(|(page, _)| *page)
     }
 
-    /// Whether the page's contents are those of the view.
+    /// Returns true if the page's contents are those of the view.
     fn is_of_view(&self, page: u64) -> bool {
         page < self.view.page_count().min(self.resize.drop_from)
     }
 
-    /// Reads a page as this transaction sees it: its own changes on top of the state in which it
-    /// began.
+    /// Reads a page as this transaction sees it: the state in which it began, with its own changes.
     ///
     /// # Errors
     /// As [`Snapshot::read`](crate::Snapshot::read).
@@ -72,8 +71,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// A page's contents as this transaction sees it now, without a copy where they are in memory.
-    /// Later changes by this transaction do not show in it.
+    /// Returns a page's contents as this transaction sees them now. Contents that are in memory are not
+    /// copied. Later changes by this transaction do not change the returned contents.
     ///
     /// # Errors
     /// As [`Snapshot::read`](crate::Snapshot::read).
@@ -92,8 +91,8 @@ impl Transaction {
         Ok(Page::new(image))
     }
 
-    /// Replaces a page. A number at or above [`Transaction::page_count`] makes the file larger;
-    /// pages in between are zeroes.
+    /// Replaces a page. A number at or above [`Transaction::page_count`] makes the file larger. The pages in
+    /// between are zeroes.
     ///
     /// # Errors
     /// [`Error::PageSize`]; [`Error::PageTwice`] if the transaction has written or discarded the page;
@@ -112,8 +111,8 @@ impl Transaction {
         }
     }
 
-    /// A page to change in place: as the transaction sees it, for any number of changes. A number at
-    /// or above [`Transaction::page_count`] makes the file larger.
+    /// Returns a page, as the transaction sees it, to change in place. It may be called any number of times.
+    /// A number at or above [`Transaction::page_count`] makes the file larger.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] from page 2^48 on, and those of reading the page.
@@ -144,19 +143,19 @@ impl Transaction {
             }
         };
         match draft {
-            // The first change copies: the contents before are shared.
+            // The first change copies the contents, because they are shared with the view.
             Draft::Write { bytes, .. } => Ok(Arc::make_mut(bytes)),
-            // It was replaced above.
+            // Unreachable, because it was replaced above.
             Draft::Discard => Err(Error::PageTwice { page }),
         }
     }
 
-    /// Drops a page: it reads as zeroes from now on. The data file keeps its blocks for later pages,
-    /// and a backup leaves it out.
+    /// Drops a page, which reads as zeroes from now on. The data file keeps its blocks for later pages. A
+    /// backup leaves the page out.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a page that is not there, and [`Error::PageTwice`] if the transaction
-    /// has written or discarded it.
+    /// [`Error::OutOfRange`] for a page that does not exist, and [`Error::PageTwice`] if the transaction has
+    /// written or discarded it.
     pub fn discard(&mut self, page: u64) -> Result<()> {
         check(
             page,
@@ -173,7 +172,7 @@ impl Transaction {
         }
     }
 
-    /// Sets the number of pages: new ones are zeroes, those above are dropped, as by
+    /// Sets the number of pages. New pages are zeroes. Pages from number `count` on are dropped, as by
     /// [`discard`](Self::discard).
     ///
     /// # Errors
@@ -203,22 +202,22 @@ impl Transaction {
     /// Commits, and waits until the commit is durable. Atomic: a crash leaves all changes or none.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if another transaction has changed one of the pages since this one began:
-    /// begin again. [`Error::NoSpace`]: this commit was not accepted; of a copy-on-write file, commits
-    /// that had returned and were not forced yet may be gone as well. [`Error::Poisoned`]: whether the
-    /// commit is durable is known only after opening again.
+    /// [`Error::Conflict`] if another transaction has changed one of the pages since this one began: begin
+    /// again. [`Error::NoSpace`] if this commit was not accepted; in a copy-on-write file, commits that had
+    /// returned and were not forced yet may be gone as well. [`Error::Poisoned`] if the page file has failed:
+    /// only opening it again tells if the commit is durable.
     pub fn commit(self) -> Result<Acknowledged> {
         self.commit_with(Policy::Force)
     }
 
-    /// As [`Transaction::commit`], but returns when the commit is what `policy` says, which may be less
-    /// than durable: see [`Acknowledged::guarantee`].
+    /// Commits as [`Transaction::commit`], but returns once the commit has what `policy` promises. That may
+    /// be less than durable: see [`Acknowledged::guarantee`].
     ///
     /// With [`Policy::Write`] a logged commit survives the end of the process when this returns. A
-    /// copy-on-write file has nothing that it could write before it forces, so it treats
-    /// [`Policy::Write`] like [`Policy::Interval`]: the commit returns with
-    /// [`Guarantee::Nothing`](logforce_core::Guarantee::Nothing), unless a force took it along, and
-    /// until it is forced a crash of the process loses it, and a full disk rolls it back.
+    /// copy-on-write file has nothing to write before it forces, so it treats [`Policy::Write`] like
+    /// [`Policy::Interval`]. The commit returns with
+    /// [`Guarantee::Nothing`](logforce_core::Guarantee::Nothing), unless a force has included it. Until it is
+    /// forced, a crash of the process loses it and a full disk rolls it back.
     pub fn commit_with(self, policy: Policy) -> Result<Acknowledged> {
         let (store, view, changes) = self.into_parts();
         store.commit(&view, changes, policy)
@@ -236,14 +235,14 @@ impl Transaction {
         self.submit_with(Policy::Force)
     }
 
-    /// As [`Transaction::submit`], for what `policy` says.
+    /// Submits as [`Transaction::submit`], with this policy.
     pub fn submit_with(self, policy: Policy) -> Result<CommitHandle> {
         let (store, view, changes) = self.into_parts();
         let pending = store.submit(&view, changes, policy)?;
         Ok(CommitHandle::new(pending))
     }
 
-    /// What a commit takes: the store, what the transaction began with, and what it changed.
+    /// Returns the parts that a commit takes: the store, the view of the beginning, and the changes.
     fn into_parts(self) -> (Store, View, Changes) {
         let change = |draft| match draft {
             Draft::Write { bytes, before } => Change::Write {

@@ -1,44 +1,44 @@
-//! What a page file answers.
+//! Results of the calls of a page file.
 
 use logforce_core::Granted;
 
-/// A commit that has what its policy promises.
+/// Acknowledgement that a commit has what its policy promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Acknowledged {
-    /// Its number: commits are numbered in their order, from 1. A number given to a commit that is then
-    /// refused for lack of space is skipped.
+    /// Number of the commit. Commits are numbered in their order, from 1. The number of a commit that was
+    /// then refused for lack of space is skipped.
     pub commit: u64,
-    /// What it survives.
+    /// Guarantee of the commit.
     pub guarantee: Granted,
 }
 
-/// What a page file has done since it was opened.
+/// Statistics of a page file since it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Transactions that were committed.
+    /// Number of committed transactions.
     pub commits: u64,
-    /// Transactions that were refused because another had changed one of their pages.
+    /// Number of transactions refused because another had changed one of their pages.
     pub conflicts: u64,
-    /// Pages that commits have changed.
+    /// Number of pages that commits have changed.
     pub pages_committed: u64,
-    /// Bytes that were appended to the log (0 in a copy-on-write file).
+    /// Number of bytes appended to the log (0 in a copy-on-write file).
     pub bytes_logged: u64,
-    /// Pages that were logged whole: their first change after a checkpoint began.
+    /// Number of pages logged whole, at their first change after a checkpoint began.
     pub images_logged: u64,
-    /// Bytes of pages, and of the page table, that were written to the data file.
+    /// Number of bytes of pages and of the page table written to the data file.
     pub bytes_written: u64,
-    /// Writes to the data file.
+    /// Number of writes to the data file.
     pub writes: u64,
-    /// Barriers on the data file, its header included.
+    /// Number of barriers on the data file, including its header.
     pub barriers: u64,
-    /// Headers that were written: checkpoints, or commits of a copy-on-write file.
+    /// Number of headers written: by checkpoints, or by commits of a copy-on-write file.
     pub headers: u64,
-    /// Bytes of page contents in memory now.
+    /// Current number of bytes of page contents in memory.
     pub memory: u64,
-    /// Pages that are in the log and not in the data file yet (0 in a copy-on-write file).
+    /// Number of pages that are in the log and not yet in the data file (0 in a copy-on-write file).
     pub dirty_pages: u64,
-    /// How often a commit waited until the data file held more of what was committed before.
+    /// Number of times a commit waited until the data file held more of the earlier commits.
     pub waits: u64,
 }

@@ -1,8 +1,9 @@
-//! A backup: a committed state as a page file of its own.
+//! Backups: copies of a committed state as separate page files.
 //!
-//! The data file is written under a name of its own, and gets the right one when it and all beside it
-//! are durable. What a crash leaves before that has no data file. `backup.tmp`, or a log that names a
-//! page file in its metadata, says that it is not a creation that was begun: no opening takes it.
+//! The data file is written under a temporary name. It gets its real name once it and all other files are
+//! durable. A crash before that leaves a directory without a data file. Such a directory has a `backup.tmp`,
+//! or a log whose metadata names a page file. This distinguishes it from an unfinished creation, and every
+//! opening refuses it.
 
 mod places;
 mod sectors;
@@ -22,13 +23,13 @@ use std::io::ErrorKind;
 use std::path::Path;
 use stream::Stream;
 
-/// Size of the segments of a backup's log. Nobody appends to it before its owner opens it, whose
-/// options say how large later segments are.
+/// Size of the segments of a backup's log in bytes. Nothing is appended before the owner opens it, and the
+/// owner's options set the size of later segments.
 const SEGMENT: u64 = 1 << 20;
-/// Its longest batch.
+/// Maximum size of a batch of a backup's log in bytes.
 const BATCH: u32 = 256 << 10;
 
-/// Makes one in a directory that is missing or empty.
+/// Makes a backup in the directory `path`, which must be missing or empty.
 pub(crate) fn make(
     view: &View,
     system: &dyn System,
@@ -43,7 +44,8 @@ pub(crate) fn make(
     match system.directory(path) {
         Ok(dir) => {
             let entries = dir.entries().map_err(Error::io("list", path))?;
-            // A backup that could not begin leaves the lock alone. It may be tried again.
+            // A backup that could not begin may leave the lock file behind. It is ignored here, so that a
+            // retry works.
             if entries.iter().any(|e| e.name != LOCK) {
                 return Err(exists());
             }
@@ -53,7 +55,7 @@ pub(crate) fn make(
         Err(e) => return Err(Error::io("open", path)(e)),
     }
     let data_dir = DataDir::open(system, path, OpenMode::CreateNew, Modes::default())?;
-    // Once more with the lock: another backup may have ended there in between.
+    // Checks again with the lock held, because another backup may have finished there in between.
     let entries = data_dir.dir.entries().map_err(Error::io("list", path))?;
     if entries.iter().any(|e| e.name != LOCK) {
         return Err(exists());
@@ -84,7 +86,7 @@ fn write(
     let path = data_dir.path_of(BACKUP_NEW);
     let file = data_dir.dir.open(BACKUP_NEW, OpenFile::CREATE);
     let file = file.map_err(Error::io("create", &path))?;
-    // From now on the directory says what is in it.
+    // Makes the name `backup.tmp` durable first: a directory that a crash leaves from now on is refused.
     data_dir.sync_names()?;
     let source = view.header();
     let mut id = [0; 16];
@@ -138,7 +140,7 @@ fn write(
         data_dir.sync_names()?;
         return HeaderSlots::complete(data_dir, &*file, DATA, &header);
     }
-    // The names of the other files, before the one by which they count.
+    // Makes the other names durable before the rename that makes the backup valid.
     data_dir.sync_names()?;
     HeaderSlots::complete(data_dir, &*file, BACKUP_NEW, &header)
 }
@@ -147,7 +149,7 @@ fn is_zero(image: &[u8]) -> bool {
     image.iter().all(|b| *b == 0)
 }
 
-/// The log of a backup: empty, and the page file's from the beginning.
+/// Makes the log of the backup: empty, with the page file's id in its metadata.
 fn make_log(
     system: &dyn System,
     data_dir: &DataDir,
@@ -178,10 +180,10 @@ fn make_log(
     Ok(state)
 }
 
-/// Removes what was made, as far as that goes: an error on the way is why it is removed.
+/// Removes everything that was made, as far as possible. The caller returns the error that led here.
 fn remove(system: &dyn System, data_dir: DataDir) {
-    // What would be taken for a page file first, what says that it is none last: a crash may bring back
-    // what was removed last.
+    // Removes the data file first and the "unfinished backup" marker last, because a crash may undo the last
+    // removal.
     let _ = data_dir.dir.remove(DATA);
     let _ = data_dir.dir.sync();
     let _ = data_dir.dir.remove(MAP);
@@ -190,7 +192,7 @@ fn remove(system: &dyn System, data_dir: DataDir) {
         for entry in dir.entries().unwrap_or_default() {
             let _ = dir.remove(&entry.name);
         }
-        // Windows does not remove an open directory, here and below.
+        // Windows does not remove an open directory. The same applies to `data_dir` below.
         drop(dir);
         let _ = system.remove_empty_directory(&log);
     }
@@ -203,7 +205,7 @@ fn remove(system: &dyn System, data_dir: DataDir) {
     let _ = system.remove_empty_directory(&path);
 }
 
-/// Makes a lack of space that of the whole backup, because nothing of the backup remains.
+/// Turns a lack of space into `NoSpace` for the whole backup, because nothing of the backup remains.
 fn as_no_space(error: Error, path: &Path, view: &View) -> Error {
     let source = match error {
         Error::Io { source, .. } | Error::Log(LogError::Io { source, .. })

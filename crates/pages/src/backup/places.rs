@@ -1,5 +1,5 @@
-//! A copy-on-write file from its pages: they come in ascending order and lie in that order, each node
-//! of the table behind the last page to which it leads.
+//! Writer of a copy-on-write file. Pages come in ascending order and get places in that order. Each node of
+//! the page table follows the last page that it leads to.
 
 use super::stream::Stream;
 use crate::error::{Error, Result};
@@ -13,15 +13,15 @@ pub(super) struct PlaceWriter {
     out: Stream,
     page_size: u32,
     checksums: bool,
-    /// Where the next page or node lies.
+    /// Place of the next page or node.
     next: u64,
-    /// The node of each level that is being filled, the lowest first.
+    /// Node being filled at each level, the lowest level first.
     levels: Vec<Level>,
     root: Option<TableEntry>,
 }
 
 struct Level {
-    /// Its number among the nodes of its level.
+    /// Number of the node among the nodes of its level.
     number: u64,
     bytes: Vec<u8>,
     is_used: bool,
@@ -55,7 +55,7 @@ impl PlaceWriter {
         self.enter(0, page, at)
     }
 
-    /// All nodes, and the root; all of it handed over.
+    /// Writes the unfinished nodes, hands all bytes to the system, and returns the root.
     pub(super) fn finish(mut self) -> Result<CopyOnWriteRoot> {
         for level in 0..self.levels.len() {
             self.finish_node(level)?;
@@ -82,7 +82,7 @@ impl PlaceWriter {
         Ok(TableEntry { place, crc })
     }
 
-    /// Notes where the child with this number lies: a page, or a node of the level below.
+    /// Records the place of a child: a page, or a node of the level below.
     fn enter(&mut self, level: usize, child: u64, at: TableEntry) -> Result<()> {
         let fan = fan_out(self.page_size);
         let number = child / fan;

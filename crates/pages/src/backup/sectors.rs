@@ -1,4 +1,4 @@
-//! The data file and the map of a logged file from its pages, which come in ascending order.
+//! Writer of the data file and the map of a logged file. Pages come in ascending order.
 
 use super::stream::Stream;
 use crate::error::Result;
@@ -9,7 +9,7 @@ pub(super) struct SectorWriter {
     data: Stream,
     map: Stream,
     checksums: bool,
-    /// The sector that is being filled.
+    /// Number and contents of the sector that is being filled.
     sector: Option<(u64, MapSector)>,
 }
 
@@ -40,7 +40,7 @@ impl SectorWriter {
         Ok(())
     }
 
-    /// Hands over all of it.
+    /// Writes the last sector and hands all bytes to the system. They are durable after a barrier.
     pub(super) fn finish(mut self) -> Result<()> {
         self.finish_sector()?;
         self.map.flush()?;

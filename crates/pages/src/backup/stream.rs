@@ -1,11 +1,11 @@
-//! Writing a new file from its beginning on, in large pieces.
+//! Writer of a new file from its beginning on, in large pieces.
 
 use crate::error::{Error, Result};
 use logforce_device::{AlignedBuf, File, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Bytes of a piece.
+/// Maximum size of a piece in bytes.
 const PIECE: usize = 1 << 20;
 
 pub(super) struct Stream {
@@ -14,7 +14,7 @@ pub(super) struct Stream {
     /// `None` while a write is in flight.
     buf: Option<AlignedBuf>,
     alignment: usize,
-    /// Where the bytes in the buffer go.
+    /// Offset in the file of the first byte in the buffer.
     offset: u64,
     len: usize,
 }
@@ -31,7 +31,7 @@ impl Stream {
         }
     }
 
-    /// Writes at `offset`, at or above the end of what was written before; bytes left out are zeroes.
+    /// Writes at `offset`, which must not be below the end of earlier writes. Bytes in between are zeroes.
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         if self.offset + self.len as u64 != offset || self.len + bytes.len() > PIECE {
             self.flush()?;
@@ -46,7 +46,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Hands over what is left. It is durable after a barrier.
+    /// Hands the buffered bytes to the system. They are durable after a barrier.
     pub(super) fn flush(&mut self) -> Result<()> {
         let len = std::mem::take(&mut self.len);
         let Some(buf) = self.buf.take().filter(|_| len > 0) else {

@@ -1,22 +1,23 @@
-//! Which places of the file are free.
+//! Allocator of the places of a copy-on-write file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// The places of the file that nothing reaches, and where the file's places end.
+/// Free places of the file, and the end of its places.
 ///
-/// Places are handed out by whole *granules*: as many places as the device may tear at once. A page
-/// that is smaller than that never shares its granule with what is written later: a power cut during
-/// that write could tear the page as well, although nobody has touched it.
+/// Places are handed out by whole *granules*. A granule is the number of places that the device may tear at
+/// once. So a page that is smaller never shares its granule with a later write. Otherwise a power cut during
+/// the later write could tear a page that is not part of it.
 #[derive(Debug)]
 pub(crate) struct Allocator {
-    /// Places of a granule.
+    /// Number of places of a granule.
     granule: u64,
     /// Exclusive end of the places in use.
     end: u64,
-    /// Free places below the end: the first of a run, and how many. No run touches another or the end.
+    /// Free runs below the end: the first place and the number of places. No run touches another one or the
+    /// end.
     free: BTreeMap<u64, u64>,
-    /// The same runs by how many whole granules they hold; those without one are not in it.
+    /// The same runs, by their number of whole granules. Runs without a whole granule are left out.
     by_granules: BTreeSet<(u64, u64)>,
     /// Number of free places.
     count: u64,
@@ -25,7 +26,8 @@ pub(crate) struct Allocator {
 }
 
 impl Allocator {
-    /// All places below `end` are in use. A granule is `granule` places, a power of two.
+    /// Creates an allocator in which all places below `end` are in use. A granule is `granule` places, a
+    /// power of two.
     pub(crate) fn new(granule: u64, end: u64) -> Self {
         Allocator {
             granule: granule.max(1),
@@ -37,7 +39,7 @@ impl Allocator {
         }
     }
 
-    /// Exclusive end of the places in use.
+    /// Returns the exclusive end of the places in use.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
@@ -66,13 +68,13 @@ impl Allocator {
         }
     }
 
-    /// How many places below the end are free.
+    /// Returns the number of free places below the end.
     #[cfg(test)]
     fn free_count(&self) -> u64 {
         self.count
     }
 
-    /// The whole granules in a run.
+    /// Returns the whole granules in a run.
     fn granules(&self, start: u64, len: u64) -> Range<u64> {
         let first = start.next_multiple_of(self.granule);
         let end = (start + len) / self.granule * self.granule;
@@ -102,7 +104,7 @@ impl Allocator {
         len
     }
 
-    /// Gives places back, none of which is free.
+    /// Frees places. None of them may be free already.
     pub(crate) fn free(&mut self, places: Range<u64>) {
         if places.is_empty() {
             return;
@@ -123,19 +125,18 @@ impl Allocator {
             end += self.remove(end);
         }
         if end == self.end {
-            // What follows is written as if it was new. The file keeps its length.
+            // Places behind the end are written as if they were new. The file keeps its length.
             self.end = start;
         } else {
             self.insert(start, end - start);
         }
     }
 
-    /// Takes `count` places, in ascending order: one run of them if there is one, the shortest that
-    /// is long enough.
+    /// Takes `count` places, in ascending order. Prefers one free run: the shortest that is long enough.
     ///
-    /// If there is none, the file grows by one, as long as less than a third of it is free: one long
-    /// write is cheaper than many short ones. Otherwise the longest runs are taken, so the file stays
-    /// within one and a half times what is in use (places that wait for readers included).
+    /// Without such a run, the file grows if less than a third of it is free, because one long write is
+    /// cheaper than many short ones. Otherwise the longest runs are taken. So the file stays within one and a
+    /// half times the places in use (including those that wait for readers).
     pub(crate) fn take(&mut self, count: u64) -> Vec<Range<u64>> {
         let mut taken = Vec::new();
         let mut left = count;
@@ -155,7 +156,7 @@ impl Allocator {
             debug_assert!(granules > 0);
             let used = len.start..len.end.min(len.start + left);
             left -= used.end - used.start;
-            // The rest of the last granule: nobody gets it before all of the granule is free.
+            // The rest of the last granule is not handed out before the whole granule is free.
             self.free(used.end..len.end);
             taken.push(used);
         }
@@ -181,7 +182,7 @@ impl Allocator {
         self.free.iter().map(|(start, len)| *start..start + len)
     }
 
-    /// The first granules of a free run.
+    /// Takes the first whole granules of a free run.
     fn take_from(&mut self, start: u64, granules: u64) -> Range<u64> {
         let len = self.remove(start);
         let first = self.granules(start, len).start;
@@ -195,7 +196,7 @@ impl Allocator {
         taken
     }
 
-    /// Granules behind the end.
+    /// Takes granules behind the end.
     pub(crate) fn grow(&mut self, granules: u64) -> Range<u64> {
         let first = self.end.next_multiple_of(self.granule);
         let skipped = self.end..first;
@@ -222,7 +223,7 @@ mod tests {
         assert_eq!(places.take(3), vec![40..43]);
         assert_eq!(places.take(4), vec![60..64]);
         assert_eq!(places.take(4), vec![10..14]);
-        // Little is free: the file grows rather than to scatter the write.
+        // Little is free, so the file grows and the write is not scattered.
         assert_eq!(places.take(7), vec![100..107]);
         assert_eq!((places.end(), places.free_count()), (107, 6));
         places.free(100..107);
@@ -253,18 +254,18 @@ mod tests {
     fn a_granule_is_handed_out_as_a_whole_or_not_at_all() {
         let mut places = Allocator::new(8, 0);
         assert_eq!(places.take(3), vec![0..3]);
-        // The rest of the granule is behind the end, and is not begun in its middle.
+        // The rest of the granule is behind the end. The next run does not begin inside a granule.
         assert_eq!(places.take(3), vec![8..11]);
         assert_eq!(places.take(20), vec![16..36]);
         places.free(16..17);
         places.free(20..30);
-        // 24..30 is no whole granule.
+        // 24..30 is not a whole granule.
         assert_eq!(places.take(8), vec![40..48]);
         places.free(17..20);
         assert_eq!(places.take(8), vec![16..24]);
     }
 
-    /// Against a set of places: none is handed out twice, none is lost, and the granules hold.
+    /// Compares with a set of places: none is handed out twice, none is lost, and the granules hold.
     #[test]
     fn random_use_loses_nothing() {
         let mut bits = 7u64;

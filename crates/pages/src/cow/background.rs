@@ -1,4 +1,4 @@
-//! The thread that forces what no thread waits for, and the checks that the file is still where it was opened.
+//! Background flusher: forces commits that no thread waits for, and checks that the file was not displaced.
 
 use crate::cow::store::CowStore;
 use crate::error::{Error, Result};
@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 impl CowStore {
-    /// Starts it. Closing ends it.
+    /// Starts the background thread. Closing ends it.
     pub(crate) fn start_background(self: &Arc<Self>) -> Result<()> {
         let store = self.clone();
         let body = Box::new(move || store.work_in_background());
@@ -34,16 +34,16 @@ impl CowStore {
             let (is_due, left) = state.schedule.is_due(now);
             let group = state.groups.last();
             if is_due && group.is_none() {
-                // It is durable by now.
+                // Everything is durable by now.
                 state.schedule.clear();
             }
             drop(state);
             match group {
-                // Those who wait for it learn what became of it.
+                // The threads that wait for the group learn its outcome.
                 Some(group) if is_due => drop(self.wait_for(&group)),
                 _ if is_due => {}
-                // Commits wait to be forced, perhaps for long, and their program takes them for accepted.
-                // This check reports soon that the file was taken away. A failure clears `left`.
+                // Commits that their program takes for accepted may wait long for their force. This check
+                // reports early that the file was taken away. A failure clears `left`.
                 _ if left.is_some() && is_check_due(location_checked, now) => {
                     location_checked = Some(now);
                     let _ = self.check_location();
@@ -56,7 +56,7 @@ impl CowStore {
         }
     }
 
-    /// Waits until the thread has ended; it must have been told to.
+    /// Waits until the thread has ended. The caller must have requested its end.
     pub(crate) fn join_background(&self) {
         let mut background = self
             .background
@@ -65,13 +65,13 @@ impl CowStore {
         let thread = background.take();
         drop(background);
         if let Some(thread) = thread {
-            // Should it have panicked, the file has failed and says so.
+            // If the thread panicked, the file has failed and returns that error.
             let _ = thread.join();
         }
     }
 }
 
-/// Returns true if the last check was too long ago.
+/// Returns true if the next check is due.
 pub(crate) fn is_check_due(last: Option<Duration>, now: Duration) -> bool {
     last.is_none_or(|last| now >= last.saturating_add(NamedFiles::CHECK_EVERY))
 }
@@ -85,7 +85,7 @@ impl CowStore {
         }
     }
 
-    /// Fails the file if it is not where it was opened.
+    /// Fails the file if the directory or one of the files was displaced.
     pub(crate) fn check_location(&self) -> Result<()> {
         let Some(displaced) = self.displaced() else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! A commit in memory: checks for conflicts, puts the changes on the latest tree, and joins the open
-//! group. `force` makes the group durable.
+//! Commit in memory: checks for conflicts, applies the changes to the latest tree, and joins the open group.
+//! `force` makes the group durable.
 
 use crate::changes::{Change, Changes, Image};
 use crate::cow::commit_group::CommitGroup;
@@ -17,22 +17,22 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
-/// Transactions of more pages than this are put on top of the latest state without the mutex, and
-/// once more under it only if another one came first.
+/// Number of pages above which a transaction is applied to the latest state without the mutex. It is applied
+/// again under the mutex only if another commit came first.
 const PREPARED_FROM: usize = 16;
 
-/// A commit whose place in the order is decided.
+/// Commit whose position in the order is decided.
 pub(crate) struct CowCommit {
     store: Arc<CowStore>,
     commit: u64,
-    /// What makes it durable; `None` if there was nothing left to make durable.
+    /// Group that makes the commit durable; `None` if nothing was left to make durable.
     group: Option<Arc<CommitGroup>>,
-    /// Whether the caller waits for that.
+    /// True if the caller waits until the commit is durable.
     is_forced: bool,
     waker: Option<u64>,
 }
 
-/// Changes, ready to be put on top of a state.
+/// Changes that are ready to be applied to a state.
 struct Draft<'a> {
     changes: &'a Changes,
     links: Vec<(u64, Link)>,
@@ -81,13 +81,13 @@ impl Draft<'_> {
     }
 }
 
-/// Nodes from memory only: what can be had under the mutex.
+/// Nodes from memory only, for use under the mutex.
 struct InMemory<'a> {
     medium: &'a NodeStore,
     loaded: &'a HashMap<u64, Image>,
 }
 
-/// A node has to be read first.
+/// Error for a node that must be read first.
 struct Missing;
 
 impl Nodes for InMemory<'_> {
@@ -101,7 +101,7 @@ impl Nodes for InMemory<'_> {
     }
 }
 
-/// Nodes from memory or from the file, kept whatever the cache does.
+/// Nodes from memory or from the file. They are kept here even if the cache evicts them.
 struct Loading<'a> {
     medium: &'a NodeStore,
     loaded: RefCell<HashMap<u64, Image>>,
@@ -117,9 +117,9 @@ impl Nodes for Loading<'_> {
     }
 }
 
-/// The changes on top of a state that may still be the latest one.
+/// Changes applied to a state that may still be the latest one.
 struct Prepared {
-    /// The state's commit, and the number of the current header.
+    /// Number of the state's commit, and number of the current header.
     on: (u64, u64),
     version: CommittedState,
 }
@@ -145,7 +145,7 @@ impl CowStore {
         }
     }
 
-    /// Decides the order of a commit of changes that were made on top of `view`, or refuses it.
+    /// Decides the order of a commit of changes that were made on top of `view`, or refuses the commit.
     pub(crate) fn commit(
         self: &Arc<Self>,
         view: &CowView,
@@ -168,8 +168,8 @@ impl CowStore {
         self.wait_for_dirty_limit();
         let now = within.map(|_| self.runtime().now());
         let mut loaded = HashMap::new();
-        // What was loaded stays where it is as long as a view of its state is held. Dropping a view
-        // locks the mutex: none is dropped while this thread holds it.
+        // The place of a loaded node is not reused while a view of its state is held. Dropping a view locks
+        // the mutex, so no view is dropped while this thread holds it.
         let mut views = Vec::new();
         let mut prepared = None;
         if draft.links.len() > PREPARED_FROM {
@@ -224,7 +224,7 @@ impl CowStore {
                 _ => {}
             }
             drop(state);
-            // Freeing its memory may take long.
+            // Dropped without the mutex, because freeing its memory may take long.
             drop(before);
             Counts::add(&self.counts.commits, 1);
             Counts::add(&self.counts.pages, draft.links.len() as u64);
@@ -241,7 +241,7 @@ impl CowStore {
         }
     }
 
-    /// Puts the changes on top of the latest state without the mutex, and loads the nodes for that.
+    /// Applies the changes to the latest state without the mutex, and loads the nodes that this needs.
     fn prepare(
         self: &Arc<Self>,
         draft: &Draft<'_>,
@@ -254,14 +254,14 @@ impl CowStore {
             loaded: RefCell::default(),
         };
         let version = draft.on(&nodes, self.medium.page_size, latest.version())?;
-        // Of a place that was used again since, this is the newer content.
+        // For a place that was reused meanwhile, this is the newer content.
         loaded.extend(nodes.loaded.into_inner());
         let on = (latest.commit(), latest.header_number());
         views.push(latest);
         Ok(Prepared { on, version })
     }
 
-    /// A commit without changes: what its transaction has seen, once that is durable.
+    /// Commits a transaction without changes. Its commit is durable once everything committed so far is.
     fn commit_nothing(
         self: &Arc<Self>,
         view: &CowView,
@@ -289,7 +289,7 @@ impl CowStore {
         })
     }
 
-    /// Waits until less is committed and not written than may be.
+    /// Waits until the bytes that are committed and not written fall below the limit.
     fn wait_for_dirty_limit(&self) {
         loop {
             let state = self.lock();
@@ -301,7 +301,7 @@ impl CowStore {
             };
             drop(state);
             Counts::add(&self.counts.waits, 1);
-            // The committers of the group learn its outcome. A failure of theirs does not refuse this commit.
+            // The committers of the group learn its outcome. Their failure does not refuse this commit.
             drop(self.wait_for(&group));
         }
     }
@@ -315,7 +315,7 @@ impl CowCommit {
         }
     }
 
-    /// What is known of it now, if that is enough.
+    /// Returns the result, if it is known by now.
     fn now(&self) -> Option<Result<Acknowledged>> {
         let durable = self.committed(self.store.guarantee);
         let Some(group) = &self.group else {
@@ -339,7 +339,7 @@ impl CowCommit {
         }
     }
 
-    /// Does no I/O: the thread in the background does it.
+    /// Does no I/O: the background thread does it.
     pub(crate) fn poll(&mut self, waker: &Waker) -> Option<Result<Acknowledged>> {
         if let Some(result) = self.now() {
             return Some(result);

@@ -1,4 +1,4 @@
-//! Commits that become durable together.
+//! Groups of commits that become durable together.
 
 use crate::error::{Error, Result};
 use logforce_core::wake;
@@ -10,15 +10,15 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 
-/// The commits that one header makes durable, or none of them. Who waits for one of them waits for
-/// its group.
+/// Commits that one header makes durable, all or none. A thread that waits for one of them waits for the
+/// group.
 #[derive(Default)]
 pub(crate) struct CommitGroup {
-    /// Notified when it has an outcome, and when somebody should lead it.
+    /// Notified when the group has an outcome, and when a waiting thread should lead it.
     pub(crate) done: Event,
     state: Mutex<GroupState>,
     commits: AtomicU64,
-    /// Bytes of its pages.
+    /// Bytes of the group's pages.
     bytes: AtomicU64,
     is_trusted: AtomicBool,
 }
@@ -35,24 +35,24 @@ impl CommitGroup {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What became of it, if that is known.
+    /// Returns the outcome, if it is known.
     pub(crate) fn outcome(&self) -> Option<Result<()>> {
         self.state().outcome.clone()
     }
 
-    /// Decides it. [`CommitGroup::notify`] has to follow, without a lock held.
+    /// Sets the outcome, unless it is set. [`CommitGroup::notify`] must follow, without a lock held.
     pub(crate) fn decide(&self, outcome: Result<()>) {
         self.state().outcome.get_or_insert(outcome);
     }
 
-    /// Wakes all that wait for it.
+    /// Wakes all threads and tasks that wait for the group.
     pub(crate) fn notify(&self, runtime: &dyn Runtime) {
         self.done.notify(runtime);
         let wakers = std::mem::take(&mut self.state().wakers);
         wakers.into_values().for_each(wake);
     }
 
-    /// The outcome, or `waker` is woken when there is one. `id` is the caller's registration.
+    /// Returns the outcome, or wakes `waker` once there is one. `id` is the caller's registration.
     pub(crate) fn poll(&self, id: &mut Option<u64>, waker: &Waker) -> Option<Result<()>> {
         // Clones and drops wakers without the mutex, because both may run the executor's code.
         let mut waker = Some(waker.clone());
@@ -68,14 +68,14 @@ impl CommitGroup {
         outcome
     }
 
-    /// Ends a registration.
+    /// Removes a registration.
     pub(crate) fn forget_waker(&self, id: u64) {
         let waker = self.state().wakers.remove(&id);
-        // Outside of the lock: dropping it may run the executor's code.
+        // Drops the waker without the lock, because that may run the executor's code.
         drop(waker);
     }
 
-    /// Adds a commit with so many bytes of pages.
+    /// Adds a commit with `bytes` bytes of pages.
     pub(crate) fn add(&self, bytes: u64) {
         self.commits.fetch_add(1, SeqCst);
         self.bytes.fetch_add(bytes, SeqCst);
@@ -89,12 +89,12 @@ impl CommitGroup {
         self.commits.load(SeqCst)
     }
 
-    /// Bytes of its pages.
+    /// Returns the bytes of the group's pages.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(SeqCst)
     }
 
-    /// Somebody is told that a commit of it is accepted, before it has an outcome.
+    /// Records that a commit of the group is reported as accepted before the group has an outcome.
     pub(crate) fn trust(&self) {
         self.is_trusted.store(true, SeqCst);
     }
@@ -104,19 +104,20 @@ impl CommitGroup {
     }
 }
 
-/// The groups that have no outcome yet.
+/// Groups that have no outcome yet.
 #[derive(Default)]
 pub(crate) struct CommitGroups {
-    /// The commits that the next header makes durable.
+    /// Group of the commits that the next header makes durable.
     pub(crate) open: Arc<CommitGroup>,
-    /// Those that the leader is writing.
+    /// Group that the leader is writing.
     in_flight: Option<Arc<CommitGroup>>,
-    /// Commits were rolled back that somebody took for accepted, and nobody has heard of it yet.
+    /// Error of accepted commits that were rolled back, until it is reported.
     unreported: Option<Error>,
 }
 
 impl CommitGroups {
-    /// The one whose outcome is that of everything committed so far; `None` if all is durable.
+    /// Returns the group whose outcome is that of everything committed so far, or `None` if everything is
+    /// durable.
     pub(crate) fn last(&self) -> Option<Arc<CommitGroup>> {
         match self.open.is_empty() {
             true => self.in_flight.clone(),
@@ -129,24 +130,24 @@ impl CommitGroups {
         self.in_flight.clone()
     }
 
-    /// Bytes of pages that are committed and not written.
+    /// Returns the bytes of pages that are committed and not written.
     pub(crate) fn dirty_bytes(&self) -> u64 {
         self.open.bytes() + self.in_flight.as_ref().map_or(0, |group| group.bytes())
     }
 
-    /// The leader takes the open one.
+    /// Hands the open group to the leader.
     pub(crate) fn begin_force(&mut self) -> Arc<CommitGroup> {
         let group = std::mem::take(&mut self.open);
         self.in_flight = Some(group.clone());
         group
     }
 
-    /// The leader is done with it.
+    /// Records that the leader is done with its group.
     pub(crate) fn end_force(&mut self) {
         self.in_flight = None;
     }
 
-    /// Decides all of them. [`CommitGroup::notify`] has to follow for each, without a lock held.
+    /// Sets the outcome of all groups. [`CommitGroup::notify`] must follow for each, without a lock held.
     pub(crate) fn end(&mut self, outcome: &Result<()>) -> Vec<Arc<CommitGroup>> {
         let open = std::mem::take(&mut self.open);
         let groups: Vec<_> = self.in_flight.take().into_iter().chain([open]).collect();
@@ -159,7 +160,7 @@ impl CommitGroups {
         groups
     }
 
-    /// The error of commits that were taken for accepted, once.
+    /// Returns, only once, the error of accepted commits that were rolled back.
     pub(crate) fn take_unreported(&mut self) -> Result<()> {
         self.unreported.take().map_or(Ok(()), Err)
     }

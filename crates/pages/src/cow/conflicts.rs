@@ -1,21 +1,21 @@
-//! Who wrote a page last: whether a transaction may commit.
+//! Conflicts between transactions: the commits that changed each page last.
 
 use crate::changes::Changes;
 use logforce_format::Resize;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What was committed since the oldest state on which a transaction may still be built.
+/// Commits since the oldest state on which a transaction may still be built.
 #[derive(Debug, Default)]
 pub(crate) struct Conflicts {
-    /// How many views are of the state after each commit.
+    /// Number of views of the state after each commit.
     views: BTreeMap<u64, usize>,
-    /// The commit that wrote or dropped a page last.
+    /// Last commit that wrote or dropped each page.
     last: BTreeMap<u64, u64>,
-    /// What each commit has changed, oldest first.
+    /// Changes of each commit, oldest first.
     commits: VecDeque<Done>,
-    /// Pages in `commits`.
+    /// Number of pages in `commits`.
     tracked: usize,
-    /// Commits up to this one are forgotten: what began before it conflicts, whatever it changes.
+    /// Last forgotten commit. A transaction that began before it conflicts, whatever it changes.
     floor: u64,
 }
 
@@ -23,16 +23,16 @@ pub(crate) struct Conflicts {
 struct Done {
     commit: u64,
     pages: Vec<u64>,
-    /// What it said of the number of pages.
+    /// Change of the number of pages.
     resize: Resize,
 }
 
-/// Pages that are remembered at most, some 50 bytes each. A view that is held longer than that is
-/// good for reading only.
+/// Maximum number of remembered pages, at some 50 bytes each. A view that is held for longer can only be
+/// read: a commit that is built on it conflicts.
 const MOST_TRACKED: usize = 1 << 20;
 
 impl Conflicts {
-    /// A transaction may be built on the state after this commit.
+    /// Records that a transaction may be built on the state after this commit.
     pub(crate) fn hold(&mut self, commit: u64) {
         *self.views.entry(commit).or_default() += 1;
     }
@@ -49,15 +49,16 @@ impl Conflicts {
         }
     }
 
-    /// The oldest commit on which something is built; all that comes is built on later ones.
+    /// Returns the oldest commit on which a transaction may be built. Later transactions are built on later
+    /// commits.
     pub(crate) fn oldest(&self) -> u64 {
         self.views
             .first_key_value()
             .map_or(u64::MAX, |(commit, _)| *commit)
     }
 
-    /// A page that was changed after `base`, on which these changes were built, and that they change
-    /// as well.
+    /// Returns a page that both these changes and a commit after `base` change. The changes were built on the
+    /// state after `base`.
     pub(crate) fn find(&self, base: u64, changes: &Changes) -> Option<u64> {
         let first = changes.pages.keys().next().copied();
         if base < self.floor {
@@ -68,21 +69,21 @@ impl Conflicts {
             return Some(*page);
         }
         let after = || self.commits.iter().rev().take_while(|c| c.commit > base);
-        // It wrote pages that another has dropped with all above.
+        // These changes write pages that another commit has dropped, together with all above.
         let cut = after().map(|c| c.resize.drop_from).min();
         if let (Some(cut), Some(last)) = (cut, changes.pages.keys().next_back())
             && *last >= cut
         {
             return changes.pages.range(cut..).next().map(|(page, _)| *page);
         }
-        // It drops pages that another has written.
+        // These changes drop pages that another commit has written.
         if let Some(end) = changes.end() {
             let mut above = self.last.range(end..);
             if let Some((page, _)) = above.find(|(_, commit)| **commit > base) {
                 return Some(*page);
             }
         }
-        // Both say where the file ends.
+        // Both set the end of the file.
         if changes.resize == Resize::NONE {
             return None;
         }
@@ -90,7 +91,7 @@ impl Conflicts {
         other.map(|other| other.resize.at_least.min(changes.resize.at_least))
     }
 
-    /// Remembers what a commit has changed.
+    /// Remembers the changes of a commit.
     pub(crate) fn record(&mut self, commit: u64, changes: &Changes) {
         if self.views.is_empty() {
             return;
@@ -111,7 +112,7 @@ impl Conflicts {
         }
     }
 
-    /// Forgets commits above `commit`, which were rolled back.
+    /// Forgets the commits above `commit`, which were rolled back.
     pub(crate) fn roll_back(&mut self, commit: u64) {
         while self.commits.back().is_some_and(|done| done.commit > commit) {
             let taken = self.commits.pop_back();
@@ -124,7 +125,7 @@ impl Conflicts {
         }
     }
 
-    /// Forgets commits up to this one.
+    /// Forgets the commits up to `up_to`.
     fn forget(&mut self, up_to: u64) {
         while self
             .commits
@@ -177,7 +178,7 @@ mod tests {
         assert_eq!(c.find(1, &pages(&[1, 3])), None);
         assert_eq!(c.find(1, &pages(&[5])), Some(5));
         assert_eq!(c.find(2, &pages(&[5])), None);
-        // Shrinking writes everything above; growing does not.
+        // Shrinking changes everything above the new end; growing changes nothing.
         assert_eq!(c.find(1, &count(9, Some(9))), Some(9));
         assert_eq!(c.find(1, &count(10, Some(10))), None);
         assert_eq!(c.find(1, &count(100, None)), None);
@@ -185,7 +186,7 @@ mod tests {
         assert_eq!(c.find(2, &pages(&[2, 7])), Some(7));
         assert_eq!(c.find(2, &pages(&[2, 6])), None);
         assert_eq!(c.find(2, &count(100, None)), Some(7));
-        // What was rolled back is no conflict, and what it hid is there again.
+        // A rolled-back commit does not conflict, and the earlier commit that it hid conflicts again.
         c.roll_back(1);
         assert_eq!(c.find(0, &pages(&[5])), Some(5));
         assert_eq!(c.find(1, &pages(&[5])), None);
@@ -202,7 +203,7 @@ mod tests {
             c.record(commit, &pages(&half));
         }
         assert!(c.tracked <= MOST_TRACKED);
-        // Nobody knows any more: it is told to begin again.
+        // The commit is forgotten, so the transaction has to begin again.
         assert_eq!(c.find(0, &pages(&[u64::MAX - 1])), Some(u64::MAX - 1));
         assert_eq!(c.find(1, &pages(&[u64::MAX - 1])), None);
     }

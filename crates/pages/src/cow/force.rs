@@ -1,6 +1,6 @@
-//! The force of a copy-on-write file: one leader at a time writes the new pages to free places, by
-//! write-through or followed by a barrier (`forces_by_write_through`), and only then, durably, the
-//! header that reaches them.
+//! Force of a copy-on-write file. One leader at a time writes the new pages to free places, by write-through
+//! or followed by a barrier (`forces_by_write_through`). Only then does it write, durably, the header that
+//! refers to them.
 
 use crate::changes::Image;
 use crate::cow::background::is_check_due;
@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The thread that writes. Whatever becomes of it, the next one gets the token.
+/// Thread that writes. However it ends, the next leader gets the token.
 pub(super) struct Leader<'a> {
     pub(super) store: &'a CowStore,
     /// `None` once it was given back.
@@ -43,33 +43,33 @@ impl LeaderToken {
     }
 }
 
-/// Why a force failed.
+/// Reason why a force failed.
 pub(super) enum Trouble {
-    /// The write needs space that is missing, or the file may not grow. Nothing was overwritten: the file
-    /// goes on without these commits.
+    /// The write needs space that is missing, or the file may not grow. Nothing was overwritten, so the file
+    /// continues without these commits.
     NoSpace(Error),
-    /// What is on the medium is not known any more.
+    /// The contents of the medium are unknown from now on.
     Fatal(Error),
 }
 
-/// What a force has written.
+/// Result of a force.
 pub(super) struct Written {
     placed: Placed,
     freed: Vec<u64>,
     header: PageFileHeader,
-    /// The force met the end of the space.
+    /// True if the force reached the end of the space.
     was_full: bool,
 }
 
 /// Places to which a plan is written.
 pub(super) struct Layout {
-    /// A place for each item, in ascending order.
+    /// Place of each item, in ascending order.
     pub(super) places: Vec<Range<u64>>,
     /// Exclusive end of the places in use.
     pub(super) places_end: u64,
-    /// Exclusive end of the places for which the file is to be long enough.
+    /// Exclusive end of the places for which the file must be long enough.
     pub(super) written_end: u64,
-    /// The disk is full: the file does not grow, and each page is written separately.
+    /// True if the disk is full: the file does not grow, and each page is written separately.
     pub(super) is_full: bool,
 }
 
@@ -79,11 +79,11 @@ impl CowStore {
         self.check_process()?;
         self.lock().check()?;
         self.force_all()?;
-        // Checks the files, because no opening finds a checkpoint in files that were taken away.
+        // Checks the files, because an opening does not find a checkpoint in files that were taken away.
         self.check_location()
     }
 
-    /// As [`CowStore::force`], also when it is being closed.
+    /// Forces as [`CowStore::force`], also while the file is being closed.
     pub(crate) fn force_all(&self) -> Result<()> {
         let group = self.lock().groups.last();
         if let Some(group) = group {
@@ -94,11 +94,11 @@ impl CowStore {
         if let Some(error) = &state.failed {
             return Err(error.clone());
         }
-        // Somebody has to learn of commits that were accepted and rolled back.
+        // Commits that were accepted and rolled back must be reported.
         state.groups.take_unreported()
     }
 
-    /// Writes headers until both slots hold the durable state. One lost block then does not lose it.
+    /// Writes headers until both slots hold the durable state. Then one lost block does not lose it.
     fn fill_both_slots(&self) {
         let commit = self.lock().durable.commit;
         loop {
@@ -120,7 +120,7 @@ impl CowStore {
         }
     }
 
-    /// Waits for the outcome of a group, and leads it if nobody does.
+    /// Waits for the outcome of a group. Leads the group if no other thread does.
     pub(crate) fn wait_for(&self, group: &Arc<CommitGroup>) -> Result<()> {
         loop {
             let seen = group.done.observe();
@@ -137,14 +137,14 @@ impl CowStore {
         }
     }
 
-    /// Whether to force runs by writing them through, each durable by itself, rather than by a barrier
+    /// Returns true if the runs are forced by write-through, each durable by itself, instead of by a barrier
     /// after all of them.
     ///
-    /// A barrier costs a flush of the device's cache, whatever was written. A write through costs about
-    /// the same once for each run, and several are in flight; where the device writes through natively
-    /// it is cheaper for few bytes. So there is a crossover, in runs and in bytes, which depends on the
-    /// device: [`WriteThroughLimit`](crate::WriteThroughLimit), from a measurement if there is one.
-    /// Only where a write through is worth as much as a barrier.
+    /// A barrier costs a flush of the device's cache, however much was written. A write-through costs about
+    /// the same for each run, and several are in flight. Where the device writes through natively, it is
+    /// cheaper for few bytes. So there is a crossover, in runs and in bytes, which depends on the device:
+    /// [`WriteThroughLimit`](crate::WriteThroughLimit), measured if possible. Write-through is used only
+    /// where it guarantees as much as a barrier.
     fn forces_by_write_through(&self, runs: usize, bytes: u64) -> bool {
         self.is_write_through_enough
             && runs <= self.write_through.runs
@@ -153,11 +153,11 @@ impl CowStore {
 }
 
 impl<'a> Leader<'a> {
-    /// Takes the leader's token, if it is there, and everything committed so far.
+    /// Takes the leader's token, if it is available, and everything committed so far.
     fn begin(store: &'a CowStore, state: &mut State) -> Option<Leader<'a>> {
         let token = state.token.take()?;
         let group = state.groups.begin_force();
-        // All that was asked for is in this group.
+        // All commits whose force was requested are in this group.
         state.schedule.clear();
         Some(Leader {
             store,
@@ -173,7 +173,7 @@ impl<'a> Leader<'a> {
     fn lead(mut self) {
         self.began = self.store.runtime().now();
         let mut forced = self.force();
-        // A growing commit leaves the file the blocks of its reserve.
+        // Blocks are not given back for a growing commit, because the file keeps them as its reserve.
         if matches!(forced, Err(Trouble::NoSpace(_)))
             && self.plan().reserve() == 0
             && self.give_blocks_back()
@@ -202,9 +202,9 @@ impl<'a> Leader<'a> {
         self.notify(&ended);
     }
 
-    /// Writes what is new, forces it, then the header that reaches it.
+    /// Writes the new pages and nodes, forces them, and then writes the header that refers to them.
     fn force(&mut self) -> std::result::Result<Written, Trouble> {
-        // Checks before writing: where the lock was taken away, the file may belong to another process.
+        // Checks before writing: if the lock was taken away, the file may belong to another process.
         self.check_location(false)?;
         if self
             .token
@@ -246,8 +246,8 @@ impl<'a> Leader<'a> {
     pub(super) fn plan(&self) -> WritePlan {
         let medium = &self.store.medium;
         let mut plan = WritePlan::new(medium, medium.page_size, &self.from.tree, &self.to.tree);
-        // Small pages are freed in granules that others still use. Overwriting or discarding them one by one
-        // would use up the reserve. Dropping from the end is sure to give space back.
+        // Freed small pages share granules with pages in use. Overwriting or discarding such pages one by one
+        // would use up the reserve. Dropping pages from the end is sure to give space back.
         let shares_granules = self.store.lock().places.granule() > 1;
         plan.leaves_reserve = shares_granules && self.to.page_count >= self.from.page_count;
         plan
@@ -259,7 +259,7 @@ impl<'a> Leader<'a> {
         len.saturating_sub(PAGE_DATA_OFFSET) / u64::from(self.store.medium.page_size)
     }
 
-    /// Writes a plan to its places and makes it durable, then writes the header that reaches it.
+    /// Writes a plan to its places and makes it durable. Then writes the header that refers to it.
     pub(super) fn carry_out(
         &mut self,
         mut plan: WritePlan,
@@ -289,13 +289,13 @@ impl<'a> Leader<'a> {
             self.store_header(header, &layout, need)?;
             self.write(pieces, &layout, need)?;
         } else {
-            // A crash between the two leaves the header before, and nothing that it reaches was
-            // written over.
+            // A crash between the two leaves the previous header, and nothing that it refers to was
+            // overwritten.
             self.write(pieces, &layout, need)?;
             self.check_location(grows)?;
             self.store_header(header, &layout, need)?;
         }
-        // Before anything reaches these places, see `Cache`.
+        // Fills the cache before anything refers to these places, see `Cache`.
         for (place, image) in &placed.images {
             medium.cache.insert(*place, image.clone());
         }
@@ -325,8 +325,8 @@ impl<'a> Leader<'a> {
             .map_or(Ok(()), |e| Err(Trouble::Fatal(e)))
     }
 
-    /// Writes to places that nothing reaches, and makes the written bytes durable. If the file ends before
-    /// its last place, it grows by a step.
+    /// Writes to free places, and makes the written bytes durable. If the file ends before the last place, it
+    /// grows by a step.
     fn write(
         &mut self,
         pieces: Vec<(u64, Image)>,
@@ -349,7 +349,7 @@ impl<'a> Leader<'a> {
             };
             pieces.into_iter().map(alone).collect()
         } else if offset(layout.written_end) > token.len {
-            // New blocks need records of the filesystem as well: one barrier for all.
+            // New blocks need metadata of the filesystem as well: one barrier for everything.
             len = next_end(token.len, offset(layout.written_end), medium.page_size);
             let begin = offset(written.max(layout.places_end));
             gather(pieces.into_iter().chain(zeroes(begin..len, &medium.zeroes)))
@@ -362,8 +362,8 @@ impl<'a> Leader<'a> {
         };
         match token.write(store, runs, through) {
             Ok(()) => token.len = len,
-            // What was written of it lies where nothing is, and will be written again before
-            // anything is.
+            // The written bytes lie in free places. They will be overwritten before anything refers to these
+            // places.
             Err(e) if cannot_grow(&e) => return Err(self.refused(&layout.places, need, e)),
             Err(e) => return Err(self.fatal("write", e)),
         }
@@ -421,13 +421,13 @@ impl<'a> Leader<'a> {
                 let need = need.saturating_add(PAGE_HEADER_LEN as u64);
                 Err(self.refused(&layout.places, need, error))
             }
-            // The medium cannot be read: the header that a crash would leave is unknown.
+            // The medium cannot be read, so the header that a crash would leave is unknown.
             Err(_) => Err(self.fatal("write the header of", error)),
         }
     }
 
-    /// Writes the current header into the older slot as well. The places that only the header there reached
-    /// are free then, and one lost block does not lose the last commit.
+    /// Writes the current header into the older slot as well. This frees the places that only the header in
+    /// that slot referred to, and one lost block no longer loses the last commit.
     pub(super) fn repeat_header(&mut self) -> std::result::Result<(), Trouble> {
         let Some(token) = &mut self.token else {
             return Ok(());
@@ -435,7 +435,7 @@ impl<'a> Leader<'a> {
         let header = token.slots.header;
         match token.slots.store(header) {
             Ok(()) => self.header_is_written()?,
-            // Whatever the slot holds now, it reaches nothing beyond the two headers.
+            // Whatever the slot holds now, it refers to nothing beyond the two headers.
             Err(e) if cannot_grow(&e) => return Err(self.refused(&[], PAGE_HEADER_LEN as u64, e)),
             Err(e) => return Err(self.fatal("write the header of", e)),
         }
@@ -447,7 +447,7 @@ impl<'a> Leader<'a> {
         Ok(())
     }
 
-    /// Leads a group without commits: the current header goes into both slots.
+    /// Leads a group without commits: writes the current header into both slots.
     fn lead_nothing(mut self) {
         let mut repeated = self.repeat_header();
         if matches!(repeated, Err(Trouble::NoSpace(_))) && self.give_blocks_back() {
@@ -478,7 +478,7 @@ impl<'a> Leader<'a> {
         Trouble::Fatal(Error::io(doing, &self.store.medium.path)(error))
     }
 
-    /// Gives the places back, because there is no space to write there, or the file may not be that long.
+    /// Frees the places, because there is no space to write there, or the file may not be that long.
     fn refused(&self, places: &[Range<u64>], need: u64, source: io::Error) -> Trouble {
         let mut state = self.store.lock();
         for run in places {
@@ -492,7 +492,7 @@ impl<'a> Leader<'a> {
         Error::no_space("write", self.store.medium.path.clone(), need, source)
     }
 
-    /// The new header is the current one.
+    /// Makes the new header the current one.
     fn publish(&mut self, forced: Written) -> Vec<Arc<CommitGroup>> {
         let version = CommittedState {
             tree: forced.placed.tree(),
@@ -507,8 +507,8 @@ impl<'a> Leader<'a> {
         let gone = state.publish(forced.header, version, born, forced.freed);
         drop(state);
         drop(gone);
-        // Pages in memory learn their places only now that the header is durable, and before the next
-        // leader plans with them.
+        // Pages in memory get their places only now that the header is durable, and before the next leader
+        // plans with them.
         if planted!("cow-places-published-late") {
             let mut state = self.store.lock();
             self.group.decide(Ok(()));
@@ -531,14 +531,14 @@ impl<'a> Leader<'a> {
         }
     }
 
-    /// Without the mutex: it wakes threads and tasks.
+    /// Wakes threads and tasks. Call without the mutex.
     fn notify(&self, ended: &[Arc<CommitGroup>]) {
         let runtime = self.store.runtime();
         for group in ended {
             group.notify(runtime);
         }
         let open = self.store.lock().groups.open.clone();
-        // Any of those that wait for it can be the next leader.
+        // Any thread that waits for the open group can be the next leader.
         open.done.notify_one(runtime);
         self.store.turn_ended.notify(runtime);
     }
@@ -549,8 +549,8 @@ impl Drop for Leader<'_> {
         if self.token.is_none() {
             return;
         }
-        // It unwinds: nobody knows what was written.
-        let panicked = io::Error::other("the thread that wrote panicked");
+        // The thread unwinds, so it is unknown what was written.
+        let panicked = io::Error::other("the writing thread panicked");
         let error = Error::io("write", &self.store.medium.path)(panicked);
         let mut state = self.store.lock();
         let ended = state.fail(error);

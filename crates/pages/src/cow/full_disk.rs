@@ -1,9 +1,9 @@
-//! A force where the file cannot grow: the disk or a quota is full, or a limit is reached.
+//! Force of a file that cannot grow: the disk or a quota is full, or a limit is reached.
 //!
 //! The force uses any free places in the file, in any number of runs. Writing the current header into the
-//! older slot as well frees the places that only the older header reached. A commit that takes more places
-//! than it gives back leaves a reserve ([`WritePlan::reserve`](crate::cow::write_plan::WritePlan::reserve)), so that the file
-//! can always shrink.
+//! older slot as well frees the places that only the older header referred to. A commit that takes more
+//! places than it gives back leaves a reserve
+//! ([`WritePlan::reserve`](crate::cow::write_plan::WritePlan::reserve)), so that the file can always shrink.
 
 use crate::cow::force::{Layout, Leader, Trouble, Written};
 use crate::error::{Error, cannot_grow};
@@ -13,11 +13,11 @@ use logforce_device::write_out::gather;
 use logforce_format::{PAGE_DATA_OFFSET, place_offset};
 use std::ops::Range;
 
-/// Places to which a write needs no new space.
+/// Search for places to which a write needs no new space.
 #[derive(Default)]
 struct Search {
     found: Vec<Range<u64>>,
-    /// Places without blocks, for which the filesystem has none.
+    /// Places without blocks, for which the filesystem has no space.
     refused: Vec<Range<u64>>,
     /// Parts of taken runs that are still to be tried.
     left: Vec<Range<u64>>,
@@ -28,8 +28,8 @@ struct Search {
 }
 
 impl Leader<'_> {
-    /// Gives the blocks of all free places back to the filesystem, where overwriting takes new blocks. Blocks
-    /// of free places do not help there. Returns true if there were any.
+    /// Gives the blocks of all free places back to the filesystem if overwriting takes new blocks there.
+    /// Blocks of free places do not help on such a filesystem. Returns true if there were any.
     pub(super) fn give_blocks_back(&mut self) -> bool {
         let (store, medium) = (self.store, &self.store.medium);
         // The older slot's places are not known to be free while its header is unknown.
@@ -111,7 +111,7 @@ impl Leader<'_> {
         Ok(found.then_some(places))
     }
 
-    /// Looks for `wanted` places by writing zeroes there.
+    /// Searches for `wanted` places by writing zeroes to them.
     fn search(&mut self, wanted: u64, search: &mut Search) -> Result<(), Trouble> {
         let written = self.written_places();
         let granule = self.store.lock().places.granule();
@@ -168,7 +168,7 @@ impl Leader<'_> {
         match medium.file.next_data(offset) {
             Ok(Some(data)) => data.saturating_sub(PAGE_DATA_OFFSET) / page_size,
             Ok(None) => run.end,
-            // Writing there finds out.
+            // The write will show if there are blocks.
             Err(_) => run.start,
         }
     }

@@ -1,4 +1,4 @@
-//! Creating, opening and closing.
+//! Creating, opening and closing a copy-on-write file.
 
 use crate::cow::node_store::NodeStore;
 use crate::cow::state::{CommittedState, LeaderToken, State};
@@ -17,7 +17,7 @@ use logforce_device::{Barrier, FileState, ForceBy, Plan};
 use logforce_format::{CopyOnWriteRoot, PageFileHeader, PageFileId, PageFileKind};
 use std::sync::Arc;
 
-/// Bytes of committed pages that may at least wait to be written, however small the cache is.
+/// Bytes of committed pages that may wait to be written even if the cache is smaller.
 const LEAST_DIRTY: u64 = 1 << 20;
 
 impl CowStore {
@@ -62,7 +62,7 @@ impl CowStore {
         let PageFileKind::CopyOnWrite(root) = header.kind else {
             return Err(Error::NotAPageFile {
                 path: slots.path().clone(),
-                why: format!("it is a {} one", header.kind.name()),
+                why: format!("its commit mode is {}", header.kind.name()),
             });
         };
         let medium = NodeStore::new(
@@ -77,16 +77,16 @@ impl CowStore {
         let granule = u64::from(data_dir.facts.write_unit() / header.page_size);
         // Scans before writing, so that a refused file stays unchanged.
         let scanned = table_scan::scan(&medium, &header, &root, granule)?;
-        // What readers see from now on is durable: the pages, which a process may have copied here
-        // and nobody forced, and the header, which the process before may have been killed over.
+        // Makes everything that readers see from now on durable. A process may have copied the pages here
+        // without forcing them, and the process before may have been killed while it wrote the header.
         let force = || medium.file.barrier(Barrier::Full);
         force().map_err(Error::io("sync", &medium.path))?;
         let mut has_holes = false;
         let is_older_slot_known = match scanned.is_whole.then(|| slots.store(header)) {
             Some(Ok(())) => true,
-            // A lost node: until the next commit, the previous header's table can still be salvaged.
+            // A node is lost. Until the next commit, the previous header's table can still be salvaged.
             None => slots.are_alike,
-            // Overwriting takes new space here and there is none. The file can be read.
+            // Overwriting takes new space here, and there is none. The file can be read.
             Some(Err(e)) if cannot_grow(&e) => {
                 has_holes = true;
                 slots.are_alike
@@ -141,10 +141,10 @@ impl CowStore {
         Ok(store)
     }
 
-    /// Makes everything committed durable and ends. What is still held of it may be dropped, and
-    /// answers [`Error::Closed`].
+    /// Makes everything committed durable and closes the file. Views that are still held may be dropped, and
+    /// return [`Error::Closed`].
     pub(crate) fn close(&self) -> Result<()> {
-        // A fork has none of the threads, and the file is its parent's.
+        // A fork has none of the threads, and the file belongs to its parent.
         self.check_process()?;
         let mut state = self.lock();
         if state.is_closed {
@@ -168,7 +168,7 @@ impl Drop for Ending<'_> {
         let store = self.0;
         store.work.notify(store.runtime());
         store.join_background();
-        // No writer is at work when the lock goes.
+        // Waits until no writer is at work before the lock is released.
         let token = loop {
             let seen = store.turn_ended.observe();
             let token = store.lock().token.take();

@@ -1,22 +1,23 @@
 //! Copy-on-write commit.
 //!
-//! A page has a number, which its user gives, and a *place* in the file, which changes with every
-//! write of it. The *page table*, a tree, leads from numbers to places. A commit writes the new pages
-//! and the nodes of the table that lead to them to places that nothing reaches, makes them durable,
-//! and then stores a header that reaches them. After any crash one header is current, and what it
-//! reaches is whole.
+//! A page has a number, which its user gives, and a *place* in the file, which changes with every write. The
+//! *page table*, a tree, leads from numbers to places. A commit writes the new pages, and the nodes of the
+//! table that lead to them, to free places and makes them durable. Then it stores a header that refers to
+//! them. After any crash one header is current, and everything that it refers to is whole.
 //!
-//! To read: `tree` (a committed state), `commit` (how the next one is decided), `plan` and `force`
-//! (how it gets durable), `full_disk` (where the file cannot grow), `held_headers` (when a place may be used again).
+//! To read the code, begin with `tree` (a committed state) and `commit` (the order of commits). Then read
+//! `write_plan` and `force` (durability), `full_disk` (a file that cannot grow) and `reclamation` (reuse of
+//! places).
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `tree`, `plan` | the page table in memory; what differs between two states of it |
-//! | `places`, `held_headers` | which places are free; what keeps those that were freed |
-//! | `conflicts` | who has changed a page last |
-//! | `medium` | reading places, verified; what they hold in memory |
-//! | `commit_group`, `state`, `store` | commits that get durable together; what the mutex guards; all parts |
-//! | `view`, `commit`, `force`, `full_disk`, `background`, `schedule`, `location`, `table_scan`, `lifecycle` | what is done with them |
+//! | `tree`, `write_plan` | the page table in memory; the difference between two states of it |
+//! | `allocator`, `reclamation` | free places; freed places that are still needed |
+//! | `conflicts` | the commits that changed each page last |
+//! | `node_store` | verified reads of places, and their cache |
+//! | `commit_group` | commits that become durable together |
+//! | `state`, `store` | data under the mutex; all parts of an open file |
+//! | `view`, `commit`, `force`, `full_disk`, `background`, `table_scan`, `lifecycle` | operations on them |
 
 mod allocator;
 mod background;
@@ -43,12 +44,12 @@ use crate::error::Result;
 use std::sync::Arc;
 
 impl CowStore {
-    /// Everything committed.
+    /// Returns a view of everything committed.
     pub(crate) fn latest(self: &Arc<Self>) -> Result<CowView> {
         CowView::latest(self)
     }
 
-    /// What is durable.
+    /// Returns a view of the durable state.
     pub(crate) fn durable(self: &Arc<Self>) -> Result<CowView> {
         CowView::durable(self)
     }

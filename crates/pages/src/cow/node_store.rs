@@ -1,4 +1,4 @@
-//! Reading places of the file, verified.
+//! Verified reads of places of the file.
 
 use crate::cache::Cache;
 use crate::changes::Image;
@@ -14,24 +14,24 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use logforce_device::sync::{AtomicBool, AtomicU64};
 
-/// The data file, as readers use it.
+/// Data file, as readers use it.
 pub(crate) struct NodeStore {
     pub(crate) file: Arc<dyn File>,
     pub(crate) path: PathBuf,
     pub(crate) page_size: u32,
-    /// Whether pages have checksums; nodes always do.
+    /// True if pages have checksums. Nodes always do.
     pub(crate) checksums: bool,
     pub(crate) cache: Cache,
     pub(crate) runtime: Arc<dyn Runtime>,
     /// A page of zeroes.
     pub(crate) zeroes: Image,
-    /// Reads of the file in progress: closing waits for them.
+    /// Number of reads of the file in progress. Closing waits for them.
     reads: AtomicU64,
     closed: AtomicBool,
     idle: Event,
 }
 
-/// A read of the file in progress.
+/// Read of the file in progress.
 struct Reading<'a>(&'a NodeStore);
 
 impl Drop for Reading<'_> {
@@ -43,7 +43,7 @@ impl Drop for Reading<'_> {
     }
 }
 
-/// What a place should hold, for messages.
+/// Expected contents of a place, for messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum What {
     Page(u64),
@@ -82,8 +82,7 @@ impl NodeStore {
         }
     }
 
-    /// Refuses reads from now on, and waits for those in progress: whoever opens the file next may
-    /// write over what they read.
+    /// Refuses further reads, and waits for those in progress. The next opener may overwrite what they read.
     pub(crate) fn close(&self) {
         self.closed.store(true, SeqCst);
         loop {
@@ -96,8 +95,7 @@ impl NodeStore {
     }
 
     fn begin_read(&self) -> Result<Reading<'_>> {
-        // First counted, then checked, and closing does it the other way round: one of them sees
-        // the other.
+        // Counts first and checks then. Closing does it in the opposite order, so one of them sees the other.
         self.reads.fetch_add(1, SeqCst);
         let reading = Reading(self);
         match self.closed.load(SeqCst) {
@@ -106,7 +104,8 @@ impl NodeStore {
         }
     }
 
-    /// Refuses what reads from memory alone, as [`NodeStore::close`] does with the others.
+    /// Refuses reads that need only memory once the file is closed, as [`NodeStore::close`] does with the
+    /// others.
     pub(crate) fn check_open(&self) -> Result<()> {
         match self.closed.load(SeqCst) {
             true => Err(Error::Closed),
@@ -114,7 +113,7 @@ impl NodeStore {
         }
     }
 
-    /// A page's contents.
+    /// Returns a page's contents.
     pub(crate) fn page(&self, page: u64, at: TableEntry) -> Result<Image> {
         if let Some(image) = self.cache.get(at.place) {
             return Ok(image);
@@ -126,7 +125,7 @@ impl NodeStore {
         Ok(image)
     }
 
-    /// As [`NodeStore::page`], into the caller's memory.
+    /// Reads a page as [`NodeStore::page`], into `buf`.
     pub(crate) fn page_into(&self, page: u64, at: TableEntry, buf: &mut [u8]) -> Result<()> {
         match self.cache.get(at.place) {
             Some(image) => buf.copy_from_slice(&image),
@@ -151,15 +150,15 @@ impl NodeStore {
             .map_err(|reject| self.damaged(What::Node, at, reject.to_string()))
     }
 
-    /// Reads a place. Further looks decide whether it is damaged: what a transfer got wrong once is no
-    /// damage of the medium.
+    /// Reads a place. Repeats the read before the place counts as damaged, because a single wrong transfer is
+    /// not damage of the medium.
     pub(crate) fn read(&self, what: What, at: TableEntry, buf: &mut [u8]) -> Result<()> {
         let start = self.offset(at).unwrap_or(0);
         let range = start..start.saturating_add(buf.len() as u64);
         let result =
             file_read::read_with_retries(&*self.file, range, || self.read_once(what, at, buf));
         if result.is_err() {
-            // Nothing of it is given out.
+            // Damaged contents are not returned.
             buf.fill(0);
         }
         result
@@ -168,7 +167,11 @@ impl NodeStore {
     fn read_once(&self, what: What, at: TableEntry, buf: &mut [u8]) -> Result<()> {
         let _reading = self.begin_read()?;
         let Some(offset) = self.offset(at) else {
-            return Err(self.damaged(what, at, "no place of a file".to_owned()));
+            return Err(self.damaged(
+                what,
+                at,
+                "the place is beyond the largest possible file".to_owned(),
+            ));
         };
         let read = file_read::read_all(&*self.file, offset, buf);
         if let Err(found) = read.map_err(Error::io("read", &self.path))? {
@@ -180,7 +183,7 @@ impl NodeStore {
             What::Node => !planted!("table-checksum-unverified"),
         };
         if is_checked && place_crc(buf) != at.crc {
-            return Err(self.damaged(what, at, "its checksum does not fit".to_owned()));
+            return Err(self.damaged(what, at, "its checksum does not match".to_owned()));
         }
         Ok(())
     }
@@ -199,7 +202,7 @@ impl NodeStore {
     }
 }
 
-/// Nodes from memory, or from the file.
+/// Nodes from memory or from the file.
 impl Nodes for NodeStore {
     type Error = Error;
 
@@ -207,7 +210,7 @@ impl Nodes for NodeStore {
         if let Some(image) = self.cache.get(at.place) {
             return Ok(image);
         }
-        // Opening has looked at all places that a node names, and what was written since is ours.
+        // Opening has checked all places that a node names, and this process wrote all later nodes.
         let image = self.read_node(at)?;
         self.check_node(at, &image, u64::MAX)?;
         self.cache.insert(at.place, image.clone());

@@ -1,12 +1,12 @@
-//! When a place that was freed may be used again.
+//! Reclamation of places: when a freed place may be used again.
 //!
-//! The headers that are stored are numbered; each reaches a set of places. A header is held by the
-//! slot that still holds it, and by each view of its state or of what was committed on top of that. A
-//! place that was freed is free once no held header reaches it.
+//! Stored headers are numbered, and each refers to a set of places. A header is held by the slot that
+//! contains it, and by each view of its state or of commits on top of that. A freed place can be used again
+//! once no held header refers to it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// A place that the headers `born..until` reach.
+/// Place that the headers `born..until` refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Freed {
     place: u64,
@@ -14,18 +14,18 @@ struct Freed {
     until: u64,
 }
 
-/// The held headers, and the places that wait for them.
+/// Held headers, and the places that wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct HeldHeaders {
-    /// How often each header is held.
+    /// Number of holds of each header.
     held: BTreeMap<u64, usize>,
-    /// The freed places that are not free yet, each with a held header that reaches it.
+    /// Freed places that are not free yet, each listed under a held header that refers to it.
     waiting: BTreeMap<u64, Vec<Freed>>,
-    /// Of places in use, the first header that reaches them. A place that is not here was in use before
-    /// all held headers but the newest. So a view that is held for long keeps what it shows, and not
+    /// First header that refers to each place in use. A place that is not in the map was in use before all
+    /// held headers but the newest. So a view that is held for long keeps only what it shows, and not
     /// everything that is written and freed meanwhile.
     born: HashMap<u64, u64>,
-    /// The places in `born`, by header, oldest first.
+    /// Places in `born`, by header, oldest first.
     births: VecDeque<(u64, Vec<u64>)>,
 }
 
@@ -35,7 +35,7 @@ impl HeldHeaders {
         *self.held.entry(header).or_default() += 1;
     }
 
-    /// Ends one hold of a header; gives the places that are free now to `free`.
+    /// Ends one hold of a header. Calls `free` for each place that is free now.
     pub(crate) fn release(&mut self, header: u64, mut free: impl FnMut(u64)) {
         match self.held.get_mut(&header) {
             Some(count) if *count > 1 => *count -= 1,
@@ -49,15 +49,15 @@ impl HeldHeaders {
         }
     }
 
-    /// The oldest held header.
+    /// Returns the oldest held header.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.held.first_key_value().map(|(header, _)| *header)
     }
 
-    /// Places came into use with this header.
+    /// Records that places came into use with this header.
     pub(crate) fn note_births(&mut self, header: u64, places: impl Iterator<Item = u64>) {
-        // The header before is always held: by the older slot, and by views that begin now. Anything
-        // older is held by a view alone.
+        // The previous header is always held: by the older slot, and by views that begin now. Older headers
+        // are held only by views.
         if self.oldest().is_some_and(|oldest| oldest + 1 < header) {
             let places: Vec<u64> = places.collect();
             self.born.extend(places.iter().map(|p| (*p, header)));
@@ -65,7 +65,7 @@ impl HeldHeaders {
         }
     }
 
-    /// The header `until` no longer reaches the place: `free` gets it once no held one does.
+    /// Records that the header `until` no longer refers to the place. Calls `free` once no held header does.
     pub(crate) fn retire(&mut self, place: u64, until: u64, mut free: impl FnMut(u64)) {
         let born = self.born.get(&place).copied().unwrap_or(0);
         self.free_or_keep(Freed { place, born, until }, &mut free);
@@ -76,14 +76,14 @@ impl HeldHeaders {
         self.held.get(&header) == Some(&1) && self.waiting.contains_key(&header)
     }
 
-    /// How many places wait.
+    /// Returns the number of waiting places.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.values().map(Vec::len).sum()
     }
 
     fn free_or_keep(&mut self, freed: Freed, free: &mut impl FnMut(u64)) {
-        // The newest of them: with the views that come and go it is gone soonest.
+        // Waits for the newest of them, because views come and go and release it first.
         let reached_by = self.held.range(freed.born..freed.until).next_back();
         match reached_by.map(|(header, _)| *header) {
             Some(header) => self.waiting.entry(header).or_default().push(freed),
@@ -100,7 +100,7 @@ impl HeldHeaders {
                 return;
             };
             for place in places {
-                // It may have come into use again since.
+                // The place may have come into use again since.
                 if self.born.get(&place) == Some(&header) {
                     self.born.remove(&place);
                 }
@@ -150,10 +150,10 @@ mod tests {
         headers.note_births(6, [80, 81].into_iter());
         headers.hold(6);
         assert_eq!(release(&mut headers, 5), []);
-        // Reached by 6 and not by 1.
+        // Header 6 refers to it, header 1 does not.
         assert_eq!(retire(&mut headers, 80, 7), []);
         assert_eq!(release(&mut headers, 6), [80]);
-        // Of before: reached by 1.
+        // It was in use before, so header 1 refers to it.
         assert_eq!(retire(&mut headers, 82, 8), []);
         assert_eq!(retire(&mut headers, 81, 8), [81]);
         assert_eq!(release(&mut headers, 1), [82]);

@@ -1,4 +1,4 @@
-//! What the mutex of a copy-on-write store guards: memory, and the leader's token, which holds what
+//! Data that the mutex of a copy-on-write store guards: memory, and the leader's token with everything that
 //! only the leader writes with.
 
 use crate::cow::allocator::Allocator;
@@ -18,53 +18,53 @@ use std::time::Duration;
 /// Number of forces without lack of space after which commits share a force again.
 const ALONE: u32 = 64;
 
-/// A committed state.
+/// Committed state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CommittedState {
     pub(crate) tree: Tree,
-    /// Pages have numbers below this one.
+    /// Exclusive end of the page numbers.
     pub(crate) page_count: u64,
-    /// The last commit in it; 0 before the first.
+    /// Number of the last commit in it, or 0 before the first.
     pub(crate) commit: u64,
 }
 
-/// What only the thread has that writes: one at a time, the *leader*.
+/// Token of the *leader*, the only thread that writes.
 pub(crate) struct LeaderToken {
     pub(crate) slots: HeaderSlots,
     pub(crate) writers: Writers,
-    /// The header in the older slot is known. `false` if the slots differed at opening and it could not write
-    /// the header into the older slot, for lack of space or because of a lost node. The places that the older
-    /// header reaches are then unknown, and nothing is written until that header was replaced.
+    /// True if the header in the older slot is known. False if the slots differed at opening and the current
+    /// header could not be written into the older slot, for lack of space or because of a lost node. The
+    /// places that the older header refers to are then unknown, and nothing is written until that header is
+    /// replaced.
     pub(crate) is_older_slot_known: bool,
-    /// Free places may have no blocks, because those were given back or the disk was full. Until the next
-    /// opening, a growing commit secures the reserve by writing there.
+    /// True if free places may have no blocks, because these were given back or the disk was full. Until the
+    /// next opening, a growing commit secures the reserve by writing there.
     pub(crate) has_holes: bool,
-    /// Bytes of the data file: what is written below needs no new blocks.
+    /// Length of the data file in bytes. Writes below it need no new blocks.
     pub(crate) len: u64,
-    /// Time of the last check by a leader that the files are where they were opened, by the runtime's clock.
+    /// Time of a leader's last check that the files were not displaced, by the runtime's clock.
     pub(crate) location_checked: Option<Duration>,
 }
 
 pub(crate) struct State {
-    /// Everything committed.
+    /// Latest committed state.
     pub(crate) latest: CommittedState,
-    /// What the current header reaches.
+    /// State that the current header refers to.
     pub(crate) durable: CommittedState,
-    /// That header.
+    /// Current header.
     pub(crate) header: PageFileHeader,
-    /// The number of that header, counted since opening.
+    /// Number of the current header, counted since opening.
     pub(crate) header_number: u64,
-    /// The number of the next commit. None is given twice while the file is open, so a number tells
-    /// whether its commit was rolled back.
+    /// Number of the next commit. No number is given twice while the file is open, so a number shows if its
+    /// commit was rolled back.
     pub(crate) next_commit: u64,
     pub(crate) places: Allocator,
     pub(crate) held_headers: HeldHeaders,
     pub(crate) conflicts: Conflicts,
-    /// Headers that the slots hold, the older one first: their numbers, and the commits that they make
-    /// durable.
+    /// Headers in the slots, the older one first: their numbers, and the commits that they make durable.
     slots: VecDeque<(u64, u64)>,
-    /// Remaining number of forces, after one that met the end of the space, for which each commit is forced
-    /// separately. Otherwise a commit that fits could be refused because of another.
+    /// Remaining number of forces in which each commit is forced separately, after a force that reached the
+    /// end of the space. Otherwise a commit that fits could be refused because of another.
     alone: u32,
     /// Commits that were rolled back for lack of space, oldest first.
     rolled_back: VecDeque<(Range<u64>, Error)>,
@@ -72,13 +72,13 @@ pub(crate) struct State {
     /// `None` while there is a leader, and after closing.
     pub(crate) token: Option<Box<LeaderToken>>,
     pub(crate) schedule: Schedule,
-    /// The first failure after which nothing that is written may be believed.
+    /// First failure after which nothing that is written can be trusted.
     pub(crate) failed: Option<Error>,
     pub(crate) is_closed: bool,
 }
 
 impl State {
-    /// That of a file whose table was walked.
+    /// Makes the state of a file whose table was walked.
     pub(crate) fn new(
         version: CommittedState,
         header: PageFileHeader,
@@ -86,7 +86,7 @@ impl State {
         token: Box<LeaderToken>,
     ) -> Self {
         let mut held_headers = HeldHeaders::default();
-        // Both header slots hold this state since it was opened.
+        // Both header slots hold this state at opening.
         held_headers.hold(0);
         held_headers.hold(0);
         State {
@@ -109,7 +109,7 @@ impl State {
         }
     }
 
-    /// Refuses what comes after closing or a failure.
+    /// Refuses calls after closing or a failure.
     pub(crate) fn check(&self) -> Result<()> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -120,7 +120,7 @@ impl State {
         }
     }
 
-    /// Refuses what is built on a commit that was rolled back.
+    /// Refuses changes that are built on a rolled-back commit.
     pub(crate) fn check_base(&self, commit: u64) -> Result<()> {
         if planted!("cow-rolled-back-base") {
             return Ok(());
@@ -132,7 +132,7 @@ impl State {
         }
     }
 
-    /// A view begins. `is_latest`: a transaction may be built on it.
+    /// Begins a view. `is_latest` is true if a transaction may be built on it.
     pub(crate) fn hold(&mut self, version: &CommittedState, is_latest: bool) -> u64 {
         if !planted!("cow-view-not-held") {
             self.held_headers.hold(self.header_number);
@@ -143,7 +143,7 @@ impl State {
         self.header_number
     }
 
-    /// A view ends.
+    /// Ends a view.
     pub(crate) fn release(&mut self, header_number: u64, commit: Option<u64>) {
         if !planted!("cow-view-not-held") {
             let places = &mut self.places;
@@ -163,9 +163,9 @@ impl State {
         }
     }
 
-    /// A header is current that reaches `version`, all of which is in the file: the places `born`
-    /// are new in it, and `freed` are those that the one before has and it has not. Gives what the
-    /// caller drops, without the mutex.
+    /// Makes a header current that refers to `version`, all of which is in the file. The places `born` are
+    /// new in it, and `freed` are the places of the previous header that it no longer has. Returns states
+    /// that the caller drops without the mutex.
     pub(crate) fn publish(
         &mut self,
         header: PageFileHeader,
@@ -176,8 +176,8 @@ impl State {
         self.header_number += 1;
         let (header_number, places) = (self.header_number, &mut self.places);
         let mut free = |place| places.free(place..place + 1);
-        // The slot that was overwritten held the header before the last one. The other one holds
-        // the last: should what was stored now get unreadable, that one is current.
+        // The overwritten slot held the header before the last one. The other slot holds the last one, which
+        // is current if the header stored now becomes unreadable.
         self.slots.push_back((header_number, version.commit));
         self.held_headers.hold(header_number);
         let kept = if planted!("cow-older-slot-forgotten") {
@@ -196,14 +196,14 @@ impl State {
         }
         self.header = header;
         let latest = match self.latest.commit == version.commit {
-            // The same state, and now it takes no memory.
+            // The state is the same, and now takes no memory.
             true => std::mem::replace(&mut self.latest, version.clone()),
             false => CommittedState::default(),
         };
         [std::mem::replace(&mut self.durable, version), latest]
     }
 
-    /// Records that a force has ended, and whether it met the end of the space.
+    /// Records that a force has ended, and if it reached the end of the space.
     pub(crate) fn note_space(&mut self, was_full: bool) {
         self.alone = match was_full {
             true => ALONE,
@@ -237,8 +237,8 @@ impl State {
         self.publish(header, self.durable.clone(), std::iter::empty(), Vec::new())
     }
 
-    /// Rolls back everything committed since the last header: there is no space for it. Gives the
-    /// groups that end so, and what the caller drops.
+    /// Rolls back everything committed since the last header, because there is no space for it. Returns the
+    /// groups that end with this error, and a state that the caller drops.
     pub(crate) fn roll_back(&mut self, why: &Error) -> (Vec<Arc<CommitGroup>>, CommittedState) {
         let first = self.durable.commit + 1;
         self.alone = ALONE;
@@ -252,7 +252,7 @@ impl State {
         (self.end_groups(Err(why.clone())), gone)
     }
 
-    /// Nothing that is written may be believed from now on.
+    /// Fails the file: nothing that is written can be trusted from now on.
     pub(crate) fn fail(&mut self, cause: Error) -> Vec<Arc<CommitGroup>> {
         let error = Error::Poisoned(Arc::new(cause));
         let error = self.failed.get_or_insert(error).clone();
@@ -265,33 +265,32 @@ impl State {
     }
 }
 
-/// State of the background force: its request and the duration of one.
+/// Schedule of the background force: its requests, and the usual duration of a force.
 #[derive(Default)]
 pub(crate) struct Schedule {
-    /// Time at which it has to begin, by the runtime's clock.
+    /// Time at which the force has to begin, by the runtime's clock.
     deadline: Option<Duration>,
-    /// Somebody waits, and leaves the force to it.
+    /// True if a caller waits for a commit and leaves the force to the background thread.
     is_wanted: bool,
-    /// Moving average of what a force takes.
+    /// Moving average of the duration of a force.
     usual_force: Option<Duration>,
 }
 
 impl Schedule {
-    /// Returns whether it has to begin now, and how long it may sleep otherwise.
+    /// Returns true if the force has to begin now, and the time left until the deadline.
     pub(crate) fn is_due(&self, now: Duration) -> (bool, Option<Duration>) {
         let is_due = self.is_wanted || self.deadline.is_some_and(|at| at <= now);
         (is_due, self.deadline.map(|at| at.saturating_sub(now)))
     }
 
-    /// Somebody waits. Returns whether the thread has to be told.
+    /// Requests a force at once, for a caller that waits. Returns true if the thread must be notified.
     pub(crate) fn want(&mut self) -> bool {
         !std::mem::replace(&mut self.is_wanted, true)
     }
 
-    /// Makes commits durable `within` of `now`. Returns whether the thread has to be
-    /// told.
+    /// Requests that commits are durable `within` of `now`. Returns true if the thread must be notified.
     pub(crate) fn force_by(&mut self, now: Duration, within: Duration) -> bool {
-        // In time to be done by then. Before the first force nobody knows how long one takes.
+        // Begins early enough to be done in time. Before the first force its duration is unknown.
         let usual = self.usual_force.unwrap_or(within);
         let lead = usual.saturating_mul(4).min(within / 2);
         let begin = now.saturating_add(within - lead);
@@ -302,13 +301,13 @@ impl Schedule {
         is_sooner
     }
 
-    /// Everything that was asked for is being forced, or is durable, or was given up.
+    /// Clears the requests: everything requested is being forced, is durable, or was given up.
     pub(crate) fn clear(&mut self) {
         self.deadline = None;
         self.is_wanted = false;
     }
 
-    /// Adds what a force took to the average.
+    /// Adds the duration of a force to the average.
     pub(crate) fn note_force(&mut self, took: Duration) {
         let usual = self.usual_force.unwrap_or(took);
         self.usual_force = Some((usual * 3 + took) / 4);

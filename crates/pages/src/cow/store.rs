@@ -1,4 +1,4 @@
-//! The parts of an open copy-on-write file.
+//! Parts of an open copy-on-write file.
 
 use crate::cow::node_store::NodeStore;
 use crate::cow::state::State;
@@ -16,27 +16,27 @@ use std::sync::PoisonError;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A copy-on-write file, open for reading and writing.
+/// Copy-on-write file that is open for reading and writing.
 pub(crate) struct CowStore {
     pub(crate) data_dir: DataDir,
     pub(crate) medium: NodeStore,
     pub(crate) guarantee: Granted,
-    /// Whether a write through is worth as much as a barrier here.
+    /// True if a write-through guarantees as much as a barrier here.
     pub(crate) is_write_through_enough: bool,
-    /// Up to how much is forced by writing it through.
+    /// Largest commit that is forced by write-through.
     pub(crate) write_through: WriteThroughLimit,
-    /// Bytes of committed pages that may wait to be written.
+    /// Bytes of committed pages that may wait to be written. From there on, commits wait.
     pub(crate) most_dirty: u64,
     pub(crate) counts: Counts,
-    /// Work for the thread in the background.
+    /// Notified when the background thread has work.
     pub(crate) work: Event,
-    /// The leader's token was given back.
+    /// Notified when the leader's token was given back.
     pub(crate) turn_ended: Event,
     pub(crate) background: Mutex<Option<Box<dyn JoinHandle>>>,
     pub(crate) state: Mutex<State>,
 }
 
-/// What [`Stats`] counts.
+/// Counters for [`Stats`].
 #[derive(Default)]
 pub(crate) struct Counts {
     pub(crate) commits: AtomicU64,
@@ -56,7 +56,7 @@ impl Counts {
 }
 
 impl CowStore {
-    /// Never held over a call of the runtime or of a file.
+    /// Locks the state. The lock is never held during a call of the runtime or of a file.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

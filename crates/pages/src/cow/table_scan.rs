@@ -1,5 +1,4 @@
-//! Walking the page table when a file is opened: which places are in use, and whether the table is
-//! whole.
+//! Scan of the page table, at opening and for inspection: which places are in use, and if the table is whole.
 
 use crate::changes::Image;
 use crate::cow::allocator::Allocator;
@@ -9,15 +8,15 @@ use logforce_format::{
     CopyOnWriteRoot, PAGE_DATA_OFFSET, PageFileHeader, TableEntry, fan_out, planted, table_entries,
 };
 
-/// Reads the whole table: one node for each 32 pages of 512 bytes, 256 of 4 KiB, 4096 of 64 KiB that are in
-/// use, each as long as a page.
+/// Reads the whole table. For the pages in use, it has one node for each 32 pages of 512 bytes, 256 of 4 KiB,
+/// or 4096 of 64 KiB. A node is as long as a page.
 ///
-/// A lost node does not fail the opening: reading the pages below it returns the error. No place in the file
-/// then counts as free, since the node may reach it.
+/// A lost node does not fail the opening: reading the pages below it returns the error. Then no place in the
+/// file counts as free, because the node may refer to it.
 ///
 /// # Errors
-/// [`Error::Damaged`], naming a node that contradicts the header or another one, or saying that the file is
-/// too short.
+/// [`Error::Damaged`] for a node that contradicts the header or another node, or for a file that is too
+/// short.
 pub(crate) fn scan(
     medium: &NodeStore,
     header: &PageFileHeader,
@@ -41,17 +40,17 @@ pub(crate) fn scan(
 
 /// Result of reading the table at an opening.
 pub(crate) struct Scanned {
-    /// The free places.
+    /// Allocator with the free places.
     pub(crate) places: Allocator,
     /// `false` if a node is lost.
     pub(crate) is_whole: bool,
 }
 
-/// How long the file is.
+/// Length of the file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Length {
     bytes: u64,
-    /// Whole places.
+    /// Number of whole places.
     places: u64,
 }
 
@@ -63,7 +62,7 @@ impl Length {
         Ok(Length { bytes, places })
     }
 
-    /// Whether that is enough for all places in use.
+    /// Checks that the file is long enough for all places in use.
     pub(crate) fn check(self, medium: &NodeStore, root: &CopyOnWriteRoot) -> Result<()> {
         let Length { bytes, places } = self;
         if root.places_end <= places {
@@ -74,7 +73,7 @@ impl Length {
             what: "file".to_owned(),
             offset: bytes,
             found: format!(
-                "it ends here, with {places} pages, and its header tells of {}",
+                "it ends here, after {places} pages and table nodes, but its header counts {}",
                 root.places_end
             ),
         })
@@ -106,25 +105,25 @@ impl Visitor for Opening<'_> {
     }
 }
 
-/// A node of the table.
+/// Node of the table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Node {
     pub(crate) at: TableEntry,
-    /// 0 is the lowest.
+    /// Level of the node. The lowest level is 0.
     pub(crate) level: u32,
-    /// The first page that it leads to, and the last.
+    /// First and last page that the node leads to.
     pub(crate) pages: (u64, u64),
 }
 
-/// What a walk finds, in the order of pages. An error ends the walk.
+/// Visitor of a walk, which reports findings in the order of pages. An error ends the walk.
 pub(crate) trait Visitor {
-    /// Whether to look at what leads to these pages, first and last.
+    /// Returns true if the walk should visit what leads to these pages, first and last.
     fn wants(&self, _pages: (u64, u64)) -> bool {
         true
     }
-    /// A node, read and verified.
+    /// Called for a node that was read and verified.
     fn node(&mut self, node: &Node, image: &Image);
-    /// Where a page lies; it is not read.
+    /// Called for a page, with its place. The page is not read.
     fn page(&mut self, page: u64, at: TableEntry) -> Result<()>;
     /// Called for a node that cannot be read or is not the one that was written, with the pages below it.
     fn lost(&mut self, error: Error, pages: (u64, u64)) -> Result<()>;
@@ -132,7 +131,7 @@ pub(crate) trait Visitor {
     fn damaged(&mut self, error: Error, pages: (u64, u64)) -> Result<()>;
 }
 
-/// Walks the table of a header. Gives the places that it reaches.
+/// Walks the table of a header. Returns the places that it refers to.
 pub(crate) fn walk(
     medium: &NodeStore,
     header: &PageFileHeader,
@@ -146,7 +145,7 @@ pub(crate) fn walk(
         visitor,
         used: Used {
             end: root.places_end,
-            // A bit for each place that is there: no more than the file's length allows.
+            // One bit for each place in the file: no more than the file's length allows.
             bits: vec![0; root.places_end.min(there.places).div_ceil(64) as usize],
         },
     };
@@ -168,8 +167,8 @@ struct Walk<'a, 'v> {
 }
 
 impl Walk<'_, '_> {
-    /// A node of this level, whose first page is `first`. The header bounds the levels, and no place
-    /// is visited twice.
+    /// Walks a node of this level, whose first page is `first`. The header bounds the levels, and no place is
+    /// visited twice.
     fn node(&mut self, at: TableEntry, level: u32, first: u64) -> Result<()> {
         let bits = fan_out(self.medium.page_size).ilog2();
         let last = match 1u64.checked_shl(bits * (level + 1)) {
@@ -208,7 +207,7 @@ impl Walk<'_, '_> {
             };
             let Some(page) = page.filter(|page| *page < self.page_count) else {
                 let found = format!(
-                    "entry {index} is of a page that is not below the number of pages, {}",
+                    "entry {index} leads to a page beyond the end of the file, which has {} pages",
                     self.page_count
                 );
                 return self.damaged(&node, found, node.pages);
@@ -237,19 +236,19 @@ impl Walk<'_, '_> {
     }
 }
 
-/// The places that a table reaches.
+/// Places that a table refers to.
 pub(crate) struct Used {
-    /// Places in use are below this one.
+    /// Exclusive end of the places in use.
     pub(crate) end: u64,
     bits: Vec<u64>,
 }
 
-/// What marking a place shows.
+/// Result of marking a place.
 #[derive(Debug, PartialEq, Eq)]
 enum Marked {
     Now,
     Again,
-    /// The file is too short to have it: reading it says so.
+    /// The file is too short for this place. Reading it reports that.
     Beyond,
 }
 
@@ -266,7 +265,7 @@ impl Used {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of places in use.
     pub(crate) fn count(&self) -> u64 {
         self.bits
             .iter()
@@ -274,7 +273,7 @@ impl Used {
             .sum()
     }
 
-    /// The places below the end that it does not reach.
+    /// Returns the places below the end that are not in use.
     fn free(&self, granule: u64) -> Allocator {
         let mut places = Allocator::new(granule, self.end);
         let mut start = 0;

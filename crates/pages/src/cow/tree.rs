@@ -1,9 +1,9 @@
-//! The page table in memory: which page is where, for one committed state.
+//! Page table in memory: the place of each page in one committed state.
 //!
-//! A persistent tree. Committing makes new nodes along the paths of the pages that it changes and
-//! shares all others with the state before, so a reader's state stays as it is at no cost. What was
-//! written is in the file, and only named here ([`Link::Stored`]); what was committed since the last
-//! header is in memory ([`Link::Page`], [`Link::Node`]).
+//! The table is a persistent tree. A commit makes new nodes along the paths of the pages that it changes, and
+//! shares all others with the previous state. So a reader's state stays unchanged at no cost. Pages and nodes
+//! that were written are in the file, and the tree only refers to them ([`Link::Stored`]). Those committed
+//! since the last header are in memory ([`Link::Page`], [`Link::Node`]).
 
 use crate::changes::Image;
 use logforce_format::{
@@ -11,62 +11,62 @@ use logforce_format::{
 };
 use std::sync::{Arc, OnceLock};
 
-/// What an entry of a node leads to.
+/// Target of an entry of a node.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Link {
-    /// Nothing: all pages below are zeroes.
+    /// No target: all pages below are zeroes.
     #[default]
     None,
-    /// A page or a node in the file.
+    /// Page or node in the file.
     Stored(TableEntry),
-    /// A page that is not in the file, or was not when this was made.
+    /// Page that is not in the file, or was not when the link was made.
     Page(Arc<FreshPage>),
-    /// A node that is not in the file, or was not when this was made.
+    /// Node that is not in the file, or was not when the link was made.
     Node(Arc<FreshNode>),
 }
 
-/// A page that was committed and not written when it was.
+/// Page that was not yet written when it was committed.
 #[derive(Debug)]
 pub(crate) struct FreshPage {
     pub(crate) image: Image,
     /// CRC-32C, or 0 in a file without checksums.
     pub(crate) crc: u32,
-    /// Where it lies since a current header reaches it.
+    /// Place in the file, set once a current header refers to it.
     pub(crate) home: OnceLock<TableEntry>,
 }
 
-/// A node with entries that have changed since it was written, if it was.
+/// Node with entries that changed since it was written, or that was never written.
 #[derive(Debug)]
 pub(crate) struct FreshNode {
-    /// The node as it is in the file.
+    /// Node as it is in the file.
     pub(crate) base: Option<Image>,
-    /// The entries that differ from it, by index, ascending.
+    /// Entries that differ from `base`, by ascending index.
     pub(crate) changes: Vec<(u16, Link)>,
-    /// Where it lies since a current header reaches it; `Some(None)` if nothing was left in
-    /// it.
+    /// Place in the file, set once a current header refers to it; `Some(None)` if nothing was left in the
+    /// node.
     pub(crate) home: OnceLock<Option<TableEntry>>,
 }
 
-/// A committed state's table.
+/// Page table of a committed state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tree {
     pub(crate) root: Link,
-    /// Levels below and including the root; 0 if there is none.
+    /// Number of levels including the root, or 0 without a root.
     pub(crate) depth: u32,
 }
 
-/// Where nodes come from that are in the file.
+/// Source of the nodes that are in the file.
 pub(crate) trait Nodes {
-    /// Why one cannot be had.
+    /// Reason why a node is not available.
     type Error;
-    /// The bytes of a node.
+    /// Returns the bytes of a node.
     fn node(&self, at: TableEntry) -> Result<Image, Self::Error>;
 }
 
 /// Result of looking up a page.
 #[derive(Debug, Clone)]
 pub(crate) enum PageLookup {
-    /// Zeroes.
+    /// No contents: the page reads as zeroes.
     Hole,
     Stored(TableEntry),
     Fresh(Image),
@@ -78,7 +78,7 @@ fn base_link(base: Option<&Image>, index: usize) -> Link {
 }
 
 impl Link {
-    /// The same, named by its place in the file if it has one by now.
+    /// Returns the same link, by its place in the file if that is known.
     fn stored_if_known(self) -> Link {
         match &self {
             Link::Page(page) => page.home.get().map(|at| Link::Stored(*at)),
@@ -92,7 +92,7 @@ impl Link {
     }
 }
 
-/// A node that is about to be changed.
+/// Node that is about to be changed.
 struct Draft {
     base: Option<Image>,
     changes: Vec<(u16, Link)>,
@@ -122,7 +122,7 @@ impl Draft {
         }
     }
 
-    /// Merges changes, ascending, over those that it has.
+    /// Merges changes, in ascending order, over the present ones.
     fn merge(&mut self, newer: Vec<(u16, Link)>) {
         if self.changes.last().map(|(at, _)| *at) < newer.first().map(|(at, _)| *at) {
             self.changes.extend(newer);
@@ -154,7 +154,7 @@ impl Draft {
 }
 
 impl Tree {
-    /// Makes the table that a header reaches.
+    /// Makes the table that a header refers to.
     pub(crate) fn stored(root: &CopyOnWriteRoot) -> Tree {
         let crc = root.crc;
         let stored = |place| Link::Stored(TableEntry { place, crc });
@@ -164,7 +164,7 @@ impl Tree {
         }
     }
 
-    /// What the page holds in this state.
+    /// Looks up the contents of a page in this state.
     pub(crate) fn find<N: Nodes>(
         &self,
         nodes: &N,
@@ -174,8 +174,8 @@ impl Tree {
         if self.depth == 0 || table_depth(page_size, page) > self.depth {
             return Ok(PageLookup::Hole);
         }
-        // Borrowed as long as the way leads through memory: most readers take it, and each clone
-        // would write to a counter that all of them share.
+        // Borrows as long as the path leads through memory, as it does for most readers. Each clone would
+        // write to a counter that all readers share.
         let mut owned;
         let mut link = &self.root;
         for level in (0..self.depth).rev() {
@@ -206,7 +206,7 @@ impl Tree {
         })
     }
 
-    /// Visits the pages that have contents, ascending.
+    /// Visits the pages that have contents, in ascending order.
     pub(crate) fn each_page<N: Nodes>(
         &self,
         nodes: &N,
@@ -219,7 +219,7 @@ impl Tree {
         }
     }
 
-    /// This state with other contents of some pages, which come in ascending order.
+    /// Returns this state with other contents of some pages, which must be in ascending order.
     pub(crate) fn with<N: Nodes>(
         &self,
         nodes: &N,
@@ -241,7 +241,7 @@ impl Tree {
             }
             tree.depth = tree.depth.max(depth);
         }
-        // Dropped pages that the table does not reach.
+        // Leaves out dropped pages that the table does not cover.
         let reached =
             pages.partition_point(|(page, _)| table_depth(page_size, *page) <= tree.depth);
         if let (Some(level), [_, ..]) = (tree.depth.checked_sub(1), &pages[..reached]) {
@@ -250,7 +250,7 @@ impl Tree {
         Ok(tree.trimmed())
     }
 
-    /// This state without the pages from number `count` on.
+    /// Returns this state without the pages from number `count` on.
     pub(crate) fn truncate<N: Nodes>(
         &self,
         nodes: &N,
@@ -266,7 +266,7 @@ impl Tree {
             tree.root = Draft::of(nodes, tree.root)?.link(0);
             tree.depth -= 1;
         }
-        // The first page to go; if the table ends before it, there is none.
+        // `count` is the first page to drop. If the table ends before it, there is nothing to drop.
         if let Some(level) = tree.depth.checked_sub(1)
             && table_depth(page_size, count) <= tree.depth
         {
@@ -283,7 +283,7 @@ impl Tree {
     }
 }
 
-/// Visits the pages of a node; `at` is its level, and its number among those of the level.
+/// Visits the pages of a node, given its level and its number among the nodes of that level.
 fn each_page<N: Nodes>(
     nodes: &N,
     page_size: u32,
@@ -311,7 +311,7 @@ fn each_page<N: Nodes>(
     Ok(())
 }
 
-/// The node of this level with other contents of some of its pages.
+/// Returns the node of this level with other contents of some of its pages.
 fn update<N: Nodes>(
     nodes: &N,
     page_size: u32,
@@ -327,7 +327,7 @@ fn update<N: Nodes>(
         let before = draft.link(at);
         let link = match (level, &before, group) {
             (0, _, [.., (_, link)]) => link.clone(),
-            // Dropping pages that are not there makes no nodes.
+            // Dropping pages that do not exist makes no nodes.
             (_, Link::None, _) if group.iter().all(|(_, l)| matches!(l, Link::None)) => continue,
             _ => update(nodes, page_size, before, level - 1, group)?,
         };
@@ -337,7 +337,7 @@ fn update<N: Nodes>(
     Ok(draft.finish())
 }
 
-/// The node of this level without the pages from `count` on, which is one of its pages.
+/// Returns the node of this level without the pages from `count` on. `count` is one of its pages.
 fn truncate<N: Nodes>(
     nodes: &N,
     page_size: u32,
@@ -345,7 +345,7 @@ fn truncate<N: Nodes>(
     level: u32,
     count: u64,
 ) -> Result<Link, N::Error> {
-    // Reads nothing of a node that goes as a whole, because it may be lost.
+    // Does not read a node that is dropped as a whole, because the node may be lost.
     let bits = fan_out(page_size).ilog2();
     let span = 1u64.checked_shl(bits * (level + 1));
     if matches!(link, Link::None) || span.is_some_and(|span| count.is_multiple_of(span)) {
@@ -359,7 +359,7 @@ fn truncate<N: Nodes>(
         _ => truncate(nodes, page_size, draft.link(boundary), level - 1, count)?,
     };
     newer.push((boundary as u16, within));
-    // Ascending: those of the node in the file and those that have changed since.
+    // In ascending order: entries of the node in the file, and entries that changed since.
     let in_base = draft.base.iter().flat_map(|bytes| table_entries(bytes));
     let changed = draft.changes.iter().map(|(at, _)| usize::from(*at));
     let mut above: Vec<usize> = in_base.map(|(at, _)| at).chain(changed).collect();
@@ -371,5 +371,5 @@ fn truncate<N: Nodes>(
     Ok(draft.finish())
 }
 
-/// Entries are numbered by 16 bits.
+/// The index of an entry must fit into 16 bits.
 const _: () = assert!(logforce_format::MAX_PAGE_SIZE / 16 <= 1 << 16);

@@ -1,4 +1,4 @@
-//! A committed state that a reader holds.
+//! Views: committed states that readers hold.
 
 use crate::changes::Image;
 use crate::cow::state::CommittedState;
@@ -9,8 +9,7 @@ use logforce_device::Directory;
 use logforce_format::PageFileHeader;
 use std::sync::Arc;
 
-/// A committed state, which stays as it is: what it reaches in the file is not written over while it
-/// is held.
+/// Committed state that stays unchanged. The places that it refers to are not overwritten while it is held.
 #[derive(Clone)]
 pub(crate) struct CowView {
     held: Arc<HeldState>,
@@ -20,7 +19,7 @@ struct HeldState {
     store: Arc<CowStore>,
     version: CommittedState,
     header_number: u64,
-    /// A transaction may be built on it.
+    /// True if a transaction may be built on the view.
     is_latest: bool,
 }
 
@@ -32,17 +31,17 @@ impl Drop for HeldState {
 }
 
 impl CowView {
-    /// The page file's directory.
+    /// Returns the page file's directory.
     pub(crate) fn dir(&self) -> &dyn Directory {
         &*self.held.store.data_dir.dir
     }
 
-    /// Of everything committed.
+    /// Returns a view of everything committed.
     pub(crate) fn latest(store: &Arc<CowStore>) -> Result<CowView> {
         CowView::of(store, true)
     }
 
-    /// Of what is durable.
+    /// Returns a view of the durable state.
     pub(crate) fn durable(store: &Arc<CowStore>) -> Result<CowView> {
         CowView::of(store, false)
     }
@@ -62,7 +61,7 @@ impl CowView {
                 state.check()?;
                 state.latest.clone()
             }
-            // Also after a failure: what is durable stays so.
+            // Works after a failure as well, because durable commits stay durable.
             false => {
                 store.medium.check_open()?;
                 state.durable.clone()

@@ -1,5 +1,5 @@
-//! What has to be written so that a header can reach a committed state, and which places that
-//! state no longer needs.
+//! Write plan: the pages and nodes to write before a header can refer to a committed state, and the places
+//! that this state no longer needs.
 
 use crate::changes::Image;
 use crate::cow::tree::{FreshNode, FreshPage, Link, Nodes, Tree};
@@ -9,38 +9,38 @@ use logforce_format::{
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes that stay free in a full file. Dropping scattered pages takes a node for each that had a neighbour.
-/// A transaction that needs more than this must be split.
+/// Bytes that stay free in a full file. Dropping scattered pages writes a node for each page that had a
+/// neighbour. A transaction that needs more than this must be split.
 const RESERVE: u64 = 32 << 10;
 
-/// What lies between the state that the last header reaches and a later one.
+/// Difference between the state that the last header refers to and a later one.
 pub(crate) struct WritePlan {
     page_size: u32,
-    /// The reserve stays, whatever the commit frees.
+    /// True if the commit leaves the reserve, however much it frees.
     pub(crate) leaves_reserve: bool,
-    /// What gets a place, children before their parents.
+    /// Items that get a place, children before their parents.
     items: Vec<Item>,
-    /// Nodes in which nothing is left: they get no place.
+    /// Nodes that have become empty. They get no place.
     emptied: Vec<Arc<FreshNode>>,
-    /// Places that the earlier state reaches and the later one does not.
+    /// Places that the earlier state refers to and the later one does not.
     pub(crate) freed: Vec<u64>,
     root: Target,
     depth: u32,
 }
 
-/// What gets a place.
+/// Page or node that gets a place.
 enum Item {
     Page(Arc<FreshPage>),
     Node {
         node: Arc<FreshNode>,
-        /// Its bytes, without the entries of children that get a place themselves.
+        /// Bytes of the node, without the entries of children that get a place themselves.
         bytes: Vec<u8>,
-        /// Those, each with the number of the item.
+        /// Indexes of those entries, each with the number of the child's item.
         children: Vec<(usize, usize)>,
     },
 }
 
-/// What a link leads to, once the plan is carried out.
+/// Target of a link once the plan is carried out.
 #[derive(Clone, Copy)]
 enum Target {
     None,
@@ -48,15 +48,15 @@ enum Target {
     Item(usize),
 }
 
-/// A plan whose items have places.
+/// Plan whose items have places.
 pub(crate) struct Placed {
-    /// What to write, where: offsets in bytes, ascending.
+    /// Bytes to write, with their offsets in bytes, in ascending order.
     pub(crate) pieces: Vec<(u64, Image)>,
-    /// The same by place.
+    /// The same bytes by place.
     pub(crate) images: Vec<(u64, Image)>,
-    /// The root, once these are written; `None` if there is nothing in the table.
+    /// Root once these are written; `None` if the table is empty.
     pub(crate) root: Option<TableEntry>,
-    /// Levels of the table.
+    /// Number of levels of the table.
     pub(crate) depth: u32,
     homes: Vec<Home>,
 }
@@ -67,8 +67,8 @@ enum Home {
 }
 
 impl WritePlan {
-    /// Compares the state that the last header reaches, `from`, which is in the file as a whole, with
-    /// the later state `to`.
+    /// Compares `from` with the later state `to`. `from` is the state that the last header refers to, and is
+    /// completely in the file.
     pub(crate) fn new<N: Nodes>(nodes: &N, page_size: u32, from: &Tree, to: &Tree) -> WritePlan {
         let mut planner = Planner {
             nodes,
@@ -87,7 +87,7 @@ impl WritePlan {
             _ => None,
         };
         let mut old_depth = from.depth;
-        // Levels that are no longer needed.
+        // Frees unneeded levels.
         while old_depth > to.depth {
             let Some(at) = old else { break };
             old_depth -= 1;
@@ -100,14 +100,14 @@ impl WritePlan {
         planner.plan
     }
 
-    /// How many places it needs.
+    /// Returns the number of places that the plan needs.
     pub(crate) fn len(&self) -> u64 {
         self.items.len() as u64
     }
 
     /// Returns the number of places that must stay free after this commit, for commits that take no more than
     /// they give back. Without them a full file could not shrink, because dropping a page writes nodes.
-    /// Returns 0 for a commit that gives back what it takes.
+    /// Returns 0 for a commit that itself gives back what it takes.
     pub(crate) fn reserve(&self) -> u64 {
         let takes = self.len() > self.freed.len() as u64 || self.leaves_reserve;
         match takes && !planted!("cow-no-reserve") {
@@ -116,13 +116,13 @@ impl WritePlan {
         }
     }
 
-    /// Bytes that it writes.
+    /// Returns the number of bytes that the plan writes.
     pub(crate) fn bytes(&self) -> u64 {
         self.len() * u64::from(self.page_size)
     }
 
-    /// Gives each item a place, in ascending order: `places` has as many as there are items.
-    /// `None` if one of them lies beyond what a file can be.
+    /// Gives each item a place, in ascending order. `places` has as many places as there are items. Returns
+    /// `None` if one of them is beyond the largest possible file.
     pub(crate) fn place(self, places: &[Range<u64>], checksums: bool) -> Option<Placed> {
         let mut places = places.iter().cloned().flatten();
         let mut placed = Placed {
@@ -181,7 +181,7 @@ impl WritePlan {
 }
 
 impl Placed {
-    /// The state, as it is in the file.
+    /// Returns the tree as it is in the file.
     pub(crate) fn tree(&self) -> Tree {
         Tree {
             root: self.root.map_or(Link::None, Link::Stored),
@@ -189,12 +189,12 @@ impl Placed {
         }
     }
 
-    /// Tells what is shared with later states where it lies now. Only once a current header reaches
-    /// it, and views hold that header: a view that holds an earlier one would not
+    /// Records the new places in the pages and nodes that later states share. Call this only once a current
+    /// header refers to the places and views hold that header. A view that holds an earlier header would not
     /// keep these places.
     pub(crate) fn publish_places(&self) {
         for home in &self.homes {
-            // Each has one place: only what has none is planned for.
+            // Each gets one place, because only items without a place are planned.
             let _ = match home {
                 Home::Page(page, at) => page.home.set(*at).is_ok(),
                 Home::Node(node, at) => node.home.set(*at).is_ok(),
@@ -209,8 +209,8 @@ struct Planner<'a, N> {
 }
 
 impl<N: Nodes> Planner<'_, N> {
-    /// Plans what a link of this level leads to. `old` is what the earlier state has at the same
-    /// position, or, if that state's table has fewer levels (`old_depth`), its root.
+    /// Plans the target of a link of this level. `old` is the earlier state's entry at the same position. If
+    /// the earlier table has fewer levels (`old_depth`), `old` is its root.
     fn link(&mut self, link: &Link, level: u32, old: Option<TableEntry>, old_depth: u32) -> Target {
         let stored = match link {
             Link::None => Target::None,
@@ -221,7 +221,7 @@ impl<N: Nodes> Planner<'_, N> {
                 None => return self.node(node, level, old, old_depth),
             },
         };
-        // Not the same node, so what was there is not reached by it.
+        // A different node does not lead to what was there before.
         match (old, stored) {
             (Some(old), Target::Stored(at)) if old.place == at.place => {}
             (Some(old), _) => {
@@ -258,7 +258,8 @@ impl<N: Nodes> Planner<'_, N> {
         old: Option<TableEntry>,
         old_depth: u32,
     ) -> Target {
-        // Above the root of the earlier state: all that was there is below the first entry.
+        // This level is above the root of the earlier state: everything of that state is below the first
+        // entry.
         let is_above = level >= old_depth;
         let old_bytes = match old {
             Some(old) if !is_above => {
@@ -294,9 +295,9 @@ impl<N: Nodes> Planner<'_, N> {
             };
             set_table_entry(&mut bytes, index, entry);
         }
-        // What the earlier state has in entries that were not changed since this node's base, and the
-        // base has not: the base is not what the earlier state has here, but an empty node that was
-        // begun after all of it was dropped.
+        // Frees entries of the earlier state that are not in this node's base and were not changed since.
+        // Then the base is not the earlier state's node here, but an empty node that was begun after all of
+        // it was dropped.
         if let Some(old_bytes) = &old_bytes {
             let is_changed = |index: usize| {
                 let at = |(at, _): &(u16, Link)| usize::from(*at);
@@ -320,7 +321,7 @@ impl<N: Nodes> Planner<'_, N> {
         })
     }
 
-    /// An entry of the lowest level.
+    /// Plans an entry of the lowest level.
     fn leaf(&mut self, link: &Link, old: Option<TableEntry>) -> Target {
         let target = match link {
             Link::Page(page) => return self.page(page, old),
@@ -335,13 +336,13 @@ impl<N: Nodes> Planner<'_, N> {
         target
     }
 
-    /// A node of the earlier state. If it cannot be read, what is below it stays in use until the
-    /// file is opened the next time: the commit does not need it.
+    /// Returns the bytes of a node of the earlier state. If it cannot be read, everything below it stays in
+    /// use until the next opening. The commit does not need it.
     fn node_bytes(&self, at: TableEntry) -> Option<Image> {
         self.nodes.node(at).ok()
     }
 
-    /// Frees what an entry of a node of this level leads to.
+    /// Frees everything that an entry of a node of this level leads to.
     fn free_child(&mut self, at: TableEntry, level: u32) {
         match level {
             0 => self.plan.freed.push(at.place),
@@ -349,7 +350,7 @@ impl<N: Nodes> Planner<'_, N> {
         }
     }
 
-    /// Frees a node of this level and all that it reaches.
+    /// Frees a node of this level and everything that it leads to.
     fn free_all(&mut self, at: TableEntry, level: u32) {
         self.plan.freed.push(at.place);
         let Some(bytes) = self.node_bytes(at) else {
@@ -360,14 +361,14 @@ impl<N: Nodes> Planner<'_, N> {
         }
     }
 
-    /// Frees a node of this level and all that it reaches but by its first entry, which it gives.
+    /// Frees a node of this level and all that it leads to, except by its first entry. Returns that entry.
     fn free_all_but_first(&mut self, at: TableEntry, level: u32) -> Option<TableEntry> {
         self.plan.freed.push(at.place);
         let bytes = self.node_bytes(at)?;
         let mut first = None;
         for (index, child) in table_entries(&bytes) {
             match (index, level) {
-                // To be compared with what the later state has there.
+                // Compared later with the same entry of the later state.
                 (0, 1..) => first = Some(child),
                 _ => self.free_child(child, level),
             }

@@ -1,10 +1,10 @@
-//! The pages and the map of a logged file.
+//! Inspection of the pages and the map of a logged file.
 //!
-//! Beside a writer, a page that does not match its checksum may be damaged, or be written at that
-//! moment. Every page that is being written has a version in the log until its checkpoint ends. So what
-//! does not match is read again, then the log. If the header is the same before and after that, no
-//! checkpoint has ended in between: a page that is not in the log either is damaged. A page whose
-//! newest version is in the log counts as that version, whatever the data file holds.
+//! Beside a writer, a page that does not match its checksum may be damaged, or another process may be writing
+//! it. Every page that is being written has a version in the log until its checkpoint ends. So a page that
+//! does not match is read again, and then the log is read. If the header is the same before and after that,
+//! no checkpoint has ended in between. Then a page that is not in the log is damaged. A page whose newest
+//! version is in the log counts as that version, whatever the data file holds.
 
 use super::info::{Damage, Held, NextOpening, PageInfo, VerifyReport, Visit};
 use super::redo::{self, InLog};
@@ -72,7 +72,7 @@ pub(super) fn walk(inspector: &Inspector, out: &mut Out<'_>) -> Result<VerifyRep
         for page in &mut pages {
             match page.held {
                 Held::Dropped => {}
-                // Behind the header's count a map may hold any entry.
+                // For pages at or above the header's count a map may hold any entry.
                 held if page.page >= in_log.page_count
                     || page.page >= count && !matches!(held, Held::InLog) =>
                 {
@@ -96,16 +96,16 @@ pub(super) fn walk(inspector: &Inspector, out: &mut Out<'_>) -> Result<VerifyRep
     Ok(report)
 }
 
-/// The data file and its map.
+/// Data file and its map.
 pub(super) struct Data<'a> {
     pub(super) inspector: &'a Inspector,
     pub(super) map: PageMap,
 }
 
-/// What looking at the pages of a sector of the map gave.
+/// Result of checking the pages of a sector of the map.
 struct Checked {
     damages: Vec<Damage>,
-    /// Bytes that were verified.
+    /// Number of bytes that were verified.
     bytes: u64,
 }
 
@@ -118,8 +118,8 @@ impl Data<'_> {
         }
     }
 
-    /// Nobody had the file open since it was opened for inspection, or had it only before the last
-    /// header.
+    /// Returns true if no process has the file open, none had it open when the inspection began, and the
+    /// header is still the same.
     fn is_settled(&self) -> Result<bool> {
         let inspector = self.inspector;
         let is_quiet = !inspector.in_use && !inspector.is_locked()?;
@@ -128,7 +128,7 @@ impl Data<'_> {
     }
 
     /// Checks the pages of a sector. The header counts `count` pages in all. `newest` returns `Some` for a
-    /// page whose newest version is in the log: true if that has contents.
+    /// page whose newest version is in the log: true if that version has contents.
     fn check(
         &self,
         sector: u64,
@@ -165,7 +165,8 @@ impl Data<'_> {
                 (Some(false), Some(_)) => Held::Dropped,
                 (None, Some(_)) if checksums => Held::Whole,
                 (None, Some(_)) => Held::Unverified,
-                // A checkpoint clears the pages behind the last header's end before it covers them.
+                // Bytes of such a page are not leftovers: a checkpoint clears the pages behind the last
+                // header's end before a header covers them.
                 (None, None) if page < count && is_read => match self.lost(page, entry)? {
                     Some(damage) => {
                         checked.damages.push(damage);
@@ -183,7 +184,7 @@ impl Data<'_> {
                 held,
             });
         }
-        // Behind the header's count any entry is allowed.
+        // For pages at or above the header's count any entry is allowed.
         let is_read =
             |p: &PageInfo| p.page < count && matches!(p.held, Held::Whole | Held::Unverified);
         let follows = |a: &PageInfo, b: &PageInfo| b.page == a.page + 1 && is_read(a) && is_read(b);
@@ -195,7 +196,8 @@ impl Data<'_> {
         Ok(checked)
     }
 
-    /// Returns the damage if the data file holds bytes of a page that is absent in the map.
+    /// Returns the damage if the map has lost a page: the entry says that the page was dropped, or that it is
+    /// absent although the data file holds bytes of it.
     pub(super) fn lost(&self, page: u64, entry: MapEntry) -> Result<Option<Damage>> {
         let inspector = self.inspector;
         let mut buf = vec![0; inspector.header.page_size as usize];
@@ -213,8 +215,7 @@ impl Data<'_> {
         }
     }
 
-    /// Reads pages that follow each other, all at once; those that do not fit are looked at by
-    /// themselves.
+    /// Reads adjacent pages at once. Pages that do not match are read again one by one.
     fn check_run(&self, run: &mut [PageInfo], checked: &mut Checked) -> Result<()> {
         let inspector = self.inspector;
         let size = inspector.header.page_size as usize;
@@ -241,7 +242,7 @@ impl Data<'_> {
         Ok(())
     }
 
-    /// A page as the data file has it, and what is damaged of it.
+    /// Reads a page from the data file and returns its damage, if any.
     pub(super) fn read(&self, page: &PageInfo, buf: &mut [u8]) -> Result<Option<Damage>> {
         let inspector = self.inspector;
         let range = page.offset..page.offset.saturating_add(buf.len() as u64);
@@ -255,8 +256,8 @@ impl Data<'_> {
         }
     }
 
-    /// Decides of sectors in which something does not fit what is damage. Returns how many pages and
-    /// sectors nobody can tell of.
+    /// Decides which mismatches in these sectors are damage, and reports them. Returns the number of pages
+    /// and sectors that cannot be decided.
     fn settle(&self, mut sectors: BTreeSet<u64>, out: &mut Out<'_>) -> Result<u64> {
         let inspector = self.inspector;
         let mut left = 0;
@@ -284,7 +285,7 @@ impl Data<'_> {
         Ok(left)
     }
 
-    /// The log as it is now; what is wrong with it has been reported.
+    /// Reads the log as it is now. Its damage is not reported again.
     fn log_now(&self, out: &mut Out<'_>) -> Result<InLog> {
         let mut quiet = Out {
             visit: &mut |_| true,

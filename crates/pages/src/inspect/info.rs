@@ -1,23 +1,24 @@
-//! What inspecting a page file returns.
+//! Results of inspecting a page file.
 
 use crate::error::Error;
 use logforce_core::LogSummary;
 use logforce_format::{Lsn, PageFileHeader, PageHeaderReject};
 use std::fmt;
 
-/// A header slot.
+/// Header slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeaderSlot {
-    /// Where it lies in the file `pages`, bytes.
+    /// Offset in the file `pages` in bytes.
     pub offset: u64,
-    /// What it says, or why it is not believed. A crash while it was written leaves one that is not.
+    /// Contents of the slot, or the reason to reject it. A crash while a slot is written leaves a rejected
+    /// one.
     pub header: Result<PageFileHeader, PageHeaderReject>,
-    /// It is the one that counts.
+    /// True for the slot that counts.
     pub in_force: bool,
 }
 
-/// What the header slots, the lengths of files and the log's control file say.
+/// Contents of the header slots and of the log's control file, and the lengths of files.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FileSummary {
@@ -25,35 +26,35 @@ pub struct FileSummary {
     pub slots: [HeaderSlot; 2],
     /// The current header.
     pub header: PageFileHeader,
-    /// A process has it open.
+    /// True if a process has the page file open.
     pub in_use: bool,
-    /// Bytes of the file `pages`; a sparse one takes less on the disk.
+    /// Length of the file `pages` in bytes. A sparse file takes less space on the disk.
     pub bytes: u64,
-    /// Bytes of the file `map`, of a logged file that has one.
+    /// Length of the file `map` in bytes, for a logged file that has one.
     pub map_bytes: Option<u64>,
-    /// Of a logged file: its log, or why that cannot be used.
+    /// Log of a logged file, or the reason why it cannot be used.
     pub log: Option<Result<LogSummary, Error>>,
 }
 
-/// Where the contents of a page are.
+/// Location of a page's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Held {
-    /// In the data file, whole: read, and its checksum fits.
+    /// In the data file and whole: the page was read, and its checksum matches.
     Whole,
-    /// In the data file; it was read, and the file has no checksums to verify it by.
+    /// In the data file. The page was read, but the file has no checksums to verify it.
     Unverified,
-    /// In the log: what the data file holds of it does not count.
+    /// In the log. The contents in the data file do not count.
     InLog,
-    /// Nowhere: the log drops it, and the data file holds what it was before.
+    /// Nowhere. The log drops the page, and the data file holds its earlier contents.
     Dropped,
     /// In the data file, damaged.
     Damaged,
-    /// In the data file, which was being written there: not checked.
+    /// In the data file, but not checked, because a process was writing it.
     InUse,
 }
 
 impl Held {
-    /// Its name, as reports have it.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Held::Whole => "whole",
@@ -66,55 +67,55 @@ impl Held {
     }
 }
 
-/// A page that was written.
+/// Page that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageInfo {
-    /// Its number.
+    /// Number of the page.
     pub page: u64,
-    /// Of a copy-on-write file: its place.
+    /// Place of the page, in a copy-on-write file.
     pub place: Option<u64>,
-    /// Where it lies in the file `pages`, bytes.
+    /// Offset in the file `pages` in bytes.
     pub offset: u64,
-    /// The checksum that was written down for it there; `None` if none was.
+    /// Checksum recorded for the contents at that offset; `None` if none was recorded.
     pub crc: Option<u32>,
-    /// Where its contents are.
+    /// Location of the contents.
     pub held: Held,
 }
 
-/// A node of the page table of a copy-on-write file.
+/// Node of the page table of a copy-on-write file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeInfo {
-    /// Its level; 0 is the lowest.
+    /// Level of the node. The lowest level is 0.
     pub level: u32,
-    /// Its place.
+    /// Place of the node.
     pub place: u64,
-    /// Where it lies in the file `pages`, bytes.
+    /// Offset in the file `pages` in bytes.
     pub offset: u64,
-    /// Its checksum.
+    /// Checksum of the node.
     pub crc: u32,
-    /// The first page to which it leads.
+    /// First page that the node leads to.
     pub first: u64,
-    /// The last one.
+    /// Last page that the node leads to.
     pub last: u64,
-    /// Entries that lead somewhere.
+    /// Number of entries in use.
     pub entries: u32,
 }
 
-/// What a redo record does with a page.
+/// Kind of a page's change in a redo record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChangeKind {
-    /// It holds all bytes.
+    /// The record holds all bytes of the page.
     Image,
-    /// It holds parts.
+    /// The record holds parts of the page.
     Ranges,
-    /// The page is dropped.
+    /// The record drops the page.
     Discard,
 }
 
 impl ChangeKind {
-    /// Its name, as reports have it.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             ChangeKind::Image => "image",
@@ -124,51 +125,51 @@ impl ChangeKind {
     }
 }
 
-/// A change of a page in a redo record.
+/// Change of a page in a redo record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangeInfo {
-    /// The page.
+    /// Number of the page.
     pub page: u64,
-    /// What is done with it.
+    /// Kind of the change.
     pub kind: ChangeKind,
-    /// Bytes of contents in the record.
+    /// Number of bytes of contents in the record.
     pub bytes: u64,
 }
 
-/// A redo record that the data file may not hold.
+/// Redo record that the data file may not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RedoInfo {
-    /// The number of the commit.
+    /// Number of the commit.
     pub commit: u64,
-    /// Where the record begins in the log.
+    /// LSN at which the record begins.
     pub start: Lsn,
-    /// Where it ends.
+    /// LSN at which the record ends.
     pub end: Lsn,
-    /// All pages from this one on are dropped first.
+    /// All pages from this one on are dropped before the changes.
     pub drop_from: Option<u64>,
-    /// The file has at least so many pages afterwards.
+    /// Minimum number of pages of the file afterwards.
     pub at_least: u64,
-    /// Its pages, ascending.
+    /// Changes of pages, in ascending order of their numbers.
     pub changes: Vec<ChangeInfo>,
 }
 
-/// Something that is damaged or missing.
+/// Damaged or missing part of a page file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damage {
-    /// What: a page, a node of the page table, a sector of the map, a header, the log.
+    /// Damaged part: a page, a node of the page table, a sector of the map, a header, or the log.
     pub what: String,
-    /// The page, if it is one.
+    /// Number of the page, if the part is a page.
     pub page: Option<u64>,
-    /// The file, by its path within the directory.
+    /// Path of the file within the directory.
     pub file: String,
-    /// Where in the file, bytes; in the log's own files, as far as that is known.
+    /// Offset in the file in bytes. For the log's own files, as far as it is known.
     pub offset: u64,
-    /// What was found there.
+    /// Description of what was found there.
     pub found: String,
-    /// An opening fails because of it. Other damage is met when it is read.
+    /// True if an opening fails because of the damage. Other damage is found when it is read.
     pub refused: bool,
 }
 
@@ -185,114 +186,114 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What a walk finds.
+/// Finding of a walk.
 #[derive(Debug)]
 pub enum Visit<'a> {
-    /// A header slot; both come first.
+    /// Header slot. Both slots come first.
     Header(&'a HeaderSlot),
-    /// A commit in the log, in the log's order; they come before pages.
+    /// Commit in the log. Commits come in the log's order, before pages.
     Redo(&'a RedoInfo),
-    /// A node of the page table, before what it leads to.
+    /// Node of the page table. It comes before everything that it leads to.
     Node(&'a NodeInfo),
-    /// A page that was written; they come in ascending order, but for those that were being written.
+    /// Page that was written. Pages come in ascending order, except those that were being written.
     Page(&'a PageInfo),
-    /// Something is missing or damaged.
+    /// Missing or damaged part.
     Damage(&'a Damage),
 }
 
-/// What the log holds beyond the data file.
+/// Summary of the changes in the log that the data file may not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RedoSummary {
-    /// Redo begins here.
+    /// LSN at which redo begins.
     pub from: Lsn,
-    /// The end of the log.
+    /// LSN of the end of the log.
     pub to: Lsn,
-    /// Commits.
+    /// Number of commits.
     pub commits: u64,
-    /// Bytes of their records.
+    /// Number of bytes of their records.
     pub bytes: u64,
-    /// Pages whose newest version is in the log.
+    /// Number of pages whose newest version is in the log.
     pub pages: u64,
 }
 
-/// The page table of a copy-on-write file.
+/// Summary of the page table of a copy-on-write file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableSummary {
-    /// Nodes that were read.
+    /// Number of nodes that were read.
     pub nodes: u64,
-    /// Levels.
+    /// Number of levels.
     pub depth: u32,
-    /// Places in use are below this one.
+    /// Exclusive end of the places in use.
     pub places: u64,
-    /// Places below it that nothing reaches: commits use them next. `None` where part of the table is
-    /// damaged or was not checked.
+    /// Number of free places below that end, which commits use next. `None` if part of the table is damaged
+    /// or was not checked.
     pub free: Option<u64>,
 }
 
-/// What the next opening does.
+/// Outcome of the next opening.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextOpening {
-    /// Nothing is to be redone.
+    /// The opening has nothing to redo.
     Ready,
-    /// It redoes commits from the log.
+    /// The opening redoes commits from the log.
     Redoes {
-        /// How many.
+        /// Number of commits.
         commits: u64,
-        /// Bytes of log from where redo begins to its end.
+        /// Number of bytes of log from the start of redo to the end.
         bytes: u64,
     },
-    /// It fails, and why.
+    /// The opening fails for this reason.
     Refused(String),
 }
 
-/// The result of a walk.
+/// Result of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyReport {
-    /// The last commit, as an opening has it.
+    /// Number of the last commit that an opening recovers.
     pub commit: u64,
-    /// The number of pages then.
+    /// Number of pages after that commit.
     pub page_count: u64,
-    /// Pages that were written and not dropped.
+    /// Number of pages that were written and not dropped.
     pub present: u64,
-    /// Bytes of pages, nodes and sectors that were read and verified.
+    /// Number of bytes of pages, nodes and sectors that were read and verified.
     pub checked_bytes: u64,
-    /// Pages, nodes and sectors that another process was writing while they were looked at: not
-    /// checked.
+    /// Number of pages, nodes and sectors that were not checked, because another process was writing them.
     pub in_use: u64,
-    /// What is in the file and no part of its state: pages at or above the number of pages.
+    /// Number of pages that are in the file but not part of its state: those at or above the number of pages.
     pub unreachable: u64,
-    /// Of a logged file.
+    /// Summary of redo, for a logged file.
     pub redo: Option<RedoSummary>,
-    /// Of a copy-on-write file.
+    /// Summary of the page table, for a copy-on-write file.
     pub table: Option<TableSummary>,
-    /// Places that are damaged.
+    /// Number of damaged or missing parts.
     pub damages: u64,
-    /// What an opening would do once nobody has the file open.
+    /// Outcome of an opening once no process has the file open.
     pub next_opening: NextOpening,
 }
 
-/// Where a page's contents were found.
+/// Source of a page's contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageSource {
-    /// It was never written, or dropped.
+    /// The page was never written, or was dropped.
     Absent,
-    /// In the data file.
+    /// The contents are in the data file.
     Data(PageInfo),
-    /// In these records of the log: one that holds all of it, and later ones with parts.
+    /// The contents are in these records of the log. The first record holds the whole page, later ones hold
+    /// parts.
     Log(Vec<Lsn>),
 }
 
-/// One page.
+/// Page, its source and its damage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FoundPage {
-    /// Where it comes from.
+    /// Source of the contents.
     pub source: PageSource,
-    /// Its contents; `None` where it is absent or damaged.
+    /// Contents of the page; `None` if it is absent or damaged.
     pub bytes: Option<Vec<u8>>,
-    /// What is damaged.
+    /// Damage that was found, if any.
     pub damage: Option<Damage>,
 }

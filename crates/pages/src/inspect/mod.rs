@@ -1,9 +1,9 @@
-//! Inspecting a page file without opening it for writing. It locks, changes and forces nothing, and
-//! another process may be writing the file.
+//! Inspection of a page file without opening it for writing. It locks, changes and forces nothing. Another
+//! process may be writing the file.
 //!
-//! Beside a writer the files may be ahead of and behind each other. What does not fit is looked at
-//! again, and by the header decided whether it was being written (`table`, `data` say how). What cannot
-//! be decided is reported as in use, never as damage.
+//! Beside a writer, the files may not match each other for a moment. A part that does not match is read
+//! again. The header then decides if the part was being written; `table` and `data` describe how. Undecided
+//! parts are reported as in use, never as damage.
 
 mod data;
 pub(crate) mod info;
@@ -23,10 +23,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How often something is looked at again beside a writer.
+/// Maximum number of times that something is read again beside a writer.
 const ROUNDS: usize = 5;
 
-/// A page file opened for inspection.
+/// Page file that is open for inspection.
 pub struct Inspector {
     system: Arc<dyn System>,
     dir: Arc<dyn Directory>,
@@ -34,18 +34,18 @@ pub struct Inspector {
     facts: Facts,
     data: Arc<dyn File>,
     slots: [Slot; 2],
-    /// Which of them counts.
+    /// Index of the slot that counts.
     newest: usize,
     header: PageFileHeader,
     in_use: bool,
 }
 
-/// Where findings go, until the visitor has seen enough.
+/// Receiver of findings, until the visitor stops the walk.
 struct Out<'v> {
     visit: &'v mut dyn FnMut(Visit<'_>) -> bool,
     stopped: bool,
     damages: u64,
-    /// The first reason for which an opening fails.
+    /// First reason for which an opening fails.
     refused: Option<String>,
 }
 
@@ -107,7 +107,7 @@ impl Inspector {
         })
     }
 
-    /// What the header, the lengths of files, and the log's control file say.
+    /// Returns the contents of the header and of the log's control file, and the lengths of files.
     pub fn summary(&self) -> Result<FileSummary> {
         let log = match self.header.kind {
             PageFileKind::CopyOnWrite(_) => None,
@@ -134,11 +134,11 @@ impl Inspector {
         })
     }
 
-    /// Reads the whole file and checks every byte that counts: header, page table or map, pages, and of
-    /// a logged file the log. `visit` returns `false` to stop.
+    /// Reads the whole file and checks every byte that counts: the header, the page table or the map, the
+    /// pages, and the log of a logged file. `visit` returns `false` to stop.
     ///
     /// # Errors
-    /// About this process and the system; damage is visited.
+    /// Errors of this process and of the system. Damage is passed to `visit`.
     pub fn walk(&self, visit: &mut dyn FnMut(Visit<'_>) -> bool) -> Result<VerifyReport> {
         let mut out = Out {
             visit,
@@ -160,10 +160,10 @@ impl Inspector {
         Ok(report)
     }
 
-    /// One page, and where its contents come from.
+    /// Returns one page, and the source of its contents.
     ///
     /// # Errors
-    /// [`OutOfRange`](Error::OutOfRange), and errors about this process; damage is returned.
+    /// [`OutOfRange`](Error::OutOfRange), and errors of this process. Damage is part of the result.
     pub fn page(&self, page: u64) -> Result<FoundPage> {
         match self.header.kind {
             PageFileKind::CopyOnWrite(_) => one::by_table(self, page),
@@ -179,7 +179,7 @@ impl Inspector {
         })
     }
 
-    /// The current header.
+    /// Reads the current header.
     fn header_now(&self) -> Result<PageFileHeader> {
         let path = self.path.join(DATA);
         let slots = read_slots(&self.facts, &*self.data, &path)?;
@@ -201,7 +201,7 @@ impl Inspector {
         LogInspector::open(&*self.system, self.path.join(LOG))
     }
 
-    /// `None` if it is missing.
+    /// Opens the map. Returns `None` if it is missing.
     fn open_map(&self) -> Result<Option<Arc<dyn File>>> {
         match self.dir.open(MAP, OpenFile::READ) {
             Ok(map) => Ok(Some(map)),
@@ -220,7 +220,7 @@ impl Inspector {
         })
     }
 
-    /// Returns the error for readers of damaged data.
+    /// Returns the error that a reader of the damaged part gets.
     fn error_of(&self, damage: &Damage) -> Error {
         Error::Damaged {
             path: self.path.join(&damage.file),
@@ -230,7 +230,7 @@ impl Inspector {
         }
     }
 
-    /// What an error tells of; another error than damage is passed on.
+    /// Returns the damage that an error describes. Returns other errors as errors.
     fn damage(&self, error: Error, page: Option<u64>, refused: bool) -> Result<Damage> {
         match error {
             Error::Damaged {

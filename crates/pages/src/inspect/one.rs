@@ -1,4 +1,4 @@
-//! One page, and where its contents come from.
+//! Inspection of one page, and the source of its contents.
 
 use super::data::Data;
 use super::info::{FoundPage, Held, PageInfo, PageSource};
@@ -26,13 +26,13 @@ fn check_range(page: u64, page_count: u64) -> Result<()> {
     }
 }
 
-/// Of a copy-on-write file.
+/// Finds a page of a copy-on-write file.
 pub(super) fn by_table(inspector: &Inspector, page: u64) -> Result<FoundPage> {
     let mut header = inspector.header;
     for _ in 0..ROUNDS {
         let found = in_table(inspector, &header, page)?;
         let now = inspector.header_now()?;
-        // As in `table`: what a later header may have let go of may be written over.
+        // As in `table`: places that a later header has released may have been overwritten.
         if found.damage.is_none() || now.sequence <= header.sequence.saturating_add(1) {
             return Ok(found);
         }
@@ -80,17 +80,17 @@ fn in_table(inspector: &Inspector, header: &PageFileHeader, page: u64) -> Result
     })
 }
 
-/// A page as the records of the log leave it.
+/// Page as rebuilt from the records of the log.
 #[derive(Default)]
 pub(super) struct Rebuilt {
-    /// `None` while the log holds nothing of it.
+    /// Contents of the page; `None` while the log has none.
     pub(super) bytes: Option<Vec<u8>>,
     records: Vec<Lsn>,
     is_dropped: bool,
 }
 
 impl Rebuilt {
-    /// Records that cannot be read end the walk before this.
+    /// Applies a record. A record that cannot be decoded ends the walk earlier.
     pub(super) fn add(&mut self, record: &Record, page: u64, page_size: u32) {
         let Ok(redo) = Redo::decode(&record.data, page_size) else {
             return;
@@ -123,7 +123,7 @@ impl Rebuilt {
     }
 }
 
-/// Of a logged file.
+/// Finds a page of a logged file.
 pub(super) fn by_map(inspector: &Inspector, page: u64) -> Result<FoundPage> {
     let mut found = ABSENT;
     for _ in 0..ROUNDS {
@@ -157,8 +157,8 @@ pub(super) fn by_map(inspector: &Inspector, page: u64) -> Result<FoundPage> {
             &in_log.header,
             page,
         )?;
-        // A checkpoint may have ended since the log was read, or a commit may be in the data file that
-        // the log did not hold yet.
+        // Tries again, because a checkpoint may have ended since the log was read. Or a commit that was not
+        // yet in the log then may be in the data file.
         if found.damage.is_none() || !inspector.is_locked()? {
             break;
         }
@@ -168,7 +168,7 @@ pub(super) fn by_map(inspector: &Inspector, page: u64) -> Result<FoundPage> {
 
 /// Reads a page from the data file, whose last header is `header`.
 pub(super) fn in_data(data: &Data<'_>, header: &PageFileHeader, page: u64) -> Result<FoundPage> {
-    // There the map may say anything.
+    // For such pages the map may hold any entry.
     if page >= header.page_count {
         return Ok(ABSENT);
     }

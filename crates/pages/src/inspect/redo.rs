@@ -1,4 +1,4 @@
-//! What the log of a logged file holds beyond the data file.
+//! Inspection of the log of a logged file, beyond what the data file holds.
 
 use super::info::{ChangeInfo, ChangeKind, Damage, RedoInfo, RedoSummary};
 use super::{Inspector, Out, ROUNDS, Visit};
@@ -10,18 +10,18 @@ use logforce_core::{Damage as LogDamage, Error as LogError, Inspector as LogInsp
 use logforce_format::{LoggedState, Lsn, PageChange, PageFileHeader, PageFileKind, Redo};
 use std::collections::BTreeMap;
 
-/// The pages that the log changes, and how the file ends.
+/// Pages that the log changes, and the resulting number of pages.
 pub(super) struct InLog {
-    /// The header with which the log was read.
+    /// Header with which the log was read.
     pub(super) header: PageFileHeader,
     from: Lsn,
     to: Lsn,
     commits: u64,
     bytes: u64,
     pub(super) page_count: u64,
-    /// Whether the newest version of a page has contents, by page.
+    /// For each page that the log changes: true if the newest version has contents.
     pub(super) pages: BTreeMap<u64, bool>,
-    /// Of the pages that are not in `pages`, those from this one on are dropped.
+    /// Pages from this one on that are not in `pages` are dropped.
     pub(super) dropped_from: u64,
 }
 
@@ -43,7 +43,7 @@ impl InLog {
         self.header.commit.saturating_add(self.commits)
     }
 
-    /// What the newest version of a page is, if the log holds it: whether it has contents.
+    /// Returns if the newest version of the page has contents, or `None` if that version is not in the log.
     pub(super) fn newest(&self, page: u64) -> Option<bool> {
         let dropped = (page >= self.dropped_from).then_some(false);
         self.pages.get(&page).copied().or(dropped)
@@ -59,7 +59,7 @@ impl InLog {
         }
     }
 
-    /// Applies a record; why not, in words.
+    /// Applies a record. Returns the reason in words if it does not fit.
     fn add(&mut self, record: &Record) -> std::result::Result<RedoInfo, String> {
         let redo = Redo::decode(&record.data, self.header.page_size).map_err(|e| e.to_string())?;
         let drop_from = redo.resize.drop_from;
@@ -82,7 +82,7 @@ impl InLog {
             };
             if kind == ChangeKind::Ranges && self.pages.get(page) != Some(&true) {
                 return Err(format!(
-                    "it changes parts of page {page}, of which the log holds no image"
+                    "it changes parts of page {page}, but the log holds no image of that page"
                 ));
             }
             let is_written = kind != ChangeKind::Discard;
@@ -132,8 +132,8 @@ pub(super) fn read_undamaged(
     Ok(damage.map_or(Ok(in_log), Err))
 }
 
-/// Reads the records that the data file may not hold. What is wrong with the log, or keeps an opening
-/// from using it, goes to `out`.
+/// Reads the records that the data file may not hold. Reports to `out` damage of the log, and anything that
+/// keeps an opening from using it.
 pub(super) fn read(
     inspector: &Inspector,
     out: &mut Out<'_>,
@@ -149,7 +149,7 @@ pub(super) fn read(
         };
         match open(inspector, &header, &state)? {
             Ok(log) => break (header, log, state.redo_from),
-            // The log was truncated after the header was read, which a new header preceded.
+            // The log was truncated after the header was read. A new header preceded the truncation.
             Err(_) if attempts < ROUNDS && inspector.header_now()?.sequence != header.sequence => {}
             Err(found) => {
                 out.damage(&of_log(found, 0));
@@ -197,13 +197,13 @@ pub(super) fn read(
             file: file.unwrap_or_else(|| LOG.to_owned()),
             offset: damage.offset,
             found: damage.found.clone(),
-            // An opening reads from the earlier of the two on.
+            // An opening reads from the lower of the two positions on.
             refused: damage.lsn >= from.min(anchor),
         });
     }
     if damages.is_empty() && report.end < from && !inspector.is_locked()? {
         let why = format!(
-            "the data file needs the log up to LSN {from}, and it ends at {}: the log is older than the data file",
+            "the data file needs the log up to LSN {from}, but it ends at {}: the log is older than the data file",
             report.end
         );
         out.damage(&of_log(why, 0));
@@ -211,7 +211,7 @@ pub(super) fn read(
     Ok(found)
 }
 
-/// The log, if it is the one that an opening with this header takes; why not, in words.
+/// Opens the log if an opening with this header would use it. Returns the reason in words if not.
 fn open(
     inspector: &Inspector,
     header: &PageFileHeader,
@@ -229,17 +229,17 @@ fn open(
     let summary = log.summary();
     if summary.log_id != state.log_id {
         return Ok(Err(format!(
-            "the data file names the log {}, and the log there is {}",
+            "the data file names the log {}, but the log there is {}",
             state.log_id, summary.log_id
         )));
     }
     match log.meta() {
-        // A creation that a crash cut short; the opening completes it.
+        // Left behind by a creation that a crash interrupted. The opening completes it.
         Ok(None) => {}
         Ok(Some(meta)) if meta == meta_of(header.id) => {}
         Ok(Some(_)) => {
             return Ok(Err(format!(
-                "the log belongs to another page file than {}",
+                "the log belongs to another page file, not to {}",
                 header.id
             )));
         }
@@ -248,15 +248,15 @@ fn open(
     }
     if summary.front > state.redo_from {
         return Ok(Err(format!(
-            "the data file needs the log from LSN {} on, and it begins at {}: the data file is older than the log",
+            "the data file needs the log from LSN {} on, but it begins at {}: the data file is older than the log",
             state.redo_from, summary.front
         )));
     }
     Ok(Ok(log))
 }
 
-/// Of what looked like damage in the log: what is damage. Of a log that is being written, what was
-/// truncated since is none, and neither is what is whole at a further look.
+/// Returns the apparent damage of the log that is real. While the log is being written, truncated parts are
+/// not damage, and neither are parts that are whole in a later read.
 fn decided(inspector: &Inspector, mut damages: Vec<LogDamage>) -> Result<Vec<LogDamage>> {
     for _ in 0..ROUNDS {
         if damages.is_empty() || !inspector.is_locked()? {

@@ -1,9 +1,8 @@
-//! The page table of a copy-on-write file, and all that it reaches.
+//! Inspection of the page table of a copy-on-write file, and of everything that it leads to.
 //!
-//! Beside a writer: a place that a header reaches is written again only when both slots hold later
-//! ones. So what does not fit is damage if the header that is current afterwards is at most one later
-//! than the one whose table is walked; otherwise it is looked for again in the table of the header of
-//! now.
+//! Beside a writer: a place that a header refers to is overwritten only after both slots hold later headers.
+//! So a mismatch is damage if the current header is then at most one later than the header of the walk.
+//! Otherwise the walk looks for the same pages in the table of the current header.
 
 use super::info::{
     Damage, Held, NextOpening, NodeInfo, PageInfo, TableSummary, VerifyReport, Visit,
@@ -100,7 +99,7 @@ pub(super) fn walk(
     Ok(report)
 }
 
-/// Ranges that touch, as one. They come in ascending order.
+/// Joins ranges that touch. They must be in ascending order.
 fn joined(ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     let mut joined: Vec<(u64, u64)> = Vec::new();
     for (first, last) in ranges {
@@ -115,30 +114,30 @@ fn joined(ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 struct Look<'a, 'v> {
     inspector: &'a Inspector,
     medium: &'a NodeStore,
-    /// Whose table it is.
+    /// Header of the table.
     header: &'a PageFileHeader,
-    /// The pages to look at, ascending ranges; `None` for all.
+    /// Pages to check, as ascending ranges; `None` for all.
     wanted: Option<Vec<(u64, u64)>>,
     out: &'a mut Out<'v>,
-    /// What was being written, and is looked at again.
+    /// Pages that were being written, to be checked again.
     again: Vec<(u64, u64)>,
     nodes: u64,
     pages: u64,
-    /// Bytes.
+    /// Number of verified bytes.
     verified: u64,
     is_last: bool,
     damages_in_table: u64,
 }
 
 impl Look<'_, '_> {
-    /// Whether what does not fit is damage, and was not written over.
+    /// Returns true if a mismatch is damage, because the place cannot have been overwritten.
     fn is_decided(&self) -> Result<bool> {
         let now = self.inspector.header_now()?.sequence;
         let is_kept = now <= self.header.sequence.saturating_add(1);
         Ok(planted!("inspected-table-believed", true, else is_kept))
     }
 
-    /// Of these pages those that are wanted: the others have been visited.
+    /// Returns those of these pages that are wanted. The others have been visited.
     fn wanted_of(&self, (first, last): (u64, u64)) -> Vec<(u64, u64)> {
         let Some(wanted) = &self.wanted else {
             return vec![(first, last)];

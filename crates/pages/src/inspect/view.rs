@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// Maximum number of bytes of the page table in memory.
 const CACHE: usize = 4 << 20;
 
-/// State that the next opening would begin with, read in place. No lock keeps a writer away. The view notices
+/// State that the next opening would begin with, read in place. No lock keeps a writer away. The view detects
 /// a writer that begins, and refuses reads from then on.
 pub(crate) struct ReadOnlyView {
     inspector: Inspector,
@@ -44,13 +44,13 @@ struct InLogAndData {
     header: PageFileHeader,
     log: ReadOnly,
     map: Arc<dyn File>,
-    /// Records that rebuild a page, by page; none if it was dropped.
+    /// Records that rebuild a page, by page number. Empty for a dropped page.
     records: BTreeMap<u64, Vec<Lsn>>,
     /// First of the dropped pages that have no records.
     dropped_from: u64,
 }
 
-/// Records that rebuild a page, by page.
+/// Records that rebuild each page, by page number.
 #[derive(Default)]
 struct RecordsByPage {
     records: BTreeMap<u64, Vec<Lsn>>,
@@ -111,7 +111,7 @@ impl Watched {
 }
 
 impl ReadOnlyView {
-    /// The page file's directory.
+    /// Returns the page file's directory.
     pub(crate) fn dir(&self) -> &dyn Directory {
         &*self.inspector.dir
     }
@@ -131,7 +131,7 @@ impl ReadOnlyView {
             let control = Watched::new(control, path, CONTROL_SLOT_OFFSETS, CONTROL_SLOT_LEN)?;
             watched.push(control);
         }
-        // Asks for the lock after reading the slots: a writer that was there holds it, and a later one
+        // Checks the lock after reading the slots. An earlier writer still holds the lock, and a later one
         // changes a slot.
         if inspector.is_locked()? {
             return Err(locked(path));
@@ -191,7 +191,7 @@ impl ReadOnlyView {
                 let count = self.page_count;
                 let mut sectors = data.map.used_sectors(0..count.div_ceil(entries))?;
                 sectors.extend(pages.records.keys().map(|page| page / entries));
-                // The map may have lost some sectors. Reading the pages of such a sector reports it.
+                // The map may have lost some sectors. Reading a page of such a sector reports that.
                 let with_data = sectors_with_data(&*self.inspector.data, page_size as usize);
                 let path = self.inspector.path.join(DATA);
                 sectors.extend(with_data.map_err(Error::io("look for data in", path))?);
@@ -252,7 +252,7 @@ fn by_table(medium: &NodeStore, tree: &Tree, page: u64) -> Result<Image> {
 fn read_log(inspector: &Inspector) -> Result<(u64, u64, Pages)> {
     let page_size = inspector.header.page_size;
     let mut changes = RecordsByPage::default();
-    // A record that cannot be decoded is damage.
+    // A record that cannot be decoded is reported as damage.
     let read = redo::read_undamaged(inspector, &mut |record| {
         if let Ok(redo) = Redo::decode(&record.data, page_size) {
             changes.note(record.start, &redo);

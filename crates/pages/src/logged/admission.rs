@@ -1,36 +1,37 @@
-//! Generations: the commits from one checkpoint to the next. When the open one takes a commit, and when
-//! it ends: the pace of commits and checkpoints.
+//! Generations: the commits from one checkpoint to the next. They set the pace of commits and checkpoints:
+//! when the open generation takes a commit, and when it ends.
 
 use super::readers::CommitPoint;
 use crate::changes::{Change, Changes};
 use crate::error::{Error, Result};
 use logforce_format::Lsn;
 
-/// The commits since the last checkpoint began: their pages are logged as whole images first.
+/// Commits since the last checkpoint began. The first change of a page in a generation is logged as a whole
+/// image.
 #[derive(Debug, Default)]
 pub(super) struct Generation {
     pub(super) number: u64,
-    /// Bytes of log that it has filled.
+    /// Bytes of log that the generation has filled.
     pub(super) bytes: u64,
-    /// Pages changed in it.
+    /// Pages changed in the generation.
     pub(super) pages: Vec<u64>,
-    /// Commits that were encoded for it and are being appended.
+    /// Number of commits that were encoded for the generation and are being appended.
     appending: usize,
-    /// Pages that they change, at most so many bytes of log.
+    /// Number of pages that these commits change, and maximum bytes of log that they take.
     appending_pages: usize,
     appending_bytes: u64,
-    /// It ends as soon as those are appended; new commits wait for the next one.
+    /// True if the generation ends as soon as those are appended. New commits wait for the next generation.
     is_ending: bool,
 }
 
-/// A generation that has ended and is being applied to the data file.
+/// Generation that has ended and is being applied to the data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EndedGeneration {
-    /// The state at its end.
+    /// State at the end of the generation.
     pub(super) at: CommitPoint,
-    /// Pages to write.
+    /// Number of pages to write.
     pub(super) pages: usize,
-    /// Of those, the pages that are written.
+    /// Number of those pages that are written.
     pub(super) applied: usize,
 }
 
@@ -42,21 +43,22 @@ impl Generation {
         }
     }
 
-    /// A commit was encoded for it, which may become so much of the log.
+    /// Records that a commit was encoded for the generation, with the most log that it may take.
     pub(super) fn append_begins(&mut self, changes: &Changes) {
         self.appending += 1;
         self.appending_pages += changes.pages.len();
         self.appending_bytes += bytes_of(changes);
     }
 
-    /// That commit is in the log, or was given up.
+    /// Records that such a commit is in the log, or was given up.
     fn append_ended(&mut self, changes: &Changes) {
         self.appending -= 1;
         self.appending_pages -= changes.pages.len();
         self.appending_bytes -= bytes_of(changes);
     }
 
-    /// With all that is being appended: many threads admitted at once must not fill it many times over.
+    /// Returns the number of changed pages, including everything that is being appended. Otherwise many
+    /// threads that are admitted at once could fill the generation many times over.
     fn pages_at_most(&self) -> usize {
         self.pages.len() + self.appending_pages
     }
@@ -70,7 +72,7 @@ impl Generation {
     }
 }
 
-/// Bytes of log that the changes become at most, but for headers.
+/// Returns the maximum bytes of log of the changes, without headers.
 fn bytes_of(changes: &Changes) -> u64 {
     let len = |change: &Change| match change {
         Change::Write { image, .. } => image.len() as u64,
@@ -79,35 +81,35 @@ fn bytes_of(changes: &Changes) -> u64 {
     changes.pages.values().map(len).sum()
 }
 
-/// Pages that a generation may change whatever the memory: a checkpoint for fewer is not worth its
-/// barriers.
+/// Number of pages that a generation may change even if there is little memory. A checkpoint for fewer pages
+/// would not justify its barriers.
 const LEAST_GENERATION: usize = 64;
 
-/// Whether a commit may be appended now.
+/// Decision on a commit that is to be appended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     Go,
-    /// Something has to happen first; notified by the event of progress.
+    /// The commit has to wait until it is notified of progress.
     Wait,
 }
 
-/// The generation that takes commits, the one before it, and how far the data file is.
+/// Generation that takes commits, the one before it, and the progress of the data file.
 #[derive(Debug)]
 pub(super) struct Generations {
     pub(super) open: Generation,
     pub(super) ended: Option<EndedGeneration>,
-    /// The pages of `ended`, until the checkpointer takes them.
+    /// Pages of `ended`, until the checkpointer takes them.
     pub(super) to_apply: Vec<u64>,
-    /// The data file holds every commit that ends at or below, durably, and the log does not.
+    /// End of the commits that the data file holds durably and that the log no longer holds.
     pub(super) applied: Lsn,
-    /// The log is or will be truncated below: no version may leave memory for there.
+    /// LSN below which the log is or will be truncated. No version may leave memory for the log below it.
     pub(super) front: Lsn,
-    /// Why the data file could not be written for now, such as a full disk.
+    /// Reason why the data file could not be written for now, such as a full disk.
     pub(super) stalled: Option<Error>,
 }
 
 impl Generations {
-    /// Of a file that holds every commit up to `at`.
+    /// Makes the generations of a file that holds every commit up to `at`.
     pub(super) fn new(at: Lsn) -> Generations {
         Generations {
             open: Generation::new(1),
@@ -119,14 +121,15 @@ impl Generations {
         }
     }
 
-    /// Whether the open generation takes a commit now, after the last one that ends at `latest`. It may
-    /// end up to one commit above `distance`, or above so many changed `pages`: more would leave memory
-    /// before they are applied, and each would be read back with the whole record of its commit.
+    /// Decides if the open generation takes a commit now. The last commit ends at `latest`. The generation
+    /// may exceed `distance` bytes of log, or `pages` changed pages, by one commit. With more pages, versions
+    /// would leave memory before they are applied, and each would be read back with the whole record of its
+    /// commit.
     ///
-    /// The checkpointer sets the pace: the open generation may be about as full as the ended one is
-    /// applied, so a commit waits for a few pages often instead of for many of them at the end. It
-    /// begins a sixteenth ahead, and three sixteenths are left for when all is written: syncing and
-    /// forgetting takes time as well.
+    /// The checkpointer sets the pace: the open generation may be about as full as the ended one is applied.
+    /// So a commit often waits for a few pages, instead of for many of them at the end. The open generation
+    /// begins a sixteenth ahead. Three sixteenths are left for when all pages are written, because syncing
+    /// and forgetting take time as well.
     pub(super) fn admit(
         &mut self,
         latest: CommitPoint,
@@ -152,7 +155,8 @@ impl Generations {
             true => whole * (12 * applied + pages) / (16 * pages),
             false => whole,
         };
-        // The first commit of a generation goes always: it may be larger than all that is allowed.
+        // The first commit of a generation is always admitted, because it may be larger than everything
+        // allowed.
         if self.open.is_empty() || filled < allowed {
             return Ok(Admission::Go);
         }
@@ -162,7 +166,7 @@ impl Generations {
         }
     }
 
-    /// A commit that was encoded for the open generation is in the log, or was given up.
+    /// Records that a commit encoded for the open generation is in the log, or was given up.
     pub(super) fn appended(&mut self, changes: &Changes, latest: CommitPoint) {
         self.open.append_ended(changes);
         if self.open.is_ending && self.open.appending == 0 {
@@ -170,8 +174,8 @@ impl Generations {
         }
     }
 
-    /// Ends the open generation as soon as nothing is being appended: what was encoded for it must lie
-    /// in the log before the place where the next one's redo begins.
+    /// Ends the open generation as soon as nothing is being appended. Everything encoded for it must be in
+    /// the log before the position at which the next generation's redo begins.
     pub(super) fn end(&mut self, latest: CommitPoint) {
         if self.ended.is_some() || self.open.is_ending {
             return;
@@ -194,20 +198,20 @@ impl Generations {
         });
     }
 
-    /// The data file holds the ended generation, and its header says so. What is in memory and in the
-    /// log of it may go, and the next generation may end.
+    /// Records that the data file holds the ended generation and that the header says so. Its versions in
+    /// memory and its part of the log may go, and the next generation may end.
     pub(super) fn clear_closed(&mut self) {
         self.ended = None;
         self.to_apply = Vec::new();
     }
 
-    /// Whether there is something that a checkpoint would bring into the data file.
+    /// Returns true if a checkpoint would bring anything into the data file.
     pub(super) fn is_dirty(&self) -> bool {
         let is_finishing = self.applied < self.front;
         is_finishing || self.ended.is_some() || self.open.bytes > 0 || self.open.is_ending
     }
 
-    /// Pages that the log holds and the data file does not.
+    /// Returns the number of pages that the log holds and the data file does not.
     pub(super) fn dirty_pages(&self) -> u64 {
         let closed = self.ended.map_or(0, |c| c.pages.saturating_sub(c.applied));
         (closed + self.open.pages.len()) as u64
@@ -238,12 +242,12 @@ mod tests {
             admission == Admission::Go
         };
         assert!(admitted(99, 100) && !admitted(100, 100));
-        // However little memory there is, a checkpoint is for some pages.
+        // Even with little memory, a checkpoint covers some pages.
         assert!(admitted(63, 1) && !admitted(64, 1));
     }
 
-    /// Many threads may be appending at once: what they were admitted for counts before it is in the
-    /// log.
+    /// Commits that are being appended count before they are in the log, because many threads may append at
+    /// once.
     #[test]
     fn what_is_being_appended_counts() {
         let origin = CommitPoint {
@@ -269,13 +273,13 @@ mod tests {
         assert_eq!(admitted.len(), 10);
         assert!(
             state.generations.ended.is_none(),
-            "it ends when all of them have ended"
+            "it ends only when all appends have ended"
         );
         for changes in &admitted {
             state.release(changes);
         }
         assert!(state.generations.ended.is_some());
-        // The next one is as empty as at the beginning.
+        // The next generation is as empty as the first one was.
         assert_eq!(
             state.generations.admit(origin, 40_960, 1 << 20).unwrap(),
             Admission::Go

@@ -1,5 +1,5 @@
-//! The thread that brings a generation of commits into the data file: force the log, write the pages in
-//! ascending order, sync, write the header, truncate the log.
+//! Checkpointer: the thread that brings generations of commits into the data file. It forces the log, writes
+//! the pages in ascending order, syncs, writes the header, and truncates the log.
 
 use super::LoggedStore;
 use super::admission::EndedGeneration;
@@ -18,25 +18,25 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Limits of what is written at once: enough for several writes in flight, few enough that commits
-/// that wait for the checkpointer are let in often. 4 MiB take milliseconds where they are contiguous,
+/// Maximum number of bytes of pages that are written at once. This allows several writes in flight, and still
+/// lets in commits that wait for the checkpointer often. 4 MiB take milliseconds if they are contiguous, and
 /// 50 ms as 1,000 scattered pages.
 const CHUNK: usize = 4 << 20;
-/// Contiguous runs of pages in a chunk: by a queue, or through the page cache, where a sync follows each
-/// chunk and is worth its cost only for many.
+/// Maximum number of contiguous runs of pages in a chunk, for writes by a queue or through the page cache.
+/// Through the page cache a sync follows each chunk, which pays off only for many runs.
 const CHUNK_RUNS: usize = 512;
-/// Where each write past the page cache blocks a thread.
+/// Maximum number of runs in a chunk if each write past the page cache blocks a thread.
 const CHUNK_RUNS_BY_THREADS: usize = 128;
-/// Pages that are dealt with at once with the state locked.
+/// Number of pages that are handled at once with the state locked.
 const FINISH_PAGES: usize = 512;
-/// A little more than waking a thread takes.
+/// Pause that lets other threads lock the state: a little longer than waking a thread takes.
 const PAUSE: Duration = Duration::from_micros(50);
-/// How long to wait before the next attempt where there was no space.
+/// Time to the next attempt after a lack of space.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Why a generation was not applied to its end.
+/// Reason why a generation was not applied to its end.
 enum Stopped {
-    /// The page file is being closed: the next opening redoes the rest.
+    /// The page file is being closed. The next opening redoes the rest.
     Closing,
     Failed(Error),
 }
@@ -48,12 +48,12 @@ impl From<Error> for Stopped {
 }
 
 impl LoggedStore {
-    /// The body of the thread.
+    /// Runs the checkpointer thread.
     pub(super) fn run_checkpointer(&self, mut slots: HeaderSlots) {
         let ended = catch_unwind(AssertUnwindSafe(|| self.apply_generations(&mut slots)));
         if let Err(panic) = ended {
-            // Commits that wait for it would wait for ever.
-            let cause = io::Error::other("the thread that writes pages panicked");
+            // Fails the file: commits that wait for this thread would otherwise wait forever.
+            let cause = io::Error::other("the checkpointer thread panicked");
             self.fail(Error::io("write", &self.data_dir.path)(cause));
             resume_unwind(panic);
         }
@@ -80,7 +80,7 @@ impl LoggedStore {
                     self.progress.notify(self.runtime());
                 }
                 Err(Stopped::Closing) => return,
-                // Nothing that was committed is lost: it is in the log.
+                // No commit is lost: all are in the log.
                 Err(Stopped::Failed(e)) if cannot_grow(&e) => {
                     self.state().generations.stalled = Some(e);
                     self.progress.notify(self.runtime());
@@ -97,8 +97,8 @@ impl LoggedStore {
         }
     }
 
-    /// Forgets the older versions of pages that were kept in a file, and removes that, once nobody reads
-    /// any of them.
+    /// Forgets the older versions of pages in the versions file, and removes the file, once no reader reads
+    /// them.
     fn forget_versions(&self) {
         let file = &self.contents.versions_file;
         let pages: Vec<u64> = {
@@ -113,7 +113,7 @@ impl LoggedStore {
         file.remove_if_empty();
     }
 
-    /// Forgets the versions of these pages that nobody can read any more.
+    /// Forgets the versions of these pages that can no longer be read.
     fn prune(&self, pages: &[u64]) {
         for some in pages.chunks(FINISH_PAGES) {
             let freed = self.state().prune(some);
@@ -130,23 +130,22 @@ impl LoggedStore {
         let forced = Forced::force(&self.log, ended.at.end)?;
         let (pages, drops) = {
             let mut state = self.state();
-            // A reader of the durable state that comes from now on gets one that is as new as what is
-            // written below.
+            // New readers of the durable state get one that is as new as the pages written below.
             state.forced(forced.end());
             let mut drops = state.drops.clone();
             drops.retain(|d| d.end <= ended.at.end);
             (state.generations.to_apply.clone(), drops)
         };
-        // From this page on others are dropped, or added.
+        // First page that was dropped or added since the last header.
         let mut resized_from = slots.header.page_count;
         if let Some(from) = drops.iter().map(|d| d.from).min() {
             self.drop_pages(forced, ended.at.end, &pages, from)?;
             resized_from = resized_from.min(from);
         }
         if self.state().generations.applied < self.checkpointer.recovered {
-            // The previous opening may have noted that and have failed to sync it: then the page cache
-            // shows what the medium lacks, and takes it for written. A power cut after this checkpoint
-            // would bring dropped pages back, or have added ones pass for lost.
+            // The previous opening may have written these changes to the map and failed to sync it. Then the
+            // page cache shows what the medium lacks, and the kernel takes it for written. A power cut after
+            // this checkpoint would bring dropped pages back, or make added ones look lost.
             self.contents.data.map.rewrite_from(resized_from)?;
         }
         let most = (CHUNK / self.page_size()).max(1);
@@ -174,8 +173,8 @@ impl LoggedStore {
             add(&self.counts.barriers, u64::from(flushed));
             let mut state = self.state();
             if let Some(ended) = &mut state.generations.ended {
-                // Also those that needed no write: the checkpoint before had written their newest
-                // version.
+                // Also counts pages that needed no write, because the checkpoint before had written their
+                // newest version.
                 ended.applied = pages.len() - left.len();
             }
             state.generations.stalled = None;
@@ -207,8 +206,8 @@ impl LoggedStore {
             Error::no_space("write", self.data_dir.path_of(DATA), need, e)
         })?;
         add(&self.counts.headers, 2);
-        // Before the log is truncated: a reader that finds a version in the log must be able to
-        // read it there.
+        // Keeps versions before the log is truncated, because a reader that finds a version in the log must
+        // be able to read it there.
         self.keep_leaving(ended, forced, &written)?;
         self.state().generations.clear_closed();
         self.progress.notify(self.runtime());
@@ -218,7 +217,7 @@ impl LoggedStore {
         Ok(())
     }
 
-    /// Notes dropped pages in the map. Readers of older states need them: as with pages that are
+    /// Records dropped pages in the map. Keeps them for readers of older states first, as pages that are
     /// overwritten. Those of `pages` that have a newer version are written afterwards.
     fn drop_pages(&self, forced: Forced, at: Lsn, pages: &[u64], from: u64) -> Result<()> {
         let rewritten = pages.partition_point(|page| *page < from);
@@ -231,7 +230,8 @@ impl LoggedStore {
         let is_present = |entry| matches!(entry, MapEntry::Present { .. });
         let mut present = map.pages_in(from..MAX_PAGES, is_present)?;
         {
-            // What the data file holds may be newer: written again since, and applied already.
+            // The data file may hold a newer version: the page was written again since, and is already
+            // applied.
             let state = self.state();
             let base = |page: u64| state.chains.get(&page).map_or(Lsn::ORIGIN, |c| c.base);
             present.retain(|page| {
@@ -249,8 +249,8 @@ impl LoggedStore {
         dropped.map_err(Error::io("write", self.data_dir.path_of(MAP)))
     }
 
-    /// Before pages are dropped: keeps in mind those that the map has lost, for readers of older states.
-    /// Once they are dropped, nothing tells them from pages that were never written.
+    /// Before pages are dropped, records those that the map has lost, for readers of older states. Once they
+    /// are dropped, nothing distinguishes them from pages that were never written.
     fn keep_lost(&self, from: u64) -> Result<()> {
         if self.state().readers.asked().oldest().is_none() {
             return Ok(());
@@ -277,13 +277,13 @@ impl LoggedStore {
         Ok(())
     }
 
-    /// Clears the places of pages that the next header adds and no commit wrote: of each page that a header
-    /// covers, the map says what lies in its place. The sync before the header makes this durable.
+    /// Clears the places of pages that the next header adds and no commit wrote. For each page that a header
+    /// covers, the map says what its place holds. The sync before the header makes this durable.
     ///
-    /// Places of absent pages may hold something as well. A sector that was lost or is stale calls dropped
-    /// pages absent. Zeroes by which the file grew may not have been durable before a crash: some
-    /// filesystems then show what deleted files have left (ext4 without a journal, or with
-    /// `data=writeback`, where `nodioread_nolock` is set). It would pass for pages that the map has lost.
+    /// Places of absent pages may hold something as well. A sector of the map that was lost or is stale calls
+    /// dropped pages absent. Zeroes by which the file grew may not have been durable before a crash. Then
+    /// some filesystems show what deleted files have left (ext4 without a journal, or with `data=writeback`,
+    /// where `nodioread_nolock` is set). Such a page would look like one that the map has lost.
     fn clear_added(&self, added: Range<u64>) -> std::result::Result<(), Stopped> {
         if planted!("dropped-page-kept") {
             return Ok(());
@@ -315,14 +315,14 @@ impl LoggedStore {
         Ok(cleared.map_err(Error::io("write", self.data_dir.path_of(MAP)))?)
     }
 
-    /// From now on readers of the data file know that the pages are being dropped: what they find in
-    /// the map is not the page that they look for.
+    /// Makes readers of the data file notice that the pages are being dropped: what they now find in the map
+    /// is not the page that they look for.
     fn about_to_drop(&self, pages: &[u64]) {
         let mut state = self.state();
         state.applies += 1;
         let at = state.applies;
         for page in pages {
-            // A page that somebody reads has a chain: what it held was kept.
+            // A page with a reader has a chain, because its earlier contents were kept.
             if let Some(chain) = state.chains.get_mut(page) {
                 chain.applied_at = at;
             }
@@ -330,16 +330,16 @@ impl LoggedStore {
         }
     }
 
-    /// Keeps a version for older readers in the file of such: of states before the one that replaces it,
-    /// which is durable. It is the first of `count` that are to be kept.
+    /// Keeps a version in the versions file, for readers of states before the durable one that replaces it.
+    /// It is the first of `count` versions to keep.
     fn keep(&self, image: &Image, count: usize) -> Result<u64> {
         let until = self.state().points.durable.end;
         let versions_file = &self.contents.versions_file;
         versions_file.keep(image, until, self.bytes_of(count))
     }
 
-    /// Keeps what the data file holds of a page, the first of `count`. A damaged one stays damaged for
-    /// the readers of its state, and can be overwritten.
+    /// Keeps a page as the data file holds it, the first of `count`. A damaged page stays damaged for readers
+    /// of its state, and can be overwritten.
     fn keep_data(&self, page: u64, count: usize) -> Result<Bytes> {
         match self.read_data(page) {
             Ok(image) => Ok(Bytes::InVersionsFile(self.keep(&image, count)?)),
@@ -352,8 +352,8 @@ impl LoggedStore {
         (pages as u64).saturating_mul(self.page_size() as u64)
     }
 
-    /// Before a page that has no version in this generation is dropped: keeps what older readers see of
-    /// it. It is the first of `count` such pages.
+    /// Keeps the version that older readers see of a page without a version in this generation, before it is
+    /// dropped. It is the first of `count` such pages.
     fn keep_dropped(&self, page: u64, count: usize) -> Result<()> {
         let dropped = {
             let state = self.state();
@@ -374,7 +374,7 @@ impl LoggedStore {
         Ok(())
     }
 
-    /// Writes some pages. What it wrote is added to `written`: each page with its version.
+    /// Writes some pages. Adds each page that it wrote to `written`, with its version.
     fn apply_chunk(
         &self,
         forced: Forced,
@@ -404,10 +404,10 @@ impl LoggedStore {
                     unwritten.push((*page, MapEntry::Absent));
                     continue;
                 }
-                // Otherwise a lost write of the map's sector would bring the page back, or what is
-                // written there later would be lost with the next one.
+                // Clears the place. Otherwise a lost write of the map's sector would bring the page back, or
+                // the next lost write would lose what is written there later.
                 Bytes::Zero => None,
-                // The entry is of a state before the one that the data file holds.
+                // The version is of a state before the one that the data file holds.
                 Bytes::Lost => continue,
             };
             applicable.extend(forced.admit(*page, *end, image));
@@ -429,8 +429,8 @@ impl LoggedStore {
         Ok(result)
     }
 
-    /// Reads the pages from the data file that somebody still reads as they are there, and keeps them
-    /// elsewhere: they are about to be overwritten.
+    /// Reads pages from the data file that readers still need as they are there, and keeps them elsewhere.
+    /// They are about to be overwritten.
     fn keep_bases(&self, forced: Forced, pages: &[u64]) -> Result<()> {
         let needed: Vec<u64> = {
             let state = self.state();
@@ -458,8 +458,8 @@ impl LoggedStore {
         Ok(())
     }
 
-    /// Of each page the newest version that is durable in the log. From now on readers of the data file
-    /// know that the page is being overwritten.
+    /// Returns the newest version of each page that is durable in the log. From now on readers of the data
+    /// file notice that these pages are being overwritten.
     fn choose(&self, forced: Forced, pages: &[u64]) -> Vec<(u64, Lsn, Bytes)> {
         let mut state = self.state();
         state.applies += 1;
@@ -481,7 +481,7 @@ impl LoggedStore {
         chosen
     }
 
-    /// Keeps older versions that somebody reads and that are only in the part of the log that goes.
+    /// Keeps older versions that have readers and are only in the part of the log that is truncated next.
     fn keep_leaving(
         &self,
         ended: EndedGeneration,
@@ -510,11 +510,11 @@ impl LoggedStore {
         }
     }
 
-    /// The data file holds the generation durably: its versions are not needed in memory or in the log
-    /// any more, but for readers of older states.
+    /// Releases the generation's versions from memory and from the log, except for readers of older states.
+    /// The data file holds the generation durably.
     ///
-    /// A few pages at a time: commits and readers wait for the mutex meanwhile. Nothing here can fail:
-    /// the next generation may have ended already.
+    /// Handles a few pages at a time, because commits and readers wait for the mutex meanwhile. Nothing here
+    /// may fail, because the next generation may have ended already.
     fn finish(&self, ended: EndedGeneration, written: &[(u64, Lsn)]) {
         for some in written.chunks(FINISH_PAGES) {
             let freed = self.state().written(some);
@@ -529,7 +529,7 @@ impl LoggedStore {
         self.prune(&pages);
     }
 
-    /// After some pages: a mutex is not fair, and a thread that takes it again at once keeps those
+    /// Pauses after some pages. A mutex is not fair: a thread that locks it again at once keeps the threads
     /// waiting that it has just woken.
     fn let_others_in<T>(&self, some: &[T]) {
         if some.len() == FINISH_PAGES {
@@ -540,16 +540,16 @@ impl LoggedStore {
 }
 
 impl LoggedStore {
-    /// A sync failed, whatever for, a full disk included: the system may have dropped what was written,
-    /// and a second sync would answer with success. The log has everything: the next opening redoes it.
+    /// Makes the error of a failed sync, even of one on a full disk. The system may have dropped the written
+    /// bytes, and a second sync would report success. The log has everything: the next opening redoes it.
     fn lost(&self, file: &str, error: io::Error) -> Error {
         let error = Error::io("sync", self.data_dir.path_of(file))(error);
         Error::Poisoned(Arc::new(error))
     }
 }
 
-/// How many of the pages, which come in ascending order, are written at once: no more than `most`, in
-/// no more runs than `most_runs`.
+/// Returns the number of pages to write at once: at most `most`, in at most `most_runs` runs. The pages must
+/// be in ascending order.
 fn chunk_len(pages: &[u64], most: usize, most_runs: usize) -> usize {
     let mut runs = 1;
     for (at, pair) in pages.windows(2).enumerate() {
@@ -561,7 +561,7 @@ fn chunk_len(pages: &[u64], most: usize, most_runs: usize) -> usize {
     pages.len()
 }
 
-/// Whether a file could not grow, which may pass.
+/// Returns true if a file could not grow. Such an error may be temporary.
 fn cannot_grow(error: &Error) -> bool {
     match error {
         Error::NoSpace { .. } => true,

@@ -1,4 +1,4 @@
-//! A commit: check for conflicts, encode, append to the log, which decides the order; then wait.
+//! Logged commit: checks for conflicts, encodes, and appends to the log, which decides the order; then waits.
 
 use super::LoggedStore;
 use super::admission::Admission;
@@ -20,27 +20,27 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-/// Bytes of headers that the log puts around a record, at most.
+/// Maximum number of bytes of headers that the log puts around a record.
 const LOG_OVERHEAD: usize = 64;
 
-/// The log calls it when a record's place is decided, before any reader sees a later one.
+/// Callback of the log when a record's position is decided, before any reader sees a later one.
 type Decided<'a> = &'a mut dyn FnMut(RecordRange);
 
-/// A commit whose position in the order is decided, and that nobody waits for yet.
+/// Commit whose position in the order is decided and that was not waited for yet.
 pub(crate) struct LoggedCommit {
     commit: u64,
     outcome: Outcome,
 }
 
 enum Outcome {
-    /// Nothing was changed: there is nothing to wait for.
+    /// Nothing was changed, so there is nothing to wait for.
     Nothing(Granted),
-    /// The log carries it as the policy says.
+    /// The log carries the commit out as the policy says.
     Submitted(CommitHandle),
 }
 
-/// A redo record, and for each of its pages the earlier records that its byte ranges build on: none for
-/// a full-page image.
+/// Redo record, with the earlier records that the byte ranges of each page build on. A full-page image builds
+/// on none.
 struct Encoded<'a> {
     record: RedoRecord<'a>,
     below: Vec<Vec<Lsn>>,
@@ -57,7 +57,7 @@ impl LoggedStore {
         if policy != Policy::Force || changes.is_empty() {
             return self.submit(view, changes, policy)?.wait();
         }
-        // This thread forces the log itself: nobody has to wake it.
+        // This thread forces the log itself, so no other thread has to wake it.
         let append =
             |parts: &[&[u8]], decided: Decided<'_>| self.log.append_ordered(parts, decided);
         let (point, ()) = self.append(view, &changes, append)?;
@@ -67,7 +67,7 @@ impl LoggedStore {
         })
     }
 
-    /// Decides a commit, and has the log carry it out.
+    /// Decides a commit. The log then carries it out.
     pub(crate) fn submit(
         &self,
         view: &LoggedView,
@@ -91,8 +91,8 @@ impl LoggedStore {
         })
     }
 
-    /// Brings a commit into the log by `append`, which decides its place in the order. Returns the
-    /// state after it.
+    /// Appends a commit to the log by `append`, which decides its position in the order. Returns the state
+    /// after it.
     fn append<T>(
         &self,
         view: &LoggedView,
@@ -106,7 +106,7 @@ impl LoggedStore {
         let mut freed = false;
         loop {
             match self.try_append(view.end(), changes, &append) {
-                // A checkpoint frees space in the log: once, since nobody knows whether enough.
+                // A checkpoint frees space in the log. Tries this only once, because it may not be enough.
                 Err(Error::Log(e))
                     if matches!(e.kind(), LogErrorKind::NoSpace | LogErrorKind::Full) && !freed =>
                 {
@@ -147,7 +147,7 @@ impl LoggedStore {
             self.contents
                 .newest
                 .published(&state, changes, published.end);
-            // Last: see there.
+            // Must come last, see `State::show`.
             state.show();
             drop(state);
             point = Some(published);
@@ -155,7 +155,7 @@ impl LoggedStore {
         };
         let appended = append(&encoded.record.parts(), &mut decided).map_err(Error::from)?;
         let Some(point) = point else {
-            // The log calls it before it returns.
+            // Unreachable: the log calls `decided` before it returns.
             return Err(Error::Closed);
         };
         reserved.is_held = false;
@@ -165,8 +165,8 @@ impl LoggedStore {
         Ok((point, appended))
     }
 
-    /// Checks for conflicts, waits for commits of the same pages that are being appended and until the
-    /// current generation (the commits between two checkpoints) has room, and marks the pages as this
+    /// Checks for conflicts. Waits for commits of the same pages that are being appended, and until the
+    /// current generation (the commits between two checkpoints) has space. Then marks the pages as this
     /// commit's.
     fn reserve(&self, at: Lsn, changes: &Changes) -> Result<Vec<Planned>> {
         // One generation fills while another one is applied.
@@ -204,10 +204,10 @@ impl LoggedStore {
 
     fn encode<'a>(&self, changes: &'a Changes, planned: &[Planned]) -> Result<Encoded<'a>> {
         let page_size = self.page_size();
-        // A page's image is as good as ranges that take more than this, and begins its redo anew.
+        // Above this limit an image is as good as ranges, and begins the page's redo anew.
         let most = page_size / 2 - RedoWriter::ranges_len(&[]);
         let mut below = Vec::with_capacity(planned.len());
-        // Bytes of the images, and of all else.
+        // Bytes of the images, and of everything else.
         let (mut images, mut capacity) = (0, 0);
         let mut ranges: Vec<Option<Vec<Range<usize>>>> = Vec::with_capacity(planned.len());
         for (change, planned) in changes.pages.values().zip(planned) {
@@ -272,14 +272,14 @@ impl LoggedStore {
         if has_work {
             self.checkpointer.work.notify(self.runtime());
         }
-        // Commits that waited for the generation to end, or for the pages of this one.
+        // Wakes commits that wait for the generation to end, or for the pages of this commit.
         if has_work || (is_awaited && !planted!("taken-page-forgotten")) {
             self.progress.notify(self.runtime());
         }
     }
 }
 
-/// As the user of a page file sees it, who cannot truncate its log.
+/// Converts an error of the log for the user of a page file, who cannot truncate the log.
 fn no_space_in_log(error: LogError) -> Error {
     match error {
         LogError::NoSpace { path, need, source } => Error::NoSpace { path, need, source },
@@ -287,7 +287,7 @@ fn no_space_in_log(error: LogError) -> Error {
     }
 }
 
-/// Gives the pages back if the commit does not get into the log, also where encoding unwinds.
+/// Gives the pages back if the commit does not get into the log, even if encoding panics.
 struct Reserved<'a> {
     store: &'a LoggedStore,
     changes: &'a Changes,

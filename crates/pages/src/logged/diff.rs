@@ -1,19 +1,19 @@
-//! What has changed of a page.
+//! Differences between two versions of a page.
 
 use std::ops::Range;
 
-/// Changed bytes closer together than this are one range: its header would take as much.
+/// Number of unchanged bytes below which two changes are one range, because a second range needs a header.
 const GAP: usize = 16;
 /// Bytes of the header of a range in a redo record.
 const HEADER: usize = 8;
-/// How many bytes are compared at once. Fewer than a gap: what differs within is one range.
+/// Number of bytes that are compared at once. It is below the gap, so changes within a word are one range.
 const WORD: usize = size_of::<u64>();
 
-/// The ranges in which two pages of the same size differ, ascending and apart from each other. None if
-/// they would take more than `most` bytes in a redo record: it is not looked further then.
+/// Returns the ranges in which two pages of the same size differ, ascending and separate. Returns `None`, and
+/// stops comparing, if they would take more than `most` bytes in a redo record.
 pub(super) fn changed(before: &[u8], after: &[u8], most: usize) -> Option<Vec<Range<usize>>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
-    // Bytes of the ranges but for the last one, which grows.
+    // Bytes of the ranges, without the last one, which may still grow.
     let mut len = 0;
     let (words_before, rest_before) = before.as_chunks::<WORD>();
     let (words_after, rest_after) = after.as_chunks::<WORD>();
@@ -59,7 +59,7 @@ mod tests {
             rebuilt[r.clone()].copy_from_slice(&page[r.clone()]);
         }
         assert_eq!(rebuilt, page);
-        // As many bytes as they take in a record, and no fewer, are enough.
+        // The bytes that the ranges take in a record are enough, and one fewer is not.
         let len = RedoWriter::ranges_len(&ranges) - RedoWriter::ranges_len(&[]);
         assert_eq!(changed(&before, &page, len).as_ref(), Some(&ranges));
         if len > 0 {
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(behind_the_words, [(2, 3), (20, 21)]);
     }
 
-    /// As one byte after the other would give them.
+    /// Comparing words gives the same ranges as comparing single bytes.
     #[test]
     fn words_give_what_bytes_give() {
         for seed in 0..2000u64 {

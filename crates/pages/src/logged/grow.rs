@@ -1,5 +1,6 @@
-//! Room in the data file for new pages, before a commit that needs it is accepted: what the filesystem
-//! cannot hold must not get into the log, from where it could never leave.
+//! Growth of the data file and the map: takes blocks for new pages before a commit that needs them is
+//! accepted. Pages that the filesystem cannot hold must not get into the log, because they could never leave
+//! it.
 
 use super::LoggedStore;
 use super::proof::DataFile;
@@ -13,26 +14,26 @@ use logforce_format::{MAP_SECTOR_ENTRIES, planted};
 use std::io;
 use std::ops::Range;
 
-/// Pages whose places in the data file and in the map have blocks: writing there takes no space.
+/// Pages whose places in the data file and in the map have blocks. Writing there takes no space.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    /// Pages below have it.
+    /// Pages below this one have blocks.
     reached: u64,
-    /// Others that have it: a bit for each page of a sector of the map.
+    /// Other pages that have blocks: a bit for each page of a sector of the map.
     apart: ByPage<u64>,
-    /// End of the pages that the log held at the opening, until the data file has them.
+    /// Exclusive end of the pages that the log held at the opening, until the data file has them.
     redone: u64,
-    /// A thread takes blocks, writes the map, or clears places.
+    /// True while a thread takes blocks, writes the map, or clears places.
     is_taken: bool,
 }
 
 impl Room {
-    /// Looks which pages have room, as far as that is known from the outside. `redone` is the end of
-    /// the pages that the checkpointer brings in from the log.
+    /// Finds the pages that have blocks, as far as that can be seen from outside. `redone` is the end of the
+    /// pages that the checkpointer brings in from the log.
     pub(super) fn find(data: &DataFile, is_in_place: bool, redone: u64) -> io::Result<Room> {
         let len = data.file.len()?;
         let (mut filled, mut map) = (len, u64::MAX);
-        // Elsewhere each write takes new blocks, whatever was there.
+        // On other filesystems each write takes new blocks, whatever was there before.
         if is_in_place && !planted!("holes-are-room") {
             filled = filled_until(&*data.file, data.offset(0).min(len)..len);
             map = data.map.filled_pages()?;
@@ -59,7 +60,7 @@ impl Room {
         *self.apart.entry(sector).or_default() |= bit;
     }
 
-    /// Returns the pages that the changes need room for, and whether each is written.
+    /// Returns the pages for which the changes need blocks, with true for each that is written.
     fn missing(&self, changes: &Changes) -> Vec<(u64, bool)> {
         let behind = changes.pages.range(self.reached..);
         let lacks = behind.filter(|(page, _)| !self.has(**page));
@@ -70,13 +71,13 @@ impl Room {
     }
 }
 
-/// Returns those of the pages that lie behind what is reached.
+/// Returns those of the pages that are behind `reached`.
 fn behind(reached: u64, pages: &Range<u64>) -> Range<u64> {
     pages.start.max(reached)..pages.end
 }
 
-/// The right to take blocks, to write the map, or to clear places: each would overwrite what another
-/// has just written with what it has read before.
+/// Right to take blocks, to write the map, or to clear places. Two threads that did so at once would
+/// overwrite each other's bytes with what they had read before.
 pub(super) struct SpaceGuard<'a>(&'a LoggedStore);
 
 impl Drop for SpaceGuard<'_> {
@@ -87,7 +88,8 @@ impl Drop for SpaceGuard<'_> {
 }
 
 impl LoggedStore {
-    /// Waits for other threads that write beside the checkpointer's pages.
+    /// Waits for other threads that write to the files outside the checkpointer's pages, and takes the right
+    /// to do so.
     pub(super) fn take_room(&self) -> SpaceGuard<'_> {
         loop {
             let seen = self.progress.observe();
@@ -98,17 +100,17 @@ impl LoggedStore {
         }
     }
 
-    /// Has the data file and its map take the blocks that the commit needs, where there were `before`
-    /// pages: for those that it changes, for dropped ones that it adds again, and in the map also for
-    /// those that it drops. A checkpoint clears the places of added pages, which takes blocks where a
-    /// place has holes or shares blocks with another file.
+    /// Makes the data file and its map take the blocks that a commit needs. `before` is the number of pages
+    /// before the commit. Blocks are needed for the pages that it changes, for dropped pages that it adds
+    /// again, and in the map also for pages that it drops. A checkpoint clears the places of added pages.
+    /// That takes blocks where a place has holes or shares blocks with another file.
     pub(super) fn reach(&self, before: u64, changes: &Changes) -> Result<()> {
         let added = match planted!("added-without-room") {
             true => 0..0,
             false => changes.added(before),
         };
         let resized = before.min(changes.resize.drop_from)..before.max(added.end);
-        // Without a list: nearly each commit ends here.
+        // Does not make a list first, because nearly every commit ends here.
         let reached = self.state().room.reached;
         let last = changes.pages.last_key_value();
         let lacks = last.is_some_and(|(last, _)| *last >= reached)
@@ -130,7 +132,8 @@ impl LoggedStore {
             }
             drop(state);
             drop(taken);
-            // The checkpointer may be writing this very page where blocks are missing, and it comes first for space.
+            // The checkpointer may be writing this very page where blocks are missing, and it comes first for
+            // space.
             self.checkpoint()?;
             self.state().room.redone = 0;
         };
@@ -151,7 +154,7 @@ impl LoggedStore {
                 Ok(())
             });
             Error::no_space(
-                "make room for pages in",
+                "take space for pages in",
                 self.data_dir.path_of(DATA),
                 (need * self.page_size()) as u64,
                 e,
@@ -159,8 +162,8 @@ impl LoggedStore {
         })
     }
 
-    /// Visits those of the pages whose places hold something and have no room. Without a list: a copied
-    /// file may have any number of them.
+    /// Visits those of the pages whose places hold something and have no blocks. Does not make a list,
+    /// because a copied file may have any number of them.
     fn each_held(
         &self,
         pages: &Range<u64>,
@@ -185,8 +188,8 @@ impl LoggedStore {
         Ok(())
     }
 
-    /// Takes blocks for all pages up to a step behind those that begin near `reached`, and for each of
-    /// the others.
+    /// Takes blocks for all pages up to a step behind those that begin near `reached`, and for each of the
+    /// other pages.
     fn take_blocks(&self, reached: u64, missing: &[(u64, bool)]) -> io::Result<()> {
         let data = &self.contents.data;
         let step_end = |page| {
@@ -201,7 +204,7 @@ impl LoggedStore {
         if missing.first().is_some_and(|(page, _)| *page < near) {
             match self.take_blocks_of(reached..end) {
                 Ok(()) => self.state().room.reached = end,
-                // There may be enough for the pages themselves.
+                // There may be enough space for the pages themselves.
                 Err(e) if cannot_grow(&e) => {}
                 Err(e) => return Err(e),
             }

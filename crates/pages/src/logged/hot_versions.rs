@@ -1,10 +1,9 @@
-//! The newest committed version of pages, beside the state and its mutex: threads that read pages which
-//! do not change at the moment do not wait for each other, nor for commits.
+//! Newest committed versions of pages, outside the state and its mutex. Threads that read pages which do not
+//! change at the moment wait neither for each other nor for commits.
 //!
-//! A page is put here, or replaced, with the state locked, and with the version that is the newest
-//! then. Readers get a state after the pages that it changed were put here. So what is here of a page,
-//! and is not newer than the reader's state, is the version that the reader sees: of a later one up to
-//! that state this place would know.
+//! A page is inserted or replaced with the state locked, in the version that is then the newest. Readers get
+//! a state only after the pages that it changed were inserted here. So a version here that is not newer than
+//! the reader's state is the one that the reader sees: a later one up to that state would have replaced it.
 
 use super::lane_copies::LaneCopies;
 use super::state::State;
@@ -15,7 +14,7 @@ use logforce_format::{Lsn, planted};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-/// A version, and since which state it is the page's.
+/// Version of a page, and the end of the commit that made it.
 struct Since {
     end: Lsn,
     image: Image,
@@ -27,37 +26,37 @@ impl Contents for Since {
     }
 }
 
-/// Newest versions, by page. Bounded.
+/// Newest versions by page, limited by bytes.
 pub(super) struct HotVersions {
     shards: Vec<Shard>,
     near: Option<LaneCopies>,
 }
 
-/// Some of the pages.
+/// Part of the pages.
 struct Shard {
-    /// How often a commit has changed one of them: what makes copies of them old. Away from the lock:
-    /// it is read by many.
+    /// Number of times that a commit has changed one of the pages, which makes copies of them old. It is away
+    /// from the lock, because many threads read it.
     changes: Apart<AtomicU64>,
     pages: Apart<Mutex<Pages>>,
 }
 
 struct Pages {
     contents: Clock<Since>,
-    /// Pages that were looked up and found.
+    /// Number of lookups that have found a page.
     found: u64,
 }
 
-/// Threads that read different pages seldom meet.
+/// Number of shards. Threads that read different pages seldom use the same lock.
 const SHARDS: usize = 64;
-/// Pages for which a shard has room at least, or there are fewer shards.
+/// Minimum number of pages for which a shard has space. With less memory there are fewer shards.
 const LEAST: usize = 8;
-/// Of so many pages that are found in a shard, the last one is copied for the lane of its reader: most
-/// copies are then of what is read most, and reading what is read once costs little. Fewer in tests of
-/// interleavings, whose schedules have too few reads for any copy otherwise.
+/// Number of pages found in a shard for each one that is copied for the lane of its reader. So most copies
+/// are of the pages that are read most, and pages that are read once cost little. Tests of interleavings use
+/// a smaller number, because their schedules have too few reads for any copy otherwise.
 const COPIED: u64 = if cfg!(shuttle) { 2 } else { 32 };
 
 impl HotVersions {
-    /// For up to `limit` bytes.
+    /// Creates a table for up to `limit` bytes.
     pub(super) fn new(limit: usize, page_size: usize) -> HotVersions {
         let near = LaneCopies::new(limit / 8, page_size);
         let limit = limit - near.as_ref().map_or(0, LaneCopies::limit);
@@ -79,13 +78,13 @@ impl HotVersions {
         &self.shards[page as usize % self.shards.len()]
     }
 
-    /// What a reader at the state `at` sees, if that is here.
+    /// Returns the version that a reader at the state `at` sees, if it is here.
     pub(super) fn get(&self, page: u64, at: Lsn) -> Option<Image> {
         let shard = self.shard(page);
         let Some(near) = &self.near else {
             return shard.pages().get(page, at);
         };
-        // The reader got its state after the changes of the pages in it were counted.
+        // The changes of pages in the reader's state were counted before the reader got that state.
         let copy = near.get(page, at, shard.changes.load(Acquire));
         if copy.is_some() {
             return copy;
@@ -96,7 +95,7 @@ impl HotVersions {
         if pages.found.is_multiple_of(COPIED)
             && let Some(end) = pages.contents.get(page).map(|s| s.end)
         {
-            // Counted with the shard locked: no change of the page is missed.
+            // Counted with the shard locked, so no change of the page is missed.
             let changes = shard.changes.load(Acquire);
             drop(pages);
             near.keep(page, end, changes, &image);
@@ -104,7 +103,7 @@ impl HotVersions {
         Some(image)
     }
 
-    /// Puts a version here that was found, if it is the page's newest.
+    /// Inserts a version that was found, if it is the page's newest.
     pub(super) fn found(&self, state: &State, page: u64, end: Lsn, image: &Image) {
         let chain = state.chains.get(&page);
         let newest = chain.map_or(Lsn::ORIGIN, |c| c.newest());
@@ -115,7 +114,7 @@ impl HotVersions {
         }
     }
 
-    /// A commit was published that ends at `end`. Before a reader gets its state.
+    /// Records a published commit that ends at `end`. Must be called before a reader gets its state.
     pub(super) fn published(&self, _: &State, changes: &Changes, end: Lsn) {
         if changes.resize.drop_from < u64::MAX {
             for shard in &self.shards {
@@ -134,7 +133,7 @@ impl HotVersions {
         }
     }
 
-    /// Bytes in it.
+    /// Returns the number of bytes of all versions and copies.
     pub(super) fn bytes(&self) -> u64 {
         let held = |shard: &Shard| shard.pages().contents.bytes();
         let near = self.near.as_ref().map_or(0, LaneCopies::bytes);
@@ -147,7 +146,7 @@ impl Shard {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its pages, one of which is about to change.
+    /// Locks the shard's pages, one of which is about to change.
     fn changed(&self) -> MutexGuard<'_, Pages> {
         let pages = self.pages();
         self.changes.fetch_add(1, Release);

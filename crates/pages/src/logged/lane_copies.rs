@@ -1,6 +1,6 @@
-//! Copies of the pages that are read again and again, such as the root of a tree, for each lane of
-//! threads. Where all threads take one page from one place, each waits for the cache lines that the
-//! others have just written: the lock, and the count of references. So each lane has bytes of its own.
+//! Copies of the pages that are read again and again, such as the root of a tree, for each lane of threads.
+//! If all threads read a page from one location, each waits for the cache lines that the others have just
+//! written: the lock and the reference count. So each lane has its own bytes.
 
 use crate::changes::Image;
 use logforce_device::sync::{Apart, AtomicU64, Mutex, MutexGuard, lane};
@@ -8,11 +8,11 @@ use logforce_format::{Lsn, planted};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How many threads read without meeting.
+/// Number of lanes. Threads in different lanes read without contention.
 const LANES: usize = 8;
-/// Copies in a lane, at most.
+/// Maximum number of copies in a lane.
 const PLACES: usize = 64;
-/// And at least: fewer are not worth a look.
+/// Minimum number of copies in a lane. Fewer would not pay off.
 const LEAST: usize = 8;
 
 /// All lanes.
@@ -22,28 +22,28 @@ pub(super) struct LaneCopies {
 }
 
 struct Lane {
-    /// The pages that have copies, by place: a look without the lock.
+    /// Pages that have copies, by place, to be checked without the lock.
     numbers: Vec<AtomicU64>,
     copies: Mutex<Vec<Option<Copied>>>,
 }
 
-/// A copy of a page's newest version.
+/// Copy of a page's newest version.
 struct Copied {
     page: u64,
-    /// Since which state it is the page's.
+    /// End of the commit that made the version.
     end: Lsn,
-    /// How often pages of its shard had changed when it was the newest.
+    /// Number of changes of pages in its shard when it was the newest.
     changes: u64,
     image: Image,
-    /// It was read since another page last wanted its place.
+    /// True if the copy was read since another page last wanted its place.
     was_used: bool,
 }
 
-/// No page has this number.
+/// Number that no page has.
 const NONE: u64 = u64::MAX;
 
 impl LaneCopies {
-    /// Copies in up to `limit` bytes; `None` if so few are not worth it.
+    /// Makes lanes for up to `limit` bytes of copies. Returns `None` if that is too little to pay off.
     pub(super) fn new(limit: usize, page_size: usize) -> Option<LaneCopies> {
         let places = (limit / LANES / page_size).min(PLACES);
         if places < LEAST {
@@ -59,7 +59,7 @@ impl LaneCopies {
         })
     }
 
-    /// Bytes that it may take.
+    /// Returns the maximum number of bytes of all copies.
     pub(super) fn limit(&self) -> usize {
         self.lanes.iter().map(|l| l.numbers.len()).sum::<usize>() * self.page_size
     }
@@ -68,8 +68,8 @@ impl LaneCopies {
         &self.lanes[lane(self.lanes.len())]
     }
 
-    /// What a reader at the state `at` sees of the page, if there is a copy. Pages of its shard have
-    /// changed `changes` times: if they had not more often when it was copied, no commit that the
+    /// Returns the version that a reader at the state `at` sees, if there is a copy. `changes` is the number
+    /// of changes of pages in its shard. If it is the same as when the page was copied, no commit that the
     /// reader sees has changed the page since.
     pub(super) fn get(&self, page: u64, at: Lsn, changes: u64) -> Option<Image> {
         let lane = self.lane();
@@ -87,7 +87,7 @@ impl LaneCopies {
         Some(copied.image.clone())
     }
 
-    /// Keeps a copy for the threads of the caller's lane, unless another page has its place that was
+    /// Keeps a copy for the threads of the caller's lane. Does nothing if another page has its place and was
     /// read since the last such attempt.
     pub(super) fn keep(&self, page: u64, end: Lsn, changes: u64, image: &Image) {
         let lane = self.lane();
@@ -108,7 +108,7 @@ impl LaneCopies {
         lane.numbers[place].store(page, Relaxed);
     }
 
-    /// Bytes in it.
+    /// Returns the number of bytes of all copies.
     pub(super) fn bytes(&self) -> u64 {
         let held = |lane: &Apart<Lane>| lane.copies().iter().flatten().count();
         let copies: usize = self.lanes.iter().map(held).sum();
@@ -156,7 +156,7 @@ mod tests {
         let is_kept = |page| near.get(page, Lsn(10), 0).is_some();
         near.keep(3, Lsn(10), 0, &image(1));
         near.keep(other, Lsn(10), 0, &image(2));
-        assert!(is_kept(other), "nobody has read the first one");
+        assert!(is_kept(other), "the first page was not read");
         near.keep(3, Lsn(10), 0, &image(1));
         assert!(is_kept(other));
         near.keep(3, Lsn(10), 0, &image(1));

@@ -1,11 +1,11 @@
-//! What lies in the places of a logged file's pages: the file `map`.
+//! Map of a logged file (`map`): the contents of the places of its pages.
 //!
-//! Of each page below the header's number of pages it says what its place holds: zeroes, or contents
-//! with a checksum. So a sector of the map that was lost, or whose write was, contradicts the data file
-//! in each page that it would lose. Behind that number it says nothing.
+//! For each page below the header's number of pages, the map says what its place holds: zeroes, or contents
+//! with a checksum. So a sector that was lost, or whose write was lost, contradicts the data file in each
+//! page that it would lose. The map says nothing about pages at or above that number.
 //!
-//! It consists of sectors of 512 bytes, of which each is written whole or not at all by any disk we
-//! know. Changes of a sector are redone from the log together with the pages that they are about.
+//! The map consists of sectors of 512 bytes. Every disk that we know writes such a sector as a whole or not
+//! at all. Changes of a sector are redone from the log, together with the pages that they describe.
 
 use super::room::{self, filled_until};
 use crate::changes::Image;
@@ -24,16 +24,16 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
-/// Sectors that are written by one write at most.
+/// Maximum number of sectors in one write.
 const LONGEST_WRITE: usize = 2048;
-/// The map. What was read of it stays in memory: 8 bytes a page.
+/// Map of pages. The sectors that were read stay in memory, at 8 bytes a page.
 pub(crate) struct PageMap {
     file: Arc<dyn File>,
     path: PathBuf,
     checksums: bool,
-    /// Number of pages in the header at the opening. The file's sectors say nothing of pages behind it.
+    /// Number of pages in the header at the opening. The file's sectors say nothing about pages behind it.
     opened_with: u64,
-    /// Pages below were in the header at the opening, and were not dropped since.
+    /// Exclusive end of the pages that the header had at the opening and that were not dropped since.
     covered: AtomicU64,
     cached: Mutex<Cached>,
 }
@@ -41,13 +41,13 @@ pub(crate) struct PageMap {
 #[derive(Default)]
 struct Cached {
     sectors: HashMap<u64, MapSector>,
-    /// Changed, and not written yet.
+    /// Sectors that were changed and not yet written.
     dirty: BTreeSet<u64>,
 }
 
 impl PageMap {
-    /// Creates the file, empty, and makes it and its name durable: before the data file has its name,
-    /// for a crash may keep a later name and lose an earlier one.
+    /// Creates the empty file and makes it and its name durable. This comes before the data file gets its
+    /// name, because a crash may keep a later name and lose an earlier one.
     pub(super) fn create(data_dir: &DataDir) -> Result<()> {
         let path = data_dir.path_of(MAP);
         match data_dir.dir.remove(MAP) {
@@ -82,7 +82,7 @@ impl PageMap {
         Ok(PageMap::of(file, path, header))
     }
 
-    /// The map in this file.
+    /// Makes the map of this file.
     pub(crate) fn of(file: Arc<dyn File>, path: PathBuf, header: &PageFileHeader) -> PageMap {
         PageMap {
             file,
@@ -98,7 +98,7 @@ impl PageMap {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The path of a file beside it.
+    /// Returns the path of another file in the same directory.
     pub(super) fn beside(&self, name: &str) -> PathBuf {
         self.path.with_file_name(name)
     }
@@ -108,40 +108,40 @@ impl PageMap {
         (page / entries, (page % entries) as usize)
     }
 
-    /// A sector, from memory or from the file.
+    /// Calls `f` with the sectors in memory. If `f` finds nothing, reads the sector from the file first.
     fn with_sector<T>(&self, sector: u64, f: impl Fn(&mut Cached) -> Option<T>) -> Result<T> {
         loop {
             if let Some(value) = f(&mut self.cached()) {
                 return Ok(value);
             }
             let mut read = self.read(sector)?;
-            // What a checkpoint wrote that a crash cut short, or what a dropped page was: the write that
-            // says so may have been lost.
+            // Such entries are from a checkpoint that a crash interrupted, or of pages that were dropped: the
+            // write that records the drop may have been lost.
             let first = sector * MAP_SECTOR_ENTRIES as u64;
             for (page, entry) in (first..).zip(&mut read.entries) {
                 if page >= self.opened_with && *entry != MapEntry::Absent {
                     *entry = MapEntry::Dropped;
                 }
             }
-            // Of two threads that read it the first one's stays: it may have been changed since.
+            // If two threads read the sector, the first result stays, because it may have been changed since.
             self.cached().sectors.entry(sector).or_insert(read);
         }
     }
 
-    /// A sector as the file has it.
+    /// Reads a sector from the file.
     pub(crate) fn read(&self, sector: u64) -> Result<MapSector> {
         let offset = sector * MAP_SECTOR_LEN as u64;
         let range = offset..offset + MAP_SECTOR_LEN as u64;
         file_read::read_with_retries(&*self.file, range, || {
             let mut buf = [0; MAP_SECTOR_LEN];
-            // Behind the end of the file nothing was written.
+            // Nothing was written behind the end of the file.
             let got = file_read::read(&*self.file, offset, &mut buf, ReadSource::Cache);
             let found = match got.map_err(Error::io("read", &self.path))? {
                 ReadResult::Bytes(_) => match MapSector::decode(&buf, sector) {
                     Ok(sector) => return Ok(sector),
                     Err(reject) => reject.to_string(),
                 },
-                ReadResult::Lost(e) => format!("the medium does not give it back ({e})"),
+                ReadResult::Lost(e) => format!("the device cannot read it ({e})"),
             };
             Err(self.damaged(sector, found))
         })
@@ -159,44 +159,48 @@ impl PageMap {
         }
     }
 
-    /// Whether the place of the page holds what the map says: the last header covers it. Nothing was
-    /// dropped from it, and it was not added, since the opening.
+    /// Returns true if the place of the page holds what the map says, because the last header covers the
+    /// page. It was neither dropped nor added since the opening.
     pub(super) fn covers(&self, page: u64) -> bool {
         page < self.covered.load(Relaxed)
     }
 
-    /// Pages from this one on are about to be dropped. The checkpointer calls this.
+    /// Records that pages from this one on are about to be dropped. The checkpointer calls this.
     pub(super) fn uncover(&self, from: u64) {
         let covered = self.covered.load(Relaxed);
         self.covered.store(covered.min(from), Relaxed);
     }
 
-    /// The map's sector was lost, or a write of it: the page's place does not hold what `entry` says.
+    /// Makes the error for a lost sector, or a lost write of it: the page's place does not hold what `entry`
+    /// says.
     pub(crate) fn lost(&self, page: u64, entry: MapEntry) -> Error {
         let (sector, _) = Self::place_of(page);
         let found = match entry {
-            MapEntry::Dropped => format!("for it, page {page} lies behind the end of the file"),
+            MapEntry::Dropped => format!("it lists page {page} as behind the end of the file"),
             _ => {
-                format!("for it, page {page} was not written; the data file holds something there")
+                format!(
+                    "it lists page {page} as never written, but the data file holds bytes there"
+                )
             }
         };
         self.damaged(sector, found)
     }
 
-    /// What the map says of a page.
+    /// Returns the map's entry of a page.
     pub(super) fn entry(&self, page: u64) -> Result<MapEntry> {
         let (sector, at) = Self::place_of(page);
         let entry = self.with_sector(sector, |cached| {
             Some(cached.sectors.get(&sector)?.entries[at])
         });
         match entry {
-            // A damaged sector says as little of it as a whole one: the page would be lost for nothing.
+            // The entry says nothing for such a page, damaged or not. An error would lose the page for no
+            // reason.
             Err(Error::Damaged { .. }) if page >= self.opened_with => Ok(MapEntry::Absent),
             entry => entry,
         }
     }
 
-    /// The entry of a page with these bytes.
+    /// Returns the entry of a page with these bytes.
     pub(super) fn entry_of(&self, page: u64, image: &Image) -> MapEntry {
         match self.checksums {
             true => MapEntry::of(page, image),
@@ -204,9 +208,9 @@ impl PageMap {
         }
     }
 
-    /// Notes what lies in the places of pages. A damaged sector begins anew, as one that was lost: for it
-    /// the other pages were never written, and the data file contradicts that in each that holds something.
-    /// Otherwise no checkpoint could end, and no page of the sector could be mended.
+    /// Records what the places of pages hold. A damaged sector begins anew, as if it had been lost. It then
+    /// calls its other pages never written, and the data file contradicts that for each page that holds
+    /// something. Otherwise no checkpoint could end, and no page of the sector could be repaired.
     pub(super) fn set(&self, pages: impl Iterator<Item = (u64, MapEntry)>) -> io::Result<()> {
         for (page, entry) in pages {
             let (sector, at) = Self::place_of(page);
@@ -227,13 +231,13 @@ impl PageMap {
         Ok(())
     }
 
-    /// Marks every sector that tells of pages from this one on, or did, to be written by
-    /// [`write`](Self::write), changed or not.
+    /// Marks every sector that describes, or once described, pages from this one on. [`write`](Self::write)
+    /// then writes them, changed or not.
     pub(super) fn rewrite_from(&self, page: u64) -> Result<()> {
         if planted!("recovered-drop-believed") {
             return Ok(());
         }
-        // Others that are in memory were never written: the file may have no blocks for them.
+        // Other sectors in memory were never written, and the file may have no blocks for them.
         for sector in self.used_sectors(Self::place_of(page).0..u64::MAX)? {
             self.empty_if_damaged(sector)?;
             self.with_sector(sector, |cached| {
@@ -245,8 +249,8 @@ impl PageMap {
         Ok(())
     }
 
-    /// The pages in `range` of whose entries `is_wanted` says so, ascending; absent ones may be left out.
-    /// Reads that part of the map; what a sparse file leaves out costs little.
+    /// Returns the pages in `range` whose entries are wanted, in ascending order. Absent pages may be left
+    /// out. Reads that part of the map. Holes of a sparse map cost little.
     pub(super) fn pages_in(
         &self,
         range: Range<u64>,
@@ -269,8 +273,8 @@ impl PageMap {
         Ok(pages)
     }
 
-    /// Replaces a damaged sector by an empty one: its pages stay damaged where the data file holds
-    /// something, and can be dropped. The checkpointer calls this.
+    /// Replaces a damaged sector by an empty one. Its pages stay damaged where the data file holds something,
+    /// and can be dropped. The checkpointer calls this.
     fn empty_if_damaged(&self, sector: u64) -> Result<()> {
         match self.with_sector(sector, |cached| cached.sectors.get(&sector).map(drop)) {
             Err(Error::Damaged { .. }) => {
@@ -287,15 +291,15 @@ impl PageMap {
         }
     }
 
-    /// Of these sectors those that tell of pages, or did.
+    /// Returns those of these sectors that describe pages, or once did.
     pub(super) fn known_sectors(&self, wanted: Range<u64>) -> Result<BTreeSet<u64>> {
-        // What is in the file is read first: what is read meanwhile for others is in memory then.
+        // Reads the file first: sectors that other threads read meanwhile are in memory then.
         let mut sectors = self.used_sectors(wanted.clone())?;
         sectors.extend(self.cached().sectors.keys().filter(|s| wanted.contains(s)));
         Ok(sectors)
     }
 
-    /// Of these sectors those that the file holds and that are not all zeroes, or cannot be read.
+    /// Returns those of these sectors that are in the file and not all zeroes, or that cannot be read.
     pub(crate) fn used_sectors(&self, wanted: Range<u64>) -> Result<BTreeSet<u64>> {
         let read_error = |e| Error::io("read", &self.path)(e);
         let end = self.file.len().map_err(read_error)?;
@@ -304,7 +308,7 @@ impl PageMap {
         let mut start = wanted.start;
         let most = end.saturating_sub(start).min(LONGEST_WRITE as u64);
         let mut buf = vec![0; most as usize * MAP_SECTOR_LEN];
-        // What a sparse file leaves out is not read.
+        // Skips the holes of a sparse file.
         while start < end
             && let Some(at) = self
                 .file
@@ -321,7 +325,7 @@ impl PageMap {
                     let read = (start..next).zip(buf[..read].chunks(MAP_SECTOR_LEN));
                     sectors.extend(read.filter(used).map(|(n, _)| n));
                 }
-                // Each is looked at by itself, and says which is damaged.
+                // Each sector is read by itself later, which shows the damaged ones.
                 ReadResult::Lost(_) => sectors.extend(start..next),
             }
             start = next;
@@ -329,7 +333,7 @@ impl PageMap {
         Ok(sectors)
     }
 
-    /// Has the file take blocks for the sectors of these pages, and changes no byte. Nothing else may
+    /// Makes the file take blocks for the sectors of these pages, without changing a byte. Nothing else may
     /// write to the file meanwhile.
     pub(super) fn fill(&self, pages: Range<u64>) -> io::Result<()> {
         if pages.is_empty() {
@@ -341,7 +345,7 @@ impl PageMap {
         room::fill(&*self.file, sectors, &zeroes)
     }
 
-    /// As [`fill`](Self::fill), for those sectors of these pages that the file holds.
+    /// Takes blocks as [`fill`](Self::fill), for those sectors of these pages that the file holds.
     pub(super) fn fill_used(&self, pages: Range<u64>) -> Result<()> {
         if pages.is_empty() || planted!("dropped-without-room") {
             return Ok(());
@@ -352,7 +356,7 @@ impl PageMap {
         used.iter()
             .map(|sector| sector * MAP_SECTOR_ENTRIES as u64)
             .try_for_each(|first| self.fill(first..first + 1))
-            .map_err(|e| Error::no_space("make room in", self.path.clone(), need, e))
+            .map_err(|e| Error::no_space("take space in", self.path.clone(), need, e))
     }
 
     /// Returns the number of pages whose sectors have blocks, without a gap.
@@ -361,12 +365,12 @@ impl PageMap {
         Ok(filled / MAP_SECTOR_LEN as u64 * MAP_SECTOR_ENTRIES as u64)
     }
 
-    /// Bytes of what has changed and was not written.
+    /// Returns the number of bytes that were changed and not yet written.
     pub(super) fn unwritten(&self) -> u64 {
         (self.cached().dirty.len() * MAP_SECTOR_LEN) as u64
     }
 
-    /// Writes what has changed.
+    /// Writes the changed sectors.
     pub(super) fn write(&self) -> io::Result<()> {
         let runs = {
             let mut cached = self.cached();
@@ -380,7 +384,7 @@ impl PageMap {
                 result = self.write_run(first, &bytes);
             }
             if result.is_err() && !planted!("map-change-forgotten") {
-                // The next attempt writes them: where there was no space there will be one.
+                // The next attempt writes them, once there is space.
                 let sectors = (bytes.len() / MAP_SECTOR_LEN) as u64;
                 self.cached().dirty.extend(first..first + sectors);
             }
@@ -400,13 +404,13 @@ impl PageMap {
         self.file.complete(ticket).result
     }
 
-    /// Makes durable what was written.
+    /// Makes the written sectors durable.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.barrier(Barrier::Full)
     }
 }
 
-/// Gathers sectors that follow each other.
+/// Gathers adjacent sectors into runs.
 fn contiguous(sectors: impl Iterator<Item = (u64, [u8; MAP_SECTOR_LEN])>) -> Vec<(u64, Vec<u8>)> {
     let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
     for (sector, bytes) in sectors {

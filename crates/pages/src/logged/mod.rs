@@ -1,12 +1,15 @@
 //! Logged commit: changes go to a log first, and to the pages' own places later, sorted.
 //!
-//! `commit` decides the order and appends, `admission` when it may; `state` is what the mutex guards,
-//! `version_chain` the versions of one page, `clean` what the data file holds, in memory; `readers` who
-//! reads which state, `newest` what most readers see, and `near` what they read again and again, each
-//! beside that mutex; `grow` takes blocks for pages before a commit is accepted, `room` finds which
-//! are missing; `read` finds a version; `checkpoint` is the
-//! thread that brings generations of commits into the data file, `proof` the order in which it must;
-//! `open` creates and recovers.
+//! - `commit` decides the order and appends; `admission` decides when a commit may be appended.
+//! - `state` is the data under the mutex: `version_chain` has the versions of one page, `version_eviction`
+//!   the versions in memory, and `page_cache` pages as the data file holds them.
+//! - Three parts are outside that mutex: `readers` knows which states are read, `hot_versions` has what most
+//!   readers see, and `lane_copies` what they read again and again.
+//! - `grow` takes blocks for pages before a commit is accepted; `room` finds missing blocks.
+//! - `read` finds a version; `versions_file` has older ones.
+//! - `checkpoint` is the thread that brings generations of commits into the data file; `proof` enforces its
+//!   order.
+//! - `open` creates and recovers.
 
 mod admission;
 mod checkpoint;
@@ -51,11 +54,11 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use versions_file::VersionsFile;
 
-/// An open page file that commits through a log, as the program holds it.
+/// Open page file that commits through a log, as the program holds it.
 #[derive(Clone)]
 pub(crate) struct LoggedFile {
     store: Arc<LoggedStore>,
-    /// One for each lane of readers, so that threads that begin and end to read do not count the same
+    /// Owner for each lane of readers, so that threads that begin and end to read do not count the same
     /// references.
     owners: Arc<[Arc<Owner>]>,
 }
@@ -80,56 +83,58 @@ impl Deref for LoggedFile {
     }
 }
 
-/// What all of its threads share.
+/// Parts that all threads of a logged file share.
 ///
-/// **Order of locks**, the first first: the mutex of the log, which calls `publish` with it locked;
-/// [`state`](Self::state); then one of the mutexes that are held for a few instructions: a lane of readers,
-/// a shard of the newest versions, the slots of the file of versions. All of them are locked for memory
-/// only: no call of the device, and none of the log, is made under one of them.
+/// **Order of locks**, outermost first: the mutex of the log, which calls `publish` with it locked;
+/// [`state`](Self::state); then one of the mutexes that are held for a few instructions: a lane of readers, a
+/// shard of the newest versions, or the slots of the versions file. Under all of them only memory is used: no
+/// call of the device, and none of the log, is made.
 pub(crate) struct LoggedStore {
-    /// The directory and the runtime. Nothing in these three changes.
+    /// Directory and runtime. This field and the next two never change.
     data_dir: DataDir,
     options: Options,
     guarantee: Granted,
-    /// As it was when the file was opened: for what never changes.
+    /// Header at the opening, for the fields that never change.
     header: PageFileHeader,
     log: Log,
     contents: PageContents,
-    /// Writes in flight to the data file. Used by checkpoints, and by commits that
-    /// fill new pages.
+    /// Writes in flight to the data file. Used by checkpoints, and by commits that fill new pages.
     writers: Writers,
-    /// Commits, generations, versions in memory. Changed by commits (`publish`, `release`), by the
-    /// checkpointer and by readers that look up a page. Locked for memory only. The log calls `publish`
-    /// with its own mutex locked: so nothing may call the log while this is locked.
+    /// Commits, generations and versions in memory. Changed by commits (`publish`, `release`), by the
+    /// checkpointer, and by readers that look up a page. Only memory is used while it is locked. The log
+    /// calls `publish` with its own mutex locked, so nothing may call the log while this is locked.
     state: Mutex<State>,
-    /// The states that readers see: a mutex for each lane. Changed with the state locked (`show`) and,
+    /// States that readers see, with a mutex for each lane. Changed with the state locked (`show`) and,
     /// without it, by readers that begin and end.
     readers: Arc<ReaderTable>,
-    /// Commits and checkpoints wait: pages were applied, or a generation began. Notified without a lock.
+    /// Notified, without a lock, when pages were applied or a generation began. Commits and checkpoints wait
+    /// for it.
     progress: Event,
     checkpointer: Checkpointer,
-    /// Counters, without a lock.
+    /// Counters, which need no lock.
     counts: Counts,
 }
 
-/// Where the contents of pages are, beside the state and the log.
+/// Contents of pages outside the state and the log.
 struct PageContents {
-    /// Written by the checkpointer, and by commits that let it grow; read by anyone without a lock.
+    /// Data file. Written by the checkpointer, and by commits that make it grow. Read by any thread without a
+    /// lock.
     data: DataFile,
-    /// The newest version of pages that are read often: a mutex for each shard. Changed with
-    /// the state locked, by commits and by readers that found one; read without.
+    /// Newest versions of pages that are read often, with a mutex for each shard. Changed with the state
+    /// locked, by commits and by readers that found a version. Read without the state.
     newest: HotVersions,
-    /// Written by the checkpointer. Its slots have a mutex; they are freed without the state.
+    /// Older versions, written by the checkpointer. The slots have a mutex, and are freed without the state
+    /// locked.
     versions_file: VersionsFile,
 }
 
-/// The thread that checkpoints.
+/// Handle of the checkpointer thread.
 struct Checkpointer {
     /// `None` before it is started, and once the file is closed.
     thread: Mutex<Option<Box<dyn JoinHandle>>>,
-    /// It waits: a generation has ended, or the file is closed.
+    /// Notified when a generation has ended, or when the file is closed.
     work: Event,
-    /// Commits that end up to here were read from the log when the file was opened.
+    /// End of the commits that were read from the log when the file was opened.
     recovered: Lsn,
 }
 
@@ -160,18 +165,18 @@ impl LoggedStore {
         self.guarantee.min(self.log.guarantee())
     }
 
-    /// The size of a page, bytes.
+    /// Returns the size of a page in bytes.
     fn page_size(&self) -> usize {
         self.header.page_size as usize
     }
 
-    /// Brings everything that is committed into the data file, durably.
+    /// Brings everything committed into the data file, durably.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         self.data_dir.check_process()?;
         let target = {
             let mut state = self.state();
             state.check()?;
-            // Has the checkpointer try at once: there may be space again, and it would pause.
+            // Makes the checkpointer try at once instead of pausing, because there may be space again.
             state.generations.stalled = None;
             state.points.latest.end
         };
@@ -194,7 +199,7 @@ impl LoggedStore {
             self.checkpointer.work.notify(self.runtime());
             self.progress.wait(self.runtime(), seen, None);
         }
-        // A checkpoint in files that were taken away is one that no opening finds.
+        // Checks the location, because no opening finds a checkpoint in files that were taken away.
         Ok(self.log.check_location()?)
     }
 
@@ -208,10 +213,10 @@ impl LoggedStore {
         self.counts.stats(memory, dirty_pages)
     }
 
-    /// Forces the log and ends the threads. What is in the log and not in the data file is redone by
-    /// the next opening.
+    /// Forces the log and ends the threads. The next opening redoes what is in the log and not in the data
+    /// file.
     pub(crate) fn close(&self) -> Result<()> {
-        // The parent goes on; its threads are not in this process.
+        // In a fork there is nothing to end: the parent continues, and the threads are not in this process.
         if self.data_dir.check_process().is_err() {
             return Ok(());
         }
@@ -226,7 +231,7 @@ impl LoggedStore {
         self.progress.notify(self.runtime());
         let thread = self.checkpointer.thread().take();
         if let Some(thread) = thread {
-            // If it has panicked, the failure is in the state.
+            // If the thread panicked, the failure is in the state.
             let _ = thread.join();
         }
         let closed = self.log.clone().close();
@@ -238,7 +243,7 @@ impl LoggedStore {
         }
     }
 
-    /// The page file has failed: nothing is accepted any more.
+    /// Fails the page file: nothing is accepted any more.
     fn fail(&self, cause: Error) {
         let mut state = self.state();
         if state.failure.is_none() {

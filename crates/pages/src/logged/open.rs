@@ -1,5 +1,5 @@
-//! Creating a logged page file, and opening one: what the log holds beyond the data file is read, and
-//! brought into it in the background.
+//! Creating and opening a logged page file. An opening reads what the log holds beyond the data file, and
+//! brings it into the data file in the background.
 
 use super::grow::Room;
 use super::hot_versions::HotVersions;
@@ -29,10 +29,10 @@ use logforce_format::{
 };
 use std::sync::Arc;
 
-/// What the log's metadata says: the page file that it belongs to.
+/// Prefix of the log's metadata, which names the page file that the log belongs to.
 const META: &[u8] = b"page file ";
 
-/// The metadata of the log of this page file.
+/// Returns the metadata of the log of this page file.
 pub(crate) fn meta_of(id: PageFileId) -> Vec<u8> {
     [META, &id.0].concat()
 }
@@ -44,8 +44,8 @@ impl LoggedStore {
         options: Options,
         guarantee: Granted,
     ) -> Result<LoggedFile> {
-        // A crash below leaves a log without a name in its metadata and no data file: a creation that
-        // was not finished, which the next one goes on with.
+        // A crash below leaves a log without metadata and no data file. This is an unfinished creation, which
+        // the next creation continues.
         let log = open_log(system, &data_dir, &options, OpenMode::OpenOrCreate)?;
         if log.meta().is_some() {
             return Err(Error::NoPageFile {
@@ -122,7 +122,7 @@ impl LoggedStore {
             log.watch_beside(data_dir.named.clone());
         }
         let versions_file = VersionsFile::new(&data_dir, page_size)?;
-        // What goes through the system's cache is written by the checkpointer alone.
+        // Only the checkpointer writes through the system's cache, so no threads are needed for that.
         let threads = if is_direct { options.writers } else { 0 };
         let writers = Writers::start(&data_dir.runtime, &data.file, threads, data_dir.alignment())
             .map_err(io)?;
@@ -195,7 +195,8 @@ fn open_log(
     Ok(Log::open(system, data_dir.path_of(LOG), mode, log_options)?)
 }
 
-/// Whether the log is the data file's, and holds all that it needs; returns where redo begins.
+/// Checks that the log belongs to the data file and holds everything that it needs. Returns the start of
+/// redo.
 fn check_log(data_dir: &DataDir, header: &PageFileHeader, log: &Log) -> Result<Lsn> {
     let foreign = |why: String| Error::ForeignLog {
         path: data_dir.path.clone(),
@@ -206,31 +207,31 @@ fn check_log(data_dir: &DataDir, header: &PageFileHeader, log: &Log) -> Result<L
     };
     if log_id != log.id() {
         return Err(foreign(format!(
-            "the data file names the log {log_id}, and the log there is {}",
+            "the data file names the log {log_id}, but the log there is {}",
             log.id()
         )));
     }
     match log.meta() {
         Some(meta) if meta == meta_of(header.id) => {}
-        // The crash came before the creation had written it.
+        // A crash interrupted the creation before it had written the metadata.
         None => log.set_meta(&meta_of(header.id))?,
         Some(_) => {
             return Err(foreign(format!(
-                "the log belongs to another page file than {}",
+                "the log belongs to another page file, not to {}",
                 header.id
             )));
         }
     }
     if log.front_lsn() > redo_from {
         return Err(foreign(format!(
-            "the data file needs the log from LSN {redo_from} on, and it begins at {}: the data file is \
+            "the data file needs the log from LSN {redo_from} on, but it begins at {}: the data file is \
              older than the log",
             log.front_lsn()
         )));
     }
     if log.tail_lsn() < redo_from {
         return Err(foreign(format!(
-            "the data file needs the log up to LSN {redo_from}, and it ends at {}: the log is older than \
+            "the data file needs the log up to LSN {redo_from}, but it ends at {}: the log is older than \
              the data file",
             log.tail_lsn()
         )));
@@ -238,11 +239,11 @@ fn check_log(data_dir: &DataDir, header: &PageFileHeader, log: &Log) -> Result<L
     Ok(redo_from)
 }
 
-/// Reads the commits that the data file may not hold.
+/// Recovery of the commits that the data file may not hold.
 struct Recovery<'a> {
     log: &'a Log,
     page_size: u32,
-    /// Images to keep in memory.
+    /// Maximum number of images in memory.
     limit: usize,
     state: &'a mut State,
 }
@@ -257,7 +258,7 @@ impl Recovery<'_> {
             self.state.forced(record.end);
             self.state.evict(self.limit);
         }
-        // The first change of each page after this is an image again.
+        // The first change of each page after this is logged as an image again.
         let generations = &mut self.state.generations;
         if generations.open.bytes > 0 {
             generations.end(self.state.points.latest);
@@ -277,7 +278,7 @@ impl Recovery<'_> {
         }
     }
 
-    /// Makes the commit known, as it was when it was committed.
+    /// Publishes the commit, as when it was committed.
     fn publish(&mut self, redo: &Redo<'_>, start: Lsn, end: Lsn) -> Result<()> {
         let mut changes = Changes {
             resize: redo.resize,
@@ -314,8 +315,8 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    /// The page as the commits before this one left it: at least one of them holds its image, or it is
-    /// not known what the data file holds of it.
+    /// Returns the page as the earlier commits left it. One of them must hold its image, because the contents
+    /// in the data file are not known.
     fn current(&self, page: u64, at: Lsn) -> Result<Image> {
         let version = self.state.chains.get(&page).and_then(|c| c.last());
         match version {
@@ -332,7 +333,8 @@ impl Recovery<'_> {
     }
 
     fn without_image(&self, page: u64, at: Lsn) -> Error {
-        let found = format!("it changes parts of page {page}, of which the log holds no image");
+        let found =
+            format!("it changes parts of page {page}, but the log holds no image of that page");
         self.damaged(at, found)
     }
 
@@ -352,8 +354,9 @@ impl Recovery<'_> {
     }
 }
 
-/// Returns the records from `from` on. A range that the log has voided there, of an append that a crash cut
-/// short or of a repair, is no commit; where nothing was committed before, the log does not skip it by itself.
+/// Returns the records from `from` on, or from the end of a voided range that begins there. Such a range is
+/// left by an append that a crash interrupted, or by a repair, and is not a commit. Where nothing was
+/// committed before, the log does not skip it by itself.
 fn records(
     log: &Log,
     mut from: Lsn,

@@ -1,9 +1,8 @@
-//! Pages as the data file holds them, in memory: reading one again asks no device.
+//! Cache of pages as the data file holds them, so that reading one again needs no device.
 //!
-//! They are part of the state, under its mutex. A page is looked up in the same moment in which the
-//! state says that the data file has the version that a reader sees, and forgotten in the moment from
-//! which on readers of the data file know that the page is being overwritten: so what is here of a page
-//! is what the data file holds.
+//! The cache is part of the state, under its mutex. A page is looked up at the same moment at which the state
+//! says that the data file has the version that a reader sees. It is removed at the moment from which readers
+//! of the data file know that the page is being overwritten. So a cached page is what the data file holds.
 
 use super::state::State;
 use super::version_chain::Bytes;
@@ -11,19 +10,19 @@ use crate::changes::Image;
 use logforce_format::{Lsn, planted};
 
 impl State {
-    /// A page was read from the data file, and was not overwritten since.
+    /// Caches a page that was read from the data file and was not overwritten since.
     pub(super) fn keep_clean(&mut self, page: u64, image: &Image) {
         self.clean.insert(page, image.clone());
     }
 
-    /// The data file is about to change.
+    /// Removes a page that is about to change in the data file.
     pub(super) fn forget_clean(&mut self, page: u64) {
         if !planted!("clean-page-kept") {
             self.clean.remove(page);
         }
     }
 
-    /// The data file holds these versions now: what was in memory of them as changes stays there.
+    /// Caches those of these versions that are still in memory, because the data file holds them now.
     pub(super) fn keep_written(&mut self, written: &[(u64, Lsn)]) {
         for (page, end) in written {
             let versions = self.chains.get(page).map(|c| &c.versions);

@@ -1,8 +1,8 @@
-//! *Log before page*, as types: what must be durable before what, so that a step cannot be taken
-//! before the one that it relies on.
+//! *Log before page*, as types: the order in which things must become durable. A step cannot be taken before
+//! the one that it relies on.
 //!
-//! [`Forced`] (the log is durable up to here) → [`Forced::admit`] gives an [`Applicable`] page →
-//! only those are written to the data file → [`Synced`] → [`Checkpointed`] → the log is truncated.
+//! [`Forced`] (the log is durable up to an LSN) → [`Forced::admit`] returns an [`Applicable`] page → only
+//! such pages are written to the data file → [`Synced`] → [`Checkpointed`] → the log is truncated.
 
 use super::map::PageMap;
 use super::read::{holds, page_offset};
@@ -22,13 +22,13 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The log is durable up to here.
+/// Proof that the log is durable up to this LSN.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Forced(Lsn);
 
 impl Forced {
-    /// Forces the log up to `end`. Without this a crash could leave a page in the data file whose
-    /// commit is gone.
+    /// Forces the log up to `end`. Otherwise a crash could leave a page in the data file whose commit is
+    /// gone.
     pub(super) fn force(log: &Log, end: Lsn) -> Result<Forced> {
         if planted!("page-before-log") {
             return Ok(Forced(Lsn(u64::MAX)));
@@ -37,77 +37,78 @@ impl Forced {
         Ok(Forced(log.durable_lsn().max(end)))
     }
 
-    /// Up to where.
+    /// Returns the end of the durable part of the log.
     pub(super) fn end(self) -> Lsn {
         self.0
     }
 
-    /// The page may be written to the data file, if the version is durable in the log. `None` clears its
-    /// place.
+    /// Returns the page for writing to the data file, if the version is durable in the log. `None` as image
+    /// clears its place.
     pub(super) fn admit(self, page: u64, end: Lsn, image: Option<Image>) -> Option<Applicable> {
         (end <= self.0).then_some(Applicable { page, image })
     }
 }
 
-/// A page whose version is durable in the log.
+/// Page whose version is durable in the log.
 #[derive(Debug)]
 pub(super) struct Applicable {
     page: u64,
     image: Option<Image>,
 }
 
-/// The file that pages are applied to, and its map.
+/// Data file, to which pages are applied, and its map.
 pub(super) struct DataFile {
     pub(super) file: Arc<dyn File>,
     pub(super) map: PageMap,
     pub(super) page_size: u32,
     /// A page of zeroes.
     pub(super) zeroes: Image,
-    /// Pages go past the system's cache.
+    /// True if pages are written past the system's cache.
     pub(super) is_direct: bool,
 }
 
-/// The data file and its map are durable as far as they were written.
+/// Proof that everything written to the data file and its map is durable.
 #[derive(Debug)]
 pub(super) struct Synced(());
 
-/// The header says that redo begins here, durably.
+/// Proof that the header says, durably, that redo begins at this LSN.
 #[derive(Debug)]
 pub(super) struct Checkpointed(Lsn);
 
 impl DataFile {
-    /// Where a page lies, bytes.
+    /// Returns the offset of a page in bytes.
     pub(super) fn offset(&self, page: u64) -> u64 {
         page_offset(self.page_size as usize, page)
     }
 
-    /// How many pages lie before this offset.
+    /// Returns the number of pages before this offset.
     pub(super) fn page_at(&self, offset: u64) -> u64 {
         offset.saturating_sub(PAGE_DATA_OFFSET) / u64::from(self.page_size)
     }
 
-    /// The file's path, for messages.
+    /// Returns the path of the file, for messages.
     pub(super) fn path(&self) -> PathBuf {
         self.map.beside(DATA)
     }
 
-    /// Whether the place of the page has no blocks: nothing was ever written there.
+    /// Returns true if the place of the page has no blocks, because nothing was ever written there.
     pub(super) fn is_hole(&self, page: u64) -> io::Result<bool> {
         is_hole(&*self.file, self.offset(page)..self.offset(page + 1))
     }
 
-    /// Has the file take blocks for these pages, and changes no byte. Nothing else may write them
+    /// Makes the file take blocks for these pages, without changing a byte. Nothing else may write them
     /// meanwhile.
     ///
-    /// Without a barrier: one that failed here might lose what the checkpointer has written, and the
-    /// checkpointer's own would not tell. Its checkpoint makes this durable with everything else.
+    /// There is no barrier. One that failed here might lose what the checkpointer has written, and the
+    /// checkpointer's own barrier would not report it. The next checkpoint makes this durable with everything
+    /// else.
     pub(super) fn fill(&self, writers: &Writers, pages: Range<u64>) -> io::Result<()> {
         let bytes = self.offset(pages.start)..self.offset(pages.end);
         let unfilled = unfilled(&*self.file, bytes, &self.zeroes)?;
         writers.write(gather(unfilled), false)
     }
 
-    /// Writes pages, which come in ascending order. Returns how many writes that took.
+    /// Writes pages, which must be in ascending order. Returns the number of writes.
     pub(super) fn write(&self, writers: &Writers, pages: Vec<Applicable>) -> io::Result<u64> {
         let entry = |p: &Applicable| match &p.image {
             Some(image) => self.map.entry_of(p.page, image),
@@ -120,11 +121,12 @@ impl DataFile {
         self.write_runs(writers, runs)
     }
 
-    /// Returns the first pages of `range`, `most` at most, that the map does not call written and whose places
-    /// have blocks.
+    /// Returns the first pages of `range`, at most `most`, that the map does not call written and whose
+    /// places have blocks.
     ///
-    /// A place that reads as zeroes counts as well. The previous opening may have failed to sync those: the
-    /// page cache shows what the medium lacks, and a power cut would bring back what lay there.
+    /// A place that reads as zeroes counts as well. The previous opening may have failed to sync these
+    /// zeroes: then the page cache shows what the medium lacks, and a power cut would bring back what was
+    /// there before.
     pub(super) fn unwritten_in(&self, range: Range<u64>, most: usize) -> Result<Vec<u64>> {
         let len = self.file.len().map_err(Error::io("look at", self.path()))?;
         let (mut page, mut pages) = (range.start, Vec::new());
@@ -156,14 +158,14 @@ impl DataFile {
             Ok(MapEntry::Present { .. }) => Ok(false),
             Ok(MapEntry::Absent) if planted!("end-not-cleared") => Ok(false),
             Ok(MapEntry::Absent) if planted!("cleared-page-believed") && is_zero() => Ok(false),
-            // Of a damaged sector this opening has written no page.
+            // If the sector is damaged, this opening has written none of its pages.
             Ok(_) | Err(Error::Damaged { .. }) => Ok(true),
             Err(e) => Err(e),
         }
     }
 
-    /// Writes zeroes to the places of these pages, which come in ascending order. Returns how many writes
-    /// that took.
+    /// Writes zeroes to the places of these pages, which must be in ascending order. Returns the number of
+    /// writes.
     pub(super) fn clear(&self, writers: &Writers, pages: &[u64]) -> io::Result<u64> {
         let zeroes = |page: &u64| (self.offset(*page), self.zeroes.clone());
         self.write_runs(writers, gather(pages.iter().map(zeroes)))
@@ -178,9 +180,9 @@ impl DataFile {
         Ok(count)
     }
 
-    /// Has the system write what it has cached of the pages: a checkpoint's sync then finds little left
-    /// to do, and commits that wait for pages to be applied wait for the device and not for its cache.
-    /// Returns whether there was anything to do.
+    /// Makes the system write the pages that it has cached. Then a checkpoint's sync finds little left to do,
+    /// and commits that wait for pages to be applied wait for the device and not for its cache. Returns true
+    /// if there was anything to do.
     pub(super) fn flush(&self) -> io::Result<bool> {
         if self.is_direct {
             return Ok(false);
@@ -189,12 +191,12 @@ impl DataFile {
         Ok(true)
     }
 
-    /// Makes durable what was written, the map as well. With all of their metadata: before Linux got
-    /// "ext4: fix fsync(2) for nojournal mode" (February 2026), ext4 without a journal left where
-    /// blocks lie out of a data sync, and a cut of power left holes (docs/bugs-found.md).
+    /// Makes everything written durable, including the map and all metadata. Before Linux got "ext4: fix
+    /// fsync(2) for nojournal mode" (February 2026), a data sync on ext4 without a journal left out where
+    /// blocks lie. A power cut then left holes (docs/bugs-found.md).
     ///
     /// # Errors
-    /// With the name of the file that could not be synced.
+    /// The error, with the name of the file that could not be synced.
     pub(super) fn sync(&self) -> std::result::Result<Synced, (&'static str, io::Error)> {
         if !planted!("data-file-unsynced") {
             let synced = self.file.barrier(Barrier::Full);
@@ -206,7 +208,7 @@ impl DataFile {
 }
 
 impl Synced {
-    /// Writes the header: redo begins at `redo_from` from now on. A crash before leaves the old one,
+    /// Writes the header: redo begins at `redo_from` from now on. A crash before that leaves the old header,
     /// and the pages are written again from the log.
     pub(super) fn checkpoint(
         self,
@@ -224,8 +226,8 @@ impl Synced {
             kind: PageFileKind::Logged(LoggedState { redo_from, ..state }),
             ..slots.header
         };
-        // Both slots, one after the other: the older header needs a part of the log that goes now, so
-        // if the newer slot rotted, nothing could be opened.
+        // Writes both slots, one after the other. The older header needs a part of the log that is truncated
+        // next. With the new header in one slot only, the loss of that slot would make the file unopenable.
         slots.store(header)?;
         slots.store(header)?;
         Ok(Checkpointed(redo_from))
@@ -233,7 +235,7 @@ impl Synced {
 }
 
 impl Checkpointed {
-    /// Drops what the data file holds durably from the log.
+    /// Removes what the data file holds durably from the log.
     pub(super) fn truncate(self, log: &Log) -> Result<()> {
         log.truncate_front(self.0).map_err(Error::from)
     }

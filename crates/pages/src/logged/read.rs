@@ -1,5 +1,5 @@
-//! Reading a page at a committed state: from memory, the log, the file of older versions, or the data
-//! file, whichever holds the version.
+//! Reads of a page at a committed state: from memory, the log, the versions file, or the data file, whichever
+//! holds the version.
 
 use super::readers::{Beginning, Begun};
 use super::version_chain::Bytes;
@@ -19,7 +19,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A committed state that somebody reads. Clones share it.
+/// Committed state that is being read. Clones share it.
 #[derive(Clone)]
 pub(crate) struct LoggedView {
     registered: Arc<Registered>,
@@ -44,7 +44,7 @@ impl Drop for Registered {
     }
 }
 
-/// Where a version is.
+/// Location of a version.
 enum Found {
     Zero,
     Lost,
@@ -52,26 +52,26 @@ enum Found {
     /// The version, and the records that hold it.
     Log(Lsn, Vec<Lsn>),
     InVersionsFile(u64),
-    /// In the data file, unless that is being overwritten: then the counter of such moments is higher
-    /// than this.
+    /// In the data file, unless the page is being overwritten. In that case the counter of such moments
+    /// becomes higher than this value.
     Data(u64),
 }
 
 impl LoggedFile {
-    /// What is committed, durable or not.
+    /// Returns a view of the latest committed state, durable or not.
     pub(crate) fn latest(&self) -> Result<LoggedView> {
         self.data_dir.check_process()?;
         loop {
             match self.readers.latest() {
                 Beginning::Begun(begun) => return Ok(self.view(begun)),
-                // A commit that shows its state has this locked until all lanes show it.
+                // A commit that shows its state keeps this locked until all lanes show it.
                 Beginning::Behind => drop(self.state()),
                 Beginning::Closing => return Err(Error::Closed),
             }
         }
     }
 
-    /// What is durable.
+    /// Returns a view of the durable state.
     pub(crate) fn durable(&self) -> Result<LoggedView> {
         self.data_dir.check_process()?;
         loop {
@@ -93,7 +93,7 @@ impl LoggedFile {
 }
 
 impl LoggedStore {
-    /// A page as of the state `at`, which the caller has registered.
+    /// Returns a page as of the state `at`, which the caller has registered.
     fn image_at(&self, page: u64, at: Lsn) -> Result<Image> {
         let mut left = None;
         loop {
@@ -107,7 +107,7 @@ impl LoggedStore {
                     if let Ok(image) = &image {
                         self.back_in_memory(page, version, image);
                     }
-                    // Found there once more: then it is nowhere else.
+                    // The version was found in the log twice, so it is nowhere else.
                     if left.replace(redo.clone()) == Some(redo) {
                         return image;
                     }
@@ -117,7 +117,7 @@ impl LoggedStore {
                     let read = self.read_data(page);
                     let mut state = self.state();
                     if state.was_applied_since(page, seen) {
-                        // It was overwritten meanwhile: whatever was read may be torn.
+                        // The page was overwritten meanwhile, so the bytes that were read may be torn.
                         continue;
                     }
                     if let Ok(image) = &read {
@@ -129,7 +129,7 @@ impl LoggedStore {
                 }
             };
             match image {
-                // It has left the log since it was found there: it is elsewhere now.
+                // The version has left the log since it was found there, so it is elsewhere now.
                 Err(Error::Log(e)) if e.kind() == LogErrorKind::Truncated => {}
                 other => return other,
             }
@@ -146,8 +146,8 @@ impl LoggedStore {
         }
     }
 
-    /// A version was read back from the log, by up to so many reads as it has records: it stays in
-    /// memory, and what was used longer ago leaves it.
+    /// Keeps a version in memory that was read back from the log, by up to one read for each of its records.
+    /// Versions that were used longer ago leave memory.
     fn back_in_memory(&self, page: u64, version: Lsn, image: &Image) {
         let limit = self.options.changed_cache() / self.page_size();
         let mut state = self.state();
@@ -188,8 +188,8 @@ impl LoggedStore {
         }
     }
 
-    /// A page as the data file holds it, with its checksum verified. Further looks decide whether it is
-    /// damaged: what a transfer got wrong once is no damage of the medium.
+    /// Reads a page from the data file and verifies its checksum. Repeats the read before the page counts as
+    /// damaged, because a single wrong transfer is not damage of the medium.
     pub(super) fn read_data(&self, page: u64) -> Result<Image> {
         let offset = self.contents.data.offset(page);
         let range = offset..offset + self.page_size() as u64;
@@ -214,8 +214,8 @@ impl LoggedStore {
         })
     }
 
-    /// Checks that the data file holds nothing of a page that is absent by the map. Otherwise the map's
-    /// sector was lost, or a write of it, and the page would be lost in silence.
+    /// Checks that the data file holds nothing for a page that is absent in the map. If it does, the map's
+    /// sector or a write of it was lost, and the page would be lost silently.
     ///
     /// The file grows by zeroes, and a checkpoint clears the places of pages that it adds
     /// ([`clear_added`](LoggedStore::clear_added)).
@@ -235,7 +235,7 @@ impl LoggedStore {
         }
     }
 
-    /// A version from the records that hold it: an image, and ranges on top.
+    /// Rebuilds a version from the records that hold it: an image, and ranges on top of it.
     pub(super) fn rebuild(&self, page: u64, redo: &[Lsn]) -> Result<Image> {
         let mut bytes: Option<Vec<u8>> = None;
         for start in redo {
@@ -262,8 +262,8 @@ impl LoggedStore {
     }
 }
 
-/// Whether the file holds something else than zeroes from `offset` on, as far as `buf` goes. What the
-/// medium does not give back was not left out of the file.
+/// Returns true if the file holds anything but zeroes in the `buf.len()` bytes from `offset` on. Bytes that
+/// the medium does not return count as held, because they are not a hole.
 pub(crate) fn holds(file: &dyn File, offset: u64, buf: &mut [u8]) -> io::Result<bool> {
     match file_read::read(file, offset, buf, ReadSource::Cache)? {
         ReadResult::Bytes(read) => Ok(buf[..read].iter().any(|b| *b != 0)),
@@ -271,7 +271,7 @@ pub(crate) fn holds(file: &dyn File, offset: u64, buf: &mut [u8]) -> io::Result<
     }
 }
 
-/// The sectors of the map for which the data file has no hole in all of their pages' places.
+/// Returns the sectors of the map with a page whose place in the data file is not a hole.
 pub(crate) fn sectors_with_data(file: &dyn File, page_size: usize) -> io::Result<BTreeSet<u64>> {
     let (mut sectors, entries) = (BTreeSet::new(), MAP_SECTOR_ENTRIES as u64);
     let first = page_offset(page_size, 0);
@@ -286,12 +286,12 @@ pub(crate) fn sectors_with_data(file: &dyn File, page_size: usize) -> io::Result
     Ok(sectors)
 }
 
-/// Where a page of a logged file lies in the data file, bytes.
+/// Returns the offset of a page in the data file of a logged file, in bytes.
 pub(crate) fn page_offset(page_size: usize, page: u64) -> u64 {
     PAGE_DATA_OFFSET.saturating_add(page.saturating_mul(page_size as u64))
 }
 
-/// A page as the data file holds it, in one attempt; `crc` is what the map says of it, if pages have
+/// Reads a page from the data file, in one attempt. `crc` is the checksum in the map, if pages have
 /// checksums.
 pub(crate) fn read_page(
     file: &dyn File,
@@ -313,13 +313,13 @@ pub(crate) fn read_page(
     let fits = planted!("page-checksum-unverified", true, else crc.is_none_or(|crc| crc == found));
     match (fits, crc) {
         (false, Some(crc)) => Err(damaged(format!(
-            "its checksum is {found:08x}, {crc:08x} was written"
+            "its checksum is {found:08x}, expected {crc:08x}"
         ))),
         _ => Ok(()),
     }
 }
 
-/// Puts changed ranges into a page; they lie within it, which decoding has checked.
+/// Writes changed ranges into a page. Decoding has checked that they are within the page.
 pub(crate) fn put_ranges(page: &mut [u8], ranges: &[(u32, &[u8])]) {
     for (offset, bytes) in ranges {
         let at = *offset as usize;
@@ -328,7 +328,7 @@ pub(crate) fn put_ranges(page: &mut [u8], ranges: &[(u32, &[u8])]) {
 }
 
 impl LoggedView {
-    /// The page file's directory.
+    /// Returns the page file's directory.
     pub(crate) fn dir(&self) -> &dyn Directory {
         &*self.registered.store.data_dir.dir
     }
@@ -351,16 +351,16 @@ impl LoggedView {
 
     pub(crate) fn each_number(&self, visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         let store = &self.registered.store;
-        // In this order: what is in no version now is in the data file, and so in the map. What is
-        // dropped there from now on gets a version, since this state is read; its sector of the map
-        // stays.
+        // The order matters. A page without a version now is in the data file, and so in the map. A page that
+        // is dropped there from now on gets a version, because this state is being read; its sector of the
+        // map stays.
         let changed: Vec<u64> = store.state().chains.keys().copied().collect();
         let entries = MAP_SECTOR_ENTRIES as u64;
         let count = self.page_count();
         let data = &store.contents.data;
         let mut sectors = data.map.known_sectors(0..count.div_ceil(entries))?;
         sectors.extend(changed.into_iter().map(|page| page / entries));
-        // The map may have lost some of its sectors: reading their pages tells.
+        // The map may have lost some of its sectors. Reading their pages reports that.
         let with_data = sectors_with_data(&*data.file, store.page_size());
         let with_data = with_data.map_err(Error::io("look for data in", data.path()))?;
         sectors.extend(with_data);

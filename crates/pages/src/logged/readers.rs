@@ -1,17 +1,18 @@
-//! Which states are read, and which states a new reader gets: beside the state and its mutex, so that
-//! threads that begin and end to read at the same time do not wait for each other, nor for commits.
+//! Table of readers: which states are read, and which states new readers get. It is outside the state and its
+//! mutex, so that threads that begin and end to read at the same time wait neither for each other nor for
+//! commits.
 //!
-//! The table has a few lanes. A thread uses the same one each time, and takes only that lane's lock.
-//! What a lane shows to new readers is put there with the state locked.
+//! The table has a few lanes. A thread uses the same lane each time, and takes only that lane's lock. The
+//! states that a lane shows to new readers are set with the state locked.
 //!
-//! A version may be forgotten if nobody reads it, and nobody can begin to. So with the state locked:
-//! first the lanes show the new durable state, then they are asked who reads. Whoever comes to a lane
-//! before it was asked is seen. Whoever comes later gets a state that is as new as the one that was
-//! shown, and whose versions stay.
+//! A version may be forgotten if no reader reads it, and no new reader can begin to. So, with the state
+//! locked, the lanes first show the new durable state, and are then asked for their readers. A reader that
+//! comes to a lane before it was asked is seen. A reader that comes later gets a state at least as new as the
+//! one shown, whose versions stay.
 //!
-//! Lanes learn of a commit one after the other. So that no thread gets an older state than another one
-//! got before it, a reader compares its lane with what it can know: of the durable state with the log,
-//! of the latest with a number that is set first. If its lane is behind, it waits for the state.
+//! Lanes learn of a commit one after the other. No thread may get an older state than another one got before
+//! it. So a reader compares its lane with what it can know: the durable state with the log, and the latest
+//! state with a number that is set first. If its lane is behind, the reader waits for the state.
 
 use logforce_device::sync::{Apart, AtomicU64, Mutex, MutexGuard, lane};
 use logforce_format::{Lsn, planted};
@@ -19,15 +20,16 @@ use std::cell::OnceCell;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-/// How many threads begin and end to read without meeting. A commit shows its state in each.
+/// Number of lanes. Threads in different lanes begin and end to read without contention. A commit shows its
+/// state in each lane.
 const LANES: usize = 8;
 
-/// What a lane shows to new readers.
+/// States that a lane shows to new readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shown {
     pub(super) latest: CommitPoint,
     pub(super) durable: CommitPoint,
-    /// The end of the first state after `durable`; `None` if there is none.
+    /// End of the first state after `durable`; `None` if there is none.
     pub(super) next: Option<Lsn>,
     pub(super) is_closing: bool,
 }
@@ -36,7 +38,7 @@ pub(super) struct Shown {
 #[derive(Debug)]
 pub(super) struct ReaderTable {
     lanes: Vec<Apart<Mutex<Lane>>>,
-    /// The end of the latest state that any lane shows.
+    /// End of the latest state that any lane shows.
     latest: Apart<AtomicU64>,
 }
 
@@ -46,18 +48,18 @@ struct Lane {
     readers: Readers,
 }
 
-/// A state that is registered as being read, in this lane.
+/// State that is registered in this lane as being read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Begun {
     pub(super) at: CommitPoint,
     pub(super) lane: usize,
 }
 
-/// What a thread gets that begins to read.
+/// Answer to a thread that begins to read.
 #[derive(Debug)]
 pub(super) enum Beginning {
     Begun(Begun),
-    /// The lane does not show what is the newest by now: the state has to be asked.
+    /// The lane does not show the newest state yet. The caller must lock the state first.
     Behind,
     Closing,
 }
@@ -74,7 +76,7 @@ impl ReaderTable {
         }
     }
 
-    /// How many lanes it has.
+    /// Returns the number of lanes.
     pub(super) fn lanes(&self) -> usize {
         self.lanes.len()
     }
@@ -84,7 +86,7 @@ impl ReaderTable {
         lane.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows a newer state, in one lane after the other. With the state locked.
+    /// Shows a newer state, in one lane after the other. Call with the state locked.
     pub(super) fn show(&self, shown: Shown) {
         self.latest.store(shown.latest.end.0, Release);
         for lane in 0..self.lanes.len() {
@@ -92,9 +94,10 @@ impl ReaderTable {
         }
     }
 
-    /// Begins to read what is committed.
+    /// Begins to read the latest committed state.
     pub(super) fn latest(&self) -> Beginning {
-        // Whoever read a later state in another lane has told this thread of it since this was set.
+        // Every lane shows a state only after this number was set. So the number covers each state that
+        // another thread has got before.
         let least = Lsn(self.latest.load(Acquire));
         self.begin(|shown| {
             let is_newest = planted!("latest-goes-back", true, else shown.latest.end >= least);
@@ -102,7 +105,7 @@ impl ReaderTable {
         })
     }
 
-    /// Begins to read what is durable, which is the log up to `forced`.
+    /// Begins to read the durable state. The log is durable up to `forced`.
     pub(super) fn durable(&self, forced: Lsn) -> Beginning {
         self.begin(|shown| {
             let is_newest = shown.next.is_none_or(|next| next > forced);
@@ -123,12 +126,12 @@ impl ReaderTable {
         Beginning::Begun(Begun { at, lane: number })
     }
 
-    /// Nobody reads this any more, of those who had begun.
+    /// Ends a registration.
     pub(super) fn end(&self, begun: Begun) {
         self.lane(begun.lane).readers.remove(begun.at.end);
     }
 
-    /// Who reads now. With the state locked, and after what new readers get was shown.
+    /// Returns the present readers. Call with the state locked, after the states for new readers were shown.
     pub(super) fn asked(&self) -> Asked<'_> {
         Asked {
             table: self,
@@ -150,8 +153,8 @@ impl ReaderTable {
     }
 }
 
-/// The states that are read, from all lanes. They are asked when this is needed first: most commits
-/// leave only one version of a page, and need not know.
+/// States that are being read, from all lanes. The lanes are asked when the answer is needed first: most
+/// commits leave only one version of a page and do not need it.
 #[derive(Debug)]
 pub(super) struct Asked<'a> {
     table: &'a ReaderTable,
@@ -163,19 +166,19 @@ impl Asked<'_> {
         self.all.get_or_init(|| self.table.all())
     }
 
-    /// Whether somebody reads at a state from `from` on and below `to`.
+    /// Returns true if a state from `from` on and below `to` is being read.
     pub(super) fn any_in(&self, from: Lsn, to: Lsn) -> bool {
         self.all().any_in(from, to)
     }
 
-    /// The oldest state that somebody reads.
+    /// Returns the oldest state that is being read.
     pub(super) fn oldest(&self) -> Option<Lsn> {
         self.all().oldest()
     }
 }
 
-/// The states that readers and transactions hold, ascending, with how many hold each. Most come and go
-/// at the end of the list: it costs no allocation.
+/// States that readers and transactions hold, in ascending order, with the number of holders of each. Most
+/// come and go at the end of the list, which costs no allocation.
 #[derive(Debug, Default)]
 struct Readers(Vec<(Lsn, usize)>);
 
@@ -244,14 +247,14 @@ pub(super) mod tests {
     #[test]
     fn no_lane_gives_an_older_state_than_another_has_shown() {
         let table = ReaderTable::new(shown(10, None, 10));
-        // A commit shows its state, and has not come to any lane yet.
+        // A commit shows its state, and has not reached any lane yet.
         table.latest.store(20, Release);
         assert!(matches!(table.latest(), Beginning::Behind));
         table.show(shown(10, Some(20), 20));
         assert!(matches!(table.latest(), Beginning::Begun(b) if b.at == point(20)));
     }
 
-    /// A table in which these states are read, one in each lane as far as they go.
+    /// Makes a table in which these states are read, each in another lane as far as there are lanes.
     pub(in crate::logged) fn table(reading: &[u64]) -> ReaderTable {
         let table = ReaderTable::new(shown(0, None, 0));
         for (i, at) in reading.iter().enumerate() {
@@ -297,7 +300,7 @@ pub(super) mod tests {
             threads.into_iter().map(|t| t.join().unwrap()).collect()
         });
         let lanes: std::collections::HashSet<usize> = begun.iter().map(|b| b.lane).collect();
-        assert!(lanes.len() > 1, "threads have lanes of their own");
+        assert!(lanes.len() > 1, "threads use different lanes");
         begun.into_iter().for_each(|begun| table.end(begun));
         assert_eq!(table.asked().oldest(), None);
     }
@@ -328,13 +331,13 @@ pub(super) mod tests {
     }
 }
 
-/// A committed state.
+/// Committed state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CommitPoint {
-    /// The end of the last commit's record, which is the state's number.
+    /// End of the last commit's record, which serves as the number of the state.
     pub(super) end: Lsn,
-    /// The number of that commit.
+    /// Number of that commit.
     pub(super) commit: u64,
-    /// Pages have numbers below this one.
+    /// Exclusive end of the page numbers.
     pub(super) page_count: u64,
 }

@@ -1,4 +1,4 @@
-//! Blocks that files lack: found by asking the filesystem, and had by writing what is there already.
+//! Missing blocks of files: found by asking the filesystem, and taken by writing what is there already.
 
 use crate::changes::Image;
 use crate::file_read::{ReadResult, read};
@@ -9,10 +9,10 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes to which the end of what has blocks is searched.
+/// Precision in bytes of the search for the end of the blocks.
 const GRAIN: u64 = 4096;
 
-/// Returns how far the bytes of `range` have blocks without a gap, as far as the filesystem says.
+/// Returns the end of the bytes of `range` that have blocks without a gap, as far as the filesystem says.
 pub(super) fn filled_until(file: &dyn File, range: Range<u64>) -> u64 {
     let has_blocks = |to| file.blocks(range.start..to) != Blocks::Missing;
     if range.is_empty() || has_blocks(range.end) {
@@ -29,10 +29,10 @@ pub(super) fn filled_until(file: &dyn File, range: Range<u64>) -> u64 {
     filled
 }
 
-/// Returns the parts of `range` that lack blocks, in pieces as long as `zeroes`, each with the bytes
-/// that it holds. Writing them changes nothing and takes the space.
+/// Returns the parts of `range` that lack blocks, in pieces as long as `zeroes`, each with the bytes that it
+/// holds. Writing them changes nothing and takes the space.
 ///
-/// Nothing else may write there meanwhile: its bytes would be overwritten by what was read before.
+/// Nothing else may write there meanwhile: the bytes read earlier would overwrite its bytes.
 pub(super) fn unfilled(
     file: &dyn File,
     range: Range<u64>,
@@ -63,7 +63,7 @@ pub(super) fn unfilled(
             let mut bytes = vec![0; zeroes.len()];
             match read(file, at, &mut bytes, ReadSource::Cache)? {
                 ReadResult::Bytes(_) => pieces.push((at, Arc::from(bytes))),
-                // It is there, and stays as damaged as it is.
+                // The bytes are there, and stay as damaged as they are.
                 ReadResult::Lost(_) => {}
             }
         }
@@ -77,14 +77,14 @@ pub(super) fn unfilled(
     Ok(pieces)
 }
 
-/// Returns whether the filesystem knows that nothing was written in `range`.
+/// Returns true if the filesystem knows that nothing was written in `range`.
 pub(super) fn is_hole(file: &dyn File, range: Range<u64>) -> io::Result<bool> {
     Ok(file
         .next_data(range.start)?
         .is_none_or(|data| data >= range.end))
 }
 
-/// Has the file take blocks for `range`, as [`unfilled`] says, in the caller's thread.
+/// Makes the file take blocks for `range`, as found by [`unfilled`], in the caller's thread.
 pub(super) fn fill(file: &dyn File, range: Range<u64>, zeroes: &Image) -> io::Result<()> {
     for run in gather(unfilled(file, range, zeroes)?) {
         let bytes = run.pieces.concat();
@@ -101,7 +101,7 @@ pub(super) fn fill(file: &dyn File, range: Range<u64>, zeroes: &Image) -> io::Re
     Ok(())
 }
 
-/// Has the file take blocks for both slots of its header, which every checkpoint writes.
+/// Makes the file take blocks for both slots of its header, which every checkpoint writes.
 pub(super) fn fill_header(file: &dyn File) -> io::Result<()> {
     let zeroes: Image = vec![0; PAGE_HEADER_LEN].into();
     let len = PAGE_HEADER_LEN as u64;

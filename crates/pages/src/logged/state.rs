@@ -1,5 +1,5 @@
-//! What the mutex of a logged page file guards: versions, generations, and which states there are. Who
-//! reads them is in a table beside it. Pure memory.
+//! Data that the mutex of a logged page file guards: versions, generations, and the states that exist. The
+//! table of their readers is outside. Only memory is used here.
 
 use super::admission::{Admission, EndedGeneration, Generations};
 use super::grow::Room;
@@ -15,20 +15,20 @@ use logforce_format::{Lsn, Resize, planted};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// All pages from a number on were dropped by a commit.
+/// Drop of all pages from a number on, by a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DroppedRange {
     pub(super) end: Lsn,
     pub(super) from: u64,
 }
 
-/// The states that may be read now.
+/// States that may be read now.
 #[derive(Debug)]
 pub(super) struct Points {
     pub(super) latest: CommitPoint,
-    /// The newest state known to be durable.
+    /// Newest state known to be durable.
     pub(super) durable: CommitPoint,
-    /// The states after that one, ascending.
+    /// States after that one, in ascending order.
     unforced: VecDeque<CommitPoint>,
 }
 
@@ -55,7 +55,7 @@ impl Points {
         self.unforced.push_back(point);
     }
 
-    /// Everything below `end` is durable. Returns whether that is news.
+    /// Records that everything below `end` is durable. Returns true if that is new.
     fn forced(&mut self, end: Lsn) -> bool {
         let before = self.unforced.len();
         while let Some(point) = self.unforced.front().filter(|p| p.end <= end) {
@@ -72,17 +72,17 @@ pub(super) struct State {
     pub(super) generations: Generations,
     pub(super) chains: ByPage<VersionChain>,
     pub(super) readers: Arc<ReaderTable>,
-    /// Drops that a reader may be older than, or that the map does not have yet.
+    /// Drops that are newer than some reader, or that the map does not have yet.
     pub(super) drops: Vec<DroppedRange>,
-    /// The last commit that set the number of pages.
+    /// End of the last commit that set the number of pages.
     resized: Lsn,
-    /// Of the commit that sets it and is being appended: all pages from this one on are dropped.
+    /// First page that is dropped by the commit that sets the number of pages and is being appended.
     resizing: Option<u64>,
-    /// Counts the moments at which pages were about to be written to the data file.
+    /// Counter of the moments at which pages were about to be written to the data file.
     pub(super) applies: u64,
-    /// The versions in memory, candidates for leaving it.
+    /// Versions in memory, which may have to leave it.
     pub(super) resident: ResidentVersions,
-    /// A commit waits for another one that is being appended.
+    /// True if a commit waits for another one that is being appended.
     is_awaited: bool,
     pub(super) failure: Option<Error>,
     pub(super) is_closing: bool,
@@ -91,17 +91,18 @@ pub(super) struct State {
     pub(super) room: Room,
 }
 
-/// How a page's change is logged.
+/// Plan for logging the change of a page.
 #[derive(Debug)]
 pub(super) struct Planned {
-    /// What the page held before, if the difference to that is enough.
+    /// Earlier contents of the page, if logging the difference is enough.
     pub(super) before: Option<Image>,
-    /// The records that hold what was there before.
+    /// Records that hold the earlier contents.
     pub(super) below: Vec<Lsn>,
 }
 
 impl State {
-    /// With `clean` for so many bytes of pages as the data file holds them.
+    /// Makes the state of a file at `at`, with a cache of `clean` bytes for pages as the data file holds
+    /// them.
     pub(super) fn new(at: CommitPoint, clean: usize) -> State {
         let points = Points::new(at);
         State {
@@ -122,17 +123,18 @@ impl State {
         }
     }
 
-    /// When this returns, new readers get what is committed and durable now.
+    /// Shows the latest and the durable state: when this returns, new readers get them.
     ///
-    /// After a commit was published, also to what readers look into without this mutex: a reader whose
-    /// state is newer than what it finds there would take an older version for its own.
+    /// After a commit was published, call this only once everything that readers use without this mutex is
+    /// updated as well. Otherwise a reader whose state is newer than what it finds there would take an older
+    /// version for its own.
     pub(super) fn show(&self) {
         self.readers.show(self.points.shown(self.is_closing));
     }
 
-    /// Everything below `end` is durable.
+    /// Records that everything below `end` is durable.
     pub(super) fn forced(&mut self, end: Lsn) {
-        // Before any version is forgotten that the durable state before needed.
+        // Shows the state before any version is forgotten that the previous durable state needed.
         if self.points.forced(end) {
             self.show();
         }
@@ -147,9 +149,9 @@ impl State {
         }
     }
 
-    /// Refuses the changes if another commit than those in the view at `at` touched their pages. Has
-    /// them wait for one that is being appended: it may still be given up, and a transaction that began
-    /// before it is in the order would meet it once more.
+    /// Refuses the changes if a commit that is not in the view at `at` changed one of their pages. Makes them
+    /// wait for such a commit that is being appended, because it may still be given up. A transaction that
+    /// began before that commit is in the order would only conflict with it again.
     pub(super) fn conflict(&mut self, changes: &Changes, at: Lsn) -> Result<Admission> {
         if planted!("conflict-missed") {
             return Ok(Admission::Go);
@@ -189,7 +191,7 @@ impl State {
         })
     }
 
-    /// Keeps the pages for this commit until it is appended, and says how each is to be logged.
+    /// Reserves the pages for this commit until it is appended. Returns how each is to be logged.
     pub(super) fn reserve(&mut self, changes: &Changes) -> Vec<Planned> {
         self.generations.open.append_begins(changes);
         if changes.resize != Resize::NONE {
@@ -200,10 +202,11 @@ impl State {
         for (page, change) in &changes.pages {
             let chain = self.chains.entry(*page).or_default();
             chain.reserved = true;
-            // Redo begins with this generation: of what it holds ranges, it must have the image.
+            // Redo begins with this generation. If the generation holds ranges of a page, it must also hold
+            // its image.
             let is_of_this = chain.generation == generation;
             let is_of_this = planted!("range-without-image", true, else is_of_this);
-            // The record drops the page first: what it held is no base for ranges.
+            // The record drops the page first, so ranges cannot build on its earlier contents.
             let is_dropped = *page >= changes.resize.drop_from;
             let is_dropped = planted!("range-over-drop", false, else is_dropped);
             let has_image = is_of_this
@@ -239,12 +242,12 @@ impl State {
         planned
     }
 
-    /// Whether a commit waits for one that is being appended. It is to be notified then.
+    /// Returns true, once, if a commit waits for one that is being appended. The caller must notify it.
     pub(super) fn take_awaited(&mut self) -> bool {
         std::mem::take(&mut self.is_awaited)
     }
 
-    /// Gives the pages back: the commit was not appended.
+    /// Releases the pages of a commit that was not appended.
     pub(super) fn release(&mut self, changes: &Changes) {
         for page in changes.pages.keys() {
             if let Some(chain) = self.chains.get_mut(page) {
@@ -260,10 +263,10 @@ impl State {
         self.generations.appended(changes, self.points.latest);
     }
 
-    /// Puts a commit into the order: it was appended from `start` to `end`. `below` are the records of
-    /// each page on whose contents its ranges are put; none if its whole contents were logged. They are
-    /// those of when the page was reserved: since then the checkpointer may have written the version
-    /// below, which is then the data file's. Returns the new state.
+    /// Puts a commit into the order. It was appended from `start` to `end`. `below` has, for each page, the
+    /// records that its ranges build on, or none if its whole contents were logged. They are the records at
+    /// the time of the reservation: since then the checkpointer may have written the version below, which the
+    /// data file then holds. Returns the new state.
     pub(super) fn publish(
         &mut self,
         changes: &Changes,
@@ -306,14 +309,13 @@ impl State {
         (self.points.latest, pruned)
     }
 
-    /// The records that hold the newest version of a page, if the data file does not.
+    /// Returns the records that hold the newest version of a page, if the data file does not hold it.
     pub(super) fn last_redo(&self, page: u64) -> Vec<Lsn> {
         let last = self.chains.get(&page).and_then(VersionChain::last);
         last.map(|v| v.redo.clone()).unwrap_or_default()
     }
 
-    /// Every page that the commit drops, among those that have versions; the others are covered by the
-    /// entry in `drops`.
+    /// Drops those of the commit's dropped pages that have versions. The entry in `drops` covers the others.
     fn drop_pages(
         &mut self,
         changes: &Changes,
@@ -369,26 +371,27 @@ impl State {
         });
     }
 
-    /// When the page was dropped, with all above some number, after the version in the data file.
+    /// Returns the end of the commit that dropped the page, with all above some number, after the version
+    /// `base`.
     pub(super) fn dropped_since(&self, page: u64, base: Lsn) -> Option<Lsn> {
         let drops = self.drops.iter();
         let of_page = drops.filter(|d| d.from <= page && d.end > base);
         of_page.map(|d| d.end).min()
     }
 
-    /// The version of a page that the data file holds.
+    /// Returns the version of a page that the data file holds.
     pub(super) fn base_of(&self, page: u64) -> Lsn {
         self.chains.get(&page).map_or(Lsn::ORIGIN, |c| c.base)
     }
 
-    /// Whether the page was about to be written to the data file after the moment `seen`.
+    /// Returns true if the page was about to be written to the data file after the moment `seen`.
     pub(super) fn was_applied_since(&self, page: u64, seen: u64) -> bool {
         let chain = self.chains.get(&page);
         chain.is_some_and(|c| c.applied_at > seen)
     }
 
-    /// Moves versions out of memory until it holds `limit` of them; the oldest first. Only those that
-    /// are durable: the others cannot be read back.
+    /// Moves versions out of memory, oldest first, until `limit` of them are left. Only durable versions are
+    /// moved, because others cannot be read back.
     pub(super) fn evict(&mut self, limit: usize) {
         let mut looks = self.resident.entries();
         while self.resident.count() > limit && looks > 0 {
@@ -405,11 +408,11 @@ impl State {
                 continue;
             }
             if end > self.points.durable.end {
-                // Nor can any later one.
+                // No later version is durable either.
                 self.resident.put_back(page, end);
                 return;
             }
-            // What lies below is not in the log any more.
+            // Records below the front have left the log.
             if version
                 .redo
                 .first()
@@ -421,7 +424,7 @@ impl State {
         }
     }
 
-    /// A version that had left memory for the log is there again.
+    /// Puts a version back into memory that had left it for the log.
     pub(super) fn read_back(&mut self, page: u64, end: Lsn, image: &Image) {
         let chain = self.chains.get_mut(&page);
         let version = chain.and_then(|c| c.versions.iter_mut().find(|v| v.end == end));
@@ -433,8 +436,8 @@ impl State {
         }
     }
 
-    /// Versions, beside those that were written to the data file, that somebody reads and that lie only
-    /// in the log below `front`. All that was ever written is at or below `forced`.
+    /// Returns the versions that have readers and are only in the log below `front`, besides those that were
+    /// written to the data file. Everything that was ever written is at or below `forced`.
     pub(super) fn leaving(
         &self,
         front: Lsn,
@@ -443,27 +446,27 @@ impl State {
     ) -> Vec<(u64, Lsn, Bytes)> {
         let mut leaving = Vec::new();
         let readers = self.readers.asked();
-        // The usual case, and the others look at every page.
+        // This is the usual case. Otherwise every page is visited.
         if readers.oldest().is_none_or(|oldest| oldest >= forced) {
             return leaving;
         }
         let written: std::collections::HashMap<u64, Lsn> = written.iter().copied().collect();
         for (page, chain) in &self.chains {
-            // A page whose newest version was written with the generation before is not written again,
-            // and has older ones all the same.
+            // A page whose newest version was written with the generation before is not written again, but
+            // has older versions all the same.
             let applied = match written.get(page) {
                 Some(applied) => *applied,
                 None => chain.base,
             };
             for (i, version) in chain.versions.iter().enumerate() {
-                // Those in memory too: they could not leave it for the log any more.
+                // Includes versions in memory, because they could no longer leave it for the log.
                 if !matches!(version.bytes, Bytes::Log(_) | Bytes::Memory(_)) {
                     continue;
                 }
                 let until = chain.seen_until(i);
                 let is_read = until.is_some_and(|to| readers.any_in(version.end, to));
                 let is_below = version.redo.first().is_some_and(|first| *first < front);
-                // The one that was written is in the data file; a newer one begins with an image that
+                // The version that was written is in the data file. A newer one begins with an image that
                 // stays in the log.
                 if is_below && is_read && version.end < applied {
                     leaving.push((*page, version.end, version.bytes.clone()));
@@ -473,7 +476,7 @@ impl State {
         leaving
     }
 
-    /// A version lies in the file of older versions now.
+    /// Records that a version is now in the versions file.
     pub(super) fn moved(&mut self, page: u64, end: Lsn, slot: u64) {
         let chain = self.chains.get_mut(&page);
         let version = chain.and_then(|c| c.versions.iter_mut().find(|v| v.end == end));
@@ -485,8 +488,8 @@ impl State {
         }
     }
 
-    /// The data file holds these versions of pages durably. Returns the slots in the file of older
-    /// versions that are free now.
+    /// Records that the data file holds these versions of pages durably. Returns the slots of the versions
+    /// file that are free now.
     pub(super) fn written(&mut self, written: &[(u64, Lsn)]) -> Vec<u64> {
         self.keep_written(written);
         let mut pruned = Pruned::default();
@@ -495,7 +498,7 @@ impl State {
                 continue;
             };
             chain.base = *applied;
-            // The data file serves this version.
+            // The data file holds this version now.
             if let Some(at) = chain.versions.iter().position(|v| v.end == *applied) {
                 pruned.add(&chain.versions.remove(at).bytes);
             }
@@ -504,8 +507,8 @@ impl State {
         pruned.slots
     }
 
-    /// Forgets the versions of these pages that nobody can read any more. Returns the slots in the file
-    /// of older versions that are free now.
+    /// Forgets the versions of these pages that can no longer be read. Returns the slots of the versions file
+    /// that are free now.
     pub(super) fn prune(&mut self, pages: &[u64]) -> Vec<u64> {
         let mut pruned = Pruned::default();
         let durable = self.points.durable.end;
@@ -534,7 +537,7 @@ impl State {
         pruned.slots
     }
 
-    /// Forgets the drops that the map has and no reader is older than.
+    /// Forgets the drops that the map has and that are not newer than any reader.
     pub(super) fn forget_drops(&mut self, ended: EndedGeneration) {
         let oldest = self.readers.asked().oldest().unwrap_or(Lsn(u64::MAX));
         self.drops
@@ -547,8 +550,8 @@ mod tests {
     use super::super::readers::tests::table;
     use super::*;
 
-    /// A page that the checkpoint before has written, in a version of what was then the open
-    /// generation, is not written again: its older versions leave with the log all the same.
+    /// A page is not written again if the checkpoint before has written its newest version, made in the
+    /// generation that was then open. Its older versions leave with the log all the same.
     #[test]
     fn a_version_that_is_read_does_not_go_with_the_log() {
         let origin = CommitPoint {
@@ -574,7 +577,7 @@ mod tests {
         assert_eq!(
             leaving(&state, &[]),
             [],
-            "nobody is older than what was written"
+            "no reader is older than the written version"
         );
         state.readers = Arc::new(table(&[50, 29]));
         assert_eq!(leaving(&state, &[]), [(7, 10)]);

@@ -1,4 +1,4 @@
-//! What is counted. The counts decide nothing.
+//! Counters for statistics. No decision depends on them.
 
 use crate::types::Stats;
 use std::sync::atomic::AtomicU64;

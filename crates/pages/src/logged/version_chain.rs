@@ -1,14 +1,14 @@
-//! The versions of a page that are not, or not only, in the data file. Pure memory.
+//! Versions of a page that are not, or not only, in the data file. Only memory is used here.
 
 use super::readers::Asked;
 use crate::changes::Image;
 use logforce_format::Lsn;
 
-/// Byte ranges after which a page's next change is logged as a whole image again, so that a version
-/// is read back from the log by so many reads at most.
+/// Number of byte ranges after which a page's next change is logged as a whole image again. It is also the
+/// maximum number of reads that read a version back from the log.
 pub(super) const LONGEST_REDO: usize = 16;
 
-/// Where the bytes of a version are.
+/// Location of a version's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Bytes {
     /// In memory.
@@ -23,52 +23,53 @@ pub(super) enum Bytes {
     Lost,
 }
 
-/// What a commit left of a page.
+/// Version that a commit left of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PageVersion {
-    /// The end of the commit's record, which is the number of the version.
+    /// End of the commit's record, which serves as the number of the version.
     pub(super) end: Lsn,
     pub(super) bytes: Bytes,
-    /// The records from which it can be rebuilt; empty for a dropped page, and for one that was read
-    /// back from the data file.
+    /// Records from which the version can be rebuilt. Empty for a dropped page, and for a version that was
+    /// read back from the data file.
     pub(super) redo: Vec<Lsn>,
 }
 
-/// The versions of one page.
+/// Versions of one page.
 #[derive(Debug, Default)]
 pub(super) struct VersionChain {
-    /// Ascending; the last one is what was committed last.
+    /// Versions in ascending order. The last one was committed last.
     pub(super) versions: Vec<PageVersion>,
-    /// The version that the data file holds; [`Lsn::ORIGIN`] for one that is older than any reader.
+    /// Version that the data file holds; [`Lsn::ORIGIN`] if it is older than any reader.
     pub(super) base: Lsn,
-    /// A commit that changes the page is being appended.
+    /// True while a commit that changes the page is being appended.
     pub(super) reserved: bool,
-    /// The generation in which the page was changed last.
+    /// Generation in which the page was changed last.
     pub(super) generation: u64,
-    /// When the page was last about to be written to the data file, by the counter of such moments.
+    /// Value of `State::applies` when the page was last about to be written to the data file.
     pub(super) applied_at: u64,
 }
 
 impl VersionChain {
-    /// The version that the newest commit left.
+    /// Returns the version that the newest commit left.
     pub(super) fn newest(&self) -> Lsn {
         let last = self.versions.last().map_or(Lsn::ORIGIN, |v| v.end);
         last.max(self.base)
     }
 
-    /// The version that the newest commit left, if the data file does not hold it.
+    /// Returns the version that the newest commit left, if the data file does not hold it.
     pub(super) fn last(&self) -> Option<&PageVersion> {
         self.versions.last().filter(|v| v.end > self.base)
     }
 
-    /// The version that a reader at `at` sees, if it is not the data file's.
+    /// Returns the version that a reader at `at` sees, if it is not the data file's.
     pub(super) fn visible_at(&self, at: Lsn) -> Option<&PageVersion> {
         let version = self.versions.iter().rfind(|v| v.end <= at)?;
         let is_older = version.end < self.base && self.base <= at;
         (!is_older).then_some(version)
     }
 
-    /// Up to where readers see the version at this index; `None` for the newest.
+    /// Returns the state from which on readers no longer see the version at this index; `None` for the
+    /// newest.
     pub(super) fn seen_until(&self, index: usize) -> Option<Lsn> {
         let from = self.versions.get(index)?.end;
         let next = self.versions.get(index + 1).map(|v| v.end);
@@ -76,15 +77,15 @@ impl VersionChain {
         next.into_iter().chain(base).min()
     }
 
-    /// Forgets the versions that nobody can read any more. `durable` is the oldest state that a new
-    /// reader may get. Returns what is free now.
+    /// Forgets the versions that can no longer be read. `durable` is the oldest state that a new reader may
+    /// get. Returns what is free now.
     pub(super) fn prune(&mut self, readers: &Asked<'_>, durable: Lsn) -> Pruned {
         let mut pruned = Pruned::default();
         for i in (0..self.versions.len()).rev() {
             let Some(until) = self.seen_until(i) else {
                 continue;
             };
-            // A new reader of what is durable sees it as long as the next one is not durable.
+            // A new reader of the durable state sees the version until the next one is durable.
             if until > durable || readers.any_in(self.versions[i].end, until) {
                 continue;
             }
@@ -93,8 +94,8 @@ impl VersionChain {
         pruned
     }
 
-    /// Keeps what the data file held as `bytes`: it is about to be overwritten. `dropped` is the end of the commit that has dropped this page since, with all above it, if one
-    /// has.
+    /// Keeps the contents that the data file held as `bytes`, because the file is about to be overwritten. If
+    /// a commit has since dropped this page with all above it, `dropped` is the end of that commit.
     pub(super) fn keep_base(&mut self, bytes: Bytes, dropped: Option<Lsn>) {
         let at = self.versions.partition_point(|v| v.end <= self.base);
         let kept = PageVersion {
@@ -114,9 +115,10 @@ impl VersionChain {
         }
     }
 
-    /// Whether a reader needs what the data file holds, because the next version is too new for it.
+    /// Returns true if a reader needs the contents in the data file, because the next version is too new for
+    /// it.
     pub(super) fn base_is_read(&self, readers: &Asked<'_>) -> bool {
-        // It is kept elsewhere already: an attempt to apply the page was given up.
+        // It is kept elsewhere already: an earlier attempt to apply the page was given up.
         if self.versions.iter().any(|v| v.end == self.base) {
             return false;
         }
@@ -125,7 +127,7 @@ impl VersionChain {
     }
 }
 
-/// What became of the memory and the slots of forgotten versions.
+/// Memory and slots of forgotten versions.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Pruned {
     pub(super) images: usize,

@@ -1,21 +1,22 @@
-//! Which versions of pages lie in memory: how many, and which of them leaves it next.
+//! Versions of pages in memory: their number, and the order in which they leave it.
 
 use logforce_format::Lsn;
 use std::collections::VecDeque;
 
-/// Entries of versions that are gone, beside twice as many as there are versions, at most.
+/// Number of queue entries, in addition to twice the number of versions, above which gone versions are
+/// removed.
 const SLACK: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct ResidentVersions {
     count: usize,
-    /// The versions, each a page and where its commit ends, oldest first. Those that are gone stay here
-    /// until they are met, or until [`is_stale`](Self::is_stale).
+    /// Versions, each as a page and the end of its commit, oldest first. Entries of gone versions stay until
+    /// they are met, or until [`is_stale`](Self::is_stale).
     queue: VecDeque<(u64, Lsn)>,
 }
 
 impl ResidentVersions {
-    /// How many versions lie in memory.
+    /// Returns the number of versions in memory.
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -25,12 +26,12 @@ impl ResidentVersions {
         self.queue.push_back((page, end));
     }
 
-    /// So many versions are not in memory any more.
+    /// Records that `count` versions have left memory.
     pub(super) fn removed(&mut self, count: usize) {
         self.count -= count;
     }
 
-    /// Whether most entries are of versions that are gone.
+    /// Returns true if most entries are of versions that are gone.
     pub(super) fn is_stale(&self) -> bool {
         self.queue.len() > 2 * self.count + SLACK
     }
@@ -39,7 +40,7 @@ impl ResidentVersions {
         self.queue.retain(|(page, end)| is_there(*page, *end));
     }
 
-    /// How many entries there are to look at.
+    /// Returns the number of entries.
     pub(super) fn entries(&self) -> usize {
         self.queue.len()
     }
@@ -49,7 +50,7 @@ impl ResidentVersions {
         self.queue.pop_front()
     }
 
-    /// Gives it back: its version stays.
+    /// Puts the entry back, because its version stays.
     pub(super) fn put_back(&mut self, page: u64, end: Lsn) {
         self.queue.push_front((page, end));
     }

@@ -1,6 +1,6 @@
-//! Older versions of pages that a reader still needs and that are neither in the data file nor in the
-//! log any more: the file `versions`. Never forced, made when the first one is kept, and removed when
-//! nobody reads any of them: no reader outlives an opening.
+//! Versions file (`versions`): older versions of pages that a reader still needs and that have left the data
+//! file and the log. It is never forced. It is created when the first version is kept, and removed when no
+//! reader reads any of them. No reader outlives an opening.
 
 use crate::changes::Image;
 use crate::error::{Error, Result};
@@ -16,12 +16,12 @@ use std::sync::{Arc, PoisonError};
 
 pub(super) struct VersionsFile {
     dir: Arc<dyn Directory>,
-    /// Made when the first version is kept: a full disk must not keep a page file from being opened.
+    /// Created when the first version is kept. A full disk must not prevent the opening of a page file.
     file: Mutex<Option<Arc<dyn File>>>,
     path: PathBuf,
     page_size: u32,
     slots: Mutex<Slots>,
-    /// Only readers of states below may read what is kept. 0: nothing is kept.
+    /// State below which readers may read what is kept, or 0 if nothing is kept.
     needed_below: AtomicU64,
 }
 
@@ -32,7 +32,7 @@ struct Slots {
 }
 
 impl VersionsFile {
-    /// Without any version. Removes what an earlier opening has left.
+    /// Begins without any version. Removes the file that an earlier opening has left.
     pub(super) fn new(data_dir: &DataDir, page_size: u32) -> Result<VersionsFile> {
         let path = data_dir.path_of(VERSIONS);
         match data_dir.dir.remove(VERSIONS) {
@@ -55,7 +55,8 @@ impl VersionsFile {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file. Only the checkpointer keeps versions, so no two threads make it.
+    /// Returns the file, and creates it if necessary. Only the checkpointer keeps versions, so no two threads
+    /// create it.
     fn file(&self, need: u64) -> Result<Arc<dyn File>> {
         if let Some(file) = &*self.opened() {
             return Ok(file.clone());
@@ -70,19 +71,20 @@ impl VersionsFile {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a reader of this state may read what is kept.
+    /// Returns true if a reader of this state may read what is kept.
     pub(super) fn is_needed_by(&self, at: Lsn) -> bool {
         at.0 < self.needed_below.load(SeqCst)
     }
 
-    /// Whether it holds anything that a reader may need, the oldest of which reads the state `oldest`.
+    /// Returns true if versions are kept and no reader needs them. The oldest reader reads the state
+    /// `oldest`.
     pub(super) fn is_outlived(&self, oldest: Lsn) -> bool {
         let needed_below = self.needed_below.load(SeqCst);
         0 < needed_below && needed_below <= oldest.0 && !planted!("versions-kept")
     }
 
-    /// Gives the space back, if no slot is in use. The checkpointer calls this. An error leaves the file
-    /// as it is, for the next attempt.
+    /// Removes the file if no slot is in use. The checkpointer calls this. After an error the file stays, for
+    /// the next attempt.
     pub(super) fn remove_if_empty(&self) {
         let mut slots = self.slots();
         if (slots.free.len() as u64) < slots.end {
@@ -97,8 +99,8 @@ impl VersionsFile {
         }
     }
 
-    /// Writes a version that readers of states below `until` may need, and returns its slot. It is the
-    /// first of `need` bytes that are to be kept.
+    /// Writes a version that readers of states below `until` may need, and returns its slot. It is the first
+    /// of `need` bytes that are to be kept.
     pub(super) fn keep(&self, image: &Image, until: Lsn, need: u64) -> Result<u64> {
         let file = self.file(need)?;
         self.needed_below.fetch_max(until.0, SeqCst);

@@ -1,12 +1,12 @@
-//! How a checkpoint of a logged file writes pages: how many calls it takes, and what a sync that fails
-//! in the middle means.
+//! Tests of how a checkpoint of a logged file writes pages: the number of calls, and the effect of a sync
+//! that fails in the middle.
 
 use crate::common::{disk, open, options};
 use logforce_pages::{CommitMode, ErrorKind, Options, PageFile};
 use logforce_testkit::{Call, FailingCalls, Failure, Refusal, SimDisk, SimOptions, SimRuntime};
 
 const PAGE: usize = 4096;
-/// Every second page of the file: no two lie together.
+/// Number of scattered pages: every second page of the file, so none is adjacent to another.
 const SCATTERED: u64 = 1300;
 
 fn large(direct: Option<bool>) -> Options {
@@ -58,18 +58,18 @@ fn a_checkpoint_syncs_after_some_hundred_pages_in_the_cache_and_once_past_it() {
         (cached, counted_cached, begun_cached),
         default,
     ] = did;
-    assert_eq!(default, did[1], "but for Windows");
+    assert_eq!(default, did[1], "except on Windows");
     // The device works while pages are copied: 8 times 64 pages for each of two syncs, and 276 pages.
     assert_eq!((begun, begun_cached), (0, 8 + 8 + 5), "{did:?}");
-    // 512 pages each time.
+    // Each chunk has 512 pages.
     assert_eq!(cached - direct, 3, "{did:?}");
     assert_eq!(counted_cached - counted, 3, "{did:?}");
 }
 
-/// What a failed sync has dropped, no later one brings back.
+/// A later sync does not bring back what a failed sync has dropped.
 #[test]
 fn a_sync_between_pages_that_fails_stops_the_file_and_loses_nothing() {
-    // After each of the three parts; and at the end that of the data file, and that of the map.
+    // There is a sync after each of the three parts, and at the end one of the data file and one of the map.
     for (after, file_name) in [
         (0, "pages"),
         (1, "pages"),
@@ -107,8 +107,7 @@ fn a_sync_between_pages_that_fails_stops_the_file_and_loses_nothing() {
     }
 }
 
-/// By threads and by a queue: the write of a page that fails is not passed over, whichever it is, and
-/// nothing is lost by it.
+/// With threads and with a queue, a failed write of any page is reported, and nothing is lost by it.
 #[test]
 fn a_page_that_cannot_be_written_stops_the_checkpoint() {
     let failures = [0, 64, 511, SCATTERED - 1];
@@ -150,7 +149,7 @@ fn a_page_that_cannot_be_written_stops_the_checkpoint() {
     }
 }
 
-/// Zeroes over pages that follow each other take few writes, like contents.
+/// Zeroes over adjacent pages take as few writes as contents do.
 #[test]
 fn discarded_pages_are_cleared_in_runs() {
     const COUNT: u64 = 1024;
@@ -175,7 +174,7 @@ fn discarded_pages_are_cleared_in_runs() {
                 let written = change(false);
                 let cleared = change(true);
                 match step {
-                    1 => assert_eq!(cleared, written, "of contents as many"),
+                    1 => assert_eq!(cleared, written, "contents take as many writes"),
                     _ => assert_eq!(cleared, COUNT.div_ceil(step as u64)),
                 }
                 assert!(written <= 8, "{written}");

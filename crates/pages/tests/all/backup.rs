@@ -1,5 +1,5 @@
-//! Backups: a copy of a state is that state, however much is committed meanwhile; and what a crash, a
-//! full disk or a failure leaves of one is nothing that opens.
+//! Tests of backups. The copy of a state equals that state, however much is committed meanwhile. What a
+//! crash, a full disk or a failure leaves of a backup cannot be opened.
 
 use crate::common::{MODES, PAGE, PATH, disk, open, options, page};
 use logforce_core::{BackupOptions, Guarantee, OpenMode};
@@ -24,7 +24,7 @@ fn open_copy(rt: &SimRuntime, disk: &SimDisk, how: OpenMode, options: Options) -
     PageFile::open(&*disk.system(rt), TO, how, options)
 }
 
-/// All pages of a state.
+/// Returns the contents of all pages of a state.
 fn contents(snapshot: &Snapshot) -> Vec<Vec<u8>> {
     let pages = 0..snapshot.page_count();
     pages.map(|n| snapshot.page(n).unwrap().to_vec()).collect()
@@ -40,7 +40,7 @@ fn assert_same(copy: &Snapshot, of: (u64, &[Vec<u8>])) {
     }
 }
 
-/// Some commits, of which the last ones are not in the data file of a logged one.
+/// Makes some commits. In a logged file, the last ones are not in the data file.
 fn filled(rt: &SimRuntime, disk: &SimDisk, mode: CommitMode) -> PageFile {
     let file = open(rt, disk, options(mode)).unwrap();
     for round in 0..4 {
@@ -58,7 +58,7 @@ fn filled(rt: &SimRuntime, disk: &SimDisk, mode: CommitMode) -> PageFile {
     file
 }
 
-/// Ascending, and to the end where the last page is no hole.
+/// Numbers are ascending, and reach the end if the last page is not a hole.
 #[test]
 fn a_backup_tells_how_far_it_is() {
     for mode in MODES {
@@ -99,7 +99,7 @@ fn a_backup_is_a_page_file_of_its_own() {
                     options(mode).checksums(checksums),
                 )
                 .unwrap();
-                // Of a file in which nothing was ever written, too.
+                // Also copies a file in which nothing was ever written.
                 file.snapshot()
                     .unwrap()
                     .backup("/empty", BackupOptions::new().require(Guarantee::PowerLoss))
@@ -124,7 +124,7 @@ fn a_backup_is_a_page_file_of_its_own() {
                 let copied = open_copy(rt, &disk, OpenMode::OpenExisting, options(mode)).unwrap();
                 assert_eq!(copied.has_checksums(), checksums);
                 assert_same(&copied.snapshot().unwrap(), (expected.0, &expected.1));
-                // Both go on by themselves.
+                // The original and the copy are independent from now on.
                 for file in [&file, &copied] {
                     let mut txn = file.begin().unwrap();
                     txn.write(50, &page(7)).unwrap();
@@ -201,8 +201,8 @@ fn commits_go_on_while_a_backup_is_made() {
     }
 }
 
-/// What opens after `what` has befallen each operation of a backup in turn: the whole, or nothing.
-/// Returns how often it was which.
+/// Opens what is left of a backup after `what` has befallen each operation in turn: the whole backup, or
+/// nothing. Returns how often it was which.
 fn after_each_operation(
     mode: CommitMode,
     (step, round): (usize, usize),
@@ -227,14 +227,15 @@ fn after_each_operation(
         let survival = survival[(op as usize + round) % 4];
         disk.crash(Failure::Power, survival, op + round as u64);
         SimRuntime::run(op, |rt| {
-            // An opening that may make a new one must not take what is left for a beginning.
+            // An opening that may create a file must not take the rest of a backup for an unfinished
+            // creation.
             let opened = match op % 2 {
                 0 => open_copy(rt, &disk, OpenMode::OpenExisting, options(mode)),
                 _ => open_copy(rt, &disk, OpenMode::OpenOrCreate, options(mode)),
             };
             match opened {
                 Ok(copied) if copied.snapshot().unwrap().page_count() == 0 => {
-                    // Nothing had got there, or it was removed, and this is a new one.
+                    // Nothing was written there, or it was removed, so this is a new file.
                     let fits = op % 2 == 1 && (op < 5 || is_removed);
                     assert!(fits, "{mode:?}, operation {op}: a fresh file");
                     none += 1;
@@ -253,7 +254,7 @@ fn after_each_operation(
                         matches!(kind, NoPageFile | Unsuitable) || (kind == Damaged && is_removed);
                     assert!(fits, "{mode:?}, operation {op}, {kind:?}: {e}");
                     if disk.names(TO).contains_key("backup.tmp") {
-                        assert!(e.to_string().contains("a backup was begun"), "{op}: {e}");
+                        assert!(e.to_string().contains("an unfinished backup"), "{op}: {e}");
                     }
                     none += 1;
                 }
@@ -269,8 +270,9 @@ fn after_each_operation(
     (whole, none)
 }
 
-/// How often each cut is tried: what a cut keeps of what was not synced is drawn. More in a build with
-/// known bugs, one of which needs the one file to be kept and the other one lost.
+/// Number of attempts for each power cut, because the simulated disk draws at random what a cut keeps of
+/// unsynced bytes. It is higher in a build with known bugs: one of them needs a cut that keeps one file and
+/// loses the other.
 const ROUNDS: usize = if cfg!(planted) { 24 } else { 4 };
 
 #[test]
@@ -318,8 +320,8 @@ fn a_full_disk_is_an_error_and_nothing_is_left() {
                     let Error::NoSpace { need, .. } = e else {
                         panic!("{e}")
                     };
-                    // All 11 pages need space, since the copied ones are removed. A logged file needs space
-                    // for those that share their sectors of the map.
+                    // All 11 pages need space, because the copied ones are removed. A logged file also needs
+                    // space for those that share their sectors of the map.
                     let pages = need / PAGE as u64;
                     assert!((11..=200).contains(&pages), "{need}");
                     refused += 1;
@@ -337,7 +339,7 @@ fn a_full_disk_is_an_error_and_nothing_is_left() {
     }
 }
 
-/// The facts are not available: nothing was written, and the next attempt finds only the lock.
+/// If the facts are not available, nothing is written, and the next attempt finds only the lock.
 #[test]
 fn a_backup_that_could_not_begin_may_be_tried_again() {
     for call in [Call::Facts, Call::Lock] {
@@ -406,8 +408,8 @@ fn sparse_pages_stay_sparse() {
     });
 }
 
-/// What somebody gets who copies the files of an open page file: each part of the data file at another
-/// time, and of a logged one the map later, and the log last.
+/// Copies the files of an open page file, as an outside program would: each part of the data file at another
+/// time, the map of a logged file later, and the log last.
 #[test]
 fn a_copy_of_the_files_is_one_state_or_refused() {
     const PARTS: usize = 5;
@@ -448,7 +450,7 @@ fn a_copy_of_the_files_is_one_state_or_refused() {
             for (n, part) in copied.chunks_mut(len).enumerate() {
                 let state = match mode {
                     CommitMode::Logged => &states[n],
-                    // In any order.
+                    // Copies the parts in any order.
                     CommitMode::CopyOnWrite => &states[(n + seed as usize / 2) % PARTS],
                 };
                 let end = state.len();

@@ -1,4 +1,4 @@
-//! What a page file does when nothing goes wrong, and what it says to wrong arguments.
+//! Tests of page files without failures, and of the errors for wrong arguments.
 
 use crate::common::{MODES, PAGE, PATH, disk, open, options, page, with_file};
 use logforce_core::{OpenMode, Policy};
@@ -6,7 +6,7 @@ use logforce_pages::{Error, ErrorKind, PageFile};
 use logforce_testkit::SimRuntime;
 use std::time::Duration;
 
-/// The tag of a page that is as [`page`] made it.
+/// Returns the tag of a page that was made by [`page`].
 fn tag(file: &PageFile, number: u64) -> u64 {
     let bytes = read(file, number);
     let tag = u64::from_le_bytes(bytes[..8].try_into().unwrap());
@@ -47,7 +47,7 @@ fn pages_are_there_after_a_commit_and_after_reopening() {
     }
 }
 
-/// A dropped page takes a few bytes of the log, and not a page of the most that a commit may take.
+/// A dropped page takes a few bytes of the log. It does not count as a whole page in the limit of a commit.
 #[test]
 fn as_many_pages_as_there_are_may_be_dropped_at_once() {
     const LARGE: usize = 64 << 10;
@@ -84,7 +84,7 @@ fn a_snapshot_stays_as_it_is() {
         txn.commit().unwrap();
         file.checkpoint().unwrap();
         let old = file.snapshot().unwrap();
-        // Many checkpoint distances.
+        // This takes many checkpoint distances.
         for round in 1..40 {
             let mut txn = file.begin().unwrap();
             (0..20).for_each(|n| txn.write(n, &page(n + 100 * round)).unwrap());
@@ -116,7 +116,7 @@ fn of_two_that_write_the_same_page_the_later_one_is_told() {
         assert!(matches!(error, Error::Conflict { page: 1 }), "{error}");
         c.commit().unwrap();
         assert_eq!((tag(file, 1), tag(file, 2)), (1, 3));
-        // Also where the other one has reached the data file.
+        // The same holds if the other commit has reached the data file.
         let mut d = file.begin().unwrap();
         d.write(1, &page(4)).unwrap();
         let mut e = file.begin().unwrap();

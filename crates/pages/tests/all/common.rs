@@ -1,4 +1,4 @@
-//! What the tests share: page files on a simulated disk.
+//! Helpers of the tests: page files on a simulated disk.
 
 use logforce_core::OpenMode;
 use logforce_device::Method;
@@ -10,7 +10,7 @@ pub const PAGE: usize = 512;
 
 pub const MODES: [CommitMode; 2] = [CommitMode::Logged, CommitMode::CopyOnWrite];
 
-/// Small pages and short distances, so that a test meets checkpoints.
+/// Options with small pages and short distances, so that a test reaches checkpoints.
 pub fn options(mode: CommitMode) -> Options {
     let log = logforce_core::Options::new()
         .method(Method::DirectDsync)
@@ -31,12 +31,12 @@ pub fn disk(seed: u64) -> SimDisk {
     SimDisk::new(SimOptions::default(), seed)
 }
 
-/// Opens or makes the page file.
+/// Opens the page file, or creates it.
 pub fn open(rt: &SimRuntime, disk: &SimDisk, options: Options) -> Result<PageFile> {
     PageFile::open(&*disk.system(rt), PATH, OpenMode::OpenOrCreate, options)
 }
 
-/// Runs `body` on a disk of its own, for each commit mode.
+/// Runs `body` on a separate disk for each commit mode.
 pub fn with_file(body: impl Fn(&PageFile)) {
     for mode in MODES {
         let disk = disk(1);
@@ -48,7 +48,7 @@ pub fn with_file(body: impl Fn(&PageFile)) {
     }
 }
 
-/// A page that says which it is.
+/// Makes a page that identifies itself by its tag.
 pub fn page(tag: u64) -> Vec<u8> {
     tag.to_le_bytes().repeat(PAGE / 8)
 }

@@ -1,5 +1,5 @@
-//! Many threads on one page: a conflict is with a commit whose order is decided, and no thread is left
-//! waiting.
+//! Tests of many threads that change one page. A conflict is with a commit whose order is decided, and no
+//! thread waits forever.
 
 use crate::common::{MODES, disk, open, options};
 use logforce_core::OpenMode;
@@ -114,7 +114,8 @@ fn transact_passes_other_errors_on_and_commits_nothing_then() {
             // Without changes, nothing is committed.
             assert_eq!(file.transact(|txn| Ok(txn.page_count())).unwrap(), 4);
             assert_eq!(file.stats().commits, 1);
-            // A transaction within one, on the same page: the outer one sees its change in the second run.
+            // Runs a transaction within another one, on the same page. The outer one sees its change in the
+            // second run.
             let mut is_first = true;
             let number_then = file.transact(|outer| {
                 if std::mem::take(&mut is_first) {
@@ -144,7 +145,7 @@ fn who_waits_for_a_commit_that_fails_goes_on() {
                         add_one(txn, 0).map(drop)
                     });
                     match done.map_err(|e| e.kind()) {
-                        // The file could not grow, which changes nothing.
+                        // `Io`: the file could not grow, which changes nothing.
                         Ok(()) | Err(ErrorKind::Io) => {}
                         Err(kind) => {
                             assert_eq!(kind, ErrorKind::Poisoned);

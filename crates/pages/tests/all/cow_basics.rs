@@ -1,4 +1,4 @@
-//! What a copy-on-write file does when nothing goes wrong.
+//! Tests of copy-on-write files without failures.
 
 use logforce_core::{Guarantee, OpenMode, Policy};
 use logforce_device::Runtime;
@@ -24,13 +24,13 @@ pub fn reopen(disk: &SimDisk, rt: &SimRuntime) -> PageFile {
     PageFile::open(&*disk.system(rt), "/db", OpenMode::OpenExisting, options).unwrap()
 }
 
-/// Runs on a new disk.
+/// Runs `body` on a new disk.
 pub fn on_disk(body: impl FnOnce(&SimDisk, &SimRuntime)) {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| body(&disk, rt));
 }
 
-/// A page's contents: its number and who wrote it, in every 16 bytes.
+/// Returns a page's contents: its number and a stamp, in every 16 bytes.
 pub fn contents(page: u64, stamp: u64, size: u32) -> Vec<u8> {
     let mut unit = page.to_le_bytes().to_vec();
     unit.extend(stamp.to_le_bytes());
@@ -82,7 +82,7 @@ fn every_page_size_and_far_numbers() {
                 (page_size, CommitMode::CopyOnWrite)
             );
             check(&file);
-            // Sparse: the file holds what was written, not what lies between.
+            // The file is sparse: it holds what was written, not the pages in between.
             let len = disk.file_bytes("/db", "pages").unwrap().len() as u64;
             assert!(len < (128 << 10) + 300 * u64::from(page_size), "{len}");
             let mut tx = file.begin().unwrap();
@@ -120,7 +120,7 @@ fn a_transaction_sees_itself_and_its_beginning() {
         assert_eq!((buf[0], buf[1]), (99, contents(4, 7, size)[1]));
         tx.read(5, &mut buf).unwrap();
         assert!(buf.iter().all(|b| *b == 0));
-        // What it has cut off is gone, also where the file grows again.
+        // Pages that were cut off are zeroes, even after the file grows again.
         tx.set_page_count(20).unwrap();
         tx.set_page_count(25).unwrap();
         tx.write(28, &contents(28, 9, size)).unwrap();
@@ -163,7 +163,7 @@ fn the_later_of_two_that_write_a_page_is_told() {
         assert!(matches!(told, Error::Conflict { page: 3 }), "{told}");
         other.commit().unwrap();
         assert_eq!(file.stats().conflicts, 1);
-        // Cutting pages off writes them.
+        // Cutting pages off counts as writing them.
         let late = begin(8);
         let mut cut = file.begin().unwrap();
         cut.set_page_count(5).unwrap();
@@ -173,7 +173,7 @@ fn the_later_of_two_that_write_a_page_is_told() {
         cut.set_page_count(2).unwrap();
         begin(30).commit().unwrap();
         assert!(matches!(cut.commit(), Err(Error::Conflict { page: 30 })));
-        // And the other way round nothing is lost.
+        // In the opposite order nothing is lost.
         assert_eq!(file.snapshot().unwrap().page_count(), 31);
         assert_page(&file, 3, 5);
     });
@@ -209,8 +209,8 @@ fn a_view_stays_as_it_is() {
                 assert!(buf == expected, "page {page} of commit {}", view.commit());
             }
         }
-        // What was written and freed while they were held was used again all the same: 3000 commits
-        // took 12 MiB, a commit being written where no other shares its 4 KiB.
+        // Places that were written and freed while the views were held were reused all the same. 3000 commits
+        // took 12 MiB, because a commit is written where it shares its 4 KiB with no other.
         let len = disk.file_bytes("/db", "pages").unwrap().len() as u64;
         assert!(len < 1 << 20, "{len} bytes");
     });
@@ -253,7 +253,7 @@ fn a_submitted_commit_is_carried_by_the_file() {
             (1, Guarantee::PowerLoss.into())
         );
         assert_page(&file, 0, 1);
-        // Dropped, it goes on.
+        // Once the view is dropped, commits continue.
         let mut tx = file.begin().unwrap();
         tx.write(0, &contents(0, 2, 4096)).unwrap();
         drop(tx.submit().unwrap());
@@ -293,7 +293,7 @@ fn an_interval_is_kept_and_nothing_is_waited_for() {
             }
             assert!(file.stats().headers - headers <= 2, "one force for all");
         }
-        // An empty transaction waits for what it has seen.
+        // An empty transaction waits until what it has seen is durable.
         let mut tx = file.begin().unwrap();
         tx.write(0, &contents(0, 77, 4096)).unwrap();
         let within = Duration::from_secs(3600);
@@ -305,7 +305,7 @@ fn an_interval_is_kept_and_nothing_is_waited_for() {
             (last, Guarantee::PowerLoss.into())
         );
         assert_page(&file, 0, 77);
-        // Closing forces the rest.
+        // Closing forces the remaining commits.
         let mut tx = file.begin().unwrap();
         tx.write(0, &contents(0, 78, 4096)).unwrap();
         tx.commit_with(Policy::Interval { within }).unwrap();
@@ -349,7 +349,7 @@ fn a_closed_file_lets_the_next_opener_in() {
             file.begin().unwrap(),
         );
         file.close().unwrap();
-        // Whatever is still held.
+        // Views that are still held return an error.
         let next = reopen(disk, rt);
         assert_page(&next, 0, 1);
         let mut buf = vec![0; 4096];

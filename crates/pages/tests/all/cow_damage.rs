@@ -55,7 +55,7 @@ fn damage_is_told_with_the_page_and_never_served() {
                             Ok(()) => assert!(!checksums && how != 1, "damage was served"),
                             Err(e) if told(&e) == "node of the page table" => {
                                 nodes_hit += 1;
-                                // The other pages of the node are not known.
+                                // The other pages of the node are unknown.
                                 let told = try_write(&file, page, 99).unwrap_err();
                                 assert_eq!(told.kind(), ErrorKind::Damaged, "{told}");
                             }
@@ -63,11 +63,11 @@ fn damage_is_told_with_the_page_and_never_served() {
                                 pages_hit += 1;
                                 assert_eq!(told(&e), format!("page {page}"));
                                 assert!(buf.iter().all(|b| *b == 0 || *b == 7), "given out");
-                                // Told again, and to a transaction as well.
+                                // The error is returned again, and to a transaction as well.
                                 assert!(view.read(page, &mut buf).is_err());
                                 let mut tx = file.begin().unwrap();
                                 assert!(tx.page_mut(page).is_err());
-                                // Writing it anew heals it.
+                                // Writing the page anew repairs it.
                                 assert_eq!(stamp_of(&file, (page + 1) % 70), (page + 1) % 70 + 1);
                                 write_all(&file, [page], 99);
                                 assert_eq!(stamp_of(&file, page), 99);
@@ -85,9 +85,9 @@ fn damage_is_told_with_the_page_and_never_served() {
     }
 }
 
-/// One lost node makes nothing else unusable, whichever it is. The other pages are read and written, the
-/// pages below it are not overwritten, and dropping those mends the file. Without a commit the header slots
-/// stay as they are.
+/// A lost node, whichever it is, makes nothing else unusable. Other pages are read and written. Pages below
+/// the node are not overwritten, and dropping those repairs the file. Without a commit the header slots stay
+/// as they are.
 #[test]
 fn a_lost_node_takes_nothing_with_it() {
     for seed in 0..8 {
@@ -199,7 +199,7 @@ fn what_was_read_wrong_once_is_no_damage() {
                 disk.misread_at(begin + read, how);
                 let file = match try_open(disk, rt, options()) {
                     Ok(file) => file,
-                    // A header slot: the other one would do, and it is not asked twice.
+                    // A single misread must not fail an opening, not even one of a header slot.
                     Err(e) => panic!("read {read}: {e}"),
                 };
                 for page in 0..20 {
@@ -214,7 +214,7 @@ fn what_was_read_wrong_once_is_no_damage() {
     }
 }
 
-/// Reads that fail for lack of something say nothing about the pages.
+/// Reads that fail for lack of a resource say nothing about the pages.
 #[test]
 fn a_read_that_fails_is_no_damage() {
     on_disk(|disk, rt| {
@@ -235,7 +235,7 @@ fn a_read_that_fails_is_no_damage() {
     });
 }
 
-/// Bytes that pass all checksums and cannot be.
+/// Bytes that pass all checksums but are impossible are refused.
 #[test]
 fn crafted_tables_are_refused() {
     on_disk(|disk, rt| {
@@ -252,7 +252,7 @@ fn crafted_tables_are_refused() {
         let root_at = at(root.place.unwrap());
         let (_, leaf) = table_entries(&bytes[root_at..][..512]).next().unwrap();
         type Craft<'a> = &'a dyn Fn(&mut Vec<u8>, &mut PageFileHeader, &mut CopyOnWriteRoot);
-        // A changed leaf, with all checksums above it made right.
+        // Changes a leaf, and corrects all checksums above it.
         let with_leaf =
             |bytes: &mut Vec<u8>, root: &mut CopyOnWriteRoot, change: &dyn Fn(&mut [u8])| {
                 change(&mut bytes[at(leaf.place)..][..512]);
@@ -297,7 +297,7 @@ fn crafted_tables_are_refused() {
                 Err(e) => assert_eq!(e.kind(), ErrorKind::Damaged, "{what}: {e}"),
             }
         }
-        // The file ends too early.
+        // The file is too short.
         disk.put_file("/db", "pages", &bytes[..at(root.places_end) - 512]);
         let told = try_open(disk, rt, options()).unwrap_err().to_string();
         assert!(told.contains("damaged file at byte"), "{told}");

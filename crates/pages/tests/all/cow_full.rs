@@ -1,5 +1,5 @@
-//! A copy-on-write file on a full disk: it commits any change that fits, and pages can always be overwritten
-//! and dropped.
+//! Tests of a copy-on-write file on a full disk. Any change that fits is committed, and pages can always be
+//! overwritten and dropped.
 
 use crate::cow_basics::{contents, create, options, reopen};
 use logforce_core::Policy;
@@ -71,8 +71,8 @@ fn assert_pages(file: &PageFile, pages: impl IntoIterator<Item = u64>, stamp: u6
     }
 }
 
-/// Fills the file to the last block, also after a new opening. Each page can then be overwritten, and each
-/// can be discarded, in any order.
+/// Fills the file to the last block, also after a new opening. Then each page can be overwritten and
+/// discarded, in any order.
 #[test]
 fn a_full_file_is_overwritten_and_emptied() {
     for (page_size, capacity) in [(4096, 1 << 20), (65536, 4 << 20), (4096, 300 << 10)] {
@@ -96,7 +96,7 @@ fn a_full_file_is_overwritten_and_emptied() {
                 for page in shuffled(pages, &mut rng) {
                     discard(&file, [page]).unwrap();
                 }
-                // The refused commits used nothing up.
+                // The refused commits used no space.
                 write(&file, 0..pages - 8, 4).unwrap();
                 assert_pages(&file, 0..pages - 8, 4);
                 file.close().unwrap();
@@ -106,20 +106,20 @@ fn a_full_file_is_overwritten_and_emptied() {
     }
 }
 
-/// If pages share a granule that a power cut during a later write may tear, only dropping from the end is
-/// sure to give space back.
+/// If pages share a granule that a power cut during a later write may tear, only dropping pages from the end
+/// is sure to give space back.
 #[test]
 fn a_full_file_of_small_pages_is_shortened() {
     let disk = full_disk(400 << 10, 1);
     SimRuntime::run(1, |rt| {
         let file = create(&disk, rt, options().page_size(512));
-        // Many pages of a commit share granules, so writing them one by one frees few of these.
+        // Many pages of a commit share granules, so writing them one by one frees few granules.
         let mut begin = 0;
         while write(&file, begin..begin + 40, 1).is_ok() {
             begin += 40;
         }
         let pages = fill(&file);
-        // Blocks that scattered writes use up do not prevent dropping.
+        // Scattered writes may use up blocks. That does not prevent dropping.
         let mut rng = Rng::new(1);
         let at_random = |file: &PageFile, rng: &mut Rng| {
             let order = shuffled(pages, rng);
@@ -142,7 +142,7 @@ fn a_full_file_of_small_pages_is_shortened() {
     });
 }
 
-/// The free space lies in single places all over the file.
+/// The free space lies in single places across the file.
 #[test]
 fn a_commit_fits_in_any_number_of_runs() {
     for seed in 0..4 {
@@ -169,7 +169,7 @@ fn a_commit_fits_in_any_number_of_runs() {
     }
 }
 
-/// Half of the pages were dropped, and the previous header still reaches them.
+/// Half of the pages were dropped, but the previous header still refers to them.
 #[test]
 fn what_the_older_header_reaches_is_free_when_it_is_needed() {
     let disk = full_disk(1 << 20, 1);
@@ -192,7 +192,7 @@ fn what_the_older_header_reaches_is_free_when_it_is_needed() {
     });
 }
 
-/// Growing commits are refused, and shrinking ones in the same group are not.
+/// Growing commits are refused. Shrinking commits in the same group are not.
 #[test]
 fn a_commit_that_fits_is_not_refused_because_of_another() {
     for seed in 0..12 {
@@ -215,8 +215,8 @@ fn a_commit_that_fits_is_not_refused_because_of_another() {
                     rt.spawn("growing", Box::new(body)).unwrap()
                 })
                 .collect();
-            // Commits share a force again after many in a row that had space. Commits on top of one that is
-            // refused then are refused as well, once.
+            // Commits share a force again after many forces in a row that had space. Commits on top of a
+            // refused one are then refused as well, once.
             let mut refused = 0;
             for page in 0..pages {
                 while discard(&file, [page]).is_err() {
@@ -231,7 +231,7 @@ fn a_commit_that_fits_is_not_refused_because_of_another() {
     }
 }
 
-/// Growing has failed halfway: the file is longer than its blocks.
+/// An attempt to grow has failed halfway: the file is longer than its blocks.
 #[test]
 fn holes_are_not_taken_for_free_space() {
     for seed in 0..8 {
@@ -255,7 +255,7 @@ fn holes_are_not_taken_for_free_space() {
     }
 }
 
-/// A commit that returned without waiting is not rolled back with one that does not fit.
+/// A commit that returned without waiting is not rolled back together with one that does not fit.
 #[test]
 fn what_was_accepted_is_forced_by_itself_once_the_disk_is_full() {
     let disk = full_disk(1 << 20, 1);
@@ -276,7 +276,7 @@ fn what_was_accepted_is_forced_by_itself_once_the_disk_is_full() {
     });
 }
 
-/// A checkpoint leaves both slots with the same state, and writes nothing if they have it already.
+/// A checkpoint leaves the same state in both slots, and writes nothing if they have it already.
 #[test]
 fn a_checkpoint_fills_both_slots() {
     let disk = full_disk(1 << 20, 1);

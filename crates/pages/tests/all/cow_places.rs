@@ -1,4 +1,4 @@
-//! What a commit costs, and that places are used again.
+//! Tests of the cost of a commit, and of the reuse of places.
 
 use crate::cow_basics::{contents, create, on_disk, options, reopen};
 use logforce_core::OpenMode;
@@ -20,7 +20,7 @@ fn file_len(disk: &SimDisk) -> u64 {
     disk.file_bytes("/db", "pages").unwrap().len() as u64
 }
 
-/// Exactly so many writes and flushes.
+/// The number of writes and flushes is exact.
 #[test]
 fn a_commit_costs_one_write_of_what_is_contiguous_one_barrier_and_the_header() {
     let none = WriteThroughLimit { runs: 0, bytes: 0 };
@@ -28,18 +28,18 @@ fn a_commit_costs_one_write_of_what_is_contiguous_one_barrier_and_the_header() {
         runs: 1,
         bytes: 1 << 20,
     };
-    // Pages, up to how much is written through: writes, writes through, barriers of the disk.
+    // Each entry: pages, write-through limit, then the disk's writes, write-throughs and barriers.
     for (pages, upto, expected) in [
         (1, none, (2, 1, 1)),
         (80, none, (2, 1, 1)),
         (1, one, (2, 2, 0)),
         (80, one, (2, 2, 0)),
-        // With its nodes more than 1 MiB: two runs.
+        // With its nodes this is more than 1 MiB: two runs.
         (256, one, (3, 1, 1)),
     ] {
         on_disk(|disk, rt| {
             let file = create(disk, rt, options().write_through(upto));
-            // The file has room from then on.
+            // The first commit makes the file grow, so that later ones find space.
             (1..5).for_each(|stamp| write_all(&file, 0..pages, stamp));
             let before = disk.counters();
             let stats = file.stats();
@@ -60,11 +60,11 @@ fn a_commit_costs_one_write_of_what_is_contiguous_one_barrier_and_the_header() {
             );
             assert_eq!(did.writes - stats.writes, expected.0 - 1);
             assert_eq!(did.headers - stats.headers, 1);
-            // The header is forced by itself.
+            // The header is forced separately.
             assert_eq!(did.barriers - stats.barriers, expected.2 + 1);
             assert_eq!(did.commits - stats.commits, 1);
             assert_eq!(did.pages_committed - stats.pages_committed, pages);
-            // Writes the other slot once, and nothing the second time.
+            // The first call writes the other slot, the second writes nothing.
             file.checkpoint().unwrap();
             file.checkpoint().unwrap();
             file.begin().unwrap().commit().unwrap();
@@ -96,8 +96,8 @@ fn commits_of_many_threads_share_forces() {
     });
 }
 
-/// A file that grows by each commit would have the filesystem write its own records for each: it grows
-/// by steps, which grow with it.
+/// A file that grew with each commit would make the filesystem write metadata for each. So the file grows by
+/// steps, which become larger with the file.
 #[test]
 fn a_file_grows_by_steps() {
     on_disk(|disk, rt| {
@@ -114,7 +114,7 @@ fn a_file_grows_by_steps() {
             len = now;
         }
         assert!((20..90).contains(&grown), "{grown} steps");
-        // The bytes behind the pages are there, and say nothing.
+        // The bytes behind the pages exist and mean nothing.
         file.close().unwrap();
         let file = reopen(disk, rt);
         assert_eq!(file_len(disk), len);
@@ -124,11 +124,11 @@ fn a_file_grows_by_steps() {
     });
 }
 
-/// The file takes what is in use, what two headers reach, and some room to write in one piece.
+/// The file takes the space that is in use, that two headers refer to, and some for writing in one piece.
 #[test]
 fn rewriting_does_not_grow_the_file() {
     for (page_size, pages, at_once, limit) in [
-        // Shares of what is in use. A page of 512 bytes has 4 KiB for itself at worst.
+        // Limits relative to the space in use. A page of 512 bytes has 4 KiB for itself in the worst case.
         (4096, 600, 8, 200),
         (65536, 40, 3, 250),
         (512, 300, 4, 900),
@@ -162,7 +162,7 @@ fn rewriting_does_not_grow_the_file() {
             let len = file_len(&disk);
             assert!(len <= then + then / 20, "{page_size}: from {then} to {len}");
             file.close().unwrap();
-            // What the opening finds free is as much.
+            // The opening finds as much free space.
             let file = reopen(&disk, rt);
             rewrite(&file, 500);
             let len = file_len(&disk);
@@ -171,7 +171,7 @@ fn rewriting_does_not_grow_the_file() {
     }
 }
 
-/// Everything goes, and everything is used again.
+/// All pages are dropped, and all space is reused.
 #[test]
 fn what_is_dropped_is_free() {
     on_disk(|disk, rt| {
@@ -191,14 +191,14 @@ fn what_is_dropped_is_free() {
                     tx.commit().unwrap();
                 }
                 _ => {
-                    // The table gets higher and lower again.
+                    // The table becomes deeper and shallower again.
                     write_all(&file, [1 << 40], 1);
                     let mut tx = file.begin().unwrap();
                     tx.set_page_count(3).unwrap();
                     tx.commit().unwrap();
                 }
             }
-            // Header after header, until nothing reaches what was dropped.
+            // Stores headers until none refers to what was dropped.
             for _ in 0..3 {
                 write_all(&file, [0], 1000 + round);
             }
@@ -211,7 +211,7 @@ fn what_is_dropped_is_free() {
     });
 }
 
-/// A view keeps what it shows, and not what came and went since.
+/// A view keeps what it shows, and not what was written and freed since.
 #[test]
 fn a_view_that_is_held_costs_what_it_shows() {
     on_disk(|disk, rt| {
@@ -236,7 +236,7 @@ fn a_view_that_is_held_costs_what_it_shows() {
     });
 }
 
-/// Answers as it is told to, and keeps what it was asked.
+/// Advisor that returns a given answer and records the question.
 #[derive(Debug)]
 struct Knows {
     upto: Option<WriteThroughLimit>,
@@ -254,7 +254,7 @@ impl WriteThroughAdvisor for Knows {
 fn where_no_option_says_it_the_advisor_is_asked_once_for_each_opening() {
     let never = WriteThroughLimit { runs: 0, bytes: 0 };
     let log = logforce_core::Options::new;
-    // What the advisor knows, the options; what it was asked, and barriers of a commit of one run.
+    // Each entry: the advisor's answer, the options, the question, and the barriers of a commit of one run.
     for (upto, named, calibrate, asked, barriers) in [
         (Some(never), None, true, &[true, false][..], 1),
         (None, None, true, &[true, false], 0),
@@ -283,7 +283,7 @@ fn where_no_option_says_it_the_advisor_is_asked_once_for_each_opening() {
                 with = with.write_through(named);
             }
             let file = create(disk, rt, with.clone());
-            // It has room from then on.
+            // The first commit makes the file grow, so that later ones find space.
             (1..5).for_each(|stamp| write_all(&file, 0..1, stamp));
             file.close().unwrap();
             let path = "/db";

@@ -1,4 +1,4 @@
-//! Commits of a copy-on-write file that a full disk refuses or rolls back.
+//! Tests of commits of a copy-on-write file that a full disk refuses or rolls back.
 
 use crate::cow_basics::{contents, create, options, reopen};
 use crate::cow_trouble::{stamp_of, try_write, write_all};
@@ -7,7 +7,7 @@ use logforce_pages::{Error, ErrorKind, WriteThroughLimit};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime};
 use std::time::Duration;
 
-/// Makes a disk with `room` bytes.
+/// Makes a disk with `room` bytes of space.
 fn full_disk(room: u64, in_place: bool) -> SimDisk {
     let options = SimOptions {
         capacity: Some(room),
@@ -17,7 +17,8 @@ fn full_disk(room: u64, in_place: bool) -> SimDisk {
     SimDisk::new(options, 1)
 }
 
-/// No space: refused as a whole, nothing of before is lost, and it goes on when there is space.
+/// Without space a commit is refused as a whole. Earlier commits stay, and the file continues once there is
+/// space.
 #[test]
 fn a_full_disk_refuses_and_goes_on() {
     for through in [0, 9] {
@@ -43,7 +44,7 @@ fn a_full_disk_refuses_and_goes_on() {
                 for page in 0..last {
                     assert_eq!(stamp_of(&file, page), page + 1);
                 }
-                // Again and again, and nothing is used up by it.
+                // Repeated attempts use no space.
                 for _ in 0..20 {
                     assert_eq!(
                         try_write(&file, last, 1).unwrap_err().kind(),
@@ -63,8 +64,8 @@ fn a_full_disk_refuses_and_goes_on() {
     }
 }
 
-/// If overwriting takes space as well, the header's write may lack it. The commit is refused like any
-/// other, no crash brings it back, and the file goes on and can be opened.
+/// If overwriting takes space as well, there may be none for the header. The commit is refused like any
+/// other, no crash brings it back, and the file continues and can be opened.
 #[test]
 fn a_full_disk_that_relocates_refuses_and_goes_on() {
     for (seed, room) in (0..40).map(|n| (n, (400 << 10) + n * 1024)) {
@@ -72,7 +73,7 @@ fn a_full_disk_that_relocates_refuses_and_goes_on() {
             SimOptions {
                 capacity: Some(room),
                 in_place: false,
-                // A refused header may have been written whole.
+                // A refused header may have been written completely.
                 sector: if seed % 2 == 0 { 4096 } else { 512 },
                 ..SimOptions::default()
             },
@@ -92,7 +93,7 @@ fn a_full_disk_that_relocates_refuses_and_goes_on() {
                 disk.cut();
                 return last;
             }
-            // With no sector left, opening writes no header, and reading goes on.
+            // Without a free sector, opening writes no header, and reading works.
             disk.change(|o| o.capacity = Some(0));
             file.checkpoint().unwrap();
             for _ in 0..2 {
@@ -157,17 +158,17 @@ fn what_was_accepted_and_taken_back_is_told() {
         built.write(500, &contents(500, 3, 4096)).unwrap();
         let view = file.latest().unwrap();
         assert_eq!(view.commit(), accepted.commit);
-        // Whoever forces gets the error, and only once.
+        // The caller that forces gets the error, only once.
         assert_eq!(file.checkpoint().unwrap_err().kind(), ErrorKind::NoSpace);
         assert_eq!(file.latest().unwrap().commit(), 1);
         assert_eq!(built.commit().unwrap_err().kind(), ErrorKind::NoSpace);
-        // A snapshot that looks at it still sees it.
+        // A snapshot taken before still shows the commit.
         let mut buf = vec![0; 4096];
         view.read(99, &mut buf).unwrap();
         assert!(buf == contents(99, 2, 4096));
         let nothing = file.begin().unwrap().commit().unwrap();
         assert_eq!(nothing.commit, 1);
-        // Begun on what was there before: no conflict with what never came to be.
+        // A new transaction builds on the earlier state and does not conflict with the rolled-back commit.
         assert!(write_all(&file, [5], 4) > accepted.commit);
         // A rollback in the background is reported once, by the next checkpoint.
         let mut tx = file.begin().unwrap();
@@ -185,7 +186,7 @@ fn what_was_accepted_and_taken_back_is_told() {
     });
 }
 
-/// A transaction that began before, and on what is still there, commits after the space came back.
+/// A transaction that began before the rollback, on a state that still exists, commits once there is space.
 #[test]
 fn a_transaction_outlives_a_full_disk() {
     let disk = full_disk(400 << 10, true);

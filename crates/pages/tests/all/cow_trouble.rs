@@ -1,4 +1,4 @@
-//! Copy-on-write files: bad input, a lost header, a disk that fails.
+//! Tests of copy-on-write files with bad input, a lost header, and a failing disk.
 
 use crate::cow_basics::{contents, create, on_disk, options, reopen};
 use logforce_core::{OpenMode, Policy};
@@ -52,8 +52,8 @@ pub fn newest_header(disk: &SimDisk) -> (usize, PageFileHeader) {
     newest_page_header([slot(0), slot(1)]).unwrap()
 }
 
-/// The medium, not a crash, loses the newer header. The previous header is in force, and the state that it
-/// reaches is whole. After closing, both slots hold the last commit.
+/// The medium loses the newer header without a crash. The previous header is then current, and the state that
+/// it refers to is whole. After closing, both slots hold the last commit.
 #[test]
 fn the_older_header_still_reaches_its_state() {
     for (rounds, closes) in (1..12).flat_map(|rounds| [(rounds, false), (rounds, true)]) {
@@ -81,7 +81,7 @@ fn the_older_header_still_reaches_its_state() {
             for page in 0..view.page_count() {
                 assert_eq!(stamp_of(&file, page), left);
             }
-            // Both slots are good again.
+            // Both slots are valid again.
             write_all(&file, [0], 50);
             drop(view);
             file.close().unwrap();
@@ -90,7 +90,7 @@ fn the_older_header_still_reaches_its_state() {
     }
 }
 
-/// The same where the power goes in the middle of the next commit, which writes over what is free.
+/// The same with a power cut in the middle of the next commit, which overwrites free places.
 #[test]
 fn the_older_header_survives_the_next_commit_until_its_slot_is_written() {
     for op in 0..40 {
@@ -106,7 +106,7 @@ fn the_older_header_survives_the_next_commit_until_its_slot_is_written() {
                 .count() as u64
                 + 6
         });
-        // All that was written is there, but what a header reaches was forced before it.
+        // Everything written is there, but what a header refers to was forced before it.
         disk.crash(Failure::Power, Some(Survival::Kept), op);
         let (newest, header) = newest_header(&disk);
         assert!(header.commit >= committed);
@@ -220,8 +220,8 @@ fn bad_input_is_told() {
     });
 }
 
-/// A barrier or the header fails: nothing more is accepted, what is durable can be read, and after
-/// reopening one of the two states is there.
+/// If a barrier or the header fails, the file accepts nothing more, durable pages can be read, and reopening
+/// finds one of the two states.
 #[test]
 fn a_failed_barrier_poisons() {
     for call in [Call::Barrier, Call::Complete] {
@@ -234,7 +234,7 @@ fn a_failed_barrier_poisons() {
             let told = try_write(&file, 0, 2).unwrap_err();
             assert!(matches!(told, Error::Poisoned(_)), "{told}");
             disk.stop_failing_calls();
-            // A retry would succeed, and prove nothing.
+            // A retry would succeed and prove nothing.
             for error in [
                 try_write(&file, 0, 2).unwrap_err(),
                 file.begin().unwrap_err(),
@@ -256,7 +256,7 @@ fn a_failed_barrier_poisons() {
     }
 }
 
-/// One that fails only in the background is told to all that come after.
+/// A failure in the background is reported to all later callers.
 #[test]
 fn a_failure_in_the_background_is_told() {
     on_disk(|disk, rt| {
@@ -275,7 +275,7 @@ fn a_failure_in_the_background_is_told() {
     });
 }
 
-/// All runs fail, some for space and one by the medium: that one counts.
+/// All runs fail, some for lack of space and one by the medium. The failure of the medium counts.
 #[test]
 fn an_error_of_the_medium_is_not_hidden_by_a_full_disk() {
     let mut poisoned = 0;
@@ -283,7 +283,7 @@ fn an_error_of_the_medium_is_not_hidden_by_a_full_disk() {
         on_disk(|disk, rt| {
             let none = WriteThroughLimit { runs: 0, bytes: 0 };
             let file = create(disk, rt, options().page_size(65536).write_through(none));
-            // The file has room from then on.
+            // The first commit makes the file grow, so that later ones find space.
             for _ in 0..4 {
                 write_all(&file, 0..40, 1);
             }
@@ -299,7 +299,7 @@ fn an_error_of_the_medium_is_not_hidden_by_a_full_disk() {
                 disk.fail_at(begin + op, fault);
             }
             let told = tx.commit();
-            // Without a failed write, there is space elsewhere in the file.
+            // If no write fails, there is space elsewhere in the file.
             let failed = disk.faults().get(FaultKind::WriteError) > 0;
             poisoned += u32::from(failed);
             assert_eq!(

@@ -1,5 +1,5 @@
-//! Rot, lost and foreign files: damage is reported with its place and never served, and files that do
-//! not belong together are refused.
+//! Tests of rot, lost files and foreign files. Damage is reported with its location and never returned as
+//! contents. Files that do not belong together are refused.
 
 use crate::common::{PAGE, PATH, disk, open, options, page};
 use logforce_core::OpenMode;
@@ -7,10 +7,10 @@ use logforce_pages::{CommitMode, Error, ErrorKind, PageFile, Result};
 use logforce_testkit::{SimDisk, SimRuntime};
 
 const LOG: &str = "/file/log";
-/// Where page 0 lies.
+/// Offset of page 0.
 pub(crate) const DATA: u64 = 128 << 10;
 
-/// A logged file with ten pages in its data file, closed.
+/// Makes a closed logged file with ten pages in its data file.
 pub(crate) fn written() -> SimDisk {
     let disk = disk(1);
     SimRuntime::run(1, |rt| {
@@ -58,7 +58,7 @@ fn a_rotten_page_is_reported_by_its_number_and_the_others_are_read() {
         for n in (0..10).filter(|n| *n != 4) {
             assert!(read(&file, n).unwrap() == page(n + 1), "page {n}");
         }
-        // A whole new page mends it.
+        // Writing the whole page repairs it.
         let mut txn = file.begin().unwrap();
         assert_eq!(txn.page_mut(4).unwrap_err().kind(), ErrorKind::Damaged);
         txn.write(4, &page(44)).unwrap();
@@ -118,7 +118,7 @@ fn one_header_slot_is_enough_and_none_is_damage() {
 #[test]
 fn files_that_do_not_belong_together_are_refused() {
     let kind = |disk: &SimDisk| reopen(disk, |file| file.unwrap_err().kind());
-    // No data file beside the log.
+    // The data file is missing beside the log.
     let disk = written();
     assert!(disk.remove_file(PATH, "pages"));
     assert_eq!(kind(&disk), ErrorKind::NoPageFile);
@@ -130,27 +130,27 @@ fn files_that_do_not_belong_together_are_refused() {
             "never a fresh one: {error}"
         );
     });
-    // No map.
+    // The map is missing.
     let disk = written();
     assert!(disk.remove_file(PATH, "map"));
     assert_eq!(kind(&disk), ErrorKind::Damaged);
-    // No log beside the data file.
+    // The log is missing beside the data file.
     let disk = written();
     for name in disk.names(LOG).into_keys() {
         assert!(disk.remove_file(LOG, &name));
     }
     assert_eq!(kind(&disk), ErrorKind::Unsuitable);
-    // Another page file's data file beside the log.
+    // The data file of another page file is beside the log.
     let (disk, other) = (written(), written_elsewhere());
     disk.put_file(PATH, "pages", &other.file_bytes(PATH, "pages").unwrap());
     assert_eq!(kind(&disk), ErrorKind::Unsuitable);
-    // Something else.
+    // The data file holds something else.
     let disk = written();
     disk.put_file(PATH, "pages", &[7; 300_000]);
     assert_eq!(kind(&disk), ErrorKind::Unsuitable);
 }
 
-/// As [`written`], with other ids.
+/// Makes a file as [`written`] does, with other ids.
 fn written_elsewhere() -> SimDisk {
     let disk = disk(99);
     SimRuntime::run(99, |rt| {
@@ -165,7 +165,7 @@ fn written_elsewhere() -> SimDisk {
 fn an_older_copy_of_one_of_the_two_is_refused() {
     let disk = written();
     let old_data = disk.file_bytes(PATH, "pages").unwrap();
-    // Many checkpoints, so that the log begins after what the old data file needs.
+    // Makes many checkpoints, so that the log begins after what the old data file needs.
     reopen(&disk, |file| {
         let file = file.unwrap();
         for round in 0..200 {

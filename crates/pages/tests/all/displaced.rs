@@ -1,5 +1,5 @@
-//! A page file that is taken away while it is open: the displacements that count, and the time of their
-//! detection.
+//! Tests of a page file that is taken away while it is open: which displacements count, and how soon they are
+//! detected.
 
 use crate::common::*;
 use logforce_core::Policy;
@@ -9,7 +9,7 @@ use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::path::Path;
 use std::time::Duration;
 
-/// Takes a file or directory away, as another program does.
+/// Takes a file or directory away, as another program would.
 type Taking = fn(&SimDisk, &dyn System);
 
 fn dir(system: &dyn System) -> std::sync::Arc<dyn Directory> {
@@ -25,7 +25,7 @@ fn copy_over(dir: &dyn Directory, name: &str) {
     dir.rename("copy", name).unwrap();
 }
 
-/// Displacements of a file of either kind.
+/// Displacements that apply to both commit modes.
 const WAYS: [(&str, Taking); 7] = [
     ("deleted or moved away", |disk, _| {
         disk.displace(PATH, Whereabouts::Gone);
@@ -90,7 +90,7 @@ fn ways(mode: CommitMode) -> impl Iterator<Item = (&'static str, Taking)> {
     WAYS.iter().chain(logged).copied()
 }
 
-/// Runs `body` for each commit mode and each displacement, on a disk with and without direct writes.
+/// Runs `body` for each commit mode and each displacement, with and without direct writes.
 fn each(body: impl Fn(&SimDisk, &dyn System, &PageFile, &str, Taking)) {
     for mode in MODES {
         for (words, take) in ways(mode) {
@@ -105,7 +105,7 @@ fn each(body: impl Fn(&SimDisk, &dyn System, &PageFile, &str, Taking)) {
                 };
                 let disk = SimDisk::new(sim, 1);
                 SimRuntime::run(1, |rt| {
-                    // Large segments: nothing is prepared or stamped meanwhile.
+                    // Uses large segments, so that nothing is prepared or stamped meanwhile.
                     let log = logforce_core::Options::new()
                         .method(method)
                         .segment_size(1 << 20)
@@ -137,7 +137,7 @@ fn commit(file: &PageFile, page_at: u64, tag: u64) -> Result<(), Error> {
 #[track_caller]
 fn assert_displaced<T>(answer: Result<T, Error>, words: &str) {
     let Err(e) = answer else {
-        panic!("{words}: it was acknowledged");
+        panic!("{words}: the commit was acknowledged");
     };
     assert_eq!(e.kind(), ErrorKind::Poisoned, "{e}");
     let Error::Poisoned(cause) = &e else {
@@ -172,7 +172,7 @@ fn noticed_within_a_second_of_commits() {
                     refused => break refused,
                 }
                 let took = system.runtime().now() - began;
-                assert!(took < Duration::from_secs(1), "{words}: nobody looked");
+                assert!(took < Duration::from_secs(1), "{words}: no check was made");
             };
             assert_displaced(refused, words);
             assert_displaced(file.checkpoint(), words);
@@ -276,7 +276,7 @@ fn an_idle_file_sleeps() {
     }
 }
 
-/// Older versions of pages for readers do not outlive the opening, so losing them is not a displacement.
+/// Older versions of pages for readers are not used after closing, so losing them is not a displacement.
 #[test]
 fn without_the_file_of_versions_nothing_is_lost() {
     let disk = disk(1);
@@ -341,7 +341,7 @@ fn a_deleted_lock_lets_no_second_opener_in() {
             } else {
                 replace(&disk, &*dir(&*system), PATH, "pages");
             }
-            // It is another page file now.
+            // The directory holds another page file now.
             let second = open(rt, &disk, options(mode)).unwrap();
             let began = system.runtime().now();
             while commit(&first, 0, 2).is_ok() {
@@ -356,7 +356,7 @@ fn a_deleted_lock_lets_no_second_opener_in() {
     }
 }
 
-/// Replaces a file by a copy.
+/// Replaces a file by a copy of it.
 fn replace(disk: &SimDisk, dir: &dyn Directory, path: impl AsRef<Path>, name: &str) {
     let bytes = disk.file_bytes(&path, name).unwrap();
     disk.put_file(&path, "copy", &bytes);

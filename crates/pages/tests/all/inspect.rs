@@ -1,5 +1,5 @@
-//! The inspector: what it says of a file is what an opening shows, whatever a crash left of it; damage
-//! is named by its page; and nothing that is only being written is called damage.
+//! Tests of the inspector. Its report on a file agrees with an opening, whatever a crash left of the file.
+//! Damage is reported with its page, and a page that is being written is never called damaged.
 
 use crate::common::{MODES, PAGE, PATH, disk, open, options, page};
 use logforce_core::{OpenMode, RepairOptions, repair};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const DATA: u64 = 128 << 10;
 
-/// What a walk visited.
+/// Parts that a walk visited.
 #[derive(Default)]
 struct Seen {
     pages: BTreeMap<u64, Held>,
@@ -47,7 +47,7 @@ fn inspect(rt: &SimRuntime, disk: &SimDisk) -> logforce_pages::Result<Inspector>
     Inspector::open(disk.system(rt), PATH)
 }
 
-/// Random commits.
+/// Makes random commits.
 fn work(file: &PageFile, rng: &mut Rng, count: u64) {
     for _ in 0..count {
         let mut txn = file.begin().unwrap();
@@ -138,7 +138,7 @@ fn it_shows_what_an_opening_shows_after_any_crash() {
             let shown: Vec<_> = (0..report.page_count)
                 .map(|n| inspector.page(n).unwrap())
                 .collect();
-            assert_eq!(disk.ops(), before, "it changes nothing");
+            assert_eq!(disk.ops(), before, "the walk changed the disk");
             let kind = inspector.page(report.page_count).unwrap_err().kind();
             assert_eq!(kind, ErrorKind::InvalidInput);
             match report.next_opening {
@@ -194,7 +194,7 @@ fn it_shows_what_an_opening_shows_after_any_crash() {
     );
 }
 
-/// Ten pages, in the data file; closed.
+/// Makes a closed file with ten pages in its data file.
 fn written(mode: CommitMode) -> SimDisk {
     let disk = disk(1);
     SimRuntime::run(1, |rt| {
@@ -208,7 +208,7 @@ fn written(mode: CommitMode) -> SimDisk {
     disk
 }
 
-/// What a walk of this disk visits, and whether an opening fails.
+/// Walks this disk. Returns what was visited, and if an opening fails.
 fn checked(disk: &SimDisk, mode: CommitMode) -> (VerifyReport, Seen) {
     let (report, seen) = SimRuntime::run(2, |rt| look(&inspect(rt, disk).unwrap()));
     let is_refused = SimRuntime::run(3, |rt| {
@@ -234,7 +234,7 @@ fn only(seen: &Seen) -> &Damage {
     &seen.damages[0]
 }
 
-/// The offset of each page, and of the nodes.
+/// Returns the offset of each page, and of the nodes.
 fn places(disk: &SimDisk) -> (BTreeMap<u64, u64>, Vec<u64>) {
     SimRuntime::run(2, |rt| {
         let (mut pages, mut nodes) = (BTreeMap::new(), Vec::new());
@@ -412,7 +412,7 @@ fn what_the_log_holds_of_a_damaged_page_counts() {
     assert_eq!(report.redo.unwrap().pages, 1);
 }
 
-/// Pages of a file that takes a while to look at.
+/// Number of pages of a file that takes a while to inspect.
 const MANY: u64 = 500;
 
 #[test]
@@ -466,7 +466,7 @@ fn beside_a_writer_nothing_is_called_damage_but_what_is() {
             }
             stop.store(true, Ordering::SeqCst);
             writer.join().unwrap();
-            // Damage of a page that nobody changes is found while the file is open.
+            // Damage of a page that no thread changes is found while the file is open.
             let mut txn = file.begin().unwrap();
             (0..10).for_each(|n| txn.write(n, &page(n + 1)).unwrap());
             txn.commit().unwrap();
@@ -491,7 +491,7 @@ fn beside_a_writer_nothing_is_called_damage_but_what_is() {
             drop(file.close());
         });
     }
-    // That may be, and is not the rule.
+    // Pages in use are possible but rare.
     assert!(in_use < looks * 20, "{looks} looks, {in_use} places in use");
     println!("{looks} looks, {in_use} places in use");
 }
@@ -551,7 +551,7 @@ fn what_an_opening_gave_up_is_reported() {
     });
 }
 
-/// Whatever the bytes are: an answer, and neither a panic nor an endless walk.
+/// Any bytes get an answer: neither a panic nor an endless walk.
 #[test]
 fn no_bytes_make_it_panic() {
     let (mut opened, mut damaged, mut refused) = (0, 0, 0);
@@ -561,7 +561,7 @@ fn no_bytes_make_it_panic() {
         let disk = written(mode);
         let mut bytes = disk.file_bytes(PATH, "pages").unwrap();
         match rng.below(4) {
-            // A header whose checksum is right.
+            // A header with a correct checksum.
             0 | 1 => {
                 let mut header = PageFileHeader::decode(&bytes[64 << 10..]).unwrap();
                 let mut any = |old: u64| {

@@ -1,9 +1,9 @@
-//! Known bugs that random runs hardly meet, each with the test that catches it, put in by a run of this
-//! same program.
+//! Known bugs that random runs hardly find, each with the test that catches it. The test runs in a child
+//! process of this program, with the bug switched on.
 
 use std::process::Command;
 
-/// The list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`, and the tests.
+/// Known bugs (the list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`) and the tests that catch them.
 const SUSPECTS: [(&str, &str); 23] = [
     (
         "page-map-checksum-ignored",
@@ -82,7 +82,7 @@ fn planted_bugs_are_caught() {
             .output()
             .unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
-        // A start that fails, or a signal, is no failed test.
+        // A child process that does not start, or ends by a signal, does not count as a failed test.
         if text.contains(&format!("test {test} ... FAILED")) {
             println!("{name}: caught by {test}");
         } else {

@@ -1,7 +1,7 @@
-//! Page files on a simulated disk: what each call does, and to what it answers an error. Random runs,
-//! crashes and every kind of failure are in `crates/sim`, against a model.
+//! Page files on a simulated disk: the results of each call, and the errors that it returns. Random runs,
+//! crashes and every kind of failure are tested in `crates/sim`, against a model.
 //!
-//! One program: to link each file by itself took longer than to run it.
+//! All tests are one program, because linking each file separately took longer than running it.
 
 mod applying;
 mod backup;

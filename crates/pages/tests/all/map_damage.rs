@@ -1,5 +1,5 @@
-//! Damage of the map of a logged page file: what it says of a page is checked against the data file, so that
-//! a page that was written never reads as zeroes, and one that was dropped is no damage.
+//! Tests of damage of a logged file's map. The map is checked against the data file, so that a written page
+//! never reads as zeroes. A dropped page is not damage.
 
 use crate::common::{PAGE, PATH, disk, open, options, page};
 use crate::damage::{DATA, read, reopen, written};
@@ -18,7 +18,7 @@ fn a_rotten_sector_of_the_map_is_damage_and_never_an_empty_page() {
             let file = file.unwrap();
             let error = read(&file, 4).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Damaged, "{offset}: {error}");
-            // Writing a whole page mends it, and does not mend or lose any other.
+            // Writing a whole page repairs it, and neither repairs nor loses another page.
             let mut txn = file.begin().unwrap();
             txn.write(4, &page(100)).unwrap();
             txn.commit().unwrap();
@@ -42,8 +42,8 @@ fn a_rotten_sector_of_the_map_is_damage_and_never_an_empty_page() {
     }
 }
 
-/// A sector of zeroes, or a map that ends too early, looks as if its pages had never been written. The
-/// data file says otherwise.
+/// A sector of zeroes, or a map that ends too early, looks as if its pages had never been written. The data
+/// file contradicts that.
 #[test]
 fn a_lost_sector_of_the_map_is_damage_and_never_an_empty_page() {
     const SECTOR: usize = 512;
@@ -124,8 +124,8 @@ fn damaged_pages(disk: &SimDisk) -> Vec<u64> {
     pages
 }
 
-/// Pages of a lost sector do not turn into zeroes when a page beside them is written, in the same opening or
-/// by redo from the log.
+/// Pages of a lost sector do not become zeroes when an adjacent page is written, in the same opening or by
+/// redo from the log.
 #[test]
 fn what_a_lost_sector_of_the_map_told_of_stays_damaged_beside_a_new_page() {
     for (cut_short, is_redone) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -156,7 +156,7 @@ fn what_a_lost_sector_of_the_map_told_of_stays_damaged_beside_a_new_page() {
             });
         }
         assert_eq!(damaged_pages(&disk), (1..10).collect::<Vec<_>>());
-        // Dropping a page or writing it whole mends it.
+        // Dropping a page or writing it as a whole repairs it.
         reopen(&disk, |file| {
             let file = file.unwrap();
             assert!(read(&file, 0).unwrap() == page(100));
@@ -171,8 +171,8 @@ fn what_a_lost_sector_of_the_map_told_of_stays_damaged_beside_a_new_page() {
     }
 }
 
-/// A device reports a written sector of the map, and has not written it. No changed page reads as its
-/// previous version, and none reads as empty.
+/// A device reports a sector of the map as written that it has not written. No changed page reads as its
+/// previous version or as empty.
 #[test]
 fn a_lost_write_of_the_map_is_damage() {
     type Change = fn(&PageFile);
@@ -214,8 +214,7 @@ fn a_lost_write_of_the_map_is_damage() {
                     expected = page(44);
                 }
                 match read(&file, 4) {
-                    // The contents are unverified then: the entry is the same, and the bytes are the written
-                    // ones.
+                    // Without checksums the entry is the same, and the bytes are those that were written.
                     Ok(bytes) => assert!(!checksums && bytes == expected, "{what}"),
                     Err(e) => assert_eq!(e.kind(), ErrorKind::Damaged, "{what}: {e}"),
                 }
@@ -290,8 +289,8 @@ fn dropped_pages_that_are_added_again_are_no_damage() {
     assert!(crashes > 60, "{crashes}");
 }
 
-/// The zeroes by which the data file has grown may not be on the medium after a crash, and what deleted
-/// files have left shows there on some filesystems. It is no page that the map has lost.
+/// After a crash, the zeroes by which the data file has grown may be missing on the medium. Some filesystems
+/// then show the contents of deleted files. Such bytes are not a page that the map has lost.
 #[test]
 fn what_a_crash_left_at_the_end_of_the_data_file_is_no_damage() {
     what_a_crash_left(false);
@@ -348,7 +347,7 @@ fn what_a_crash_left(closes: bool) {
     }
 }
 
-/// Damage of the map is damage of its pages. The end of the data file may lie within their sector.
+/// Damage of the map is damage of its pages. Their sector may reach beyond the end of the data file.
 #[test]
 fn a_rotten_sector_of_the_map_refuses_no_opening_after_a_crash() {
     let disk = disk(1);
@@ -378,7 +377,7 @@ fn options_of_a_large_one() -> logforce_pages::Options {
     options.cache(1 << 20)
 }
 
-/// Sectors that were lost, are rotten, or are stale, of pages that are dropped and added again, in the same
+/// Sectors that were lost, are rotten, or are stale, for pages that are dropped and added again, in the same
 /// opening or behind the end of the file.
 #[test]
 fn dropping_and_adding_pages_mends_what_a_sector_of_the_map_lost() {
@@ -411,7 +410,7 @@ fn dropping_and_adding_pages_mends_what_a_sector_of_the_map_lost() {
                 _ => map[range.clone()].copy_from_slice(&stale[range]),
             }
             disk.put_file(PATH, "map", &map);
-            // Damage behind the header's count does not count.
+            // Damage at or above the header's count does not count.
             if how == "stale" && sector == 1 && closed_with == 63 {
                 assert!(damaged_pages(&disk).is_empty());
             }
@@ -443,8 +442,8 @@ fn dropping_and_adding_pages_mends_what_a_sector_of_the_map_lost() {
     }
 }
 
-/// A damaged page of a snapshot stays damaged when the page is overwritten, discarded or dropped,
-/// and the file goes on.
+/// A damaged page of a snapshot stays damaged when the page is overwritten, discarded or dropped. The file
+/// continues to work.
 #[test]
 fn a_snapshot_never_shows_a_damaged_page_as_zeroes() {
     for lost_map in [false, true] {
@@ -502,7 +501,7 @@ fn a_snapshot_never_shows_a_damaged_page_as_zeroes() {
     }
 }
 
-/// Behind the header's page count the map may hold anything, also of pages that the log adds.
+/// At or above the header's page count the map may hold anything, even for pages that the log adds.
 #[test]
 fn a_single_page_behind_the_header_is_not_looked_up_in_the_map() {
     let disk = disk(1);
@@ -531,7 +530,7 @@ fn a_single_page_behind_the_header_is_not_looked_up_in_the_map() {
     });
 }
 
-/// Behind the header's count no entry of the map is believed, and so none is missed.
+/// At or above the header's count no entry of the map is used, so none is missed.
 #[test]
 fn pages_behind_the_header_need_no_sector_of_the_map() {
     let disk = disk(1);
@@ -566,8 +565,9 @@ fn pages_behind_the_header_need_no_sector_of_the_map() {
     });
 }
 
-/// An operation of the checkpoint fails that adds dropped pages again. The next opening in the same boot finds
-/// in the system's cache zeroes that a failed sync has kept from the medium. With and without the map's sector.
+/// An operation of a checkpoint that adds dropped pages again fails. The next opening in the same boot finds
+/// zeroes in the system's cache that a failed sync has kept from the medium. Runs with and without a lost
+/// sector of the map.
 #[test]
 fn places_are_cleared_again_after_a_failed_sync() {
     let mut failures = 0;

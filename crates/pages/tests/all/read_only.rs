@@ -1,4 +1,5 @@
-//! Reading without opening: it returns the state of the next opening, after any crash, and writes nothing.
+//! Tests of reading without opening. It returns the state of the next opening, after any crash, and writes
+//! nothing.
 
 use crate::common::{MODES, PAGE, PATH, disk, open, options, page};
 use logforce_core::{BackupOptions, Guarantee, OpenMode};
@@ -62,7 +63,11 @@ fn it_shows_what_the_next_opening_shows() {
         SimRuntime::run(seed, |rt| {
             let before = disk.ops();
             let seen = contents(&read_only(rt, &disk).unwrap());
-            assert_eq!(disk.ops(), before, "seed {seed}: it writes");
+            assert_eq!(
+                disk.ops(),
+                before,
+                "seed {seed}: the view wrote to the disk"
+            );
             let inspected = logforce_pages::Inspector::open(disk.system(rt), PATH).unwrap();
             let redo = inspected.walk(&mut |_| true).unwrap().redo;
             in_log += u64::from(redo.is_some_and(|redo| redo.commits > 0));
@@ -86,7 +91,7 @@ fn it_shows_what_the_next_opening_shows() {
     assert!(in_log > 20, "{in_log}");
 }
 
-/// Nothing locks the file, so a writer's changes must not pass for the older state, nor for damage.
+/// Nothing locks the file. A writer's changes must not be taken for the older state, nor for damage.
 #[test]
 fn a_writer_is_noticed() {
     for mode in MODES {
@@ -103,7 +108,7 @@ fn a_writer_is_noticed() {
             file.close().unwrap();
             let held = read_only(rt, &disk).unwrap();
             assert!(held.page(3).unwrap()[..] == page(1)[..]);
-            // The writer may also have ended by now.
+            // The writer may have ended by now.
             for closes in [false, true] {
                 let file = open(rt, &disk, options(mode)).unwrap();
                 write(&file, 2);

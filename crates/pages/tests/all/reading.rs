@@ -1,5 +1,5 @@
-//! Reading pages again: without the device where they fit into memory, and right however often they
-//! change below.
+//! Tests of repeated reads: pages that fit into memory are read without the device, and are correct however
+//! often they change.
 
 use crate::common::{MODES, PAGE, disk, open, options, page, with_file};
 use logforce_device::Runtime;
@@ -7,7 +7,7 @@ use logforce_pages::{CommitMode, Error, PageFile, Transaction};
 use logforce_testkit::{Rng, SimRuntime};
 use std::sync::{Arc, Mutex};
 
-/// Pages 0 to `count`, each with a tag that follows from its number and `round`.
+/// Commits the pages 0 to `count`, each with a tag that follows from its number and `round`.
 fn write(file: &PageFile, count: u64, round: u64) {
     let mut txn = file.begin().unwrap();
     for n in 0..count {
@@ -86,7 +86,8 @@ fn memory_is_bounded_and_what_was_overwritten_is_not_shown() {
                 file.checkpoint().unwrap();
             }
             check(&file, 100, round);
-            // The cache, and what the commit of 100 pages has not made durable or could not leave.
+            // Memory holds the cache, and those of the 100 pages that are not durable or could not leave
+            // memory.
             assert!(file.stats().memory <= 164 * PAGE as u64);
         }
         file.close().unwrap();
@@ -140,14 +141,15 @@ fn dropped_pages_are_zeroes_to_new_readers_and_stay_for_older_ones() {
     });
 }
 
-/// Copies of what is read again and again are near to each thread: they are old with the next commit.
+/// Pages that are read again and again are copied for each lane of threads. The next commit makes the copies
+/// old.
 #[test]
 fn a_page_that_is_read_again_and_again_shows_what_was_committed_last() {
     let disk = disk(3);
     SimRuntime::run(3, |rt| {
         let options = options(CommitMode::Logged).cache(4096 * PAGE);
         let file = open(rt, &disk, options).unwrap();
-        // Enough for a copy to be made, and to be looked into.
+        // Reads often enough that a copy is made and used.
         let read = |n: u64, expected: &[u8]| {
             for _ in 0..40 {
                 assert!(*file.snapshot().unwrap().page(n).unwrap() == *expected);
@@ -185,7 +187,7 @@ fn a_page_that_is_read_again_and_again_shows_what_was_committed_last() {
     });
 }
 
-/// Runs `body` in a thread of its own, and waits for it.
+/// Runs `body` in another thread and waits for it.
 fn elsewhere<T: Send + 'static>(rt: &SimRuntime, body: impl FnOnce() -> T + Send + 'static) -> T {
     let result = Arc::new(Mutex::new(None));
     let there = result.clone();
@@ -194,8 +196,8 @@ fn elsewhere<T: Send + 'static>(rt: &SimRuntime, body: impl FnOnce() -> T + Send
     result.lock().unwrap().take().unwrap()
 }
 
-/// Threads register what they read in different places: checkpoints spare the versions of all, and
-/// none of them is left in memory when the last reader has ended.
+/// Threads register their states in different lanes. Checkpoints keep the versions of all, and none is left
+/// in memory when the last reader has ended.
 #[test]
 fn snapshots_of_many_threads_stay_as_they_are() {
     const THREADS: u64 = 20;

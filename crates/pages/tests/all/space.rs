@@ -1,5 +1,5 @@
-//! Full disks, sparse files: what could not be written is written later, what will not fit is refused,
-//! and holes cost nothing.
+//! Tests of full disks and sparse files. What could not be written is written later, what does not fit is
+//! refused, and holes cost nothing.
 
 use crate::common::{PAGE, PATH, disk, open, options, page};
 use logforce_pages::{CommitMode, Error, ErrorKind, Inspector, PageFile};
@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// The log has space for the commit. In the data file there is none, so the commit could never be
-/// applied, and the log never be truncated.
+/// The log has space for a commit and the data file has none. The commit could never be applied, and the log
+/// never be truncated.
 #[test]
 fn a_commit_without_room_in_the_data_file_is_refused() {
     let disk = disk(1);
@@ -26,14 +26,14 @@ fn a_commit_without_room_in_the_data_file_is_refused() {
         let error = commit(5000).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
         assert_eq!(file.latest().unwrap().page_count(), 2);
-        commit(0).expect("for this page there is room");
+        commit(0).expect("there is space for this page");
         disk.change(|o| o.capacity = None);
         commit(5000).unwrap();
         file.close().unwrap();
     });
 }
 
-/// On a full disk no file can be made.
+/// No file can be created on a full disk.
 #[test]
 fn opening_makes_no_file() {
     let disk = disk(1);
@@ -49,7 +49,7 @@ fn opening_makes_no_file() {
         assert!(!before.contains(&"versions".to_owned()), "{before:?}");
         let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
         assert_eq!(names(&disk), before);
-        // A reader of what is overwritten needs one.
+        // A reader of an overwritten version needs the file.
         let held = file.snapshot().unwrap();
         let mut txn = file.begin().unwrap();
         txn.write(0, &page(2)).unwrap();
@@ -86,7 +86,7 @@ fn older_versions_give_their_space_back_when_nobody_reads_them() {
             write_all(tag + 30);
             assert!(has_versions());
             drop(older);
-            assert!(has_versions(), "one reads them");
+            assert!(has_versions(), "a reader needs them");
             assert!(newer.page(3).unwrap()[..] == page(tag + 23)[..]);
             // Views of the newest state need no older versions, and may stay.
             let newest = file.snapshot().unwrap();
@@ -120,7 +120,7 @@ fn what_a_sparse_file_leaves_out_is_not_read() {
         assert_eq!(inspector.walk(&mut |_| true).unwrap().damages, 0);
         let now = disk.counters();
         let read = now.bytes_read - before.bytes_read;
-        // Of the map alone there are 17 GB.
+        // The map alone has 17 GB.
         assert!(read < 8 << 20, "{read} bytes");
         assert!(now.reads - before.reads < 1000, "{now:?}");
     });
@@ -129,7 +129,7 @@ fn what_a_sparse_file_leaves_out_is_not_read() {
 #[test]
 fn dropped_pages_stay_dropped_where_a_write_met_a_full_disk() {
     let mut refused = 0;
-    // In several orders of the threads, and with other parts of what could not be written left.
+    // Runs with several orders of the threads, which leave different parts unwritten.
     for (seed, op) in (0..8).flat_map(|seed| (0..16).map(move |op| (seed, op))) {
         let disk = disk(seed);
         SimRuntime::run(seed, |rt| {
@@ -150,7 +150,7 @@ fn dropped_pages_stay_dropped_where_a_write_met_a_full_disk() {
             disk.fail_at(disk.ops() + op, Fault::NoSpace);
             match file.checkpoint() {
                 Err(e) if e.kind() == ErrorKind::NoSpace => refused += 1,
-                // A header that could not be written is a failure; what is committed is in the log.
+                // A header that could not be written fails the file. Everything committed is in the log.
                 Err(e) => assert_eq!(e.kind(), ErrorKind::Poisoned, "{op}: {e}"),
                 Ok(()) => {}
             }
@@ -195,7 +195,7 @@ fn a_full_disk_says_how_much_is_needed() {
             };
             write_all(10);
             file.checkpoint().unwrap();
-            // The versions that the snapshot reads are kept beside the file.
+            // The snapshot's versions are kept in a separate file.
             let held = file.snapshot().unwrap();
             write_all(20);
             disk.fail_at(disk.ops() + op, Fault::NoSpace);
@@ -226,8 +226,8 @@ fn a_full_disk_says_how_much_is_needed() {
     }
 }
 
-/// Whatever is acknowledged, and pages that are there, cost nothing more: far behind the end, in what
-/// was left sparse, and in a file that was opened again.
+/// Acknowledged pages, and pages that exist, cost no further space: far behind the end, in holes of a sparse
+/// file, and after reopening.
 #[test]
 fn what_is_acknowledged_needs_no_more_space() {
     const FAR: u64 = 5000;
@@ -298,7 +298,7 @@ fn holes_of_a_sparse_copy_are_no_space() {
             txn.write(number, &page(tag))?;
             txn.commit()
         };
-        // The log has the segments that it uses in turn.
+        // The log has the segments that it uses alternately.
         for tag in 0..400 {
             write(5000, tag).unwrap();
         }
@@ -317,8 +317,8 @@ fn holes_of_a_sparse_copy_are_no_space() {
     });
 }
 
-/// A checkpoint clears the places of dropped pages that are added again. Where a copy left a part of such
-/// a place out, that takes space.
+/// A checkpoint clears the places of dropped pages that are added again. This takes space if a copy left out
+/// part of such a place.
 #[test]
 fn dropped_pages_that_are_added_again_take_their_space() {
     const LARGE: usize = 2 * PAGE;
@@ -366,7 +366,7 @@ fn dropped_pages_that_are_added_again_take_their_space() {
     });
 }
 
-/// Dropping pages changes the map. In a copy that shares its blocks with the original that takes space.
+/// Dropping pages changes the map. This takes space in a copy that shares its blocks with the original.
 #[test]
 fn pages_of_a_shared_copy_are_dropped_with_space_for_the_map() {
     let disk = disk(1);
@@ -400,7 +400,7 @@ fn pages_of_a_shared_copy_are_dropped_with_space_for_the_map() {
     });
 }
 
-/// Adding dropped pages changes the map, also where their places are holes.
+/// Adding dropped pages changes the map, even if their places are holes.
 #[test]
 fn pages_of_a_shared_copy_are_added_with_space_for_the_map() {
     let disk = disk(1);

@@ -1,4 +1,5 @@
-//! A guarantee that no party answers for: refused, or accepted by name and printed with its doubt.
+//! Tests of a guarantee that no party answers for: it is refused, or accepted by name and printed with its
+//! doubt.
 
 use logforce_core::{Guarantee, OpenMode, Verdict, WriteCache};
 use logforce_pages::{CommitMode, Error, ErrorKind, Options, PageFile};
@@ -19,7 +20,7 @@ fn what_nobody_answers_for_is_accepted_by_name_alone() {
             };
             for refused in [
                 Options::new(),
-                // The log's options do not decide.
+                // The log's own options do not decide.
                 Options::new().log(logforce_core::Options::new().require_verdict(Verdict::Unknown)),
             ] {
                 let e = open(refused).unwrap_err();
