@@ -51,7 +51,6 @@ enum Commands {
     BenchGuard(guard::Options),
     Dist(dist::Options),
     /// Writes the listing of the public API, `crates/logforce/public-api.txt`, which `check` compares.
-    Dist(dist::Options),
     PublicApi,
     /// Counts bad openings of doc comments and words to avoid in each part, and commits counts that
     /// fell; `check` fails if one rises.
