@@ -6,21 +6,22 @@ use crate::types::Record;
 use logforce_format::Lsn;
 use std::sync::Arc;
 
-/// Bytes of log that are read at a time, at first. An append that is longer is read as a whole.
+/// Initial number of bytes of log per read. A longer append is read as a whole.
 const CHUNK: u64 = 256 << 10;
 
-/// Reads durable records backwards, the newest first, down to the front. What becomes durable
-/// meanwhile is not part of it.
+/// Reads durable records backwards, the newest first, down to the front. Records that become durable
+/// meanwhile are not included.
 ///
-/// Of damage it reports the records behind it first. It ends with [`Error::Truncated`] where `truncate_front` overtakes it. After [`Error::Io`] (no
-/// descriptors, no memory) the next call continues where it was; every other error ends it.
+/// It returns the records behind damage before it reports the damage. It ends with [`Error::Truncated`] if
+/// `truncate_front` overtakes it. After [`Error::Io`] (no descriptors, no memory) the next call continues
+/// at the same position. Every other error ends the reader.
 pub struct BackwardReader {
     view: Arc<View>,
-    /// Records that begin at or above were returned, or are in `records`.
+    /// LSN at or above which all records were returned, or are in `records`.
     at: Lsn,
-    /// Bytes of log that are read at a time.
+    /// Bytes of log per read.
     chunk: u64,
-    /// The last one is next.
+    /// Records that were read and not returned yet. The last one is returned next.
     records: Vec<Record>,
     failed: bool,
 }
@@ -37,7 +38,7 @@ impl BackwardReader {
         })
     }
 
-    /// Reads the records before `at`, until there are some.
+    /// Reads records before `at` until there is at least one, or the front is reached.
     fn fill(&mut self) -> Result<()> {
         self.view.check_process()?;
         while self.records.is_empty() {
@@ -47,7 +48,8 @@ impl BackwardReader {
             }
             let from = Lsn(self.at.0.saturating_sub(self.chunk)).max(front);
             match self.read_from(from) {
-                // Records behind the damage are whole: reads fewer bytes at a time, down to the last record.
+                // Records behind the damage may be whole. Halves the number of bytes per read, so that it
+                // returns all of them before it reports the damage.
                 Err(Error::Damaged(_)) if self.chunk > 1 => {
                     self.records.clear();
                     self.chunk /= 2;
@@ -58,7 +60,7 @@ impl BackwardReader {
         Ok(())
     }
 
-    /// Reads the records from the last boundary at or below `from` on; returns that boundary.
+    /// Reads the records from the last boundary at or below `from` up to `at`. Returns that boundary.
     fn read_from(&mut self, from: Lsn) -> Result<Lsn> {
         let from = boundary_at_most(&self.view, from)?;
         for record in Reader::from_boundary(self.view.clone(), from)? {

@@ -1,4 +1,4 @@
-//! Single batches at any position of a log, each checked.
+//! Reading of single batches at any position of a log. Each batch is checked.
 
 use crate::error::{Damage, Error, Result};
 use crate::read::view::View;
@@ -17,7 +17,7 @@ const SMALL_READ: u64 = 8 << 10;
 pub(super) struct Loaded {
     pub(super) header: BatchHeader,
     pub(super) payload: Vec<u8>,
-    /// The scan state after it.
+    /// Scan state after the batch.
     pub(super) next: ScanState,
 }
 
@@ -32,7 +32,7 @@ impl Loaded {
     }
 }
 
-/// The first position at or above `lsn` where a batch can begin; `None` past the last segment.
+/// Returns the first position at or above `lsn` where a batch can begin; `None` past the last segment.
 pub(super) fn first_batch_at(view: &View, lsn: Lsn) -> Result<Option<Lsn>> {
     let segment = view.segments().containing(lsn);
     match segment {
@@ -50,7 +50,7 @@ pub(super) fn malformed(view: &View, lsn: Lsn) -> Error {
         view,
         lsn,
         RecoveryCase::WrittenWrong,
-        "the frame here does not fit".to_owned(),
+        "the frame is invalid, or cannot follow the frame before it".to_owned(),
     )
 }
 
@@ -73,12 +73,12 @@ pub(super) fn damaged(view: &View, lsn: Lsn, case: RecoveryCase, found: String) 
 /// Reads single batches at any position.
 pub(super) struct Batches {
     read_buffer: ReadBuffer,
-    /// A buffer for the next payload.
+    /// Buffer for the next payload.
     pub(super) buffer: Vec<u8>,
 }
 
 impl Batches {
-    /// For reading on from batch to batch.
+    /// Creates a reader with large reads, for reading batch after batch.
     pub(super) fn large_reads() -> Self {
         Batches {
             read_buffer: ReadBuffer::new(ReadSource::Cache),
@@ -86,7 +86,8 @@ impl Batches {
         }
     }
 
-    /// With small reads, for a single record instead of half a megabyte around it.
+    /// Creates a reader with small reads, for a single record. A large read would read half a megabyte
+    /// around it.
     pub(super) fn small_reads() -> Self {
         let mut read_buffer = ReadBuffer::new(ReadSource::Cache);
         read_buffer.limit(SMALL_READ);
@@ -96,8 +97,8 @@ impl Batches {
         }
     }
 
-    /// The batch at `before` (or the first of a segment that begins there), checked against its
-    /// predecessor as far as that is known.
+    /// Returns the batch at `before.at`, or the first batch of a segment that begins there. Checks it
+    /// against its predecessor, as far as that is known.
     pub(super) fn load(&mut self, view: &View, before: ScanState) -> Result<Loaded> {
         let lsn = before.at;
         let segment = view.segments().containing(lsn);
@@ -111,7 +112,7 @@ impl Batches {
                     view,
                     lsn,
                     RecoveryCase::SegmentLost,
-                    "no segment holds it".to_owned(),
+                    "no segment contains this LSN".to_owned(),
                 )),
             };
         };
@@ -119,9 +120,8 @@ impl Batches {
             Ok(batch) => return Ok(batch),
             Err(stop) => stop,
         };
-        // Bytes that were read ahead may be older than a write since, and a direct write racing
-        // with a cached read can leave an old page in the cache. So it reads again, then past the
-        // cache.
+        // Reads again, then past the cache. Bytes that were read ahead may be older than a later write,
+        // and a direct write that races with a cached read can leave an old page in the cache.
         self.read_buffer.invalidate();
         if let Ok(batch) = self.try_load(view, &segment, before)? {
             return Ok(batch);
@@ -133,22 +133,22 @@ impl Batches {
         match medium.try_load(view, &segment, before) {
             Ok(Ok(batch)) => return Ok(batch),
             Ok(Err(_)) => {}
-            // The filesystem cannot read past the cache: the cached bytes count.
+            // The filesystem cannot read past the cache: the result of the cached read stands.
             Err(e) if e.is_unsupported() => {}
             Err(e) => return Err(e),
         }
         self.read_buffer.invalidate();
         view.refresh_front()?;
-        // The whole segment, not only the batch, must lie below the front: the first record may lie
-        // in a batch that begins below it.
+        // The whole segment must lie below the front, not only the start of the batch: the first record
+        // of the log may lie in a batch that begins below the front.
         if segment.header.end() <= view.front() || view.segments().containing(lsn).is_none() {
-            // Truncated during the read, and the file may be reused already.
+            // The segment was truncated during the read. Its file may already be reused.
             return Err(Error::Truncated {
                 lsn,
                 front: view.front(),
             });
         }
-        // It lies below the durable LSN, so it had been durable: this is damage.
+        // The batch lies below the durable LSN, so it was durable before: this is damage.
         let case = decide(first.seen, true, false);
         Err(damaged(view, first.at, case, first.found))
     }
@@ -182,7 +182,7 @@ impl Batches {
         }))
     }
 
-    /// The header of a batch of which only the position is known.
+    /// Returns the header of the batch at `lsn`, without a check against its predecessor.
     fn header(&mut self, view: &View, segment: &Arc<Segment>, lsn: Lsn) -> ScanResult<BatchHeader> {
         let before = ScanState::unlinked(lsn);
         let linked =
@@ -190,7 +190,7 @@ impl Batches {
         Ok(linked.map(|linked| linked.header))
     }
 
-    /// The batch whose bytes include `lsn`; `None` in a segment's header area.
+    /// Returns the batch whose bytes include `lsn`; `None` in a segment's header area.
     pub(super) fn holding(&mut self, view: &View, lsn: Lsn) -> Result<Option<Loaded>> {
         let segment = view.segments().containing(lsn);
         let Some(segment) = segment else {
@@ -203,7 +203,7 @@ impl Batches {
                     view,
                     lsn,
                     RecoveryCase::SegmentLost,
-                    "no segment holds it".to_owned(),
+                    "no segment contains this LSN".to_owned(),
                 ),
             });
         };
@@ -212,15 +212,15 @@ impl Batches {
         }
         let mut at = segment.index_below(lsn);
         loop {
-            // Goes from header to header, and loads a whole batch only if that fails, or at the
-            // end.
+            // Reads header after header. Loads a whole batch only if a header cannot be read, or at the
+            // end of the search.
             let end = match self.header(view, &segment, at)? {
                 Ok(h) => h.end(segment.header.write_unit),
                 Err(_) => match self.load(view, ScanState::unlinked(at)) {
                     Ok(batch) => batch.next.at,
                     Err(e @ Error::Io { .. }) => return Err(e),
-                    // Damage must not hide the batches after it; below the front it is not even a
-                    // loss.
+                    // Damage must not hide the batches after it. If it lies below the front, nothing is
+                    // lost.
                     Err(e) => match self.nearest_below(view, &segment, at, lsn)? {
                         Some(behind) => {
                             at = behind;
@@ -241,7 +241,7 @@ impl Batches {
         }
     }
 
-    /// The highest batch in `(after, lsn]`, found by reading every write unit.
+    /// Returns the start of the highest batch in `(after, lsn]`. Tries every write unit.
     fn nearest_below(
         &mut self,
         view: &View,

@@ -1,4 +1,4 @@
-//! Where records and atomic appends begin and end.
+//! Boundaries of records and of atomic appends.
 
 use crate::error::{Error, Result};
 use crate::read::batches::{Batches, Loaded, first_batch_at, malformed};
@@ -8,11 +8,11 @@ use logforce_format::Lsn;
 use logforce_format::frame::Frame;
 use std::sync::Arc;
 
-/// What lies at an LSN.
+/// A boundary at an LSN.
 pub(crate) struct Boundary {
-    /// The batch to start reading from.
+    /// LSN of the batch to start reading from.
     pub(crate) batch: Lsn,
-    /// An atomic append begins or ends here; otherwise this lies within one.
+    /// True if an atomic append begins or ends here; false if the LSN lies within one.
     pub(crate) between_appends: bool,
 }
 
@@ -33,8 +33,8 @@ pub(super) fn check_range(view: &View, lsn: Lsn) -> Result<()> {
     Ok(())
 }
 
-/// Where to continue from `lsn` if a void range begins there: at the range's end, if `lsn` is the
-/// front or the end of a record that is not voided.
+/// Returns the end of the void range that begins at `lsn`, if `lsn` is the front or the end of a record
+/// that is not voided. Otherwise returns `lsn`.
 pub(crate) fn past_void(view: &Arc<View>, lsn: Lsn) -> Result<Lsn> {
     let covering = view.voids().covering(lsn);
     let Some((from, to)) = covering else {
@@ -46,13 +46,13 @@ pub(crate) fn past_void(view: &Arc<View>, lsn: Lsn) -> Result<Lsn> {
     if lsn != from || lsn < view.front() {
         return Ok(lsn);
     }
-    // The record's last byte, not its end: if it fills its batch, its end is the position of the
-    // next batch, which was voided, never written, or lies in a segment's header area.
+    // Searches for the record's last byte, not for its end. If the record fills its batch, its end is the
+    // position of the next batch, which was voided, was never written, or lies in a segment's header area.
     let mut batches = Batches::small_reads();
     let ends_there = batches.holding(view, Lsn(lsn.0 - 1))?.is_some_and(|batch| {
         let mut frames = batch.frames();
         let ends = |f: &Frame<'_>| f.header.last && f.end() == lsn;
-        // The end of a batch, where a follower stands that has returned all its records.
+        // The position is the end of a batch, for a follower that has returned all records of the batch.
         let is_whole = || {
             let last = batch.frames().last();
             batch.next.at == lsn && last.is_none_or(|f| f.is_ok_and(|f| f.header.last))
@@ -62,7 +62,7 @@ pub(crate) fn past_void(view: &Arc<View>, lsn: Lsn) -> Result<Lsn> {
     Ok(if ends_there { to } else { lsn })
 }
 
-/// Finds the batch from which to read at `lsn`, which must be the start or the end of a durable
+/// Finds the batch from which to read at `lsn`. Fails unless `lsn` is the start or the end of a durable
 /// record, or the front.
 pub(crate) fn boundary(view: &Arc<View>, lsn: Lsn) -> Result<Boundary> {
     check_range(view, lsn)?;
@@ -75,7 +75,7 @@ pub(crate) fn boundary(view: &Arc<View>, lsn: Lsn) -> Result<Boundary> {
     let not = Error::NotABoundary { lsn };
     let mut batches = Batches::small_reads();
     let Some(batch) = batches.holding(view, lsn)? else {
-        // In a segment's header area: its start is where the previous batch ended.
+        // The position lies in a segment's header area, whose start is where the previous batch ended.
         let first = first_batch_at(view, lsn)?.ok_or(not.clone())?;
         let is_start = view
             .segments()
@@ -125,8 +125,8 @@ pub(crate) fn boundary(view: &Arc<View>, lsn: Lsn) -> Result<Boundary> {
     }
 }
 
-/// The highest position at or below `lsn`, and at or below the end of what is durable, at which the
-/// log may be cut: an atomic append begins or ends there.
+/// Returns the highest position at or below `lsn`, and at or below the durable end, at which the log may
+/// be cut: an atomic append begins or ends there.
 pub(crate) fn boundary_at_most(view: &Arc<View>, lsn: Lsn) -> Result<Lsn> {
     let (front, durable) = (view.front(), view.durable());
     if lsn < front {
@@ -140,7 +140,7 @@ pub(crate) fn boundary_at_most(view: &Arc<View>, lsn: Lsn) -> Result<Lsn> {
     while at > front {
         let voided = view.voids().covering(at);
         if let Some((from, _)) = voided {
-            // The last record before the range ends at its beginning, or in the batch before.
+            // The last record before the void range ends at the start of the range, or in the batch before.
             at = Lsn(from.0.saturating_sub(1));
             continue;
         }
@@ -156,14 +156,14 @@ pub(crate) fn boundary_at_most(view: &Arc<View>, lsn: Lsn) -> Result<Lsn> {
                 None => front,
             },
         };
-        // A long append: its beginning lies in a batch further back.
+        // No boundary in this batch: a long append begins in a batch further back.
         at = Lsn(begin.0.saturating_sub(1));
     }
     Ok(front)
 }
 
-/// The lowest position at or above `segment_start` at which the log may be cut, or the end of what is
-/// durable.
+/// Returns the lowest position at or above `segment_start` at which the log may be cut, or the durable
+/// end.
 pub(crate) fn boundary_at_or_after_segment(view: &Arc<View>, segment_start: Lsn) -> Result<Lsn> {
     let durable = view.durable();
     let mut batches = Batches::small_reads();
@@ -180,7 +180,7 @@ pub(crate) fn boundary_at_or_after_segment(view: &Arc<View>, segment_start: Lsn)
         for frame in batch.frames() {
             let frame = frame.map_err(|m| malformed(view, m.0))?;
             if frame.header.first && !frame.header.follows {
-                // Where nothing runs across the segments' border, the border itself.
+                // Returns the segment's start if no append crosses it.
                 return Ok(if is_first { segment_start } else { frame.lsn });
             }
             if frame.header.last && !frame.header.joined {
@@ -193,7 +193,7 @@ pub(crate) fn boundary_at_or_after_segment(view: &Arc<View>, segment_start: Lsn)
     Ok(durable)
 }
 
-/// The last position in the batch, at or below `lsn`, at which an append begins or ends.
+/// Returns the last position in the batch, at or below `lsn`, at which an append begins or ends.
 fn last_boundary(view: &View, batch: &Loaded, lsn: Lsn) -> Result<Option<Lsn>> {
     let mut last = None;
     let mut is_empty = true;
@@ -220,7 +220,7 @@ fn last_boundary(view: &View, batch: &Loaded, lsn: Lsn) -> Result<Option<Lsn>> {
     })
 }
 
-/// The boundary at the start of a batch; fails if the batch continues a record.
+/// Returns the boundary at the start of a batch; fails with `not` if the batch continues a record.
 fn begins(view: &View, batch: &Loaded, not: Error) -> Result<Boundary> {
     match batch.frames().next() {
         None => Ok(Boundary {

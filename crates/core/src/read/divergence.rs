@@ -1,4 +1,5 @@
-//! Whether a log contains the history of a position, and from where on it does not.
+//! Comparison of a log with the history of a position: does the log contain it, and if not, from which
+//! LSN on do they differ?
 
 use crate::error::{Error, Result};
 use crate::read::batches::{Batches, first_batch_at};
@@ -12,19 +13,19 @@ use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Epoch, LogId, Ls
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes per read while going from header to header.
+/// Bytes per read while reading header after header.
 const READ_AHEAD: u64 = 64 << 10;
 
-/// The log with which a position is compared.
+/// Log with which a position is compared.
 pub(crate) struct Compared<'a> {
     pub(crate) view: &'a Arc<View>,
-    /// Exclusive end of its batches.
+    /// Exclusive end of the log's batches.
     pub(crate) end: Lsn,
     /// Epoch of the last batch.
     pub(crate) epoch: Epoch,
 }
 
-/// Fails if the position is of another log than that in `path`.
+/// Fails if the position belongs to another log than the one in `path`.
 pub(crate) fn check_log(position: &Position, path: &Path, found: LogId) -> Result<()> {
     let wanted = position.log_id();
     let is_same = planted!("other-log-followed", true, else wanted == found);
@@ -39,26 +40,27 @@ pub(crate) fn check_log(position: &Position, path: &Path, found: LogId) -> Resul
 }
 
 impl Compared<'_> {
-    /// The history of a follower that begins at `from`, an LSN of this log.
+    /// Returns the history of a follower that begins at `from`, an LSN of this log.
     pub(super) fn history_below(&self, from: Lsn) -> Result<History> {
         let epoch = self.epoch_below(from)?;
         Ok(History::beginning(self.view.log_id, epoch, from))
     }
 
     /// Fails if this log contains another history below the position. The caller has checked that the
-    /// position is of this log, and lies neither below the front nor in a void range.
+    /// position belongs to this log, and lies neither below the front nor in a void range.
     pub(crate) fn check(&self, position: &Position) -> Result<()> {
         if planted!("history-not-compared") {
             return Ok(());
         }
-        // A follower that stands behind a void range has what lies before it.
+        // A follower whose position is behind a void range has the records before the range.
         let at = self.below_voids(position.lsn());
         if position.lsn() <= self.end && !self.is_in_header_area(at) {
             let below = position.back_to(at);
             let known = below.epoch();
-            // Otherwise the follower lacks records below: a truncation that it has seen voided them.
+            // If false, the follower lacks records below: it has seen a truncation that voided them.
             let has_all = below.lsn() == at;
-            // Where nothing is known of the history below, a truncation that this log lacks makes it another one.
+            // If nothing is known of the history below, only a truncation that this log lacks proves that the
+            // histories differ.
             if known.is_none() && has_all || known == Some(self.epoch_below(at)?) {
                 return match has_all {
                     true => Ok(()),
@@ -77,9 +79,11 @@ impl Compared<'_> {
         })
     }
 
-    /// Returns true if no batch of this log ends at `at`, since a segment's header area is there: another history
-    /// has written batches up to it, on a device with a smaller unit. The front may lie at a header area's end,
-    /// where an opening has voided all that was; and below a log's first batch there is no history.
+    /// Returns true if no batch of this log ends at `at`, because `at` lies in a segment's header area.
+    /// Then another history has written batches up to `at`, on a device with a smaller write unit.
+    ///
+    /// Returns false at the front, which may be the end of a header area if an opening has voided
+    /// everything before. Also returns false below a log's first batch, where no history exists.
     fn is_in_header_area(&self, at: Lsn) -> bool {
         let segment = self.view.segments().containing(at);
         let is_in = |start: Lsn, first: Lsn| Lsn::ORIGIN < start && start < at && at <= first;
@@ -87,26 +91,28 @@ impl Compared<'_> {
             && segment.is_some_and(|s| is_in(s.header.start, s.header.first_batch()))
     }
 
-    /// Returns from where on the log does not contain the position's history. It may lie below the front.
+    /// Returns the LSN from which on the log does not contain the position's history. It may lie below the
+    /// front.
     fn parting(&self, position: &Position) -> Result<Lsn> {
         let parted = position.parting(|epoch| self.end_of(epoch))?;
         let parted = self.below_voids(parted.unwrap_or(Lsn::ORIGIN));
-        // Records that a truncation of the position's history has voided may exist in this one.
+        // This log may contain records that a truncation in the position's history has voided.
         let lowest = position.back_to(parted).lsn();
         Ok(planted!("history-without-voids", parted, else lowest))
     }
 
-    /// The lower end of the void ranges that end at or above `at`; `at` if there are none.
+    /// Returns the start of the void ranges that contain the byte before `at`, one after the other; `at` if
+    /// no range contains it.
     fn below_voids(&self, mut at: Lsn) -> Lsn {
         let voids = self.view.voids();
-        // A range may begin with the log.
+        // A void range may begin at the start of the log.
         while let Some((from, _)) = at.0.checked_sub(1).and_then(|b| voids.covering(Lsn(b))) {
             at = from;
         }
         at
     }
 
-    /// Epoch of the batch that holds the byte before `at`; 0:0 at the beginning of a log.
+    /// Returns the epoch of the batch that contains the byte before `at`; 0:0 at the beginning of a log.
     fn epoch_below(&self, at: Lsn) -> Result<Epoch> {
         if at == Lsn::ORIGIN {
             return Ok(Epoch::default());
@@ -121,8 +127,8 @@ impl Compared<'_> {
         if is_readable && let Some(batch) = Batches::small_reads().holding(self.view, below)? {
             return Ok(batch.header.epoch);
         }
-        // The front, with a segment before it that is gone; or a segment's header area: the next batch
-        // names the epoch before it.
+        // The byte lies in a truncated segment before the front, or in a segment's header area. The next
+        // batch names the epoch before it.
         match first_batch_at(self.view, at)?.filter(|next| *next < self.end) {
             Some(next) => {
                 let next = Batches::small_reads().load(self.view, ScanState::unlinked(next))?;
@@ -132,7 +138,7 @@ impl Compared<'_> {
         }
     }
 
-    /// Exclusive end of an epoch's batches in this log; `None` if it has none.
+    /// Returns the exclusive end of an epoch's batches in this log; `None` if it has none.
     fn end_of(&self, epoch: Epoch) -> Result<Option<Lsn>> {
         let mut read_buffer = read_buffer();
         let Some(mut state) = self.last_segment_with(epoch, &mut read_buffer)? else {
@@ -160,8 +166,8 @@ impl Compared<'_> {
         Ok(end)
     }
 
-    /// Where to begin to read for the last batch of `epoch`: at the last segment that does not begin in a
-    /// later epoch.
+    /// Returns the state from which to search for the last batch of `epoch`: the start of the last segment
+    /// that does not begin in a later epoch. Returns `None` if there is no such segment.
     fn last_segment_with(
         &self,
         epoch: Epoch,
@@ -190,7 +196,7 @@ fn read_buffer() -> ReadBuffer {
     read_buffer
 }
 
-/// The epoch of the batch before.
+/// Returns the epoch of the batch before the one with this header.
 fn epoch_before(header: &BatchHeader) -> Epoch {
     match header.kind {
         BatchKind::Epoch => header.prev_epoch,

@@ -19,10 +19,11 @@ use std::time::Duration;
 /// Reads a log's records as they become durable, in the process that writes it. It never returns a
 /// record that is not durable, and does not block the writer.
 ///
-/// Besides records it returns, each once: [`Error::Voided`](crate::Error::Voided) when
-/// `truncate_back` has voided records that it had returned, or that lie below where it began (it
-/// continues after them); [`Error::Truncated`](crate::Error::Truncated) when `truncate_front` has
-/// passed it (it ends); the log's failure (it ends, after every durable record).
+/// Besides records it returns these errors, each once:
+/// - [`Error::Voided`](crate::Error::Voided) when `truncate_back` has voided records that it had
+///   returned, or that lie below its starting position. It continues after them.
+/// - [`Error::Truncated`](crate::Error::Truncated) when `truncate_front` has passed it. It ends.
+/// - The log's failure, after every durable record. It ends.
 pub struct Follower {
     view: Arc<View>,
     reader: Reader,
@@ -32,14 +33,14 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// A follower from an LSN that the log has returned.
+    /// Creates a follower that starts at an LSN that the log has returned.
     pub(crate) fn from_lsn(compared: Compared<'_>, from: Lsn) -> Result<Follower> {
         let reader = Reader::from_boundary(compared.view.clone(), from)?;
         let history = compared.history_below(from)?;
         Ok(Follower::new(compared.view, reader, from, history))
     }
 
-    /// A follower from a stored position.
+    /// Creates a follower that starts at a stored position.
     pub(crate) fn from_position(compared: Compared<'_>, from: &Position) -> Result<Follower> {
         let (view, lsn) = (compared.view, from.lsn());
         check_log(from, &view.path, view.log_id)?;
@@ -47,13 +48,14 @@ impl Follower {
         if lsn < front {
             return Err(Error::Truncated { lsn, front });
         }
-        // Proven a moment ago to a follower that reads the files: this handle is about to learn of it.
+        // The position may come from a follower that reads the files. A stamp proved it durable to that
+        // follower before this handle has seen it.
         let is_ahead = lsn > compared.end && from.epoch() == Some(compared.epoch);
         let covering = view.voids().covering(lsn);
         if !is_ahead && covering.is_none_or(|(start, _)| start == lsn) {
             compared.check(from)?;
         }
-        // Behind a range that begins with a record: nothing of it was returned.
+        // A void range starts here, and none of its records was returned: continues at the range's end.
         let behind = covering.filter(|(start, _)| *start == lsn);
         let reader = Reader::from_boundary(view.clone(), behind.map_or(lsn, |(_, to)| to))?;
         Ok(Follower::new(view, reader, lsn, from.history().clone()))
@@ -69,7 +71,7 @@ impl Follower {
         }
     }
 
-    /// The next record, if it is durable; otherwise, and after the end, `Ok(None)`.
+    /// Returns the next record if it is durable; otherwise, and after the end, `Ok(None)`.
     pub fn try_next(&mut self) -> Result<Option<Record>> {
         if self.ended {
             return Ok(None);
@@ -86,7 +88,7 @@ impl Follower {
                     return Err(e);
                 }
                 Some(Ok(record)) => {
-                    // Skips records that were read ahead and voided since.
+                    // Skips records that were voided after they were read ahead.
                     let voided = self.view.voids().covering(record.start);
                     if voided.is_none() {
                         self.position.note(record.start, record.end);
@@ -97,9 +99,9 @@ impl Follower {
         }
     }
 
-    /// The next result, if there is one: a record, an error, or the end.
+    /// Returns the next result, if there is one: a record, an error, or the end.
     fn answer(&mut self) -> Option<Option<Result<Record>>> {
-        // Read first, so that records that were durable before the end are not missed.
+        // Reads the end first. Otherwise records that became durable just before it would be missed.
         let end = self.view.ended();
         match self.try_next() {
             Ok(Some(record)) => Some(Some(Ok(record))),
@@ -113,7 +115,7 @@ impl Follower {
         }
     }
 
-    /// Waits until the next record is durable. `None` once it has ended: the log is closed or has
+    /// Waits until the next record is durable. Returns `None` after the end: the log is closed or has
     /// failed, and every record was returned.
     pub fn next_blocking(&mut self) -> Option<Result<Record>> {
         loop {
@@ -130,8 +132,8 @@ impl Follower {
         }
     }
 
-    /// As [`Follower::next_blocking`], but returns `Ok(None)` when `timeout` has passed without a
-    /// record, and after the end.
+    /// Waits as [`Follower::next_blocking`] does, but returns `Ok(None)` when `timeout` has passed
+    /// without a record, and after the end.
     pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Record>> {
         let began = self.view.runtime.now();
         loop {
@@ -151,19 +153,22 @@ impl Follower {
         }
     }
 
-    /// As [`Follower::next_blocking`], to await. `futures_core::Stream` is the same.
+    /// Waits as [`Follower::next_blocking`] does, but as a future. The implementation of
+    /// `futures_core::Stream` does the same.
     ///
-    /// **Cancel safe.** If it is dropped before it has completed, it has consumed nothing: the next
+    /// **Cancel safe.** A future that is dropped before it has completed has consumed nothing: the next
     /// call returns the same record.
     pub async fn next(&mut self) -> Option<Result<Record>> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 
-    /// Its position: every durable record below was returned, or voided, or lies below where it
-    /// began. A follower that starts here, also after a restart, skips nothing and returns nothing
-    /// twice. Once it has caught up, it is at [`Log::durable_lsn`](crate::Log::durable_lsn).
-    /// While a part of an append is read it may stand at the end of the last record again, in front of
-    /// padding that it stood behind: no record lies between the two.
+    /// Returns the follower's position. Every durable record below it was returned, or was voided, or
+    /// lies below the starting position. A follower that starts here, even after a restart, skips
+    /// nothing and returns nothing twice. Once the follower has caught up, the position is
+    /// [`Log::durable_lsn`](crate::Log::durable_lsn).
+    ///
+    /// The position may move back over padding, to the end of the last record, while an append has been
+    /// read only in part. No record lies in between.
     pub fn position(&self) -> Position {
         self.reader.position_at(self.lsn())
     }
@@ -172,12 +177,13 @@ impl Follower {
         self.position.end().max(self.reader.consumed_to())
     }
 
-    /// How many bytes of the log are durable and were not returned yet: 0 once it has caught up.
+    /// Returns the number of bytes of log that are durable and were not returned yet: 0 once the follower
+    /// has caught up.
     pub fn lag(&self) -> u64 {
         self.view.durable().0.saturating_sub(self.lsn().0)
     }
 
-    /// Whether it has ended: it will return nothing any more.
+    /// Returns true once the follower has ended: it will return nothing more.
     pub fn is_ended(&self) -> bool {
         self.ended
     }
@@ -194,7 +200,7 @@ impl Stream for Follower {
         if let Some(answer) = this.answer() {
             return Poll::Ready(answer);
         }
-        // A registration is for one LSN: the next that is not durable.
+        // A registration is for a single LSN: the next one that is not durable.
         if let Some(id) = this.waker_id.take() {
             this.view.wakers.deregister(id);
         }

@@ -1,9 +1,9 @@
-//! A follower's position, which says of which history of the log it is.
+//! Positions of followers. A position identifies the history of the log to which it belongs.
 //!
-//! An LSN alone does not: a restored backup, or a second copy of the directory, continues from some
-//! batch on with other records at the same LSNs. Each opening draws a random nonce, and writes each LSN
-//! once. So the epoch of the batch below a position tells two histories apart, and the epochs before it
-//! say where they parted.
+//! An LSN alone does not identify a history. A restored backup, or a second copy of the directory, may
+//! have other records at the same LSNs. Each opening draws a random nonce, and writes each LSN once. So
+//! the epoch of the batch below a position distinguishes two histories, and the epochs before it tell
+//! where they diverged.
 
 use crate::error::{Error, Result};
 use crate::storage::voids::Voids;
@@ -12,27 +12,29 @@ use std::fmt::{self, Display};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Maximum number of steps. With more, the oldest are dropped.
+/// Maximum number of steps. If there are more, the oldest are dropped.
 const MAX_STEPS: usize = 16;
 
 /// A batch at which an opening began, or that voided a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Step {
-    /// The epoch from here on.
+    /// Epoch of the batches from here on.
     pub(super) epoch: Epoch,
-    /// LSN of the batch. The first step may lie in the epoch, not at its beginning.
+    /// LSN of the batch. The first step may lie within its epoch instead of at the beginning.
     pub(super) at: Lsn,
-    /// Start of what it voided; `at` for nothing. Without this batch those records are part of the log.
+    /// Start of the range that the batch voided; `at` if it voided nothing. In a history without this
+    /// batch those records are part of the log.
     pub(super) back_to: Lsn,
 }
 
-/// A position in one history of one log: the LSN up to which a follower has returned the records, the
-/// log's identity, and the latest openings that have written it.
+/// A position in one history of one log. It consists of the LSN up to which a follower has returned the
+/// records, the log's identity, and the latest openings that have written the log.
 ///
-/// Store it together with what was applied, and follow from there after a restart:
-/// [`ReadOnly::follow`](crate::ReadOnly::follow) and [`Log::follow`](crate::Log::follow) continue, or
-/// answer [`Error::Diverged`] where the log contains another history by now, as after the restoring of a
-/// backup. Its text, by [`Display`] and [`FromStr`], is stable: `docs/format.md` describes it.
+/// Store the position together with the data that was applied, and follow from there after a restart.
+/// [`ReadOnly::follow`](crate::ReadOnly::follow) and [`Log::follow`](crate::Log::follow) continue from it.
+/// They return [`Error::Diverged`] if the log now contains another history, for example after a backup
+/// was restored. The text form, from [`Display`] and [`FromStr`], is stable: `docs/format.md` describes
+/// it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Position {
     history: History,
@@ -47,13 +49,14 @@ pub(super) struct History {
 }
 
 impl History {
-    /// A history of which nothing is known yet.
+    /// Creates a history of which nothing is known yet.
     pub(super) fn unknown(log_id: LogId) -> History {
         let steps = Arc::default();
         History { log_id, steps }
     }
 
-    /// The history of a follower that begins behind a batch of `epoch` that holds the byte before `from`.
+    /// Creates the history of a follower that begins at `from`. The byte before `from` lies in a batch of
+    /// `epoch`.
     pub(super) fn beginning(log_id: LogId, epoch: Epoch, from: Lsn) -> History {
         let mut history = History::unknown(log_id);
         if epoch != Epoch::default() && from > Lsn::ORIGIN {
@@ -63,18 +66,18 @@ impl History {
         history
     }
 
-    /// Returns the opening that wrote the last batch; `None` where that is not known.
+    /// Returns the epoch of the opening that wrote the last batch; `None` if that is not known.
     pub(super) fn epoch(&self) -> Option<Epoch> {
         self.steps.last().map(|step| step.epoch)
     }
 
-    /// Adds the batch that comes next, behind one that ends at `below`. With `voids` a range is counted whole, of
-    /// which the reader jumped over a part.
+    /// Adds the next batch. The batch before it ends at `below`. If the reader skipped a part of a void
+    /// range, `voids` provides the whole range.
     pub(super) fn note_batch(&mut self, header: &BatchHeader, below: Lsn, voids: &Voids) {
         let mut from = header.lsn;
         if below > Lsn::ORIGIN && self.epoch() != Some(header.epoch) {
-            // A segment's header area may lie in between. Another history may have records there, on a device
-            // with a smaller unit: a replica would lack them.
+            // A segment's header area may lie in between. Another history, written on a device with a smaller
+            // write unit, may have records there. Otherwise a replica would lack them.
             from = from.min(below);
         }
         if header.voids() {
@@ -84,7 +87,7 @@ impl History {
         self.note(header.epoch, header.lsn, from);
     }
 
-    /// Adds the batch of `epoch` at `at`, which comes next and voids everything from `void_from` on.
+    /// Adds the next batch, of `epoch` at `at`, which voids everything from `void_from` on.
     fn note(&mut self, epoch: Epoch, at: Lsn, void_from: Lsn) {
         let mut back_to = void_from.min(at);
         let last = self.steps.last();
@@ -92,13 +95,14 @@ impl History {
             return;
         }
         let mut steps = self.steps.to_vec();
-        // What was voided is no part of this history any more.
+        // Voided steps are no longer part of this history.
         while let Some(last) = steps.pop_if(|last| last.at >= back_to) {
             back_to = back_to.min(last.back_to);
         }
         steps.push(Step { epoch, at, back_to });
         if steps.len() > MAX_STEPS {
-            // Those at which no epoch begins go first: the next step says for them what they voided.
+            // Drops a step at which no epoch begins first. The next step takes over the start of its void
+            // range.
             let inner = steps.windows(3).position(|s| s[0].epoch == s[1].epoch);
             let gone = inner.map_or(0, |n| n + 1);
             let Step { at, back_to, .. } = steps.remove(gone);
@@ -109,7 +113,7 @@ impl History {
         self.steps = steps.into();
     }
 
-    /// The position at `lsn`.
+    /// Returns the position at `lsn`.
     pub(super) fn at(&self, lsn: Lsn) -> Position {
         let known = self.steps.partition_point(|step| step.at < lsn);
         let steps = match known == self.steps.len() {
@@ -127,25 +131,27 @@ impl History {
 }
 
 impl Position {
-    /// Everything below was returned.
+    /// Returns the LSN. Every record below it was returned.
     pub fn lsn(&self) -> Lsn {
         self.lsn
     }
 
-    /// The log.
+    /// Returns the identity of the log.
     pub fn log_id(&self) -> LogId {
         self.history.log_id
     }
 
-    /// The opening that wrote the batch below; `None` where that is not known, and at the beginning of a
-    /// log.
+    /// Returns the epoch of the opening that wrote the batch below; `None` if that is not known, and at
+    /// the beginning of a log.
     pub fn epoch(&self) -> Option<Epoch> {
         self.history.epoch()
     }
 
-    /// Returns a lower position in the same history: after [`Error::Voided`] and [`Error::Diverged`], that
-    /// up to which the records are still right. It lies below `lsn` if a truncation of this history, which
-    /// is undone by that, voided records there: those may exist again. A higher `lsn` changes nothing.
+    /// Returns a lower position in the same history. Use it after [`Error::Voided`] and
+    /// [`Error::Diverged`], to go back to the position up to which the records are still valid.
+    ///
+    /// The result lies below `lsn` if going back undoes a truncation that voided records below `lsn`:
+    /// those records may exist again. If `lsn` is higher than the position, the position stays the same.
     pub fn back_to(&self, lsn: Lsn) -> Position {
         let lowest = planted!("back-to-without-voids", lsn, else self.below_voided(lsn));
         self.history.at(lowest.min(self.lsn))
@@ -159,16 +165,16 @@ impl Position {
         &self.history.steps
     }
 
-    /// Returns where the records begin that the steps from `lsn` on have voided; `lsn` if they have voided
-    /// none below it. Another history may contain those records.
+    /// Returns the start of the records that the steps at or above `lsn` have voided; `lsn` if they have
+    /// voided none below it. Another history may contain those records.
     fn below_voided(&self, lsn: Lsn) -> Lsn {
         let above = self.steps().iter().filter(|step| step.at >= lsn);
         above.map(|step| step.back_to).fold(lsn, Lsn::min)
     }
 
-    /// Returns the end of the last epoch that this history has in common with one that contains `end_of` each
-    /// epoch, in the one where it ends first; `end_of` answers `None` for an epoch that it lacks. `None` if no
-    /// epoch is common.
+    /// Returns the end of the last epoch that this history has in common with another one; `None` if they
+    /// have no epoch in common. If the epoch ends at different LSNs in the two, returns the lower one.
+    /// `end_of` returns the end of an epoch in the other history; `None` if it lacks the epoch.
     pub(super) fn parting(
         &self,
         mut end_of: impl FnMut(Epoch) -> Result<Option<Lsn>>,
@@ -220,7 +226,7 @@ impl FromStr for Position {
     }
 }
 
-/// The position that a text says; `None` if it is none.
+/// Returns the position that a text describes; `None` if the text is not a position.
 fn parse(text: &str) -> Option<Position> {
     let mut parts = text.split(',');
     let (id, lsn) = parts.next()?.split_once('@')?;
@@ -264,7 +270,7 @@ fn parse(text: &str) -> Option<Position> {
     Some(Position { history, lsn })
 }
 
-/// A number without sign or spaces.
+/// Parses a number without sign or spaces.
 fn number(digits: &str, radix: u32) -> Option<u64> {
     let are_digits = digits.chars().all(|c| c.is_digit(radix));
     u64::from_str_radix(digits, radix)
@@ -305,7 +311,8 @@ mod tests {
         assert_eq!(begin.to_string(), "07070707070707070707070707070707@0");
     }
 
-    /// A replica that undoes a truncation lacks what that has voided.
+    /// Going back below a truncation goes back to the start of what it voided: a replica that undoes the
+    /// truncation lacks those records.
     #[test]
     fn back_to_goes_below_what_was_voided() {
         let position = history(&[(1, 10, 10), (1, 30, 15), (1, 60, 50)]).at(Lsn(99));
@@ -368,7 +375,7 @@ mod tests {
             let parted = position.parting(ends(end)).unwrap();
             parted.map(|parted| position.back_to(parted).lsn())
         };
-        // Below the first void batch, all of them are missing in the other history.
+        // Below the first batch that voids: the other history has none of those batches.
         assert_eq!(parting(500), Some(Lsn(500)));
         assert_eq!(parting(1000), Some(Lsn(995)));
         assert_eq!(parting(1889), Some(Lsn(1886)));

@@ -1,4 +1,4 @@
-//! Reading: the readers' view of a log, readers, followers, inspection.
+//! Reading: the view that readers share, readers, followers, and inspection.
 
 pub(crate) mod backward;
 mod batches;

@@ -2,15 +2,15 @@ use crate::error::Error;
 use crate::storage::voids::Voids;
 use logforce_format::Lsn;
 
-/// Up to where a follower has returned records, and whether they were voided since.
+/// LSN up to which a follower has returned records. Detects that they were voided since.
 pub(crate) struct FollowerPosition {
     to: Lsn,
-    /// Start of the last record.
+    /// Start of the last returned record.
     last: Lsn,
 }
 
 impl FollowerPosition {
-    /// A follower that begins at `from`: its caller has what lies below.
+    /// Creates the position of a follower that begins at `from`. Its caller has the records below.
     pub(crate) fn below(from: Lsn) -> Self {
         FollowerPosition {
             to: from,
@@ -18,22 +18,22 @@ impl FollowerPosition {
         }
     }
 
-    /// A record was returned.
+    /// Notes that a record was returned.
     pub(crate) fn note(&mut self, start: Lsn, end: Lsn) {
         self.last = start;
         self.to = end;
     }
 
-    /// Exclusive end of what the caller has.
+    /// Returns the exclusive end of the records that the caller has.
     pub(crate) fn end(&self) -> Lsn {
         self.to
     }
 
-    /// Returns, once, that records below were voided.
+    /// Returns an error, once for each void range, if records below were voided.
     pub(crate) fn voided(&mut self, voids: &Voids) -> Option<Error> {
         let last_byte = Lsn(self.to.0.checked_sub(1)?);
         let (from, to) = voids.covering(last_byte)?;
-        // The position moves back there; a second void range may begin further down.
+        // Moves the position back to the start of the range. A second void range may begin further down.
         self.to = from;
         Some(Error::Voided {
             lsn: self.last.max(from),
@@ -59,12 +59,12 @@ mod tests {
         assert!(position.voided(&voids).is_some());
         assert_eq!(position.end(), Lsn(40));
         assert!(position.voided(&voids).is_none());
-        // No record was returned since, and another range is reported.
+        // No record was returned since, but another range is reported.
         voids.add(Lsn(30), Lsn(90));
         let error = position.voided(&voids).and_then(|e| e.lsn());
         assert!(error.is_some());
         assert!(position.voided(&voids).is_none());
-        // Below where it began: its caller has those records too.
+        // The range begins below the starting position: the caller has those records, too.
         voids.add(Lsn(20), Lsn(95));
         assert!(position.voided(&voids).is_some());
         assert_eq!(position.end(), Lsn(20));

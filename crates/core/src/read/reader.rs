@@ -9,17 +9,18 @@ use crate::types::{Record, RecordRef};
 use logforce_format::{Lsn, MAX_RECORD_LEN};
 use std::sync::Arc;
 
-/// Reads durable records in order, and never one that is not durable. At the durable end it returns
-/// `None`, and continues when called again after more became durable. It does not block the writer.
+/// Reads durable records in order, and never returns a record that is not durable. At the durable end it
+/// returns `None`. It continues when it is called again after more records became durable. It does not
+/// block the writer.
 ///
-/// After [`Error::Io`] (no descriptors, no memory) the next call continues where it was; every
-/// other error ends it.
+/// After [`Error::Io`] (no descriptors, no memory) the next call continues at the same position. Every
+/// other error ends the reader.
 pub struct Reader {
     view: Arc<View>,
     batches: Batches,
-    /// The position of the next batch, or a segment's end, and what is known of the batch before.
+    /// Position of the next batch, or the end of a segment, with the known facts of the batch before.
     state: ScanState,
-    /// Frames below are skipped.
+    /// LSN below which frames are skipped.
     from: Lsn,
     records: Records,
     /// The openings whose batches a follower has read.
@@ -103,27 +104,28 @@ impl Reader {
             Some(s) if s.header.start == Lsn::ORIGIN && at.batch <= s.header.first_batch() => {
                 ScanState::at_origin(at.batch)
             }
-            // At a segment's start, in front of its header area, where another history may have records: a
-            // replica that goes back must not keep them.
+            // Begins at the segment's start, before its header area. Another history may have records there,
+            // which a replica that goes back must not keep.
             _ => ScanState::unlinked(at.batch.min(from)),
         };
         Ok(Reader::new(view, state, from))
     }
 
-    /// Sets the history below where it begins.
+    /// Sets the history below the position at which this reader begins.
     pub(super) fn with_history(mut self, history: History) -> Reader {
         self.history = history;
         self
     }
 
-    /// The position at `lsn`, below which everything was read.
+    /// Returns the position at `lsn`, below which everything was read.
     pub(super) fn position_at(&self, lsn: Lsn) -> Position {
         self.history.at(lsn)
     }
 
-    /// The end of the last batch whose records were all returned; a lower position within a batch.
+    /// Returns the end of the last batch if all its records were returned. Otherwise, and at the end of a
+    /// void range, returns [`Lsn::ORIGIN`].
     pub(crate) fn consumed_to(&self) -> Lsn {
-        // Not behind a void range: whoever starts there would be told of it once more.
+        // Not the end of a void range: a follower that starts there would report the range again.
         let voided = || {
             self.view
                 .voids()
@@ -135,7 +137,7 @@ impl Reader {
         }
     }
 
-    /// Reads until a record is complete, or the durable end.
+    /// Reads until a record is complete, or until the durable end.
     fn fill(&mut self) -> Result<()> {
         loop {
             if self.records.has_next() {
@@ -163,8 +165,8 @@ impl Reader {
             if first >= self.view.durable() {
                 return Ok(());
             }
-            // Checks the link too: a batch with valid checksums may still be the wrong one, from a
-            // copied segment or a misdirected write.
+            // Checks the link to the previous batch, too. A batch with valid checksums may still be the
+            // wrong one, from a copied segment or a misdirected write.
             self.batches.buffer = self.records.take_buffer();
             let batch = self.batches.load(&self.view, self.state)?;
             let below = std::mem::replace(&mut self.state, batch.next).at;
@@ -179,8 +181,8 @@ impl Reader {
 }
 
 impl Reader {
-    /// The next record, without a copy of its bytes: it can be used until the next call. `None` and
-    /// errors are as those of [`Iterator::next`].
+    /// Returns the next record without a copy of its bytes: it can be used until the next call. `None` and
+    /// errors have the same meaning as those of [`Iterator::next`].
     ///
     /// ```
     /// # fn sum(log: &logforce_core::Log) -> logforce_core::Result<usize> {
@@ -199,7 +201,7 @@ impl Reader {
         }
     }
 
-    /// Reads on; `Err(None)` once it has failed.
+    /// Reads until a record is complete, or until the durable end. Returns `Err(None)` after a failure.
     fn advance(&mut self) -> std::result::Result<(), Option<Error>> {
         if self.failed {
             return Err(None);
@@ -209,7 +211,7 @@ impl Reader {
             return Err(Some(e));
         }
         self.fill().map_err(|e| {
-            // An error of this process may pass: the next call continues where it was.
+            // An error of this process may be temporary: the next call continues at the same position.
             self.failed = !matches!(e, Error::Io { .. });
             Some(e)
         })

@@ -5,42 +5,43 @@ use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Lsn, MAX_RECORD_
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Assembles records from the batches of a log, in order. Readers, followers and inspection share
-/// it. Records that lie in one batch are not copied one by one.
+/// Assembler of records from the batches of a log, in order. Readers, followers and inspection use it.
+/// A record that lies within one batch is not copied separately.
 #[derive(Default)]
 pub(crate) struct Records {
-    /// The payload of the last batch.
+    /// Payload of the last batch.
     payload: Vec<u8>,
-    /// A buffer to use again.
+    /// Buffer that can be reused.
     unused: Vec<u8>,
     /// Complete records.
     ready: VecDeque<Piece>,
-    /// The record that [`next_ref`](Self::next_ref) has lent.
+    /// Record that [`next_ref`](Self::next_ref) has lent.
     lent: Option<Piece>,
-    /// Whole records of atomic appends of which another record is lost.
+    /// Whole records of atomic appends that have lost another record.
     pub(crate) parts: Vec<Record>,
     /// Records of an atomic append whose end has not been read yet.
     group: Vec<Piece>,
     group_len: usize,
-    /// The start of a record was read; before it, a frame may be the rest of an earlier record.
+    /// True once the start of a record was read. Before that, a frame may be the rest of an earlier
+    /// record.
     begun: bool,
-    /// The batches before are lost: a record that continues an append is the rest of an incomplete
-    /// one.
+    /// True if the batches before are lost. Then a record that continues an append belongs to an
+    /// incomplete append.
     after_loss: bool,
-    /// The first records of `group` are lost.
+    /// True if the first records of `group` are lost.
     is_incomplete: bool,
 }
 
-/// A record, or as much of it as was read.
+/// A record, or the part of it that was read.
 struct Piece {
     start: Lsn,
-    /// Equal to `start` while its end was not read.
+    /// Exclusive end; equal to `start` until the end was read.
     end: Lsn,
     data: Data,
 }
 
 enum Data {
-    /// In the payload of the last batch.
+    /// A range of the payload of the last batch.
     InPayload(Range<usize>),
     Own(Vec<u8>),
 }
@@ -53,7 +54,7 @@ impl Piece {
         }
     }
 
-    /// Makes it independent of the payload, which will be replaced.
+    /// Copies the bytes out of the payload, which will be replaced.
     fn detach(&mut self, payload: &[u8]) {
         if matches!(self.data, Data::InPayload(_)) {
             self.data = Data::Own(self.bytes(payload).to_vec());
@@ -71,13 +72,13 @@ impl Piece {
 }
 
 impl Records {
-    /// The next complete record.
+    /// Returns the next complete record.
     pub(crate) fn next(&mut self) -> Option<Record> {
         let piece = self.ready.pop_front()?;
         Some(piece.into_record(&self.payload))
     }
 
-    /// As [`Records::next`], without a copy.
+    /// Returns the next complete record as [`Records::next`] does, but without a copy.
     pub(crate) fn next_ref(&mut self) -> Option<RecordRef<'_>> {
         let piece = self.lent.insert(self.ready.pop_front()?);
         Some(RecordRef {
@@ -87,24 +88,24 @@ impl Records {
         })
     }
 
-    /// Whether a record is complete and was not returned.
+    /// Returns true if a record is complete and was not returned yet.
     pub(crate) fn has_next(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Whether all that was taken was returned.
+    /// Returns true if all records that were read were returned, and no append is in progress.
     pub(crate) fn is_between_appends(&self) -> bool {
         self.ready.is_empty() && self.group.is_empty()
     }
 
-    /// Drops the append in progress: its end will not come.
+    /// Drops the append in progress, whose end will not be read.
     pub(crate) fn drop_begun(&mut self) {
         self.group.clear();
         self.group_len = 0;
         self.begun = false;
     }
 
-    /// What follows is lost. The whole records of the append in progress become
+    /// Notes that the next batches are lost. The whole records of the append in progress become
     /// [`parts`](Self::parts).
     pub(crate) fn mark_loss(&mut self) {
         let payload = &self.payload;
@@ -128,7 +129,7 @@ impl Records {
         self.take_owned(header, own, from, voids)
     }
 
-    /// As [`Records::take`], without a copy of the payload.
+    /// Adds frames as [`Records::take`] does, but without a copy of the payload.
     pub(crate) fn take_owned(
         &mut self,
         header: &BatchHeader,
@@ -151,7 +152,7 @@ impl Records {
         taken
     }
 
-    /// A buffer for the next payload: that of an earlier one.
+    /// Returns the buffer of an earlier payload, for the next one.
     pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.unused)
     }
@@ -198,7 +199,7 @@ impl Records {
                 return Err(Malformed(frame.lsn));
             }
             if !frame.header.first {
-                // The rest of a record that began in a batch before.
+                // The frame continues a record that began in an earlier batch.
                 piece.detach(payload);
                 if let Data::Own(data) = &mut piece.data {
                     data.extend_from_slice(frame.data);

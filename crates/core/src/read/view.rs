@@ -14,40 +14,41 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, PoisonError};
 
-/// What readers share: of a log that this process writes, or only reads.
+/// State that all readers of a log share, whether this process writes the log or only reads it.
 pub(crate) struct View {
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) dir: Arc<dyn Directory>,
     pub(crate) path: PathBuf,
     pub(crate) log_id: LogId,
-    /// The process that opened the log.
+    /// ID of the process that opened the log.
     pub(crate) process: u64,
     pub(crate) segments: Mutex<Segments>,
     pub(crate) voids: Mutex<Voids>,
     pub(crate) durable: AtomicU64,
     pub(crate) front: AtomicU64,
-    /// Notified when the durable LSN moves, and when it will not move any more.
+    /// Event that is notified when the durable LSN moves, and when it will not move any more.
     pub(crate) advanced: Event,
     /// Tasks that wait for the durable LSN.
     pub(crate) wakers: Wakers,
     pub(crate) checkpoint: CheckpointRequest,
-    /// Why the durable LSN will not move any more: closed, or failed.
+    /// Reason why the durable LSN will not move any more: `Some(None)` if the log was closed,
+    /// `Some(Some(_))` if it failed.
     pub(crate) ended: Mutex<Option<Option<Error>>>,
 }
 
-/// The request for a checkpoint that the log has made, and who waits for one.
+/// The checkpoint request that the log has made, and the threads and tasks that wait for one.
 #[derive(Default)]
 pub(crate) struct CheckpointRequest {
-    /// The newest one that nobody has taken.
+    /// Newest request that was not taken yet.
     pub(crate) due: Mutex<Option<CheckpointDue>>,
-    /// A request was made, or there will be none any more.
+    /// Event that is notified when a request was made, and when no more will be made.
     pub(crate) made: Event,
-    /// Tasks that wait for that.
+    /// Tasks that wait for a request.
     pub(crate) tasks: Wakers,
 }
 
 impl View {
-    /// A view of the log's durable `range`, from the front on.
+    /// Creates a view of the log's durable `range`, which starts at the front.
     pub(crate) fn new(
         dir: Arc<dyn Directory>,
         runtime: Arc<dyn Runtime>,
@@ -89,7 +90,7 @@ impl View {
         Lsn(self.front.load(Acquire))
     }
 
-    /// How the log ended, if it has.
+    /// Returns the reason why the durable LSN will not move any more; `None` while it may move.
     pub(crate) fn ended(&self) -> Option<Option<Error>> {
         self.ended
             .lock()
@@ -115,8 +116,9 @@ impl View {
         checkpoint.tasks.wake_all(Wake::EndedCheckpointTasks);
     }
 
-    /// The request that nobody has taken, unless the log was truncated that far since. A log that is full of
-    /// what nobody has forced asks for a truncation to where its front is: that request stays.
+    /// Returns the request that was not taken yet. Drops it first if the log has been truncated that far
+    /// since. A log that is full of unforced records requests a truncation to its current front: that
+    /// request stays.
     pub(crate) fn pending_checkpoint(&self) -> MutexGuard<'_, Option<CheckpointDue>> {
         let due = &self.checkpoint.due;
         let mut due = due.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,8 +140,8 @@ impl View {
         request.tasks.wake_all(Wake::CheckpointDueTasks);
     }
 
-    /// Refuses a forked child: its copy of the log buffer is the parent's, and both would
-    /// write different batches at the same LSN.
+    /// Fails in a forked child. It has a copy of the parent's log buffer, so both would write different
+    /// batches at the same LSN.
     pub(crate) fn check_process(&self) -> Result<()> {
         if self.runtime.process() == self.process {
             Ok(())
@@ -148,15 +150,15 @@ impl View {
         }
     }
 
-    /// Reads the front from the control file: another process, or a later opening in this one, may
-    /// have truncated what is missing.
+    /// Reads the front from the control file. A missing part of the log may have been truncated by another
+    /// process, or by a later opening in this one.
     pub(crate) fn refresh_front(&self) -> Result<()> {
         match ControlFile::load(&self.dir) {
             Ok(loaded) if loaded.control.log_id == self.log_id => {
                 self.front.fetch_max(loaded.control.front.0, AcqRel);
                 Ok(())
             }
-            // The front stays unknown then, and what is missing may have been truncated.
+            // Without the front it is unknown whether the missing part was truncated.
             Err(e @ Error::Io { .. }) if !e.is_not_found() => Err(e),
             _ => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! What inspecting a log returns.
+//! Results of inspecting a log.
 
 use crate::error::Damage;
 use crate::types::Record;
@@ -10,7 +10,7 @@ use logforce_format::{BatchKind, Epoch, LogId, Lsn, RecoveryCase};
 pub struct SegmentInfo {
     /// File name.
     pub name: String,
-    /// Position of its first byte.
+    /// LSN of its first byte.
     pub start: Lsn,
     /// Size in bytes.
     pub len: u64,
@@ -24,29 +24,29 @@ pub struct SegmentInfo {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BatchInfo {
-    /// Its position.
+    /// LSN of the batch.
     pub lsn: Lsn,
-    /// Exclusive end: where the next batch begins.
+    /// Exclusive end, at which the next batch begins.
     pub end: Lsn,
-    /// Name of the file that holds it.
+    /// Name of the file that contains it.
     pub file: String,
     /// Offset in the file, bytes.
     pub offset: u64,
-    /// Its kind.
+    /// Kind of the batch.
     pub kind: BatchKind,
     /// Epoch of the opening that wrote it.
     pub epoch: Epoch,
-    /// What was durable when it was sealed.
+    /// Durable LSN at the time when the batch was sealed.
     pub stamp: Lsn,
     /// Start of the range that it voids; equal to `lsn` if it voids nothing.
     pub void_from: Lsn,
-    /// Records and parts of records in it.
+    /// Number of records and parts of records in it.
     pub frames: u32,
-    /// Bytes of payload.
+    /// Size of the payload in bytes.
     pub payload_len: u32,
 }
 
-/// What a walk finds, in the log's order.
+/// Items that a walk finds, in the log's order.
 #[derive(Debug)]
 pub enum Visit<'a> {
     /// A batch whose checksums are right.
@@ -55,79 +55,79 @@ pub enum Visit<'a> {
     Record {
         /// The record.
         record: &'a Record,
-        /// A stamp or a clean close proves that it was durable, and every batch that could void it
-        /// has been read.
+        /// True if a stamp or a clean close proves that it was durable, and every batch that could
+        /// void it has been read.
         proven: bool,
     },
-    /// A whole record of an atomic append of which another record is lost. An append is in the log
-    /// as a whole or not at all, so this record is no longer part of the log.
+    /// A whole record of an atomic append that has lost another record. An append is in the log as a
+    /// whole or not at all, so this record is no longer part of the log.
     Part(&'a Record),
-    /// Something that must exist is missing or damaged.
+    /// A part that must exist is missing or damaged.
     Damage(&'a Damage),
 }
 
-/// What the directory and the control file contain.
+/// Contents of the directory and of the control file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogSummary {
-    /// The log's identity.
+    /// Identity of the log.
     pub log_id: LogId,
-    /// Records below are gone.
+    /// Front of the log: records below it were truncated.
     pub front: Lsn,
     /// Exclusive end of the prepared segments.
     pub prepared_end: Lsn,
-    /// Where the next opening starts to scan.
+    /// LSN at which the next opening starts to scan.
     pub anchor: Lsn,
-    /// The log was closed cleanly, and both slots of the control file are valid and say so.
+    /// True if the log was closed cleanly, and both slots of the control file are valid and confirm it.
     pub clean: bool,
     /// Epoch of the latest opening for writing.
     pub epoch: Epoch,
-    /// Both slots of the control file are valid.
+    /// True if both slots of the control file are valid.
     pub control_whole: bool,
-    /// `front`, `anchor` and `prepared_end` come from the control file. If false, in
-    /// [salvage](crate::Inspector::salvage) without a usable control file, they are the start of
-    /// the first segment found and the end of the last: what lay below and above is unknown, and so
-    /// is which records were truncated at the front.
+    /// True if `front`, `anchor` and `prepared_end` come from the control file. It is false in
+    /// [salvage](crate::Inspector::salvage) without a usable control file. Then they are the start of the
+    /// first segment found and the end of the last one. The parts of the log below and above are unknown,
+    /// and so is the number of records that were truncated at the front.
     pub bounds_known: bool,
-    /// Bytes of metadata; `None` if it was never set, or if it is damaged, in which case
+    /// Size of the metadata in bytes. `None` if it was never set, or if it is damaged; if it is damaged,
     /// `meta_whole` is false.
     pub meta_len: Option<u64>,
-    /// Both slots of the metadata are valid and equal, or the control file says that it was never
-    /// set. A crash may leave only one valid slot.
+    /// True if both slots of the metadata are valid and equal, or if the control file confirms that it was
+    /// never set. A crash may leave only one valid slot.
     pub meta_whole: bool,
-    /// Whether it is known that there ever was metadata: from a slot of it, or from the control
-    /// file. If false, in [salvage](crate::Inspector::salvage), missing metadata proves nothing.
+    /// True if a slot of the metadata, or the control file, shows whether metadata was ever set. It can be
+    /// false in [salvage](crate::Inspector::salvage). Then missing metadata proves nothing.
     pub meta_known: bool,
-    /// A process has it open for writing.
+    /// True if a process has the log open for writing.
     pub in_use: bool,
-    /// The segments, in order.
+    /// Segments, in order.
     pub segments: Vec<SegmentInfo>,
-    /// Files kept for reuse: name, bytes.
+    /// Files kept for reuse: name and size in bytes.
     pub spares: Vec<(String, u64)>,
-    /// Files with names of segments that are not segments of this log, and why.
+    /// Files that have names of segments but are not segments of this log: name and reason.
     pub strays: Vec<(String, String)>,
 }
 
-/// The result of a walk.
+/// Result of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyReport {
     /// Exclusive end of the log.
     pub end: Lsn,
-    /// Why the log ends there.
+    /// Reason why the log ends there.
     pub case: RecoveryCase,
-    /// Highest position that a stamp, or the anchor, proves to have been durable.
+    /// Highest LSN that a stamp, or the anchor, proves to have been durable.
     pub proven_to: Lsn,
-    /// Whole batches.
+    /// Number of whole batches.
     pub batches: u64,
-    /// Whole records that are part of the log.
+    /// Number of whole records that are part of the log.
     pub records: u64,
-    /// Bytes of those records.
+    /// Total size of those records in bytes.
     pub record_bytes: u64,
-    /// Records in void ranges.
+    /// Number of records in void ranges.
     pub voided: u64,
-    /// Whole records of atomic appends of which another record is lost.
+    /// Number of whole records of atomic appends that have lost another record.
     pub parts: u64,
-    /// Places where something is missing or damaged.
+    /// Number of positions at which a part of the log is missing or damaged.
     pub damages: u64,
 }

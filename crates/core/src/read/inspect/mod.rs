@@ -1,4 +1,4 @@
-//! Inspecting a log without opening it for writing. It locks, changes and forces nothing.
+//! Inspecting a log without opening it for writing. Inspection locks, changes and forces nothing.
 
 pub(crate) mod info;
 mod report;
@@ -28,10 +28,10 @@ use report::VerifyReportBuilder;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How often a position is read again before it counts as damaged: a writer may have been writing
-/// it.
+/// Number of times that a position is read again before it counts as damaged, since a writer may have
+/// been writing there.
 const RETRIES: usize = 5;
-/// How often the directory is listed again while a writer changes it.
+/// Number of times that the directory is listed again while a writer changes it.
 const LIST_RETRIES: usize = 100;
 
 /// A function that lists the segments.
@@ -48,12 +48,12 @@ pub struct Inspector {
     listing: Listing,
     /// Prepared segments that the control file does not list yet.
     unlisted: Vec<Arc<Segment>>,
-    /// Segments with a damaged header, identified by their batches.
+    /// Segments with a damaged header, which were identified by their batches.
     headerless: Vec<Arc<Segment>>,
 }
 
-/// Finds by their names the segments that a writer has added since the listing. Returns whether the
-/// log has no gaps then.
+/// Finds by name the segments that a writer has added since the listing. Returns true if the log then
+/// has no gaps.
 fn find_added(
     segments: &mut Segments,
     dir: &Arc<dyn Directory>,
@@ -68,10 +68,10 @@ fn find_added(
     }
 }
 
-/// Whether a process has the log open for writing. An error does not count as no: the caller would
-/// return records of a running writer that are not durable yet.
+/// Returns true if a process has the log open for writing. An error does not count as "no": otherwise the
+/// caller would return records of a running writer that are not durable yet.
 ///
-/// A writer locks the control file as well (`Directory::lock_file`): somebody may have deleted the other.
+/// A writer also locks the control file (`Directory::lock_file`), since the lock file may be deleted.
 pub(crate) fn is_in_use(dir: &Arc<dyn Directory>) -> Result<bool> {
     for name in [names::LOCK, names::CONTROL] {
         let locked = dir.is_locked(name);
@@ -115,8 +115,8 @@ impl Inspector {
             }
             other => other?,
         };
-        // Beside a writer the control file may be out of date by the time the directory is listed:
-        // a segment may be added or removed in between.
+        // While a writer runs, the control file may be out of date when the directory is listed: the
+        // writer may have added or removed a segment in between.
         let mut loaded = loaded;
         let mut attempts = 0;
         let mut listing = loop {
@@ -125,10 +125,10 @@ impl Inspector {
             loaded = ControlFile::load(&dir)?;
             let is_unchanged =
                 loaded.control.sequence == before.sequence && listing.vanished.is_none();
-            // Waiting for a quiet moment could take long: on some systems, listing takes longer
-            // than a busy writer needs to truncate again. Truncated segments are not needed, and
-            // added ones are found by name. After another opening, though, the same name may be
-            // another segment.
+            // A listing without a change in between could take long: on some systems, listing takes longer
+            // than a busy writer needs to truncate again. Truncated segments are not needed, and added
+            // ones are found by name. But after another opening, the same name may denote another
+            // segment.
             let same = loaded.control.epoch == before.epoch;
             let whole = same && find_added(&mut listing.segments, &dir, &loaded.control)?;
             if is_unchanged || whole || attempts == LIST_RETRIES {
@@ -138,13 +138,13 @@ impl Inspector {
         };
         adopt(&listing.segments, &mut loaded.control, loaded.both, false)?;
         reject_misnamed(&mut listing.segments, &loaded.control, loaded.both);
-        // The next opening may replace a segment that the control file does not list by another one:
-        // a walk that continued there would report that as damage.
+        // The next opening may replace a segment that the control file does not list. A walk that
+        // continued in such a segment would report the change as damage.
         let prepared_end = loaded.control.prepared_end;
         let unlisted = listing.segments.take_from(prepared_end);
         let mut meta = LoadedMeta::load(&dir, &loaded.control)?;
         for _ in 0..RETRIES {
-            // A writer may be in the middle of writing either slot.
+            // A writer may be writing either slot at the moment.
             if meta.lost(dir.path()).is_none() {
                 break;
             }
@@ -166,9 +166,8 @@ impl Inspector {
         })
     }
 
-    /// Opens a log whose control file may be missing or damaged: everything in the segments counts.
-    /// Of two segments that contradict each other one counts, the other is among the
-    /// [strays](LogSummary::strays).
+    /// Opens a log whose control file may be missing or damaged. All segments count. If two segments
+    /// contradict each other, one counts, and the other is listed in [strays](LogSummary::strays).
     #[doc(hidden)]
     pub fn salvage(system: &dyn System, path: impl AsRef<Path>) -> Result<Inspector> {
         let path = path.as_ref();
@@ -176,13 +175,13 @@ impl Inspector {
         match Self::listed(dir.clone(), list_usable) {
             Ok(inspector) => return Ok(inspector),
             Err(e @ Error::NewerFormat { .. }) => return Err(e),
-            // An I/O error, such as too many open files, must not make it ignore the control file.
+            // An I/O error, such as too many open files, must not lead to ignoring the control file.
             Err(e @ Error::Io { .. }) => return Err(e),
             Err(_) => {}
         }
         let nothing = || Error::NoLog {
             path: path.to_owned(),
-            why: "no segment in it is usable".to_owned(),
+            why: "it contains no usable segment".to_owned(),
         };
         let mut entries = dir.entries().map_err(Error::io("list", path))?;
         entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -219,7 +218,7 @@ impl Inspector {
             },
             ..Control::default()
         };
-        // Every epoch of a valid segment header counts.
+        // The history consists of the epochs of all segment headers, the latest first.
         let mut epochs: Vec<Epoch> = all.iter().map(|s| s.header.epoch).collect();
         epochs.sort_by_key(|e| std::cmp::Reverse(e.counter));
         epochs.dedup();
@@ -227,7 +226,7 @@ impl Inspector {
         control.epoch = epochs.first().copied().unwrap_or_default();
         control.history = epochs;
         let in_use = is_in_use(&dir)?;
-        // The metadata may be valid in a control file that is damaged.
+        // The metadata may be valid even if the control file is damaged.
         let meta = LoadedMeta::salvaged(&dir, &control)?;
         Ok(Inspector {
             dir,
@@ -242,7 +241,7 @@ impl Inspector {
         })
     }
 
-    /// A view for reading records; fails on damage at the end of the log.
+    /// Returns a view for reading records. Fails on damage at the end of the log.
     pub(crate) fn into_view(self, runtime: Arc<dyn Runtime>) -> Result<Arc<View>> {
         let control = self.control;
         let segments = self.listing.segments;
@@ -272,7 +271,7 @@ impl Inspector {
         ))
     }
 
-    /// The log in `dir` whose control file is yet to be written: a backup.
+    /// Opens the log in `dir` whose control file is not written yet: a backup.
     pub(crate) fn of_copy(dir: Arc<dyn Directory>, control: Control) -> Result<Inspector> {
         let listing = list(&dir, control.log_id)?;
         check_bounds(&listing.segments, &control, dir.path())?;
@@ -289,8 +288,8 @@ impl Inspector {
         })
     }
 
-    /// Where a copy of the log can end, and its segments: the last boundary between appends of what
-    /// readers see. Fails on damage at the end of the log.
+    /// Returns the position at which a copy of the log can end, and the segments. The position is the last
+    /// boundary between appends that readers see. Fails on damage at the end of the log.
     pub(crate) fn end_for_copy(&self) -> Result<(Anchor, Segments)> {
         let segments = self.walk_segments();
         let path = self.dir.path();
@@ -315,8 +314,8 @@ impl Inspector {
         Ok((anchor, segments))
     }
 
-    /// Runs `read` on the log in `dir`, again if a writer has changed the log meanwhile: it may
-    /// have removed the very segment that it reads.
+    /// Runs `read` on the log in `dir`. Runs it again after an error if a writer has changed the log
+    /// meanwhile: the writer may have removed the segment that `read` needs.
     pub(crate) fn read_stable<T>(
         dir: &Arc<dyn Directory>,
         mut read: impl FnMut(Inspector) -> Result<T>,
@@ -336,20 +335,20 @@ impl Inspector {
         }
     }
 
-    /// The control file and whether both of its slots are valid; the segments; whether a process
+    /// Returns the control file; true if both of its slots are valid; the segments; and true if a process
     /// has the log open for writing.
     pub(crate) fn into_parts(self) -> (Control, bool, Segments, bool) {
         let whole = self.control_whole;
         (self.control, whole, self.listing.segments, self.in_use)
     }
 
-    /// The directory, the control file and the segments.
+    /// Returns the directory, the control file and the segments.
     pub(crate) fn files(&self) -> (&Arc<dyn Directory>, &Control, &Segments) {
         (&self.dir, &self.control, &self.listing.segments)
     }
 
-    /// The metadata; `None` if it was never set. [`Error::Damaged`] if it is damaged, or if nothing
-    /// says whether there ever was any, as in [salvage](Inspector::salvage).
+    /// Returns the metadata; `None` if it was never set. Fails with [`Error::Damaged`] if it is damaged, or
+    /// if it is unknown whether it was ever set, which can happen in [salvage](Inspector::salvage).
     pub fn meta(&self) -> Result<Option<Vec<u8>>> {
         let path = self.dir.path();
         match self.meta.lost(path).or_else(|| self.meta.unknown(path)) {
@@ -358,7 +357,7 @@ impl Inspector {
         }
     }
 
-    /// What the directory and the control file contain.
+    /// Returns the contents of the directory and of the control file.
     pub fn summary(&self) -> LogSummary {
         let c = &self.control;
         LogSummary {
@@ -393,15 +392,14 @@ impl Inspector {
         }
     }
 
-    /// The page of statistics that the log's latest writer has left, if there is one. It may belong
-    /// to an earlier opening than [`LogSummary::epoch`], and be old.
+    /// Returns the page of statistics of the log's latest writer, if there is one. It may be old, and
+    /// belong to an earlier opening than [`LogSummary::epoch`].
     pub fn live(&self) -> Option<LiveStats> {
         metrics::read(&self.dir, self.control.log_id)
     }
 
-    /// Walks the whole log from its first segment on, and checks every byte of it. After damage it
-    /// continues with the next whole batch that was part of the log. `visit` returns `false` to
-    /// stop.
+    /// Walks the whole log from its first segment on, and checks every byte. After damage, continues with
+    /// the next whole batch that was part of the log. `visit` returns `false` to stop the walk.
     pub fn walk(&self, visit: &mut dyn FnMut(Visit<'_>) -> bool) -> Result<VerifyReport> {
         let segments = &self.walk_segments();
         let starts: Vec<Lsn> = self.headerless.iter().map(|s| s.header.start).collect();
@@ -431,7 +429,7 @@ impl Inspector {
         Ok(report.finish(&ended))
     }
 
-    /// The segments that a walk reads, with those whose header is damaged.
+    /// Returns the segments that a walk reads, including those whose header is damaged.
     fn walk_segments(&self) -> Segments {
         let mut segments = Segments::default();
         let listed = &self.listing.segments;
@@ -442,8 +440,8 @@ impl Inspector {
         segments
     }
 
-    /// Whether a process may have had the log open since this inspection began. An opening that
-    /// began since overwrites what the previous one left after a torn batch.
+    /// Returns true if a process may have had the log open since this inspection began. A new opening
+    /// overwrites the bytes that the previous one left after a torn batch.
     fn may_have_changed(&self) -> Result<bool> {
         Ok(self.in_use
             || is_in_use(&self.dir)?
@@ -452,7 +450,7 @@ impl Inspector {
                 .is_some_and(|now| now.sequence != self.control.sequence))
     }
 
-    /// Where the first segment begins now, if a writer may have moved it.
+    /// Returns the current start of the first segment, if a writer may have moved it.
     fn truncated_to(&self) -> Result<Option<Lsn>> {
         let now = self.control_now()?;
         let now = now.filter(|now| now.log_id == self.control.log_id);
@@ -462,7 +460,7 @@ impl Inspector {
         })
     }
 
-    /// The control file as it is now, if it is usable.
+    /// Returns the control file as it is now, if it is usable.
     fn control_now(&self) -> Result<Option<Control>> {
         match ControlFile::load(&self.dir) {
             Ok(now) => Ok(Some(now.control)),
@@ -472,10 +470,10 @@ impl Inspector {
     }
 }
 
-/// Fails on damage at the end of a log that no process is writing.
+/// Fails on damage at the end of a log that no process is writing, and always if a segment is missing.
 pub(crate) fn check_end(damage: Option<&Damage>, in_use: bool) -> Result<()> {
     match damage {
-        // Beside a writer the end moves, and readers see only what stamps prove.
+        // While a writer runs, the end moves, and readers see only the records that stamps prove durable.
         Some(d) if !in_use || d.case == RecoveryCase::SegmentLost => {
             Err(Error::Damaged(Box::new(d.clone())))
         }

@@ -1,4 +1,4 @@
-//! Turns the events of a walk into records and counts.
+//! Conversion of the events of a walk into records and counts.
 
 use crate::error::Damage;
 use crate::read::inspect::info::{BatchInfo, VerifyReport, Visit};
@@ -14,10 +14,10 @@ pub(super) struct VerifyReportBuilder<'a, 'v> {
     segments: &'a Segments,
     front: Lsn,
     records: Records,
-    /// Assembles the records in void ranges, to count them.
+    /// Assembler of the records in void ranges, which are only counted.
     voided_records: Records,
     found: VerifyReport,
-    /// The visitor has asked to stop.
+    /// True once the visitor has asked to stop.
     stopped: bool,
     visit: &'v mut dyn FnMut(Visit<'_>) -> bool,
 }
@@ -68,7 +68,7 @@ impl<'a, 'v> VerifyReportBuilder<'a, 'v> {
         self.found
     }
 
-    /// What follows is lost.
+    /// Notes that the next batches are lost.
     fn mark_loss(&mut self) {
         self.records.mark_loss();
         self.emit();
@@ -113,7 +113,7 @@ impl<'a, 'v> VerifyReportBuilder<'a, 'v> {
         }
     }
 
-    /// Passes complete records to the visitor, and the remains of incomplete appends.
+    /// Passes complete records, and the whole records of incomplete appends, to the visitor.
     fn emit(&mut self) {
         for record in std::mem::take(&mut self.records.parts) {
             if record.start >= self.front && !self.stopped {

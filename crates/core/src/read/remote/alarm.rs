@@ -1,6 +1,6 @@
-//! Wakes a task after a pause. A follower in another process is told of nothing and has to look again,
-//! and a log knows no async runtime's timer; so it has a thread for that, from the first time that a
-//! task waits.
+//! A thread that wakes a task after a pause. A follower in another process gets no notifications, so it
+//! has to poll, and the log cannot use the timer of an async runtime. The thread starts when a task
+//! waits for the first time.
 
 use crate::sync::event::Event;
 use crate::sync::wake::{WaitFor, Wake};
@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-/// The thread that wakes one task at a time; it ends when this is dropped.
+/// Handle of the thread that wakes one task at a time. The thread ends when this is dropped.
 pub(super) struct Alarm {
     shared: Arc<Shared>,
     runtime: Arc<dyn Runtime>,
@@ -26,7 +26,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Whom to wake, and when by the runtime's clock.
+    /// Task to wake, and the time by the runtime's clock.
     next: Option<(Waker, Duration)>,
     ends: bool,
 }
@@ -61,17 +61,17 @@ impl Alarm {
     pub(super) fn start(runtime: Arc<dyn Runtime>) -> io::Result<Alarm> {
         let shared: Arc<Shared> = Arc::default();
         let (of_thread, clock) = (shared.clone(), runtime.clone());
-        // Not joined: the last task that it wakes may be the one that drops this.
+        // The thread is not joined: the last task that it wakes may be the one that drops this handle.
         drop(runtime.spawn("logforce-follow", Box::new(move || of_thread.run(&*clock)))?);
         Ok(Alarm { shared, runtime })
     }
 
-    /// Wakes this task after `pause`, and no other that was named before.
+    /// Wakes this task after `pause`. Replaces the task of an earlier call.
     pub(super) fn wake_after(&self, pause: Duration, waker: &Waker) {
         let at = self.runtime.now().saturating_add(pause);
         let next = Some((waker.clone(), at));
         let before = (self.shared).with_state(|state| std::mem::replace(&mut state.next, next));
-        // Without the mutex: dropping it may run the executor's code.
+        // Drops the old waker without the mutex, because that may run the executor's code.
         drop(before);
         self.shared.changed.notify(&*self.runtime, Wake::AlarmSet);
     }

@@ -1,4 +1,4 @@
-//! Reading whole batches up to what is proven.
+//! Reading of whole batches, up to the proven LSN.
 
 use crate::error::{Error, Result};
 use crate::read::remote::displaced::contradicts;
@@ -11,7 +11,7 @@ use logforce_device::ReadSource;
 use logforce_format::{BatchKind, Control, Lsn, NextBatch, RecoveryCase, decide};
 
 impl ReadOnlyFollower {
-    /// Consumes the next proven batch; `false` if there is none, or if it cannot be read now.
+    /// Consumes the next proven batch. Returns `false` if there is none, or if it cannot be read now.
     pub(super) fn consume_batch(&mut self) -> Result<bool> {
         if let Some((_, to)) = self.voids.covering(self.batches.consumed.at) {
             // A void range need not be readable.
@@ -32,13 +32,13 @@ impl ReadOnlyFollower {
             },
         }
         self.batches.retries = 0;
-        // Closes files below: if they were truncated, an open handle would keep their space in use.
+        // Closes the files below. If they were truncated, an open handle would keep their space in use.
         self.files.segments.take_below(self.batches.consumed.at);
         Ok(true)
     }
 
-    /// Reads again, then past the cache. Bytes that were read ahead may be older than a write
-    /// since, and a direct write racing with a cached read can leave an old page in the cache.
+    /// Reads again, then past the cache. Bytes that were read ahead may be older than a later write, and a
+    /// direct write that races with a cached read can leave an old page in the cache.
     fn retry_consume(&mut self, first: &Stop) -> ScanResult<()> {
         self.batches.read_buffer.invalidate();
         if first.seen == NextBatch::Malformed {
@@ -74,14 +74,14 @@ impl ReadOnlyFollower {
             || !self.location.just_begun
                 && contradicts(&self.voids, &linked.header, ScanState::after(&linked).at)
         {
-            // Otherwise the follower may continue in the history of a copy: it would never return other records of
-            // the copy, or keep records that the copy has voided.
+            // Otherwise the follower might continue in the history of a copy. It would never return other
+            // records of the copy, or its caller would keep records that the copy has voided.
             return match self.begin_anew(false)? {
                 true => Ok(Ok(())),
                 false => Ok(Err(Stop {
                     at: linked.header.lsn,
                     seen: NextBatch::Malformed,
-                    found: "the log changes while it is read".to_owned(),
+                    found: "the log was changed while it was read".to_owned(),
                 })),
             };
         }
@@ -94,7 +94,7 @@ impl ReadOnlyFollower {
             && h.lsn < self.start.from
             && h.epoch.counter > self.start.epoch.counter
         {
-            // This follower began above what was proven, and a recovery has dropped what lay there.
+            // This follower began above the proven LSN, and a recovery has dropped the records there.
             return Ok(Err(Stop {
                 at: h.lsn,
                 seen: NextBatch::PastEnd,
@@ -114,7 +114,7 @@ impl ReadOnlyFollower {
             return Ok(Err(Stop {
                 at: m.0,
                 seen: NextBatch::Malformed,
-                found: "the frame here does not fit".to_owned(),
+                found: "the frame is invalid, or cannot follow the frame before it".to_owned(),
             }));
         }
         let below = std::mem::replace(&mut self.batches.consumed, next).at;
@@ -127,8 +127,8 @@ impl ReadOnlyFollower {
         Ok(Ok(()))
     }
 
-    /// Decides why a batch that was durable cannot be read: it was truncated, or a repair has
-    /// cut it, or it is damaged.
+    /// Decides why a durable batch cannot be read: it was truncated, or a repair has cut it, or it is
+    /// damaged. Returns `Ok` if the next poll should try again.
     fn explain_unreadable(&mut self, stop: &Stop) -> Result<()> {
         if stop.seen == NextBatch::PastEnd && stop.at < self.start.from {
             return Err(Error::Diverged {
@@ -141,7 +141,7 @@ impl ReadOnlyFollower {
         self.reload_control()?;
         self.check_front()?;
         if self.headers.has_pending_void(at) {
-            // It counts as void once the batch that voids it is proven.
+            // The range counts as void once the batch that voids it is proven.
             return Ok(());
         }
         self.batches.retries += 1;
@@ -167,8 +167,8 @@ impl ReadOnlyFollower {
         self.confirm_front(at, |c| c.first_segment)
     }
 
-    /// Fails if the control file on the medium, too, says that `lsn` was truncated: the cache may
-    /// hold a change that never became durable, because the writer failed.
+    /// Fails if the control file on the medium confirms that `lsn` was truncated. The cache may hold a
+    /// change that never became durable, because the writer failed.
     pub(super) fn confirm_front(&self, lsn: Lsn, front: impl Fn(&Control) -> Lsn) -> Result<()> {
         match ControlFile::load(&self.files.dir) {
             Ok(Loaded { control, .. }) if lsn < front(&control) => Err(Error::Truncated {

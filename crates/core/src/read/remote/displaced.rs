@@ -1,9 +1,9 @@
-//! Whether the log's files are still those that were followed.
+//! Checks that the log's files are still the followed ones.
 //!
 //! A restored backup, or another log, may replace the directory, files in it, or the bytes of the files.
-//! An open directory goes on to show the old files, and a batch of the new ones does not link to what was
-//! read; so without this check a follower would wait for ever. Everything that it notices leads to the
-//! same question: what a new follower that begins at this one's position finds by the log's path.
+//! An open directory handle still shows the old files, and a batch of the new files does not link to the
+//! batches that were read. So without this check a follower would wait forever. Every suspicion is
+//! handled in the same way: a new follower begins at this one's position, in the files at the log's path.
 
 use crate::error::{Error, Result};
 use crate::read::position::FollowerPosition;
@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl ReadOnlyFollower {
-    /// Looks whether the log is still there, if it is time for that. Continues in what has replaced it if
-    /// that contains the same history.
+    /// Checks, if the check is due, that the log is still at its path. If other files have replaced it and
+    /// contain the same history, continues in those.
     pub(super) fn check_location(&mut self) -> Result<()> {
         let now = self.runtime.now();
         if now < self.location.next {
@@ -36,14 +36,14 @@ impl ReadOnlyFollower {
         let is_suspect = std::mem::take(&mut self.location.suspect)
             && self.location.begun != Some(self.beginning_at(self.position().lsn()));
         if is_displaced || is_suspect || !self.has_last_batch()? {
-            // In the middle of a change: again with the next check.
+            // If the files are being changed, the next check tries again.
             self.location.suspect = !self.begin_anew(is_displaced)?;
         }
         Ok(())
     }
 
-    /// Begins anew at this position, in the files that are there now; after an error the next call may. Returns
-    /// whether it could.
+    /// Begins again at this position, in the files that are at the log's path now. Returns false if the
+    /// files are being changed. After an error the next call may try again.
     pub(super) fn begin_anew(&mut self, is_displaced: bool) -> Result<bool> {
         let position = self.position();
         let begin = || {
@@ -52,7 +52,7 @@ impl ReadOnlyFollower {
         };
         let mut begun = begin();
         if !is_displaced && matches!(begun, Err(Error::Damaged(_))) {
-            // An opening may be in the middle of a change. Without a writer the damage stays.
+            // An opening may be changing the files. If no writer runs, the damage is permanent.
             begun = match self.is_writer_running()? {
                 true => return Ok(false),
                 false => begin(),
@@ -68,11 +68,11 @@ impl ReadOnlyFollower {
                 Ok(true)
             }
             Err(Error::Voided { lsn, from, to }) => {
-                // The caller drops all that this may return again.
+                // After this error the caller drops all records that the follower may return again.
                 let from = self.go_back(from);
                 Err(Error::Voided { lsn, from, to })
             }
-            // The files are the same, and an opening may be in the middle of a change.
+            // The files are the same, and an opening may be changing them.
             Err(e) if !is_displaced && e.is_not_found() => Ok(false),
             Err(e) => {
                 // After `Io` the next call tries again.
@@ -87,8 +87,8 @@ impl ReadOnlyFollower {
         (lsn, control.sequence, control.epoch)
     }
 
-    /// Goes back to `to`, or below what a truncation that is undone by that has voided; returns where it is
-    /// then. The next call begins there anew.
+    /// Goes back to `to`, or lower if that undoes a truncation that voided records below `to`. Returns the
+    /// new LSN. The next call begins again from there.
     pub(super) fn go_back(&mut self, to: Lsn) -> Lsn {
         let position = self.position().back_to(to);
         self.batches.history = position.history().clone();
@@ -101,14 +101,14 @@ impl ReadOnlyFollower {
         position.lsn()
     }
 
-    /// Has the next call begin anew: what this knows to be proven may be another history's.
+    /// Makes the next call begin again, because the proven LSN may belong to another history.
     pub(super) fn suspect_now(&mut self) {
         self.location.suspect = true;
         self.location.next = Duration::ZERO;
     }
 
-    /// Looks whether the control file that was read knows the epoch of a batch. One that it does not know was
-    /// begun since, perhaps in another history.
+    /// Checks that the control file that was read lists the epoch of a batch. An unlisted epoch began
+    /// later, perhaps in another history: then the next call begins again.
     pub(super) fn note_epoch(&mut self, epoch: Epoch) {
         let control = &self.files.control;
         let oldest = control.history.last().unwrap_or(&control.epoch);
@@ -117,8 +117,8 @@ impl ReadOnlyFollower {
         }
     }
 
-    /// Looks whether a control file that was read may be another history's; returns whether it is another
-    /// log's.
+    /// Checks whether a control file may belong to another history: then the next call begins again.
+    /// Returns true if it belongs to another log.
     pub(super) fn note_new_control(&mut self, control: &Control) -> bool {
         let known = &self.files.control;
         let is_other = control.log_id != known.log_id;
@@ -128,10 +128,12 @@ impl ReadOnlyFollower {
         is_other
     }
 
-    /// Returns the opening that must have written the next batch, which voids what lies before it; `None` if
-    /// it may be any batch. No checksum links the first batch behind a void range to what was read, and the
-    /// range may be of a history that a copy has replaced. Only where the same opening (each draws a nonce)
-    /// has voided it is that certainly not so.
+    /// Returns the epoch of the opening that must have written the next batch. That batch must void the
+    /// range before it. Returns `None` if any batch may come next.
+    ///
+    /// No checksum links the first batch behind a void range to the batches that were read. The range may
+    /// belong to a history that a copy has replaced. This is impossible only if the same opening has voided
+    /// the range, since each opening draws a nonce.
     pub(super) fn expected_epoch(&self) -> Option<Epoch> {
         let is_linked = self.batches.consumed.prev_crc.is_some();
         if is_linked || self.location.just_begun || planted!("follower-takes-any-successor") {
@@ -140,8 +142,8 @@ impl ReadOnlyFollower {
         self.batches.history.epoch()
     }
 
-    /// Whether the last batch that was consumed is still there. The front may have passed it, or a repair
-    /// has cut it; or an older copy was written over the files.
+    /// Returns true if the last consumed batch is still in the file of its segment. Otherwise the front
+    /// may have passed it, a repair may have cut it, or an older copy may have overwritten the files.
     fn has_last_batch(&self) -> Result<bool> {
         let Some((lsn, crc)) = self.batches.last else {
             return Ok(true);
@@ -149,7 +151,7 @@ impl ReadOnlyFollower {
         let Some(known) = self.files.segments.containing(lsn) else {
             return Ok(true);
         };
-        // By its name: an open file may have been deleted.
+        // Opens the file by its name, because an open file may have been deleted.
         let dir = self.files.dir.clone();
         let segment = Arc::new(Segment::new(dir, known.name(), known.header));
         let mut read_buffer = ReadBuffer::new(ReadSource::Cache);
@@ -160,9 +162,10 @@ impl ReadOnlyFollower {
     }
 }
 
-/// Returns whether a proven batch, which ends at `end`, contradicts the void ranges: it voids one that is in none of
-/// the headers before it, or one ends within it. Then what is known to be proven is another history's: records of
-/// the range may have been returned, or records of this batch would be taken for voided.
+/// Returns true if a proven batch, which ends at `end`, contradicts the known void ranges. Either it voids
+/// a range that no earlier header voided, or a known range ends within it. Then the proven LSN belongs to
+/// another history. Records of the range may already have been returned, or records of this batch would
+/// be taken for voided.
 pub(super) fn contradicts(voids: &Voids, header: &BatchHeader, end: Lsn) -> bool {
     let below = Lsn(header.lsn.0.saturating_sub(1));
     let is_unknown = header.voids() && voids.covering(below).is_none();

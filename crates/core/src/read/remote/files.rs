@@ -1,4 +1,4 @@
-//! The files of a log that another process writes, as they were read last.
+//! Files of a log that another process writes, as they were last read.
 
 use crate::error::{Error, Result};
 use crate::names;
@@ -14,17 +14,17 @@ use logforce_format::{
 };
 use std::sync::Arc;
 
-/// How often a control file of which no slot is valid is read again before it counts as damaged.
+/// Number of polls that retry a control file without a valid slot before it counts as damaged.
 const CONTROL_RETRIES: u32 = 5;
 
-/// The directory of a log that is followed, and what was read of it.
+/// The directory of a followed log, and the state that was read from it.
 pub(super) struct FollowedFiles {
     pub(super) dir: Arc<dyn Directory>,
     pub(super) segments: Segments,
     pub(super) control: Control,
-    /// Consecutive reads of the control file that failed.
+    /// Number of consecutive failed reads of the control file.
     control_misses: u32,
-    /// The control file's sequence number at the last listing of the directory.
+    /// Sequence number of the control file at the last listing of the directory.
     listed: u64,
 }
 
@@ -56,14 +56,14 @@ impl FollowedFiles {
         };
         self.control_misses = 0;
         let known = &self.control;
-        // The sequence of a restored copy may be the same by now.
+        // A restored copy may have reached the same sequence number, so identity and epoch count as well.
         let has_changed = (control.sequence, control.log_id, control.epoch)
             != (known.sequence, known.log_id, known.epoch);
         Ok(has_changed.then_some(control))
     }
 
-    /// Lists the segments; `None` if one was renamed or removed meanwhile: the next poll tries
-    /// again.
+    /// Lists the segments. Returns `None` if a segment was renamed or removed meanwhile: the next poll
+    /// tries again.
     pub(super) fn list(&self) -> Result<Option<Listing>> {
         match list(&self.dir, self.control.log_id) {
             Err(e @ Error::Io { .. }) => Err(e),
@@ -78,13 +78,13 @@ impl FollowedFiles {
         }
     }
 
-    /// Replaces the segments by those of a listing.
+    /// Replaces the segments with those of a listing.
     pub(super) fn take_listing(&mut self, listing: Listing) {
         self.segments = listing.segments;
         self.listed = self.control.sequence;
     }
 
-    /// The header of the next batch after `before`, or why there is none.
+    /// Returns the header of the next batch after `before`, or the reason why there is none.
     pub(super) fn header_after(
         &self,
         read_buffer: &mut ReadBuffer,
@@ -104,15 +104,15 @@ impl FollowedFiles {
             && self.listed != self.control.sequence
             && let Some(listing) = self.list()?
         {
-            // Names are hints only.
+            // Only the header of a segment counts. Its name may be wrong.
             self.take_listing(listing);
         }
         Ok(())
     }
 }
 
-/// Reads the control file through the cache. What it says holds once it is written; whether it is
-/// forced matters only to the next opening.
+/// Reads the control file through the cache. Its contents are valid once they are written. Only the next
+/// opening depends on whether they were forced.
 fn read_cached_control(dir: &Arc<dyn Directory>) -> Result<Control> {
     let path = dir.path().join(names::CONTROL);
     let file = dir
@@ -131,23 +131,23 @@ fn read_cached_control(dir: &Arc<dyn Directory>) -> Result<Control> {
     }
 }
 
-/// Bytes per read: a header and its neighbours.
+/// Bytes per read: one header and the bytes near it.
 const READ_AHEAD: u64 = 16 << 10;
 
-/// The position that reads headers.
+/// Position up to which headers are read.
 pub(super) struct HeaderPosition {
-    /// The boundary up to which headers were read.
+    /// Boundary up to which headers were read.
     pub(super) tip: ScanState,
-    /// Everything below is durable.
+    /// LSN below which everything is proven durable.
     pub(super) proven: Lsn,
     pub(super) read_buffer: ReadBuffer,
     /// Void ranges whose batch is not proven yet.
     pub(super) voids: Vec<(Lsn, Lsn)>,
     /// Segments in which openings have continued.
     pub(super) resumptions: Resumptions,
-    /// Continues after a repair that cut even proven batches.
+    /// True if the headers continue after a repair that cut even proven batches.
     pub(super) cut: bool,
-    /// Polls without new proof, since the last one with.
+    /// Number of consecutive polls without new proof.
     pub(super) misses: u32,
 }
 
@@ -166,7 +166,7 @@ impl HeaderPosition {
         }
     }
 
-    /// Returns whether an opening has voided `at` by a batch that is not proven yet.
+    /// Returns true if a batch that is not proven yet voids `at`.
     pub(super) fn has_pending_void(&self, at: Lsn) -> bool {
         self.voids.iter().any(|&(from, to)| from <= at && at < to)
     }
@@ -177,8 +177,8 @@ impl HeaderPosition {
         self.voids.clear();
     }
 
-    /// The anchor proves what lies below it, if it lies on the chain that was read. After a crash
-    /// it may lie on another chain, of a later opening.
+    /// Counts everything below the anchor as proven if the anchor lies on the chain that was read. After a
+    /// crash it may lie on the chain of a later opening.
     pub(super) fn prove_by_anchor(&mut self, control: &Control) {
         let anchor = &control.anchor;
         let same = self.tip.at == anchor.lsn

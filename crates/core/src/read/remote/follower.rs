@@ -1,4 +1,4 @@
-//! The state of a follower in another process.
+//! State of a follower that reads the files of a log, usually in another process than the writer.
 
 use crate::names;
 use crate::read::history::{History, Position};
@@ -17,29 +17,32 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often an unreadable batch is read again before it counts as damaged.
+/// Number of times that an unreadable batch is read again before it counts as damaged.
 pub(super) const RETRIES: u32 = 5;
 
-/// Reads a log's records as they become durable, in another process than the one that writes it (or
-/// in the same). It locks and writes nothing and does not block the writer; each call reads the
-/// files.
+/// Reads a log's records as they become durable, in another process than the one that writes the log, or
+/// in the same. It locks and writes nothing, and does not block the writer. Each call reads the files.
 ///
-/// It returns what is *proven* to be durable: by a stamp, which the writer writes into every batch
-/// and, `Tuning::idle_stamp` after the last force, into a batch of
-/// its own; or by the control file. So it lags by one commit under load, otherwise by the idle
-/// stamp (50 ms by default), plus the polling interval. With a method weaker than `PowerLoss` there
-/// are no stamps: it returns what was written before the last barrier, which comes with segment
-/// changes, `truncate_front` and closing.
+/// It returns only records that are *proven* durable, by a stamp or by the control file. The writer puts
+/// a stamp into every batch. After the last force it waits for `Tuning::idle_stamp`, and then writes a
+/// batch only for its stamp. So a follower lags behind the writer by one commit under load, and otherwise
+/// by the idle stamp (50 ms by default), plus the poll interval. A method weaker than `PowerLoss` has no
+/// stamps. The follower then returns the records that were written before the last barrier. A segment
+/// change, `truncate_front` and closing make a barrier.
 ///
 /// It continues through crashes, closes and openings of the writer. Within a second it notices that a
-/// restored backup, or another log, has replaced the log's directory or its files: it goes on where
-/// that log contains the same history, and otherwise answers [`Error::Diverged`](crate::Error::Diverged)
-/// or [`Error::OtherLog`](crate::Error::OtherLog); [`Error::NoLog`](crate::Error::NoLog) if nothing is
-/// there any more. Besides records it returns
-/// [`Error::Voided`](crate::Error::Voided), once, when records were voided that it had returned or that lie below where
-/// it began (it continues after them); [`Error::Truncated`](crate::Error::Truncated) when the front has passed it; other
-/// errors. Every error but `Voided` and [`Error::Io`](crate::Error::Io) ends it. After `Io` (no descriptors, no
-/// memory) the next call continues where it was.
+/// restored backup, or another log, has replaced the log's directory or files. If the new log contains
+/// the same history, it continues there. Otherwise it returns [`Error::Diverged`](crate::Error::Diverged)
+/// or [`Error::OtherLog`](crate::Error::OtherLog), or [`Error::NoLog`](crate::Error::NoLog) if the log is
+/// gone.
+///
+/// Besides records it returns these errors:
+/// - [`Error::Voided`](crate::Error::Voided), once, when records were voided that it had returned, or
+///   that lie below its starting position. It continues after them.
+/// - [`Error::Truncated`](crate::Error::Truncated) when the front has passed it. It ends.
+/// - [`Error::Io`](crate::Error::Io) (no descriptors, no memory). The next call continues at the same
+///   position.
+/// - Others. Each of them ends it.
 pub struct ReadOnlyFollower {
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) poll: Duration,
@@ -50,44 +53,45 @@ pub struct ReadOnlyFollower {
     pub(super) batches: BatchPosition,
     pub(super) voids: Voids,
     pub(super) position: FollowerPosition,
-    /// Wakes the task that awaits the next record.
+    /// Alarm that wakes the task that awaits the next record.
     pub(super) alarm: Option<Alarm>,
     pub(super) ended: bool,
 }
 
-/// Where a follower is to begin.
+/// Position at which a follower is to begin.
 #[derive(Clone, Copy)]
 pub(super) enum Begin<'a> {
     Lsn(Lsn),
     Position(&'a Position),
 }
 
-/// Where a follower began.
+/// Position at which a follower began.
 pub(super) struct Start {
-    /// Records below are skipped.
+    /// LSN below which records are skipped.
     pub(super) from: Lsn,
-    /// The latest opening then. A later one that begins below `from` has dropped records that the
-    /// caller has.
+    /// Epoch of the latest opening at that time. A later opening that begins below `from` has dropped
+    /// records that the caller has.
     pub(super) epoch: Epoch,
 }
 
-/// The position that reads whole batches, and the records in them.
+/// Position up to which whole batches are read, and the records in them.
 pub(super) struct BatchPosition {
-    /// The boundary up to which batches were consumed.
+    /// Boundary up to which batches were consumed.
     pub(super) consumed: ScanState,
-    /// The byte before it was voided when it was consumed. Without this, a history without that void range,
-    /// which takes the log's place, would find the position in the middle of an append.
+    /// True if the byte before `consumed` was voided when it was consumed. The follower's position does not
+    /// move to the end of a void range. Otherwise it would lie within an append of a history that lacks the
+    /// range and replaces the log.
     pub(super) is_voided: bool,
     /// LSN and header checksum of the last batch that was consumed.
     pub(super) last: Option<(Lsn, u32)>,
     pub(super) history: History,
     pub(super) read_buffer: ReadBuffer,
     pub(super) records: Records,
-    /// How often the next batch could not be read.
+    /// Number of times that the next batch could not be read.
     pub(super) retries: u32,
 }
 
-/// The interval of checks.
+/// Interval of the checks that the log is still at its path.
 pub(super) const EVERY: Duration = Duration::from_millis(500);
 
 /// The files that were at the log's path, and the time of the next check.
@@ -95,12 +99,13 @@ pub(super) const EVERY: Duration = Duration::from_millis(500);
 pub(super) struct FollowedLocation {
     control: Option<FileIdentity>,
     pub(super) next: Duration,
-    /// The log was opened anew, or its control file is not one that follows the last.
+    /// True if the log may have been replaced, for example because it was opened again, or because its
+    /// control file does not follow the last one.
     pub(super) suspect: bool,
-    /// Position and control file (sequence, epoch) of the last new beginning. Another one there would find the
-    /// same: bytes that go on to look suspicious must not have a follower begin for ever.
+    /// Position and control file (sequence, epoch) at which the follower last began again. It does not
+    /// begin again from the same state. Otherwise bytes that stay suspicious would make it do so forever.
     pub(super) begun: Option<(Lsn, u64, Epoch)>,
-    /// This call has begun anew: the files contain the history of its position.
+    /// True if this call has begun again: the files contain the history of the position.
     pub(super) just_begun: bool,
 }
 
@@ -115,7 +120,7 @@ impl FollowedLocation {
         }
     }
 
-    /// Returns whether other files are at the log's path.
+    /// Returns true if the log's path now has other files, or none.
     pub(super) fn is_displaced(&self, dir: &dyn Directory) -> bool {
         directory_displaced(dir).is_some()
             || match dir.identity_of(names::CONTROL) {

@@ -1,9 +1,9 @@
-//! Following a log that another process writes. This locks, forces and writes nothing.
+//! Following a log that another process writes. This module locks, forces and writes nothing.
 //!
-//! Two positions move along the chain of batches. The first one reads only headers, for the stamps
-//! in them: a stamp proves that everything below it is durable. The second one reads whole batches
-//! and returns their records, and never passes what is proven. The next recovery may drop what lies
-//! between the two; then the first goes back to the second.
+//! Two positions move along the chain of batches. The first one reads only headers, because of their
+//! stamps: a stamp proves that everything below it is durable. The second one reads whole batches and
+//! returns their records. It never passes the proven LSN. The next recovery may drop batches between the
+//! two. Then the first position goes back to the second.
 
 mod alarm;
 mod batches;
@@ -46,24 +46,25 @@ use std::time::Duration;
 
 impl ReadOnly {
     /// Follows the log from a follower's [position](ReadOnlyFollower::position) on, which may have been
-    /// stored long ago. Reads the log's files anew; this `ReadOnly` stays as it was.
+    /// stored long ago. Reads the log's files again. This `ReadOnly` does not change.
     ///
     /// # Errors
-    /// [`Error::Diverged`] if the log contains another history by now, as after the restoring of a backup:
-    /// it says from where on. [`Error::OtherLog`] if it is another log. [`Error::Truncated`] and
-    /// [`Error::Voided`] as those of a running follower.
+    /// [`Error::Diverged`] if the log now contains another history, for example after a backup was
+    /// restored. The error names the LSN at which the histories diverge. [`Error::OtherLog`] if it is
+    /// another log. [`Error::Truncated`] and [`Error::Voided`] as for a running follower.
     pub fn follow(&self, from: &Position) -> Result<ReadOnlyFollower> {
         let view = self.view();
         ReadOnlyFollower::begin(&view.dir, &view.runtime, Begin::Position(from))
     }
 
     /// Follows the log from the LSN `from` on: the start or the end of a record, or
-    /// [`ReadOnly::front_lsn`]. An LSN does not say of which history of the log it is: give one that
-    /// this `ReadOnly` has returned, and store positions ([`ReadOnly::follow`]). Reads the log's files
-    /// anew; this `ReadOnly` stays as it was.
+    /// [`ReadOnly::front_lsn`]. Reads the log's files again. This `ReadOnly` does not change.
     ///
-    /// The writer may have truncated since this `ReadOnly` was opened, and then its front is gone. Unless
-    /// the records in between matter, begin again at the new front:
+    /// An LSN does not identify the history of the log to which it belongs. So pass only an LSN that this
+    /// `ReadOnly` has returned. To continue after a restart, store a position ([`ReadOnly::follow`]).
+    ///
+    /// The writer may have truncated the log since this `ReadOnly` was opened. Then its front is gone.
+    /// Unless the records in between matter, begin again at the new front:
     ///
     /// ```
     /// # use logforce_core::{Error, ReadOnly, ReadOnlyFollower};
@@ -79,14 +80,14 @@ impl ReadOnly {
     /// # }
     /// ```
     ///
-    /// A truncation that overtakes the follower later ends it with the same error.
+    /// A later truncation that overtakes the follower ends it with the same error.
     pub fn follow_lsn(&self, from: Lsn) -> Result<ReadOnlyFollower> {
         let view = self.view();
         ReadOnlyFollower::begin(&view.dir, &view.runtime, Begin::Lsn(from))
     }
 }
 
-/// The directory that is at the path of `dir` now.
+/// Opens the directory that is now at the path of `dir`.
 fn by_path(dir: &dyn Directory) -> Result<Arc<dyn Directory>> {
     let system = dir.system();
     let system = system.map_err(Error::io("open the directory", dir.path()))?;
@@ -101,7 +102,8 @@ impl ReadOnlyFollower {
         begin: Begin<'_>,
     ) -> Result<Self> {
         match Self::begin_in(dir, runtime, begin) {
-            // A file that is missing in a directory that was removed is no damage of the log at its path.
+            // The error may come from a directory that was removed or replaced: a file that is missing
+            // there does not mean that the log at its path is damaged.
             Err(_) if directory_displaced(&**dir).is_some() => {
                 Self::begin_in(&by_path(&**dir)?, runtime, begin)
             }
@@ -114,7 +116,7 @@ impl ReadOnlyFollower {
         runtime: &Arc<dyn Runtime>,
         begin: Begin<'_>,
     ) -> Result<Self> {
-        // Before the files are read: what replaces them later is noticed.
+        // Before the files are read, so that files that replace them later are noticed.
         let location = FollowedLocation::of(&**dir, runtime.now());
         Inspector::read_stable(dir, |inspector| {
             let location = location.clone();
@@ -163,7 +165,8 @@ impl ReadOnlyFollower {
             voids.clone(),
             control.front..end.state.at,
         );
-        // A repair may have cut what a position has read, before anything proves the batch by which it went on.
+        // A repair may have cut records that the position has read. Possibly nothing proves yet the batch
+        // with which the repair continued the log. So these void ranges include the unproven ones.
         let unless_given_up = |e: Error| {
             let is_lost = matches!(e, Error::Damaged(_)) && from > control.front;
             let segments = view.segments();
@@ -183,7 +186,8 @@ impl ReadOnlyFollower {
             end: end.state.at,
             epoch: end.state.epoch.unwrap_or(control.anchor.epoch),
         };
-        // First of all: a range that another history has voided begins where this position's may have no record.
+        // Compares the histories first. A void range of another history may begin at an LSN at which the
+        // history of this position has no record.
         let is_voided = || covering.is_some_and(|(start, _)| start < from);
         if let Begin::Position(position) = begin
             && !(planted!("voided-before-compared") && is_voided())
@@ -191,7 +195,7 @@ impl ReadOnlyFollower {
             compared.check(position).map_err(&unless_given_up)?;
         }
         let consumed = match covering {
-            // All records there are voided, and the caller has none of them.
+            // All records of the range are voided, and the caller has none of them.
             Some((start, to)) if start == from || from == control.front => {
                 ScanState::after_void(to)
             }
@@ -211,8 +215,8 @@ impl ReadOnlyFollower {
             None if from >= end.reread_from.at => end.reread_from,
             None => {
                 let batch = boundary(&view, from).map_err(&unless_given_up)?.batch;
-                // At a segment's start, in front of its header area, where another history may have records:
-                // a replica that goes back must not keep them.
+                // Begins at the segment's start, before its header area. Another history may have records
+                // there, which a replica that goes back must not keep.
                 ScanState::unlinked(batch.min(from))
             }
         };
@@ -247,20 +251,20 @@ impl ReadOnlyFollower {
         })
     }
 
-    /// How long it waits between two looks at the files. Default 10 ms.
+    /// Sets the time between two checks of the files while no record is available. Default: 10 ms.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll = interval;
         self
     }
 
-    /// The next record, if it is proven durable; otherwise, and after the end, `Ok(None)`.
+    /// Returns the next record if it is proven durable; otherwise, and after the end, `Ok(None)`.
     pub fn try_next(&mut self) -> Result<Option<Record>> {
         if self.ended {
             return Ok(None);
         }
         self.location.just_begun = false;
         let answer = self.advance().or_else(|e| self.explain(e));
-        // After a voided range it goes on behind it, and after `Io` where it was.
+        // After `Voided` it continues behind the void range, and after `Io` at the same position.
         self.ended = match &answer {
             Err(Error::Voided { .. } | Error::Io { .. }) | Ok(_) => false,
             Err(_) => true,
@@ -268,8 +272,8 @@ impl ReadOnlyFollower {
         answer
     }
 
-    /// Waits for the next record, also while no process writes the log: a writer may open it again.
-    /// `None` once it has ended, after an error.
+    /// Waits for the next record, even while no process writes the log: a writer may open it again.
+    /// Returns `None` after an error has ended the follower.
     pub fn next_blocking(&mut self) -> Option<Result<Record>> {
         loop {
             match self.try_next() {
@@ -281,8 +285,8 @@ impl ReadOnlyFollower {
         }
     }
 
-    /// As [`ReadOnlyFollower::next_blocking`], but returns `Ok(None)` when `timeout` has passed
-    /// without a record, and after the end.
+    /// Waits as [`ReadOnlyFollower::next_blocking`] does, but returns `Ok(None)` when `timeout` has
+    /// passed without a record, and after the end.
     pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Record>> {
         let began = self.runtime.now();
         loop {
@@ -300,28 +304,31 @@ impl ReadOnlyFollower {
         self.runtime.wait(&AtomicU32::new(0), 0, Some(time));
     }
 
-    /// As [`ReadOnlyFollower::next_blocking`], to await. `futures_core::Stream` is the same.
+    /// Waits as [`ReadOnlyFollower::next_blocking`] does, but as a future. The implementation of
+    /// `futures_core::Stream` does the same.
     ///
-    /// Polling it reads the log's files, mostly from the system's cache. While it waits, a thread of
-    /// its own wakes the task after each [poll interval](ReadOnlyFollower::poll_interval).
+    /// A poll reads the log's files, mostly from the system's cache. While the task waits, a thread of
+    /// the follower wakes it after each [poll interval](ReadOnlyFollower::poll_interval).
     ///
-    /// **Cancel safe.** If it is dropped before it has completed, it has consumed nothing: the next
+    /// **Cancel safe.** A future that is dropped before it has completed has consumed nothing: the next
     /// call returns the same record.
     pub async fn next(&mut self) -> Option<Result<Record>> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 
-    /// Its position: every record below that is proven durable was returned, or voided, or lies below
-    /// where it began. A follower that starts here after a restart skips nothing and returns nothing
-    /// twice. While a part of an append is read it may stand at the end of the last record again, in
-    /// front of padding that it stood behind: no record lies between the two.
+    /// Returns the follower's position. Every proven record below it was returned, or was voided, or lies
+    /// below the starting position. A follower that starts here after a restart skips nothing and returns
+    /// nothing twice.
+    ///
+    /// The position may move back over padding, to the end of the last record, while an append has been
+    /// read only in part. No record lies in between.
     pub fn position(&self) -> Position {
         self.batches.history.at(self.lsn())
     }
 
     fn lsn(&self) -> Lsn {
         let consumed = self.batches.consumed.at;
-        // Not behind a void range: whoever starts there would be told of it once more.
+        // Not the end of a void range: a follower that starts there would report the range again.
         let voided = || self.voids.covering(Lsn(consumed.0.saturating_sub(1)));
         let is_voided = self.batches.is_voided || voided().is_some();
         match self.batches.records.is_between_appends() && !is_voided {
@@ -330,28 +337,28 @@ impl ReadOnlyFollower {
         }
     }
 
-    /// How many bytes of the log were proven durable at the last poll and were not returned yet: 0
-    /// once it has caught up with that.
+    /// Returns the number of bytes of log that were proven durable at the last poll and were not returned
+    /// yet: 0 once the follower has caught up with that poll.
     pub fn lag(&self) -> u64 {
         self.headers.proven.0.saturating_sub(self.lsn().0)
     }
 
-    /// Whether it has ended: it will return nothing any more.
+    /// Returns true once the follower has ended: it will return nothing more.
     pub fn is_ended(&self) -> bool {
         self.ended
     }
 
-    /// Exclusive end of what was proven durable at the last poll.
+    /// Returns the exclusive end of the log that was proven durable at the last poll.
     pub fn proven_lsn(&self) -> Lsn {
         self.headers.proven
     }
 
-    /// Whether a process has the log open for writing now. Fails if the lock cannot be checked.
+    /// Returns true if a process has the log open for writing now. Fails if the lock cannot be checked.
     pub fn is_writer_running(&self) -> Result<bool> {
         is_in_use(&self.files.dir)
     }
 
-    /// Continues after an error in the files that have replaced those that caused it, if any have.
+    /// Handles an error. If other files have replaced those that caused it, continues in the new ones.
     fn explain(&mut self, e: Error) -> Result<Option<Record>> {
         match e {
             Error::Voided { .. } => Err(e),
@@ -377,8 +384,9 @@ impl ReadOnlyFollower {
                         .is_some()
                 };
                 if !self.location.just_begun && is_cut() {
-                    // No truncation ends within a record: the range is of a history that a copy has replaced. Told
-                    // of it, the caller would go back to an LSN at which no record of the copy begins.
+                    // No truncation ends within a record, so the void range belongs to a history that a copy
+                    // has replaced. If it were reported, the caller would go back to an LSN at which no
+                    // record of the copy begins.
                     self.go_back(self.position.end());
                     return Ok(None);
                 }

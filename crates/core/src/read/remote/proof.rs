@@ -1,4 +1,4 @@
-//! Finding proof that batches are durable: stamps in later batches, and the control file.
+//! Search for proof that batches are durable: stamps in later batches, and the control file.
 
 use crate::error::Result;
 use crate::read::remote::files::HeaderPosition;
@@ -8,10 +8,10 @@ use crate::scan::resume::Resumptions;
 use crate::storage::read_buffer::ReadBuffer;
 use logforce_device::ReadSource;
 
-/// Maximum number of headers per poll.
+/// Maximum number of headers read per poll.
 const HEADERS_PER_POLL: usize = 256;
-/// One in so many polls without a result reads past the cache: a direct write racing with a cached
-/// read can leave an old page there, which would hide newer batches for ever.
+/// Every `DIRECT_EVERY`th consecutive poll without new proof reads past the cache. A direct write that
+/// races with a cached read can leave an old page in the cache, which would hide newer batches forever.
 const DIRECT_EVERY: u32 = 8;
 
 impl ReadOnlyFollower {
@@ -32,7 +32,7 @@ impl ReadOnlyFollower {
         if unreached && (self.headers.misses.is_power_of_two() || medium) {
             self.find_resumptions()?;
         }
-        // Forgets cached bytes: the writer may have written there since.
+        // Drops buffered bytes: the writer may have written there since they were read.
         self.headers.read_buffer.invalidate();
         self.read_headers(medium)?;
         let HeaderPosition { proven, voids, .. } = &mut self.headers;
@@ -52,7 +52,7 @@ impl ReadOnlyFollower {
         Ok(found)
     }
 
-    /// Reads headers as far as they are linked.
+    /// Reads headers as far as they are linked, up to `HEADERS_PER_POLL`.
     fn read_headers(&mut self, medium: bool) -> Result<()> {
         let mut past_cache = medium.then(|| ReadBuffer::new(ReadSource::Medium));
         for _ in 0..HEADERS_PER_POLL {
@@ -80,7 +80,7 @@ impl ReadOnlyFollower {
         Ok(())
     }
 
-    /// Reads the control file again, and handles what has changed.
+    /// Reads the control file again, and handles its changes.
     pub(super) fn reload_control(&mut self) -> Result<()> {
         let Some(control) = self.files.changed_control()? else {
             return Ok(());
@@ -89,7 +89,7 @@ impl ReadOnlyFollower {
             return Ok(());
         }
         let old = std::mem::replace(&mut self.files.control, control);
-        // The headers up to the anchor were read before it moved: reads them again.
+        // The headers up to the new anchor were read before the anchor moved: reads them again.
         let anchored = self.files.control.anchor.lsn;
         let passed = anchored > self.headers.proven && anchored <= self.headers.tip.at;
         if passed && !self.headers.cut {
@@ -106,9 +106,9 @@ impl ReadOnlyFollower {
         Ok(())
     }
 
-    /// Finds where a new opening has continued. It may have dropped batches that were not proven,
-    /// continued in a new segment, or, if it was a repair, cut even durable batches. So this starts again after the
-    /// last consumed batch.
+    /// Finds the position at which a new opening has continued the log. That opening may have dropped
+    /// unproven batches, or continued in a new segment. If it was a repair, it may have cut even durable
+    /// batches. So the headers are read again from the last consumed batch on.
     fn find_resumptions(&mut self) -> Result<()> {
         let Some(listing) = self.files.list()? else {
             return Ok(());
