@@ -1,5 +1,5 @@
-//! A new epoch: the control file opened for changes, what was read made durable, the epoch's segment and its
-//! first batch. An opening and a repair begin one.
+//! Begin of a new epoch, by an opening or a repair. This module opens the control file for changes, makes
+//! the recovered batches durable, and makes the epoch's segment and first batch.
 
 use crate::error::{Error, Result};
 use crate::recovery::opening::Opening;
@@ -16,7 +16,7 @@ use logforce_device::{AlignedBuf, Barrier};
 use logforce_format::{Anchor, BatchHeader, BatchKind, Control, Epoch, Lsn, planted, seal};
 use std::sync::Arc;
 
-/// The control file, opened for changes, and what it said before.
+/// The control file, opened for changes, and its previous contents.
 pub(super) struct OpenedControl {
     pub(super) control: Control,
     pub(super) file: ControlFile,
@@ -34,10 +34,10 @@ impl Opening {
         })
     }
 
-    /// Syncs the segments that the scan has read before anything depends on them. A process that crashed
-    /// before its barrier may have left their bytes only in the system's cache. If the opening may fill
-    /// blocks, also syncs the segments that are written next: the blocks of a file that was just copied may
-    /// be only in the cache.
+    /// Syncs the segments that the scan has read, before anything depends on them. Their bytes may be only
+    /// in the system's cache, because a process crashed before its barrier. If the opening may fill blocks,
+    /// also syncs the segments that are written next: the blocks of a file that was just copied may be only
+    /// in the cache.
     pub(super) fn sync_recovered(&self, segments: &Segments, end: &End) -> Result<()> {
         let tail = end.state.at;
         for segment in segments.all() {
@@ -51,8 +51,8 @@ impl Opening {
         synced.map_err(Error::io("sync directory", self.dir.path()))
     }
 
-    /// The limit of what may be written from `at` on, in segments up to `end`: with room for the epoch's
-    /// batch, wherever it comes to lie.
+    /// Returns the LSN up to which the log may be written from `at` on, at most `end`. It leaves space for
+    /// the epoch's batch in any of the segments.
     fn write_limit(&self, segments: &Segments, at: Lsn, end: Lsn) -> Lsn {
         let units = segments.all();
         let units = units.iter().map(|s| s.header.write_unit);
@@ -63,8 +63,8 @@ impl Opening {
 
     /// Returns the epoch of this opening.
     pub(super) fn next_epoch(&self, control: &Control, end: &End) -> Result<Epoch> {
-        // Above the last batch's too: if one slot of the control file is damaged, the other may not
-        // list the latest opening.
+        // The counter must also exceed that of the last batch: if one slot of the control file is damaged,
+        // the other may not list the latest opening.
         let last = control
             .epoch
             .counter
@@ -76,8 +76,8 @@ impl Opening {
         })
     }
 
-    /// Writes the new epoch to the control file before a batch carries it. In the other order, the
-    /// next opening after a crash could use the same number for another history.
+    /// Writes the new epoch to the control file before a batch carries it. Otherwise, after a crash, the
+    /// next opening could use the same number for another history.
     pub(super) fn persist_epoch(
         &self,
         epoch: Epoch,
@@ -101,24 +101,24 @@ impl Opening {
                 c.epoch = epoch;
             }
             c.prepared_end = control.prepared_end;
-            // Never lower: after a crash before the epoch's batch is durable, the next opening must see
-            // what this one has seen.
+            // Never lowers the limit: if a crash comes before the epoch's batch is durable, the next opening
+            // must search the same part of the log as this one.
             c.write_limit = match control.write_limit {
                 Lsn::ORIGIN => control.prepared_end,
                 known => known.max(limit),
             };
             c.clean = false;
             c.has_meta |= meta;
-            // A repair moves the anchor back, to the start of the damage: after a crash before the
-            // new epoch's batch is durable, the next opening must find the damage again.
+            // A repair moves the anchor back to the start of the damage: if a crash comes before the new
+            // epoch's batch is durable, the next opening must find the damage again.
             c.anchor = anchor_at(&end.append_boundary, c);
-            // The format wants the front at or below it. `move_front` takes it up again, once the epoch's
-            // batch is durable.
+            // The format requires the front to be at or below the anchor. `move_front` moves it up again once
+            // the epoch's batch is durable.
             c.front = c.front.min(c.anchor.lsn);
         })
     }
 
-    /// Prepares a segment behind all others. The control file does not list it yet.
+    /// Prepares a segment behind all others. It does not list the segment in the control file.
     pub(super) fn make_segment(
         &self,
         control: &Control,
@@ -140,7 +140,7 @@ impl Opening {
         made.map_err(|e| self.no_space(e))
     }
 
-    /// Has the control file list a segment that was made behind all others.
+    /// Lists in the control file a segment that was made behind all others.
     pub(super) fn list_segment(
         &self,
         opened: &OpenedControl,
@@ -157,7 +157,7 @@ impl Opening {
     }
 }
 
-/// The header of the batch at `lsn` by which an epoch continues behind `end`, voiding nothing.
+/// Returns the header of the batch at `lsn` with which an epoch continues behind `end`. It voids nothing.
 pub(super) fn epoch_header(control: &Control, end: &End, epoch: Epoch, lsn: Lsn) -> BatchHeader {
     BatchHeader {
         log_id: control.log_id,
@@ -176,7 +176,7 @@ pub(super) fn epoch_header(control: &Control, end: &End, epoch: Epoch, lsn: Lsn)
     }
 }
 
-/// The anchor at a boundary.
+/// Returns the anchor at a boundary.
 pub(super) fn anchor_at(state: &ScanState, control: &Control) -> Anchor {
     Anchor {
         lsn: state.at,
@@ -186,7 +186,7 @@ pub(super) fn anchor_at(state: &ScanState, control: &Control) -> Anchor {
     }
 }
 
-/// The anchor behind the first batch of an epoch.
+/// Returns the anchor behind the first batch of an epoch.
 pub(super) fn anchor_behind(header: &BatchHeader, segment: &Segment) -> Anchor {
     Anchor {
         lsn: header.end(segment.header.write_unit),
@@ -200,9 +200,9 @@ pub(super) fn anchor_behind(header: &BatchHeader, segment: &Segment) -> Anchor {
     }
 }
 
-/// Moves the front to `lsn`, where an epoch begins, if the log was ended below the front, or in the append in
-/// which the front lies: it is empty then, and the records that the front had dropped must not come back.
-/// Returns the front.
+/// Moves the front to `lsn`, where an epoch begins, if the log was ended below the front, or within the
+/// append that contains the front. The log is empty then. Otherwise records that were truncated at the front
+/// would come back. Returns the front.
 pub(super) fn move_front(
     opened: &OpenedControl,
     end: &End,
@@ -219,7 +219,7 @@ pub(super) fn move_front(
     Ok(lsn)
 }
 
-/// Writes the epoch's first batch and forces it by a barrier, whatever the log's method is.
+/// Writes the epoch's first batch, and forces it with a barrier, independently of the log's method.
 pub(super) fn write_epoch(segment: &Arc<Segment>, mut header: BatchHeader) -> Result<BatchHeader> {
     let len = header.extent(segment.header.write_unit) as usize;
     let mut buf = AlignedBuf::zeroed(len, 65536);

@@ -1,8 +1,7 @@
-//! Listings of the directory that are safe to act on.
+//! Reliable listings of the directory.
 //!
-//! A system may return an incomplete or empty listing without an error. An opening that trusted it
-//! would replace segments with acknowledged records by empty ones, or create a log over another
-//! one.
+//! A system may return an incomplete or empty listing without an error. An opening that trusted it would
+//! replace segments with acknowledged records by empty ones, or create a log over another one.
 
 use crate::error::{Error, Result};
 use crate::names;
@@ -11,12 +10,11 @@ use logforce_format::planted;
 use std::io;
 use std::sync::Arc;
 
-/// Maximum number of listings. Before this process has the lock, another one may be creating the
-/// log.
+/// Maximum number of listings. Until this process has the lock, another one may be creating the log.
 const LISTINGS: usize = 16;
 
-/// Lists the directory until two listings in a row have the same names, not counting names that do
-/// not belong to a log.
+/// Lists the directory until two listings in a row have the same names. Names that do not belong to a log
+/// are not compared.
 pub(super) fn list(dir: &Arc<dyn Directory>) -> Result<Vec<DirEntry>> {
     let mut last: Option<Vec<String>> = None;
     for _ in 0..LISTINGS {
@@ -44,7 +42,7 @@ fn counts(name: &str) -> bool {
     )
 }
 
-/// Fails if the listing lacks the file `name`, but it can be opened.
+/// Fails if the listing lacks the file `name`, but the file can be opened.
 pub(super) fn check_absence(
     dir: &Arc<dyn Directory>,
     entries: &[DirEntry],
@@ -60,7 +58,7 @@ pub(super) fn check_absence(
         Err(e) => Err(Error::io("open", dir.path().join(name))(e)),
         Ok(_) => Err(unstable(
             dir,
-            &format!("the file '{name}' is there, and the directory's listing does not show it"),
+            &format!("the file '{name}' exists, but the listing of the directory lacks it"),
         )),
     }
 }

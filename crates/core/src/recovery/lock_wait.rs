@@ -4,11 +4,11 @@ use logforce_device::Runtime;
 use logforce_device::sync::AtomicU32;
 use std::time::Duration;
 
-/// The longest time between two attempts.
+/// Longest time between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
-/// Repeats `attempt` while `is_locked` says so of its result, for `at_most` this long. Each attempt
-/// begins anew: the other writer may have created the log meanwhile, or moved it.
+/// Repeats `attempt` while `is_locked` returns true for its result, for `at_most` this long. Each attempt
+/// starts from scratch, because the other writer may have created or moved the log meanwhile.
 #[doc(hidden)]
 pub fn wait_for_lock<T>(
     runtime: &dyn Runtime,
@@ -24,7 +24,7 @@ pub fn wait_for_lock<T>(
         if left.is_zero() || !is_locked(&result) {
             return result;
         }
-        // Nobody wakes this word: the other writer may be another process.
+        // No thread wakes this word, because the other writer may be another process.
         runtime.wait(&AtomicU32::new(0), 0, Some(pause.min(left)));
         pause = (2 * pause).min(LONGEST_PAUSE);
     }

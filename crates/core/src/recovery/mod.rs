@@ -1,14 +1,15 @@
 //! Recovery: control file → segments → batches → decision table → durable end → a new epoch.
 //!
-//! The order of the steps matters; where a crash requires it, the step says which.
+//! The order of the steps matters. The comment of a step names the crash that requires it.
 //!
-//! *Anchor*: a position below which all is known to be durable (PostgreSQL: redo point). *Stamp*: the
-//! durable LSN inside a batch. *Epoch*: number and nonce of one opening for writing. *Spare*: a
-//! truncated segment, kept for reuse. *Void*: a range of records that `truncate_back`, or a repair, took
-//! out of the log.
+//! - *Anchor*: a position below which everything is known to be durable (PostgreSQL: redo point).
+//! - *Stamp*: the durable LSN inside a batch.
+//! - *Epoch*: number and nonce of one opening for writing.
+//! - *Spare*: a truncated segment, kept for reuse.
+//! - *Void*: a range of records that `truncate_back`, or a repair, took out of the log.
 //!
-//! An opening changes nothing before it knows that it will not refuse. At damage it refuses; `repair/`
-//! ends a log there.
+//! An opening changes nothing until it knows that it will not refuse the log. It refuses a damaged log.
+//! `repair/` ends such a log before the damage.
 
 mod epoch;
 mod listing;
@@ -60,7 +61,7 @@ pub(crate) fn open(
     options: Options,
 ) -> Result<Parts> {
     check_path(path)?;
-    // Rejects options that no device supports before it creates anything.
+    // Rejects options that no device supports, before anything is created.
     options.resolve_write_unit(0)?;
     let is_missing = |e: io::Error| e.kind() == io::ErrorKind::NotFound;
     let creates =
@@ -72,7 +73,7 @@ pub(crate) fn open(
         || lock_log(system, path, mode, options.clone(), creates)?.recover(),
     );
     let opened = opened.map_err(|e| match e {
-        // An opening returns the cause: there is no open log yet that could be poisoned.
+        // Returns the cause, because there is no open log yet that could be poisoned.
         Error::Poisoned { cause, .. } => Arc::unwrap_or_clone(cause),
         Error::NoLog { path, why } if is_vacant(system, &path) => Error::NoLog {
             path,
@@ -81,15 +82,15 @@ pub(crate) fn open(
         e => e,
     });
     if creates && opened.is_err() {
-        // The opening failed, perhaps because the guarantee is not available here: removes the
-        // directory that it created. It stays if it is not empty or cannot be removed.
+        // The opening failed, perhaps because the guarantee is not available here. Removes the directory that
+        // it created. A directory that is not empty, or cannot be removed, stays.
         let _ = system.remove_empty_directory(path);
     }
     opened
 }
 
-/// Returns true if there is nothing at the path, or an empty directory. Where a log has lost its control file, a
-/// new one is never made.
+/// Returns true if nothing exists at the path, or if it is an empty directory. Only there an opening can
+/// create a log: it never does where a log has lost its control file.
 fn is_vacant(system: &dyn System, path: &Path) -> bool {
     match system.directory(path).and_then(|dir| dir.entries()) {
         Ok(entries) => entries.is_empty(),
@@ -97,7 +98,7 @@ fn is_vacant(system: &dyn System, path: &Path) -> bool {
     }
 }
 
-/// A log that nobody else writes, before anything in it is changed.
+/// A log that is locked against other writers, before anything in it is changed.
 struct Locked {
     opening: Opening,
     loaded: Loaded,
@@ -128,7 +129,7 @@ fn lock_log(
     let metrics = Metrics::new(&*runtime);
     let dir = match shared {
         Some(shared) => {
-            // A directory takes a descriptor for as long as the log is open.
+            // An open directory would use a descriptor for as long as the log is open.
             dir.keep_closed();
             retrying(dir, shared.fd_budget.clone(), runtime.clone())
         }
@@ -153,23 +154,23 @@ fn lock_log(
     if !present {
         create(&dir, &*runtime)?;
     }
-    // Locks the control file as well. Otherwise, once the lock file is deleted, a second process could open
-    // the log and destroy records that the first acknowledges until it notices. A log in an environment does
-    // without, to save a second descriptor for each log.
+    // Locks the control file as well. Otherwise, if the lock file is deleted, a second process could open the
+    // log, and destroy records that the first process acknowledges until it notices. A log in an environment
+    // does not lock it, to save a second descriptor for each log.
     let lock: Box<dyn Send + Sync> =
         match options.environment.is_some() || planted!("control-unlocked") {
             true => lock,
             false => {
                 let control = dir.lock_file(names::CONTROL);
                 let control = control.map_err(locking(names::CONTROL))?;
-                // Drops the control file's lock first. A process that gets the lock file's must also get this
-                // one.
+                // The control file's lock is released first: a process that gets the lock of the lock file
+                // must also get this one.
                 Box::new((control, lock))
             }
         };
     let loaded = ControlFile::load(&dir)?;
     let created = loaded.control.prepared_end == Lsn::ORIGIN;
-    // After the lock: a calibration must not load the disk if the lock is not available.
+    // Asks the advisor after locking: a calibration must not load the disk if the lock is not available.
     let chosen = advise(chosen, &options, &facts, unit, &dir, &*runtime);
     let sizes = SegmentSizes::new(options.smallest_segment(), options.segment_size, unit);
     let filling = Filling::here(&facts, chosen.force.plan, options.force_of_bulk);
@@ -191,7 +192,7 @@ fn lock_log(
     })
 }
 
-/// The log that an opening goes on with.
+/// A log as the scan of an opening has found it, without damage.
 struct Scanned {
     segments: Segments,
     end: End,
@@ -216,11 +217,11 @@ impl Locked {
         let was_clean = control.clean && both_slots && !created;
         let (scanned, leftovers) = opening.scan(&mut control, both_slots)?;
         let Scanned { segments, end, .. } = &scanned;
-        // From here on it changes files.
+        // From here on, files are changed.
         let opened = opening.open_control(loaded, control)?;
         let spares = opening.clear_leftovers(segments, leftovers)?;
         opening.sync_recovered(segments, end)?;
-        // Before the control file says that there is metadata: a crash in between would leave the
+        // Syncs the metadata before the control file lists it. Otherwise a crash in between would leave the
         // flag without durable slots.
         opened.file.sync_meta(&meta)?;
         let epoch = opening.next_epoch(&opened.control, end)?;
@@ -244,7 +245,7 @@ impl Locked {
 }
 
 impl Opening {
-    /// Finds where the log ends. Changes none of its contents.
+    /// Finds the end of the log. Does not change the contents of the log.
     fn scan(&self, control: &mut Control, both_slots: bool) -> Result<(Scanned, Leftovers)> {
         let (segments, leftovers) = self.list_segments(control, both_slots)?;
         let path = self.dir.path();
@@ -338,8 +339,8 @@ impl Opening {
         })
     }
 
-    /// Returns the segment of the epoch's first batch. True if that is a new one although the tail's has
-    /// space: what is left of that is skipped.
+    /// Returns the segment of the epoch's first batch. Returns true if it is a new segment although the
+    /// segment of the tail has space: the rest of that segment is skipped.
     fn first_segment(
         &self,
         opened: &OpenedControl,
@@ -350,7 +351,8 @@ impl Opening {
         let control = &opened.control;
         let segments = &mut scanned.segments;
         let tail = scanned.end.state.at;
-        // A device with larger blocks: no write may share a physical block with acknowledged records.
+        // If the device has larger blocks than the segment's write unit, continues in a new segment: no write
+        // may share a physical block with acknowledged records.
         let is_finer = |s: &Arc<Segment>| s.header.write_unit < self.unit;
         let has_finer = segments.containing(tail).as_ref().is_some_and(is_finer)
             || segments.above(tail).iter().any(is_finer);
@@ -367,8 +369,9 @@ impl Opening {
         Ok((segment, !at_end))
     }
 
-    /// Writes and forces the epoch's first batch, which voids an atomic append that the tail has cut off,
-    /// and all from the tail on if that is skipped. Returns its header.
+    /// Writes and forces the epoch's first batch, and returns its header. The batch voids an atomic append
+    /// that is incomplete at the tail. If the rest of the tail's segment is skipped, the batch also voids
+    /// everything from the tail on.
     fn write_first_batch(
         &self,
         control: &Control,

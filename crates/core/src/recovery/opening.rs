@@ -1,4 +1,4 @@
-//! The state of an opening.
+//! State of an opening.
 
 use crate::error::{Damage, Error};
 use crate::metrics::Metrics;
@@ -11,7 +11,7 @@ use logforce_device::{Directory, Runtime};
 use logforce_format::{Epoch, LogId, Lsn, RecoveryCase};
 use std::sync::Arc;
 
-/// An opening: the locked directory, and what was decided before reading.
+/// An opening: the locked directory, and the settings that were chosen before the log is read.
 pub(super) struct Opening {
     pub(super) dir: Arc<dyn Directory>,
     pub(super) runtime: Arc<dyn Runtime>,
@@ -57,7 +57,7 @@ impl Opening {
             path: self.dir.path().to_owned(),
             file: None,
             offset: 0,
-            found: "no segment holds the end of the log".to_owned(),
+            found: "no segment contains the end of the log".to_owned(),
             durable_to: at,
             in_reading: false,
             repairable: false,

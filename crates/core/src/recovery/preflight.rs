@@ -1,5 +1,5 @@
-//! Checks before an opening: whether there is a log, whether the mode allows that, and whether the
-//! guarantee is available here.
+//! Checks before an opening: does a log exist, does the mode allow that, and is the guarantee available
+//! here?
 
 use crate::advisor::Question;
 use crate::engine::config::ForceConfig;
@@ -16,27 +16,27 @@ use logforce_format::{Control, LogId, Lsn};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Whether there is a log; fails if that does not match the mode.
+/// Returns true if there is a log. Fails if that does not match the mode.
 pub(super) fn check_directory(dir: &Arc<dyn Directory>, mode: OpenMode) -> Result<bool> {
     let path = dir.path().to_owned();
     let mut entries = dir.entries().map_err(Error::io("list", &path))?;
     let has_control = |entries: &[DirEntry]| entries.iter().any(|e| e.name == names::CONTROL);
     if !has_control(&entries) {
-        // A new log would overwrite what is there, so one listing without a control file is no
-        // proof that there is no log. (With a control file the names may change all the time, by a
-        // running writer.)
+        // A single listing without a control file does not prove that there is no log, and a new log
+        // would overwrite an existing one. So lists until the names are stable. (If there is a control
+        // file, a running writer may change the names all the time.)
         entries = listing::list(dir)?;
         if let Err(e) = listing::check_absence(dir, &entries, names::CONTROL) {
-            // Unless another process has created it since.
+            // Another process may have created the control file since.
             entries = listing::list(dir)?;
             if !has_control(&entries) {
                 return Err(e);
             }
         }
     }
-    // An opening would change the only copy of what a repair has removed.
+    // Otherwise an opening would change the only copy of the records that a repair has removed.
     if entries.iter().any(|e| e.name == names::CONTROL_COPY) {
-        let why = "it has the copies that a repair has made: read them by `logforce salvage`";
+        let why = "it contains copies made by a repair: read them with `logforce salvage`";
         return Err(Error::NotALog {
             path,
             why: why.to_owned(),
@@ -48,7 +48,7 @@ pub(super) fn check_directory(dir: &Arc<dyn Directory>, mode: OpenMode) -> Resul
             return Ok(true);
         }
         return match ControlFile::load(dir) {
-            // No segment was ever used: the opening that created it failed or crashed.
+            // No segment was ever used: the opening that created the log failed or crashed.
             Ok(loaded) if loaded.control.prepared_end == Lsn::ORIGIN => Ok(true),
             Err(e @ Error::Io { .. }) => Err(e),
             _ => Err(Error::AlreadyExists { path }),
@@ -60,7 +60,7 @@ pub(super) fn check_directory(dir: &Arc<dyn Directory>, mode: OpenMode) -> Resul
             why: names::UNFINISHED_BACKUP.to_owned(),
         });
     }
-    // Never creates a log over the remains of one: its acknowledged records would be lost silently.
+    // Never creates a log over the remains of another one, whose acknowledged records would be lost silently.
     if let Some((_, e)) = kinds.iter().find(|(k, _)| {
         matches!(
             k,
@@ -68,14 +68,14 @@ pub(super) fn check_directory(dir: &Arc<dyn Directory>, mode: OpenMode) -> Resul
         )
     }) {
         let why = format!(
-            "its file '{}' is missing, and there are files of a log ('{}' is one): restore '{0}' from a copy, or inspect the log with `logforce dump --salvage` and save its records with `logforce salvage`",
+            "its file '{}' is missing, but it contains files of a log, such as '{}': restore '{0}' from a copy, or inspect the log with `logforce dump --salvage` and save its records with `logforce salvage`",
             names::CONTROL,
             e.name
         );
         return Err(Error::NoLog { path, why });
     }
     if let Some((_, e)) = kinds.iter().find(|(k, _)| *k == names::NameKind::Foreign) {
-        let why = format!("it holds '{}' and no '{}' file", e.name, names::CONTROL);
+        let why = format!("it contains '{}', but no '{}' file", e.name, names::CONTROL);
         return Err(Error::NotALog { path, why });
     }
     match mode {
@@ -105,7 +105,7 @@ pub(super) struct Chosen {
     pub(super) barrier_is_durable: bool,
 }
 
-/// The facts about a directory, with the evidence from power cuts there.
+/// Returns the facts about a directory, including the evidence from power-cut tests there.
 pub(super) fn facts(
     options: &Options,
     dir: &Arc<dyn Directory>,
@@ -128,7 +128,7 @@ pub(super) fn facts(
     Ok(facts)
 }
 
-/// Chooses the method; fails if the guarantee is not available.
+/// Chooses the method. Fails if the guarantee is not available.
 pub(super) fn choose(options: &Options, facts: &Facts, path: &Path) -> Result<Chosen> {
     let method = options.method.unwrap_or_else(|| facts.default_method());
     assess(
@@ -140,8 +140,8 @@ pub(super) fn choose(options: &Options, facts: &Facts, path: &Path) -> Result<Ch
     )
 }
 
-/// As [`choose`], with the advisor's method if the user has named none. Ignores the advice if the
-/// method is not available, or guarantees less than `chosen`.
+/// Chooses the advisor's method if the user has named none. Ignores the advice if the method is not
+/// available, or guarantees less than `chosen`.
 pub(super) fn advise(
     chosen: Chosen,
     options: &Options,
@@ -164,7 +164,8 @@ pub(super) fn advise(
     advised
         .and_then(|method| {
             let Chosen { force, .. } = &chosen;
-            // Treats a method without a power-cut run like one that passed it, but not like a doubted one.
+            // A method without a power-cut test counts as good as one that passed the test, but not a doubted
+            // one.
             let verdict = force
                 .verdict
                 .min(Verdict::Declared)
@@ -196,7 +197,7 @@ fn assess(
         evidence,
         ..
     } = assessed;
-    // On a read-only mount the lock cannot be taken. The error of the lock names the remedy.
+    // A read-only mount is not rejected here: taking the lock fails there, and that error names the remedy.
     if guarantee < require && !facts.read_only {
         return Err(Error::Guarantee {
             path: path.to_owned(),
@@ -226,7 +227,7 @@ fn assess(
         let written = assessed.map_or(Guarantee::ProcessCrash, |a| a.guarantee);
         written.min(guarantee)
     };
-    // The log's own barriers use this, whatever the method is.
+    // The log's own barriers use this plan with any method.
     let barrier = Plan {
         direct: false,
         force: ForceBy::Barrier(Barrier::Data),

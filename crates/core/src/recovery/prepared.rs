@@ -1,7 +1,7 @@
 //! Space that earlier openings prepared, and its current state on the filesystem.
 //!
-//! A segment's header records how the segment was prepared. A copy of the log may have left the zeroes out,
-//! or may share its blocks with the original (`cp --sparse`, `cp --reflink`, `fallocate -d`).
+//! A segment's header records how the segment was prepared. A copy of the log may lack the zeroes, or may
+//! share its blocks with the original (`cp --sparse`, `cp --reflink`, `fallocate -d`).
 
 use crate::error::{Error, Result};
 use crate::recovery::opening::Opening;
@@ -17,8 +17,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 impl Opening {
-    /// Makes the prepared space from `tail` on fit for commits. Returns false if the disk lacks space for the
-    /// missing blocks.
+    /// Makes sure that commits can use the prepared space from `tail` on. Returns false if the disk lacks
+    /// space for the missing blocks.
     pub(super) fn check_prepared(
         &self,
         builder: &SegmentBuilder<'_>,
@@ -42,8 +42,9 @@ impl Opening {
         Ok(true)
     }
 
-    /// Writes zeroes to the range if a commit there would change more than its own bytes. The range lies
-    /// behind the end of the log, so a crash in between leaves the same end.
+    /// Writes zeroes to the range if a commit there would change more than its own bytes, such as the
+    /// allocation of blocks. The range lies behind the end of the log, so a crash in between leaves the
+    /// same end.
     fn check_segment(
         &self,
         builder: &SegmentBuilder<'_>,
@@ -53,7 +54,8 @@ impl Opening {
         let blocks = builder.blocks(&*segment.file()?, range.clone(), segment.header.unwritten);
         let fills = match blocks {
             Blocks::Written => false,
-            // With this method, a crash loses the first write to a block, but keeps an overwrite.
+            // If the method does not force first writes, a crash loses the first write to a block, but keeps
+            // an overwrite.
             Blocks::Reserved => {
                 self.filling == Filling::Always && !planted!("unwritten-by-any-method")
             }
@@ -61,8 +63,8 @@ impl Opening {
         };
         if fills {
             let (name, path) = (segment.name(), segment.path());
-            // A fill that uses up the space would leave none for the segment that an opening falls back to,
-            // nor for other files. If the free space is not known, the fill is tried.
+            // A fill must not use up the free space. It would leave none for the segment to which an opening
+            // falls back, nor for other files. If the free space is unknown, the fill is tried.
             let need = range.end - range.start;
             let takes_space = blocks != Blocks::Reserved;
             if takes_space && builder.dir.free_space().is_ok_and(|free| free < need) {

@@ -1,5 +1,5 @@
-//! Reconciles the files in the directory with the control file, and removes what interrupted
-//! operations have left.
+//! Comparison of the files in the directory with the control file, and removal of the files that
+//! interrupted operations have left.
 
 use crate::error::{Error, Result};
 use crate::names;
@@ -16,12 +16,13 @@ use logforce_device::Directory;
 use logforce_format::{Control, Lsn, SegmentHeader, planted};
 use std::sync::Arc;
 
-/// Files that are not part of the log: what an interrupted preparation, truncation or recycling has left.
+/// Files that are not part of the log: an interrupted preparation, truncation or recycling has left them.
 pub(super) struct Leftovers {
     preparing: Vec<String>,
     spares: Vec<(String, u64)>,
-    /// Segments below the first listed one: a crash came between the control file's update and the rename.
-    /// Segments at or above the prepared end: between the preparation and the update.
+    /// Segments that the control file does not list. Those below the first listed one are left by a crash
+    /// between the update of the control file and the rename. Those at or above the prepared end are left
+    /// by a crash between the preparation and the update.
     unlisted: Vec<Arc<Segment>>,
     prepared_end: Lsn,
 }
@@ -38,7 +39,7 @@ impl Leftovers {
 }
 
 impl Opening {
-    /// Lists the segments, and the files that are none. Changes nothing.
+    /// Lists the segments and the leftover files. Changes nothing.
     pub(super) fn list_segments(
         &self,
         control: &mut Control,
@@ -51,18 +52,18 @@ impl Opening {
             preparing,
             vanished,
         } = list_of(&self.dir, control.log_id, entries.clone())?;
-        // This process holds the lock: a file that vanished anyway may be one that is needed.
+        // This process holds the lock, so no writer removes files. A file that vanished may be needed.
         vanished.map_or(Ok(()), Err)?;
-        // Confirms that segments are missing before it acts on that.
+        // Confirms that the missing segments do not exist, before it acts on that.
         let missing = gaps(&segments, control).into_iter().map(|(from, _)| from);
         for start in missing.chain([control.prepared_end]) {
             listing::check_absence(&self.dir, &entries, &names::segment(start))?;
         }
         adopt(&segments, control, both_slots, true)?;
-        // A device that lost the write of a header shows the one before it, of a truncated segment. The file
-        // would be used again or removed, with the acknowledged records in it.
+        // A device that lost the write of a header returns the previous header, of a truncated segment.
+        // Otherwise the file, with acknowledged records in it, would be reused or removed.
         reject_misnamed(&mut segments, control, both_slots);
-        // If the two disagree, it is unknown which one is wrong.
+        // If segments and control file disagree, it is unknown which one is wrong.
         check_bounds(&segments, control, self.dir.path())?;
         let mut unlisted = segments.take_below(control.first_segment);
         unlisted.extend(segments.take_from(control.prepared_end));
@@ -75,7 +76,8 @@ impl Opening {
         Ok((segments, leftovers))
     }
 
-    /// Removes what interrupted operations have left, and gives segments their names. Returns the spares.
+    /// Removes the leftovers of interrupted operations, and corrects the names of segments. Returns the
+    /// spares.
     pub(super) fn clear_leftovers(
         &self,
         segments: &Segments,
@@ -103,7 +105,7 @@ impl Opening {
         spares.retain(|s| {
             let keep = self.sizes.fits(s.len, self.sizes.first);
             if !keep {
-                // A file that cannot be removed costs only space.
+                // A file that cannot be removed only takes up space.
                 let _ = self.dir.remove(&s.name);
             }
             keep
@@ -115,18 +117,18 @@ impl Opening {
         Ok(spares)
     }
 
-    /// The spares (truncated segments kept for reuse) that may be used: files that are not another segment or spare under a second
-    /// name.
+    /// Returns the usable spares (truncated segments kept for reuse). Removes a spare that is a second name
+    /// of a segment or of another spare.
     ///
-    /// A crash during a rename leaves both names, on a filesystem that does not write two directory
-    /// entries atomically. Reusing a spare that is also a segment would overwrite that segment; a
-    /// spare that is also another spare would disappear with it. Two names of one file show the
-    /// same header. Two files with the same header exist only if preparing one of them failed half
-    /// way, and that one is no loss. If a name cannot be removed, the opening fails: once the file
-    /// is prepared as another segment, a torn header makes both names look unused.
+    /// On a filesystem that does not write two directory entries atomically, a crash during a rename leaves
+    /// both names. Reusing a spare that is also a segment would overwrite that segment. A spare that is also
+    /// another spare would disappear with it. Two names of one file show the same header. Two files with
+    /// the same header exist only if preparing one of them failed midway, and that one can be removed. If a
+    /// name cannot be removed, the opening fails: once the file is prepared as another segment, a torn
+    /// header makes both names look unused.
     ///
-    /// A spare whose name belongs to a segment is removed too: when that segment is retired, its
-    /// file gets this name, and one file would be listed twice.
+    /// A spare whose name belongs to a segment is removed, too: when that segment is retired, its file gets
+    /// this name, and one file would be listed twice.
     fn usable_spares(
         &self,
         listed: Vec<(String, u64)>,
@@ -137,7 +139,7 @@ impl Opening {
         for (name, len) in listed {
             let header = match read_header_once(&self.dir, &name) {
                 Ok(HeaderRead::Whole(header)) => Some(header),
-                // Not a segment in use: their headers were valid.
+                // This is not a segment in use, since their headers were valid.
                 Ok(HeaderRead::Broken { .. }) | Err(Error::NewerFormat { .. }) => None,
                 Err(e) => return Err(e),
             };
@@ -150,7 +152,7 @@ impl Opening {
                 continue;
             }
             seen.extend(header);
-            // An unfinished or broken header says nothing.
+            // With an unfinished or broken header, it is unknown whether the space was written.
             let unwritten = header.is_none_or(|h| h.unwritten);
             spares.push(Spare {
                 name,
@@ -161,8 +163,8 @@ impl Opening {
         Ok(spares)
     }
 
-    /// Gives every segment the name of its start. The header counts, but a wrong name would be in
-    /// the way when the segment of that name is prepared.
+    /// Renames every segment to the name of its start. The header counts, but a wrong name would block the
+    /// preparation of the segment with that name.
     fn fix_names(&self, segments: &Segments) -> Result<()> {
         let mut taken: Vec<String> = listing::list(&self.dir)?
             .into_iter()
@@ -182,9 +184,9 @@ impl Opening {
         Ok(())
     }
 
-    /// As [`Opening::fix_names`], and sets aside files that are in the way, now that recovery
-    /// changes the log. A segment with the name of one that is prepared later would be set aside
-    /// then, and be missing at the next opening.
+    /// Renames segments as [`Opening::fix_names`] does, and also sets aside files whose names are needed,
+    /// since recovery now changes the log. Otherwise a segment with the name of a later one would be set
+    /// aside when that one is prepared, and be missing at the next opening.
     pub(super) fn enforce_names(&self, segments: &Segments) -> Result<()> {
         let rename = |from: &str, to: &str| {
             let renamed = self.dir.rename(from, to);
@@ -199,7 +201,8 @@ impl Opening {
             let entries = listing::list(&self.dir)?;
             let taken = |name: &str| entries.iter().any(|e| e.name == name);
             if let Some(other) = segments.all().into_iter().find(|s| s.name() == to) {
-                // A temporary name until its turn comes; if a crash leaves it, the header counts.
+                // The other segment gets a temporary name until it is renamed itself. If a crash leaves that
+                // name, the header counts.
                 while taken(&names::segment(unused)) {
                     unused = Lsn(unused.0 - 1);
                 }
@@ -217,18 +220,18 @@ impl Opening {
     }
 }
 
-/// Removes files of a killed calibration, empty files that were set aside, and an unfinished
-/// control file, which means nothing beside the one that was opened. The caller holds the lock. A
-/// file that cannot be removed costs only space.
+/// Removes files of a killed calibration, empty files that were set aside, and an unfinished control file,
+/// which is not needed beside the opened one. The caller holds the lock. A file that cannot be removed only
+/// takes up space.
 ///
-/// If another process calibrates in this directory now, its file is removed as well; it notices,
+/// If another process is calibrating in this directory, its file is removed as well. That process notices,
 /// and discards its result.
 pub(super) fn clear(dir: &Arc<dyn Directory>) {
     for entry in dir.entries().unwrap_or_default() {
         let is_useless = names::is_trial(&entry.name)
             || names::is_set_aside(&entry.name) && entry.len == 0
             || entry.name == names::CONTROL_NEW
-            // A torn rename can leave a backup's control file both of its names.
+            // A torn rename can leave a backup's control file with both of its names.
             || entry.name == names::BACKUP;
         if entry.is_file && is_useless {
             let _ = dir.remove(&entry.name);

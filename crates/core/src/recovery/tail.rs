@@ -1,5 +1,5 @@
-//! Verifies on the medium the tail of the log for which no stamp (a durable LSN in a later batch)
-//! vouches: the page cache may show what was never written.
+//! Verification of the log's tail on the medium, above the last stamp (a durable LSN in a later batch). The
+//! page cache may return bytes that were never written.
 
 use crate::error::{Error, Result};
 use crate::recovery::opening::Opening;
@@ -15,10 +15,9 @@ use std::io;
 use std::sync::Arc;
 
 impl Opening {
-    /// Makes sure that the tail above the last stamp is on the medium. After a failed barrier the
-    /// system's cache returns bytes that the device never got, and a new barrier "succeeds". So
-    /// this reads the tail again past the cache, or, where that is not possible, writes and forces
-    /// it again.
+    /// Makes sure that the tail above the last stamp is on the medium. After a failed barrier the system's
+    /// cache returns bytes that the device never got, and a new barrier "succeeds". So this reads the tail
+    /// again past the cache. If that is not possible, it writes and forces the tail again.
     pub(super) fn verify_tail(
         &self,
         segments: &Segments,
@@ -56,10 +55,9 @@ impl Opening {
                 append_boundary = scan.state;
             }
         };
-        // The rest was only in the page cache. Normally no force covered it, and it is dropped. Two
-        // cases are damage instead: a later stamp proves that a force did, or the medium returns an
-        // error, which proves nothing. To drop it then could lose acknowledged records silently, and
-        // use their LSNs again.
+        // The rest was only in the page cache. Normally no force covered it, and it is dropped. Two cases are
+        // damage instead: a later stamp proves that a force covered it, or the medium returns an error, which
+        // proves nothing. Dropping it then could lose acknowledged records silently, and reuse their LSNs.
         let known = end.lost.take();
         end.case = decide(stop.seen, known.is_some(), false);
         if end.case.decision() == Decision::Refuse {
@@ -79,7 +77,7 @@ impl Opening {
         Ok(())
     }
 
-    /// Writes `[from, to)` again with the same bytes, and forces it.
+    /// Reads `[from, to)` from the cache, writes the same bytes again, and forces them.
     fn rewrite(&self, segments: &Segments, from: Lsn, to: Lsn) -> Result<()> {
         const CHUNK: usize = 1 << 20;
         for segment in segments.all() {
@@ -88,9 +86,8 @@ impl Opening {
             if start >= end {
                 continue;
             }
-            // A segment with a smaller write unit, from another device or system, cannot be written
-            // past the cache here. The barrier covers it either way, and nothing is appended to
-            // such a segment.
+            // A segment with a smaller write unit, from another device or system, cannot be written past the
+            // cache here. The barrier covers it in both cases, and no batch is appended to such a segment.
             let fits = segment.header.write_unit >= self.unit;
             segment.open_writer(self.chosen.force.plan.direct && fits)?;
             let file = segment.file()?;
@@ -123,8 +120,8 @@ fn unread(segment: &Segment, found: String) -> Error {
     Error::io("read", segment.path())(io::Error::other(found))
 }
 
-/// Whether the segment can be read past the cache. Only "unsupported" counts as no: falling back to
-/// the cache after any other error would trust bytes that the device never got.
+/// Returns true if the segment can be read past the cache. Only "unsupported" counts as "no": after any other
+/// error, a fallback to the cache would trust bytes that the device never got.
 fn can_read_medium(segment: &Arc<Segment>) -> Result<bool> {
     let mut probe = AlignedBuf::zeroed(65536, 65536);
     let file = segment.file()?;

@@ -1,7 +1,8 @@
-//! Copies of the files that a repair changes, durable before it does.
+//! Copies of the files that a repair changes. They are durable before the repair changes the files.
 //!
-//! They lie in a directory beside the log, which `salvage` reads like a damaged log that begins where the cut
-//! does. Its control file says so. It comes last: a directory without one is a copy that a crash has interrupted.
+//! The copies are in a directory beside the log. `salvage` reads it like a damaged log that begins at the
+//! start of the removed part, as its control file states. The control file is written last: a directory
+//! without one is an incomplete copy that a crash has interrupted.
 
 use crate::error::{Error, Result};
 use crate::names;
@@ -20,22 +21,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes of a read and a write.
+/// Bytes per read and per write.
 const CHUNK: usize = 1 << 20;
-/// Alignment of the memory for them, bytes.
+/// Alignment of the buffers, bytes.
 const ALIGNMENT: usize = 4096;
-/// Bytes that become zeroes in the copy if one of them cannot be read.
+/// Number of bytes that become zeroes in the copy if one of them cannot be read.
 const SECTOR: usize = 512;
 
-/// The copies of a repair.
+/// Copies made by a repair.
 pub(super) struct Copies {
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
-    /// Bytes that could not be read: zeroes are in their place.
+    /// Number of bytes that could not be read. The copies contain zeroes instead.
     pub(super) unread: u64,
 }
 
-/// Returns the directory for copies of what is cut from `lsn` on: in `parent`, or beside the log.
+/// Returns the path of the directory for copies of the log from `lsn` on: in `parent`, or beside the log.
 pub(super) fn path_for(
     system: &dyn System,
     log: &Path,
@@ -49,20 +50,20 @@ pub(super) fn path_for(
     if system.resolved(&path).starts_with(system.resolved(log)) {
         return Err(Error::BackupTarget {
             path,
-            why: "it lies in the log's own directory".to_owned(),
+            why: "it is inside the log's own directory".to_owned(),
         });
     }
     Ok(path)
 }
 
-/// Returns the directory in which copies are made, and the beginning of their names.
+/// Returns the directory in which the directories with copies are made, and the beginning of their names.
 fn beside(
     system: &dyn System,
     log: &Path,
     parent: Option<&Path>,
     id: LogId,
 ) -> (PathBuf, OsString) {
-    // Resolved, since `.` has no name.
+    // Resolves the path, since `.` has no file name.
     let log = system.resolved(log);
     let mut name = log.file_name().unwrap_or("log".as_ref()).to_owned();
     let id: String = id.0[..4].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -71,7 +72,7 @@ fn beside(
     (parent.to_owned(), name)
 }
 
-/// Returns the directories with copies that earlier repairs of this log have left, complete or not.
+/// Returns the directories with copies of earlier repairs of this log, including incomplete ones.
 pub(super) fn earlier(
     system: &dyn System,
     log: &Path,
@@ -79,7 +80,7 @@ pub(super) fn earlier(
     id: LogId,
 ) -> Vec<PathBuf> {
     let (parent, name) = beside(system, log, parent, id);
-    // An error leaves the report without them: a repair does not depend on it.
+    // After an error the report lists none: a repair does not depend on them.
     let entries = system.directory(&parent).and_then(|dir| dir.entries());
     let mut all = entries.unwrap_or_default();
     let begins = name.to_string_lossy().into_owned();
@@ -88,9 +89,9 @@ pub(super) fn earlier(
     all.into_iter().map(|e| parent.join(e.name)).collect()
 }
 
-/// Copies these files to the directory `target`, or to `target.1` and so on if that has others. A repair that
-/// was interrupted has left the same copies there: they count. `control` and `meta` are what the control file of
-/// the copies says.
+/// Copies these files to the directory `target`. If that contains other copies, uses `target.1`, and so on.
+/// If an interrupted repair has left the same copies there, uses those. `control` and `meta` are the contents
+/// of the copies' control file.
 pub(super) fn copy(
     system: &dyn System,
     dir: &Arc<dyn Directory>,
@@ -108,7 +109,8 @@ pub(super) fn copy(
         let path = PathBuf::from(path);
         let to = system.make_directory(&path);
         let to = to.map_err(|e| unusable_directory(e, "make the directory for copies", &path))?;
-        // A short listing would hide the file, and a complete copy would be written over.
+        // Opens the file instead of listing the directory: an incomplete listing would hide the file, and a
+        // complete copy would be overwritten.
         let is_complete = match to.open(names::CONTROL, OpenFile::READ) {
             Ok(_) => true,
             Err(e) if e.kind() == io::ErrorKind::NotFound => false,
@@ -138,8 +140,8 @@ pub(super) fn copy(
     }
 }
 
-/// Removes an unfinished copy after an error: it may take the space that a repair with its copies elsewhere
-/// needs. What cannot be removed the next repair makes anew.
+/// Removes an unfinished copy after an error: it may take up space that a repair with copies elsewhere needs.
+/// The next repair replaces files that cannot be removed.
 fn discard(system: &dyn System, to: &dyn Directory, files: &[String]) {
     let made = [names::CONTROL_COPY, names::CONTROL_NEW, names::CONTROL];
     for name in files.iter().map(String::as_str).chain(made) {
@@ -151,19 +153,19 @@ fn discard(system: &dyn System, to: &dyn Directory, files: &[String]) {
 struct Copying<'a> {
     from: &'a Arc<dyn Directory>,
     to: &'a Arc<dyn Directory>,
-    /// The copy is there: looks whether it is of the same bytes.
+    /// True if the copy exists: only compares its bytes.
     compares: bool,
 }
 
 impl Copying<'_> {
-    /// `None` if other bytes are there.
+    /// Copies or compares the files. Returns `None` if the existing copy has other bytes.
     fn run(&self, files: &[String]) -> Result<Option<Copies>> {
         let mut kept = Copies {
             path: self.to.path().to_owned(),
             bytes: 0,
             unread: 0,
         };
-        // A repair that was interrupted has changed the control file since.
+        // An interrupted repair has changed the control file after copying it.
         let counts = |name: &&String| !self.compares || files.len() == 1 || *name != names::CONTROL;
         for name in files.iter().filter(counts) {
             let copy = match name.as_str() {
@@ -177,13 +179,13 @@ impl Copying<'_> {
         Ok(Some(kept))
     }
 
-    /// Makes the copies durable, and says that they are complete.
+    /// Makes the copies durable, and marks them as complete.
     fn finish(&self, control: &Control, meta: Option<&[u8]>) -> Result<()> {
-        // It syncs the names of all: a repair that finds one missing makes the copies again.
+        // This also syncs the names of all copies. If one is missing, the next repair makes the copies again.
         ControlFile::create(self.to, control, meta)
     }
 
-    /// Copies or compares a file; returns whether the copy has the same bytes.
+    /// Copies or compares a file. Returns true if the copy has the same bytes.
     fn file(&self, name: &str, copy: &str, kept: &mut Copies) -> Result<bool> {
         let (from_path, path) = (self.from.path().join(name), self.to.path().join(copy));
         let from = self.from.open(name, OpenFile::READ);
@@ -198,7 +200,7 @@ impl Copying<'_> {
         let to = match self.to.open(copy, how) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                // It belongs to an unfinished copy.
+                // The file belongs to an unfinished copy.
                 self.to.remove(copy).map_err(Error::io("remove", &path))?;
                 self.to.open(copy, how)
             }
@@ -232,7 +234,7 @@ impl Copying<'_> {
     }
 }
 
-/// Reads what can be read, and leaves zeroes for the rest; returns how many bytes that is.
+/// Reads all readable sectors, and fills the others with zeroes. Returns the number of unreadable bytes.
 fn read_around(file: &dyn File, path: &Path, at: u64, buf: &mut [u8]) -> Result<u64> {
     if read(file, path, at, buf, ReadSource::Cache)?.is_ok() {
         return Ok(0);
@@ -248,7 +250,7 @@ fn read_around(file: &dyn File, path: &Path, at: u64, buf: &mut [u8]) -> Result<
     Ok(unread)
 }
 
-/// Counts the whole records at and above `from` that a copy shows.
+/// Counts the whole records at and above `from` that can be read from a copy.
 pub(super) fn records(system: &dyn System, copy: &Path, from: Lsn) -> Result<u64> {
     let mut records = 0;
     match Inspector::salvage(system, copy) {

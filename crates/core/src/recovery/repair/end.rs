@@ -1,4 +1,4 @@
-//! Ending a log in place: what happens once the copies are durable.
+//! Ending a log in place, after the copies are durable.
 
 use super::scan::DamagedLog;
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ use logforce_format::{
 };
 
 impl Opening {
-    /// Ends the log where it was found to end; returns where it goes on.
+    /// Ends the log at the end that the scan has found. Returns the LSN at which the log continues.
     pub(super) fn end_log(
         &self,
         loaded: Loaded,
@@ -44,8 +44,8 @@ impl Opening {
         let both_slots = loaded.both;
         let opened = self.open_control(loaded, control)?;
         if !both_slots {
-            // The slot that is left may be from before the last opening, and say that the log was closed. With it
-            // in both slots the next opening would believe that, and lose all that lies behind.
+            // The remaining slot may be older than the last opening, and say that the log was closed cleanly.
+            // If it were copied to both slots, the next opening would trust it, and lose everything behind.
             opened.file.update(&opened.poison, |c| c.clean = false)?;
         }
         let forget_meta = || match lost_meta {
@@ -54,8 +54,8 @@ impl Opening {
         };
         let mut spares = self.clear_leftovers(&segments, leftovers)?;
         if end.lost.is_none() {
-            // The missing segments were voided by a repair that was interrupted, or never used: the log was closed.
-            // It stays closed, since the space behind it need not be readable then.
+            // The missing segments were voided by an interrupted repair, or were never used because the log
+            // was closed. The log stays closed, since then the space behind its end need not be readable.
             let epoch = opened.control.epoch;
             forget_meta()?;
             self.enforce_names(&segments)?;
@@ -67,8 +67,9 @@ impl Opening {
         let epoch = self.next_epoch(&opened.control, &end)?;
         self.enforce_names(&segments)?;
         let cut = segments.all();
-        // The length of the one before, since the owner's options are not known here. It is made before the anchor
-        // moves: without space for it, or the right to make it, the log stays refused, and salvage shows all.
+        // The new segment has the length of the last one, since the owner's options are not known here. It is
+        // made before the anchor moves. If space or permission is missing, an opening still refuses the log,
+        // and salvage reads all of it.
         let unit = u64::from(self.unit);
         let wanted = cut.last().map_or(0, |last| last.header.len);
         let wanted = wanted.max(4 * unit).next_multiple_of(unit);
@@ -96,7 +97,8 @@ impl Opening {
         if planted!("cut-is-left") {
             return Ok(lsn);
         }
-        // Prevents that what was cut comes back where that batch is lost later and the damage has passed.
+        // Writes zeroes over the start of the removed parts. Otherwise they would come back if the new
+        // epoch's batch is lost later and the damage has gone.
         for segment in cut.into_iter().filter(|s| s.header.end() > end.state.at) {
             let at = end.state.at.max(segment.header.first_batch());
             if at >= segment.header.end() {
@@ -113,8 +115,8 @@ impl Opening {
         Ok(lsn)
     }
 
-    /// Removes the files with names in `[from, to)` that are not segments. All of them: one that cannot be read
-    /// now, but can be next time, would be a second segment for the same range.
+    /// Removes all files with names in `[from, to)` that are not segments. A file that cannot be read now may
+    /// be readable next time, and would then be a second segment for the same range.
     fn remove_claims(&self, segments: &Segments, from: Lsn, to: Lsn) -> Result<()> {
         for name in listing::list(&self.dir)?.into_iter().map(|e| e.name) {
             let claims = names::claimed_start(&name).is_some_and(|s| from <= s && s < to);
@@ -126,8 +128,8 @@ impl Opening {
         Ok(())
     }
 
-    /// Creates empty segments in place of missing ones, so that every segment that the control file
-    /// lists exists again.
+    /// Creates empty segments in place of missing ones, so that all segments that the control file lists
+    /// exist again.
     fn fill_gaps(
         &self,
         segments: &mut Segments,
@@ -138,7 +140,7 @@ impl Opening {
         for (mut from, to) in gaps {
             self.remove_claims(segments, from, to)?;
             while from < to {
-                // A repair refuses a gap that cannot be filled before it changes anything.
+                // Does not fail: a repair refuses a gap that cannot be filled before it changes anything.
                 let (len, unit) = filler(from, to).ok_or_else(|| self.no_segment_at(from))?;
                 let segment = self
                     .builder(control.log_id, epoch)
@@ -153,8 +155,8 @@ impl Opening {
     }
 }
 
-/// Returns the length and the write unit of the empty segment with which a gap is filled first; `None` if no
-/// segment fits.
+/// Returns the length and the write unit of the first empty segment that fills a gap; `None` if no segment
+/// fits.
 fn filler(from: Lsn, to: Lsn) -> Option<(u64, u32)> {
     let rest = to.since(from);
     let len = if rest > MAX_SEGMENT_LEN {
@@ -167,19 +169,19 @@ fn filler(from: Lsn, to: Lsn) -> Option<(u64, u32)> {
     Some((len, unit))
 }
 
-/// Returns whether empty segments can fill a gap: whether the last one fits.
+/// Returns true if empty segments can fill a gap, which requires that the last one fits.
 pub(super) fn can_fill(from: Lsn, to: Lsn) -> bool {
     const STEP: u64 = MAX_SEGMENT_LEN / 2;
     let before = to.since(from).saturating_sub(MAX_SEGMENT_LEN);
     filler(from.plus(before.div_ceil(STEP) * STEP), to).is_some()
 }
 
-/// Returns the start of the earliest range that a batch after `end` voids, before the log is ended at
-/// `end`. Dropping that batch must not bring back the records that it voids: the new epoch's batch
-/// voids them again, as far as such batches can be read.
+/// Returns the start of the earliest range that a batch after `end` voids, before the log is ended at `end`.
+/// Dropping that batch must not bring back the records that it voids. So the new epoch's batch voids them
+/// again, as far as such batches can be read.
 ///
-/// The last batch of this history lists the ranges. It is the last header after `end`, or the
-/// anchor's.
+/// The list of ranges starts at the last batch of this history: the last header after `end`, or the batch
+/// that the anchor names.
 fn earliest_void_beyond(
     segments: &Segments,
     control: &Control,

@@ -1,11 +1,15 @@
 //! Repair: ends a log before the damage that an opening refuses, offline, so that it opens again.
 //!
-//! The order is what a crash demands. The copies of all that is removed come first, and the file of the segment in
-//! which the log will go on, for either may find no space. Then the anchor moves to where the log ends, so that an
-//! opening after a crash finds the damage again. Then a batch in a segment of its own, behind all others, voids
-//! what is removed. Empty segments in place of missing ones come after that: with them in place earlier, a crash
-//! in between would hide the loss. Last, zeroes over the beginnings of what is removed keep it from coming back if
-//! that batch is lost later. No LSN that may have been read is used again.
+//! The order of the steps makes every crash in between safe:
+//! 1. Copies everything that is removed, and makes the file of the segment in which the log continues. Both may
+//!    fail for lack of space.
+//! 2. Moves the anchor to the end of the log, so that an opening after a crash finds the damage again.
+//! 3. Writes a batch to the new segment, behind all others. It voids the removed part.
+//! 4. Makes empty segments in place of missing ones. Before step 3, a crash in between would hide the loss.
+//! 5. Writes zeroes over the start of the removed parts. Otherwise they would come back if that batch is lost
+//!    later.
+//!
+//! No LSN that may have been read is used again.
 
 mod copies;
 mod end;
@@ -34,26 +38,26 @@ pub struct RepairOptions {
 }
 
 impl RepairOptions {
-    /// Returns the defaults: copies go beside the log.
+    /// Returns the default options: the copies are made beside the log.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The directory in which the directory with the copies is made. Default: the one that the log is in.
-    /// Another one is needed where that is full or cannot be written. The log's own filesystem still needs space
-    /// for one segment.
+    /// Sets the parent directory of the directory with the copies. Default: the parent of the log's
+    /// directory. Set another one if that is full or cannot be written. The log's own filesystem still needs
+    /// space for one segment.
     pub fn aside(mut self, parent: impl Into<PathBuf>) -> Self {
         self.aside = Some(parent.into());
         self
     }
 
-    /// Returns what a repair would do, and changes nothing. It takes the log's lock. Default: false.
+    /// Reports what a repair would do, and changes nothing. The dry run takes the log's lock. Default: false.
     pub fn dry_run(mut self, dry: bool) -> Self {
         self.dry_run = dry;
         self
     }
 
-    /// Refuses to end the log below `applied`: the data file of its owner needs the log from there.
+    /// Refuses to end the log below `applied`, because the owner's data file needs the log from there on.
     #[doc(hidden)]
     pub fn not_below(mut self, applied: Lsn) -> Self {
         self.not_below = applied;
@@ -65,20 +69,19 @@ impl RepairOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// The part that was removed from the log; `None` if it did not end at damage.
+    /// Part that was removed from the log; `None` if the log did not end at damage.
     pub cut: Option<Cut>,
-    /// The damage for which the metadata was given up: there is none now.
+    /// Damage for which the metadata was given up: the log now has none. `None` if the metadata is intact.
     pub lost_meta: Option<Damage>,
-    /// The directory with copies of the files that were changed. It holds everything that was removed, and
-    /// `salvage` reads it. It may begin with records that the log still has. `None` if an opening does not refuse
-    /// the log.
+    /// Directory with copies of the changed files. It contains everything that was removed, and `salvage`
+    /// reads it. It may begin with records that the log still has. `None` if nothing had to be repaired.
     pub aside: Option<PathBuf>,
-    /// Size of the copies, bytes.
+    /// Size of the copies in bytes.
     pub bytes: u64,
-    /// Bytes that could not be read: the copies have zeroes in their place.
+    /// Number of bytes that could not be read. The copies contain zeroes instead.
     pub unread: u64,
-    /// Directories with copies that were there before. A repair that was interrupted, or whose report was lost, has
-    /// left in one of them what it removed.
+    /// Directories with copies that existed before. If a repair was interrupted, or its report was lost, one
+    /// of them contains what it removed.
     pub earlier: Vec<PathBuf>,
 }
 
@@ -86,22 +89,23 @@ pub struct RepairReport {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cut {
-    /// Its begin: all records below are still there.
+    /// Start of the removed part. All records below are still in the log.
     pub from: Lsn,
-    /// Its exclusive end, at which the log goes on. In a dry run the end of the prepared segments.
+    /// Exclusive end of the removed part, at which the log continues. In a dry run, the end of the prepared
+    /// segments.
     pub to: Lsn,
-    /// The damage.
+    /// Damage that made the log end.
     pub damage: Damage,
-    /// Records in it that can still be read whole, in the copies. Others may be lost.
+    /// Number of removed records that can still be read whole, from the copies. Others may be lost.
     pub records: u64,
 }
 
-/// Repairs a log that an opening refuses: ends it before the damage, after copying all that it removes.
-/// It changes nothing in a log that opens. After a crash, or an error, call it again.
+/// Repairs a log that an opening refuses: ends it before the damage, after copying everything that it
+/// removes. Does not change a log that opens. After a crash, or an error, call it again.
 #[doc(hidden)]
 pub fn repair(system: &dyn System, path: &Path, options: &RepairOptions) -> Result<RepairReport> {
     check_path(path)?;
-    // It must be possible wherever the log lies now, and what it writes is forced by barriers.
+    // A repair must be possible on any filesystem and device. It forces its writes with barriers.
     let any = Options::new()
         .require(Guarantee::Nothing)
         .require_verdict(Verdict::Contradicted)
@@ -110,14 +114,14 @@ pub fn repair(system: &dyn System, path: &Path, options: &RepairOptions) -> Resu
     let repaired = locked.repair(system, options);
     repaired.map_err(|e| match e {
         Error::Damaged(mut damage) => {
-            // The error must not recommend what has just failed.
+            // The error must not recommend the repair that has just failed.
             damage.repairable = false;
             Error::Damaged(damage)
         }
         Error::Poisoned { cause, .. } => Arc::unwrap_or_clone(cause),
-        // Its advice is to truncate, which takes an open log.
+        // `NoSpace` advises to truncate the log, which is possible only in an open log.
         Error::NoSpace { path, source, .. } => {
-            let doing = "make the segment in which the log goes on, in";
+            let doing = "create the segment in which the log continues, in";
             Error::Io {
                 doing,
                 path,
@@ -157,11 +161,11 @@ impl Locked {
         }
         if let Some((lsn, _)) = found.gaps.iter().find(|(from, to)| !can_fill(*from, *to)) {
             let mut damage = lost_segment(&path, &found.segments, *lsn, &control);
-            damage.found += "; no segment can take its place";
+            damage.found += "; no empty segment can replace it";
             return Err(Error::Damaged(Box::new(damage)));
         }
-        // An append that the damage has cut off is voided whole. The copies begin with the batch in which it, or an
-        // append that shares a batch with it, begins: batches are read from where none is unfinished.
+        // An append that the damage has cut off is voided as a whole. The copies begin at the last batch
+        // boundary at which no append is unfinished, because batches are read from such a boundary.
         let (from, begin) = match lost {
             Some(_) => (found.cut_from(), found.end.append_boundary.at),
             None => {

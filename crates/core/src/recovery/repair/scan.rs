@@ -1,4 +1,4 @@
-//! The end of a damaged log, and the files that hold what is cut there.
+//! Search for the end of a damaged log, and for the files that contain the removed part.
 
 use crate::error::{Damage, Error, Result};
 use crate::names;
@@ -19,17 +19,18 @@ use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Control, EPOCH_HISTORY, Lsn
 use std::path::Path;
 use std::sync::Arc;
 
-/// A log as the scan has found it, with its damage.
+/// A log as the scan has found it, including its damage.
 pub(super) struct DamagedLog {
     pub(super) segments: Segments,
     pub(super) leftovers: Leftovers,
-    /// Parts of the log that no segment holds.
+    /// Parts of the log that no segment contains.
     pub(super) gaps: Vec<(Lsn, Lsn)>,
     pub(super) end: End,
 }
 
 impl DamagedLog {
-    /// The end of the last record that stays: an append that the damage has cut off goes whole.
+    /// Returns the end of the last record that stays in the log. An append that the damage has cut off is
+    /// removed as a whole.
     pub(super) fn cut_from(&self) -> Lsn {
         let state = &self.end.state;
         state.sequence.open_from().unwrap_or(state.at)
@@ -37,7 +38,7 @@ impl DamagedLog {
 }
 
 impl Opening {
-    /// Finds where the log ends, at damage too. Changes none of its contents.
+    /// Finds the end of the log, even if it ends at damage. Does not change the contents of the log.
     pub(super) fn scan_to_damage(
         &self,
         control: &mut Control,
@@ -48,7 +49,7 @@ impl Opening {
         let gaps = gaps(&segments, control);
         let mut start = anchor_state(control);
         if gaps.first().is_some_and(|(lsn, _)| *lsn < start.at) {
-            // The log ends before the gap: scans from the start to find where.
+            // The log ends before the gap: scans from the start to find its end.
             start = first_state(&segments, control);
         }
         let mut end = find_end(&segments, control, start, both_slots, path)?;
@@ -56,8 +57,8 @@ impl Opening {
         let input = WalkInput::new(&self.dir, &segments, control, both_slots);
         if let Err(e) = settle_void_ranges(input, &mut end) {
             let Error::Damaged(_) = e else { return Err(e) };
-            // The records that the damaged batch voids are unknown: the log ends before that
-            // batch, although an opening's scan begins above it.
+            // It is unknown which records the damaged batch voids. So the log ends before that batch,
+            // although an opening's scan begins above it.
             let start = first_state(&segments, control);
             end = find_end(&segments, control, start, both_slots, path)?;
             settle_void_ranges(input, &mut end)?;
@@ -67,7 +68,7 @@ impl Opening {
         }
         if let Some(lost) = &mut end.lost {
             name_lost(path, &segments, lost, control);
-            // A scan that began further down has seen less proof.
+            // A scan that began below the anchor has not counted the anchor as proof.
             lost.durable_to = lost.durable_to.max(control.anchor.lsn);
         }
         Ok(DamagedLog {
@@ -78,15 +79,17 @@ impl Opening {
         })
     }
 
-    /// The files that may hold a part of the log from `from` on: all but segments that end below. If a segment
-    /// is missing, it may be any file: a device may have lost the rename of a spare, or the write of its header.
+    /// Returns the files that may contain a part of the log from `from` on: all but segments that end below.
+    /// A missing segment may be in any file: a device may have lost the rename of a spare, or the write of
+    /// its header.
     pub(super) fn files_from(&self, found: &DamagedLog, from: Lsn) -> Result<Vec<String>> {
         let below = found.segments.all().into_iter();
         let mut below: Vec<String> = below
             .filter(|s| s.header.end() <= from)
             .map(|s| s.name())
             .collect();
-        // Nor those that a repair has made which failed then: with them its copies would count as others.
+        // Also skips segments made by a repair that failed afterwards. With them, its copies would count as
+        // different ones.
         below.extend(found.leftovers.unused());
         let entries = listing::list(&self.dir)?.into_iter().filter(|e| e.is_file);
         let mut names: Vec<String> = entries.map(|e| e.name).collect();
@@ -100,7 +103,7 @@ impl Opening {
         Ok(names)
     }
 
-    /// Size of these files, bytes.
+    /// Returns the total size of these files in bytes.
     pub(super) fn bytes_of(&self, files: &[String]) -> Result<u64> {
         let entries = listing::list(&self.dir)?.into_iter();
         Ok(entries
@@ -110,7 +113,7 @@ impl Opening {
     }
 }
 
-/// The control file of a log that begins where another one is cut.
+/// Returns the control file of the copies: of a log that begins where another one is cut.
 pub(super) fn control_of_copies(
     control: &Control,
     found: &DamagedLog,
@@ -130,7 +133,7 @@ pub(super) fn control_of_copies(
         first_prev_crc = header.map(|header| header.prev_crc);
     }
     let mut copies = Control {
-        // Keeps records that truncate_front has dropped from coming back by the copies.
+        // Otherwise records that `truncate_front` has dropped would come back from the copies.
         front: from.max(control.front),
         first_segment,
         first_prev_crc: first_prev_crc.unwrap_or_default(),
@@ -140,10 +143,12 @@ pub(super) fn control_of_copies(
         clean: false,
         ..control.clone()
     };
-    // An anchor above says what lies beyond it is durable. One below lies in no copy.
+    // An anchor above `from` stays, because it proves that everything below it was durable. An anchor at or
+    // below `from` is replaced, because it may lie in no copy.
     if from < Lsn::MAX && control.anchor.lsn <= from {
-        // Beyond the anchor only the latest epoch counts. A repair that was interrupted has begun one of
-        // which no batch may be there: what it was to remove would count as dropped.
+        // Above the anchor, only batches of the latest epoch count. An interrupted repair has begun an epoch
+        // that may have no batch yet. If it counted as the latest, the batches to remove would count as
+        // dropped.
         let mut latest = begin.epoch;
         let beyond = &mut |_: &Arc<Segment>, h: &BatchHeader| {
             if latest.is_none_or(|latest| latest.counter < h.epoch.counter) {
@@ -169,11 +174,11 @@ pub(super) fn control_of_copies(
     Ok(copies)
 }
 
-/// The first missing segment after `end`, where a scan found an ordinary end of the log. That
-/// segment may have held acknowledged records, and the stamp that proves this end to be damage.
-/// Ending the log silently would lose them.
+/// Returns the first missing segment after `end`, at which a scan found an ordinary end of the log. That
+/// segment may have contained acknowledged records, and the stamp that proves that this end is damage. Ending
+/// the log silently would lose them.
 ///
-/// Not after a clean close: the log ended here then, and nothing after it was ever used.
+/// Returns `None` after a clean close: the log ended here, and nothing after it was ever used.
 fn missing_beyond(
     path: &Path,
     segments: &Segments,
