@@ -1,4 +1,4 @@
-//! The step of a scan: its state between two batches, and the check that a batch is the next one.
+//! Step of a scan: the state between two batches, and the check that a batch is the next one.
 
 use crate::error::Result;
 use crate::storage::read_buffer::ReadBuffer;
@@ -11,31 +11,31 @@ use logforce_format::{
 };
 use std::sync::Arc;
 
-/// What a scan knows at a batch boundary.
+/// State of a scan at a batch boundary.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScanState {
-    /// The position.
+    /// LSN of the boundary.
     pub(crate) at: Lsn,
-    /// Epoch of the batch that ends here; `None`: unknown, any matches.
+    /// Epoch of the batch that ends here; `None` if unknown: any epoch matches.
     pub(crate) epoch: Option<Epoch>,
-    /// Header checksum of that batch; `None`: unknown, any matches.
+    /// Header checksum of that batch; `None` if unknown: any checksum matches.
     pub(crate) prev_crc: Option<u32>,
-    /// The latest batch so far that voids a range; `None`: unknown.
+    /// Latest batch so far that voids a range; `None` if unknown.
     pub(crate) last_void: Option<Lsn>,
     pub(crate) sequence: Sequence,
 }
 
-/// A result of a scan, or why it stopped. The outer error is about this process and proves nothing
+/// Result of a scan, or the reason why it stopped. The outer error is one of this process, and proves nothing
 /// about the log.
 pub(crate) type ScanResult<T> = Result<std::result::Result<T, Stop>>;
 
-/// Why a scan stopped.
+/// Reason why a scan stopped.
 #[derive(Debug, Clone)]
 pub(crate) struct Stop {
-    /// Where the next batch would have been.
+    /// LSN at which the next batch would have been.
     pub(crate) at: Lsn,
     pub(crate) seen: NextBatch,
-    /// The finding, in words.
+    /// Description of the finding.
     pub(crate) found: String,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct LinkedHeader {
 }
 
 impl LinkedHeader {
-    /// The header of the next batch after `before`, or why there is none.
+    /// Returns the header of the next batch after `before`, or the reason why there is none.
     pub(crate) fn read(
         read_buffer: &mut ReadBuffer,
         segments: &Segments,
@@ -66,14 +66,14 @@ impl LinkedHeader {
                 stop(
                     at,
                     NextBatch::NoSegment,
-                    "no segment holds this part of the log".to_owned(),
+                    "no segment contains this part of the log".to_owned(),
                 )
             };
         };
         LinkedHeader::read_in(read_buffer, segment, control.log_id, before)
     }
 
-    /// As [`LinkedHeader::read`], in the segment that holds the boundary.
+    /// Reads a header as [`LinkedHeader::read`] does, from the segment that contains the boundary.
     pub(crate) fn read_in(
         read_buffer: &mut ReadBuffer,
         segment: Arc<Segment>,
@@ -82,8 +82,8 @@ impl LinkedHeader {
     ) -> ScanResult<LinkedHeader> {
         let at = before.at;
         if !segment.begins_batch(at) {
-            // The control file and the segment's header contradict each other. The device would
-            // reject a write here, or, through the cache, it would overwrite a part of a batch.
+            // The control file and the segment's header contradict each other. The device would reject a
+            // write here. Through the cache, a write would overwrite a part of a batch.
             let unit = segment.header.write_unit;
             let found = format!("no batch can begin here: the segment's write unit is {unit}");
             let seen = NextBatch::Malformed;
@@ -117,12 +117,12 @@ impl LinkedHeader {
             .map_err(|reject| rejected(at, reject)))
     }
 
-    /// Exclusive end: where the next batch begins.
+    /// Returns the exclusive end of the batch, at which the next batch begins.
     pub(crate) fn end(&self) -> Lsn {
         self.header.end(self.segment.header.write_unit)
     }
 
-    /// The payload's bytes, checked or not.
+    /// Returns the bytes of the payload, without checking them.
     pub(crate) fn payload<'w>(&self, read_buffer: &'w mut ReadBuffer) -> ScanResult<&'w [u8]> {
         let at = self.header.lsn;
         let whole = BATCH_HEADER_LEN + self.header.payload_len as usize;
@@ -132,7 +132,7 @@ impl LinkedHeader {
             .map_err(|lost| unreadable(at, lost)))
     }
 
-    /// Checks the payload; returns the state after the batch.
+    /// Checks the payload, and returns the state after the batch.
     pub(crate) fn check(
         &self,
         read_buffer: &mut ReadBuffer,
@@ -171,7 +171,7 @@ fn unreadable(at: Lsn, lost: Lost) -> Stop {
 }
 
 impl ScanState {
-    /// A state of which only the position is known.
+    /// Returns a state of which only the position is known.
     pub(crate) fn unlinked(at: Lsn) -> ScanState {
         ScanState {
             at,
@@ -182,7 +182,7 @@ impl ScanState {
         }
     }
 
-    /// The state at the beginning of a log.
+    /// Returns the state at the beginning of a log.
     pub(crate) fn at_origin(at: Lsn) -> ScanState {
         ScanState {
             at,
@@ -193,7 +193,7 @@ impl ScanState {
         }
     }
 
-    /// The state at the end of a void range: no append is in progress there.
+    /// Returns the state at the end of a void range, where no append is in progress.
     pub(crate) fn after_void(to: Lsn) -> ScanState {
         ScanState {
             sequence: Sequence::default(),
@@ -201,7 +201,7 @@ impl ScanState {
         }
     }
 
-    /// The state after a batch of which only the header was read. It knows nothing of records.
+    /// Returns the state after a batch of which only the header was read. It contains nothing about records.
     pub(crate) fn after(linked: &LinkedHeader) -> ScanState {
         let h = &linked.header;
         ScanState {
@@ -213,8 +213,8 @@ impl ScanState {
         }
     }
 
-    /// Advances past a batch with a valid link and payload. `Err` says why its contents are
-    /// impossible.
+    /// Advances past a batch with a valid link and payload. Returns an error that describes why the contents
+    /// of the batch are impossible.
     fn follow(&mut self, header: &BatchHeader, payload: &[u8]) -> std::result::Result<(), String> {
         let base = header.lsn.plus(BATCH_HEADER_LEN as u64);
         if self.last_void.is_some_and(|v| v != header.last_void) {
@@ -236,7 +236,7 @@ impl ScanState {
             BatchKind::Data => self
                 .sequence
                 .push_all(payload, base, header.frames)
-                .map_err(|m| format!("the frame at LSN {} does not fit", m.0))?,
+                .map_err(|m| format!("the frame at LSN {} is invalid or misplaced", m.0))?,
             BatchKind::Epoch | BatchKind::Void => {
                 if let Some(open) = self.sequence.open_from() {
                     return Err(format!(

@@ -1,4 +1,4 @@
-//! Which parts of the log have a segment, and which parts must have one.
+//! Coverage of the log by segments: the parts that have a segment, and the parts that must have one.
 
 use crate::error::{Damage, Error, Result};
 use crate::names;
@@ -13,11 +13,12 @@ use logforce_format::{
 use std::path::Path;
 use std::sync::Arc;
 
-/// Includes segments above the control file's last one that hold data. If one slot of the control
-/// file is damaged, the other may be older and not list segments with acknowledged records; the
-/// same holds for a control file restored from a copy. A crash leaves only unused segments there. An opening of
-/// another process removes those: for a reader, which is not `locked`, one that is gone since it was listed
-/// was unused.
+/// Includes segments that contain data above the last one that the control file lists. If one slot of the
+/// control file is damaged, the other may be older, and not list segments with acknowledged records. The same
+/// is true for a control file restored from a copy.
+///
+/// A crash leaves only unused segments there, and an opening of another process removes those. A reader holds
+/// no lock (`locked` is false): for it, a segment that vanished after it was listed was unused.
 pub(crate) fn adopt(
     segments: &Segments,
     control: &mut Control,
@@ -36,7 +37,7 @@ pub(crate) fn adopt(
         }
     }
     if next > control.prepared_end || !both_slots {
-        // It is older than what was written, or may be, and so is its limit.
+        // The control file is, or may be, older than the log, and so is its write limit.
         control.write_limit = Lsn::ORIGIN;
     }
     // A gap in between is reported as a lost segment.
@@ -44,9 +45,9 @@ pub(crate) fn adopt(
     Ok(())
 }
 
-/// Rejects the segments below the first listed one whose names say otherwise, if a part of the log is missing
-/// or may be. Such a header may be that of the truncated segment which the file held before: the device has
-/// lost the write of the new one.
+/// Rejects segments whose header places them below the first listed one, but whose name does not. Does so
+/// only if a part of the log is, or may be, missing. Such a header may be the one of a truncated segment that
+/// used the file before: the device has lost the write of the new header.
 pub(crate) fn reject_misnamed(segments: &mut Segments, control: &Control, both_slots: bool) {
     if both_slots && gaps(segments, control).is_empty() {
         return;
@@ -60,7 +61,7 @@ pub(crate) fn reject_misnamed(segments: &mut Segments, control: &Control, both_s
     });
 }
 
-/// Returns true if the segment holds its first batch, or cannot be read; see [`adopt`].
+/// Returns true if the segment contains its first batch, or cannot be read; see [`adopt`].
 fn is_used(
     read_buffer: &mut ReadBuffer,
     segment: &Arc<Segment>,
@@ -76,8 +77,9 @@ fn is_used(
     Ok(header.is_ok_and(|h| h.log_id == control.log_id && h.lsn == first))
 }
 
-/// Fails if the control file says that the segments begin or end in the middle of one, or that a batch ends
-/// where none can. A segment prepared there would overlap another, and the next opening could not find its records.
+/// Fails if, according to the control file, the segments begin or end within a segment, or a batch ends where
+/// none can. Otherwise a segment prepared there would overlap another one, and the next opening could not
+/// find its records.
 pub(crate) fn check_bounds(segments: &Segments, control: &Control, path: &Path) -> Result<()> {
     let damaged = |lsn: Lsn, file: String, found: String| {
         Err(Error::Damaged(Box::new(Damage {
@@ -99,26 +101,27 @@ pub(crate) fn check_bounds(segments: &Segments, control: &Control, path: &Path) 
     ];
     for (how, lsn) in bounds {
         if !lsn.0.is_multiple_of(u64::from(MIN_WRITE_UNIT)) {
-            let found = format!("it says that the segments {how} at LSN {lsn}, where none can");
+            let found = format!("it says that segments {how} at LSN {lsn}, where none can {how}");
             return damaged(lsn, names::CONTROL.to_owned(), found);
         }
         if let Some(segment) = segments.containing(lsn).filter(|s| s.header.start < lsn) {
             let found = format!(
-                "it claims [{}, {}) of the log, the control file says that the segments {how} at {lsn}",
+                "it claims [{}, {}) of the log, but the control file says that the segments {how} at {lsn}",
                 segment.header.start,
                 segment.header.end()
             );
             return damaged(lsn, segment.name(), found);
         }
     }
-    // No batch ends before a segment's first one does. Where the header's write unit is wrong the log would go on
-    // with a first batch that is not its first: readers would refuse all that is committed from then on.
+    // No batch ends between a segment's start and its first batch. If the write unit in the header is wrong,
+    // the opening would write its first batch at a position that readers do not accept. They would refuse all
+    // later commits.
     let anchor = control.anchor.lsn;
     if let Some(segment) = segments.containing(anchor) {
         let first = segment.header.first_batch();
         if segment.header.start < anchor && anchor <= first {
             let found = format!(
-                "by its header no batch ends before LSN {first}, by the control file one does at {anchor}"
+                "according to its header the first batch begins at LSN {first}, but according to the control file a batch ends at {anchor}"
             );
             return damaged(anchor, segment.name(), found);
         }
@@ -126,7 +129,7 @@ pub(crate) fn check_bounds(segments: &Segments, control: &Control, path: &Path) 
     Ok(())
 }
 
-/// Fails if a counter of the control file is impossibly high: the next opening, slot or segment
+/// Fails if a counter of the control file is impossibly high. Otherwise the next opening, slot or segment
 /// could not have a higher one.
 pub(crate) fn check_counters(control: &Control, path: &Path) -> Result<()> {
     for (counter, of) in [
@@ -139,7 +142,7 @@ pub(crate) fn check_counters(control: &Control, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The parts of `[first_segment, prepared_end)` that no segment holds.
+/// Returns the parts of `[first_segment, prepared_end)` that no segment contains.
 pub(crate) fn gaps(segments: &Segments, control: &Control) -> Vec<(Lsn, Lsn)> {
     let mut gaps = Vec::new();
     let mut at = control.first_segment;
@@ -155,7 +158,7 @@ pub(crate) fn gaps(segments: &Segments, control: &Control) -> Vec<(Lsn, Lsn)> {
     gaps
 }
 
-/// Adds what [`lost_segment`] knows to the damage of a scan, which found only that a segment is
+/// Adds the description of [`lost_segment`] to the damage of a scan, which found only that a segment is
 /// missing.
 pub(crate) fn name_lost(path: &Path, segments: &Segments, lost: &mut Damage, control: &Control) {
     if lost.case == RecoveryCase::SegmentLost && lost.file.is_none() {
@@ -165,8 +168,8 @@ pub(crate) fn name_lost(path: &Path, segments: &Segments, lost: &mut Damage, con
     }
 }
 
-/// Describes the segment that is missing or has a damaged header. Uses the listing on which the
-/// decision was based: another one may find what the first did not.
+/// Describes the segment that is missing or has a damaged header. Uses the listing on which the decision was
+/// based, because another listing may contain other files.
 pub(crate) fn lost_segment(
     path: &Path,
     segments: &Segments,
@@ -198,10 +201,10 @@ pub(crate) fn lost_segment(
     }
 }
 
-/// What is known of a segment for which no file has the name. It may be one that is unusable, under another name.
+/// Describes a segment whose file name does not exist. It may be an unusable file with another name.
 fn describe_missing(segments: &Segments, lsn: Lsn, control: &Control) -> String {
     let mut found = format!(
-        "the control file says that segments up to LSN {} exist, this one is missing",
+        "the control file says that segments up to LSN {} exist, but this one is missing",
         control.prepared_end
     );
     let name = names::segment(lsn);

@@ -1,10 +1,10 @@
-//! Decides where the log ends.
+//! Decision where the log ends.
 //!
-//! A scan begins at the anchor (a position below which the control file knows everything to be
-//! durable) and stops at the first position without a next batch. Then `resume.rs` looks beyond it for
-//! *stamps*: each batch header carries the durable LSN of its time, so one found further on proves
-//! that what lies below it had been durable. With that the decision table (`format/src/decision.rs`)
-//! says whether it is a torn tail, which is cut off, or damage.
+//! A scan begins at the anchor: according to the control file, everything below it is durable. The scan stops
+//! at the first position without a next batch. Then `resume.rs` searches for *stamps* beyond that position.
+//! Each batch header carries the LSN that was durable when the batch was sealed. A stamp proves that
+//! everything below its LSN was durable. Then the decision table (`format/src/decision.rs`) decides: the end
+//! is a torn tail, which is cut off, or damage.
 
 use crate::error::{Damage, Result};
 use crate::scan::batch::{ScanState, Stop};
@@ -18,30 +18,31 @@ use logforce_format::{Control, Decision, Epoch, Lsn, NextBatch, RecoveryCase, de
 use std::collections::VecDeque;
 use std::path::Path;
 
-/// Where the log ends, and the evidence.
+/// End of the log, and the evidence for it.
 #[derive(Clone)]
 pub(crate) struct End {
     pub(crate) state: ScanState,
     pub(crate) case: RecoveryCase,
-    /// The highest position that is proven to have been durable.
+    /// Highest LSN that is proven to have been durable.
     pub(crate) proven: Lsn,
-    /// The last boundary at or below `proven`. From here the tail is read again, past the cache.
+    /// Last boundary at or below `proven`. From here the tail is read again, past the cache.
     pub(crate) reread_from: ScanState,
-    /// The last boundary at or below it that lies in no atomic append: a scan from an anchor within
-    /// an append would reject the append's rest.
+    /// Last boundary at or below `reread_from` that lies in no atomic append: a scan from an anchor within an
+    /// append would reject the append's rest.
     pub(crate) reread_append_boundary: ScanState,
-    /// The last boundary that lies in no atomic append.
+    /// Last boundary that lies in no atomic append.
     pub(crate) append_boundary: ScanState,
     pub(crate) lost: Option<Damage>,
     /// Segments that the scan has read, by start.
     pub(crate) read: Vec<Lsn>,
     pub(crate) scanned: u64,
     pub(crate) batches: u64,
-    /// Number of ranges that a repair has cut, or an opening has skipped, behind which the scan went on.
+    /// Number of ranges behind which the scan continued, because a repair has cut or an opening has skipped
+    /// them.
     pub(crate) resumed: u64,
 }
 
-/// The state from which an opening scans.
+/// Returns the state from which an opening scans.
 pub(crate) fn anchor_state(control: &Control) -> ScanState {
     let a = &control.anchor;
     ScanState {
@@ -53,10 +54,10 @@ pub(crate) fn anchor_state(control: &Control) -> ScanState {
     }
 }
 
-/// The state for a scan of everything.
+/// Returns the state for a scan of the whole log.
 ///
-/// A repair that ends the log below its front moves the front, and leaves the segments below it, void or
-/// empty. Nothing there is part of the log, and a scan from there would report the rest as lost.
+/// A repair that ends the log below its front moves the front, and leaves void or empty segments below it.
+/// Nothing there is part of the log. A scan from there would report the rest as lost.
 pub(crate) fn first_state(segments: &Segments, control: &Control) -> ScanState {
     let front = segments.containing(control.front);
     if let Some(segment) = front.filter(|s| s.header.start > control.first_segment) {
@@ -67,10 +68,10 @@ pub(crate) fn first_state(segments: &Segments, control: &Control) -> ScanState {
         at: control.first_segment,
         // A log that was truncated at the front begins with a batch of any epoch.
         epoch: at_origin.then(Epoch::default),
-        // Salvage without a control file does not know it.
+        // The checksum is unknown in salvage without a control file.
         prev_crc: (control.sequence > 0).then_some(control.first_prev_crc),
         last_void: at_origin.then_some(Lsn::ORIGIN),
-        // It may begin in the middle of a record that spans a truncated segment and this one.
+        // The segment may begin within a record that began in a truncated segment.
         sequence: if at_origin {
             Sequence::default()
         } else {
@@ -79,8 +80,8 @@ pub(crate) fn first_state(segments: &Segments, control: &Control) -> ScanState {
     }
 }
 
-/// Scans from `state` to the end of the log, and follows where later openings have continued
-/// elsewhere.
+/// Scans from `state` to the end of the log. If a later opening has continued in another segment, the scan
+/// continues there.
 pub(crate) fn find_end(
     segments: &Segments,
     control: &Control,
@@ -89,9 +90,9 @@ pub(crate) fn find_end(
     path: &Path,
 ) -> Result<End> {
     let mut proven = state.at;
-    // Boundaries from the last proven one on; each new stamp drops the earlier ones.
     let mut append_boundary = state;
-    // Each with the last one before it that lies in no atomic append.
+    // Boundaries from the last proven one on, since each new stamp drops the earlier ones. Each has the last
+    // boundary up to it that lies in no atomic append.
     let mut boundaries = VecDeque::from([(state, append_boundary)]);
     let mut read: Vec<Lsn> = Vec::new();
     let (mut scanned, mut batches, mut resumed) = (0, 0, 0);
@@ -128,30 +129,30 @@ pub(crate) fn find_end(
     {
         read.push(s.header.start);
     }
-    // A clean close says that nothing lies above the anchor. That counts only if both slots are
-    // valid: if the newer slot is damaged, the older may be from an earlier clean close. No test can
-    // show that a record is lost otherwise: an opening writes the same bytes, not clean, to both
-    // slots before its first batch, so a slot that is left alone is right. This is for a device that
-    // has lost the write of one slot and damaged the other.
+    // After a clean close, nothing lies above the anchor. That counts only if both slots are valid: if the
+    // newer slot is damaged, the older one may be from an earlier clean close. That takes a device that has
+    // lost the write of one slot and damaged the other. No test can show that a record is lost otherwise,
+    // since an opening writes the same bytes, not clean, to both slots before its first batch: a single
+    // valid slot is then correct.
     let closed_cleanly = control.clean && both_slots && state.at == control.anchor.lsn;
     let stamp = if closed_cleanly {
         None
     } else {
         stamp_beyond(segments, stop.at, control, state.epoch)?
     };
-    // The anchor proves as much as a stamp: a scan that stops below it has found damage.
+    // The anchor proves durability as a stamp does: a scan that stops below it has found damage.
     let below = stop.at < control.anchor.lsn;
     let seen = match stop.seen {
-        // A clean close ended here, so no record lies here, and the next batch overwrites it.
-        // Failing would deny the owner an intact log because of a sector that was never used.
+        // The log was closed cleanly here, so no record lies here, and the next batch overwrites the sector.
+        // A failure would make an intact log unusable because of a sector that was never used.
         NextBatch::Unreadable if closed_cleanly => NextBatch::Blank,
         seen => seen,
     };
     let case = decide(seen, below || stamp.is_some(), false);
     let durable_to = proven.max(stamp.unwrap_or(Lsn::ORIGIN));
     let (case, stop) = match hidden {
-        // That opening began at the anchor: what lies after it was not acknowledged, or was
-        // cut. It must not come back because the batch that voids it cannot be read.
+        // The latest opening began at the anchor. The records after the anchor were not acknowledged, or were
+        // cut. They must not come back because the batch that voids them cannot be read.
         Some(hidden) => {
             state = start;
             append_boundary = start;
@@ -187,8 +188,8 @@ pub(crate) fn find_end(
     })
 }
 
-/// Where the first batch of the latest opening may lie, if `scan`, which began at `from`, has not
-/// found it: in a segment that is missing, or whose first batch cannot be read.
+/// Returns the position at which the first batch of the latest opening may lie, if `scan`, which began at
+/// `from`, has not found that batch: in a missing segment, or in one whose first batch cannot be read.
 fn unread_opening(scan: &Scan<'_>, control: &Control, from: Lsn) -> Option<Stop> {
     let met = scan
         .state
@@ -208,13 +209,13 @@ fn unread_opening(scan: &Scan<'_>, control: &Control, from: Lsn) -> Option<Stop>
         Some(Stop {
             at,
             seen: NextBatch::NoSegment,
-            found: "the latest opening may begin here, and this segment is missing".to_owned(),
+            found: "the latest opening may begin here, but this segment is missing".to_owned(),
         })
     };
     unread.or_else(gap)
 }
 
-/// Describes damage where a scan stopped.
+/// Describes the damage at which a scan stopped.
 pub(crate) fn damage(
     path: &Path,
     segments: &Segments,

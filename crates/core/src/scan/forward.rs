@@ -1,4 +1,4 @@
-//! The scan from a boundary to the first batch that does not link.
+//! Scan from a boundary to the first batch that does not link to its predecessor.
 
 use crate::error::Result;
 use crate::scan::batch::{LinkedHeader, ScanResult, ScanState};
@@ -13,15 +13,15 @@ use logforce_format::{BatchHeader, Control, Lsn};
 pub(crate) struct Batch<'a> {
     pub(crate) header: BatchHeader,
     pub(crate) payload: &'a [u8],
-    /// Exclusive end: where the next batch begins.
+    /// Exclusive end, at which the next batch begins.
     pub(crate) end: Lsn,
-    /// It voids what lies between its predecessor and it: a repair, or an opening on a device with larger blocks,
-    /// went on in a new segment.
+    /// True if the batch voids the range between its predecessor and itself: a repair, or an opening on a
+    /// device with larger blocks, has continued in a new segment.
     pub(crate) resumed: bool,
 }
 
-/// Reads batches from a boundary on, checks each against its predecessor, and follows where later
-/// openings have continued elsewhere.
+/// Reads batches from a boundary on, and checks each against its predecessor. If a later opening has
+/// continued in another segment, the scan continues there.
 pub(crate) struct Scan<'s> {
     segments: &'s Segments,
     control: &'s Control,
@@ -46,10 +46,10 @@ impl<'s> Scan<'s> {
         })
     }
 
-    /// The next batch, or why there is none.
+    /// Returns the next batch, or the reason why there is none.
     pub(crate) fn next(&mut self) -> ScanResult<Batch<'_>> {
         let resumed = self.resumptions.at(&self.state);
-        // The state moves only if the batch there is valid; otherwise the scan stays where it is.
+        // The scan moves to the resumption only if the batch there is valid.
         let before = resumed.unwrap_or(self.state);
         let linked = match LinkedHeader::read(
             &mut self.read_buffer,
@@ -78,7 +78,7 @@ impl<'s> Scan<'s> {
         self.segments
     }
 
-    /// First batches of segments that cannot be read: with each, an opening may have continued.
+    /// Returns the positions of first batches that cannot be read. An opening may have continued at each.
     pub(crate) fn unread_starts(&self) -> &[(Lsn, Lost)] {
         self.resumptions.unread()
     }

@@ -1,7 +1,7 @@
-//! Reading batches in order, and finding where the log ends.
+//! Reading batches in order, and finding the end of the log.
 //!
-//! `batch` decides whether a batch is the next one, `forward` scans them, `resume` finds where
-//! later openings have continued. `end_of_log` decides where the log ends; `walk` reads all of it,
+//! `batch` checks that a batch is the next one. `forward` scans batches. `resume` finds the positions at
+//! which later openings have continued. `end_of_log` decides where the log ends. `walk` reads the whole log,
 //! for inspection.
 
 pub(crate) mod batch;

@@ -1,6 +1,8 @@
-//! What lies beyond the position where a scan stopped: *stamps* (durable LSNs in batch headers, which
-//! prove that what is missing had been durable), and *resumptions* (the first batch of a repair, or of an
-//! opening on a device with larger blocks, that voids a range and goes on behind it).
+//! Search beyond the position at which a scan stopped, for stamps and resumptions.
+//!
+//! - A *stamp* is a durable LSN in a batch header. It proves that missing batches were durable.
+//! - A *resumption* is the first batch of a repair, or of an opening on a device with larger blocks, that
+//!   voids a range and continues the log behind it.
 
 use crate::error::Result;
 use crate::scan::batch::ScanState;
@@ -15,13 +17,13 @@ use logforce_format::{
 };
 use std::sync::Arc;
 
-/// Searches every write unit from `from` on for headers of this log: at their own LSN, of an epoch
-/// that the control file lists (or `last`, the epoch of the last valid batch), and not of an epoch
-/// below `last`. Calls `visit` for each until it returns `false`.
+/// Searches every write unit from `from` on for batch headers of this log. Calls `visit` for each until it
+/// returns `false`. A header counts if it lies at its own LSN, the control file lists its epoch (or it is
+/// `last`, the epoch of the last valid batch), and its epoch is not below `last`.
 ///
-/// Every unit, not every batch: the length in a damaged header proves nothing. Skips units that
-/// cannot be read; they can hide a stamp, as any other loss can. Ends where the control file says that
-/// nothing was written: prepared space can be gigabytes.
+/// Searches every unit instead of every batch, because the length in a damaged header proves nothing. Skips
+/// units that cannot be read, which may hide a stamp as any other loss may. Stops at the write limit of the
+/// control file, because prepared space can be gigabytes.
 pub(crate) fn headers_beyond(
     segments: &Segments,
     from: Lsn,
@@ -59,9 +61,9 @@ pub(crate) fn headers_beyond(
     Ok(())
 }
 
-/// Where a search for batches from `from` on may end.
+/// Returns the LSN at which a search for batches from `from` on may end.
 fn search_end(control: &Control, from: Lsn) -> Lsn {
-    // Where something lies above the limit, the control file is older than the log.
+    // If batches lie above the limit, the control file is older than the log.
     match control.write_limit {
         Lsn::ORIGIN => Lsn(u64::MAX),
         limit if from > limit => Lsn(u64::MAX),
@@ -69,7 +71,7 @@ fn search_end(control: &Control, from: Lsn) -> Lsn {
     }
 }
 
-/// The highest stamp above `at` in batches after it: proof that the batch at `at` had been durable.
+/// Returns the highest stamp above `at` in batches after it, which proves that the batch at `at` was durable.
 pub(crate) fn stamp_beyond(
     segments: &Segments,
     at: Lsn,
@@ -89,19 +91,19 @@ pub(crate) fn stamp_beyond(
     Ok(highest)
 }
 
-/// Resumptions: epoch batches at the start of segments, by which a repair or an opening has continued
-/// and voided what lies in between.
+/// Resumptions: epoch batches at the start of segments, with which a repair or an opening has continued the
+/// log, and voided the range in between.
 #[derive(Default)]
 pub(crate) struct Resumptions {
     found: Vec<BatchHeader>,
     anchor: Lsn,
-    /// First batches of segments that cannot be read: each may be a resumption.
+    /// Positions of first batches of segments that cannot be read. Each batch may be a resumption.
     unread: Vec<(Lsn, Lost)>,
 }
 
 impl Resumptions {
-    /// Reads the first batch of every segment above `from`, from the same `source` as the scan:
-    /// after a failed barrier the cache holds an epoch batch that the medium never got.
+    /// Reads the first batch of every segment above `from`, from the same `source` as the scan. After a
+    /// failed barrier the cache may contain an epoch batch that the medium never got.
     pub(crate) fn above(
         segments: &Segments,
         from: Lsn,
@@ -109,7 +111,7 @@ impl Resumptions {
         source: ReadSource,
     ) -> Result<Self> {
         let mut read_buffer = ReadBuffer::new(source);
-        // One header per segment, without read-ahead.
+        // Reads only one header per segment, without read-ahead.
         read_buffer.limit(BATCH_HEADER_LEN as u64);
         let mut resumptions = Resumptions {
             anchor: control.anchor.lsn,
@@ -144,12 +146,12 @@ impl Resumptions {
         &self.unread
     }
 
-    /// The resumption that continues from `state`: it names the batch that ends there as its
-    /// predecessor, and voids what follows. It counts even if the next batch can be read after all:
-    /// what was cut once, perhaps because of a read error that has passed, must not come back.
+    /// Returns the resumption that continues from `state`. It names the batch that ends there as its
+    /// predecessor, and voids the batches after it. It counts even if the next batch can be read after all.
+    /// Otherwise batches that were cut once, perhaps because of a temporary read error, would come back.
     ///
-    /// No resumption leads past the anchor: a repair moves the anchor
-    /// there first.
+    /// No resumption skips the anchor, because a repair first moves the anchor to the end of the log before
+    /// the damage.
     pub(crate) fn at(&self, state: &ScanState) -> Option<ScanState> {
         if planted!("resumption-ignored") {
             return None;
@@ -161,8 +163,8 @@ impl Resumptions {
                 && Some(h.prev_crc) == state.prev_crc
                 && Some(h.prev_epoch) == state.epoch
         };
-        // The latest of several: it was written because the earlier ones could not be read, and
-        // voids what they had continued with.
+        // If there are several, the latest counts. It was written because the earlier ones could not be read,
+        // and voids the batches with which they had continued.
         let all = self.found.iter().filter(continues);
         let h = all.max_by_key(|h| h.epoch.counter)?;
         Some(ScanState {
@@ -172,8 +174,8 @@ impl Resumptions {
         })
     }
 
-    /// The latest resumption that voids `at`, although a batch before `at` was read: a repair has
-    /// ended the log at damage further down.
+    /// Returns the latest resumption that voids `at` and records before it: a repair has ended the log at
+    /// damage below `at`.
     pub(crate) fn cutting(&self, at: Lsn, control: &Control) -> Option<Lsn> {
         let cutting = |h: &&BatchHeader| h.void_from < at && at < h.lsn && control.knows(h.epoch);
         let latest = self.found.iter().filter(cutting);

@@ -1,8 +1,8 @@
 //! Repair: ends a log before the damage that an opening refuses, offline, so that it opens again.
 //!
 //! The order of the steps makes every crash in between safe:
-//! 1. Copies everything that is removed, and makes the file of the segment in which the log continues. Both may
-//!    fail for lack of space.
+//! 1. Copies everything that is removed, and makes the file of the segment in which the log continues. Both
+//!    may fail for lack of space.
 //! 2. Moves the anchor to the end of the log, so that an opening after a crash finds the damage again.
 //! 3. Writes a batch to the new segment, behind all others. It voids the removed part.
 //! 4. Makes empty segments in place of missing ones. Before step 3, a crash in between would hide the loss.

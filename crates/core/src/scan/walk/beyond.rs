@@ -1,4 +1,4 @@
-//! Batches after damage, to which no chain leads.
+//! Batches after damage, which no chain of links reaches.
 
 use crate::error::Result;
 use crate::scan::batch::ScanState;
@@ -10,13 +10,13 @@ use crate::storage::segment::Segment;
 use logforce_device::ReadSource;
 use logforce_format::{BatchHeader, Control, Epoch, Lsn};
 
-/// Whether a batch is part of the log, although no chain leads to it.
+/// Returns true if a batch is part of the log, although no chain of links reaches it.
 ///
-/// Batches that a crash has left after a torn batch stay on disk, valid except for their link: the
-/// next opening overwrites only the torn batch. If that opening's first batch is damaged, nothing
-/// in the batches that it dropped says so. But each opening writes the anchor and its epoch into
-/// the control file first: a batch above the anchor counts only if it belongs to the latest
-/// opening. What lies below the anchor was durable.
+/// Batches that a crash has left after a torn batch stay on disk, and are valid except for their link: the
+/// next opening overwrites only the torn batch. If that opening's first batch is damaged, nothing in the
+/// dropped batches shows that they were dropped. But each opening first writes the anchor and its epoch to
+/// the control file. So a batch above the anchor counts only if it belongs to the latest opening. Batches
+/// below the anchor were durable.
 fn counts(control: &Control, segment: &Segment, h: &BatchHeader, durable_to: Lsn) -> bool {
     // Without a control file the latest opening is unknown.
     match control.sequence > 0 && h.lsn >= control.anchor.lsn {
@@ -25,8 +25,8 @@ fn counts(control: &Control, segment: &Segment, h: &BatchHeader, durable_to: Lsn
     }
 }
 
-/// What stamps prove, and the latest batch that voids a range: from what an opening finds, and, if
-/// that is damage, from the latest batch after it that counts.
+/// Returns the LSN up to which stamps prove durability, and the latest batch that voids a range. Both come
+/// from the end that an opening finds. If that is damage, the latest batch after it that counts is used, too.
 pub(super) fn proof_beyond(input: &WalkInput<'_>, opening: &End) -> Result<(Lsn, Option<Lsn>)> {
     let mut proven = opening.proven;
     let mut state = opening.state;
@@ -59,8 +59,8 @@ pub(super) fn proof_beyond(input: &WalkInput<'_>, opening: &End) -> Result<(Lsn,
     Ok((proven, state.last_void))
 }
 
-/// The next whole batch from `from` on that is part of the log. If a batch above voids an unknown
-/// range, only a batch from which a chain leads there.
+/// Returns the next whole batch from `from` on that is part of the log. If a batch above it voids an unknown
+/// range, only a batch from which a chain of links leads to that batch counts.
 pub(super) fn next_batch_beyond(
     walk: &Walk<'_>,
     mut from: Lsn,

@@ -1,9 +1,9 @@
-//! One walk over a whole log. `verify`, `dump` and salvage report what it finds, and an opening
-//! takes the void ranges from it if their list is damaged. So all of them agree.
+//! Walk over a whole log. `verify`, `dump` and salvage report its findings, and an opening takes the void
+//! ranges from it if their list is damaged. So all of them agree.
 //!
-//! Below the anchor the walk goes from batch to batch as a reader does; from the anchor on, it
-//! follows what an opening decides. If the two do not meet, the anchor counts and the contradiction
-//! is damage. After damage it continues with the batches that count (`beyond`).
+//! Below the anchor the walk reads batch after batch as a reader does. From the anchor on, it follows the
+//! decisions of an opening. If the two parts do not meet, the anchor counts, and the contradiction is
+//! reported as damage. After damage the walk continues with the batches that count (`beyond`).
 
 mod beyond;
 pub(crate) mod types;
@@ -23,13 +23,13 @@ use types::{Changed, Walk, WalkEnd, WalkEvent, WalkInput};
 use void_list::list;
 
 impl<'a> Walk<'a> {
-    /// Finds where the log ends, and its void ranges.
+    /// Finds the end of the log and its void ranges.
     pub(crate) fn new(input: WalkInput<'a>) -> Result<Self> {
         let opening = input.end(input.anchor())?;
         Self::from(input, opening)
     }
 
-    /// As [`Walk::new`], with what an opening has found.
+    /// Finds the void ranges as [`Walk::new`] does, with the end that an opening has found.
     pub(crate) fn from(input: WalkInput<'a>, opening: End) -> Result<Self> {
         let (proven_to, last_void) = proof_beyond(&input, &opening)?;
         let mut walk = Walk {
@@ -44,14 +44,14 @@ impl<'a> Walk<'a> {
         Ok(walk)
     }
 
-    /// The damage at which an opening would fail, as far as it is known before the walk.
+    /// Returns the damage at which an opening would fail, as far as it is known before the walk.
     fn refused(&self) -> Vec<Damage> {
         let lost = self.opening.lost.iter();
         lost.chain(&self.voids.unknown).cloned().collect()
     }
 
-    /// Walks from the first segment on, until `visit` returns `false`. Calls `changed` before
-    /// something counts as damage.
+    /// Walks from the first segment on, until `visit` returns `false`. Calls `changed` before a finding
+    /// counts as damage.
     pub(crate) fn run(
         &self,
         changed: &mut dyn FnMut(Lsn) -> Result<Changed>,
@@ -78,7 +78,7 @@ impl<'a> Walk<'a> {
         let mut end = state.at;
         let mut reopened;
         let mut opening = &self.opening;
-        // Whether the walk has reached the anchor.
+        // True once the walk has reached the anchor.
         let mut anchored = control.sequence == 0;
         let case = loop {
             let mut scan = Scan::new(segments, control, ReadSource::Cache, state)?;
@@ -155,7 +155,7 @@ impl<'a> Walk<'a> {
                     continue;
                 }
                 Changed::Truncated(first) => {
-                    // The files may be reused already.
+                    // The truncated files may already be reused.
                     state = ScanState::unlinked(first);
                     anchored |= first >= anchor.at;
                     missing.retain(|m| *m >= first);
@@ -184,12 +184,12 @@ impl<'a> Walk<'a> {
                 None => break case,
             };
         };
-        // An append without its end is not part of the log, whatever else is damaged.
+        // An append without its end is not part of the log, independently of other damage.
         (reporter.visit)(WalkEvent::Jump);
         for at in missing {
-            // Missing segments that no scan has reached: above the last batch, or in a void range.
-            // And segments identified by their batches: the walk has read them, but an opening goes
-            // by headers only, so the header is damage.
+            // Reports missing segments that no scan has reached, because they lie above the last batch, or
+            // in a void range. Also reports segments that were identified by their batches: the walk has
+            // read them, but an opening needs the header.
             let mut lost = lost_segment(dir.path(), segments, at, control);
             if headerless.contains(&at) {
                 lost.found
@@ -199,7 +199,7 @@ impl<'a> Walk<'a> {
                 return Ok(WalkEnd { at: end, case });
             }
         }
-        // Damage at which an opening would fail, and that no scan has reached.
+        // Reports damage at which an opening would fail, but which no scan has reached.
         let mut refused = self.refused();
         while let Some(lost) = refused
             .iter()
@@ -211,7 +211,7 @@ impl<'a> Walk<'a> {
                         break;
                     }
                 }
-                // The writer was in the middle of a change when the end was determined.
+                // The writer was changing the log when the end was determined.
                 Changed::Something => refused = Walk::new(self.input)?.refused(),
                 Changed::Truncated(first) => refused.retain(|lost| lost.lsn >= first),
             }
@@ -220,19 +220,19 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The contradiction, if a walk that has reached `state` cannot continue from the anchor.
+/// Returns the contradiction if a walk that has reached `state` cannot continue from the anchor.
 fn contradiction(state: &ScanState, anchor: &ScanState) -> Option<Stop> {
     fn differs<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
         a.is_some() && b.is_some() && a != b
     }
     let found = if state.at != anchor.at {
-        "the control file says that a batch ends here, and one lies across it"
+        "according to the control file a batch ends here, but a batch extends across this LSN"
     } else if differs(state.epoch, anchor.epoch) || differs(state.prev_crc, anchor.prev_crc) {
-        "the control file says that another batch ends here than does"
+        "the control file describes another batch than the one that ends here"
     } else if differs(state.last_void, anchor.last_void) {
-        "the control file names another batch as the latest that voids a range than the batch here"
+        "the control file and the batch that ends here name different batches as the latest that voids a range"
     } else if state.sequence.open_from().is_some() {
-        "the control file says that no append is open here, and one is"
+        "according to the control file no append is open here, but one is"
     } else {
         return None;
     };
@@ -255,8 +255,8 @@ impl DamageReporter<'_> {
         what.durable_to = what.durable_to.max(self.proven_to);
         (self.visit)(match self.all.insert(what.lsn) {
             true => WalkEvent::Damage(&what),
-            // Reported before, but an append in progress ends here too: the rest of another record
-            // must not complete it.
+            // The damage was reported before. But an append in progress must end here: otherwise the rest
+            // of another record would complete it.
             false => WalkEvent::KnownDamage,
         })
     }

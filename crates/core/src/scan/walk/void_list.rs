@@ -1,4 +1,4 @@
-//! The list of void ranges: each batch that voids a range names the one before.
+//! List of void ranges: each batch that voids a range names the previous one.
 
 use crate::error::{Damage, Result};
 use crate::scan::batch::Stop;
@@ -8,13 +8,13 @@ use crate::storage::read_buffer::ReadBuffer;
 use logforce_device::ReadSource;
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Lsn, NextBatch, RecoveryCase};
 
-/// Reads the list back to the front, or as far as it can be followed.
+/// Reads the list backwards, down to the front, or as far as it can be followed.
 pub(super) fn list(input: &WalkInput<'_>, last: Option<Lsn>) -> Result<KnownVoids> {
     let mut known = KnownVoids::default();
     let mut at = last.unwrap_or(Lsn::ORIGIN);
     let mut read_buffer = link_buffer();
-    // The format requires each link to lie below the one before it, so this ends. A batch at or
-    // below the front voids only truncated records, and so do those before it.
+    // The loop ends, because the format requires each link to lie below the previous one. A batch at or
+    // below the front voids only truncated records, and so do the batches before it.
     while at > input.control.front {
         known.named.insert(at);
         match link(input, &mut read_buffer, at)? {
@@ -31,15 +31,15 @@ pub(super) fn list(input: &WalkInput<'_>, last: Option<Lsn>) -> Result<KnownVoid
     Ok(known)
 }
 
-/// Makes a read buffer for links, which lie apart. Reading ahead at each link would read the log of a long list
-/// many times.
+/// Creates a read buffer for links, which are far apart. With a long list, reading ahead at each link would
+/// read the log many times.
 pub(super) fn link_buffer() -> ReadBuffer {
     let mut read_buffer = ReadBuffer::new(ReadSource::Cache);
     read_buffer.limit(BATCH_HEADER_LEN as u64);
     read_buffer
 }
 
-/// The header of the batch at `at` that voids a range, or what is wrong with it.
+/// Returns the header of the batch at `at` that voids a range, or the damage to it.
 pub(super) fn link(
     input: &WalkInput<'_>,
     read_buffer: &mut ReadBuffer,
@@ -63,7 +63,7 @@ pub(super) fn link(
         )))
     };
     let Some(segment) = segments.containing(at) else {
-        return lost("a void batch's segment is missing".to_owned());
+        return lost("the segment of a void batch is missing".to_owned());
     };
     let bytes = match read_buffer.get(&segment, segment.offset(at), BATCH_HEADER_LEN)? {
         Ok(bytes) => bytes,

@@ -1,4 +1,4 @@
-//! The void ranges of a log: from their list, or, if that is damaged, from all batches.
+//! Void ranges of a log: from their list, or, if that is damaged, from all batches.
 
 use crate::error::{Error, Result};
 use crate::scan::end_of_log::End;
@@ -8,7 +8,7 @@ use crate::storage::voids::Voids;
 use logforce_format::Lsn;
 use std::collections::BTreeSet;
 
-/// The void ranges of a log; fails if one is unknown. `last`: the latest batch that voids a range.
+/// Returns the void ranges of a log. Fails if one is unknown. `last` is the latest batch that voids a range.
 pub(crate) fn void_ranges(input: WalkInput<'_>, end: &End, last: Option<Lsn>) -> Result<Voids> {
     let known = list(&input, last)?;
     match known.unknown {
@@ -24,10 +24,12 @@ fn all_known(known: KnownVoids) -> Result<Voids> {
     }
 }
 
-/// As [`void_ranges`], for an opening, which goes on at the end of the log. Its first batch names the latest
-/// batch before it that voids a range. If that were another one than the log says, the next opening would
-/// take the first batch for damage, and all that was committed after it would be lost. So where the control
-/// file names a batch that is none, `end` gets what the batch says with which the log ends.
+/// Returns the void ranges as [`void_ranges`] does, for an opening that continues at the end of the log.
+///
+/// The first batch of the opening names the latest earlier batch that voids a range. If the last batch of the
+/// log named another one, the next opening would take the first batch for damage, and all commits after it
+/// would be lost. So if the control file names a batch that does not exist, `end` takes over the name from
+/// the last batch of the log.
 pub(crate) fn settle_void_ranges(input: WalkInput<'_>, end: &mut End) -> Result<Voids> {
     let known = list(&input, end.state.last_void)?;
     let Some(broken) = known.unknown else {
@@ -48,8 +50,9 @@ pub(crate) fn settle_void_ranges(input: WalkInput<'_>, end: &mut End) -> Result<
         if last.is_none() {
             return Err(Error::Damaged(Box::new(broken)));
         }
-        // The append boundary is the anchor that this opening forces. After a crash before the control file
-        // changes again, the next opening reads on from there, and refuses a batch that names another one.
+        // The append boundary becomes the anchor that this opening forces. If a crash comes before the
+        // control file changes again, the next opening scans from there, and refuses a batch that names
+        // another one.
         for state in [&mut end.state, &mut end.append_boundary] {
             if state.last_void == Some(broken.lsn) {
                 state.last_void = last;
@@ -60,8 +63,8 @@ pub(crate) fn settle_void_ranges(input: WalkInput<'_>, end: &mut End) -> Result<
 }
 
 impl Walk<'_> {
-    /// Collects the void ranges from every valid batch of the log: each says what it voids, and
-    /// which batch before it voids a range.
+    /// Collects the void ranges from all valid batches of the log. Each batch names the range that it voids,
+    /// and the latest earlier batch that voids a range.
     pub(super) fn collect_voids(&self) -> Result<KnownVoids> {
         let mut known = self.voids.clone();
         let mut valid = BTreeSet::new();
@@ -78,7 +81,7 @@ impl Walk<'_> {
         known.unknown = None;
         let mut read_buffer = link_buffer();
         for &at in known.named.iter().rev() {
-            // A batch within a known range voids no more than that range: a truncation goes to a
+            // A batch within a known range voids at most that range, because a truncation ends at a
             // boundary of a record that is not void.
             let is_known = valid.contains(&at) || known.voids.covering(at).is_some();
             if at <= self.input.control.front || is_known {
