@@ -10,13 +10,13 @@ pub(crate) struct BatchBuilder {
     pub(crate) buf: AlignedBuf,
     pub(crate) segment: Arc<Segment>,
     pub(crate) lsn: Lsn,
-    /// Upper limit of its extent, bytes.
+    /// Upper limit of the batch's extent, bytes.
     pub(super) capacity: usize,
     pub(crate) payload: usize,
     /// Checksum of the payload so far.
     pub(crate) payload_crc: u32,
     pub(crate) frames: u32,
-    /// Records that end in it.
+    /// Number of records that end in the batch.
     pub(crate) records: u32,
     pub(crate) kind: BatchKind,
     pub(crate) void_from: Lsn,
@@ -25,23 +25,23 @@ pub(crate) struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// Bytes that it takes on the device: header, payload, padding to the write unit.
+    /// Returns the number of bytes on the device: header, payload, and padding to the write unit.
     pub(crate) fn extent(&self) -> usize {
         let unit = u64::from(self.segment.header.write_unit);
         align_up((BATCH_HEADER_LEN + self.payload) as u64, unit) as usize
     }
 
-    /// Where the next batch begins.
+    /// Returns the end of the batch, at which the next batch begins.
     pub(crate) fn end(&self) -> Lsn {
         self.lsn.plus(self.extent() as u64)
     }
 
-    /// Where the next frame begins.
+    /// Returns the LSN at which the next frame begins.
     pub(super) fn position(&self) -> Lsn {
         self.lsn.plus((BATCH_HEADER_LEN + self.payload) as u64)
     }
 
-    /// Bytes left for frames.
+    /// Returns the number of bytes left for frames.
     pub(super) fn room(&self) -> usize {
         self.capacity - BATCH_HEADER_LEN - self.payload
     }

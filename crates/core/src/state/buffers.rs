@@ -1,11 +1,11 @@
-//! Memory of batches. A batch begins with little and takes more as records come: most batches hold a
-//! few records, and a process may have many logs.
+//! Memory of batches. A batch begins with a small buffer and grows with its records, since most batches
+//! contain few records, and a process may have many logs.
 
 use crate::environment::MemoryBudget;
 use logforce_device::AlignedBuf;
 use std::sync::Arc;
 
-/// The size of a batch's first buffer, bytes.
+/// Size of a batch's first buffer, bytes.
 const FIRST: usize = 16 << 10;
 
 /// The buffers of one log.
@@ -14,20 +14,20 @@ pub(crate) struct Buffers {
     pool: Vec<AlignedBuf>,
     /// Maximum number of buffers in `pool`.
     pool_limit: usize,
-    /// The size of the first buffer of a batch, bytes.
+    /// Size of the first buffer of a batch, bytes.
     first: usize,
-    /// The size of the largest, bytes.
+    /// Size of the largest buffer, bytes.
     largest: usize,
-    /// The address's alignment, bytes: sufficient for direct writes to the device.
+    /// Alignment of a buffer's address, bytes: sufficient for direct writes to the device.
     alignment: usize,
-    /// What the log shares with others in an environment.
+    /// Memory that the log shares with others in an environment.
     budget: Option<Arc<MemoryBudget>>,
-    /// Bytes that this log has taken of the budget.
+    /// Bytes that this log has taken from the budget.
     taken: usize,
 }
 
 impl Buffers {
-    /// Buffers for batches of at most `largest` bytes, a multiple of the write unit `unit`.
+    /// Creates buffers for batches of at most `largest` bytes, a multiple of the write unit `unit`.
     pub(crate) fn new(
         largest: usize,
         unit: usize,
@@ -45,7 +45,7 @@ impl Buffers {
         }
     }
 
-    /// The smallest extent at which a batch may be full, except at a segment's end.
+    /// Returns the smallest extent, in bytes, at which a batch may be full, except at a segment's end.
     pub(super) fn smallest_full(&self) -> usize {
         match self.budget {
             Some(_) => self.first,
@@ -53,12 +53,12 @@ impl Buffers {
         }
     }
 
-    /// Whether staged records must be written before more are staged, for lack of memory.
+    /// Returns true if staged records must be written before more are staged, for lack of memory.
     pub(super) fn is_exhausted(&self) -> bool {
         self.budget.as_ref().is_some_and(|b| b.is_exhausted())
     }
 
-    /// A buffer for a new batch.
+    /// Returns a buffer for a new batch.
     pub(super) fn take(&mut self) -> AlignedBuf {
         if let Some(buf) = self.pool.pop() {
             return buf;
@@ -70,8 +70,8 @@ impl Buffers {
         AlignedBuf::zeroed(self.first, self.alignment)
     }
 
-    /// Replaces `buf`, of which `used` bytes are in use, by a larger one that has `needed`. Returns
-    /// whether it did: not beyond the environment's memory.
+    /// Replaces `buf`, of which `used` bytes are in use, with a larger one of at least `needed` bytes.
+    /// Returns false, and keeps `buf`, if the environment's memory does not suffice.
     pub(super) fn grow(&mut self, buf: &mut AlignedBuf, used: usize, needed: usize) -> bool {
         let len = needed.next_power_of_two().min(self.largest);
         let more = len.saturating_sub(buf.len());
@@ -90,7 +90,7 @@ impl Buffers {
     /// Takes back buffers of batches that were written.
     pub(super) fn recycle(&mut self, bufs: Vec<AlignedBuf>) {
         for buf in bufs {
-            // In an environment a log keeps one small buffer: what it does not use now is for others.
+            // In an environment a log keeps only one small buffer, so that other logs can use the rest.
             let keep = match self.budget {
                 Some(_) => self.pool.is_empty() && buf.len() == self.first,
                 None => self.pool.len() < self.pool_limit,
@@ -119,7 +119,7 @@ impl Buffers {
 
 impl Drop for Buffers {
     fn drop(&mut self) {
-        // Those too that a failed write has lost.
+        // Also releases the buffers that a failed write has lost.
         self.release(self.taken);
     }
 }

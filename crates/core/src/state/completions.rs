@@ -6,10 +6,10 @@ use crate::state::pipeline::WritePipeline;
 use crate::types::{Acknowledged, RecordRange};
 use std::collections::VecDeque;
 
-/// The caller's function, called with the result.
+/// Function of the caller, which is called with the result.
 pub(crate) type Call = Box<dyn FnOnce(Result<Acknowledged>) + Send>;
 
-/// A callback, and what must have happened to its record first.
+/// A callback, and the level that its record must have reached first.
 pub(crate) struct Completion {
     pub(crate) at: RecordRange,
     pub(crate) level: Option<WaitLevel>,
@@ -32,12 +32,12 @@ impl Completions {
         self.0.push_back(completion);
     }
 
-    /// Whether a callback is due.
+    /// Returns true if a callback is due.
     pub(crate) fn has_due(&self, pipeline: &WritePipeline) -> bool {
         self.0.front().is_some_and(|c| c.is_due(pipeline))
     }
 
-    /// Takes the callbacks that are due; all of them if the log has `ended`.
+    /// Takes the callbacks that are due, or all of them if the log has `ended`.
     pub(crate) fn take_due(&mut self, pipeline: &WritePipeline, ended: bool) -> Vec<Completion> {
         let due = |c: &&Completion| ended || c.is_due(pipeline);
         let count = self.0.iter().take_while(due).count();

@@ -7,24 +7,24 @@ use std::time::Duration;
 /// A force starts this many typical force times before its deadline, so that it is done in time.
 const LEAD: u32 = 4;
 
-/// A force that must be done by some time.
+/// A force with a deadline.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline {
-    /// When it must start, by the log's clock.
+    /// Time at which the force must start, by the log's clock.
     pub(crate) begin: Duration,
-    /// It must make everything below durable.
+    /// LSN below which it must make everything durable.
     upto: Lsn,
 }
 
 /// Deadlines, by the log's clock.
 pub(crate) struct Deadlines {
-    /// The force for commits that did not wait for one.
+    /// Next force for commits that did not wait for one.
     next: Option<Deadline>,
-    /// Moving average of what a force takes; `None` before the first.
+    /// Moving average of the duration of a force; `None` before the first.
     usual_force: Option<Duration>,
-    /// When the sleeping writer thread wakes by itself; zero while it runs.
+    /// Time at which the sleeping writer thread wakes up by itself; zero while it runs.
     pub(crate) writer_wakes: Duration,
-    /// When the oldest submission was accepted that no job has taken yet.
+    /// Time at which the oldest submission was accepted that no job has taken yet.
     pub(crate) oldest_submission: Option<Duration>,
 }
 
@@ -38,20 +38,20 @@ impl Deadlines {
         }
     }
 
-    /// When the next force must start.
+    /// Returns the time at which the next force must start.
     pub(crate) fn next(&self) -> Option<Duration> {
         self.next.map(|d| d.begin)
     }
 
     /// Adds the duration of a force to the average.
     pub(crate) fn note_force(&mut self, took: Duration) {
-        // Weighs the last few, so that a slow one counts for a while.
+        // The average has a short memory, in which a slow force counts for a while.
         let usual = self.usual_force.unwrap_or(took);
         self.usual_force = Some((usual * 3 + took) / 4);
     }
 
-    /// Requests that everything below `upto` is durable `within` of `now`. Returns whether the
-    /// writer thread must be woken because it would sleep longer.
+    /// Requests that everything below `upto` becomes durable `within` this time from `now` on. Returns true
+    /// if the writer thread must be woken because it would sleep longer.
     pub(crate) fn set(&mut self, now: Duration, within: Duration, upto: Lsn) -> bool {
         // Before the first force its duration is unknown.
         let usual = self.usual_force.unwrap_or(within);
@@ -63,8 +63,7 @@ impl Deadlines {
         Wake::WriterForDeadline.if_needed(begin < self.writer_wakes)
     }
 
-    /// Takes the force that must start by `now`. Drops it if everything up to its LSN is `durable`
-    /// already.
+    /// Takes the force that must start by `now`. Drops it if everything up to its LSN is already `durable`.
     pub(crate) fn take_due(&mut self, now: Duration, durable: Lsn) -> Option<Lsn> {
         let deadline = self.next?;
         if durable >= deadline.upto {
@@ -74,7 +73,7 @@ impl Deadlines {
         if deadline.begin > now {
             return None;
         }
-        // Later requests belong to the next force.
+        // Later requests count for the next force.
         self.next = None;
         Some(deadline.upto)
     }

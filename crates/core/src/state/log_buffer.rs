@@ -1,5 +1,5 @@
-//! The log buffer: records become frames, frames fill batches, full batches wait to be written.
-//! Pure memory: nothing here calls the device.
+//! Log buffer: records become frames, frames fill batches, and full batches wait to be written. This module
+//! only changes memory. It never calls the device.
 
 use crate::state::batch::BatchBuilder;
 use crate::state::buffers::Buffers;
@@ -9,7 +9,7 @@ use logforce_format::frame::{FRAME_ALIGN, FRAME_HEADER_LEN, FrameHeader, frame_l
 use logforce_format::{BATCH_HEADER_LEN, BatchKind, Lsn, payload_crc};
 use std::collections::VecDeque;
 
-/// Staged batches: accepted, and not taken by a job yet.
+/// Staged batches: accepted, but not taken by a job yet.
 pub(crate) struct LogBuffer {
     open: Option<BatchBuilder>,
     full: VecDeque<BatchBuilder>,
@@ -18,12 +18,12 @@ pub(crate) struct LogBuffer {
     buffers: Buffers,
     /// Maximum extent of a batch, bytes.
     max_batch: usize,
-    /// Maximum of staged bytes.
+    /// Maximum number of staged bytes.
     limit: usize,
 }
 
 impl LogBuffer {
-    /// A buffer for `limit` bytes in batches of at most `max_batch_size`.
+    /// Creates a buffer for `limit` bytes in batches of at most `max_batch` bytes.
     pub(crate) fn new(max_batch: usize, limit: usize, buffers: Buffers) -> Self {
         LogBuffer {
             open: None,
@@ -35,49 +35,49 @@ impl LogBuffer {
         }
     }
 
-    /// The smallest extent of a full batch, bytes, except at a segment's end.
+    /// Returns the smallest extent of a full batch in bytes, except at a segment's end.
     pub(super) fn smallest_full_batch(&self) -> usize {
         self.buffers.smallest_full()
     }
 
-    /// Where the next record begins, if a batch is open.
+    /// Returns the LSN at which the next record begins, if a batch is open.
     pub(super) fn open_position(&self) -> Option<Lsn> {
         self.open.as_ref().map(BatchBuilder::position)
     }
 
-    /// Where the open batch would end.
+    /// Returns the LSN at which the open batch would end if it were closed now.
     pub(super) fn open_end(&self) -> Option<Lsn> {
         self.open.as_ref().map(BatchBuilder::end)
     }
 
-    /// Whether full batches wait to be written.
+    /// Returns true if full batches wait to be written.
     pub(crate) fn has_full(&self) -> bool {
         !self.full.is_empty()
     }
 
-    /// How many batches are full and wait to be written.
+    /// Returns the number of full batches that wait to be written.
     pub(crate) fn full_batches(&self) -> usize {
         self.full.len()
     }
 
-    /// Whether anything is staged.
+    /// Returns true if at least one batch is staged.
     pub(crate) fn has_staged(&self) -> bool {
         self.open.is_some() || !self.full.is_empty()
     }
 
-    /// How many batches are staged.
+    /// Returns the number of staged batches.
     pub(crate) fn staged_batches(&self) -> usize {
         self.full.len() + usize::from(self.open.is_some())
     }
 
-    /// Staged bytes.
+    /// Returns the number of staged bytes.
     pub(crate) fn staged(&self) -> usize {
         self.waiting + self.open.as_ref().map_or(0, |b| b.payload)
     }
 
-    /// Whether `bytes` more may be staged, beside `promised` ones that are yet to come. While no full
-    /// batch waits and nothing is promised, one append may exceed the limit: otherwise an append
-    /// larger than the buffer could never be staged.
+    /// Returns true if `bytes` more may be staged, in addition to `promised` bytes that are still to come.
+    /// While no full batch waits and no bytes are promised, one append may exceed the limit. Otherwise an
+    /// append larger than the buffer could never be staged.
     pub(super) fn has_space(&self, bytes: usize, promised: usize) -> bool {
         let fits = self.staged() + promised + bytes <= self.limit;
         match self.full.is_empty() {
@@ -151,8 +151,8 @@ impl LogBuffer {
         }
     }
 
-    /// The open batch, with memory for `wanted` bytes of frames if it may have that much; opens one if
-    /// there is none. There must be prepared space.
+    /// Returns the open batch; opens one if there is none. Grows its buffer for `wanted` bytes of frames, as
+    /// far as the batch's capacity and the memory permit. There must be prepared space.
     fn open_batch(&mut self, segments: &mut SegmentQueue, wanted: usize) -> &mut BatchBuilder {
         let batch = match self.open.take() {
             Some(batch) => batch,
@@ -218,15 +218,15 @@ impl LogBuffer {
         end
     }
 
-    /// Takes all staged batches, the open one included.
+    /// Takes all staged batches, including the open one.
     pub(super) fn take_all(&mut self, segments: &mut SegmentQueue) -> Vec<BatchBuilder> {
         self.close_open(segments, None);
         self.waiting = 0;
         self.full.drain(..).collect()
     }
 
-    /// Takes the oldest full batch. One at a time: the buffers in use stay few and in the
-    /// processor's cache, and an append that waits for buffer space continues after one write.
+    /// Takes the oldest full batch. Taking only one keeps the number of used buffers small, so that they stay
+    /// in the processor's cache, and an append that waits for buffer space continues after one write.
     pub(super) fn take_full(&mut self) -> Option<BatchBuilder> {
         let batch = self.full.pop_front()?;
         self.waiting -= batch.extent();
@@ -238,12 +238,12 @@ impl LogBuffer {
         self.buffers.recycle(bufs);
     }
 
-    /// Drops the buffers that no batch uses: the log is idle.
+    /// Drops the buffers that no batch uses, because the log is idle.
     pub(crate) fn shrink(&mut self) {
         self.buffers.shrink();
     }
 
-    /// Drops all staged batches: the log has failed, and will not write them.
+    /// Drops all staged batches, because the log has failed and will not write them.
     pub(crate) fn discard(&mut self) {
         self.open = None;
         self.full.clear();

@@ -1,7 +1,7 @@
-//! The state under the log's one mutex. Pure memory: nothing here calls the device or waits.
+//! State under the log's only mutex. This module only changes memory. It never calls the device or waits.
 //!
-//! `log_buffer` stages records, `segment_queue` has the space for them, `pipeline` tracks what is
-//! in flight, written and durable, `schedule` decides what is written next.
+//! `log_buffer` stages records. `segment_queue` has the space for them. `pipeline` tracks the batches that
+//! are in flight, written and durable. `schedule` decides which batches are written next.
 
 use crate::error::{Error, Result};
 use crate::storage::zero_fill::Workload;
@@ -23,27 +23,27 @@ pub(crate) mod schedule;
 pub(crate) mod segment_queue;
 pub(crate) mod write_concurrency;
 
-/// The state under the log's mutex.
+/// State under the log's mutex.
 pub(crate) struct State {
     /// Staged batches.
     pub(crate) buffer: LogBuffer,
     /// Prepared space.
     pub(crate) segments: SegmentQueue,
-    /// Space that permits hold.
+    /// Space that permits have reserved.
     pub(crate) reservations: Reservations,
     /// Batches that jobs have taken: in flight, written, durable.
     pub(crate) pipeline: WritePipeline,
-    /// What makes a write durable with this method.
+    /// Mechanism that makes a write durable with this method.
     pub(crate) durability: Durability,
     pub(crate) deadlines: Deadlines,
     pub(crate) completions: Completions,
     pub(crate) lifecycle: Lifecycle,
-    /// What the log had been used for when the last segment was prepared.
+    /// Use of the log, since it was opened, at the time when the last segment was prepared.
     load_before: Workload,
 }
 
-/// Returns the bytes of an atomic append's records with their frame headers. Fails if they exceed `max` by
-/// more than one frame header.
+/// Returns the size, in bytes, of an atomic append's records with their frame headers. Fails if it exceeds
+/// `max` by more than one frame header.
 pub(crate) fn frames_len(lens: impl Iterator<Item = usize>, max: usize) -> Result<usize> {
     let mut sum = 0u64;
     for len in lens {
@@ -78,14 +78,14 @@ impl State {
         state
     }
 
-    /// Exclusive end of everything accepted.
+    /// Returns the exclusive end of all accepted records.
     pub(crate) fn tail(&self) -> Lsn {
         self.buffer
             .open_position()
             .unwrap_or(self.segments.next_batch())
     }
 
-    /// What the log was used for since it was opened.
+    /// Returns the use of the log since it was opened.
     pub(crate) fn load(&self) -> Workload {
         Workload {
             bytes: self.tail().0,
@@ -93,8 +93,8 @@ impl State {
         }
     }
 
-    /// A segment is prepared now: what the log was used for since it was opened, and since the last
-    /// one.
+    /// Notes that a segment is prepared now. Returns the use of the log since it was opened, and since the
+    /// last segment was prepared.
     pub(crate) fn begin_preparing(&mut self) -> (Workload, Workload) {
         let load = self.load();
         (
@@ -103,13 +103,13 @@ impl State {
         )
     }
 
-    /// Used bytes and size of the current segment.
+    /// Returns the number of used bytes, and the size, of the current segment.
     pub(crate) fn used_of_segment(&self) -> (u64, u64) {
         self.segments.used_of_current(self.tail())
     }
 
-    /// Upper bound of the end of an append with `bytes` of frames and of all those to which space is
-    /// promised, in whatever order they come.
+    /// Returns an upper bound for the end of an append with `bytes` of frames and of all appends to which
+    /// space is promised, in any order.
     pub(crate) fn worst_case_end(&self, bytes: usize, smallest_segment: u64) -> Lsn {
         let appends = 1 + self.reservations.appends();
         let bytes = bytes.saturating_add(self.reservations.bytes());
@@ -118,8 +118,8 @@ impl State {
             .worst_case_end(self.tail(), appends, bytes, full_batch, smallest_segment)
     }
 
-    /// Whether the log buffer takes an append of `bytes` beside what is promised. Otherwise the
-    /// append has to be woken when a promise is taken back.
+    /// Returns true if the log buffer has space for an append of `bytes` in addition to the promised space.
+    /// Otherwise the append must be woken when a promise is taken back.
     pub(crate) fn has_buffer_space(&mut self, bytes: usize) -> bool {
         let has = self.buffer.has_space(bytes, self.reservations.bytes());
         self.reservations.kept_one_waiting |= !has && !self.reservations.is_empty();
@@ -132,22 +132,22 @@ impl State {
         self.buffer.stage(&mut self.segments, records, each);
     }
 
-    /// Whether the preallocator is to be woken: to raise the limit of what may be written, or to
-    /// prepare the next segment.
+    /// Returns true if the preallocator must be woken, to raise the write limit, or to prepare the next
+    /// segment.
     pub(crate) fn wants_preallocator(&mut self) -> bool {
         let tail = self.tail();
         self.segments.wants_write_limit(tail) | self.segments.wants_next(tail)
     }
 
-    /// Whether there is prepared space for a batch without records.
+    /// Returns true if there is prepared space for a batch without records.
     pub(crate) fn has_space_for_empty_batch(&self) -> bool {
         let end = self.buffer.open_end();
         self.segments
             .has_space_at(end.unwrap_or(self.segments.next_batch()))
     }
 
-    /// Whether a batch without records leaves the space that permits hold. Only truncations write
-    /// any number of such batches.
+    /// Returns true if a batch without records leaves enough space for all permits. Only truncations write an
+    /// unlimited number of such batches.
     pub(crate) fn keeps_promises_beside_a_batch(&self, smallest_segment: u64) -> bool {
         self.reservations.is_empty()
             || self.worst_case_end(0, smallest_segment) <= self.segments.writable_end()
@@ -159,12 +159,12 @@ impl State {
             .place_empty_batch(&mut self.segments, kind, void_from)
     }
 
-    /// Takes all staged batches, the open one included.
+    /// Takes all staged batches, including the open one.
     fn take_all(&mut self) -> Vec<BatchBuilder> {
         self.buffer.take_all(&mut self.segments)
     }
 
-    /// Whether a callback is due.
+    /// Returns true if a callback is due.
     pub(crate) fn has_callback(&self) -> bool {
         self.completions.has_due(&self.pipeline)
     }
@@ -173,33 +173,34 @@ impl State {
 /// Progress of a close.
 #[derive(Default)]
 pub(crate) struct Lifecycle {
-    /// A close has begun: the log accepts nothing more.
+    /// True if a close has begun: the log accepts no more records.
     pub(crate) closing: bool,
-    /// The result of the first close, which all later ones return.
+    /// Result of the first close, which all later ones return.
     pub(crate) closed: Option<Result<()>>,
-    /// Truncations and metadata changes in progress; a close waits for them.
+    /// Number of truncations and metadata changes in progress. A close waits for them.
     pub(crate) file_changes: u32,
-    /// The log's threads may end.
+    /// True if the log's threads may end.
     pub(crate) stopping: bool,
 }
 
-/// Space of all permits of [`Log::reserve`](crate::Log::reserve) together.
+/// Total space of all permits of [`Log::reserve`](crate::Log::reserve).
 #[derive(Debug, Default)]
 pub(crate) struct Reservations {
     appends: u64,
-    /// Bytes of their frames.
+    /// Size of their frames in bytes.
     bytes: usize,
-    /// An append was told to wait while permits held space: it must be woken when one gives it back.
+    /// True if an append waits because permits have reserved space. It must be woken when a permit returns
+    /// its space.
     pub(super) kept_one_waiting: bool,
 }
 
 impl Reservations {
-    /// Number of appends that have space promised.
+    /// Returns the number of appends to which space is promised.
     pub(super) fn appends(&self) -> u64 {
         self.appends
     }
 
-    /// Bytes of frames that are promised.
+    /// Returns the number of promised bytes of frames.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -214,7 +215,7 @@ impl Reservations {
         self.bytes += bytes;
     }
 
-    /// Takes a promise back. Returns whether appends wait that may find space now.
+    /// Takes a promise back. Returns true if appends wait that may have space now.
     pub(crate) fn release(&mut self, bytes: usize) -> bool {
         self.appends -= 1;
         self.bytes -= bytes;

@@ -1,4 +1,5 @@
-//! What is in flight, written and durable. Pure memory, under the log's one mutex.
+//! Pipeline of the batches that are in flight, written and durable. It only changes memory, under the log's
+//! only mutex.
 
 use crate::policy::WaitLevel;
 use crate::state::batch::BatchBuilder;
@@ -11,15 +12,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What makes a write durable with this method.
+/// Mechanism that makes a write durable with this method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// Each write is durable by itself, and *only that write*: a write-through, or a device without
-    /// a volatile cache.
+    /// Each write is durable by itself, but *only that write*: a write-through, or a device without a
+    /// volatile cache.
     Each { through: bool },
     /// A barrier after the write.
     Barrier(Barrier),
-    /// Nothing: a weak method, whose force is done when the bytes are written.
+    /// None: with a weak method, a force is done when the bytes are written.
     Weak,
 }
 
@@ -36,24 +37,24 @@ impl Durability {
     }
 }
 
-/// How a job writes, and what makes it durable.
+/// Kind of write of a job, and the mechanism that makes it durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteKind {
     /// The write is durable by itself.
     Each { through: bool },
-    /// The write is not durable. `forces`: it counts as a force all the same, by a weak method.
+    /// The write is not durable. If `forces`, it nevertheless counts as a force, with a weak method.
     Plain { forces: bool },
-    /// A barrier after the write covers everything that is written and not forced.
+    /// A barrier after the write covers everything that is written but not forced.
     Barrier(Barrier),
 }
 
 impl WriteKind {
-    /// Whether what it writes counts as forced when the job is done.
+    /// Returns true if the written batches count as forced when the job is done.
     pub(crate) fn forces(self) -> bool {
         self != WriteKind::Plain { forces: false }
     }
 
-    /// For events.
+    /// Returns the name of the kind in events.
     pub(crate) fn label(self) -> &'static str {
         match self {
             WriteKind::Each { through: true } => "through",
@@ -65,15 +66,15 @@ impl WriteKind {
     }
 }
 
-/// The position after a batch, and what a scan from there must know.
+/// Position after a batch, with the facts that a scan from there needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchBoundary {
     pub(crate) anchor: Anchor,
-    /// An atomic append continues beyond it: no scan may start there.
+    /// True if an atomic append continues beyond the position: no scan may start there.
     pub(crate) open: bool,
 }
 
-/// One write in flight, or several contiguous ones.
+/// A write in flight, of one batch or of several contiguous ones.
 struct InFlightWrite {
     job: u32,
     kind: WriteKind,
@@ -81,8 +82,8 @@ struct InFlightWrite {
     batches: usize,
     segments: Vec<Arc<Segment>>,
     after: BatchBoundary,
-    /// A stamp that carries records which no caller has asked to force: when it is done, the durable
-    /// LSN moves only as far as it was requested meanwhile.
+    /// True for a stamp whose write includes records that no caller has requested to force. When it is done,
+    /// the durable LSN moves only if a caller has requested a force meanwhile.
     quiet: bool,
     done: bool,
     share: Share,
@@ -92,77 +93,77 @@ struct InFlightWrite {
 #[derive(Clone, Copy)]
 struct PendingSync {
     job: u32,
-    /// It makes everything below this durable.
+    /// LSN below which the barrier makes everything durable.
     target: Lsn,
-    /// What was written when it began, which it covers as well.
+    /// Written LSN when the barrier began. The barrier covers everything below it as well.
     covered: Lsn,
     after: BatchBoundary,
 }
 
-/// What changed when a write or a barrier was done.
+/// Changes after a write or a barrier is done.
 #[derive(Default)]
 pub(crate) struct JobOutcome {
-    /// The jobs that are done: their waiters can return.
+    /// Jobs that are done: their waiters can return.
     pub(crate) jobs: Vec<u32>,
-    /// The durable LSN, if it moved.
+    /// Durable LSN, if it moved.
     pub(crate) durable: Option<Lsn>,
-    /// Segments that are full and forced: nothing more is written to them.
+    /// Segments that are full and forced: no more bytes are written to them.
     pub(crate) finished: Vec<Arc<Segment>>,
 }
 
-/// What every batch of this opening carries.
+/// Fields that are the same in every batch of this opening.
 #[derive(Clone, Copy)]
 pub(crate) struct Identity {
     pub(crate) log_id: LogId,
     pub(crate) epoch: Epoch,
 }
 
-/// How far the log is sealed, written and durable.
+/// LSNs up to which the log is sealed, written and durable.
 struct Watermarks {
-    /// The last sealed batch.
+    /// End of the last sealed batch.
     sealed: BatchBoundary,
     /// End of the contiguous prefix that is written.
     written: BatchBoundary,
-    /// Everything below is durable by a write-through or a barrier.
+    /// LSN below which everything is durable by a write-through or a barrier.
     safe: Lsn,
-    /// The log's durable LSN. Above `safe` under a weak method; below it after a stamp whose write
-    /// included records that no caller had requested to force.
+    /// Durable LSN of the log. It is above `safe` with a weak method. It is below `safe` after a stamp whose
+    /// write included records that no caller had requested to force.
     durable: Lsn,
-    /// Everything below survives loss of power: the next batch's stamp.
+    /// LSN below which everything survives loss of power. It is the stamp of the next batch.
     stamp: Lsn,
 }
 
-/// Up to where callers have requested a write, a force, a barrier.
+/// LSNs up to which callers have requested a write, a force, a barrier.
 #[derive(Default)]
 struct Requests {
     write: Lsn,
     force: Lsn,
     barrier: Lsn,
-    /// How many were requests to write.
+    /// Number of requests to write.
     writes: u64,
 }
 
-/// Jobs, and whether a thread waits to lead the next.
+/// State of the jobs.
 #[derive(Default)]
 pub(crate) struct Jobs {
-    /// Number of the next one.
+    /// Number of the next job.
     pub(crate) next: u32,
-    /// A committer waits to lead it when one ends.
+    /// True if a committer waits to lead the next job when one ends.
     pub(crate) has_next_leader: bool,
-    /// Those in progress.
+    /// Number of jobs in progress.
     pub(crate) running: u32,
 }
 
-/// Which forces a stamp on the device covers.
+/// Forces that are done, and those that a stamp on the device covers.
 #[derive(Default)]
 pub(crate) struct Stamps {
-    /// How many forces were done.
+    /// Number of forces that are done.
     pub(crate) forces: u64,
-    /// How many of them a stamp covers.
+    /// Number of forces that a stamp covers.
     pub(crate) stamped: u64,
-    /// The last force covered several batches, so that no stamp covers its end.
+    /// True if the last force covered several batches, so that no stamp covers its end.
     pub(crate) is_due: bool,
-    /// Batches written since the last force.
+    /// Number of batches written since the last force.
     batches: usize,
 }
 
@@ -174,22 +175,22 @@ pub(crate) struct WritePipeline {
     watermarks: Watermarks,
     in_flight: VecDeque<InFlightWrite>,
     pending_sync: Option<PendingSync>,
-    /// The latest boundary at or below `safe` that lies in no atomic append.
+    /// Latest boundary at or below `safe` that lies in no atomic append.
     pub(crate) anchor: Anchor,
-    /// Segments written to since the last barrier. A force must sync all of them: a write-through
-    /// makes only itself durable, and a crash could keep it and lose the batches before it.
+    /// Segments that were written since the last barrier. A force must sync all of them. A write-through
+    /// makes only itself durable, so a crash could keep it and lose the batches before it.
     unforced: Vec<Arc<Segment>>,
     /// Void ranges whose batch is not durable yet.
     voids: Vec<(Lsn, Lsn)>,
     requests: Requests,
     pub(crate) jobs: Jobs,
     pub(crate) stamps: Stamps,
-    /// How many writes may be in flight.
+    /// Limit of the number of writes in flight.
     pub(crate) write_concurrency: WriteConcurrency,
 }
 
 impl WritePipeline {
-    /// A pipeline that continues at `anchor`; everything below is durable.
+    /// Creates a pipeline that continues at `anchor`. Everything below is durable.
     pub(crate) fn new(
         identity: Identity,
         guarantee: Guarantee,
@@ -233,12 +234,12 @@ impl WritePipeline {
         self.watermarks.written.anchor.lsn
     }
 
-    /// The anchor that a known bug writes: what is written, durable or not.
+    /// Returns the anchor that a known bug writes: the end of the written prefix, durable or not.
     pub(crate) fn written_anchor(&self) -> Anchor {
         self.watermarks.written.anchor
     }
 
-    /// End of the batches that jobs have taken.
+    /// Returns the end of the batches that jobs have taken.
     pub(crate) fn sealed(&self) -> Lsn {
         self.watermarks.sealed.anchor.lsn
     }
@@ -247,7 +248,7 @@ impl WritePipeline {
         self.in_flight.len()
     }
 
-    /// Whether a write is in flight that is not durable by itself.
+    /// Returns true if a write is in flight that is not durable by itself.
     pub(crate) fn has_undurable_write_in_flight(&self) -> bool {
         self.in_flight
             .iter()
@@ -258,17 +259,17 @@ impl WritePipeline {
         self.pending_sync.is_some()
     }
 
-    /// Whether so many segments lack a barrier that one is due.
+    /// Returns true if a barrier is due because [`MAX_UNFORCED_SEGMENTS`] segments lack one.
     pub(crate) fn has_many_unforced(&self) -> bool {
         self.unforced.len() >= MAX_UNFORCED_SEGMENTS
     }
 
-    /// Whether something is written and no barrier has covered it.
+    /// Returns true if written bytes exist that no barrier has covered.
     pub(crate) fn has_unforced(&self) -> bool {
         !self.unforced.is_empty()
     }
 
-    /// Whether no job runs and a barrier has covered all that was written.
+    /// Returns true if no job runs, and a barrier has covered everything that was written.
     pub(crate) fn is_idle(&self) -> bool {
         self.jobs.running == 0
             && self.in_flight.is_empty()
@@ -276,8 +277,8 @@ impl WritePipeline {
             && self.unforced.is_empty()
     }
 
-    /// A commit of everything below `end` came at `now` by the log's clock, and waits for a write
-    /// unless one in flight takes it along.
+    /// Notes a commit of everything below `end`, at `now` by the log's clock. It waits for a new write,
+    /// unless a write in flight already contains it.
     pub(crate) fn commit_came(&mut self, end: Lsn, now: Duration) {
         if end > self.sealed() {
             self.write_concurrency.came(now);
@@ -297,7 +298,7 @@ impl WritePipeline {
         *requested = (*requested).max(end);
     }
 
-    /// How often something was forced, and requested to be written.
+    /// Returns the number of forces and of requests to write.
     pub(crate) fn load(&self) -> Workload {
         Workload {
             bytes: 0,
@@ -306,7 +307,7 @@ impl WritePipeline {
         }
     }
 
-    /// Whether a caller has requested `level` for something that is still staged.
+    /// Returns true if a caller has requested `level` for records that are still staged.
     pub(crate) fn requests_staged(&self, level: WaitLevel) -> bool {
         let requested = match level {
             WaitLevel::Write => self.requests.write,
@@ -316,15 +317,15 @@ impl WritePipeline {
         requested > self.sealed()
     }
 
-    /// Whether what is written needs a barrier: a caller has requested it, or too many segments
-    /// lack one.
+    /// Returns true if written batches need a barrier, because a caller has requested it, or because too many
+    /// segments lack one.
     pub(crate) fn requests_sync(&self) -> bool {
         self.requests.force > self.watermarks.durable.max(self.watermarks.safe)
             || self.requests.barrier > self.anchor.lsn
             || self.unforced.len() >= MAX_UNFORCED_SEGMENTS
     }
 
-    /// Whether everything below `end` has reached `level`.
+    /// Returns true if everything below `end` has reached `level`.
     pub(crate) fn has_reached(&self, level: WaitLevel, end: Lsn) -> bool {
         match level {
             WaitLevel::Write => self.written() >= end || self.watermarks.durable >= end,
@@ -333,7 +334,8 @@ impl WritePipeline {
         }
     }
 
-    /// Moves the durable LSN to what a quiet stamp has made durable already, if that covers `end`.
+    /// Moves the durable LSN to the position that a quiet stamp has already made durable, if that covers
+    /// `end`.
     pub(crate) fn catch_up(&mut self, end: Lsn) -> Option<JobOutcome> {
         if self.watermarks.safe < end || self.watermarks.durable >= end {
             return None;
@@ -343,7 +345,7 @@ impl WritePipeline {
         Some(outcome)
     }
 
-    /// The job in progress after which `end` will have reached `level`.
+    /// Returns the job in progress after which `end` will have reached `level`.
     pub(crate) fn covering_job(&self, level: WaitLevel, end: Lsn) -> Option<u32> {
         let write = self.in_flight.iter().find(|f| {
             f.end >= end
@@ -453,8 +455,7 @@ impl WritePipeline {
         self.watermarks.sealed.open = batch.open_from.is_some();
     }
 
-    /// Registers that the writes of the job `job` are done, at `now` by the log's clock; they `took` so
-    /// long.
+    /// Registers that the writes of `job`, which took `took`, are done at `now` by the log's clock.
     pub(crate) fn write_done(&mut self, job: u32, now: Duration, took: Duration) -> JobOutcome {
         let mut outcome = JobOutcome::default();
         let write = self.in_flight.iter_mut().find(|f| f.job == job);
@@ -506,8 +507,8 @@ impl WritePipeline {
         outcome
     }
 
-    /// Takes the first write in flight if it is done. Only the contiguous prefix counts: after a
-    /// crash, recovery ends the log at a hole.
+    /// Takes the first write in flight if it is done. Only the contiguous prefix counts, because recovery
+    /// ends the log at the first hole after a crash.
     fn take_done(&mut self) -> Option<InFlightWrite> {
         let first = self.in_flight.front()?;
         let is_done = planted!("hole-under-watermark", true, else first.done);
@@ -517,8 +518,7 @@ impl WritePipeline {
         }
     }
 
-    /// The segments that the barrier must cover. What is written from now on belongs to the next
-    /// one.
+    /// Returns the segments that the barrier must cover. Later writes belong to the next barrier.
     pub(crate) fn begin_sync(&mut self) -> Vec<Arc<Segment>> {
         let written = self.written();
         if let Some(pending_sync) = &mut self.pending_sync {
@@ -561,15 +561,14 @@ impl WritePipeline {
     }
 
     fn advance(&mut self, to: Lsn, outcome: &mut JobOutcome) {
-        // Under a weak method `durable` is ahead of what a barrier covers.
+        // With a weak method, `durable` is ahead of the last barrier.
         if to > self.watermarks.durable {
             self.watermarks.durable = to;
             outcome.durable = Some(to);
         }
         self.stamps.forces += 1;
         if self.stamps.batches > 1 && self.guarantee == Guarantee::PowerLoss {
-            // The last batch was sealed before the first was durable: its own stamp lies below
-            // both.
+            // The last batch was sealed before the first one was durable, so its stamp lies below both.
             self.stamps.is_due = true;
         }
         self.stamps.batches = 0;
@@ -588,13 +587,13 @@ impl WritePipeline {
         out
     }
 
-    /// Whether no stamp covers the last force.
+    /// Returns true if no stamp covers the last force.
     pub(crate) fn lacks_stamp(&self) -> bool {
         self.guarantee == Guarantee::PowerLoss && self.stamps.forces != self.stamps.stamped
     }
 }
 
-/// The numbers of a job.
+/// Numbers of a job.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JobNumbers {
     pub(crate) write: Option<u32>,
@@ -602,7 +601,7 @@ pub(crate) struct JobNumbers {
     pub(crate) quiet: bool,
 }
 
-/// How many segments may lack a barrier: each of them stays open until it has one.
+/// Number of segments without a barrier at which one is due. Each of them stays open until then.
 const MAX_UNFORCED_SEGMENTS: usize = 4;
 
 fn add(segments: &mut Vec<Arc<Segment>>, segment: &Arc<Segment>) {

@@ -1,5 +1,5 @@
-//! Which job is next, and how it writes: a pure decision from what is staged, what is in flight and
-//! what callers have requested.
+//! Decision which job is next, and how it writes. It depends only on the staged batches, on the writes in
+//! flight, and on the requests of callers.
 
 use crate::policy::WaitLevel;
 use crate::state::State;
@@ -10,24 +10,24 @@ use logforce_device::Barrier;
 use logforce_format::{BatchKind, planted};
 use std::time::Duration;
 
-/// More batches than this cost less as plain writes with one barrier than as write-throughs one by
-/// one.
+/// Maximum number of batches that are written through. More batches cost less as plain writes with one
+/// barrier.
 const MAX_THROUGH_BATCHES: usize = 2;
 
-/// Batches to write and how. The thread that takes a job is its leader and must carry it out: no
-/// other thread writes these batches.
+/// Batches to write, and the kind of write. The thread that takes a job is its leader, and must carry it out:
+/// no other thread writes these batches.
 #[must_use]
 pub(crate) struct Job {
     pub(crate) kind: WriteKind,
     pub(crate) batches: Vec<BatchBuilder>,
     pub(crate) numbers: JobNumbers,
-    /// When the oldest submission was accepted that this job makes durable, by the log's clock.
+    /// Time at which the oldest submission was accepted that this job makes durable, by the log's clock.
     pub(crate) oldest_submission: Option<Duration>,
 }
 
 impl State {
-    /// The job that callers have requested, if it can start now. With `gathers`, not while it pays to
-    /// wait for more commits.
+    /// Returns the kind of the job that callers have requested, if it can start now. With `gathers`, returns
+    /// `None` while it pays to wait for more commits.
     fn requested_job(&self, gathers: bool) -> Option<WriteKind> {
         let pipeline = &self.pipeline;
         let staged = self.buffer.has_staged();
@@ -63,8 +63,8 @@ impl State {
         }
     }
 
-    /// Whether a write-through is a force. Only where nothing before it is unforced: a crash would
-    /// keep the write and lose what lies before.
+    /// Returns true if a write-through is a force. That requires that no unforced bytes lie before it:
+    /// otherwise a crash could keep the write and lose the bytes before it.
     fn may_write_through(&self, suffices: bool) -> bool {
         let pipeline = &self.pipeline;
         let has_unforced = planted!("unforced-neighbour", false, else pipeline.has_unforced());
@@ -88,25 +88,25 @@ impl State {
         }
     }
 
-    /// Whether full batches must be written to free buffer space, and no force will do it.
+    /// Returns true if full batches must be written to free buffer space, and no force will write them.
     fn overflows(&self) -> bool {
         self.buffer.has_full()
             && !self.pipeline.has_undurable_write_in_flight()
             && !self.pipeline.requests_staged(WaitLevel::Force)
     }
 
-    /// Whether [`State::take`] would find a job.
+    /// Returns true if [`State::take`] would find a job.
     pub(crate) fn has_job(&self) -> bool {
         self.requested_job(false).is_some()
     }
 
-    /// Whether there is a job that the writer thread has to lead. If a committer waits to lead, the
-    /// job is its.
+    /// Returns true if there is a job that the writer thread must lead. If a committer waits to lead, the
+    /// committer takes the job.
     pub(crate) fn lacks_leader(&self) -> bool {
         !self.pipeline.jobs.has_next_leader && self.has_job()
     }
 
-    /// Whether [`State::take_overflow`] would find a job.
+    /// Returns true if [`State::take_overflow`] would find a job.
     pub(crate) fn has_overflow(&self) -> bool {
         self.overflows()
     }
@@ -116,8 +116,9 @@ impl State {
         self.take_unless(false)
     }
 
-    /// As [`State::take`], for a committer: not while it pays to wait for more commits. The caller then
-    /// waits no longer than [`WriteConcurrency::gathers_for`](super::write_concurrency::WriteConcurrency::gathers_for) says.
+    /// Takes a job as [`State::take`] does, for a committer, but none while it pays to wait for more commits.
+    /// The caller then waits no longer than
+    /// [`WriteConcurrency::gathers_for`](super::write_concurrency::WriteConcurrency::gathers_for) permits.
     pub(crate) fn take_or_gather(&mut self) -> Option<Job> {
         self.take_unless(true)
     }
@@ -128,7 +129,7 @@ impl State {
         Some(self.launch(kind, batches, false))
     }
 
-    /// Takes the oldest full batch, to be written without a force.
+    /// Takes the oldest full batch, which is written without a force.
     pub(crate) fn take_overflow(&mut self) -> Option<Job> {
         if !self.overflows() {
             return None;
@@ -137,8 +138,8 @@ impl State {
         Some(self.launch(WriteKind::Plain { forces: false }, batches, false))
     }
 
-    /// Takes a stamp, and what is staged before it, if nothing is in flight and there is space for
-    /// one. The staged records become durable with it; the durable LSN does not cover them until a
+    /// Takes a stamp, and the batches staged before it, if no write is in flight and there is space for a
+    /// stamp. The staged records become durable with it, but the durable LSN does not cover them until a
     /// caller requests that.
     pub(crate) fn take_stamp(&mut self) -> Option<Job> {
         if self.pipeline.in_flight_writes() > 0
@@ -157,7 +158,7 @@ impl State {
     fn launch(&mut self, kind: WriteKind, mut batches: Vec<BatchBuilder>, quiet: bool) -> Job {
         let numbers = self.pipeline.launch(kind, quiet, &mut batches);
         let oldest_submission = match kind {
-            // A later job forces it.
+            // A later job forces the submission.
             WriteKind::Plain { forces: false } => None,
             _ => self.deadlines.oldest_submission.take(),
         };
@@ -169,8 +170,8 @@ impl State {
         }
     }
 
-    /// Whether the writer thread must be woken after a job with this `outcome`. A wake-up costs the
-    /// committer a system call, so there is none without work.
+    /// Returns true if the writer thread must be woken after a job with this `outcome`. A wake-up costs the
+    /// committer a system call, so the writer is only woken for work.
     pub(crate) fn needs_writer(&self, outcome: &JobOutcome, parked: Parked) -> bool {
         let pipeline = &self.pipeline;
         let idle = !self.buffer.has_staged() && pipeline.in_flight_writes() == 0;
@@ -183,14 +184,14 @@ impl State {
     }
 }
 
-/// Work for which the writer thread sleeps without a timeout: it must be woken.
+/// Kinds of work for which the writer thread sleeps without a timeout, so that it must be woken.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parked {
-    /// It waits for the first force without a stamp.
+    /// True if it waits for the first force without a stamp.
     pub(crate) idle: bool,
-    /// The page of statistics is up to date.
+    /// True if the page of statistics is up to date.
     pub(crate) statistics: bool,
-    /// It has checked the log's location since the last write.
+    /// True if it has checked the log's location since the last write.
     pub(crate) location: bool,
 }
 
@@ -214,14 +215,14 @@ mod tests {
 
     const UNIT: u32 = 4096;
     const MAX_BATCH: usize = 4 * UNIT as usize;
-    /// The writer waits for nothing.
+    /// The writer sleeps without a timeout for no kind of work.
     const AWAKE: Parked = Parked {
         idle: false,
         statistics: false,
         location: false,
     };
 
-    /// The state of an empty log whose writes go through.
+    /// Returns the state of an empty log that writes through.
     fn empty() -> State {
         let disk = SimDisk::new(SimOptions::default(), 1);
         let dir = SimRuntime::run(1, |rt| disk.system(rt).make_directory(Path::new("/log")));
@@ -280,7 +281,7 @@ mod tests {
     fn the_writer_sleeps_while_there_is_nothing_to_do() {
         let mut state = empty();
         assert!(!needs_writer(&state));
-        // Nobody has requested more than that it is staged.
+        // No caller has requested more than staging.
         stage(&mut state, 100);
         assert!(!needs_writer(&state));
     }
@@ -334,7 +335,8 @@ mod tests {
         let end = state.place_empty_batch(BatchKind::Void, Some(voided));
         state.pipeline.request(WaitLevel::Force, end);
         let second = state.take().unwrap().numbers.write.unwrap();
-        // What is voided is durable, what voids it is not: a crash would show the records again.
+        // The voided records are durable, but the batch that voids them is not: a crash would bring the
+        // records back.
         let outcome = state
             .pipeline
             .write_done(first, Duration::ZERO, Duration::ZERO);
@@ -357,7 +359,7 @@ mod tests {
         assert!(!after(&state, parked), "no force");
         state.pipeline.stamps.forces += 1;
         assert!(after(&state, parked));
-        assert!(!needs_writer(&state), "it looks by the clock");
+        assert!(!needs_writer(&state), "it checks by the clock");
         state.pipeline.stamps.stamped += 1;
         assert!(!after(&state, parked), "a stamp covers it");
     }

@@ -1,4 +1,4 @@
-//! The current segment, the prepared ones behind it, and requests for more.
+//! Queue of the current segment and the prepared ones behind it, and requests for more.
 
 use crate::error::{Error, Result};
 use crate::options::RESERVED_UNITS;
@@ -19,25 +19,25 @@ pub(crate) struct PrepareFailure {
 pub(crate) struct SegmentQueue {
     current: Arc<Segment>,
     upcoming: VecDeque<Arc<Segment>>,
-    /// Where the next batch begins if none is open; may be the end of `current`.
+    /// LSN at which the next batch begins if none is open; may be the end of `current`.
     next_batch: Lsn,
-    /// As in the control file, durably: no batch may end above.
+    /// Limit that the control file durably contains: no batch may end above it.
     write_limit: Lsn,
-    /// How far ahead of the tail the limit is raised, bytes.
+    /// Distance between the tail and a new limit, bytes.
     limit_step: u64,
-    /// The preallocator was woken to raise the limit.
+    /// True if the preallocator was woken to raise the limit.
     limit_due: bool,
-    /// The preallocator was woken to prepare the segment behind the current one.
+    /// True if the preallocator was woken to prepare the segment behind the current one.
     next_due: bool,
-    /// Appends had to wait for the last segment that was prepared.
+    /// True if appends had to wait for the last segment that was prepared.
     was_late: bool,
-    /// Appends have requested prepared space up to here.
+    /// LSN up to which appends have requested prepared space.
     requested_end: Lsn,
     /// Number of attempts to prepare a segment that have ended.
     round: u64,
     failure: Option<PrepareFailure>,
-    /// The last early request for a checkpoint: for which prepared end, and whether its last segment was in
-    /// use.
+    /// Last early request for a checkpoint: the prepared end for which it was made, and true if the last
+    /// segment was in use.
     checkpoint_requested: Option<(Lsn, bool)>,
 }
 
@@ -65,12 +65,12 @@ impl SegmentQueue {
         }
     }
 
-    /// Where the next batch begins if none is open.
+    /// Returns the LSN at which the next batch begins if none is open.
     pub(super) fn next_batch(&self) -> Lsn {
         self.next_batch
     }
 
-    /// A batch was closed, and ends at `end`.
+    /// Notes that a batch was closed, and ends at `end`.
     pub(super) fn batch_ended(&mut self, end: Lsn) {
         debug_assert!(
             end <= self.write_limit,
@@ -80,8 +80,8 @@ impl SegmentQueue {
         self.next_batch = end;
     }
 
-    /// The segment for the next batch, and how many bytes are left in it. Advances to the next
-    /// segment if the current one is full: there must be one.
+    /// Returns the segment for the next batch, the batch's LSN, and the number of bytes left in the segment.
+    /// Advances to the next segment if the current one is full. Then a next segment must exist.
     pub(super) fn for_next_batch(&mut self) -> (&Arc<Segment>, Lsn, usize) {
         if self.next_batch >= self.current.header.end()
             && let Some(next) = self.upcoming.pop_front()
@@ -95,7 +95,7 @@ impl SegmentQueue {
         (&self.current, self.next_batch, left)
     }
 
-    /// Whether there is space for a batch without records that begins at `end`.
+    /// Returns true if there is space for a batch without records that begins at `end`.
     pub(super) fn has_space_at(&self, end: Lsn) -> bool {
         let (at, segment) = match self.upcoming.front() {
             _ if end < self.current.header.end() => (end, &self.current),
@@ -105,13 +105,13 @@ impl SegmentQueue {
         at.plus(segment.header.write_unit.into()) <= self.write_limit
     }
 
-    /// Exclusive end of the space that may be written: prepared, and below the limit.
+    /// Returns the exclusive end of the space that may be written: prepared, and below the write limit.
     pub(crate) fn writable_end(&self) -> Lsn {
         self.prepared_end().min(self.write_limit)
     }
 
-    /// The limit that is to be written down next, if the tail comes near to the one that is, or appends
-    /// wait for a higher one.
+    /// Returns the limit to write to the control file next, if the tail is near the current limit, or if
+    /// appends wait for a higher one.
     pub(crate) fn next_write_limit(&self, tail: Lsn) -> Option<Lsn> {
         let is_near = tail.plus(self.limit_step / 2) > self.write_limit;
         let is_requested = self.requested_end > self.write_limit;
@@ -119,13 +119,13 @@ impl SegmentQueue {
         (next > self.write_limit && (is_near || is_requested)).then_some(next)
     }
 
-    /// The limit for segments that are prepared up to `end`.
+    /// Returns the next limit if segments are prepared up to `end`.
     pub(crate) fn write_limit_below(&self, tail: Lsn, end: Lsn) -> Lsn {
         let wanted = tail.plus(self.limit_step).max(self.requested_end);
         wanted.min(end).max(self.write_limit)
     }
 
-    /// Whether the preallocator is to be woken to raise the limit.
+    /// Returns true if the preallocator must be woken to raise the limit.
     pub(super) fn wants_write_limit(&mut self, tail: Lsn) -> bool {
         !self.limit_due
             && self.next_write_limit(tail).is_some_and(|_| {
@@ -134,20 +134,20 @@ impl SegmentQueue {
             })
     }
 
-    /// Whether so much of the current segment is used that the next one is to be prepared, of which
-    /// there is none. Not from the segment's first byte on: a log that is short-lived never needs
-    /// another, and until then nothing competes with its commits. At once if the last one came late.
+    /// Returns true if no next segment is prepared, and the current one is full enough to prepare it. The
+    /// next segment is not prepared from the first byte on. A short-lived log never needs it, and preparing
+    /// it competes with commits. It is prepared at once if appends had to wait for the last one.
     pub(crate) fn is_next_due(&self, tail: Lsn) -> bool {
         let (used, of) = self.used_of_current(tail);
         self.upcoming.is_empty() && used >= self.prepares_at(of)
     }
 
-    /// How many bytes of a current segment `of` so many are used when the next one is to be prepared.
+    /// Returns the fill level of a segment of `of` bytes at which the next one is prepared.
     pub(crate) fn prepares_at(&self, of: u64) -> u64 {
         if self.was_late { 0 } else { of / 2 }
     }
 
-    /// Whether the preallocator is to be woken to prepare the next segment.
+    /// Returns true if the preallocator must be woken to prepare the next segment.
     pub(super) fn wants_next(&mut self, tail: Lsn) -> bool {
         !self.next_due && self.is_next_due(tail) && {
             self.next_due = true;
@@ -155,29 +155,30 @@ impl SegmentQueue {
         }
     }
 
-    /// The control file has this limit, durably.
+    /// Notes that the control file durably contains this limit.
     pub(crate) fn raise_write_limit(&mut self, limit: Lsn) {
         self.write_limit = self.write_limit.max(limit);
         self.limit_due = false;
     }
 
-    /// Exclusive end of the prepared segments.
+    /// Returns the exclusive end of the prepared segments.
     pub(crate) fn prepared_end(&self) -> Lsn {
         self.upcoming.back().unwrap_or(&self.current).header.end()
     }
 
-    /// How many segments are prepared behind the current one.
+    /// Returns the number of segments prepared behind the current one.
     pub(crate) fn upcoming(&self) -> usize {
         self.upcoming.len()
     }
 
-    /// Used bytes and size of the current segment.
+    /// Returns the number of used bytes, and the size, of the current segment.
     pub(crate) fn used_of_current(&self, tail: Lsn) -> (u64, u64) {
         let header = &self.current.header;
         (tail.since(header.start).min(header.len), header.len)
     }
 
-    /// Upper bound of the end of `appends` with `bytes` of frames together that begin at `tail`.
+    /// Returns an upper bound for the end of `appends` that begin at `tail` and have `bytes` of frames in
+    /// total.
     pub(super) fn worst_case_end(
         &self,
         tail: Lsn,
@@ -195,11 +196,11 @@ impl SegmentQueue {
                     smallest.min(s.header.len),
                 )
             });
-        // The smallest payload of a full batch, except for the one at a segment's end.
+        // Smallest payload of a full batch, except for the one at a segment's end.
         let least = (full_batch.min(smallest_segment as usize / 2)
             - BATCH_HEADER_LEN
             - 2 * FRAME_ALIGN) as u64;
-        // Each append may begin a batch of its own, and end in another.
+        // Each append may begin a new batch, and end in another one.
         let batches = bytes as u64 / least + 2 * appends;
         let per_batch = (BATCH_HEADER_LEN + 2 * FRAME_HEADER_LEN) as u64 + unit;
         let sum = bytes as u64 + batches * per_batch;
@@ -209,7 +210,7 @@ impl SegmentQueue {
     }
 
     /// Requests prepared space up to `end`. `first_round` keeps the round of the first request across
-    /// retries; fails if an attempt after that round has failed.
+    /// retries. Fails if an attempt to prepare a segment has failed after that round.
     pub(crate) fn request(&mut self, end: Lsn, first_round: &mut Option<u64>) -> Result<()> {
         if let (Some(failure), Some(round)) = (&self.failure, *first_round)
             && failure.round > round
@@ -221,22 +222,22 @@ impl SegmentQueue {
         Ok(())
     }
 
-    /// Appends have requested prepared space up to here.
+    /// Returns the LSN up to which appends have requested prepared space.
     pub(crate) fn requested_end(&self) -> Lsn {
         self.requested_end
     }
 
-    /// Requests one more segment, also after a failed attempt.
+    /// Requests one more segment, even after a failed attempt.
     pub(crate) fn request_one_more(&mut self) {
         self.requested_end = self.requested_end.max(self.prepared_end().plus(1));
     }
 
-    /// Whether an append waits for another segment.
+    /// Returns true if an append waits for another segment.
     pub(crate) fn is_requested(&self) -> bool {
         self.requested_end > self.prepared_end()
     }
 
-    /// Whether the last attempt to prepare a segment has failed.
+    /// Returns true if the last attempt to prepare a segment has failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
@@ -260,7 +261,8 @@ impl SegmentQueue {
         }
     }
 
-    /// Notes an early request for a checkpoint. Returns true if that was made before, or the one after it.
+    /// Notes an early request for a checkpoint. Returns true if this request, or a later one, was made
+    /// before.
     pub(crate) fn requested_at(&mut self, end: Lsn, in_use: bool) -> bool {
         let this = Some((end, in_use));
         let before = self.checkpoint_requested >= this;
@@ -268,7 +270,7 @@ impl SegmentQueue {
         before
     }
 
-    /// Space was freed: the preallocator may try again after a failure.
+    /// Notes that space was freed: the preallocator may try again after a failure.
     pub(crate) fn space_freed(&mut self) {
         self.failure = None;
     }

@@ -1,18 +1,19 @@
-//! How many writes may be in flight: found by trying what commits wait.
+//! Limit of the number of writes in flight, found by measuring the latency of commits.
 //!
-//! With one write in flight, a commit waits for the write before it and then for its own. With `n` in
-//! flight it waits for about an `n`th of the one before it, if the device carries them out side by side;
-//! if it carries out one after another, each takes `n` times as long and costs as much. No property of
-//! a device tells which: not its kind, its queue or its filesystem. So while commits wait for each
-//! other, `trial` compares the limit in use with the next higher and the next lower one.
+//! With one write in flight, a commit waits for the previous write, and then for its own. With `n` writes
+//! in flight, it waits for about one `n`th of the previous write, if the device executes writes in
+//! parallel. If the device executes them one after another, each write takes `n` times as long and costs as
+//! much. No property of a device tells which one is true: not its kind, its queue or its filesystem. So
+//! while commits wait for each other, `trial` compares the current limit with the next higher and the next
+//! lower one.
 //!
-//! Where it pays most to have all commits in one write (a device that does one after another, threads
-//! that commit again at once), the limit is *none*: no write begins beside another, and the next one
-//! waits for those whose commits were just acknowledged, for half of what a write takes at most.
+//! The limit is *zero* if it is best to have all commits in one write, because the device executes one write
+//! after another and threads commit again at once. Then no write begins beside another. The next write waits
+//! for the threads whose commits were just acknowledged, for at most half the duration of a write.
 //!
-//! A further write begins once its share of the commits waits for it, so that the writes in flight
-//! take along about as many each: a committer would else fill all places with single records,
-//! and all others would wait for the first of them.
+//! Another write begins only when its share of the waiting commits has accumulated, so that all writes in
+//! flight contain about the same number. Otherwise one committer would fill all slots with writes of a single
+//! record, and all others would wait for the first of them.
 
 mod trial;
 
@@ -21,38 +22,42 @@ use logforce_device::Plan;
 use std::time::Duration;
 use trial::{Measured, Trials};
 
-/// Writes in flight before anything is measured. Small ones cost about as much as the smallest, so that it
-/// mostly pays to wait and to write all at once; with every record of 16 KiB sent at once, 16 threads
-/// made 0.80 of a log with one write in flight, and with four from 64 KiB on 1.21.
+/// Limit of small writes in flight before the first measurement. All small writes cost about the same, so it
+/// mostly pays to wait and to write all commits at once. When every 16-KiB record was sent at once, 16
+/// threads reached 0.80 times the throughput of one write in flight.
 const SMALL_AT_FIRST: usize = 1;
+/// Limit of large writes in flight before the first measurement. With four writes of at least 64 KiB in
+/// flight, throughput was 1.21 times that of one.
 const LARGE_AT_FIRST: usize = 4;
 
-/// How many of the commits that are usually there at once are enough to begin, where it pays to wait for
-/// more: some threads do something else.
+/// Fraction of the usual number of concurrent commits that suffices to begin, while the log waits for more
+/// commits. Some threads do other work and do not commit again soon.
 const MOST_OF: f64 = 7.0 / 8.0;
-/// What a write leaves of the number of commits at once that was usual before.
+/// Factor by which each write reduces the remembered number of concurrent commits.
 const FORGETS: f64 = 15.0 / 16.0;
 
-/// Commits that one write takes along.
+/// Commits in one write.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Share {
     commits: u32,
-    /// Sums of the times at which they came after the first, seconds, and of their squares.
+    /// Sum of the times between the first commit and each other one, in seconds.
     after: f64,
+    /// Sum of the squares of those times, in seconds squared.
     squares: f64,
-    /// When the first came, by the log's clock.
+    /// Time of the first commit, by the log's clock.
     first: Duration,
-    /// Whether the write is a large one.
+    /// True if the write is a large one.
     is_large: bool,
-    /// The turn of the limit under which it began.
+    /// Number of the turn in which the write began.
     era: u32,
 }
 
 impl Share {
-    /// What its commits waited that are acknowledged at `now`, when the log was busy so long.
+    /// Returns the waiting times of the commits, which are acknowledged at `now`. `busy` is the log's busy
+    /// time.
     fn measured(&self, now: Duration, busy: Duration) -> Measured {
         let commits = f64::from(self.commits);
-        // Of the first; the sum of (longest - after)^2 over all is that of the squares.
+        // The first commit waited longest. The sum of the squares is that of (longest - after)^2.
         let longest = now.saturating_sub(self.first).as_secs_f64();
         let squares = commits * longest * longest - 2.0 * longest * self.after + self.squares;
         Measured {
@@ -63,32 +68,34 @@ impl Share {
     }
 }
 
-/// What is waiting and in flight, and the limit.
+/// The commits that wait or are in flight, and the limits of the number of writes in flight.
 #[derive(Debug)]
 pub(crate) struct WriteConcurrency {
     /// Commits whose write has not begun.
     waiting: Share,
-    /// Commits whose write is in flight.
+    /// Number of commits whose write is in flight.
     in_flight: u32,
-    /// How many commits there were lately, waiting or in flight: the maximum, forgotten by and by.
+    /// Recent maximum of the number of commits that wait or are in flight. It decays with each write.
     usual: f64,
-    /// The time for which commits were waiting or in flight, before the present stretch of it, and when that
-    /// began.
+    /// Total time in which commits were waiting or in flight, before `busy_since`.
     busy: Duration,
+    /// Start of the current busy period.
     busy_since: Option<Duration>,
-    /// What a small write takes: the moving average.
+    /// Moving average of the duration of a small write.
     usual_write: Duration,
-    /// While those come back whose commits were acknowledged last: until when to wait for them.
+    /// Time until which the next write waits for threads whose commits were acknowledged last.
     gathers_until: Option<Duration>,
-    /// Bytes from which on a write is a large one.
+    /// Size from which on a write is a large one, bytes.
     threshold: usize,
-    /// The limits while small writes begin, and large ones.
+    /// Limit for small writes.
     small: Trials,
+    /// Limit for large writes.
     large: Trials,
 }
 
 impl WriteConcurrency {
-    /// Never more than `most` writes; at first as many small and large ones as `first` says.
+    /// Creates limits of at most `most` writes. `first` contains the initial limits for small and large
+    /// writes. A write of at least `threshold` bytes is a large one.
     pub(crate) fn new(first: (usize, usize), most: usize, threshold: usize) -> WriteConcurrency {
         let most = most.max(1);
         WriteConcurrency {
@@ -105,14 +112,14 @@ impl WriteConcurrency {
         }
     }
 
-    /// For a method's plan and the caller's options. Where the filesystem `relocates` what is written,
-    /// each durable write commits a tree of the filesystem, and one waits for the other: there it begins
-    /// with one write.
+    /// Creates the limits for a method's plan and the caller's options. If the filesystem `relocates` written
+    /// blocks, each durable write commits a tree of the filesystem, and the writes wait for each other. Then
+    /// the initial limit is one write.
     ///
-    /// A direct write reports its own failure. Through the page cache, Linux reports a failed
-    /// write-back once per file description, to the first caller that asks: of two write-through
-    /// writes in flight, one would get the other's error, and the failed one would report success
-    /// and be acknowledged. Real disk errors have shown this: an acknowledged record was lost.
+    /// A direct write reports its own failure. Through the page cache, only one write may be in flight. Linux
+    /// reports a failed write-back once per file description, to the first caller that asks. Of two
+    /// write-through writes in flight, one would get the other's error, and the failed one would report
+    /// success and be acknowledged. Real disk errors have shown this: an acknowledged record was lost.
     pub(crate) fn here(plan: Plan, relocates: bool, options: &Options) -> WriteConcurrency {
         let most = match plan.direct {
             true => options.max_in_flight_writes,
@@ -127,7 +134,7 @@ impl WriteConcurrency {
         WriteConcurrency::new(first, most, large)
     }
 
-    /// A commit came at `now` by the log's clock, and its write has not begun.
+    /// Notes a commit at `now`, by the log's clock, whose write has not begun.
     pub(crate) fn came(&mut self, now: Duration) {
         self.busy_since.get_or_insert(now);
         let waiting = &mut self.waiting;
@@ -141,7 +148,7 @@ impl WriteConcurrency {
         self.usual = self.all().max(self.usual);
     }
 
-    /// Whether a write may begin beside `writes` in flight, with so many bytes `staged`.
+    /// Returns true if a write may begin while `writes` are in flight and `staged` bytes wait.
     pub(crate) fn allows(&self, writes: usize, staged: usize) -> bool {
         if writes == 0 {
             return true;
@@ -154,18 +161,18 @@ impl WriteConcurrency {
         writes < limit && waiting > 0 && waiting as usize * limit >= self.usual() as usize
     }
 
-    /// Whether it pays to wait for more commits before the next write begins, with so many bytes `staged`:
-    /// a small one.
+    /// Returns true if the next write should wait for more commits, while `staged` bytes wait. Large writes
+    /// never wait.
     pub(crate) fn gathers(&self, staged: usize) -> bool {
         self.gathers_until.is_some()
             && staged < self.threshold
             && f64::from(self.waiting.commits) < self.usual * MOST_OF
     }
 
-    /// How long the next write waits for more commits from `now` on, at most. Ends the wait if that is
-    /// over.
+    /// Returns the maximum time that the next write waits for more commits, from `now` on. Ends the wait, and
+    /// returns `None`, if that time is over.
     pub(crate) fn gathers_for(&mut self, now: Duration) -> Option<Duration> {
-        // `now` may be of before a wait for space.
+        // `now` may be from before a wait for space.
         let most = self.usual_write / 2;
         let left = self.gathers_until?.saturating_sub(now).min(most);
         if left.is_zero() {
@@ -174,14 +181,14 @@ impl WriteConcurrency {
         self.gathers_until.map(|_| left)
     }
 
-    /// A write and a barrier begin, with all that wait: no other job is in flight beside them.
+    /// Notes that a write and a barrier begin, with all waiting commits. No other job is in flight.
     pub(crate) fn begin_barrier(&mut self) -> Share {
         self.waiting = Share::default();
         self.gathers_until = None;
         Share::default()
     }
 
-    /// A write of so many bytes begins, with all that wait.
+    /// Notes that a write of `bytes` begins, with all waiting commits.
     pub(crate) fn begin(&mut self, bytes: usize) -> Share {
         self.usual = self.all().max(self.usual * FORGETS);
         self.in_flight += self.waiting.commits;
@@ -195,7 +202,7 @@ impl WriteConcurrency {
         }
     }
 
-    /// Commits that are waiting or in flight.
+    /// Returns the number of commits that wait or are in flight.
     fn all(&self) -> f64 {
         f64::from(self.waiting.commits + self.in_flight)
     }
@@ -211,11 +218,11 @@ impl WriteConcurrency {
         }
     }
 
-    /// The commits of a write that `took` so long are acknowledged at `now`.
+    /// Notes that the commits of a write, which took `took`, are acknowledged at `now`.
     pub(crate) fn acknowledged(&mut self, share: Share, now: Duration, took: Duration) {
         self.in_flight -= share.commits.min(self.in_flight);
         if !share.is_large {
-            // A device that hung once must not make commits wait for others as long.
+            // After a device has hung once, commits must not wait that long for others.
             let took = match self.usual_write {
                 Duration::ZERO => took,
                 usual => took.min(usual * 2),

@@ -1,4 +1,4 @@
-//! Against a model of committers and a device, event by event.
+//! Tests with a model of committers and a device, which is simulated event by event.
 
 use super::*;
 use logforce_device::Method;
@@ -9,35 +9,35 @@ use std::ops::RangeInclusive;
 /// A device, and threads that commit one record after the other.
 struct Model {
     threads: usize,
-    /// What a write takes alone.
+    /// Duration of a write that is alone in flight.
     write: Duration,
-    /// How many the device serves at once.
+    /// Number of writes that the device executes in parallel.
     depth: usize,
-    /// By how much each other one that is in flight makes a write slower: for 1.0 twice as slow.
+    /// Slowdown of a write by each other one in flight: with 1.0, one other makes it twice as slow.
     beside: f64,
-    /// Until a thread commits again, at most.
+    /// Maximum time until a thread commits again.
     think: Duration,
 }
 
 const MS: Duration = Duration::from_millis(1);
 
-/// What the last quarter of a run showed.
+/// Results of the last quarter of a run.
 #[derive(Debug)]
 struct Seen {
     p50: Duration,
     per_second: f64,
-    /// Most of the time.
+    /// Most frequent limit.
     limit: usize,
-    /// The share of writes that began beside another.
+    /// Fraction of writes that began while another one was in flight.
     beside: f64,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Commits,
-    /// Commits have been gathered for long enough.
+    /// The wait for more commits is over.
     Gathered,
-    /// The write of that number is done.
+    /// The write with that number is done.
     Done(usize),
 }
 
@@ -53,7 +53,7 @@ impl Model {
         self.run_within(0..=16, time)
     }
 
-    /// By a log that knows nothing but to write all that waits, one write after the other.
+    /// Runs a log that always writes all waiting commits, one write after the other.
     fn one_by_one(&self, time: Duration) -> Seen {
         self.run_within(1..=1, time)
     }
@@ -133,7 +133,7 @@ impl Model {
     }
 }
 
-/// A networked volume: each commit waits for hardly more than its own write.
+/// On a networked volume, each commit waits for hardly more than its own write.
 #[test]
 fn on_a_device_that_serves_many_at_once_commits_wait_for_their_own_write() {
     for (threads, write) in [(2, 1), (16, 1), (64, 1), (16, 5), (64, 5), (256, 5)] {
@@ -166,13 +166,13 @@ fn on_a_device_that_serves_one_after_another_one_write_is_in_flight() {
         let what = format!("{threads} threads: {seen:?} {one:?}");
         assert!(seen.limit <= 1, "{what}");
         assert!(seen.beside < 0.1, "{what}");
-        // All of them in each write, and not one half while the other half waits.
+        // Each write contains all commits, instead of one half while the other half waits.
         assert!(seen.p50 < model.write.mul_f64(1.2), "{what}");
         assert!(seen.per_second > 1.6 * one.per_second, "{what}");
     }
 }
 
-/// As on btrfs: two take more than twice as long as one.
+/// Two writes in flight take more than twice as long as one, as on btrfs.
 #[test]
 fn where_writes_hinder_each_other_one_is_in_flight() {
     let model = Model {
@@ -187,7 +187,7 @@ fn where_writes_hinder_each_other_one_is_in_flight() {
     assert!(seen.beside < 0.02, "{seen:?}");
 }
 
-/// Two in flight gain little here and eight gain much.
+/// Two writes in flight gain little here, but eight gain much.
 #[test]
 fn threads_that_work_between_their_commits_wait_for_their_own_write_too() {
     for threads in [16, 64] {
@@ -207,7 +207,7 @@ fn threads_that_work_between_their_commits_wait_for_their_own_write_too() {
     }
 }
 
-/// Large writes neither wait for more commits, nor are there more to come.
+/// Large writes do not wait for more commits, and the write after a large one does not wait either.
 #[test]
 fn large_writes_gather_nothing() {
     let mut concurrency = WriteConcurrency::new((0, 1), 1, 64 << 10);
@@ -226,7 +226,7 @@ fn large_writes_gather_nothing() {
     assert!(!gathered(4096, 1), "after a large one");
 }
 
-/// Nobody comes back in time: what waits begins at once.
+/// No thread commits again in time, so the next write begins at once.
 #[test]
 fn threads_that_do_something_else_are_not_waited_for() {
     for threads in [2, 16, 64] {
@@ -257,12 +257,12 @@ fn one_thread_is_never_tried_with_more() {
     assert_eq!((seen.limit, seen.beside), (1, 0.0));
 }
 
-/// The limit follows a load that changes, and a device that does.
+/// The limit follows a change of the device.
 #[test]
 fn a_device_that_changes_is_found_out() {
     let mut concurrency = WriteConcurrency::new((8, 8), 16, usize::MAX);
     let mut now = Duration::ZERO;
-    // Eight in flight at a device that does one after another now.
+    // Eight writes are in flight on a device that now executes one after another.
     let mut in_flight: VecDeque<Share> = VecDeque::new();
     for _ in 0..20_000 {
         concurrency.came(now);
@@ -282,7 +282,7 @@ fn a_device_that_changes_is_found_out() {
     );
 }
 
-/// Nor for as long as a device hung once.
+/// The wait for more commits is half of a usual write, even after a device has hung once.
 #[test]
 fn commits_are_gathered_for_half_a_usual_write() {
     let mut concurrency = WriteConcurrency::new((0, 1), 1, usize::MAX);
@@ -302,7 +302,7 @@ fn commits_are_gathered_for_half_a_usual_write() {
     assert!(half > MS * 4 / 10 && half <= MS / 2, "{half:?}");
     let after = round(&mut concurrency, 10_000 * MS).expect("two come again");
     assert!(after < MS, "{after:?}");
-    // One that comes alone is waited for no more after a while.
+    // After a while, a single committer no longer waits for others.
     let alone = |concurrency: &mut WriteConcurrency| {
         concurrency.came(MS);
         let share = concurrency.begin(4096);

@@ -3,47 +3,55 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How often the limit in use and the other one take turns in a trial. An odd number has a median.
+/// Number of comparisons in a trial. In each, the current limit and the other one have one turn. An odd
+/// number has a median.
 const TURNS: usize = 5;
-/// How many of the turns must speak for the other one.
+/// Number of comparisons that the other limit must win.
 const WINS: usize = 4;
-/// A turn has at least so many writes, and some more for each that may be in flight, and takes at least
-/// so long: what a few writes in a row take says little.
+/// Minimum number of writes in a turn; two more for each write that may be in flight. Fewer writes are
+/// noise.
 const WRITES: u32 = 12;
+/// Minimum duration of a turn. Shorter turns are noise.
 const TURN: Duration = Duration::from_millis(8);
-/// What is tried beside the next higher limit, in turns with it, from one write on or gathered ones.
+/// Limit that is tried alternately with the next higher one, while the current limit is zero or one.
 const FAR: usize = 8;
-/// By how much more writes in flight must be better: they cost processor time, which others may need. A
-/// second one must be better by more: where a device does one after another it is a little, since the
-/// device has the next at hand while threads wake up, and others wait the longer.
+/// Ratio of costs below which a higher limit wins. More writes in flight cost processor time, which other
+/// threads may need.
 const UP: f64 = 0.93;
+/// As `UP`, if the current limit is one. It is stricter because two writes in flight are always a little
+/// better, even if the device executes one after another: the device has the next write at hand while
+/// threads wake up. But other commits then wait longer.
 const UP_FROM_ONE: f64 = 0.88;
-/// By how much it must be better to gather all: a commit waits for others then.
+/// Ratio of costs below which the limit zero wins, with which a commit waits for others.
 const GATHERED: f64 = 0.93;
-/// By how much fewer may be worse.
+/// Ratio of costs below which a lower limit wins. It may be a little worse, because it costs less processor
+/// time.
 const DOWN: f64 = 1.07;
-/// By how much a turn must be worse, after so many writes, to end the trial, and what it adds to the
-/// pause: where writes wait for each other in the filesystem, each costs ten times as much.
+/// Ratio of costs above which a turn ends the trial early. If writes wait for each other in the filesystem,
+/// each may cost ten times as much.
 const MUCH_WORSE: f64 = 1.5;
+/// Number of writes after which a turn can end the trial early.
 const SOON: u32 = 4;
+/// Factor for the pause after a trial of a higher limit, or of zero, that ended early.
 const LONGER: u32 = 8;
-/// Time between two trials: after a change, and at most. A trial that changes nothing doubles it.
+/// Time between two trials after a change. A trial that changes nothing doubles it.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Maximum time between two trials.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Time after which another number of commits at once makes the pauses short again.
+/// Minimum time between two resets of the pause because the number of concurrent commits has changed.
 const BETWEEN_CHANGES: Duration = Duration::from_secs(1);
 
-/// What was measured of a write.
+/// Measurement of one write.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measured {
     pub(super) commits: u64,
-    /// Sum of the squares of what its commits waited, seconds squared.
+    /// Sum of the squares of the commits' waiting times, in seconds squared.
     pub(super) waited: f64,
-    /// For how long the log had been busy when it was done: the clock of turns and pauses.
+    /// Busy time of the log when the write was done. It is the clock for turns and pauses.
     pub(super) busy: Duration,
 }
 
-/// A turn of one limit: what commits waited in it, and how many there were in which time.
+/// A turn of one limit: the number of its commits, their waiting times, and its duration.
 #[derive(Debug, Clone, Copy, Default)]
 struct Turn {
     commits: u64,
@@ -54,8 +62,10 @@ struct Turn {
 }
 
 impl Turn {
-    /// What a commit waited (the root of the mean square: long waits count for more), times the time
-    /// between two commits: a limit that costs processor time makes commits rarer and not slower.
+    /// Returns the cost of the turn: the geometric mean of the waiting time of a commit and of the time
+    /// between two commits. The waiting time is the root of the mean square, so that long waits count more.
+    /// The time between commits counts because a limit that costs processor time makes commits rarer, not
+    /// slower.
     fn cost(&self) -> f64 {
         let commits = self.commits.max(1) as f64;
         let waited = (self.waited / commits).sqrt();
@@ -63,18 +73,18 @@ impl Turn {
     }
 }
 
-/// The other limit of a trial, and what was measured so far.
+/// The other limit of a trial, and the measurements so far.
 #[derive(Debug)]
 struct Trial {
     other: usize,
-    /// Costs of the limit in use and of the other one.
+    /// Costs of the current limit and of the other one, for each comparison.
     costs: Vec<(f64, f64)>,
-    /// That of the limit in use, while the other one has its turn.
+    /// Cost of the current limit, while the other one has its turn.
     first: Option<f64>,
 }
 
 impl Trial {
-    /// How many turns the other limit has lost to the one in use.
+    /// Returns the number of comparisons that the other limit has lost to the current one.
     fn lost(&self, limit: usize) -> usize {
         let needed = match (limit, self.other) {
             (0, 1) => 1.0,
@@ -89,25 +99,27 @@ impl Trial {
     }
 }
 
-/// The limit in use, and trials of others.
+/// The current limit, and trials of others.
 #[derive(Debug)]
 pub(super) struct Trials {
     limit: usize,
     range: RangeInclusive<usize>,
     trial: Option<Trial>,
     turn: Turn,
-    /// Writes of the turn that are not measured: they began, or waited, under the other limit.
+    /// Number of writes of the turn that are not measured, because they began, or waited, under the other
+    /// limit.
     unmeasured: u32,
     era: u32,
-    /// When the next trial may begin; `None`: not before the pause.
+    /// Time at which the next trial may begin; `None` if the pause has not begun.
     next: Option<Duration>,
     pause: Duration,
-    /// Whether the next trial is of a higher limit.
+    /// True if the next trial is of a higher limit.
     up: bool,
-    /// Whether the next trial of a higher one is of one far above.
+    /// True if the next trial of a higher limit is of `FAR`.
     far: bool,
-    /// How many commits there were at once when pauses became short again, and when that was.
+    /// Number of concurrent commits at the last reset of the pause.
     usual: u32,
+    /// Time of the last reset of the pause.
     changed: Duration,
 }
 
@@ -129,7 +141,7 @@ impl Trials {
         }
     }
 
-    /// The limit now: the one in use, or the other one in its turn.
+    /// Returns the limit that applies now: the current one, or the other one in its turn.
     pub(super) fn limit(&self) -> usize {
         match &self.trial {
             Some(trial) if trial.first.is_some() => trial.other,
@@ -137,22 +149,22 @@ impl Trials {
         }
     }
 
-    /// The number of the turn.
+    /// Returns the number of the turn.
     pub(super) fn era(&self) -> u32 {
         self.era
     }
 
-    /// Notes a write that began in the turn `era`, where there are `usual` commits at once.
+    /// Notes a write that began in the turn `era`, while `usual` commits are concurrent.
     pub(super) fn note(&mut self, era: u32, measured: Measured, usual: u32) {
-        // One commit at a time waits for no other.
+        // A single commit at a time never waits for another one.
         if usual < 2 {
             self.trial = None;
             return;
         }
         let is_other = usual > 2 * self.usual || 2 * usual < self.usual;
         if is_other && (self.usual == 0 || measured.busy >= self.changed + BETWEEN_CHANGES) {
-            // Another load: what was found before need not hold. Not each time where it changes all the
-            // time: trials would never cease.
+            // The load has changed, so earlier results may be wrong. `BETWEEN_CHANGES` limits the resets:
+            // otherwise trials would never end under a load that changes all the time.
             self.usual = usual;
             self.changed = measured.busy;
             self.pause = PAUSE;
@@ -172,7 +184,8 @@ impl Trials {
     }
 
     fn begin_trial(&mut self) {
-        // Two may gain little where eight gain much: then it would stay at one for ever.
+        // Two writes in flight may gain little, while eight gain much. Without `FAR` the limit would stay at
+        // one forever.
         let higher = match (self.limit, self.far) {
             (0 | 1, true) => FAR,
             (limit, _) => (limit * 2).max(1),
@@ -249,8 +262,8 @@ impl Trials {
         self.settle(true, 1);
     }
 
-    /// Goes on with the limit in use, after a trial that has changed it or not: then the next one is of
-    /// the limit on the other side, after `longer` the pause.
+    /// Ends a trial. If it has `changed` the limit, resets the pause. Otherwise the next trial is in the
+    /// other direction, after a pause that is `longer` times as long.
     fn settle(&mut self, changed: bool, longer: u32) {
         if changed {
             self.pause = PAUSE;
