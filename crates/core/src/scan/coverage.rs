@@ -56,7 +56,7 @@ pub(crate) fn reject_misnamed(segments: &mut Segments, control: &Control, both_s
         let (start, end) = (segment.header.start, segment.header.end());
         let is_misnamed = names::claimed_start(&segment.name()) != Some(start);
         (end <= control.first_segment && is_misnamed).then(|| {
-            format!("its header says that it is the truncated segment [{start}, {end}), its name does not")
+            format!("its header says that it is the truncated segment [{start}, {end}), but its name does not")
         })
     });
 }

@@ -15,71 +15,71 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
-/// Bytes per write of a fill. A commit may queue behind one such write, and, where a force flushes
-/// the whole device, must wait until it is on the medium as well.
+/// Bytes per write of a fill. A commit may queue behind one such write. If a force flushes the whole device,
+/// the commit also waits until that write is on the medium.
 const FILL_CHUNK: usize = 256 << 10;
-/// The same while appends wait for the fill: then throughput is what counts.
+/// Bytes per write of a fill while appends wait for it: then throughput counts.
 const FILL_CHUNK_IN_HASTE: usize = 1 << 20;
-/// Minimum pause between two of them while no append waits.
+/// Minimum pause between two writes of a fill while no append waits.
 pub(crate) const FILL_PAUSE: Duration = Duration::from_millis(1);
 
-/// How many prepared segments after the current one stay open. A long record may span more.
+/// Number of prepared segments after the current one that stay open. A long record may span more.
 pub(crate) const OPEN_AHEAD: usize = 2;
 
-/// What preparing a segment needs.
+/// Settings for preparing a segment.
 pub(crate) struct SegmentBuilder<'a> {
     pub(crate) dir: &'a Arc<dyn Directory>,
     pub(crate) log_id: LogId,
     pub(crate) epoch: Epoch,
     pub(crate) direct: bool,
-    /// Fill with zeroes what was never written.
+    /// True if blocks that were never written are filled with zeroes.
     pub(crate) fill: bool,
-    /// Fill in any case where the filesystem does not reserve blocks (an ext4 without extents): a commit
-    /// that finds the disk full fails the log.
+    /// True if the file is filled in any case when the filesystem does not reserve blocks (ext4 without
+    /// extents). Otherwise a commit that finds the disk full would fail the log.
     pub(crate) needs_blocks: bool,
-    /// A write without a force guarantees more on blocks that were written before.
+    /// True if a write without a force guarantees more on blocks that were written before.
     pub(crate) needs_written: bool,
-    /// Stops it early.
+    /// Flag that stops the preparation early.
     pub(crate) stop: Option<&'a AtomicBool>,
-    /// Called after each write of a fill; may pause.
+    /// Function that is called after each write of a fill. It may pause.
     pub(crate) pace: &'a dyn Fn(Filled) -> Fill,
     pub(crate) runtime: &'a dyn Runtime,
 }
 
-/// How far a fill has come.
+/// Progress of a fill.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Filled {
-    /// Bytes that are filled.
+    /// Number of bytes that are filled.
     pub(crate) done: u64,
-    /// Bytes of the file.
+    /// Size of the file, bytes.
     pub(crate) of: u64,
-    /// How long the last write took.
+    /// Duration of the last write.
     pub(crate) took: Duration,
 }
 
-/// Whether a fill goes on.
+/// Decision how a fill continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fill {
     GoesOn,
-    /// Appends wait for it.
+    /// The fill continues with larger writes, because appends wait for it.
     InHaste,
-    /// The rest stays reserved.
+    /// The fill ends, and the rest stays reserved.
     Ends,
 }
 
-/// A segment that was prepared now.
+/// A segment that was just prepared.
 pub(crate) struct Made {
     pub(crate) segment: Arc<Segment>,
-    /// Its file was used before.
+    /// True if its file was used before.
     pub(crate) recycled: bool,
 }
 
 /// A file without a header.
 struct Blank {
     file: Arc<dyn File>,
-    /// Blocks of it may never have been written.
+    /// True if some blocks of the file may never have been written.
     unwritten: bool,
-    /// The build allocated blocks or wrote them for the first time.
+    /// True if the builder allocated blocks, or wrote them for the first time.
     changed: bool,
 }
 
@@ -88,16 +88,16 @@ struct Blank {
 pub(crate) struct Spare {
     pub(crate) name: String,
     pub(crate) len: u64,
-    /// Blocks of it may never have been written.
+    /// True if some blocks of the file may never have been written.
     pub(crate) unwritten: bool,
 }
 
-/// What to do with the file of a truncated segment.
+/// Action for the file of a truncated segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RetireAction {
-    /// Make it a spare.
+    /// The file becomes a spare.
     Reuse,
-    /// Delete it.
+    /// The file is deleted.
     Remove,
 }
 
@@ -121,27 +121,27 @@ pub(crate) fn retire(
                 return Ok(Some(Spare {
                     name: to,
                     len: segment.header.len,
-                    // Although the log went on behind it: one that ends at damage goes on in another
-                    // segment, and leaves the rest of this one as it was.
+                    // The segment may have unwritten blocks although the log continued behind it: after
+                    // damage, a log continues in another segment and leaves the rest of this one unwritten.
                     unwritten: segment.is_unwritten(),
                 }));
             }
-            // A full disk may lack space even for another name: removes the file then.
+            // A full disk may lack space even for another name. Then the file is removed.
             Err(e) if e.is_full() => {}
             Err(e) if e.is_not_found() => return Ok(None),
             Err(e) => return Err(e),
         }
     }
     match dir.remove(&from).map_err(Error::io("remove", path)) {
-        // Removed already, perhaps by an earlier call that reported an error.
+        // A missing file was already removed, perhaps by an earlier call that reported an error.
         Err(e) if !e.is_not_found() => Err(e),
         _ => Ok(None),
     }
 }
 
 impl SegmentBuilder<'_> {
-    /// Prepares the file of a segment, and makes its name durable. The control file does not list it
-    /// yet.
+    /// Prepares the file of a segment, and makes its name durable. Does not list the segment in the control
+    /// file.
     pub(crate) fn make(
         &self,
         start: Lsn,
@@ -154,8 +154,8 @@ impl SegmentBuilder<'_> {
         Ok(segment)
     }
 
-    /// Makes the names of prepared segments durable: nothing may depend on them before. Removes their
-    /// files if that fails.
+    /// Makes the names of prepared segments durable. The log may not depend on the segments before that.
+    /// Removes their files if that fails.
     pub(crate) fn sync_names(&self, made: &[Arc<Segment>]) -> Result<()> {
         sync_names(&**self.dir, Why::NewSegmentName).map_err(|e| {
             for segment in made {
@@ -204,9 +204,9 @@ impl SegmentBuilder<'_> {
         let range = 0..buf.len();
         let made = write_part(&*file, 0, buf, range)
             .map_err(Error::io("write", &path))
-            // One barrier for extents, size and header; of a file that is used again only the header
-            // changes. The control file lists the segment only after it, so a crash before leaves a
-            // file on which nothing depends.
+            // A single barrier covers extents, size and header. In a reused file only the header changes. The
+            // control file lists the segment only after the barrier, so an earlier crash leaves a file on
+            // which nothing depends.
             .and_then(|_| {
                 let how = if changed {
                     Barrier::Full
@@ -234,8 +234,8 @@ impl SegmentBuilder<'_> {
         Ok(Arc::new(segment))
     }
 
-    /// Opens a spare. Old batches stay in it: their LSNs are below the segment's start, so a scan
-    /// rejects them.
+    /// Opens a spare. Old batches stay in it. A scan rejects them, because their LSNs are below the segment's
+    /// start.
     fn take(&self, spare: &Spare, unit: u32) -> Result<Blank> {
         let path = self.dir.path().join(&spare.name);
         let how = OpenFile {
@@ -246,7 +246,7 @@ impl SegmentBuilder<'_> {
         let file = opened.map_err(Error::io("open for writing", &path))?;
         let blocks = match self.needs_blocks {
             true => self.blocks(&*file, 0..spare.len, spare.unwritten),
-            // No blocks are needed here, and nothing depends on this value.
+            // Blocks are not needed here, and nothing depends on this value.
             false => Blocks::Reserved,
         };
         let changed = blocks != Blocks::Written;
@@ -259,10 +259,10 @@ impl SegmentBuilder<'_> {
         })
     }
 
-    /// Returns the state of a prepared range: the worst that a write to it meets. The file may be a copy that
-    /// lacks blocks of zeroes, and a crash would lose a commit there that it should survive. If the system
-    /// does not answer, the state that was prepared (`unwritten` or not) counts only for a method that does
-    /// not need written blocks.
+    /// Returns the state of a prepared range: the worst state of any block in it. The file may be a copy that
+    /// lacks blocks of zeroes. A crash would lose a commit there that should survive it. If the system does
+    /// not report the state, the state at preparation (`unwritten` or not) counts, but only for a method that
+    /// does not need written blocks.
     pub(crate) fn blocks(&self, file: &dyn File, range: Range<u64>, unwritten: bool) -> Blocks {
         let prepared = match unwritten {
             true => Blocks::Reserved,
@@ -304,7 +304,7 @@ impl SegmentBuilder<'_> {
         })
     }
 
-    /// Fills the range with zeroes if the builder's settings or `must` ask for it. Returns true if it did.
+    /// Fills the range with zeroes if the builder's settings or `must` require it. Returns true if it did.
     pub(crate) fn fill(
         &self,
         file: &dyn File,
@@ -316,7 +316,7 @@ impl SegmentBuilder<'_> {
         if !self.fill && !must {
             return Ok(false);
         }
-        // No write-through: one barrier at the end costs a fraction of many.
+        // Does not write through, because a single barrier at the end costs much less.
         let Range { start, end: len } = range;
         let (mut at, mut chunk) = (start, FILL_CHUNK);
         let mut buf = AlignedBuf::zeroed(

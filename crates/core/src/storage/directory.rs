@@ -1,4 +1,4 @@
-//! Opening the directory of a log, and the errors if that fails.
+//! Opening the directory of a log, and the errors of a failure.
 
 use crate::error::{Error, Result};
 use crate::names;
@@ -8,14 +8,14 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The directory of a log, for reading.
+/// Opens the directory of a log for reading.
 pub(crate) fn existing_directory(system: &dyn System, path: &Path) -> Result<Arc<dyn Directory>> {
     check_path(path)?;
     existing(system.directory(path), path, "open the directory")
 }
 
-/// The directory of a log, as `opened` for writing. Its error says so, even if the directory cannot be
-/// read.
+/// Returns the directory of a log that was `opened` for writing. An error says so, even if the directory
+/// cannot be read.
 pub(crate) fn directory_to_write(
     opened: io::Result<Arc<dyn Directory>>,
     path: &Path,
@@ -40,9 +40,9 @@ fn existing(
 /// Rejects paths for which the system's own error would be misleading.
 pub(crate) fn check_path(path: &Path) -> Result<()> {
     let why = if path.as_os_str().is_empty() {
-        "it is empty; name a directory"
+        "it is empty: specify a directory"
     } else if path.as_os_str().as_encoded_bytes().contains(&0) {
-        "it has a NUL character in it"
+        "it contains a NUL character"
     } else {
         return Ok(());
     };
@@ -62,8 +62,8 @@ pub(crate) fn unusable_directory(e: io::Error, doing: &'static str, path: &Path)
     }
 }
 
-/// Sets the file `name` aside, if it exists: renames it to a name that no segment gets. A file that
-/// was set aside before keeps its name: it is evidence as well.
+/// Sets the file `name` aside, if it exists: renames it to a name that is not used for segments. A file that
+/// was set aside before keeps its name, because it is evidence as well.
 pub(crate) fn set_aside(dir: &Arc<dyn Directory>, name: &str) -> Result<()> {
     let missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
     if dir.open(name, OpenFile::READ).is_err_and(|e| missing(&e)) {

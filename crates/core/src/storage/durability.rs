@@ -1,14 +1,14 @@
 //! Barriers, each with the crash against which it protects.
 //!
-//! A missing barrier is a bug that shows only after a loss of power. So each one says why it is
-//! needed, and a build with `--cfg planted` can leave out any one of them, to show that simulated
-//! and real power cuts find it.
+//! A missing barrier is a bug that shows only after a loss of power. So each barrier names its reason. A
+//! build with `--cfg planted` can leave out any one of them, to show that simulated and real power cuts find
+//! the bug.
 
 use logforce_device::{Barrier, Directory, File};
 use logforce_format::planted;
 use std::io;
 
-/// Why a barrier is needed.
+/// Reason for a barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Why {
     /// A commit is acknowledged afterwards. Without it, a crash loses acknowledged records.
@@ -22,7 +22,7 @@ pub(crate) enum Why {
     /// Batches in the segment are acknowledged afterwards. Without it, a crash loses the name, and
     /// with it the whole file.
     NewSegmentName,
-    /// The epoch's first batch voids what recovery has dropped. Without it, a crash brings that
+    /// The epoch's first batch voids the records that recovery has dropped. Without it, a crash brings them
     /// back.
     Epoch,
     /// The other slot is overwritten next. Without it, a crash can tear both.
@@ -35,8 +35,8 @@ pub(crate) enum Why {
     /// The other slot is overwritten next, or the call returns. Without it, a crash brings back the
     /// old metadata.
     MetadataSlot,
-    /// Segments get their names in the directory afterwards. Without it, a crash leaves segments that
-    /// nothing says to be an unfinished backup's.
+    /// Segments get their names in the directory afterwards. Without it, a crash leaves segments that are not
+    /// marked as parts of an unfinished backup.
     BackupBegun,
     /// The backup's control file lists the segment afterwards. Without it, a crash leaves a backup
     /// that opens and lacks records.
@@ -46,14 +46,14 @@ pub(crate) enum Why {
     BackupNames,
     /// The call returns. Without it, a crash takes back a backup that was reported as made.
     BackupDone,
-    /// A repair changes the file afterwards. Without it, a crash loses what was cut.
+    /// A repair changes the file afterwards. Without it, a crash loses the records that the repair cuts.
     Copy,
-    /// A repair returns. Without it, what was cut may come back where the batch that voids it is lost.
+    /// A repair returns. Without it, the cut records may come back if the batch that voids them is lost.
     CutEnd,
 }
 
 impl Why {
-    /// Whether a known bug leaves this barrier out; always `false` except in a planted build.
+    /// Returns true if a known bug leaves this barrier out; always `false` except in a planted build.
     fn is_forgotten(self) -> bool {
         match self {
             Why::Commit => planted!("barrier-left-out"),
@@ -75,7 +75,7 @@ impl Why {
     }
 }
 
-/// A barrier on everything that was written to `file`.
+/// Runs a barrier on everything that was written to `file`.
 pub(crate) fn barrier(file: &dyn File, kind: Barrier, why: Why) -> io::Result<()> {
     if why.is_forgotten() {
         return Ok(());

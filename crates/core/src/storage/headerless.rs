@@ -1,12 +1,12 @@
-//! Segments with a damaged header, identified by their batches.
+//! Segments with a damaged header, which are identified by their batches.
 //!
-//! The header says which part of the log a file holds. If it is damaged, neither the file's name
-//! nor the fields of the header prove anything. But each batch carries the log's identity and its
-//! own LSN under its checksum, so one batch at the position that the name implies proves both.
-//! Batches from an earlier use of the file have other LSNs and prove nothing.
+//! The header names the part of the log that a file contains. If it is damaged, neither the file's name nor
+//! the fields of the header prove anything. But the checksum of each batch covers the log's identity and the
+//! batch's LSN. So one batch at the position that the name implies proves both. Batches from an earlier use
+//! of the file have other LSNs and prove nothing.
 //!
-//! Only inspection and salvage use this, and the header still counts as damage: an opening fails,
-//! and a repair cuts the segment.
+//! Only inspection and salvage use this. The header still counts as damage: an opening fails, and a repair
+//! cuts the segment.
 
 use crate::error::{Error, Result};
 use crate::names;
@@ -21,20 +21,20 @@ use logforce_format::{
 };
 use std::sync::Arc;
 
-/// What the batches of a file prove, assuming one write unit.
+/// Evidence from the batches of a file, assuming a certain write unit.
 struct BatchEvidence {
     log_id: LogId,
-    /// Epoch of the first of them.
+    /// Epoch of the first batch.
     epoch: Epoch,
     batches: u64,
-    /// How many of them link to the batch before. The right write unit yields the most, since each
+    /// Number of batches that link to the previous batch. It is highest with the right write unit, since each
     /// batch is expected where the previous one ends.
     links: u64,
 }
 
-/// The files among `segments.rejected` that hold, according to their batches, a part of `[from,
-/// to)` of the log `id` that no valid segment holds. If `id` is unknown, the first batch decides
-/// which log.
+/// Returns the files among `segments.rejected` that, according to their batches, contain a part of `[from,
+/// to)` of the log `id` that no valid segment contains. If `id` is unknown, the first batch determines the
+/// log.
 pub(crate) fn find_headerless(
     dir: &Arc<dyn Directory>,
     id: Option<LogId>,
@@ -72,8 +72,8 @@ pub(crate) fn find_headerless(
     Ok(regained)
 }
 
-/// The file `name` as the segment that begins at `start` and ends at or below `bound`, if one of
-/// its batches proves it.
+/// Returns the file `name` as the segment that begins at `start` and ends at or below `bound`, if one of its
+/// batches proves it.
 pub(crate) fn segment_from_batches(
     dir: &Arc<dyn Directory>,
     name: &str,
@@ -84,7 +84,7 @@ pub(crate) fn segment_from_batches(
 ) -> Result<Option<Segment>> {
     let path = dir.path().join(name);
     let file = match dir.open(name, OpenFile::READ) {
-        // Removed since it was listed.
+        // The file was removed after it was listed.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         file => file.map_err(Error::io("open", &path))?,
     };
@@ -92,14 +92,14 @@ pub(crate) fn segment_from_batches(
     let mut bytes = [0; SEGMENT_HEADER_LEN];
     let n = read(&*file, &path, 0, &mut bytes, ReadSource::Cache)?.unwrap_or(0);
     let (said_len, said_unit) = SegmentHeader::unchecked_geometry(&bytes[..n]);
-    // The header may be valid, if only the file is too short.
+    // The header is valid if the file was rejected only because it is too short.
     let is_whole = SegmentHeader::decode(&bytes[..n])
         .is_ok_and(|h| h.start == start && id.is_none_or(|id| id == h.log_id));
     drop(file);
     let room = bound.since(start);
     let room = match is_whole || said_len == len || said_len == room {
         true => said_len.min(room),
-        // The length in the header is implausible; the batches decide.
+        // The length in the header is implausible, so it is ignored.
         _ => len.min(room),
     };
     let all = (MIN_WRITE_UNIT.ilog2()..=MAX_WRITE_UNIT.ilog2()).map(|bit| 1 << bit);
@@ -117,7 +117,7 @@ pub(crate) fn segment_from_batches(
             len: room / u64::from(write_unit) * u64::from(write_unit),
             write_unit,
             epoch: Epoch::default(),
-            // Unknown: what is read of it does not depend on that.
+            // This is unknown, but reading does not depend on it.
             unwritten: true,
         };
         if !SegmentHeader::geometry_is_valid(start, header.len, write_unit) {
@@ -142,8 +142,8 @@ pub(crate) fn segment_from_batches(
     }))
 }
 
-/// What the batches at their own LSN prove, with the segment's write unit. `end`: the end of the
-/// file, since the length in a damaged header may be anything.
+/// Collects evidence from the batches at their own LSN, with the segment's write unit. `end` is the end of
+/// the file, since the length in a damaged header may have any value.
 fn collect_evidence(
     segment: &Arc<Segment>,
     end: Lsn,

@@ -14,17 +14,17 @@ pub(crate) struct Listing {
     pub(crate) segments: Segments,
     pub(crate) spares: Vec<(String, u64)>,
     pub(crate) preparing: Vec<String>,
-    /// A segment was removed or renamed between the listing and reading its header.
+    /// Error of a segment that was removed or renamed between the listing and reading its header.
     pub(crate) vanished: Option<Error>,
 }
 
-/// Lists the directory and reads the segment headers. Two segments that claim the same part of the
-/// log are an error: it is unknown which one is right.
+/// Lists the directory and reads the segment headers. Fails if two segments claim the same part of the log,
+/// because it is unknown which one is right.
 pub(crate) fn list(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing> {
     list_of(dir, id, names_of(dir)?)
 }
 
-/// As [`list`], from existing directory entries.
+/// Reads the segment headers as [`list`] does, from existing directory entries.
 pub(crate) fn list_of(
     dir: &Arc<dyn Directory>,
     id: LogId,
@@ -37,8 +37,8 @@ pub(crate) fn list_of(
     }
 }
 
-/// As [`list`], for salvage: of several segments that claim the same part of the log one counts,
-/// preferably the one whose name says so.
+/// Lists the directory as [`list`] does, for salvage. If several segments claim the same part of the log, one
+/// counts, preferably one whose name matches.
 pub(crate) fn list_usable(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing> {
     let (mut listing, claims) = take(dir, id, names_of(dir)?)?;
     for claim in claims {
@@ -52,8 +52,8 @@ fn names_of(dir: &Arc<dyn Directory>) -> Result<Vec<DirEntry>> {
     dir.entries().map_err(Error::io("list", dir.path()))
 }
 
-/// Reads the headers of the segments in `entries`. Also returns each segment that claims a part of
-/// the log that another one has. Skips files that a writer has removed meanwhile.
+/// Reads the headers of the segments in `entries`. Also returns the segments that claim a part of the log
+/// that another one contains. Skips files that a writer has removed meanwhile.
 fn take(
     dir: &Arc<dyn Directory>,
     id: LogId,
@@ -82,7 +82,7 @@ fn take(
                     listing.segments.rejected.push((entry.name, why));
                 }
                 Ok(HeaderRead::Whole(h)) => {
-                    // The cache may show the header of what the file held before.
+                    // The cache may return the header of an earlier use of the file.
                     let is_misnamed = names::claimed_start(&entry.name) != Some(h.start);
                     let again = match is_misnamed {
                         true => read_header_past_cache(dir, &entry.name)?,
@@ -110,7 +110,7 @@ fn take(
             )
         } else {
             format!(
-                "it claims [{}, {}) of the log, of which {} claims [{}, {}): one of the two is wrong",
+                "it claims [{}, {}) of the log, but {} claims [{}, {}): one of the two is wrong",
                 header.start,
                 header.end(),
                 other.name(),

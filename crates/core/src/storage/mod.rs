@@ -1,4 +1,4 @@
-//! The files of a log: their names, the control file, the segments, and what is read from them.
+//! Files of a log: the directory, the control file, the segments, and reading and writing them.
 
 pub(crate) mod builder;
 pub(crate) mod control_file;

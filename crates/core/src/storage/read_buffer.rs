@@ -1,4 +1,4 @@
-//! A read buffer over segments, filled in large aligned pieces.
+//! Read buffer over segments, which is filled in large aligned pieces.
 
 use crate::storage::segment::Segment;
 use crate::storage::transfer::{Lost, ReadResult, read, read_once};
@@ -6,8 +6,8 @@ use logforce_device::{AlignedBuf, File, ReadSource};
 use logforce_format::{Lsn, MAX_WRITE_UNIT, align_up, planted};
 use std::sync::Arc;
 
-/// Bytes per read: small enough to stay in the processor's cache between the copy out of the page
-/// cache and the checksum, which makes a warm scan fast.
+/// Bytes per read: small enough to stay in the processor's cache between the copy from the page cache and the
+/// checksum, which makes a warm scan fast.
 const CHUNK: usize = 512 << 10;
 
 /// A read buffer over one segment at a time.
@@ -16,7 +16,7 @@ pub(crate) struct ReadBuffer {
     /// Bytes per read.
     chunk: usize,
     buf: AlignedBuf,
-    /// Start LSN of the segment whose bytes `buf` holds.
+    /// Start LSN of the segment whose bytes are in `buf`.
     of: Option<Lsn>,
     file: Option<Arc<dyn File>>,
     offset: u64,
@@ -28,7 +28,8 @@ impl ReadBuffer {
         ReadBuffer {
             source,
             chunk: CHUNK,
-            // Allocated at the first use: the segments of a small log are shorter than a chunk.
+            // The buffer is allocated at the first use, since the segments of a small log are shorter than a
+            // chunk.
             buf: AlignedBuf::zeroed(0, 65536),
             of: None,
             file: None,
@@ -37,7 +38,7 @@ impl ReadBuffer {
         }
     }
 
-    /// Limits the read-ahead to `bytes`: beside a writer, what lies after them is not written yet.
+    /// Limits the read-ahead to `bytes`. While a writer runs, the bytes after them are not written yet.
     pub(crate) fn limit(&mut self, bytes: u64) {
         self.chunk = bytes.clamp(1, CHUNK as u64) as usize;
     }
@@ -49,7 +50,7 @@ impl ReadBuffer {
         self.valid = 0;
     }
 
-    /// `len` bytes at `offset` of the segment; fewer at the segment's end.
+    /// Returns `len` bytes at `offset` of the segment; fewer at the segment's end.
     pub(crate) fn get(
         &mut self,
         segment: &Arc<Segment>,
@@ -65,7 +66,7 @@ impl ReadBuffer {
         }
         let from = ((offset - self.offset) as usize).min(self.valid);
         let to = (from + len).min(self.valid);
-        // The segment's length is known: a file that is shorter is damage, not the end of the log.
+        // The segment's length is known, so a shorter file is damage, not the end of the log.
         let whole = (len as u64).min(segment.header.len.saturating_sub(offset));
         let there = (to - from) as u64;
         let is_short = planted!("short-segment-accepted", false, else there < whole);
@@ -89,7 +90,7 @@ impl ReadBuffer {
         }
         self.of = None;
         self.valid = 0;
-        // Past the cache in the largest unit there is: the device may have changed since the
+        // Reads past the cache in the largest possible unit, because the device may have changed since the
         // segment was prepared.
         let unit = match self.source {
             ReadSource::Cache => 4096,
@@ -101,7 +102,7 @@ impl ReadBuffer {
         if want.max(chunk) > self.buf.len() {
             self.buf = AlignedBuf::zeroed(want.max(chunk), 65536);
         }
-        // A long batch by itself, otherwise a chunk, up to the segment's end.
+        // Reads a long batch alone, otherwise a chunk, at most up to the segment's end.
         let room = align_up(segment.header.len.saturating_sub(from), unit);
         let take = (want.max(chunk) as u64).min(room) as usize;
         let Some(file) = self.file.clone() else {
@@ -116,13 +117,13 @@ impl ReadBuffer {
                 self.of = Some(segment.header.start);
                 Ok(Ok(()))
             }
-            // One unreadable sector must not hide its neighbours in the same chunk.
+            // An unreadable sector must not hide the other sectors of the same chunk.
             Err(_) => self.fill_exactly(segment, &*file, offset, len, unit),
         }
     }
 
-    /// Reads only the requested bytes, in units of `unit` bytes; if that fails too, in the
-    /// segment's own unit.
+    /// Reads only the requested bytes, in units of `unit` bytes. If that fails as well, reads them in the
+    /// segment's write unit.
     fn fill_exactly(
         &mut self,
         segment: &Arc<Segment>,
@@ -134,7 +135,7 @@ impl ReadBuffer {
         let path = segment.path();
         let mut first = None;
         let own = u64::from(segment.header.write_unit);
-        // The buffer has space for the first unit, and a larger one would tell no more.
+        // The buffer has space for the first unit. A larger unit would not help.
         for unit in [Some(unit), (own < unit).then_some(own)]
             .into_iter()
             .flatten()
@@ -150,7 +151,7 @@ impl ReadBuffer {
                     return Ok(Ok(()));
                 }
                 Ok(Err(lost)) => first = first.or(Some(lost)),
-                // The device cannot read units so small: the first error counts.
+                // The device cannot read such small units: the first error counts.
                 Err(_) if first.is_some() => break,
                 Err(e) => return Err(e),
             }

@@ -1,4 +1,4 @@
-//! Files of truncated segments that are not yet spares or removed.
+//! Files of truncated segments that are neither spares nor removed yet.
 
 use crate::error::{Error, Result};
 use crate::storage::builder::{RetireAction, Spare, retire};
@@ -9,32 +9,33 @@ use logforce_device::sync::{AtomicU64, Mutex, MutexGuard};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, PoisonError};
 
-/// Which files become spares.
+/// Condition on which files become spares.
 #[derive(Clone, Copy)]
 pub(crate) struct Reuse<'a> {
-    /// How many more spares are allowed.
+    /// Number of additional spares that are allowed.
     pub(crate) room: usize,
-    /// Only files that can be the next segment, which should have `wanted` bytes.
+    /// Sizes of segments. Only files that can be the next segment become spares.
     pub(crate) sizes: &'a SegmentSizes,
+    /// Wanted size of the next segment, bytes.
     pub(crate) wanted: u64,
 }
 
-/// The unfinished work of truncations. If the system fails at it, the next truncation tries again:
-/// without that, the files would use space until the log is opened again.
+/// Unfinished work of truncations. If a call of the system fails, the next truncation tries again. Otherwise
+/// the files would take up space until the log is opened again.
 #[derive(Default)]
 pub(crate) struct RetiredFiles {
-    /// Bytes of all of them.
+    /// Total size of the files, bytes.
     bytes: AtomicU64,
     unfinished: Mutex<Unfinished>,
 }
 
 #[derive(Default)]
 struct Unfinished {
-    /// Not renamed or removed yet.
+    /// Segments whose files are not renamed or removed yet.
     segments: Vec<Arc<Segment>>,
-    /// Renamed, but a crash may bring back their old names.
+    /// Files that are renamed, but a crash may bring back their old names.
     spares: Vec<Spare>,
-    /// Bytes of those, and of files that were removed since the last sync of the directory.
+    /// Size of the files that were renamed or removed since the last sync of the directory, bytes.
     freed: u64,
 }
 
@@ -43,8 +44,8 @@ impl RetiredFiles {
         self.bytes.load(SeqCst)
     }
 
-    /// Adds files of truncated segments. Called under the lock of the segments, so that the space
-    /// limit always counts them, here or there.
+    /// Adds files of truncated segments. The caller holds the lock of the segments, so that the space limit
+    /// always counts the files, either here or as segments.
     pub(crate) fn add(&self, gone: Vec<Arc<Segment>>) {
         let bytes = gone.iter().map(|s| s.header.len).sum();
         self.lock().segments.extend(gone);
@@ -57,7 +58,7 @@ impl RetiredFiles {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes spares of the files, or removes them. Returns how many bytes that freed. Passes new
+    /// Makes spares of the files, or removes them. Returns the number of bytes that this freed. Passes new
     /// spares to `add` before it stops counting those bytes.
     ///
     /// The caller has the turn of the pins. After an error the next call tries again.
@@ -82,7 +83,7 @@ impl RetiredFiles {
 }
 
 impl Unfinished {
-    /// Retires each file, also after one that fails. Returns how many bytes are spares or free now,
+    /// Retires each file, even after one that fails. Returns the number of bytes that are now spares or free,
     /// and the first failure.
     fn finish(&mut self, dir: &Arc<dyn Directory>, reuse: Reuse<'_>) -> (u64, Result<()>) {
         let mut failed = None;
@@ -104,7 +105,7 @@ impl Unfinished {
                 }
             }
         }
-        // Synced before a spare is written to: a crash must not bring back its name as a segment.
+        // Syncs before a spare is written. Otherwise a crash could bring back its name as a segment.
         match dir.sync() {
             Err(e) => {
                 let e = Error::io("sync directory", dir.path())(e);

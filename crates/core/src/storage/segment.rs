@@ -1,4 +1,4 @@
-//! The file of a segment, and a limit on the number of open files.
+//! File of a segment, and a limit on the number of open files.
 
 use crate::environment::fd_budget::OpenFiles;
 use crate::error::{Error, Result};
@@ -15,10 +15,10 @@ use std::sync::{Arc, OnceLock, PoisonError, Weak};
 /// Distance between the entries of a segment's index, bytes.
 const INDEX_STEP: u64 = 64 << 10;
 
-/// A file that holds a part of the log.
+/// A file that contains a part of the log.
 pub(crate) struct Segment {
     pub(crate) header: SegmentHeader,
-    /// Unused blocks may never have been written.
+    /// True if unused blocks may never have been written.
     unwritten: AtomicBool,
     dir: Arc<dyn Directory>,
     state: Mutex<SegmentState>,
@@ -27,11 +27,11 @@ pub(crate) struct Segment {
 struct SegmentState {
     name: String,
     file: Option<Arc<dyn File>>,
-    /// The file is open for writing: it stays open until the segment is full and forced.
+    /// True if the file is open for writing. It stays open until the segment is full and forced.
     writing: bool,
-    /// The set of open segments that it belongs to.
+    /// Set of open segments to which the segment belongs.
     handles: Option<Arc<Handles>>,
-    /// Positions of some batches, so that a read in the middle need not scan from the start.
+    /// Positions of some batches, so that a read within the segment need not scan from the start.
     index: BTreeSet<Lsn>,
 }
 
@@ -66,7 +66,7 @@ impl Segment {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds it to a set of open segments.
+    /// Adds the segment to a set of open segments.
     pub(crate) fn count_among(&self, handles: &Arc<Handles>) {
         self.state().handles = Some(handles.clone());
     }
@@ -75,8 +75,8 @@ impl Segment {
         self.state().name.clone()
     }
 
-    /// The file was renamed. A reader opens it again: Windows flushes a file that was opened for reading by the
-    /// name that it was opened by.
+    /// Notes that the file was renamed. Readers open it again, because Windows flushes a file that was opened
+    /// for reading by the name with which it was opened.
     pub(crate) fn set_name(&self, name: String) {
         self.state().name = name;
         self.close_reader();
@@ -86,19 +86,20 @@ impl Segment {
         self.dir.path().join(self.name())
     }
 
-    /// The offset of `lsn` in the file.
+    /// Returns the offset of `lsn` in the file.
     pub(crate) fn offset(&self, lsn: Lsn) -> u64 {
         lsn.since(self.header.start)
     }
 
-    /// Whether a batch can begin at `lsn`; the segment's start stands for the first batch.
+    /// Returns true if a batch can begin at `lsn`. The segment's start counts as the position of its first
+    /// batch.
     pub(crate) fn begins_batch(&self, lsn: Lsn) -> bool {
         let unit = u64::from(self.header.write_unit);
         lsn == self.header.start
             || lsn >= self.header.first_batch() && self.offset(lsn).is_multiple_of(unit)
     }
 
-    /// An open file, at least for reading.
+    /// Returns the file, open at least for reading.
     pub(crate) fn file(self: &Arc<Self>) -> Result<Arc<dyn File>> {
         let (file, handles) = {
             let state = self.state();
@@ -122,16 +123,16 @@ impl Segment {
         Ok(file)
     }
 
-    /// As [`Segment::file`]; a missing file is evidence of damage, not an error.
+    /// Returns the file as [`Segment::file`] does, but a missing file is evidence of damage, not an error.
     pub(crate) fn file_or_lost(self: &Arc<Self>) -> ReadResult<Arc<dyn File>> {
         match self.file() {
             Err(e) if e.is_not_found() => match directory_displaced(&*self.dir) {
-                // Of a directory that was moved away nothing is lost.
+                // If the directory was moved away, no data is lost.
                 Some(found) => Err(Error::Displaced {
                     path: self.dir.path().to_owned(),
                     found: found.to_owned(),
                 }),
-                None => Ok(Err(Lost::file("the file is not there"))),
+                None => Ok(Err(Lost::file("the file does not exist"))),
             },
             other => other.map(Ok),
         }
@@ -150,7 +151,7 @@ impl Segment {
         }
     }
 
-    /// The file open for writing; opens it if necessary.
+    /// Returns the file for writing; opens it if necessary.
     pub(crate) fn open_writer(&self, direct: bool) -> Result<Arc<dyn File>> {
         let name = {
             let state = self.state();
@@ -171,7 +172,7 @@ impl Segment {
         Ok(file)
     }
 
-    /// Ends writing. Readers use the file until too many segments are open.
+    /// Ends writing. Readers keep using the file until too many segments are open.
     pub(crate) fn writer_done(self: &Arc<Self>) {
         let handles = {
             let mut state = self.state();
@@ -184,7 +185,7 @@ impl Segment {
         }
     }
 
-    /// Takes the open file away from readers and from the writer, which open it again.
+    /// Takes the open file. Readers and the writer open it again.
     pub(crate) fn take_handle(&self) -> Option<Arc<dyn File>> {
         let mut state = self.state();
         state.writing = false;
@@ -216,7 +217,7 @@ impl Segment {
         }
     }
 
-    /// The position of a batch at or below `lsn`, from which to scan.
+    /// Returns the position of a batch at or below `lsn`, from which to scan.
     pub(crate) fn index_below(&self, lsn: Lsn) -> Lsn {
         self.state()
             .index
@@ -227,15 +228,15 @@ impl Segment {
     }
 }
 
-/// How many segments stay open that are not being written. Each takes one descriptor, or two if it
-/// was read or written past the cache as well; the host program needs descriptors too.
+/// Maximum number of segments that stay open without being written. Each takes one descriptor, or two if it
+/// was also read or written past the cache. The host program needs descriptors, too.
 const MAX_OPEN: usize = 6;
 
-/// The segments that are open for reading, least recently used first.
+/// Segments that are open for reading, least recently used first.
 #[derive(Default)]
 pub(crate) struct Handles {
     recent: Mutex<VecDeque<Weak<Segment>>>,
-    /// Whether the log's files are open, for an environment's count.
+    /// Record of an environment that the log's files are open.
     watched: OnceLock<Arc<OpenFiles>>,
 }
 

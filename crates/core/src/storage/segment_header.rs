@@ -8,15 +8,15 @@ use logforce_format::{
 };
 use std::sync::Arc;
 
-/// The header of a segment file.
+/// Result of reading the header of a segment file.
 pub(crate) enum HeaderRead {
-    /// It is valid.
+    /// The header is valid.
     Whole(SegmentHeader),
-    /// It is not.
+    /// The header is not valid.
     Broken {
-        /// The reason.
+        /// Reason.
         why: String,
-        /// Its bytes are wrong: another read may return others.
+        /// True if its bytes are wrong: another read may return other bytes.
         bytes: bool,
     },
 }
@@ -27,8 +27,8 @@ impl HeaderRead {
     }
 }
 
-/// Reads the header of the file `name`, several times if it is not valid: a transient error, or
-/// wrong bytes from the drive or the bus, would lose the whole segment.
+/// Reads the header of the file `name`. Reads again if it is not valid: otherwise wrong bytes from the drive
+/// or the bus would lose the whole segment.
 pub(crate) fn read_header(dir: &Arc<dyn Directory>, name: &str) -> Result<HeaderRead> {
     let both = [ReadSource::Medium, ReadSource::Cache];
     let again = planted!("one-look-at-the-medium", &both[..0], else &both[..]);
@@ -46,12 +46,12 @@ pub(crate) fn read_header(dir: &Arc<dyn Directory>, name: &str) -> Result<Header
     Ok(answer)
 }
 
-/// As [`read_header`], once, for files whose invalid header loses nothing.
+/// Reads a header as [`read_header`] does, but only once, for files whose invalid header loses no data.
 pub(crate) fn read_header_once(dir: &Arc<dyn Directory>, name: &str) -> Result<HeaderRead> {
     try_read_header(dir, name, ReadSource::Cache)
 }
 
-/// The header of the file `name` as the medium has it, if that can be read and is valid.
+/// Returns the header of the file `name` as it is on the medium, if it can be read and is valid.
 pub(crate) fn read_header_past_cache(
     dir: &Arc<dyn Directory>,
     name: &str,

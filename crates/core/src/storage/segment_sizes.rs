@@ -1,4 +1,4 @@
-//! How large the next segment is.
+//! Size of the next segment.
 
 use crate::storage::builder::Spare;
 use logforce_device::sync::Mutex;
@@ -6,22 +6,21 @@ use logforce_format::{Lsn, SegmentHeader};
 use std::sync::PoisonError;
 use std::time::Duration;
 
-/// A segment that the log has used up within this time is followed by one of twice the size.
+/// Time within which a used-up segment is followed by one of twice the size.
 const SOON: Duration = Duration::from_secs(4);
-/// The log is split into at least about this many segments, so that a truncation frees most of what
-/// lies below it.
+/// Approximate minimum number of segments of a log, so that a truncation frees most of the space below it.
 const PARTS: u64 = 4;
 
-/// Sizes of new segments: they grow with what the log holds and with the pace of the appends, and
-/// begin small again after a truncation.
+/// Sizes of new segments. They grow with the size of the log and with the pace of the appends, and shrink
+/// again after a truncation.
 pub(crate) struct SegmentSizes {
-    /// The smallest, bytes.
+    /// Smallest size, bytes.
     pub(crate) first: u64,
-    /// The largest, bytes.
+    /// Largest size, bytes.
     pub(crate) largest: u64,
     /// Write unit of new segments, bytes.
     unit: u32,
-    /// The segment that was prepared last: its size, and when, by the log's clock.
+    /// Size of the segment that was prepared last, and the time by the log's clock.
     last: Mutex<Option<(u64, Duration)>>,
 }
 
@@ -35,7 +34,7 @@ impl SegmentSizes {
         }
     }
 
-    /// The size of the next segment, for a log with segments of `held` bytes together, while appends
+    /// Returns the size of the next segment, for a log with segments of `held` bytes in total, while appends
     /// wait for `requested` bytes.
     pub(crate) fn next(&self, held: u64, requested: u64, now: Duration) -> u64 {
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,9 +55,9 @@ impl SegmentSizes {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((len, now));
     }
 
-    /// Whether a file of `len` bytes can be the next segment, which should have `wanted`.
+    /// Returns true if a file of `len` bytes can be the next segment, which should have `wanted` bytes.
     pub(crate) fn fits(&self, len: u64, wanted: u64) -> bool {
-        // Spares may be those of an opening with other options.
+        // Spares may be from an opening with other options.
         (wanted..=self.largest).contains(&len)
             && SegmentHeader::geometry_is_valid(Lsn::ORIGIN, len, self.unit)
     }
@@ -128,7 +127,7 @@ mod tests {
         assert_eq!(
             take(128 * KIB),
             Some(512 * KIB),
-            "132 KiB is no multiple of the unit"
+            "132 KiB is not a multiple of the unit"
         );
         assert_eq!(take(128 * KIB), None, "too small or too large");
         assert_eq!(take(64 * KIB), Some(64 * KIB));

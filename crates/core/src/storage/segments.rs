@@ -1,4 +1,4 @@
-//! The set of segments of a log.
+//! Set of the segments of a log.
 
 use crate::environment::fd_budget::OpenFiles;
 use crate::error::{Error, Result};
@@ -16,8 +16,8 @@ use std::sync::Arc;
 pub(crate) struct Segments {
     by_start: BTreeMap<Lsn, Arc<Segment>>,
     handles: Arc<Handles>,
-    /// Files with names of segments that were rejected, and why. Kept, because a later read may
-    /// find a header valid that could not be read when the decision was made.
+    /// Rejected files with names of segments: name and reason. They are kept because a header that could not
+    /// be read when the decision was made may be readable later.
     pub(crate) rejected: Vec<(String, String)>,
 }
 
@@ -27,8 +27,8 @@ impl Segments {
         self.by_start.insert(segment.header.start, segment);
     }
 
-    /// Adds the segment of the log `id` that begins at `at`, if the file with that name is it and
-    /// overlaps no other segment. Returns whether it did.
+    /// Adds the segment of the log `id` that begins at `at`, if the file with its name contains it, and it
+    /// overlaps no other segment. Returns true if it was added.
     pub(crate) fn add_by_name(
         &mut self,
         dir: &Arc<dyn Directory>,
@@ -49,7 +49,7 @@ impl Segments {
         Ok(is_free)
     }
 
-    /// Rejects the segments for which `why` has a reason.
+    /// Rejects the segments for which `why` returns a reason.
     pub(crate) fn reject(&mut self, why: impl Fn(&Segment) -> Option<String>) {
         let rejected = &mut self.rejected;
         self.by_start.retain(|_, segment| {
@@ -65,13 +65,13 @@ impl Segments {
         self.handles.report_to(files);
     }
 
-    /// The segment that holds `lsn`.
+    /// Returns the segment that contains `lsn`.
     pub(crate) fn containing(&self, lsn: Lsn) -> Option<Arc<Segment>> {
         let (_, s) = self.by_start.range(..=lsn).next_back()?;
         s.header.contains(lsn).then(|| s.clone())
     }
 
-    /// A segment that overlaps one with this header.
+    /// Returns a segment that overlaps one with this header.
     pub(crate) fn overlapping(&self, header: &SegmentHeader) -> Option<Arc<Segment>> {
         let (_, last) = self.by_start.range(..header.end()).next_back()?;
         (last.header.end() > header.start).then(|| last.clone())
@@ -86,17 +86,17 @@ impl Segments {
             .any(|(_, s)| s.is_unwritten())
     }
 
-    /// All segments, in order.
+    /// Returns all segments, in order.
     pub(crate) fn all(&self) -> Vec<Arc<Segment>> {
         self.by_start.values().cloned().collect()
     }
 
-    /// Bytes of all segments.
+    /// Returns the total size of all segments in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.by_start.values().map(|s| s.header.len).sum()
     }
 
-    /// The segments that begin above `lsn`, in order.
+    /// Returns the segments that begin above `lsn`, in order.
     pub(crate) fn above(&self, lsn: Lsn) -> Vec<Arc<Segment>> {
         use std::ops::Bound::{Excluded, Unbounded};
         self.by_start
@@ -105,7 +105,7 @@ impl Segments {
             .collect()
     }
 
-    /// Removes the segments that end at or below `lsn`.
+    /// Removes and returns the segments that end at or below `lsn`.
     pub(crate) fn take_below(&mut self, lsn: Lsn) -> Vec<Arc<Segment>> {
         let mut gone = Vec::new();
         while let Some(first) = self.by_start.first_entry() {
@@ -117,7 +117,7 @@ impl Segments {
         gone
     }
 
-    /// Removes the segments that begin at or above `lsn`.
+    /// Removes and returns the segments that begin at or above `lsn`.
     pub(crate) fn take_from(&mut self, lsn: Lsn) -> Vec<Arc<Segment>> {
         self.by_start.split_off(&lsn).into_values().collect()
     }

@@ -1,4 +1,4 @@
-//! Single reads and writes of a file: each is waited for, and forced by nobody.
+//! Single reads and writes of a file. The caller waits for each of them, and nothing is forced.
 
 use crate::error::{Error, Result};
 use logforce_device::failure::is_of_medium;
@@ -8,16 +8,16 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-/// How often a read is tried that fails with an error of the medium: some drives report an error
-/// and succeed the next time, and then nothing is lost.
+/// Number of attempts of a read that fails with an error of the medium. Some drives report an error and
+/// succeed the next time. Then no data is lost.
 const READ_ATTEMPTS: usize = 3;
 
-/// Something that the medium has lost: evidence of damage.
+/// A loss of the medium, which is evidence of damage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lost {
-    /// The class in the decision table.
+    /// Class in the decision table.
     pub(crate) seen: NextBatch,
-    /// In words, with the system's error.
+    /// Description, with the system's error.
     pub(crate) found: String,
 }
 
@@ -37,12 +37,12 @@ impl Lost {
     }
 }
 
-/// The result of a read, or what the medium has lost. The outer error is about this process, or not
-/// known to be about the medium: it never counts as damage.
+/// Result of a read, or the loss of the medium. The outer error is one of this process, or is not known to be
+/// one of the medium. It never counts as damage.
 pub(crate) type ReadResult<T> = Result<std::result::Result<T, Lost>>;
 
-/// Fills `buf` from `offset` on; returns how many bytes there were before the end of the file.
-/// Tries once: another attempt may succeed.
+/// Fills `buf` from `offset` on. Returns the number of bytes before the end of the file. Tries only once;
+/// another attempt may succeed.
 pub(crate) fn read_once(
     file: &dyn File,
     path: &Path,
@@ -63,7 +63,7 @@ pub(crate) fn read_once(
     }
 }
 
-/// As [`read_once`], but tries again after an error of the medium.
+/// Reads as [`read_once`] does, but tries again after an error of the medium.
 pub(crate) fn read(
     file: &dyn File,
     path: &Path,
@@ -81,14 +81,14 @@ pub(crate) fn read(
     }
 }
 
-/// Which call failed: an error about the file's length proves nothing about its bytes.
+/// Failed call. An error about the file's length proves nothing about its bytes.
 enum Failed {
     Read(io::Error),
     Len(io::Error),
 }
 
-/// A short read is the end of the file only if the file's length says so: otherwise a short read in
-/// the middle would end the log there and lose records.
+/// Reads once. A short read counts as the end of the file only if the file's length confirms it. Otherwise a
+/// short read in the middle would end the log there and lose records.
 fn fill(
     file: &dyn File,
     offset: u64,
@@ -104,7 +104,7 @@ fn fill(
     if end >= len {
         return Ok(n);
     }
-    // Reads all of it again: past the cache, a read cannot continue at any offset.
+    // Reads everything again, because a read past the cache cannot continue at any offset.
     let again = file.read_at(offset, buf, source).map_err(Failed::Read)?;
     let end = offset + again as u64;
     if again < buf.len() && end < len {
@@ -121,7 +121,7 @@ pub(crate) fn write(file: &dyn File, offset: u64, buf: AlignedBuf) -> io::Result
     write_part(file, offset, buf, all).map(drop)
 }
 
-/// Writes `range` of `buf` at `offset`, and gives the buffer back.
+/// Writes `range` of `buf` at `offset`, and returns the buffer.
 pub(crate) fn write_part(
     file: &dyn File,
     offset: u64,

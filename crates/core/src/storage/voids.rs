@@ -1,9 +1,9 @@
-//! The void ranges of a log, in memory.
+//! Void ranges of a log, in memory.
 
 use logforce_format::Lsn;
 use std::collections::BTreeMap;
 
-/// The void ranges of a log: the end of each range by its start. They are disjoint.
+/// The void ranges of a log: the end of each range by its start. The ranges are disjoint.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Voids {
     ranges: BTreeMap<Lsn, Lsn>,
@@ -11,7 +11,7 @@ pub(crate) struct Voids {
 
 impl Voids {
     /// Adds `[from, to)` and merges it with the ranges that it touches. The time depends on the number of
-    /// those, not on that of all ranges.
+    /// touched ranges, not on the total number.
     pub(crate) fn add(&mut self, mut from: Lsn, mut to: Lsn) {
         if from >= to {
             return;
@@ -29,7 +29,7 @@ impl Voids {
         self.ranges.insert(from, to);
     }
 
-    /// The range that contains `lsn`.
+    /// Returns the range that contains `lsn`.
     pub(crate) fn covering(&self, lsn: Lsn) -> Option<(Lsn, Lsn)> {
         let (&from, &to) = self.ranges.range(..=lsn).next_back()?;
         (lsn < to).then_some((from, to))
@@ -47,12 +47,12 @@ impl Voids {
         }
     }
 
-    /// Whether a range begins at `lsn`.
+    /// Returns true if a range begins at `lsn`.
     pub(crate) fn begins(&self, lsn: Lsn) -> bool {
         self.ranges.contains_key(&lsn)
     }
 
-    /// Returns true if a range ends between the two, and at neither.
+    /// Returns true if the last range that begins below `to` ends above `from` and below `to`.
     pub(crate) fn ends_within(&self, from: Lsn, to: Lsn) -> bool {
         let mut below = self.ranges.range(..to).rev();
         below

@@ -5,23 +5,23 @@ use logforce_device::{Facts, FilesystemKind, ForceBy, Plan};
 /// Condition on which new segments are filled with zeroes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Filling {
-    /// The filesystem never overwrites in place: zeroes would be written for nothing.
+    /// Never: the filesystem never overwrites in place, so zeroes are useless.
     Never,
-    /// A force does not make first writes as durable as it makes others, or nobody knows.
+    /// Always: a force does not make first writes as durable as other writes, or this is unknown.
     Always,
-    /// Zero-fill unless the workload is bandwidth-bound. The value is the bytes per force above which it counts as
-    /// such.
+    /// Zero-fill unless the workload is bandwidth-bound. The value is the number of bytes per force from
+    /// which on it counts as such.
     Unless(u64),
 }
 
-/// Returns whether filling with zeroes makes later writes cheaper on this filesystem.
+/// Returns true if filling with zeroes makes later writes cheaper on this filesystem.
 pub(crate) fn zeroes_help(kind: FilesystemKind) -> bool {
     kind != FilesystemKind::Relocating
 }
 
 impl Filling {
-    /// Returns the filling that pays here. With `bulk` bytes or more for each force a segment is only reserved, where a
-    /// force by `plan` is worth as much on it.
+    /// Returns the best condition for this filesystem and plan. From `bulk` bytes per force on, a segment is
+    /// only reserved, if a force by `plan` guarantees the same on reserved blocks.
     pub(crate) fn here(facts: &Facts, plan: Plan, bulk: u64) -> Filling {
         if !zeroes_help(facts.kind) {
             Filling::Never
@@ -32,12 +32,12 @@ impl Filling {
         }
     }
 
-    /// Returns whether to fill a segment while nothing is known of its use.
+    /// Returns true if segments are filled while the workload is unknown.
     pub(crate) fn begins(self) -> bool {
         self != Filling::Never
     }
 
-    /// Returns whether to fill a segment of `len` bytes after the log was used as `load` says.
+    /// Returns true if a segment of `len` bytes should be filled after the workload `load`.
     pub(crate) fn pays(self, load: Workload, len: u64) -> bool {
         match self {
             Filling::Never => false,
@@ -50,11 +50,11 @@ impl Filling {
 /// Work that was done, since the opening or in a part of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Workload {
-    /// Bytes of the log that were appended, padding included.
+    /// Number of appended bytes of log, including padding.
     pub(crate) bytes: u64,
-    /// Forces that made something durable.
+    /// Number of forces.
     pub(crate) forces: u64,
-    /// Requests to write something without a force.
+    /// Number of requests to write without a force.
     pub(crate) writes: u64,
 }
 
@@ -68,9 +68,9 @@ impl Workload {
         }
     }
 
-    /// Returns whether at least `least` bytes came, and `per_force` for each force. Never where callers rely
-    /// on what is written and not forced ([`Policy::Write`](crate::Policy::Write)): a crash of the
-    /// system may lose that where it was the first to be written to its blocks.
+    /// Returns true if at least `least` bytes were appended, and at least `per_force` bytes for each force.
+    /// Returns false if callers rely on writes without a force ([`Policy::Write`](crate::Policy::Write)): a
+    /// crash of the system may lose such a write if it was the first one to its blocks.
     pub(crate) fn is_bulk(self, least: u64, per_force: u64) -> bool {
         self.writes == 0 && self.bytes >= least && self.bytes / self.forces.max(1) >= per_force
     }
@@ -92,9 +92,9 @@ mod tests {
         let is_bulk = |load: Workload| load.is_bulk(8 * MIB, MIB);
         assert!(is_bulk(load(8 * MIB, 0, 0)));
         assert!(is_bulk(load(8 * MIB, 8, 0)));
-        assert!(!is_bulk(load(8 * MIB - 1, 0, 0)), "too little to say");
+        assert!(!is_bulk(load(8 * MIB - 1, 0, 0)), "too few bytes");
         assert!(!is_bulk(load(8 * MIB, 9, 0)), "smaller forces");
-        assert!(!is_bulk(load(64 * MIB, 1, 1)), "somebody relies on a write");
+        assert!(!is_bulk(load(64 * MIB, 1, 1)), "a caller relies on a write");
         let earlier = load(64 * MIB, 1000, 7);
         assert!(is_bulk(load(80 * MIB, 1016, 7).since(earlier)));
     }

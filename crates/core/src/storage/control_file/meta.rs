@@ -1,8 +1,8 @@
-//! The owner's metadata, in two slots after the control slots.
+//! Metadata of the owner, in two slots after the control slots.
 //!
-//! One invariant: **a slot is overwritten with other bytes only while the other slot is durable and
-//! valid**, and the first slot always gets new bytes first. So whichever slot a crash tears, the
-//! other one has either the last acknowledged value or the one in flight.
+//! Invariant: **a slot is overwritten with other bytes only while the other slot is durable and valid**, and
+//! the first slot always gets new bytes first. If a crash tears a slot, the other one contains either the
+//! last acknowledged value or the one in flight.
 
 use super::{ControlFile, READ_LEN, read_slot, write, write_slot};
 use crate::error::{Damage, Error, Result};
@@ -20,18 +20,18 @@ use std::sync::{Arc, PoisonError};
 
 const _: () = assert!(META_SLOT_OFFSETS[1] - META_SLOT_OFFSETS[0] >= READ_LEN as u64);
 
-/// What the two slots hold.
+/// Contents of the two slots.
 #[derive(Debug, Clone)]
 pub(crate) struct LoadedMeta {
     slots: MetaSlots,
-    /// Read through the page cache: the bytes may not be on the medium.
+    /// True if the slots were read through the page cache: the bytes may not be on the medium.
     cached: bool,
-    /// A control slot says whether there ever was metadata.
+    /// True if a control slot tells if metadata was ever set.
     known: bool,
 }
 
 impl LoadedMeta {
-    /// Metadata that was never set.
+    /// Returns the state of metadata that was never set.
     pub(crate) fn none() -> LoadedMeta {
         LoadedMeta {
             slots: MetaSlots::Never,
@@ -40,7 +40,7 @@ impl LoadedMeta {
         }
     }
 
-    /// Loads the metadata without a valid control slot: if there is none, that proves nothing.
+    /// Loads the metadata without a valid control slot. Then missing metadata proves nothing.
     pub(crate) fn salvaged(dir: &Arc<dyn Directory>, control: &Control) -> Result<LoadedMeta> {
         let loaded = match Self::load(dir, control) {
             Err(e) if e.is_not_found() => LoadedMeta {
@@ -79,7 +79,7 @@ impl LoadedMeta {
         })
     }
 
-    /// The metadata; `None` if it was never set or is lost.
+    /// Returns the metadata; `None` if it was never set or is lost.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         match &self.slots {
             MetaSlots::Is(meta, ..) => Some(&meta.bytes),
@@ -87,7 +87,7 @@ impl LoadedMeta {
         }
     }
 
-    /// Whether both slots are valid and equal, or were never written.
+    /// Returns true if both slots are valid and equal, or if it is known that they were never written.
     pub(crate) fn is_whole(&self) -> bool {
         match self.slots {
             MetaSlots::Never => self.known,
@@ -96,12 +96,12 @@ impl LoadedMeta {
         }
     }
 
-    /// Whether it is known that there ever was metadata.
+    /// Returns true if it is known whether metadata was ever set.
     pub(crate) fn is_known(&self) -> bool {
         self.known || self.slots != MetaSlots::Never
     }
 
-    /// The damage to report if it is unknown whether there was metadata.
+    /// Returns the damage to report if it is unknown whether metadata was ever set.
     pub(crate) fn unknown(&self, path: &Path) -> Option<Damage> {
         (!self.is_known()).then(|| {
             let found = "no control slot is valid, so it is unknown whether there was metadata";
@@ -109,7 +109,7 @@ impl LoadedMeta {
         })
     }
 
-    /// The damage to report if there was metadata and both slots are damaged.
+    /// Returns the damage to report if metadata was set and both slots are damaged.
     pub(crate) fn lost(&self, path: &Path) -> Option<Damage> {
         let MetaSlots::Lost([a, b]) = &self.slots else {
             return None;
@@ -142,13 +142,13 @@ impl ControlFile {
         self.meta.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The metadata as it was loaded or last set.
+    /// Returns the metadata as it was loaded or last set.
     pub(crate) fn meta_bytes(&self) -> Option<Vec<u8>> {
         self.meta().as_ref().map(|m| m.bytes.clone())
     }
 
-    /// Makes the loaded metadata durable, in both slots. The caller of an opening reads it; what
-    /// was read (a vote that was in flight, say) must survive the next crash.
+    /// Makes the loaded metadata durable, in both slots. The caller of an opening reads the metadata, for
+    /// example a vote that was in flight. It must then survive the next crash.
     pub(crate) fn sync_meta(&self, loaded: &LoadedMeta) -> Result<()> {
         let MetaSlots::Is(meta, slot, both) = &loaded.slots else {
             return Ok(());
@@ -162,13 +162,13 @@ impl ControlFile {
         let _lock = self.update_lock.lock();
         let file = self.file()?;
         if loaded.cached {
-            // The slot is in the cache, and after a failed barrier the next barrier would not write
-            // it: so writes it again. If the medium has these bytes already, that does no harm; if
-            // not, the other slot is durable, because the writer had not begun with it.
+            // Writes the slot again: it is in the cache, and after a failed barrier the next barrier would
+            // not write it. This is harmless if the medium already has these bytes. If not, the other slot is
+            // durable, because the writer had not started to write it.
             write_slot(&*file, META_SLOT_OFFSETS[*slot], &bytes)
                 .map_err(Error::io("write", &path))?;
         }
-        // Before the other slot is written, which may be the only one on the medium.
+        // Forces this slot before the other one is written, which may be the only one on the medium.
         file.barrier(Barrier::Full)
             .map_err(Error::io("sync", &path))?;
         if !both || loaded.cached {
@@ -181,16 +181,15 @@ impl ControlFile {
         Ok(())
     }
 
-    /// Replaces the metadata by at most [`MAX_META_LEN`] bytes, durably. A failure poisons the log,
-    /// unless it is a lack of space to extend an old control file.
+    /// Replaces the metadata with at most [`MAX_META_LEN`] bytes, durably. A failure poisons the log, unless
+    /// it is a lack of space to extend an old control file.
     ///
-    /// A crash in the first write leaves the old value in the second slot; a crash in the second
-    /// write leaves the new value in the first. A slot that decays later leaves the same bytes in
-    /// the other.
+    /// A crash in the first write leaves the old value in the second slot. A crash in the second write leaves
+    /// the new value in the first slot. If a slot decays later, the other one has the same bytes.
     pub(crate) fn set_meta(&self, poison: &Poison, bytes: &[u8]) -> Result<()> {
         debug_assert!(bytes.len() <= MAX_META_LEN);
-        // One lock for control slots and metadata: a failed barrier for a control slot would cover
-        // these bytes too, and the next barrier would succeed without writing them.
+        // Control slots and metadata share a lock. Otherwise a failed barrier for a control slot could cover
+        // these bytes, too, and the next barrier would succeed without writing them.
         let _lock = self.update_lock.lock();
         poison.check()?;
         self.poison_on_panic(poison, || self.set_meta_locked(poison, bytes))
@@ -218,8 +217,8 @@ impl ControlFile {
                 })
                 .map_err(|e| poison.set(e))?;
         }
-        // After the slots, and before the first acknowledgement: from now on two empty slots count
-        // as damage. Before the slots, a crash would leave the flag without metadata.
+        // Sets the flag after the slots: otherwise a crash would leave the flag without metadata. Sets it
+        // before the first acknowledgement: from now on, two empty slots count as damage.
         if !self.state().1.has_meta {
             self.update_locked(poison, |c| c.has_meta = true)?;
         }
@@ -227,8 +226,8 @@ impl ControlFile {
         Ok(())
     }
 
-    /// Gives up the metadata, of which neither slot can be believed: there is none from now on. A crash before
-    /// the control slots say so leaves it lost.
+    /// Gives up the metadata, of which both slots are damaged. From now on the log has none. After a crash
+    /// before the control slots are updated, the metadata still counts as lost.
     pub(crate) fn forget_meta(&self, poison: &Poison) -> Result<()> {
         let _lock = self.update_lock.lock();
         poison.check()?;
@@ -246,7 +245,7 @@ impl ControlFile {
         })
     }
 
-    /// Extends the control file of an earlier version by the slots.
+    /// Adds the slots to the control file of an earlier version.
     fn grow(&self, file: &dyn File, poison: &Poison) -> Result<()> {
         let path = self.dir.path().join(names::CONTROL);
         let len = file.len().map_err(Error::io("check the size of", &path))?;
@@ -257,8 +256,8 @@ impl ControlFile {
             .map_err(Error::io("reserve space in", &path))?;
         let zeroes = AlignedBuf::zeroed((CONTROL_FILE_LEN - len) as usize, META_SLOT_LEN);
         write(file, len, zeroes).map_err(|e| poison.set(Error::io("fill", &path)(e)))?;
-        // A full barrier makes the size and the blocks durable before a slot is written after the
-        // old end: from then on each change overwrites in place.
+        // A full barrier makes the size and the blocks durable before a slot is written after the old end.
+        // From then on, each change overwrites in place.
         file.barrier(Barrier::Full)
             .map_err(|e| poison.set(Error::io("sync", &path)(e)))
     }

@@ -1,4 +1,4 @@
-//! The control file: two slots with the state of the log, and two with its metadata.
+//! Control file: two slots with the state of the log, and two with its metadata.
 
 pub(crate) mod meta;
 
@@ -21,27 +21,27 @@ use std::sync::{Arc, PoisonError};
 const READ_LEN: usize = MAX_WRITE_UNIT as usize;
 const _: () = assert!(CONTROL_SLOT_OFFSETS[1] == MAX_WRITE_UNIT as u64);
 
-/// The control file. Each update overwrites and forces the older slot, then the other one. So a
-/// crash leaves one valid slot, and a slot that decays later leaves the same contents in the other.
+/// The control file. Each update overwrites and forces the older slot, then the other one. So a crash leaves
+/// at least one valid slot. If a slot decays later, the other one has the same contents.
 pub(crate) struct ControlFile {
     dir: Arc<dyn Directory>,
-    /// `None` in an environment, where it is opened for each change.
+    /// Open file; `None` in an environment, where the file is opened for each change.
     kept_open: Option<Arc<dyn File>>,
-    /// Held across the write, so that sequence numbers reach the file in order.
+    /// Lock that is held across the write, so that sequence numbers reach the file in order.
     update_lock: RuntimeMutex,
     state: Mutex<(usize, Control)>,
-    /// The metadata that is durable.
+    /// Durable metadata.
     meta: Mutex<Option<Meta>>,
 }
 
-/// The contents of the slots.
+/// Contents of the slots.
 pub(crate) struct Loaded {
     pub(crate) slot: usize,
     pub(crate) control: Control,
-    /// Both slots are valid. Only then does `clean` count: if the newest slot has decayed, the
-    /// older one may say `clean` from before the last opening.
+    /// True if both slots are valid. Only then `clean` counts: if the newest slot has decayed, the older one
+    /// may contain a `clean` from before the last opening.
     pub(crate) both: bool,
-    /// The system's cache answered: the medium may never have got it.
+    /// True if the bytes come from the system's cache: the medium may never have got them.
     pub(crate) cached: bool,
 }
 
@@ -54,8 +54,8 @@ impl ControlFile {
             .open(names::CONTROL, OpenFile::READ)
             .map_err(Error::io("open", &path))?;
         let mut cached = false;
-        // A slot that the medium cannot read is a damaged slot, and the other one may be valid. Any
-        // other error proves nothing about it.
+        // A slot that cannot be read from the medium is damaged, and the other one may be valid. Other errors
+        // prove nothing about the slot.
         let mut unread = Vec::new();
         let mut slot = |offset| {
             Ok(match read_slot(&*file, &path, offset, &mut cached)? {
@@ -112,7 +112,7 @@ impl ControlFile {
         }
     }
 
-    /// Creates the file. It gets its name when it is complete and forced: a crash before leaves a
+    /// Creates the file. It gets its name after it is complete and forced. An earlier crash leaves a
     /// directory without a log.
     pub(crate) fn create(
         dir: &Arc<dyn Directory>,
@@ -154,7 +154,7 @@ impl ControlFile {
         })
     }
 
-    /// The open file. Each change writes and forces through one of them.
+    /// Returns the open file. A change writes and forces through the same one.
     fn file(&self) -> Result<Arc<dyn File>> {
         match &self.kept_open {
             Some(file) => Ok(file.clone()),
@@ -162,7 +162,7 @@ impl ControlFile {
         }
     }
 
-    /// What it says now.
+    /// Returns the current contents.
     pub(crate) fn current(&self) -> Control {
         self.state().1.clone()
     }
@@ -171,16 +171,16 @@ impl ControlFile {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the contents and forces them into both slots, the older one first. A failure poisons
-    /// the log: it is unknown then which slot counts.
+    /// Changes the contents and forces them into both slots, the older one first. A failure poisons the log,
+    /// because it is then unknown which slot counts.
     pub(crate) fn update(&self, poison: &Poison, change: impl FnOnce(&mut Control)) -> Result<()> {
         let _lock = self.update_lock.lock();
         poison.check()?;
         self.poison_on_panic(poison, || self.update_locked(poison, change))
     }
 
-    /// Runs what writes slots. A panic in it poisons the log before the lock is released: a slot
-    /// may be half written, and the next update would begin with the other, the only valid one.
+    /// Runs `body`, which writes slots. A panic in it poisons the log before the lock is released. Otherwise,
+    /// if one slot is half written, the next update would overwrite the other one, the only valid one.
     fn poison_on_panic<T>(&self, poison: &Poison, body: impl FnOnce() -> T) -> T {
         struct UnwindGuard<'a>(&'a Poison, &'a ControlFile);
         impl Drop for UnwindGuard<'_> {
@@ -196,11 +196,11 @@ impl ControlFile {
         done
     }
 
-    /// As [`ControlFile::update`], with the lock held.
+    /// Changes the contents as [`ControlFile::update`] does. The caller holds the lock.
     fn update_locked(&self, poison: &Poison, change: impl FnOnce(&mut Control)) -> Result<()> {
         let (slot, mut control) = self.state().clone();
         change(&mut control);
-        // Cannot overflow: an opening checks that it is far below the maximum.
+        // This cannot overflow, because an opening checks that the number is far below the maximum.
         control.sequence += 1;
         let path = self.dir.path().join(names::CONTROL);
         let encoded = control.encode();
@@ -220,7 +220,7 @@ impl ControlFile {
     }
 }
 
-/// Writes the whole of a new control file, and forces it.
+/// Writes a whole new control file, and forces it.
 pub(crate) fn write_whole(
     file: &dyn File,
     path: &Path,
@@ -229,9 +229,9 @@ pub(crate) fn write_whole(
 ) -> Result<()> {
     file.reserve(CONTROL_FILE_LEN)
         .map_err(Error::io("reserve space in", path))?;
-    // Not only the slots. A later first write to a reserved block would change the file's extents;
-    // after a power cut, a filesystem without a journal may have an inode that points to an extent
-    // tree which was never written, and its repair drops the whole file.
+    // Writes the whole file instead of only the slots. A later first write to a reserved block would change
+    // the file's extents. After a power cut, a filesystem without a journal may have an inode that points to
+    // an extent tree that was never written, and its repair drops the whole file.
     let mut buf = AlignedBuf::zeroed(CONTROL_FILE_LEN as usize, CONTROL_SLOT_LEN);
     let mut put = |offset: u64, bytes: &[u8]| {
         let at = offset as usize;
@@ -260,9 +260,9 @@ fn open_for_writing(dir: &Arc<dyn Directory>) -> Result<Arc<dyn File>> {
         .map_err(Error::io("open for writing", path))
 }
 
-/// No log has so many openings, changes or bytes. An opening that finds a higher number must not
-/// increment it: at the maximum, two openings or two slots would have the same number, and the log
-/// would accept records that no later opening finds.
+/// Maximum number of openings, changes or bytes of a log, which none can reach. An opening that finds a
+/// higher number must not increment it. At the maximum, two openings or two slots would have the same number,
+/// and the log would accept records that no later opening finds.
 const MAX_COUNT: u64 = u64::MAX / 2;
 
 /// Fails if a counter is impossibly high.
@@ -276,7 +276,7 @@ pub(crate) fn check_counter(counter: u64, of: &str, dir: &Path) -> Result<()> {
         path: dir.to_owned(),
         file: Some(names::CONTROL.to_owned()),
         offset: 0,
-        found: format!("it counts {counter} {of}: no log has so many"),
+        found: format!("it counts {counter} {of}, maximum {MAX_COUNT}"),
         durable_to: logforce_format::Lsn::ORIGIN,
         in_reading: false,
         repairable: false,
@@ -284,8 +284,8 @@ pub(crate) fn check_counter(counter: u64, of: &str, dir: &Path) -> Result<()> {
     })))
 }
 
-/// Reads the slot at `offset`: returns the buffer and how many bytes the file had. Sets `cached` if
-/// the filesystem cannot read past the cache.
+/// Reads the slot at `offset`. Returns the buffer and the number of bytes read. Sets `cached` if the
+/// filesystem cannot read past the cache.
 fn read_slot(
     file: &dyn File,
     path: &Path,
@@ -297,7 +297,7 @@ fn read_slot(
         Err(e) if planted!("control-slot-error-is-damage") => Ok(Err(Lost::bytes(e.to_string()))),
         other => other,
     };
-    // As long as the largest sector of a device; the next slot is that far away.
+    // The buffer is as long as the largest sector of a device, which is the distance to the next slot.
     let mut buf = AlignedBuf::zeroed(READ_LEN, READ_LEN);
     let mut source = ReadSource::Medium;
     let whole = match read(&mut buf, source) {
@@ -312,14 +312,14 @@ fn read_slot(
         Ok(n) => return Ok(Ok((buf, n))),
         Err(lost) => lost,
     };
-    // A bad sector behind the slot must not lose it: the other slot may be older, and after a crash records
-    // below the front would be there again.
+    // A bad sector behind the slot must not lose the slot. The other slot may be older, and after a crash,
+    // records below the front would come back.
     let mut len = CONTROL_SLOT_LEN;
     while len < READ_LEN {
         match read(&mut buf[..len], source) {
             Ok(Ok(n)) => return Ok(Ok((buf, n))),
             Ok(Err(_)) => {}
-            // Less than a sector of the device.
+            // The length is less than a sector of the device.
             Err(e) if e.is_invalid_input() => {}
             Err(e) => return Err(e),
         }
@@ -328,16 +328,16 @@ fn read_slot(
     Ok(Err(lost))
 }
 
-/// Makes the loaded control file durable: a process may have written it and crashed before its
-/// barrier, and recovery depends on it.
+/// Makes the loaded control file durable, because recovery depends on it. A process may have written it and
+/// crashed before its barrier.
 fn sync_loaded(file: &dyn File, path: &Path, loaded: &Loaded) -> Result<()> {
     if planted!("control-not-settled") {
         return Ok(());
     }
     if loaded.cached {
-        // After a failed barrier the slot is only in the cache, and the next barrier would not
-        // write it: a crash would bring back a slot that lists segments which are removed by then.
-        // So writes it again; the bytes are the same, so a torn write does no harm.
+        // Writes the slot again. After a failed barrier it is only in the cache, and the next barrier would
+        // not write it. A crash would then bring back a slot that lists segments that are already removed.
+        // The bytes are the same, so a torn write is harmless.
         let slot = loaded.control.encode();
         write_slot(file, CONTROL_SLOT_OFFSETS[loaded.slot], &slot)
             .map_err(Error::io("write", path))?;
