@@ -1,4 +1,5 @@
-//! Events that threads wait for: observe, check the condition, wait unless it was notified since.
+//! Events that threads wait for. A thread observes the event, checks its condition, and then waits, unless
+//! the event was notified since it was observed.
 
 use crate::sync::wake::{WaitFor, Wake};
 use logforce_device::Runtime;
@@ -7,8 +8,8 @@ use logforce_format::planted;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
-/// An event counter that threads wait on. It has a cache line of its own, so that notifying one
-/// event does not slow down threads that poll another.
+/// An event counter that threads wait on. It occupies a separate cache line, so that notifying one event does
+/// not slow down threads that poll another one.
 #[derive(Default)]
 #[repr(align(64))]
 pub(crate) struct Event {
@@ -17,7 +18,7 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// The count. The caller takes it before it checks the condition.
+    /// Returns the count. The caller must take it before it checks its condition.
     pub(crate) fn observe(&self) -> u32 {
         self.count.load(SeqCst)
     }
@@ -44,7 +45,7 @@ impl Event {
         }
     }
 
-    /// Wakes all waiters. Costs a system call only if there are any.
+    /// Wakes all waiters. Makes a system call only if there are any.
     pub(crate) fn notify(&self, runtime: &dyn Runtime, why: Wake) {
         if why.is_forgotten() {
             return;
@@ -53,7 +54,7 @@ impl Event {
             self.count.fetch_add(1, SeqCst);
         }
         total_order();
-        // A thread that this load misses does not sleep yet, and will see the changed count.
+        // A thread that this load misses is not asleep yet, and will see the changed count.
         if self.sleepers.load(SeqCst) > 0 {
             runtime.wake_all(&self.count);
         }
@@ -61,7 +62,7 @@ impl Event {
 }
 
 impl Event {
-    /// As [`Event::notify`], but wakes one waiter.
+    /// Notifies as [`Event::notify`] does, but wakes only one waiter.
     pub(crate) fn notify_one(&self, runtime: &dyn Runtime, why: Wake) {
         if why.is_forgotten() {
             return;
@@ -74,11 +75,11 @@ impl Event {
     }
 }
 
-/// How many events the jobs share. Two jobs on one event cost a spurious wake-up, nothing else.
+/// Number of events that the jobs share. Two jobs with the same event only cause a spurious wake-up.
 const EVENTS: usize = 64;
 
-/// The events of jobs. Committers wait for the job that writes their records, so that one wake-up
-/// reaches exactly them.
+/// The events of jobs. Committers wait for the job that writes their records, so that a wake-up reaches only
+/// them.
 pub(crate) struct JobEvents {
     events: [Event; EVENTS],
 }

@@ -1,5 +1,6 @@
-//! Waiting and waking under loom: every interleaving of two or three threads, and every value that
-//! a weak memory model lets a load return. Shuttle treats all orderings as the strongest.
+//! Waiting and waking under loom: every interleaving of two or three threads, and every value that a weak
+//! memory model permits a load to return. Shuttle, in contrast, treats all memory orderings as the strongest
+//! one.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom --cfg planted" CARGO_TARGET_DIR=target/orderings \
@@ -23,7 +24,7 @@ use std::sync::atomic::Ordering::*;
 use std::task::{Wake as Wakes, Waker};
 use std::time::Duration;
 
-/// A futex: checks the word and puts the thread to sleep under one lock.
+/// A futex that checks the word and puts the thread to sleep under the same lock.
 #[derive(Default)]
 struct Futex {
     table: Mutex<()>,
@@ -47,7 +48,7 @@ impl Runtime for Futex {
     }
 
     fn wake_one(&self, word: &AtomicU32) {
-        // Waking more than one is allowed: waits may end spuriously.
+        // Waking more than one thread is allowed, because waits may end spuriously.
         self.wake_all(word);
     }
 
@@ -65,7 +66,7 @@ impl Runtime for Futex {
     }
 }
 
-/// Observe, check, sleep: a change with a notification is not missed.
+/// A thread that observes, checks and sleeps does not miss a change with a notification.
 #[test]
 fn a_notification_is_not_missed() {
     loom::model(|| {
@@ -98,7 +99,8 @@ impl Wakes for Count {
     }
 }
 
-/// Register, then check again; move the watermark, then wake: one of the two sees the other.
+/// A task that registers and checks again, or a writer that moves the watermark and wakes: one sees the
+/// other.
 #[test]
 fn a_waker_or_the_second_check() {
     loom::model(|| {
@@ -117,12 +119,12 @@ fn a_waker_or_the_second_check() {
         let there = engine.1.load(Acquire) >= 7;
         mover.join().unwrap();
         let woken = count.0.load(SeqCst) > 0;
-        assert!(there || woken, "sleeps for ever");
+        assert!(there || woken, "sleeps forever");
         engine.0.deregister(id.unwrap());
     });
 }
 
-/// One holder at a time, each sees what the previous one wrote, and no thread waits for ever.
+/// The lock has one holder at a time, each sees the writes of the previous one, and no thread waits forever.
 #[test]
 fn a_lock_publishes_writes() {
     loom::model(|| {
@@ -144,7 +146,7 @@ fn a_lock_publishes_writes() {
     });
 }
 
-/// A thread that sees the failure gets its cause, and a durable LSN no older than at the failure.
+/// A thread that sees the failure gets its cause, and a durable LSN that is at least the one at the failure.
 #[test]
 fn a_failure_comes_with_its_cause() {
     loom::model(|| {
@@ -166,7 +168,7 @@ fn a_failure_comes_with_its_cause() {
     });
 }
 
-/// Runs this program once for each known bug of this kind in this crate.
+/// Runs this program once for each known bug of this kind in these files.
 #[cfg(planted)]
 #[test]
 fn planted_bugs_are_caught() {

@@ -1,5 +1,4 @@
-//! Events and wakers that threads and tasks wait on, and the lock that may be held across a device
-//! call.
+//! Events and wakers that threads and tasks wait on, and a lock that may be held across a device call.
 
 pub(crate) mod event;
 #[cfg(all(test, loom))]

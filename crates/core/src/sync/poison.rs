@@ -1,6 +1,6 @@
-//! After a failed write or barrier the log accepts nothing more until it is opened again: what the
-//! system still has in its cache is unknown then, and an fsync that is tried again may report success
-//! for what it has dropped.
+//! Poisoning: after a failed write or barrier the log accepts no more records until it is opened again. The
+//! contents of the system's cache are then unknown, and a repeated fsync may report success for bytes that
+//! the system has dropped.
 
 use crate::error::{Error, Result};
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex};
@@ -8,17 +8,17 @@ use logforce_format::{Lsn, planted};
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, PoisonError};
 
-/// The first failed write or barrier. After it the log accepts nothing more.
+/// The first failed write or barrier. After it the log accepts no more records.
 #[derive(Default)]
 pub(crate) struct Poison {
     is_set: AtomicBool,
     cause: Mutex<Option<Arc<Error>>>,
-    /// The durable LSN, for the message.
+    /// Durable LSN, for the error message.
     pub(crate) durable: AtomicU64,
 }
 
 impl Poison {
-    /// Sets the cause unless there is one, and returns the error for the caller.
+    /// Sets the cause, unless it is already set. Returns the error for the caller.
     pub(crate) fn set(&self, cause: Error) -> Error {
         if let Error::Poisoned { .. } = cause {
             return cause;

@@ -1,6 +1,7 @@
-//! A pool of threads that run tasks by steps: what the writer and the preallocator of many logs run in.
+//! Pool of threads that run tasks in steps. The writers and preallocators of many logs run in it.
 //!
-//! A task runs in one thread at a time. Between its steps it waits to be scheduled, or for a time.
+//! A task runs in one thread at a time. Between two steps it waits until it is scheduled, or until a given
+//! time.
 
 use crate::sync::event::Event;
 use crate::sync::wake::{WaitFor, Wake};
@@ -13,37 +14,38 @@ use std::io;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
-/// What a task does after a step.
+/// Action of a task after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Another step, after the tasks that wait.
+    /// Runs another step, after the tasks that wait.
     Again,
-    /// A step when it is scheduled, or at this time by the pool's clock.
+    /// Runs a step when it is scheduled, or at this time by the pool's clock.
     Wait(Option<Duration>),
-    /// Nothing more.
+    /// Ends.
     Done,
 }
 
 /// A step of a task. It must not panic.
 pub(crate) type Step = Box<dyn FnMut() -> Next + Send>;
 
-/// The kinds of tasks. A thread at least is left for each kind: a writer may wait for a preallocator,
-/// in a callback of the owner's.
+/// Kind of a task. At least one thread stays available for each kind, because a writer may wait for a
+/// preallocator in a callback of the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Writer,
     Preallocator,
 }
 
-/// The least number of threads: one for each kind.
+/// Minimum number of threads: one for each kind of task.
 pub(crate) const MIN_THREADS: usize = 2;
 
 thread_local! {
-    /// The calling thread belongs to a pool.
+    /// True if the calling thread belongs to a pool.
     static IN_POOL: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the calling thread belongs to a pool: it must not wait for what only a pool does.
+/// Returns true if the calling thread belongs to a pool. Such a thread must not wait for work that only a
+/// pool does.
 pub(crate) fn is_pool_thread() -> bool {
     IN_POOL.with(Cell::get)
 }
@@ -52,25 +54,25 @@ pub(crate) fn is_pool_thread() -> bool {
 pub(crate) struct Pool {
     runtime: Arc<dyn Runtime>,
     state: Mutex<PoolState>,
-    /// Threads that wait for a task.
+    /// Event of threads that wait for a task.
     work: Event,
-    /// Threads that wait for the end of a task's step.
+    /// Event of threads that wait for the end of a task's step.
     ended: Event,
 }
 
 #[derive(Default)]
 struct PoolState {
     max_threads: usize,
-    /// Threads that were started.
+    /// Number of threads that were started.
     started: usize,
     threads: Vec<Box<dyn JoinHandle>>,
-    /// Threads that wait for a task.
+    /// Number of threads that wait for a task.
     idle: usize,
-    /// Until when one of them waits at most.
+    /// Time at which an idle thread wakes up for the next timer.
     watch_until: Option<Duration>,
     /// Tasks to run, of each kind.
     queues: [VecDeque<Arc<Task>>; 2],
-    /// Threads that run a task, of each kind.
+    /// Number of threads that run a task, of each kind.
     running: [usize; 2],
     /// Tasks that wait for a time.
     timers: BTreeSet<(Duration, TaskPointer)>,
@@ -106,22 +108,22 @@ pub(crate) struct Task {
     pool: Arc<Pool>,
     kind: Kind,
     number: u64,
-    /// Locked only under the pool's mutex.
+    /// State, which is locked only under the pool's mutex.
     state: Mutex<TaskState>,
 }
 
 struct TaskState {
     phase: Phase,
-    /// Outside while a step runs.
+    /// The step; `None` while it runs.
     step: Option<Step>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Until it is scheduled, or until this time.
+    /// Waits until it is scheduled, or until this time.
     Waiting(Option<Duration>),
     Queued,
-    /// A step runs; `again`: it was scheduled meanwhile.
+    /// A step runs. `again` is true if the task was scheduled meanwhile.
     Running {
         again: bool,
     },
@@ -129,7 +131,8 @@ enum Phase {
 }
 
 impl Pool {
-    /// A pool of at most `max_threads`. The first two start now, the others when there is work.
+    /// Starts a pool of at most `max_threads`. The first two threads start now, the others when there is
+    /// work.
     pub(crate) fn start(runtime: Arc<dyn Runtime>, max_threads: usize) -> io::Result<Arc<Pool>> {
         let state = PoolState {
             max_threads: max_threads.max(MIN_THREADS),
@@ -155,7 +158,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A task that takes its first step when it is scheduled.
+    /// Creates a task that runs its first step when it is scheduled.
     pub(crate) fn task(self: &Arc<Self>, kind: Kind, step: Step) -> Arc<Task> {
         let mut state = self.state();
         state.next_number += 1;
@@ -170,23 +173,23 @@ impl Pool {
         })
     }
 
-    /// How many threads it has.
+    /// Returns the number of threads.
     pub(crate) fn threads(&self) -> usize {
         self.state().started
     }
 
-    /// Whether tasks of this kind wait for a thread.
+    /// Returns true if tasks of this kind wait for a thread.
     pub(crate) fn is_busy(&self, kind: Kind) -> bool {
         !self.state().queues[kind as usize].is_empty()
     }
 
-    /// Ends the threads once they are idle. There must be no task any more.
+    /// Ends the threads once they are idle. No task may exist any more.
     pub(crate) fn stop(&self) {
         self.state().stopping = true;
         self.work.notify(&*self.runtime, Wake::PoolStops);
     }
 
-    /// Waits for the end of the threads, after [`Pool::stop`]. Not if the caller is one of them.
+    /// Waits for the end of the threads, after [`Pool::stop`]. Returns at once if the caller is one of them.
     pub(crate) fn join(&self) {
         if is_pool_thread() {
             return;
@@ -198,7 +201,7 @@ impl Pool {
         }
     }
 
-    /// Wakes or starts a thread for what was queued.
+    /// Wakes or starts a thread for a queued task.
     fn employ(self: &Arc<Self>, mut state: MutexGuard<'_, PoolState>, why: Wake) {
         if state.idle > 0 || state.started == state.max_threads {
             drop(state);
@@ -208,7 +211,7 @@ impl Pool {
         state.started += 1;
         drop(state);
         if self.start_thread().is_err() {
-            // Where the system has no more threads, those that run will come to it.
+            // If the system cannot start more threads, the existing ones will run the task later.
             self.state().started -= 1;
         }
     }
@@ -221,7 +224,7 @@ impl Pool {
         Ok(())
     }
 
-    /// The body of a thread.
+    /// Runs tasks, as the body of a thread.
     fn run(self: &Arc<Self>) {
         IN_POOL.with(|in_pool| in_pool.set(true));
         loop {
@@ -231,8 +234,8 @@ impl Pool {
             state.queue_due(now);
             if let Some(task) = state.take() {
                 if state.has_work() || state.lacks_watch() && state.idle > 0 {
-                    // Another thread takes the next one, or looks after the timers: this step may
-                    // take long.
+                    // This step may take long, so another thread takes the next task, or waits for the
+                    // timers.
                     self.employ(state, Wake::PoolHandsOver);
                 } else {
                     drop(state);
@@ -263,13 +266,14 @@ impl Pool {
 }
 
 impl PoolState {
-    /// Whether a thread may run a task of this kind now: one thread is left for the other kind.
+    /// Returns true if a thread may run a task of this kind now. One thread stays available for the other
+    /// kind.
     fn may_run(&self, kind: usize) -> bool {
         let spare = planted!("pool-full-of-one-kind", 0, else 1);
         !self.queues[kind].is_empty() && self.running[kind] + spare < self.max_threads
     }
 
-    /// Whether no idle thread wakes in time for the next timer.
+    /// Returns true if no idle thread wakes up in time for the next timer.
     fn lacks_watch(&self) -> bool {
         match (self.timers.first(), self.watch_until) {
             (None, _) => false,
@@ -282,7 +286,7 @@ impl PoolState {
         (0..self.queues.len()).any(|kind| self.may_run(kind))
     }
 
-    /// Takes the next task, of the kind that fewer threads run.
+    /// Takes the next task, of the kind that fewer threads are running.
     fn take(&mut self) -> Option<Arc<Task>> {
         let kinds = 0..self.queues.len();
         let kind = kinds
@@ -316,12 +320,12 @@ impl Task {
         (at, TaskPointer(self.number, Arc::downgrade(self)))
     }
 
-    /// Whether tasks of the same kind wait for a thread.
+    /// Returns true if tasks of the same kind wait for a thread.
     pub(crate) fn keeps_others_waiting(&self) -> bool {
         self.pool.is_busy(self.kind)
     }
 
-    /// Has the pool run a step, after the one that runs now if there is one.
+    /// Schedules a step. If a step runs now, the scheduled one runs after it.
     pub(crate) fn schedule(self: &Arc<Self>) {
         let mut pool = self.pool.state();
         let mut task = self.state();
@@ -349,7 +353,7 @@ impl Task {
         let step = {
             let _pool = self.pool.state();
             let mut task = self.state();
-            // Unless another thread has finished it since it was queued.
+            // Another thread may have finished the task after it was queued.
             (task.phase == Phase::Queued)
                 .then(|| task.phase = Phase::Running { again: false })
                 .and_then(|()| task.step.take())
@@ -382,17 +386,18 @@ impl Task {
             }
             _ => {}
         }
-        // This thread looks for work next. A task of this kind may have waited for its end.
+        // This thread takes its next task afterwards, so it need not wake another one, even if a task of this
+        // kind was waiting for the end of this step.
         drop(pool);
-        // What the step owns may close logs.
+        // Drops the step without the lock, because dropping it may close logs.
         drop(over);
         self.pool
             .ended
             .notify(&*self.pool.runtime, Wake::TaskStepEnded);
     }
 
-    /// Ends the task: waits for the step that runs, and lets none begin. Returns whether there was
-    /// anything to end. Not from within a step of the same task.
+    /// Ends the task: waits for the running step, and prevents further ones. Returns false if the task had
+    /// already ended. Must not be called within a step of the same task.
     pub(crate) fn finish(self: &Arc<Self>) -> bool {
         loop {
             let seen = self.pool.ended.observe();
@@ -406,7 +411,7 @@ impl Task {
                     let ended = &self.pool.ended;
                     ended.wait(&*self.pool.runtime, seen, None, WaitFor::TaskStep);
                 }
-                // The thread that takes it from the queue finds it done.
+                // If the task is queued, the thread that takes it will find it done.
                 Phase::Waiting(_) | Phase::Queued => {
                     if let Phase::Waiting(Some(at)) = task.phase {
                         pool.timers.remove(&self.timer(at));

@@ -10,8 +10,8 @@ const CONTENDED: u32 = 2;
 
 /// A lock that may be held across device calls.
 ///
-/// It waits through the runtime's seam, so that a test's scheduler sees the wait. An ordinary mutex
-/// held across a device call would block that scheduler for ever.
+/// It waits through the runtime's interface, so that a test's scheduler sees the wait. An ordinary mutex that
+/// is held across a device call would block that scheduler forever.
 pub(crate) struct RuntimeMutex {
     word: AtomicU32,
     runtime: Arc<dyn Runtime>,
@@ -33,7 +33,7 @@ impl RuntimeMutex {
             .compare_exchange(FREE, HELD, Acquire, Relaxed)
             .is_err()
         {
-            // A waiter leaves CONTENDED in the word, so that each release wakes the next one.
+            // A waiter leaves CONTENDED in the word, so that each release wakes the next waiter.
             let left = planted!("lock-uncontended", HELD, else CONTENDED);
             while self.word.swap(left, Acquire) != FREE {
                 self.runtime.wait(&self.word, left, None);

@@ -1,12 +1,12 @@
-//! The reason of each wake-up and of each wait.
+//! Reasons of wake-ups and of waits.
 //!
-//! A missed wake-up is a hang, which tests of results do not see. So each has a name here and says
-//! which thread would sleep for ever without it. A build with `--cfg planted` can leave out any one
-//! of them, to show that the checkers of interleavings find it.
+//! A missed wake-up is a hang, which tests of results do not detect. So each wake-up has a name here, with
+//! the thread that would sleep forever without it. A build with `--cfg planted` can leave out any one of
+//! them, to show that the checkers of interleavings find it.
 
 use logforce_format::planted;
 
-/// Declares an enum; a planted build can leave out each variant as a known bug.
+/// Declares an enum. A planted build can leave out each variant as a known bug.
 macro_rules! reasons {
     ($(#[$doc:meta])* $name:ident { $($(#[$why:meta])* $variant:ident = $bug:literal,)+ }) => {
         $(#[$doc])*
@@ -16,7 +16,7 @@ macro_rules! reasons {
         }
 
         impl $name {
-            /// Whether a known bug leaves this one out; always `false` except in a planted build.
+            /// Returns true if a known bug leaves this one out; always `false` except in a planted build.
             #[inline]
             pub(crate) fn is_forgotten(self) -> bool {
                 match self {
@@ -28,7 +28,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// Why threads or tasks are woken.
+    /// Reason for waking threads or tasks.
     Wake {
         /// The writer thread: a committer has staged work that it does not write itself.
         Writer = "wake-work",
@@ -48,7 +48,7 @@ reasons! {
         WriterForJob = "wake-work-for-job",
         /// The writer: a callback's record has reached what its policy requires.
         WriterForCallback = "wake-callback",
-        /// The writer: it must check that the log is still where it was opened.
+        /// The writer: it must check that the log is still at the path where it was opened.
         WriterForLocation = "wake-location-check",
         /// The writer: a segment was prepared, for which a stamp may wait.
         WriterForSegment = "",
@@ -66,15 +66,15 @@ reasons! {
         Space = "wake-progress",
         /// Tasks that wait for buffer space or a segment.
         SpaceTasks = "wake-room-tasks",
-        /// Appends that wait for a segment: it was prepared, or that failed.
+        /// Appends that wait for a segment: it was prepared, or preparing it has failed.
         SegmentPrepared = "wake-after-preparing",
         /// Threads that wait for a request for a checkpoint.
         CheckpointDue = "wake-checkpoint-thread",
-        /// Tasks that wait for one.
+        /// Tasks that wait for a request for a checkpoint.
         CheckpointDueTasks = "wake-checkpoint-task",
         /// The log has ended: threads that wait for a request for a checkpoint.
         EndedCheckpoints = "end-wakes-no-checkpoint-thread",
-        /// The log has ended: tasks that wait for one.
+        /// The log has ended: tasks that wait for a request for a checkpoint.
         EndedCheckpointTasks = "end-wakes-no-checkpoint-task",
         /// The preallocator: a truncation has freed files.
         SpaceFreed = "",
@@ -82,7 +82,7 @@ reasons! {
         PinAdvanced = "wake-prepare-on-advance",
         /// The preallocator: a pin was dropped, and the front may follow.
         PinDropped = "wake-prepare-on-unpin",
-        /// Appends and tasks that wait for buffer space: a permit has given some back.
+        /// Appends and tasks that wait for buffer space: a permit has returned some.
         SpaceReleased = "wake-on-released-permit",
         /// The thread that wakes a task that follows a log of another process.
         AlarmSet = "",
@@ -120,7 +120,7 @@ reasons! {
         Closed = "wake-other-closers",
         /// A thread of an environment's pool: a task is to run.
         PoolWork = "wake-pool-for-work",
-        /// A thread of the pool: another one has taken a task, and leaves the next one or the timers.
+        /// A thread of the pool: another one has taken a task, and hands over the next one or the timers.
         PoolHandsOver = "",
         /// The pool's threads, which end.
         PoolStops = "wake-pool-to-stop",
@@ -130,18 +130,17 @@ reasons! {
 }
 
 impl Wake {
-    /// Whether this wake-up is to be done, which the caller `needs`. A planted build can leave it
-    /// out.
+    /// Returns `needs`: true if the caller needs this wake-up. A planted build can leave it out.
     pub(crate) fn if_needed(self, needs: bool) -> bool {
         needs && !self.is_forgotten()
     }
 }
 
 reasons! {
-    /// What a thread waits for. The known bug of each is to observe the event only after the check
-    /// of the condition, and so to miss a notification in between.
+    /// Reason why a thread waits. With the known bug of each, the thread observes the event only after it has
+    /// checked the condition, and so misses a notification in between.
     WaitFor {
-        /// The job that covers its records, or its turn to lead the next one.
+        /// The job that covers the thread's records, or its turn to lead the next job.
         Commit = "late-observe-commit",
         /// Buffer space, or a segment, for an append.
         Space = "late-observe-room",
@@ -157,7 +156,7 @@ reasons! {
         PreallocatorWork = "late-observe-prepare",
         /// The time to wake a task that follows a log of another process.
         Alarm = "",
-        /// The pause between two pieces while the preallocator fills a segment.
+        /// The pause between two writes while the preallocator fills a segment.
         FillPause = "",
         /// A task for a thread of the pool.
         PoolWork = "late-observe-pool",

@@ -11,8 +11,8 @@ use std::task::Waker;
 
 /// Tasks that wait for a watermark to reach an LSN.
 ///
-/// A task registers, then checks the watermark again; a writer moves the watermark, then wakes: one
-/// of the two sees the other.
+/// A task registers, then checks the watermark again. A writer moves the watermark, then wakes tasks. So at
+/// least one of the two sees the other.
 #[derive(Default)]
 pub(crate) struct Wakers {
     count: AtomicUsize,
@@ -32,7 +32,7 @@ impl Wakers {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a task to be woken once the watermark has reached `at`. With an existing
+    /// Registers a task that is woken once the watermark has reached `at`. If `id` is an existing
     /// registration, replaces its waker.
     pub(crate) fn register(&self, at: Lsn, id: &mut Option<WakerId>, waker: &Waker) {
         let id = id.get_or_insert_with(|| WakerId {
@@ -68,7 +68,7 @@ impl Wakers {
         drop(waker);
     }
 
-    /// Wakes the tasks that wait for `reached` or less.
+    /// Wakes the tasks that wait for `reached` or a lower LSN.
     pub(crate) fn wake_to(&self, reached: Lsn, why: Wake) {
         if why.is_forgotten() {
             return;
@@ -97,12 +97,12 @@ impl Wakers {
 }
 
 thread_local! {
-    /// Mark of a thread that is calling a waker.
+    /// True while the thread calls a waker.
     static IS_WAKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Wakes a task. Catches a panic of its executor, which would otherwise keep the other tasks asleep. The
-/// caller must hold no lock.
+/// Wakes a task. Catches a panic of its executor: otherwise the other tasks would not be woken. The caller
+/// must not hold a lock.
 pub fn wake(waker: Waker) {
     let before = IS_WAKING.with(|waking| waking.replace(true));
     let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
@@ -114,7 +114,7 @@ pub fn is_waking() -> bool {
     IS_WAKING.with(Cell::get)
 }
 
-/// Fails in a call of a waker. Calls that may wait use it.
+/// Fails if the thread is calling a waker. Functions that may wait call this first.
 pub fn refuse_in_waker() -> Result<()> {
     match is_waking() {
         true => Err(Error::InWaker),

@@ -1,4 +1,4 @@
-//! Where work that repeats is woken: a thread of its own that sleeps, or a task of a pool.
+//! Event that wakes repeated work: a sleeping thread of the log, or a task of a pool.
 
 use crate::sync::event::Event;
 use crate::sync::pool::Task;
@@ -15,23 +15,23 @@ pub(crate) struct WorkEvent {
 }
 
 impl WorkEvent {
-    /// Has notifications run `task`, instead of waking a thread.
+    /// Makes notifications schedule `task`.
     pub(crate) fn attach(&self, task: Arc<Task>) {
-        // A second one would be a second thread of the same log.
+        // A second task would act as a second thread of the same log, so it is ignored.
         let _ = self.task.set(task);
     }
 
-    /// The task that notifications run.
+    /// Returns the task that notifications schedule.
     pub(crate) fn task(&self) -> Option<&Arc<Task>> {
         self.task.get()
     }
 
-    /// See [`Event::observe`].
+    /// Returns the count; see [`Event::observe`].
     pub(crate) fn observe(&self) -> u32 {
         self.event.observe()
     }
 
-    /// See [`Event::wait`].
+    /// Waits for the event; see [`Event::wait`].
     pub(crate) fn wait(
         &self,
         runtime: &dyn Runtime,
@@ -42,8 +42,8 @@ impl WorkEvent {
         self.event.wait(runtime, seen, timeout, what);
     }
 
-    /// Wakes the thread, or has the task run. A thread may wait for the event in the middle of a task,
-    /// too.
+    /// Schedules the task, if there is one, and wakes threads. A thread may wait for the event within a step
+    /// of a task as well.
     pub(crate) fn notify(&self, runtime: &dyn Runtime, why: Wake) {
         if let Some(task) = self.task.get()
             && !why.is_forgotten()

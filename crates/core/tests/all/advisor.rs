@@ -1,4 +1,4 @@
-//! Who is asked for the method, when, and what the answer is worth.
+//! Advisors: when they are asked for a method, and when their answer counts.
 
 use logforce_core::{
     Advisor, CutEvidence, CutResult, ErrorKind, Guarantee, Log, Method, Observation, OpenMode,
@@ -33,7 +33,7 @@ impl Advisor for Oracle {
     }
 
     fn observe(&self, _: &Question<'_>, _: Observation) {
-        assert!(!self.fails, "the advisor panics, as it is meant to");
+        assert!(!self.fails, "the advisor panics, as intended");
     }
 }
 
@@ -96,7 +96,7 @@ fn an_answer_that_guarantees_less_is_not_taken() {
     for weak in [Method::Buffered, Method::Direct] {
         in_simulation(|open| {
             let oracle = oracle(weak);
-            // Even where the user asks for no more.
+            // The answer is ignored even if the user requires no more.
             let asked = options(&oracle).require(Guarantee::ProcessCrash);
             let log = open(asked).unwrap();
             assert_eq!(log.recovered().method, Method::DirectDsync);
@@ -161,7 +161,7 @@ fn a_method_that_lost_is_refused_also_by_name() {
             );
             assert!(said.contains("three cuts on 2026-11-21"), "{said}");
         }
-        // Who asks for no more may have it, and is told.
+        // A caller that requires less may use the method, and the log reports the verdict.
         let less = options(&oracle).require(Guarantee::OsCrash);
         let log = open(less.method(Method::DirectDsync)).unwrap();
         assert_eq!(log.recovered().verdict, Verdict::Contradicted);
@@ -172,7 +172,7 @@ fn a_method_that_lost_is_refused_also_by_name() {
 #[test]
 fn where_the_default_lost_another_is_used_or_none() {
     in_simulation(|open| {
-        // By FUA alone: the flush is not touched by that.
+        // Only FUA has lost, which says nothing about a flush.
         let log = open(options(&tried(Method::DirectDsync, false))).unwrap();
         assert_eq!(log.recovered().method, Method::DirectFdatasync);
         assert_eq!(log.guarantee(), Guarantee::PowerLoss);
@@ -194,7 +194,7 @@ fn evidence_that_cannot_be_read_may_be_of_a_loss() {
     in_simulation(|open| {
         let mut oracle = Oracle::default();
         oracle.unread.push("verdicts is torn: mend it".to_owned());
-        // What is proven by other evidence is not proven against this.
+        // Other evidence does not prove a method while evidence of a loss may be unreadable.
         oracle.tried = tried(Method::Dsync, true).tried.clone();
         let oracle = Arc::new(oracle);
         for named in [None, Some(Method::Dsync), Some(Method::Fdatasync)] {
@@ -219,7 +219,7 @@ fn evidence_that_cannot_be_read_may_be_of_a_loss() {
     });
 }
 
-/// The last thing that a close does before it gives up the lock.
+/// An advisor that panics in the last step of a close, before the lock is released.
 #[test]
 fn one_that_panics_at_the_end_keeps_neither_the_lock_nor_anybody_waiting() {
     let oracle = Arc::new(Oracle {
@@ -237,8 +237,8 @@ fn one_that_panics_at_the_end_keeps_neither_the_lock_nor_anybody_waiting() {
                 drop(log);
             } else {
                 let closed = catch_unwind(AssertUnwindSafe(|| log.close()));
-                assert!(closed.is_err(), "whose panic it is hears of it");
-                // It was closed whole, and says so.
+                assert!(closed.is_err(), "the caller gets the panic");
+                // The log was closed completely, and another close succeeds.
                 other.close().unwrap();
             }
             assert!(follower.next_blocking().unwrap().is_ok());

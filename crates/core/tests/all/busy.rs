@@ -1,5 +1,5 @@
-//! Looking at a log whose writer goes on meanwhile: between two reads, and faster than its directory
-//! can be listed.
+//! Inspecting a log while its writer continues: between two reads, and faster than the directory can be
+//! listed.
 
 use logforce_core::{Inspector, Log, OpenMode, Options, ReadOnly, Visit};
 use logforce_device::{
@@ -13,17 +13,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What happens in a reader of the log, before it gets to see what it asked for.
+/// Function that runs in a reader of the log after each listing and read, before the reader gets the result.
 type Meanwhile = Arc<dyn Fn(Event) + Send + Sync>;
 
-/// What was asked for.
+/// Call of the reader.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Event {
     Listed,
     Read,
 }
 
-/// A system in which others go on at each look at the log's directory and files.
+/// A system in which a function runs after each listing and read of the log's directory and files.
 struct Busy {
     inner: Arc<dyn System>,
     meanwhile: Meanwhile,
@@ -95,10 +95,10 @@ impl ForwardFile for BusyFile {
         Ok(read)
     }
     fn submit(&self, _: Write) -> Ticket {
-        unreachable!("who looks writes nothing")
+        unreachable!("a reader never writes")
     }
     fn complete(&self, _: Ticket) -> Completion {
-        unreachable!("who looks writes nothing")
+        unreachable!("a reader never writes")
     }
     fn barrier(&self, _: Barrier) -> io::Result<()> {
         Err(io::ErrorKind::PermissionDenied.into())
@@ -137,7 +137,7 @@ fn what_comes_and_goes_meanwhile_is_neither_missed_nor_waited_for() {
                 counted.fetch_add(1, Relaxed);
                 let front = log.front_lsn();
                 let mut last = front;
-                // Until not even the segment that is written is among the names.
+                // Continues until not even the current segment is among the listed names.
                 while log.front_lsn().since(front) < 4 * SEGMENT {
                     last = log.commit(&[7; 9000]).unwrap().start.max(last);
                     log.truncate_front(last).unwrap();
@@ -159,18 +159,18 @@ fn what_comes_and_goes_meanwhile_is_neither_missed_nor_waited_for() {
     });
 }
 
-/// What the writer does between two reads of a reader.
+/// Action of the writer between two reads of a reader.
 #[derive(Debug, Clone, Copy)]
 enum Writes {
-    /// Some records.
+    /// Writes some records.
     Records,
-    /// And takes the older ones away.
+    /// Writes some records, and truncates the older ones.
     AndTruncates,
-    /// And takes the newer ones back, and others follow them.
+    /// Writes some records, voids the newer ones, and writes others.
     AndTakesBack,
 }
 
-/// Looks at a log again and again, each time with the writer at work at a later one of the reads.
+/// Inspects a log repeatedly. Each time, the writer is active at a later read.
 fn healthy_whenever_written(writes: Writes) {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
@@ -218,10 +218,10 @@ fn healthy_whenever_written(writes: Writes) {
             let found = found.unwrap();
             assert_eq!(found.damages, 0, "written at read {n}: {damage:?}");
             if reads.load(Relaxed) <= n {
-                assert!(n > 10, "the log is looked at by {n} reads");
+                assert!(n > 10, "the log is inspected with {n} reads");
                 return;
             }
-            // Else the log would get longer faster than the looks at it do.
+            // Otherwise the log would grow faster than the number of the read at which the writer acts.
             if n % 10 == 0 && !matches!(writes, Writes::AndTruncates) {
                 log.truncate_front(log.durable_lsn()).unwrap();
                 log.commit(&[3; 3000]).unwrap();

@@ -1,5 +1,5 @@
-//! A log that is taken away while it is open: what counts as that, what does not, and when it is
-//! noticed.
+//! Logs that are moved away or replaced while they are open: the changes that count, those that do not, and
+//! the time until they are noticed.
 
 use logforce_core::{Error, ErrorKind, Log, Lsn, Method, OpenMode, Options, Policy};
 use logforce_device::{
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-/// Nothing looks by the clock but the watch.
+/// Returns options with which only the location check runs by the clock.
 fn options() -> Options {
     Options::new()
         .segment_size(1 << 20)
@@ -49,7 +49,7 @@ fn assert_displaced<T>(answer: Result<T, Error>, words: &str) {
     assert!(cause.to_string().contains(words), "{words}: {cause}");
 }
 
-/// Takes something away, as another program does.
+/// Function that removes or replaces files of the log, as another program might.
 type Taking = fn(&SimDisk, &dyn Directory);
 
 fn first_segment(dir: &dyn Directory) -> String {
@@ -95,7 +95,8 @@ fn noticed_within_a_second_of_commits() {
                 in_simulation(|disk, system| {
                     let log = open(system, options().method(method));
                     log.commit(b"before").unwrap();
-                    // Everything is prepared, everybody sleeps, or has just looked.
+                    // The log's threads are asleep with everything prepared, or have just checked the
+                    // location.
                     pause(system, Duration::from_secs(if busy { 0 } else { 60 }));
                     log.commit(b"still there").unwrap();
                     pause(system, Duration::from_millis(if busy { 1 } else { 60_000 }));
@@ -107,7 +108,7 @@ fn noticed_within_a_second_of_commits() {
                             refused => break refused,
                         }
                         let took = system.runtime().now() - began;
-                        assert!(took < Duration::from_secs(1), "{words}: nobody looked");
+                        assert!(took < Duration::from_secs(1), "{words}: not noticed");
                     };
                     assert_displaced(refused, words);
                     assert_displaced(log.set_meta(b"x"), words);
@@ -118,7 +119,7 @@ fn noticed_within_a_second_of_commits() {
     }
 }
 
-/// A single commit, and nobody who asks again.
+/// The loss is noticed after a single commit, without further ones.
 #[test]
 fn noticed_though_nothing_more_is_committed() {
     in_simulation(|disk, system| {
@@ -184,10 +185,10 @@ fn noticed_by_a_stamp_a_segment_a_truncation_metadata_and_the_end() {
     });
 }
 
-/// Called before each answer about the directory's place (`None`) or a name in it.
+/// Function that is called before each check of the directory's location (`None`) or of a name in it.
 type Look = Arc<dyn Fn(&dyn Directory, Option<&str>) -> io::Result<()> + Send + Sync>;
 
-/// A system in which something happens at looks.
+/// A system in which a function is called before each check of the location.
 struct Watched {
     inner: Arc<dyn System>,
     look: Look,
@@ -229,7 +230,7 @@ impl ForwardDirectory for WatchedDirectory {
     }
 }
 
-/// Files that go with their directory in the middle of a check are not reported instead of it.
+/// If the directory and a file in it are removed during a check, the directory is reported, not the file.
 #[test]
 fn taken_away_during_a_check() {
     for taken in ["control", "lock", ".seg"] {
@@ -261,8 +262,8 @@ fn taken_away_during_a_check() {
     }
 }
 
-/// To be denied a look is not to be told that the log is gone; and what could not be looked at when
-/// the log was opened is still missed when it goes.
+/// A check that is denied does not mean that the log is gone. A file that could not be checked when the log
+/// was opened is still noticed when it is removed.
 #[test]
 fn a_look_that_fails_says_nothing() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -303,7 +304,7 @@ fn a_look_that_fails_says_nothing() {
     });
 }
 
-/// What the log itself renames and removes all the time is not taken for somebody else's doing.
+/// The log's own renames and removals are not mistaken for those of another program.
 #[test]
 fn its_own_changes_of_names_are_not_noticed() {
     for seed in 0..20 {
@@ -342,7 +343,7 @@ fn a_deleted_lock_lets_no_second_writer_in() {
         let bytes = disk.file_bytes("/log", "control").unwrap();
         disk.put_file("/log", "copy", &bytes);
         dir.rename("copy", "control").unwrap();
-        // A copy was restored: it is another log now.
+        // The control file is now a restored copy, so a second writer can open the log.
         let second = open(system, options());
         let began = system.runtime().now();
         while log.commit(b"two").is_ok() {

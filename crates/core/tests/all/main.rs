@@ -1,6 +1,6 @@
-//! The log on systems that do what they are told to at the wrong moment.
+//! Tests of the log on systems in which calls fail, or files change, at chosen moments.
 //!
-//! One program: to link each file by itself took longer than to run it.
+//! All files are linked into one program, because linking each of them took longer than running it.
 
 mod advisor;
 mod busy;

@@ -1,4 +1,5 @@
-//! Openings in which the system fails, or answers short: what is told, and that nothing is lost.
+//! Openings in which the system fails, or returns short listings: the reported error, and that no record is
+//! lost.
 
 use logforce_core::{
     Error, ErrorKind, Inspector, Log, OpenMode, Options, RepairOptions, RepairReport, repair,
@@ -21,7 +22,7 @@ pub fn options() -> Options {
 
 pub const RECORDS: u8 = 60;
 
-/// A log of several segments.
+/// Creates a log of several segments.
 pub fn fill(system: &dyn System) {
     let log = Log::open(system, "/log", OpenMode::CreateNew, options()).unwrap();
     for n in 0..RECORDS {
@@ -37,27 +38,27 @@ fn assert_whole(log: &Log, what: &str) {
     assert_eq!(found, (0..RECORDS).collect::<Vec<_>>(), "{what}");
 }
 
-/// How a listing is short.
+/// Part that a short listing lacks.
 #[derive(Debug, Clone, Copy)]
 enum Short {
     Empty,
-    /// As where a call in the middle of it says that there are no more.
+    /// The second half is missing, as if a call in the middle reported the end.
     Half,
-    /// The first segment only is missing.
+    /// Only the first segment is missing.
     First,
-    /// The last segment only is.
+    /// Only the last segment is missing.
     Last,
-    /// All of them are.
+    /// All segments are missing.
     NoSegments,
 }
 
-/// A system that answers some listings short, without an error.
+/// A system that returns some listings short, without an error.
 struct Shy {
     inner: Arc<dyn System>,
     how: Short,
-    /// Listings until then; below zero no more.
+    /// Number of complete listings before the short one; below zero afterwards.
     left: Arc<AtomicI64>,
-    /// All of them from then on.
+    /// True if all later listings are short as well.
     for_good: bool,
 }
 
@@ -114,7 +115,7 @@ impl ForwardDirectory for ShyDirectory {
     }
 }
 
-/// An opening, and whether a repair comes before it.
+/// Mode of an opening; true if a repair comes before it.
 const MODES: [(OpenMode, bool); 4] = [
     (OpenMode::OpenExisting, false),
     (OpenMode::OpenExisting, true),
@@ -126,15 +127,15 @@ pub fn repair_log(system: &dyn System) -> logforce_core::Result<RepairReport> {
     repair(system, Path::new("/log"), &RepairOptions::new())
 }
 
-/// The log's files, but for the lock file, which holds nothing.
+/// Returns the log's files, except for the lock file, which is empty.
 pub fn files(disk: &SimDisk) -> BTreeMap<String, Option<Vec<u8>>> {
     let names = disk.names("/log").into_keys().filter(|name| name != "lock");
     let visible = |name: String| (name.clone(), disk.visible_bytes("/log", &name));
     names.map(visible).collect()
 }
 
-/// An empty or short listing, once at each place of an opening or a repair, or from there on: the log opens
-/// whole or the opening is refused, and it is as whole as before. A repair changes nothing.
+/// Each listing of an opening or a repair is short once, or from there on. Either the log opens with all its
+/// records, or the opening fails and the log stays whole. A repair changes nothing.
 #[test]
 fn a_listing_that_is_short_loses_nothing() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -181,7 +182,7 @@ fn a_listing_that_is_short_loses_nothing() {
                                 false
                             }
                             Err(e) => {
-                                // Nothing was lost, and nobody is advised to cut anything.
+                                // No record was lost, and the error does not recommend to cut the log.
                                 assert_ne!(e.kind(), ErrorKind::Damaged, "{what}: {e}");
                                 true
                             }
@@ -197,7 +198,7 @@ fn a_listing_that_is_short_loses_nothing() {
                         log.close().unwrap();
                     });
                     if left.load(SeqCst) >= 0 {
-                        // There are not so many.
+                        // All listings were tried.
                         break;
                     }
                 }
@@ -216,7 +217,7 @@ pub fn assert_untouched(report: &RepairReport, what: &str) {
     );
 }
 
-/// Each operation of an opening fails once: the error is that of the operation.
+/// Each operation of an opening fails once. The reported error is the one of the operation.
 #[test]
 fn an_opening_that_fails_says_what_failed() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -251,7 +252,7 @@ fn an_opening_that_fails_says_what_failed() {
     }
 }
 
-/// What lies around of killed processes, and serves nobody.
+/// An opening removes useless files of killed processes, and no others.
 #[test]
 fn leftovers_go_and_nothing_else() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -317,7 +318,8 @@ fn leftovers_go_and_nothing_else() {
     });
 }
 
-/// What was set aside is evidence: what is set aside later does not take its place, and a repair copies both.
+/// A file that was set aside is evidence: one that is set aside later does not replace it, and a repair
+/// copies both.
 #[test]
 fn what_was_set_aside_before_is_kept() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -326,7 +328,7 @@ fn what_was_set_aside_before_is_kept() {
         fill(&*system);
         let is_segment = |name: &String| name.ends_with(".seg");
         let names: Vec<String> = disk.names("/log").into_keys().filter(is_segment).collect();
-        // Of a file that is in the way of the next segment.
+        // A file has the name of the next segment.
         let next = Inspector::open(&*system, "/log").unwrap().summary();
         let next = format!("{:016x}.seg", next.prepared_end.0);
         disk.put_file("/log", &next, b"in the way");
@@ -353,7 +355,7 @@ fn what_was_set_aside_before_is_kept() {
     });
 }
 
-/// The segments are there, and are not what somebody has to put back.
+/// If only the control file is missing, the error asks to restore it, not the segments.
 #[test]
 fn a_missing_control_file_is_what_is_named_missing() {
     let disk = SimDisk::new(SimOptions::default(), 1);

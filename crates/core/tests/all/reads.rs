@@ -1,4 +1,4 @@
-//! Bytes that reading costs, and its results around damage.
+//! Number of bytes that reading needs, and its results around damage.
 
 use logforce_core::{Batch, Error, ErrorKind, Log, Lsn, OpenMode, Options, ReadOnly};
 use logforce_device::{
@@ -59,7 +59,7 @@ fn options() -> Options {
         .live_stats(false)
 }
 
-/// Each void batch costs one small read, whatever their number.
+/// Each void batch costs one small read, independently of their number.
 #[test]
 fn an_opening_reads_a_long_void_list_once() {
     let cost = |truncations: u64| {

@@ -1,4 +1,4 @@
-//! Repairs in which calls fail: nothing is lost, and the next repair ends what one has begun.
+//! Repairs in which calls fail: no record is lost, and the next repair completes the failed one.
 
 use crate::openings::{RECORDS, assert_untouched, files, fill, options, repair_log};
 use logforce_core::{Error, Inspector, Log, OpenMode, Visit};
@@ -7,13 +7,13 @@ use logforce_testkit::{FailingCalls, Failure, Fault, Refusal, SimDisk, SimOption
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Each call of a repair of a healthy log fails once, or all from there on, for a reason that says nothing about
-/// the medium: nothing is changed, and nothing is called damaged.
+/// Each call of a repair of a healthy log fails once, or all from there on, with an error that proves nothing
+/// about the medium. The repair changes nothing, and reports no damage.
 #[test]
 fn a_repair_of_a_healthy_log_that_fails_changes_nothing() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| fill(&*disk.system(rt)));
-    // As a crash leaves it: the tail is read past the cache.
+    // The log is in the state after a crash, so that the tail is read past the cache.
     SimRuntime::run(2, |rt| {
         let system = disk.system(rt);
         let log = Log::open(&*system, "/log", OpenMode::OpenExisting, options()).unwrap();
@@ -54,7 +54,8 @@ fn a_repair_of_a_healthy_log_that_fails_changes_nothing() {
     assert!(failed > 100, "{failed} repairs failed");
 }
 
-/// A log in which acknowledged data above the anchor is damaged, and the records below.
+/// Creates a log in which acknowledged data above the anchor is damaged. Returns the records below the
+/// damage.
 fn damaged(disk: &SimDisk) -> BTreeSet<u8> {
     let starts = SimRuntime::run(1, |rt| {
         let system = disk.system(rt);
@@ -70,7 +71,7 @@ fn damaged(disk: &SimDisk) -> BTreeSet<u8> {
     (0..20).collect()
 }
 
-/// The first bytes of all records that a directory shows.
+/// Returns the first bytes of all records that salvage finds in a directory.
 fn shown(system: &dyn System, path: &Path) -> BTreeSet<u8> {
     let mut shown = BTreeSet::new();
     let inspector = Inspector::salvage(system, path).unwrap();
@@ -84,8 +85,8 @@ fn shown(system: &dyn System, path: &Path) -> BTreeSet<u8> {
     shown
 }
 
-/// Each operation of a repair fails once, or all from there on: repaired again, the log ends before the damage,
-/// and the copies hold every record that can be read behind it.
+/// Each operation of a repair fails once. After another repair the log ends before the damage, and the copies
+/// contain every record that can be read behind it.
 #[test]
 fn a_repair_that_fails_is_made_again() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -114,7 +115,7 @@ fn a_repair_that_fails_is_made_again() {
         SimRuntime::run(2, |rt| {
             let system = disk.system(rt);
             let report = repair_log(&*system).unwrap_or_else(|e| panic!("{what}: {e}"));
-            // One that failed at its very end had repaired it.
+            // A repair that failed only in its last steps has already repaired the log.
             assert!(first.is_err() || report.aside.is_none(), "{what}");
             asides.extend(report.aside);
             let log = Log::open(&*system, "/log", OpenMode::OpenExisting, options());

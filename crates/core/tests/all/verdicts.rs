@@ -1,4 +1,5 @@
-//! A guarantee that no party answers for: refused, or accepted by name and printed with its doubt.
+//! Guarantees that neither a device nor evidence confirms: they are refused, or accepted explicitly and
+//! printed with a question mark.
 
 use logforce_core::{
     Error, ErrorKind, Guarantee, Log, Method, OpenMode, Options, Policy, Result, Verdict,
@@ -39,7 +40,7 @@ fn what_nobody_answers_for_is_refused_by_default() {
                 assert!(words.contains(word), "{words}");
             }
         }
-        // These guarantees rest on no party's word.
+        // These guarantees do not depend on the device.
         for options in [
             Options::new().require(Guarantee::ProcessCrash),
             Options::new()
@@ -67,7 +68,7 @@ fn what_is_accepted_by_name_is_printed_with_its_doubt() {
                 assert_eq!(granted, Guarantee::PowerLoss);
                 assert_eq!(granted.to_string(), "power-loss?");
             }
-            // Records that are not forced yet claim no more.
+            // Records that are not forced yet do not claim that guarantee.
             let later = Policy::Interval {
                 within: std::time::Duration::from_secs(1),
             };
