@@ -93,7 +93,12 @@ pub(crate) fn nanos(time: Duration) -> u64 {
 
 /// A reason, cut to what is believed.
 pub(crate) fn shortened(why: &str) -> String {
-    why[..why.floor_char_boundary(LONGEST_WHY)].to_owned()
+    // `floor_char_boundary` needs a newer Rust than the published crates.
+    let mut end = why.len().min(LONGEST_WHY);
+    while !why.is_char_boundary(end) {
+        end -= 1;
+    }
+    why[..end].to_owned()
 }
 
 /// Whether it may have been [`shortened`] here, and does nothing to a terminal.

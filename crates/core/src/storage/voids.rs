@@ -52,12 +52,11 @@ impl Voids {
         self.ranges.contains_key(&lsn)
     }
 
-    /// Returns true if the last range that begins below `to` ends above `from` and below `to`.
+    /// Returns true if a range ends above `from` and below `to`.
     pub(crate) fn ends_within(&self, from: Lsn, to: Lsn) -> bool {
-        let mut below = self.ranges.range(..to).rev();
-        below
-            .next()
-            .is_some_and(|(_, end)| from < *end && *end < to)
+        let below = self.ranges.range(..to).rev();
+        let mut ends = below.map(|(_, end)| *end).take_while(|end| *end > from);
+        ends.any(|end| end < to)
     }
 
     /// Drops ranges that end at or below `front`.
@@ -88,6 +87,8 @@ mod tests {
             Some((Lsn(10), Lsn(50)))
         );
         assert!(v.within(Lsn(50), Lsn(60)).ranges.is_empty());
+        // The range that begins last may end behind `to`, and the one before it within.
+        assert!(v.ends_within(Lsn(4), Lsn(12)) && !v.ends_within(Lsn(6), Lsn(12)));
         let ends = [(10, 50), (50, 60), (49, 51), (9, 51), (51, 90), (5, 7)];
         let ends = ends.map(|(from, to)| v.ends_within(Lsn(from), Lsn(to)));
         assert_eq!(ends, [false, false, true, true, false, true]);

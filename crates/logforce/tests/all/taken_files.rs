@@ -13,7 +13,10 @@ use std::time::{Duration, Instant};
 enum Subject {
     Log(Log),
     /// With a reader, which keeps an older version in use and its file there.
-    Pages(PageFile, pages::Snapshot),
+    Pages(
+        PageFile,
+        #[expect(dead_code, reason = "kept")] pages::Snapshot,
+    ),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
