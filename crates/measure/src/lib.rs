@@ -1,11 +1,11 @@
-//! Measures what a commit costs on this disk, and never prints a number without what it
-//! guarantees.
+//! Measures the cost of a commit on this disk. Every number is printed with the guarantee that it
+//! was measured under.
 //!
-//! - [`run`]: subjects commit in slices. The [`schedule`] interleaves the slices of all rows, so
-//!   that a noisy neighbour hits all of them, and a [`Recorder`] counts only what happens inside
-//!   the commit loop: time, latency, and the device's own counters.
-//! - [`result`]: what comes of it, as data.
-//! - [`scenario`]: what is measured, and what follows from it: [`journal`], [`group`] and the others.
+//! - [`run`]: the measuring loop. Subjects commit in slices. The [`schedule`] interleaves the slices
+//!   of all rows, so that a noisy neighbour affects all rows alike. A [`Recorder`] counts only what
+//!   happens inside the commit loop: time, latency, and the device's own counters.
+//! - [`result`]: the results, as data.
+//! - [`scenario`]: the workloads and the conclusions from them: [`journal`], [`group`] and the others.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,4 @@
-//! A directory in memory for this crate's own tests: it counts what is not synced, and fails
-//! where it is told to.
+//! A directory in memory for the tests of this crate. It counts unsynced writes and fails on request.
 
 use crate::Interrupt;
 use crate::result::machine::{Host, Machine};
@@ -24,13 +23,13 @@ pub struct Shared {
     pub writes: AtomicU64,
     pub bytes: AtomicU64,
     pub flushes: AtomicU64,
-    /// Every barrier fails.
+    /// True if every barrier fails.
     pub bad_barriers: AtomicBool,
-    /// Every through-write fails.
+    /// True if every write-through fails.
     pub bad_through: AtomicBool,
-    /// Barriers are not passed on: nothing is flushed.
+    /// True if barriers are not passed on, so that nothing is flushed.
     pub drops_flushes: AtomicBool,
-    /// Writes of one thread can be kept in flight, on files opened past the cache.
+    /// True if one thread can keep several writes in flight, on files opened for direct I/O.
     pub has_queue: AtomicBool,
 }
 
@@ -67,7 +66,7 @@ impl MemDirectory {
     }
 }
 
-/// ext4 over a disk with a volatile cache and no FUA.
+/// Returns the facts of ext4 on a disk with a volatile cache and no FUA.
 pub fn facts() -> Facts {
     let mut device = BlockDevice::new("sdx");
     (device.write_cache, device.cache_source) = (WriteCache::Back, Source::Device);
@@ -143,7 +142,7 @@ impl Directory for MemDirectory {
     }
 }
 
-/// Has one directory, whatever it is asked for.
+/// A system with a single directory, which it returns for every path.
 pub struct MemSystem(pub Arc<MemDirectory>);
 
 impl System for MemSystem {
@@ -164,7 +163,7 @@ struct MemFile {
     direct: bool,
 }
 
-/// Does each write at once, and tells of the last one first.
+/// A queue that performs each write at once and reports the latest one first.
 struct MemQueue {
     file: Arc<MemFile>,
     next: u64,
@@ -255,7 +254,7 @@ impl CounterSource for MemCounters {
     }
 }
 
-/// An empty result of a quiet machine.
+/// Returns an empty result of an idle machine.
 pub fn document(kind: Kind) -> Document {
     let host = Host {
         os: "Linux".to_owned(),
@@ -268,7 +267,7 @@ pub fn document(kind: Kind) -> Document {
     Document::new(kind, String::new(), String::new(), machine)
 }
 
-/// To measure in `dir`, which has 1 GiB.
+/// Returns a setup that measures in `dir`, which has 1 GiB of space.
 pub fn setup(dir: &Arc<MemDirectory>) -> Setup {
     Setup {
         system: Arc::new(MemSystem(Arc::clone(dir))),
@@ -283,7 +282,7 @@ pub fn setup(dir: &Arc<MemDirectory>) -> Setup {
     }
 }
 
-/// A row of `journal` with `ms` milliseconds per commit and the guarantee that its method usually has.
+/// Returns a row of `journal` with `ms` milliseconds per commit and the usual guarantee of its method.
 pub fn row(method: Method, state: FileState, ms: f64) -> Row {
     let plan = method.plan();
     let guarantee = match (plan.force, plan.direct && state.is_written()) {

@@ -1,5 +1,5 @@
-//! The names that readers of `--json` and `--csv` rely on: documented in docs/bench-json.md,
-//! never renamed or removed without a new `version`.
+//! Field names of `--json` and `--csv`, on which readers rely. docs/bench-json.md documents them, and
+//! none is renamed or removed without a new `version`.
 
 use logforce_device::{FileState, Guarantee, Method, Verdict};
 use logforce_measure::{Document, Kind, Row, SubjectKind, output};
@@ -165,7 +165,7 @@ fn csv_columns() {
     output::csv(&[row()], true, &mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     let mut lines = text.lines();
-    // A distribution is no single value.
+    // A distribution is not a single value.
     let columns: Vec<&str> = ROW.into_iter().filter(|n| *n != "latencies_us").collect();
     assert_eq!(lines.next().unwrap(), columns.join(",") + ",interrupted");
     assert!(

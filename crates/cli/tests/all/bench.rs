@@ -268,7 +268,7 @@ fn an_unwritable_directory_is_told() {
     let out = bench_in(&mut bench, dir.path(), &TINY).to_end().unwrap();
     let printed = text(&out.stderr);
     assert_eq!(out.status.code(), Some(4), "{printed}");
-    assert!(printed.contains("cannot make files in"), "{printed}");
+    assert!(printed.contains("cannot create files in"), "{printed}");
 }
 
 #[test]

@@ -311,11 +311,7 @@ fn what_is_gone_stops_a_pipeline() {
     let said = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(4), "{said}");
     let row = format!("row {}", measured + 1);
-    for part in [
-        "b.json",
-        &row,
-        "'p50_us' is \"abc\", and has to be a number",
-    ] {
+    for part in ["b.json", &row, "'p50_us' is \"abc\", but must be a number"] {
         assert!(said.contains(part), "no {part} in {said}");
     }
 }
@@ -343,9 +339,9 @@ fn what_cannot_be_compared_or_drawn_is_told() {
         fs::write(dir.path().join(name), contents).unwrap();
     }
     for (b, why) in [
-        ("no.json", "no JSON"),
+        ("no.json", "not JSON"),
         ("log.json", "logforce-verify"),
-        ("newer.json", "use a newer one"),
+        ("newer.json", "use a newer logforce"),
         ("empty.json", "no row in common"),
         ("group.json", "only runs of the same scenario"),
         ("missing.json", "cannot read missing.json"),

@@ -1,27 +1,27 @@
-//! How latencies are distributed, in few numbers.
+//! Distribution of latencies, as a short list of percentiles.
 
 use crate::run::recorder::Latencies;
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-/// Name of the field in a row. It is an object, so it is no column of a table.
+/// Name of the field in a row. Its value is an object, so CSV has no column for it.
 pub const FIELD: &str = "latencies_us";
 
-/// The percentages in use, as they are written: dense where users begin to wait.
+/// Percentages in ascending order, as they are written: dense in the tail, where users notice delays.
 pub const PERCENTS: [f64; 34] = [
     0.0, 1.0, 5.0, 10.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 75.0, 80.0, 85.0, 90.0, 92.0,
     94.0, 95.0, 96.0, 97.0, 98.0, 98.5, 99.0, 99.2, 99.4, 99.5, 99.6, 99.7, 99.8, 99.9, 99.95,
     99.99, 99.999, 100.0,
 ];
 
-/// Percentages of the commits, each with the microseconds that they took at most.
+/// Pairs of a percentage of the commits and the longest time that those commits took, in microseconds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Distribution(Vec<(f64, f64)>);
 
 impl Distribution {
-    /// Of these; `None` of none. Percentages that so few commits cannot tell from the longest are left
-    /// out.
+    /// Returns the distribution of `latencies`; `None` if there are none. Leaves out the percentages
+    /// that cannot be distinguished from the maximum with this number of commits.
     pub fn of(latencies: &Latencies) -> Option<Distribution> {
         let count = latencies.count();
         if count == 0 {
@@ -31,7 +31,7 @@ impl Distribution {
             let part = percent / 100.0;
             let us = match part {
                 1.0 => latencies.max_us(),
-                // As exact as the parts are: 99.9 % of 1000 leaves one.
+                // Allows for rounding: 99.9 % of 1000 commits leaves exactly one above.
                 _ if (1.0 - part) * count as f64 > 1.0 - 1e-6 => latencies.quantile_us(part),
                 _ => return None,
             };
@@ -56,7 +56,7 @@ impl Serialize for Distribution {
     }
 }
 
-/// Anybody may have written the file: what is no percentage, or no time, is left out.
+/// Skips entries that are not a percentage and a time: any program may have written the file.
 impl<'de> Deserialize<'de> for Distribution {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Distribution, D::Error> {
         let written = Map::<String, Value>::deserialize(deserializer)?;

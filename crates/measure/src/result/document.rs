@@ -1,4 +1,4 @@
-//! The document of every scenario: what `--json` writes, and `report` and `compare` read.
+//! The document of every scenario: `--json` writes it, `report` and `compare` read it.
 
 mod clean;
 mod culprit;
@@ -28,13 +28,13 @@ pub struct Document {
     pub command: String,
     /// Start time: RFC 3339, UTC.
     pub started: String,
-    /// The user stopped it: rows hold what was measured until then.
+    /// True if the user stopped the run: the rows hold what was measured before that.
     pub interrupted: bool,
     /// The machine.
     pub machine: Machine,
-    /// Commit method, where all rows have the same.
+    /// Commit method, if all rows have the same one.
     pub method: Name,
-    /// Guarantee of a force, in that case.
+    /// Guarantee of a force by that method.
     #[serde(with = "optional")]
     pub guarantee: Option<Guarantee>,
     /// Verdict on that guarantee.
@@ -46,20 +46,20 @@ pub struct Document {
     pub recommended: Name,
     /// Notes on the method, for the reader, in sentences.
     pub notes: Vec<String>,
-    /// Chunks by which methods are held against each other in a sweep, bytes.
+    /// Chunk size at which a sweep compares methods, bytes.
     pub usual_chunk_bytes: u64,
-    /// Each way to have writes in flight in a sweep, and what it is worth.
+    /// Ways to keep writes in flight in a sweep, each with its guarantee and verdict.
     pub methods: Vec<Row>,
     /// The rows.
     pub rows: Vec<Row>,
-    /// Number of writes in flight up to which more of them pay, for each way and chunk of a sweep.
+    /// Number of writes in flight above which more no longer pay, for each way and chunk size of a sweep.
     pub knees: Vec<Row>,
 }
 
-/// Why a file is no result of a measurement that this program can use.
+/// Reason why a file cannot be used as the result of a measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {name}: {source}")]
     Read {
         /// The file.
@@ -67,26 +67,26 @@ pub enum ReportError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// It is something else.
-    #[error("{name} is no result of `logforce bench --json`: {why}")]
+    /// The file is something else, or one of its fields has the wrong type.
+    #[error("{name} is not a result of `logforce bench --json`: {why}")]
     NoResult {
         /// The file.
         name: String,
-        /// The mistake.
+        /// Reason, as the end of a sentence.
         why: String,
     },
     /// A newer program wrote it.
     #[error(
-        "{name} has version {version} of {schema}, and this program reads version {known}: use a newer one"
+        "{name} has version {version} of {schema}, but this program reads versions up to {known}: use a newer logforce"
     )]
     Newer {
         /// The file.
         name: String,
-        /// Kind of the value.
+        /// Schema of the document.
         schema: String,
-        /// Its version.
+        /// Version of the schema in the file.
         version: u64,
-        /// Known values.
+        /// Highest version that this program reads.
         known: u64,
     },
 }
@@ -108,7 +108,7 @@ impl Document {
     /// Reads a file.
     ///
     /// # Errors
-    /// It cannot be read, or is no result that is known here.
+    /// The file cannot be read, or is not a result that this program can use.
     pub fn read(path: &Path) -> Result<Document, ReportError> {
         let name = path.display().to_string();
         let text = std::fs::read(path).map_err(|source| ReportError::Read {
@@ -117,15 +117,15 @@ impl Document {
         })?;
         let value = serde_json::from_slice(&text).map_err(|e| ReportError::NoResult {
             name: name.clone(),
-            why: format!("no JSON: {e}"),
+            why: format!("not JSON: {e}"),
         })?;
         Document::from_value(value, &name)
     }
 
-    /// Reads JSON that was called `name`.
+    /// Reads a document from JSON; errors call it `name`.
     ///
     /// # Errors
-    /// It is no result that is known here.
+    /// The value is not a result that this program can use.
     pub fn from_value(value: Value, name: &str) -> Result<Document, ReportError> {
         let no_result = |why: String| ReportError::NoResult {
             name: name.to_owned(),
@@ -134,14 +134,14 @@ impl Document {
         let mut value = value;
         clean_all(&mut value);
         let Value::Object(mut head) = value else {
-            return Err(no_result("it is no JSON object".to_owned()));
+            return Err(no_result("it is not a JSON object".to_owned()));
         };
         let schema = head.get("schema").and_then(Value::as_str);
         let Some(schema) = schema.map(str::to_owned) else {
             return Err(no_result("it has no 'schema'".to_owned()));
         };
         let Some(kind) = Kind::ALL.into_iter().find(|k| k.schema() == schema) else {
-            return Err(no_result(format!("its schema is '{schema}'")));
+            return Err(no_result(format!("unknown schema '{schema}'")));
         };
         let version = head.get("version").and_then(Value::as_u64).unwrap_or(0);
         if version > kind.version() {
@@ -167,7 +167,7 @@ impl Document {
         for (n, value) in values.into_iter().enumerate() {
             let row = n + 1;
             let Value::Object(fields) = value else {
-                return Err(no_result(format!("row {row} is no object")));
+                return Err(no_result(format!("row {row} is not an object")));
             };
             document
                 .rows
@@ -187,14 +187,14 @@ impl Document {
         self.kind
     }
 
-    /// Returns the rows with numbers.
+    /// Returns the rows that have numbers.
     pub fn measured(&self) -> impl Iterator<Item = &Row> {
         let is_measured = |r: &&Row| r.error.is_none() && !self.made_nothing(r);
         self.rows.iter().filter(is_measured)
     }
 
-    /// Returns whether a row ended without an error and without a commit: ratios to a figure of 0 say
-    /// nothing.
+    /// Returns whether a row ended without an error but also without a commit. Ratios to its figure of
+    /// 0 would be meaningless.
     pub fn made_nothing(&self, row: &Row) -> bool {
         let [figure, ..] = row.triple(self.kind.quantity());
         row.error.is_none() && figure.is_some_and(|v| v <= 0.0)
@@ -202,7 +202,7 @@ impl Document {
 }
 
 impl Kind {
-    /// Returns what rows are mainly judged by.
+    /// Returns the quantity by which the rows are mainly judged.
     pub fn quantity(self) -> Quantity {
         match self {
             Kind::Journal | Kind::Map => Quantity::MsPerCommit,
@@ -212,7 +212,7 @@ impl Kind {
     }
 }
 
-/// Reads a row; says which row it is and which of its fields has another type.
+/// Reads a row. An error names the row and the field that has the wrong type.
 fn read_row(kind: Kind, fields: Map<String, Value>) -> Result<Row, String> {
     let read = |fields: &Map<String, Value>| Row::deserialize(&Value::Object(fields.clone()));
     match read(&fields) {
@@ -234,7 +234,7 @@ fn read_row(kind: Kind, fields: Map<String, Value>) -> Result<Row, String> {
     }
 }
 
-/// A document without its rows, as it is read.
+/// A document without its rows, for reading.
 #[derive(Deserialize)]
 struct Whole(
     #[serde(with = "Document")]

@@ -1,24 +1,24 @@
-//! The scenarios whose results there are, and the fields that each of them writes.
+//! The scenarios that have results, and the fields that each of them writes.
 
 /// A scenario of `logforce bench`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// A commit per chunk, by each method.
+    /// One commit per chunk, by each method.
     #[default]
     Journal,
     /// Commits to one log by many threads.
     Group,
-    /// Pages and a header.
+    /// Commits of pages and a header.
     Pages,
     /// Small commits to a large file.
     Map,
-    /// Writes in flight by size.
+    /// Several writes in flight, by chunk size.
     Sweep,
-    /// Inserts at a till.
+    /// Inserts of sales, as a shop's till makes them.
     Inserts,
 }
 
-/// Names of fields in the order in which they are written, separated by spaces.
+/// Names of fields, separated by spaces, in the order in which they are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fields(&'static str);
 
@@ -30,7 +30,7 @@ impl Fields {
 }
 
 impl Kind {
-    /// All of them.
+    /// All scenarios.
     pub const ALL: [Kind; 6] = [
         Kind::Journal,
         Kind::Group,
@@ -40,7 +40,7 @@ impl Kind {
         Kind::Inserts,
     ];
 
-    /// Value of `schema`.
+    /// Returns the value of `schema`.
     pub fn schema(self) -> &'static str {
         match self {
             Kind::Journal => "logforce-bench",
@@ -52,12 +52,12 @@ impl Kind {
         }
     }
 
-    /// Value of `version`; grows only when a field changes its meaning or goes.
+    /// Returns the value of `version`. It grows only when a field changes its meaning or is removed.
     pub fn version(self) -> u64 {
         1
     }
 
-    /// Name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Journal => "journal",
@@ -69,7 +69,7 @@ impl Kind {
         }
     }
 
-    /// Fields of a document.
+    /// Returns the fields of a document.
     pub(super) fn document(self) -> Fields {
         Fields(match self {
             Kind::Journal => {
@@ -88,7 +88,7 @@ impl Kind {
         })
     }
 
-    /// Fields of a row.
+    /// Returns the fields of a row.
     pub fn row(self) -> Fields {
         Fields(match self {
             Kind::Journal => {

@@ -5,11 +5,11 @@ use crate::result::row::Row;
 use logforce_device::{Guarantee, Verdict};
 use logforce_terminal::layout::wrap;
 
-/// Says that the rounds that follow are not all that were asked for.
+/// Notice that fewer rounds follow than were requested.
 pub const INTERRUPTED: &str =
-    "Interrupted: this is what was measured until then, in whole rounds.\n";
+    "Interrupted: the table holds only what was measured until then, in whole rounds.\n";
 
-/// Headline above the table: the workload and the machine.
+/// Returns the headline above the table: the workload and the machine.
 pub fn title(what: &str, document: &Document, width: usize) -> String {
     let mut text = wrap(&format!("{what}; {}", document.machine), width, 0);
     if document.interrupted {
@@ -19,7 +19,7 @@ pub fn title(what: &str, document: &Document, width: usize) -> String {
     text
 }
 
-/// Names the columns that the width left no room for; nothing if there are none.
+/// Names the columns that do not fit the width; returns an empty text if all fit.
 pub fn left_out(columns: &[String], width: usize) -> String {
     if columns.is_empty() {
         return String::new();
@@ -31,9 +31,9 @@ pub fn left_out(columns: &[String], width: usize) -> String {
     wrap(&line, width, 2)
 }
 
-/// The notes and the machine's, then the conclusion.
+/// Returns the notes of the document and of the machine, then the conclusion.
 pub fn ending(document: &Document, width: usize) -> String {
-    // The caveat stands above everything.
+    // The caveat is already printed above the report.
     let machine = &document.machine;
     let stands_above = |note: &&String| machine.caveat.as_ref() == Some(note);
     let notes = document.notes.iter().chain(&machine.notes);
@@ -46,9 +46,9 @@ pub fn ending(document: &Document, width: usize) -> String {
     text
 }
 
-/// Puts a warning in front of a conclusion where no row survives a loss of power, as in memory: it is
-/// about something else then. Rows without a guarantee, such as those that were not measured, say
-/// nothing.
+/// Puts a warning in front of the conclusion if no row survives power loss, for example on tmpfs: the
+/// figures are then not those of durable commits. Rows without a guarantee, such as those that were
+/// not measured, do not count.
 pub fn warned(rows: &[Row], conclusion: String) -> String {
     let known: Vec<_> = rows
         .iter()
@@ -62,8 +62,8 @@ pub fn warned(rows: &[Row], conclusion: String) -> String {
         return conclusion;
     }
     format!(
-        "Nothing that was measured here survives loss of power, so the figures say what the place takes, and not what a \
-         durable commit costs. {conclusion}"
+        "Nothing measured here survives power loss. The figures show the speed of this directory, not the cost of a \
+         durable commit. {conclusion}"
     )
 }
 

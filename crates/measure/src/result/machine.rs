@@ -1,10 +1,10 @@
-//! What the numbers were measured on.
+//! The machine on which the numbers were measured.
 
 use logforce_device::{Facts, Platform, Source, WriteCache};
 use logforce_terminal::layout::{WIDTH, wrap};
 use serde::{Deserialize, Serialize};
 
-/// The system, the filesystem and the device, as far as they tell.
+/// The system, the filesystem and the device, as far as they are known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
@@ -14,45 +14,45 @@ pub struct Machine {
     pub kernel: String,
     /// Processor architecture, such as `x86_64`.
     pub arch: String,
-    /// Processors that this process may use.
+    /// Number of processors that this process may use.
     pub cpus: usize,
     /// Filesystem, such as `ext4`.
     pub filesystem: String,
-    /// Where it is mounted.
+    /// Mount point of the filesystem.
     pub mount_point: String,
-    /// Its mount options.
+    /// Mount options of the filesystem.
     pub mount_options: String,
-    /// Whether it passes barriers on to the device.
+    /// True if the filesystem passes barriers on to the device.
     pub barriers: bool,
     /// Kernel name of the device, such as `nvme0n1`.
     pub device: Option<String>,
     /// The device's model.
     pub model: Option<String>,
-    /// `write-back` (volatile), `write-through` (none, or protected), or `unknown`.
+    /// Write cache: `write-back` (volatile), `write-through` (none, or protected), or `unknown`.
     pub write_cache: String,
-    /// The party that answers for `write_cache`: the name of a [`logforce_device::Source`].
+    /// Source of `write_cache`: the name of a [`logforce_device::Source`].
     pub write_cache_source: String,
-    /// The same party, as the end of a sentence.
+    /// The same source, as the end of a sentence.
     #[serde(skip)]
     pub write_cache_by: &'static str,
-    /// Whether it takes FUA writes.
+    /// True if the device supports FUA writes.
     pub fua: Option<bool>,
-    /// Whether it reports itself as rotational. Virtual disks do by default.
+    /// True if the device reports itself as rotational. Virtual disks do so by default.
     pub rotational: Option<bool>,
-    /// Logical sector, bytes.
+    /// Size of a logical sector, bytes.
     pub logical_sector: Option<u32>,
-    /// Physical sector, bytes.
+    /// Size of a physical sector, bytes.
     pub physical_sector: Option<u32>,
-    /// The smallest write that rewrites no neighbour, bytes.
+    /// Size of the smallest write that rewrites no neighbouring data, bytes.
     pub write_unit: u32,
-    /// What else is worth knowing, in sentences; what speaks against all figures comes first.
+    /// Notes on the machine, in sentences. A note that invalidates all figures comes first.
     pub notes: Vec<String>,
-    /// Why times measured here mean nothing; among the notes too.
+    /// Reason why times measured here are meaningless. It is among the notes too.
     #[serde(skip)]
     pub caveat: Option<String>,
 }
 
-/// What computer it is, apart from its disks.
+/// The computer, apart from its disks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
     /// Operating system, such as `Linux`.
@@ -61,14 +61,14 @@ pub struct Host {
     pub kernel: String,
     /// Processor architecture, such as `x86_64`.
     pub arch: String,
-    /// Processors that this process may use.
+    /// Number of processors that this process may use.
     pub cpus: usize,
-    /// Why times measured on it mean nothing; `None` if they do.
+    /// Reason why times measured on this computer are meaningless; `None` if they are meaningful.
     pub caveat: Option<String>,
 }
 
 impl Machine {
-    /// From the facts of a directory and its host.
+    /// Combines the facts of a directory and its host.
     pub fn new(facts: &Facts, host: Host) -> Self {
         let device = facts.device.as_ref();
         let Host {
@@ -109,7 +109,7 @@ impl Machine {
         }
     }
 
-    /// Returns the system whose methods are measured; `None` for one that is not known here.
+    /// Returns the operating system whose methods are measured; `None` if this program does not know it.
     pub fn platform(&self) -> Option<Platform> {
         let name = |platform: &Platform| match platform {
             Platform::Linux => "Linux",
@@ -119,7 +119,7 @@ impl Machine {
         Platform::ALL.into_iter().find(|p| name(p) == self.os)
     }
 
-    /// Returns what is told of it, each with the name of its field; without what is not known.
+    /// Returns the known facts as text, each with the name of its field.
     pub fn told(&self) -> Vec<(&'static str, String)> {
         let number = |n: u64| Some(n).filter(|n| *n > 0).map(|n| n.to_string());
         let told = [
@@ -142,7 +142,7 @@ impl Machine {
         told.filter(|(_, text)| !text.is_empty()).collect()
     }
 
-    /// A report for people, under the [`caveat`](Self::caveat) if there is one.
+    /// Puts the [`caveat`](Self::caveat), if there is one, above a report for people.
     pub fn under_caveat(&self, report: String) -> String {
         match &self.caveat {
             Some(caveat) => format!("{}\n{report}", wrap(caveat, WIDTH, 0)),
@@ -150,19 +150,20 @@ impl Machine {
         }
     }
 
-    /// A conclusion, with what speaks against it.
+    /// Adds the reservations to a conclusion: meaningless times first, an interruption last.
     pub fn concluded(&self, mut conclusion: String, interrupted: bool) -> String {
         if self.caveat.is_some() {
             conclusion.insert_str(0, "Times measured here mean nothing (see the notes). ");
         }
         if interrupted {
-            conclusion.push_str(" All this stands on what was measured until the interruption.");
+            conclusion
+                .push_str(" All of this is based on the measurements until the interruption.");
         }
         conclusion
     }
 }
 
-/// One line for people.
+/// Writes one line for people.
 impl std::fmt::Display for Machine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Machine {

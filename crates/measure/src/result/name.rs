@@ -1,5 +1,5 @@
-//! Names in a result. A file may come from a newer program, so a name that is not known here is kept
-//! as it was written.
+//! Names in a result. A file may come from a newer program, so an unknown name is kept as it was
+//! written.
 
 use crate::run::SubjectKind;
 use logforce_device::{FileState, Guarantee, Method, Verdict};
@@ -7,16 +7,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Values that results write by name.
+/// Values that are written by name.
 pub trait Named: Copy + 'static {
-    /// All of them.
+    /// All values.
     const ALL: &'static [Self];
 
-    /// The name used in results.
+    /// Returns the name used in results.
     fn name(self) -> &'static str;
 }
 
-/// Implements [`Named`] for types that have a list and names of their own.
+/// Implements [`Named`] for types that already have `ALL` and `name`.
 macro_rules! named {
     ($($type:ty),*) => {$(
         impl $crate::result::name::Named for $type {
@@ -46,7 +46,7 @@ impl Named for Verdict {
     }
 }
 
-/// Name of something, or a text of another system; empty, and null in JSON, where there is none.
+/// A name, possibly one that this program does not know. No name is an empty text, and null in JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Name(Cow<'static, str>);
 
@@ -56,12 +56,12 @@ impl Name {
         &self.0
     }
 
-    /// Returns whether there is none.
+    /// Returns whether there is no name.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns what is called so, if this program knows it.
+    /// Returns the value that has this name, if this program knows it.
     pub fn known<T: Named>(&self) -> Option<T> {
         T::ALL.iter().copied().find(|value| self == value)
     }
@@ -125,7 +125,7 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-/// An optional value, written by its name; a name that is not known is none.
+/// Serde functions for an optional value that is written by name. An unknown name is read as `None`.
 pub(super) mod optional {
     use super::{Name, Named};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

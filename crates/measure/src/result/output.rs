@@ -1,24 +1,25 @@
-//! A report as bytes.
+//! Output of a report as JSON and CSV.
 
 use crate::result::distribution;
 use serde::Serialize;
 use serde_json::Value;
 use std::io::{self, Write};
 
-/// One JSON object and a newline.
+/// Writes one JSON object and a newline.
 pub fn json(report: &impl Serialize, mut to: impl Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut to, report).map_err(io::Error::from)?;
     to.write_all(b"\n")?;
     to.flush()
 }
 
-/// The rows, with a line of headings. The last column of each says whether the run was interrupted:
-/// rows travel without their report. A distribution is no single value and has no column.
+/// Writes the rows as CSV, below a line of headings. The last column repeats in each row whether the
+/// run was interrupted, because rows are passed on without their report. A distribution is not a
+/// single value and has no column.
 pub fn csv(rows: &[impl Serialize], interrupted: bool, to: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(to);
     for (n, row) in rows.iter().enumerate() {
         let Value::Object(mut row) = serde_json::to_value(row)? else {
-            return Err(io::Error::other("a row is no object"));
+            return Err(io::Error::other("a row is not an object"));
         };
         row.retain(|name, _| name != distribution::FIELD);
         row.insert("interrupted".to_owned(), interrupted.into());

@@ -1,20 +1,21 @@
-//! Whether a number can be true: a durable commit has to reach a medium, and that shows.
+//! Plausibility of the numbers: a durable commit has to reach a medium, which takes a minimum time
+//! and leaves traces in the device's counters.
 
 use super::row::Row;
 use logforce_device::{BlockDevice, Facts, FilesystemKind, Guarantee, Method, Verdict, WriteCache};
 
-/// No block device answers sooner than this, in microseconds: a round trip over its bus takes
+/// Shortest time in which a block device can answer, microseconds. A round trip over its bus takes
 /// longer.
 const SHORTEST_DURABLE_US: f64 = 3.0;
-/// A turning disk with a volatile cache cannot make a write durable sooner than this, in
-/// microseconds (a revolution takes 4 ms and more).
+/// Shortest time in which a hard disk with a volatile cache can make a write durable, microseconds.
+/// A revolution takes 4 ms or more.
 const SHORTEST_TURNING_US: f64 = 500.0;
-/// Turns in a second of a disk of 7200 rpm: a log that is forced at each commit waits for its place
-/// to come round, so that no more commits than these fit into a second.
+/// Revolutions per second of a disk of 7200 rpm, and so the highest commit rate of a log on it: each
+/// commit waits until the end of the log passes under the head again.
 pub const PLATTER_TURNS_PER_S: f64 = 120.0;
 
-/// Marks every row that promises to survive a power cut and cannot have done so here as
-/// [`Verdict::Implausible`], with the reason as evidence.
+/// Marks rows as [`Verdict::Implausible`] that promise to survive a power cut but cannot have reached
+/// the medium. The reason becomes the evidence.
 pub fn judge(rows: &mut [Row], facts: &Facts) {
     for row in rows.iter_mut().filter(|r| r.is_safe()) {
         if row.verdict != Some(Verdict::Proven)
@@ -26,20 +27,20 @@ pub fn judge(rows: &mut [Row], facts: &Facts) {
     }
 }
 
-/// What durable commits were measured to do.
+/// Measurements of commits, to be checked against their guarantee.
 #[derive(Debug, Clone, Copy)]
 pub struct Claim {
-    /// What they promise to survive.
+    /// Guarantee that the commits promise.
     pub guarantee: Option<Guarantee>,
     /// Median latency, microseconds.
     pub p50_us: Option<f64>,
-    /// Threads that commit.
+    /// Number of committing threads.
     pub threads: u64,
-    /// Commits done.
+    /// Number of commits.
     pub commits: Option<u64>,
-    /// Cache flushes of the device, by commits.
+    /// Cache flushes of the device per commit.
     pub flushes_per_commit: Option<f64>,
-    /// Each write may be durable by itself, so that no flush is needed.
+    /// True if the writes may use FUA and are then durable without a flush.
     pub by_fua: bool,
 }
 
@@ -56,7 +57,7 @@ fn doubt(row: &Row, facts: &Facts) -> Option<String> {
 }
 
 impl Claim {
-    /// Why commits that are to survive a power cut cannot have done so; `None` if they can.
+    /// Returns the reason why the commits cannot survive a power cut as promised; `None` if they can.
     pub fn doubt(&self, facts: &Facts) -> Option<String> {
         if self.guarantee != Some(Guarantee::PowerLoss) || facts.kind == FilesystemKind::Remote {
             return None;
@@ -73,17 +74,17 @@ impl Claim {
         }
         if is_believed_to_turn(device) && p50 < SHORTEST_TURNING_US {
             return Some(format!(
-                "half of the commits took less than {p50:.0} µs: {} turns, and a revolution takes some milliseconds",
+                "half of the commits took less than {p50:.0} µs: {} is a hard disk, and a revolution takes several milliseconds",
                 device.name
             ));
         }
         let by_fua = device.fua != Some(false) && self.by_fua;
         let flushes = self.flushes_per_commit?;
-        // Neighbours can only add flushes, and commits one after another can share none. One commit
-        // at the edge of each slice may be counted elsewhere.
+        // Other processes can only add flushes, and sequential commits cannot share one. The flush of
+        // one commit at the edge of each slice may be missed.
         if self.threads == 1 && !by_fua && self.commits? >= 20 && flushes < 0.5 {
             return Some(format!(
-                "{flushes:.2} flushes per commit reached {}, whose cache is volatile and whose writes are no FUA writes",
+                "only {flushes:.2} flushes per commit reached {}, which has a volatile cache, and FUA was not used: commits were not durable",
                 device.name
             ));
         }
@@ -91,7 +92,8 @@ impl Claim {
     }
 }
 
-/// Virtual disks say by default that they turn.
+/// Returns whether the device is a hard disk. Virtual disks report themselves as rotational by default,
+/// so the report of a known virtual model is ignored.
 fn is_believed_to_turn(device: &BlockDevice) -> bool {
     const VIRTUAL: [&str; 8] = [
         "qemu",
@@ -110,11 +112,14 @@ fn is_believed_to_turn(device: &BlockDevice) -> bool {
         && !VIRTUAL.iter().any(|v| model.contains(v))
 }
 
-/// What to tell of a device that says it turns and is not believed.
+/// Returns a note if the device reports itself as rotational and the report is ignored.
 pub fn rotation_note(facts: &Facts) -> Option<String> {
     let device = facts.device.as_ref()?;
     (device.rotational == Some(true) && !is_believed_to_turn(device)).then(|| {
-        format!("{} reports itself as rotational; virtual disks do by default, so nothing is concluded from it.", device.name)
+        format!(
+            "{} reports itself as rotational. Virtual disks do so by default, so this is ignored.",
+            device.name
+        )
     })
 }
 

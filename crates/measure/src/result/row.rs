@@ -1,7 +1,7 @@
-//! The row of every scenario. A field stands here once, with its name in JSON; which of them a
-//! scenario writes, and in which order, is in [`Kind`].
+//! The row of every scenario. Each field is defined once, under its name in JSON. [`Kind`] lists
+//! the fields that a scenario writes, in their order.
 //!
-//! It is flat, as its JSON is. `docs/bench-json.md` says what each field means.
+//! The struct is flat, like its JSON. `docs/bench-json.md` describes the fields.
 
 use super::distribution::Distribution;
 use super::guarantee_label::label;
@@ -16,16 +16,16 @@ use serde::ser::{Error, SerializeMap};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// One row. Numbers that were measured are `None` together, and only where `error` says why.
+/// One row. If a row could not be measured, all measured numbers are `None` and `error` gives the reason.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, remote = "Self")]
 #[allow(missing_docs, reason = "the names are those of docs/bench-json.md")]
 pub struct Row {
-    /// Fields that it is written with.
+    /// Fields that are written, in their order.
     #[serde(skip)]
     pub fields: Fields,
 
-    // What was measured.
+    // The case that was measured.
     pub scenario: Name,
     pub subject: Name,
     pub method: Name,
@@ -61,7 +61,7 @@ pub struct Row {
     #[serde(deserialize_with = "count")]
     pub file_bytes: u64,
 
-    // How much of it.
+    // The amount that was measured.
     #[serde(deserialize_with = "counted")]
     pub slices: Option<u64>,
     #[serde(deserialize_with = "counted")]
@@ -100,7 +100,7 @@ pub struct Row {
     pub max_us: Option<f64>,
     pub latencies_us: Option<Distribution>,
 
-    // What the system was handed.
+    // The calls that were made to the operating system.
     pub records_per_write: Option<f64>,
     pub bytes_per_write: Option<f64>,
     pub forces_per_commit: Option<f64>,
@@ -115,14 +115,14 @@ pub struct Row {
     pub system_us_per_commit: Option<f64>,
     pub user_us_per_commit: Option<f64>,
 
-    // What the device did, by its own counters; neighbours' count too.
+    // The device's own counters, which include the work of other processes.
     pub device_writes_per_commit: Option<f64>,
     pub device_flushes_per_commit: Option<f64>,
     pub device_bytes_per_commit: Option<f64>,
     pub device_writes_per_chunk: Option<f64>,
     pub device_flushes_per_chunk: Option<f64>,
 
-    // What was read back, and what follows.
+    // The verification, and conclusions.
     #[serde(deserialize_with = "counted")]
     pub rows_checked: Option<u64>,
     #[serde(deserialize_with = "counted")]
@@ -139,26 +139,26 @@ pub struct Row {
     /// Verdict on `guarantee`.
     #[serde(with = "optional")]
     pub verdict: Option<Verdict>,
-    /// Why.
+    /// Evidence for the verdict.
     pub evidence: Option<String>,
-    /// Why there are no numbers.
+    /// Reason why there are no numbers.
     pub error: Option<String>,
 
-    /// The row's main quantity in each slice or round: the spread of these is the noise.
+    /// Main quantity of the row in each slice or round. The spread of these values is the noise.
     #[serde(skip)]
     pub each: Vec<f64>,
-    /// Standard error of the rate, where it is compared with others of the same run.
+    /// Standard error of the rate, if it is compared with others of the same run.
     #[serde(skip)]
     pub rate_error: f64,
-    /// The base of ratios among several rows of one policy.
+    /// True for the row to which the ratios of one policy refer.
     #[serde(skip)]
     pub usual: bool,
-    /// The device's counters are those of its disk.
+    /// True if the device's counters belong to the disk of this row.
     #[serde(skip)]
     pub on_this_disk: bool,
 }
 
-/// A quantity that has a spread: a median, and edges between which 8 of 10 slices lie.
+/// A quantity that has a spread: a median, and two edges between which 80 % of the slices lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
     /// Milliseconds per commit.
@@ -167,14 +167,14 @@ pub enum Quantity {
     CommitsPerS,
     /// Chunks per second.
     ChunksPerS,
-    /// Seconds of the pairs.
+    /// Seconds that the pairs took.
     PairsS,
-    /// Time as a multiple of another row's.
+    /// Time divided by the time of another row.
     Ratio,
 }
 
 impl Quantity {
-    /// Name of the field.
+    /// Returns the name of the field.
     pub fn field(self) -> &'static str {
         match self {
             Quantity::MsPerCommit => "ms_per_commit",
@@ -187,7 +187,7 @@ impl Quantity {
 }
 
 impl Row {
-    /// Returns a row of a scenario without any figure.
+    /// Returns an empty row of a scenario.
     pub fn of(kind: Kind) -> Row {
         Row {
             fields: kind.row(),
@@ -276,7 +276,7 @@ impl Row {
         self.latencies_us = Distribution::of(latencies);
     }
 
-    /// Sets what the device did for each of so many commits.
+    /// Sets the device's counters, divided by the number of commits.
     pub fn set_device(&mut self, device: Option<Delta>, commits: u64) {
         let by = |n: u64| (commits > 0).then(|| n as f64 / commits as f64);
         self.device_writes_per_commit = device.and_then(|d| by(d.writes));
@@ -284,14 +284,14 @@ impl Row {
         self.device_bytes_per_commit = device.and_then(|d| by(d.bytes));
     }
 
-    /// Sets what a commit is worth.
+    /// Sets the guarantee, the verdict and the evidence.
     pub fn set_worth(&mut self, worth: Option<&Assessment>) {
         self.guarantee = worth.map(|w| w.guarantee);
         self.verdict = worth.map(|w| w.verdict);
         self.evidence = worth.map(|w| w.evidence.clone());
     }
 
-    /// Returns whether a commit survives loss of power, as far as is known.
+    /// Returns whether a commit survives power loss, as far as is known.
     pub fn is_safe(&self) -> bool {
         self.error.is_none()
             && self.guarantee == Some(Guarantee::PowerLoss)
@@ -301,12 +301,12 @@ impl Row {
             )
     }
 
-    /// Returns what a commit survives, for people, with a mark where that is not simply declared.
+    /// Returns the guarantee for people, with a mark if its verdict is not simply "declared".
     pub fn survives(&self) -> String {
         label(self.guarantee, self.verdict)
     }
 
-    /// Returns which row of a scenario it is, in words.
+    /// Returns the name of the row within its scenario, in words.
     pub fn name(&self, kind: Kind) -> String {
         let threads = || format!("{} thr.", self.threads);
         let text = |name: &Name| name.as_str().to_owned();
@@ -347,7 +347,7 @@ impl Row {
     /// Returns all fields with their values in JSON, in the order in which they are written.
     ///
     /// # Errors
-    /// The row has no JSON, which cannot be.
+    /// The row cannot be converted to JSON, which does not happen.
     pub fn values(&self) -> Result<Map<String, Value>, serde_json::Error> {
         ordered(
             Row::serialize(self, serde_json::value::Serializer)?,
@@ -356,7 +356,7 @@ impl Row {
     }
 }
 
-/// Keeps these fields of an object, in this order.
+/// Returns the given fields of an object, in their order; missing ones are null.
 pub(super) fn ordered(all: Value, fields: Fields) -> Result<Map<String, Value>, serde_json::Error> {
     let Value::Object(mut all) = all else {
         return Err(serde_json::Error::custom("not an object"));
@@ -385,18 +385,18 @@ impl<'de> Deserialize<'de> for Row {
     }
 }
 
-/// Reads a text; empty for null.
+/// Reads a text; null is read as an empty text.
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Reads a whole number. Any other number is none: anybody may have written the file.
+/// Reads a whole number. Any other number is read as `None`: any program may have written the file.
 fn counted<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let number = Option::<serde_json::Number>::deserialize(deserializer)?;
     Ok(number.and_then(|n| n.as_u64()))
 }
 
-/// Reads a whole number; 0 for none.
+/// Reads a whole number; `None` is read as 0.
 fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     Ok(counted(deserializer)?.unwrap_or(0))
 }

@@ -1,31 +1,32 @@
-//! The block device's own counters: what really went to it.
+//! The block device's own counters: the writes and flushes that really reached it.
 
 use std::time::{Duration, Instant};
 
-/// One reading of a device's counters, all since it appeared.
+/// One reading of a device's counters. They count from the time when the device was attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
-    /// Completed writes.
+    /// Number of completed writes.
     pub writes: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Completed cache flushes; `None` where the system does not count them.
+    /// Number of completed cache flushes; `None` if the system does not count them.
     pub flushes: Option<u64>,
 }
 
-/// Reads the counters of the device under a directory. They are the whole device's: what other
-/// processes do to it counts too.
+/// Reader of the counters of the device under a directory. The counters belong to the whole device, so
+/// they include the work of other processes.
 pub trait CounterSource {
-    /// The counters now; `None` where there are none (tmpfs, a network filesystem).
+    /// Returns the present counters; `None` if there are none (tmpfs, a network filesystem).
     fn read(&self) -> Option<Reading>;
 
-    /// Why there are none, as a sentence; `None` where there are some, or nobody asked.
+    /// Returns the reason why there are no counters, as a sentence. `None` if there are counters, or if
+    /// they were not requested.
     fn absence(&self) -> Option<String> {
         None
     }
 }
 
-/// Counters that cannot be had, and why.
+/// Counters that are not available, with the reason.
 #[derive(Debug, Clone)]
 pub struct Absent(pub String);
 
@@ -49,19 +50,19 @@ impl CounterSource for NoCounters {
     }
 }
 
-/// What the device did during the timed parts of a row.
+/// Work of the device during the timed parts of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Delta {
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Flushes; `None` where they are not counted.
+    /// Number of flushes; `None` if they are not counted.
     pub flushes: Option<u64>,
 }
 
 impl Delta {
-    /// From one reading to a later one.
+    /// Returns the difference between one reading and a later one.
     pub fn between(before: Reading, after: Reading) -> Delta {
         Delta {
             writes: after.writes.saturating_sub(before.writes),
@@ -73,7 +74,7 @@ impl Delta {
         }
     }
 
-    /// The sum of two parts of one row.
+    /// Returns the sum of two parts of one row.
     pub fn plus(self, other: Delta) -> Delta {
         Delta {
             writes: self.writes + other.writes,
@@ -83,16 +84,16 @@ impl Delta {
     }
 }
 
-/// What the device did while this process asked nothing of it.
+/// Work of the device while this process did not use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neighbours {
-    /// How long was looked.
+    /// Length of the observation.
     pub watched: Duration,
-    /// What others did meanwhile.
+    /// Work that the device did for others in that time.
     pub did: Delta,
 }
 
-/// Watches the device for `watch` without using it.
+/// Observes the device for `watch` without using it. Returns `None` without counters.
 pub fn watch_neighbours(counters: &dyn CounterSource, watch: Duration) -> Option<Neighbours> {
     let before = counters.read()?;
     let start = Instant::now();

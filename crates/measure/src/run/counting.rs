@@ -1,5 +1,5 @@
-//! What goes through the seam to the device, counted there: writes that carry records apart from
-//! what prepares segments and keeps the control file.
+//! Counting of the calls that reach the device layer. Writes that carry records are counted apart from
+//! those that prepare segments or update the control file.
 
 use logforce_device::{
     Barrier, Completion, Directory, File, ForwardDirectory, ForwardFile, OpenFile, Runtime, System,
@@ -13,28 +13,28 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// What was counted.
+/// Counts of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CallCounts {
-    /// Writes that carry records.
+    /// Number of writes that carry records.
     pub writes: u64,
-    /// Their bytes, padding included.
+    /// Bytes of these writes, padding included.
     pub bytes: u64,
-    /// Those of them that were durable when done, without a barrier.
+    /// Number of these writes that were durable on completion, without a barrier.
     pub through: u64,
-    /// Barriers on files that carry records.
+    /// Number of barriers on files that carry records.
     pub barriers: u64,
-    /// Ranges of a mapping that were synced.
+    /// Number of ranges of a mapping that were synced.
     pub msyncs: u64,
     /// Time spent in calls that write or force other files, such as a segment that is being
-    /// prepared; nanoseconds.
+    /// prepared, nanoseconds.
     pub other_ns: u64,
-    /// Bytes written to them.
+    /// Bytes written to other files.
     pub other_bytes: u64,
 }
 
 impl CallCounts {
-    /// Times that something was made durable.
+    /// Returns how many times something was made durable.
     pub fn forces(&self) -> u64 {
         self.through + self.barriers
     }
@@ -77,7 +77,7 @@ struct Counts {
     other_bytes: AtomicU64,
 }
 
-/// A system whose files are counted. It costs an addition or two for each write.
+/// A system that counts the calls on its files, at the cost of one or two additions per write.
 pub struct CountingSystem {
     inner: Arc<dyn System>,
     counts: Arc<Counts>,
@@ -85,7 +85,7 @@ pub struct CountingSystem {
 }
 
 impl CountingSystem {
-    /// Around `inner`; `carries` says of a file's name whether records are written to it.
+    /// Wraps `inner`. `carries` tells from a file's name whether the file carries records.
     pub fn new(inner: Arc<dyn System>, carries: fn(&str) -> bool) -> Arc<Self> {
         Arc::new(CountingSystem {
             inner,
@@ -94,7 +94,7 @@ impl CountingSystem {
         })
     }
 
-    /// All that was counted so far.
+    /// Returns all counts so far.
     pub fn counts(&self) -> CallCounts {
         let of = |n: &AtomicU64| n.load(Relaxed);
         let c = &self.counts;
@@ -141,8 +141,8 @@ struct CountingDirectory {
     inner: Arc<dyn Directory>,
     counts: Arc<Counts>,
     carries: fn(&str) -> bool,
-    /// Whether each file carries records by its present name; shared with its open handles, as a
-    /// segment is filled under one name and used under another.
+    /// For each file name, true if the file carries records. The flag is shared with the open handles of
+    /// the file, because a segment is filled under one name and used under another.
     files: Mutex<HashMap<String, Arc<AtomicBool>>>,
 }
 
@@ -211,7 +211,7 @@ struct CountingFile {
 }
 
 impl CountingFile {
-    /// Counts a write. Returns whether the file carries what is measured.
+    /// Counts a write. Returns whether the file carries records.
     fn count(&self, write: &Write) -> bool {
         let bytes = write.range.len() as u64;
         if !self.carries.load(Relaxed) {

@@ -1,34 +1,34 @@
-//! What can go wrong while measuring.
+//! Errors of a measurement.
 
 use std::io;
 
-/// Why a measurement, or one row of it, has no numbers.
+/// Reason why a measurement, or one row of it, has no numbers.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum MeasureError {
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// The system refused something; `what` says what was being done, with the path.
+    /// A system call failed; `what` names the operation and the path.
     #[error("{what}: {cause}")]
     Io {
-        /// What was being done.
+        /// Operation that failed.
         what: String,
-        /// The system's answer.
+        /// Error of the system.
         cause: io::Error,
     },
-    /// This disk, filesystem or size cannot do it; the text says why.
+    /// Not available on this disk, filesystem or size; the text gives the reason.
     #[error("{0}")]
     NotOffered(String),
     /// The log refused or failed.
     #[error("the log: {0}")]
     Log(#[from] logforce::Error),
-    /// Not enough free space, of which some is always left alone.
+    /// Not enough free space. Some of it is always left unused.
     #[error("{0}")]
     NoSpace(String),
 }
 
-/// The message: what `unwrap` and an error of `main` print.
+/// Prints the message, because `unwrap` and an error returned by `main` use `Debug`.
 impl std::fmt::Debug for MeasureError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
@@ -36,7 +36,7 @@ impl std::fmt::Debug for MeasureError {
 }
 
 impl MeasureError {
-    /// An I/O error while `what` was being done.
+    /// Returns a function that turns an I/O error during `what` into a [`MeasureError`].
     pub fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> MeasureError {
         let what = what.into();
         move |cause| MeasureError::Io { what, cause }

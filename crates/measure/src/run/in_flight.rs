@@ -1,7 +1,7 @@
-//! Several writes in flight: by threads of their own where a write blocks its thread.
+//! Several writes in flight. Helper threads do them where a write blocks its thread.
 //!
-//! `logforce_device::write_out` has as many in flight as a page file, and copies pages; here a row has the
-//! depth that it names, and nothing is copied.
+//! `logforce_device::write_out` is not used, because it has the fixed depth of a page file and copies the
+//! pages. Here each row sets its depth, and nothing is copied.
 
 use logforce_device::{AlignedBuf, File, Platform, Write};
 use std::io;
@@ -9,34 +9,34 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// How many are in flight: as many as a page file has threads for by default.
+/// Default number of writes in flight: the number of threads that a page file uses by default.
 pub const DEPTH: usize = 8;
 
-/// Writes that one thread does.
+/// Writes that one thread performs.
 struct Share {
     file: Arc<dyn File>,
     writes: Vec<Write>,
 }
 
-/// The memory of all writes, in their order, and the first error.
+/// Buffers of all writes, in the order of the writes, and the first error.
 type Done = (Vec<AlignedBuf>, io::Result<()>);
 
 struct Helper {
-    /// `None` once it is to end.
+    /// Sender of work; `None` once the thread should end.
     shares: Option<Sender<Share>>,
     done: Receiver<Done>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Writes several at once, and waits for all of them.
+/// Performs several writes at once and waits for all of them.
 #[derive(Default)]
 pub struct InFlight {
     helpers: Vec<Helper>,
 }
 
 impl InFlight {
-    /// For up to `depth` at once on `platform`. On Windows a write is in flight when its call
-    /// returns, so that no threads are needed.
+    /// Starts helper threads for up to `depth` writes at once on `platform`. Windows needs no threads:
+    /// its write call returns while the write is in flight.
     pub fn new(depth: usize, platform: Platform) -> io::Result<InFlight> {
         let threads = match platform {
             Platform::Windows => 0,
@@ -63,10 +63,10 @@ impl InFlight {
         Ok(InFlight { helpers })
     }
 
-    /// Does all writes, and returns when none is in flight any more.
+    /// Performs all writes and returns once none is in flight.
     pub fn write(&self, file: &Arc<dyn File>, mut writes: Vec<Write>) -> Done {
         let threads = self.helpers.len() + 1;
-        // This thread has the first share: of one write there is no change of threads.
+        // This thread takes the first share, so that a single write needs no thread switch.
         let share = writes.len().div_ceil(threads).max(1);
         let mut rest = writes.split_off(share.min(writes.len()));
         let mut waiting = Vec::new();
@@ -98,7 +98,7 @@ impl InFlight {
     }
 }
 
-/// Begins all writes before it waits for the first.
+/// Submits all writes before it waits for the first.
 fn one_thread(file: &dyn File, writes: Vec<Write>) -> Done {
     let tickets: Vec<_> = writes.into_iter().map(|w| file.submit(w)).collect();
     let mut result = Ok(());

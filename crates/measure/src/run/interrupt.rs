@@ -1,35 +1,35 @@
-//! The user's wish to stop.
+//! The user's request to stop.
 
 use crate::MeasureError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that a signal handler raises and every loop looks at. Clones share it.
+/// A flag that a signal handler raises and that every loop checks. Clones share the flag.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// A lowered flag.
+    /// Creates a flag that is not raised.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks everybody to stop. Returns whether it had been asked before.
+    /// Raises the flag. Returns whether it was raised before.
     pub fn raise(&self) -> bool {
         self.0.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether stopping was asked for.
+    /// Returns whether the flag is raised.
     pub fn is_raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// The flag itself, for code that knows nothing of measuring.
+    /// Returns the flag itself, for code outside this crate.
     pub fn flag(&self) -> &AtomicBool {
         &self.0
     }
 
-    /// `Err(Interrupted)` once stopping was asked for.
+    /// Fails with `Interrupted` once the flag is raised.
     pub fn check(&self) -> Result<(), MeasureError> {
         if self.is_raised() {
             Err(MeasureError::Interrupted)

@@ -1,4 +1,4 @@
-//! The library's rows: commits through a log, by one thread and by many.
+//! The rows of the library: commits through a log, by one thread and by several.
 
 mod committers;
 
@@ -19,23 +19,23 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest segment that is made for a measurement; the library's own default.
+/// Largest segment size of a log that is measured, bytes: the library's default.
 pub const LONGEST_SEGMENT: u64 = 64 << 20;
-/// Segments that a log may hold at a time: the current one, the one ahead, and what is kept for
-/// reuse while truncation catches up.
+/// Highest number of segments that a log holds at a time: the current one, the prepared one, and
+/// those kept for reuse while truncation catches up.
 pub const SEGMENTS: u64 = 5;
-/// How long a segment may take to be prepared before the row is given up.
+/// Longest wait for a prepared segment. The row fails after that.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// After so long it is asked whether it can.
+/// Wait after which a record is appended, so that a log that cannot prepare a segment reports its error.
 const IMPATIENCE: Duration = Duration::from_millis(500);
 
-/// The method that the library takes where nobody asks for one.
+/// Returns the method that the library uses by default.
 pub fn default_method(facts: &Facts) -> Method {
     facts.default_method()
 }
 
-/// What the system tells of a directory, and what cuts of power have shown there, as far as that is
-/// kept where the command keeps it.
+/// Returns the facts of a directory, together with the results of earlier power-cut tests that are
+/// stored in the command's default cache.
 pub fn facts(dir: &dyn Directory) -> std::io::Result<Facts> {
     let mut facts = dir.facts()?;
     let evidence = cuts::known(&facts, calibration::default_cache().as_deref());
@@ -43,42 +43,42 @@ pub fn facts(dir: &dyn Directory) -> std::io::Result<Facts> {
     Ok(facts)
 }
 
-/// What a commit by `method` through the log is worth: its segments are filled beforehand. `None`
-/// where the method is not offered.
+/// Assesses commits by `method` through the log, whose segments are filled beforehand. Returns `None`
+/// if the method is not available.
 pub fn assess(facts: &Facts, method: Method) -> Option<Assessment> {
     facts.assess(method, FileState::Zeroed)
 }
 
-/// How to make a log to measure.
+/// Settings of a log that is measured.
 #[derive(Debug, Clone)]
 pub struct LogSetup {
-    /// Its directory; must not exist.
+    /// Directory of the log; must not exist.
     pub path: PathBuf,
-    /// How a force is done.
+    /// Commit method.
     pub method: Method,
-    /// What a force guarantees there.
+    /// Guarantee of a force by that method in that directory.
     pub guarantee: Guarantee,
     /// Size of a segment, bytes.
     pub segment_size: u64,
 }
 
-/// A log that rows share: each slice goes on where the last one ended. Between slices what was
-/// committed is truncated, so that its segments are used again and the disk does not fill.
+/// A log that rows share: each slice continues where the last one ended. Between slices the log is
+/// truncated, so that its segments are reused and the disk does not fill.
 pub struct SharedLog {
     setup: LogSetup,
-    /// The system to use instead of the library's own.
+    /// System to use instead of the library's own.
     system: Option<Arc<dyn System>>,
-    /// Truncated segments to keep for reuse; `None` for the library's default.
+    /// Number of truncated segments to keep for reuse; `None` for the library's default.
     max_spare_segments: Option<usize>,
     log: Option<Log>,
-    /// Where the last record ends.
+    /// End of the last record.
     last: Option<Lsn>,
     interrupt: Interrupt,
     progress: Rc<dyn Progress>,
 }
 
 impl SharedLog {
-    /// A log that is made when first used.
+    /// Creates the object. The log itself is created when it is first used.
     pub fn new(setup: LogSetup, interrupt: Interrupt, progress: Rc<dyn Progress>) -> Self {
         SharedLog {
             setup,
@@ -91,7 +91,7 @@ impl SharedLog {
         }
     }
 
-    /// By the calls of `system`.
+    /// Uses the calls of `system`.
     pub fn through(self, system: Arc<dyn System>) -> Self {
         SharedLog {
             system: Some(system),
@@ -99,7 +99,7 @@ impl SharedLog {
         }
     }
 
-    /// Keeps so many truncated segments for reuse; with none each segment is filled anew.
+    /// Sets the number of truncated segments kept for reuse. With 0, each segment is filled anew.
     pub fn max_spare_segments(self, count: usize) -> Self {
         SharedLog {
             max_spare_segments: Some(count),
@@ -107,12 +107,12 @@ impl SharedLog {
         }
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn path(&self) -> &Path {
         &self.setup.path
     }
 
-    /// The log.
+    /// Returns the log; creates it on the first call.
     pub fn log(&mut self) -> Result<Log, MeasureError> {
         if let Some(log) = &self.log {
             return Ok(log.clone());
@@ -122,7 +122,7 @@ impl SharedLog {
         let log = self.open(true)?;
         if log.recovered().method != self.setup.method || log.guarantee() != self.setup.guarantee {
             return Err(MeasureError::NotOffered(format!(
-                "the log says {} by {}, the filesystem's facts say {} by {}",
+                "the log reports {} by {}, but the facts of the filesystem give {} by {}",
                 log.guarantee(),
                 log.recovered().method,
                 self.setup.guarantee,
@@ -137,13 +137,13 @@ impl SharedLog {
         let mut options = Options::new()
             .method(self.setup.method)
             .require(self.setup.guarantee)
-            // A doubted guarantee is measured too, and printed as such.
+            // A doubtful guarantee is measured too, and printed as doubtful.
             .require_verdict(Verdict::Contradicted)
             .segment_size(self.setup.segment_size)
-            // A log that falls idle writes a stamp: that must not happen in another row's slice.
+            // An idle log writes a stamp, which must not happen during the slice of another row.
             .tuning(Tuning::new().idle_stamp(Duration::from_secs(3600)));
         if let Some(cache) = calibration::default_cache() {
-            // It heeds what `facts` has told.
+            // The log then uses the same power-cut results as `facts`.
             options = options.calibration_cache(cache);
         }
         if let Some(max_spare_segments) = self.max_spare_segments {
@@ -174,13 +174,13 @@ impl SharedLog {
         Ok(log)
     }
 
-    /// Bytes that a commit of `record` bytes by itself takes up in the log.
+    /// Measures the bytes that a single commit of `record` bytes occupies in the log.
     pub fn padded(&mut self, record: u64) -> Result<u64, MeasureError> {
         let log = self.ready()?;
         let record = vec![1; usize::try_from(record).unwrap_or(0)];
         let mut least = u64::MAX;
         let mut last = log.commit(&record)?;
-        // One of two may lie where a segment begins.
+        // One of the two may cross the beginning of a segment and so appear larger.
         for _ in 0..2 {
             let next = log.commit(&record)?;
             least = least.min(next.start.since(last.start));
@@ -190,8 +190,8 @@ impl SharedLog {
         Ok(least)
     }
 
-    /// Truncates what was committed, and waits until the next segment is prepared if it is to be: from
-    /// the second half of one on.
+    /// Truncates the log up to the end of the last slice. If the log is in the second half of its segment,
+    /// waits until the next segment is prepared.
     pub fn ready(&mut self) -> Result<Log, MeasureError> {
         let log = self.log()?;
         if let Some(last) = self.last.take() {
@@ -202,31 +202,31 @@ impl SharedLog {
         while self.inspect()?.summary().prepared_end < ahead {
             self.interrupt.check()?;
             if start.elapsed() > IMPATIENCE && asked.is_none() {
-                // A log that cannot go on says why when it is asked to.
+                // A log that cannot continue returns its error from the append.
                 asked = Some(log.append(b"")?.end);
             }
             if start.elapsed() > TIMEOUT {
                 return Err(MeasureError::NotOffered(
-                    "no segment was prepared in a minute".to_owned(),
+                    "the log prepared no segment within 60 s".to_owned(),
                 ));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
         if let Some(end) = asked {
-            // Nobody may find that record, or a batch that begins behind it.
+            // The slice must not meet this record, or a batch that begins behind it.
             log.force(end)?;
             log.truncate_front(end)?;
         }
         Ok(log)
     }
 
-    /// Records up to here may be truncated.
+    /// Marks the records up to `last` as no longer needed: the next [`ready`](Self::ready) truncates them.
     pub fn used_to(&mut self, last: Lsn) {
         self.last = self.last.max(Some(last));
     }
 }
 
-/// Records of one size, each committed by itself.
+/// Commits of single records of one size.
 pub struct LogJournal {
     key: RowKey,
     assessment: Assessment,
@@ -236,8 +236,8 @@ pub struct LogJournal {
 }
 
 impl LogJournal {
-    /// The row `key` in `log`, whose commits are worth `assessment`. At most `most` commits; `None`
-    /// for as many as the row of chunks makes.
+    /// Creates the row `key` in `log`; its commits have the guarantee in `assessment`. The row makes at
+    /// most `most` commits; `None` for the number that a row of chunks makes.
     pub fn new(
         key: RowKey,
         assessment: Assessment,
@@ -287,7 +287,7 @@ impl Subject for LogJournal {
                 log: &log,
                 record: &self.record,
                 threads: self.key.threads,
-                // No more than the prepared segments hold, so that none has to be made meanwhile.
+                // At most the space of the prepared segments, so that none is prepared in the timed part.
                 until: from.plus(shared.setup.segment_size),
             };
             let last = job.run(limit, recorder)?;

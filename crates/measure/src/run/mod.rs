@@ -1,5 +1,5 @@
-//! Measuring: subjects that commit in slices, what is counted inside their commit loops, and the files
-//! and disk space that they use.
+//! Measuring: subjects that commit in slices, the counts inside their commit loops, and the files and
+//! disk space that they use.
 
 pub mod counters;
 pub mod counting;

@@ -1,4 +1,4 @@
-//! Files in a known state: what the blocks under a commit were before.
+//! Files in a known state before commits write to them: growing, fallocated, zeroed or recycled.
 
 use crate::{Interrupt, MeasureError};
 use logforce_device::{AlignedBuf, Barrier, Directory, File, FileState, OpenFile, Write};
@@ -7,11 +7,11 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Bytes per write while filling.
+/// Size of a write while filling, bytes.
 const FILL: usize = 1 << 20;
 
-/// A file that rows of one file state share: each takes the next stretch of it, and when it is
-/// used up it is made anew, outside of every timed part.
+/// A file that the rows of one file state share. Each row uses the next part of the file. When the file
+/// is used up, it is renewed, outside of every timed part.
 pub struct PreparedFile {
     dir: Arc<dyn Directory>,
     name: String,
@@ -26,7 +26,8 @@ pub struct PreparedFile {
 }
 
 impl PreparedFile {
-    /// A file of `size` bytes in `dir`, made when first used. `alignment` is the write unit.
+    /// Describes a file of `size` bytes in `dir`, which is created when first used. `alignment` is the
+    /// write unit in bytes.
     pub fn new(
         dir: Arc<dyn Directory>,
         state: FileState,
@@ -51,12 +52,12 @@ impl PreparedFile {
         }
     }
 
-    /// The state that each stretch is in before it is written.
+    /// Returns the state of each part of the file before it is written.
     pub fn state(&self) -> FileState {
         self.state
     }
 
-    /// Makes sure that the next `need` bytes are there in the file's state.
+    /// Ensures that the next `need` bytes of the file are unused and in the file's state.
     pub fn ensure(&mut self, need: u64) -> Result<(), MeasureError> {
         if self.buffered.is_some() && self.room() >= need {
             return Ok(());
@@ -64,7 +65,8 @@ impl PreparedFile {
         self.renew()
     }
 
-    /// Gives up what is there and makes the whole file anew.
+    /// Starts again at the beginning of the file. Creates and fills the file anew, except a recycled one that
+    /// exists already.
     pub fn renew(&mut self) -> Result<(), MeasureError> {
         self.cursor = 0;
         match self.state {
@@ -76,7 +78,7 @@ impl PreparedFile {
                 if !reserved {
                     self.spoil();
                     return Err(MeasureError::NotOffered(
-                        "this filesystem has no fallocate".to_owned(),
+                        "this filesystem does not support fallocate".to_owned(),
                     ));
                 }
                 file.barrier(Barrier::Full).map_err(self.error("syncing"))
@@ -91,7 +93,7 @@ impl PreparedFile {
         }
     }
 
-    /// Ready for a new slice: a growing file is empty again.
+    /// Prepares a new slice: a growing file becomes empty again.
     pub fn begin(&mut self, need: u64) -> Result<(), MeasureError> {
         if self.state == FileState::Growing {
             self.spoil();
@@ -99,22 +101,22 @@ impl PreparedFile {
         self.ensure(need)
     }
 
-    /// Where the next stretch starts, in bytes.
+    /// Returns the offset of the next unused part, bytes.
     pub fn cursor(&self) -> u64 {
         self.cursor
     }
 
-    /// The stretch up to here is used.
+    /// Marks the file as used up to `cursor`.
     pub fn advance_to(&mut self, cursor: u64) {
         self.cursor = cursor;
     }
 
-    /// Bytes left in the file's state.
+    /// Returns the number of unused bytes.
     pub fn room(&self) -> u64 {
         self.size.saturating_sub(self.cursor)
     }
 
-    /// The file, open past the system's cache or not.
+    /// Opens the file: with direct I/O if `direct`, else buffered.
     pub fn open(&mut self, direct: bool) -> Result<Arc<dyn File>, MeasureError> {
         let slot = if direct { &self.direct } else { &self.buffered };
         if let Some(file) = slot {
@@ -146,8 +148,8 @@ impl PreparedFile {
         Ok(file)
     }
 
-    /// Writes back what a slice left in caches (if `dirty`) and drops the system's cache of the
-    /// file, so that the next slice finds neither.
+    /// Writes back the dirty pages of a slice (if `dirty`) and drops the file from the page cache, so that
+    /// neither affects the next slice.
     pub fn quiet(&mut self, dirty: bool) -> Result<(), MeasureError> {
         let Some(file) = &self.buffered else {
             return Ok(());
@@ -160,7 +162,7 @@ impl PreparedFile {
         Ok(())
     }
 
-    /// Forgets the file after an error; it is made anew when needed again.
+    /// Forgets the file after an error. It is created again when it is next needed.
     pub fn spoil(&mut self) {
         (self.buffered, self.direct) = (None, None);
         self.cursor = 0;
@@ -185,13 +187,13 @@ impl PreparedFile {
         Ok(file)
     }
 
-    /// Zeroes, or bytes that are not, over the whole file: no sync per write, one at the end.
+    /// Fills the whole file with zeros or with data, with a single sync at the end.
     fn fill(&mut self, with_data: bool) -> Result<(), MeasureError> {
         let file = match &self.buffered {
             Some(file) => Arc::clone(file),
             None => {
                 let file = self.recreate()?;
-                // Where it is not offered, the filling makes the blocks.
+                // Without fallocate, the writes below allocate the blocks.
                 file.reserve(self.size)
                     .map_err(self.error("reserving space for"))?;
                 file
@@ -233,7 +235,7 @@ impl PreparedFile {
     }
 }
 
-/// One write, waited for; gives the buffer back.
+/// Writes `len` bytes, waits for completion and returns the buffer.
 pub fn write(
     file: &dyn File,
     buf: AlignedBuf,
@@ -251,11 +253,11 @@ pub fn write(
     completion.result.map(|()| completion.buf)
 }
 
-/// Bytes apart at which each chunk is made different from the one before, so that no device can
-/// share or skip blocks.
+/// Distance in bytes between the numbers that make each chunk different from the one before. Otherwise a
+/// device could deduplicate blocks or skip the write.
 const STAMP_EVERY: usize = 4096;
 
-/// Makes what is written again different from what was, block by block: its number.
+/// Writes `number` into each block, so that the data differ from those written before.
 pub fn restamp(bytes: &mut [u8], number: u64) {
     for block in bytes.chunks_mut(STAMP_EVERY) {
         let stamp = number.to_le_bytes();
@@ -264,7 +266,8 @@ pub fn restamp(bytes: &mut [u8], number: u64) {
     }
 }
 
-/// Fills `bytes` with what no device can compress or share: xorshift, never all zero.
+/// Fills `bytes` with xorshift output, which a device can neither compress nor deduplicate; never all
+/// zero.
 pub fn scramble(bytes: &mut [u8], seed: u64) {
     let mut x = seed | 1;
     for word in bytes.chunks_mut(8) {

@@ -1,4 +1,4 @@
-//! How fast a disk fills, from a short try.
+//! Short trial that measures how fast a disk can be filled.
 
 use crate::run::prepare::{scramble, write};
 use crate::run::space;
@@ -7,25 +7,27 @@ use logforce_device::{AlignedBuf, Directory, OpenFile};
 use logforce_terminal::progress::Progress;
 use std::time::{Duration, Instant};
 
-/// Of the whole time, the part that the try may take.
+/// Divisor of the whole time: the trial may take 1/60 of it.
 const PART: u32 = 60;
 
-/// A disk to try, and how to interrupt the try.
+/// The disk to try, and the means to interrupt the trial.
 pub struct ProbeContext<'a> {
     /// A directory on the disk.
     pub directory: &'a dyn Directory,
     /// The flag that ends everything.
     pub interrupt: &'a Interrupt,
-    /// Receives progress.
+    /// Receiver of progress.
     pub progress: &'a dyn Progress,
 }
 
-/// Bytes per second that this disk takes durably, by a file of no more than `size` bytes that is gone
-/// afterwards, in a small part of `time`. `None` if that was too short to tell.
+/// Measures how many bytes per second this disk writes durably. Writes a file of at most `size` bytes
+/// in a small part of `time` and removes it. Returns `None` if the trial was too short to measure.
 pub fn rate(place: &ProbeContext, size: u64, time: Duration) -> Result<Option<f64>, MeasureError> {
     const NAME: &str = "probe";
     const PIECE: usize = 4 << 20;
-    place.progress.doing("trying how fast this disk fills");
+    place
+        .progress
+        .doing("measuring how fast this disk can be filled");
     let time = time / PART;
     let limit = size.min(space::SMALLEST);
     let dir = place.directory;

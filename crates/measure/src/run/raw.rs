@@ -1,4 +1,4 @@
-//! The raw journal loop: the calls that the library makes for a commit, without the library.
+//! The raw journal loop: the system calls of a commit, without the library.
 
 use crate::run::prepare::{PreparedFile, restamp, scramble};
 use crate::run::recorder::Limit;
@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-/// One method on one shared file: write a chunk, force it, next.
+/// One method on one shared file: writes a chunk, forces it, and continues with the next.
 pub struct RawJournal {
     key: RowKey,
     assessment: Assessment,
@@ -21,8 +21,8 @@ pub struct RawJournal {
 }
 
 impl RawJournal {
-    /// `chunk` bytes per commit by `method`, whose worth on this file is `assessment`.
-    /// `alignment` is the write unit.
+    /// Creates the row of commits of `chunk` bytes by `method`, whose guarantee on this file is
+    /// `assessment`. `alignment` is the write unit in bytes.
     pub fn new(
         scenario: &'static str,
         method: Method,
@@ -57,7 +57,7 @@ impl RawJournal {
     }
 }
 
-/// Writes and forces one chunk. The buffer comes back even after an error.
+/// Writes and forces one chunk. Returns the buffer even after an error.
 fn commit(
     file: &dyn File,
     plan: Plan,
@@ -114,7 +114,7 @@ impl Subject for RawJournal {
             let mut number = recorder.commits();
             let result = recorder.timed(|laps| {
                 while offset < end && laps.more(limit) {
-                    // The buffer goes with the write and comes back with its completion.
+                    // The write takes the buffer; its completion returns it.
                     let Some(mut buf) = slot.take() else {
                         return Err(MeasureError::NotOffered(
                             "the slice was not prepared".to_owned(),
@@ -136,7 +136,7 @@ impl Subject for RawJournal {
                 Ok(())
             });
             if let Err(e) = result {
-                // Nobody knows what is there now.
+                // The contents of the file are unknown now.
                 shared.spoil();
                 return Err(e);
             }

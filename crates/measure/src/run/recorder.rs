@@ -1,4 +1,4 @@
-//! Counts what happens inside the commit loop, and nothing else.
+//! Recorder of what happens inside the commit loop: commits, time, latencies and device counters.
 
 use crate::run::counters::{CounterSource, Delta};
 use crate::{Interrupt, MeasureError};
@@ -6,10 +6,10 @@ use hdrhistogram::Histogram;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Latencies above this are counted as this: an hour, in nanoseconds.
+/// Largest latency that is recorded, nanoseconds: one hour. Longer ones are recorded as this value.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Latencies of commits: three significant digits, the maximum exactly.
+/// Latencies of commits: a histogram with three significant digits, and the exact maximum.
 #[derive(Debug, Clone)]
 pub struct Latencies {
     histogram: Histogram<u64>,
@@ -27,7 +27,7 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Counts one commit.
+    /// Records one commit.
     pub fn record(&mut self, took: Duration) {
         let ns = u64::try_from(took.as_nanos())
             .unwrap_or(LONGEST_NS)
@@ -36,7 +36,7 @@ impl Latencies {
         self.histogram.saturating_record(ns);
     }
 
-    /// Adds another thread's or another slice's.
+    /// Adds the latencies of another thread or slice.
     pub fn merge(&mut self, other: &Latencies) {
         self.longest_ns = self.longest_ns.max(other.longest_ns);
         if self.histogram.add(&other.histogram).is_err() {
@@ -44,12 +44,12 @@ impl Latencies {
         }
     }
 
-    /// Commits counted.
+    /// Returns the number of recorded commits.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The latency that `quantile` (0 to 1) of the commits did not exceed, in microseconds.
+    /// Returns the latency that the share `quantile` (0 to 1) of the commits did not exceed, microseconds.
     pub fn quantile_us(&self, quantile: f64) -> f64 {
         self.histogram
             .value_at_quantile(quantile)
@@ -57,7 +57,7 @@ impl Latencies {
             / 1e3
     }
 
-    /// The longest, in microseconds.
+    /// Returns the longest latency, microseconds.
     pub fn max_us(&self) -> f64 {
         self.longest_ns as f64 / 1e3
     }
@@ -66,22 +66,22 @@ impl Latencies {
 /// One slice of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Slice {
-    /// Commits done.
+    /// Number of commits.
     pub commits: u64,
     /// Time in the timed parts.
     pub time: Duration,
 }
 
-/// Maximum length of one slice; it ends with whichever comes first. At least one commit is done.
+/// Maximum length of one slice. It ends at whichever limit comes first, but contains at least one commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// Commits.
+    /// Number of commits.
     pub commits: u64,
     /// Time in the timed parts; `None` for no limit.
     pub time: Option<Duration>,
 }
 
-/// All that one row's timed parts add up to.
+/// Totals of the timed parts of one row.
 pub struct Recorder {
     latencies: Latencies,
     slices: Vec<Slice>,
@@ -92,7 +92,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// An empty one.
+    /// Creates an empty recorder.
     pub fn new(counters: Rc<dyn CounterSource>, interrupt: Interrupt) -> Self {
         Recorder {
             latencies: Latencies::default(),
@@ -104,34 +104,34 @@ impl Recorder {
         }
     }
 
-    /// Begins a slice; called by the schedule.
+    /// Begins a slice. The schedule calls this.
     pub fn begin_slice(&mut self) {
         self.slices.push(Slice::default());
     }
 
-    /// The slice under way.
+    /// Returns the current slice.
     pub fn slice(&self) -> Slice {
         self.slices.last().copied().unwrap_or_default()
     }
 
-    /// All slices so far.
+    /// Returns all slices so far.
     pub fn slices(&self) -> &[Slice] {
         &self.slices
     }
 
-    /// Whether the slice under way may go on.
+    /// Returns whether the current slice may continue.
     pub fn more(&self, limit: &Limit) -> bool {
         !self.interrupt.is_raised() && within(self.slice(), limit)
     }
 
-    /// The flag that ends every loop.
+    /// Returns the flag that ends every loop.
     pub fn interrupt(&self) -> &Interrupt {
         &self.interrupt
     }
 
-    /// Runs `body` on the clock of one thread, with the device's counters around it. May be
-    /// called several times in a slice, with untimed work between. After an error nothing of
-    /// this call is counted but the commits that were recorded.
+    /// Times `body`, which commits on this thread, and reads the device's counters before and after it.
+    /// May be called several times in a slice, with untimed work in between. After an error, the commits
+    /// that `body` recorded still count.
     pub fn timed(
         &mut self,
         body: impl FnOnce(&mut Laps) -> Result<(), MeasureError>,
@@ -151,8 +151,8 @@ impl Recorder {
         result
     }
 
-    /// Runs `body`, which commits on threads of its own, with the device's counters around it.
-    /// It returns the time from the first start to the last end, and each thread's latencies.
+    /// Runs `body`, which commits on several threads, and reads the device's counters before and after it.
+    /// `body` returns the time from the first start to the last end, and each thread's latencies.
     pub fn parallel(
         &mut self,
         body: impl FnOnce() -> Result<(Duration, Vec<Latencies>), MeasureError>,
@@ -170,32 +170,32 @@ impl Recorder {
         Ok(())
     }
 
-    /// The latencies of all slices.
+    /// Returns the latencies of all slices.
     pub fn latencies(&self) -> &Latencies {
         &self.latencies
     }
 
-    /// What the device did in all timed parts; `None` without counters.
+    /// Returns the work of the device in all timed parts; `None` without counters.
     pub fn device(&self) -> Option<Delta> {
         self.device
     }
 
-    /// Counts bytes that commits took up in their file, headers and padding included.
+    /// Adds the bytes that commits occupy in their file, headers and padding included.
     pub fn count_log_bytes(&mut self, bytes: u64) {
         self.log_bytes += bytes;
     }
 
-    /// Bytes that all commits took up in their file.
+    /// Returns the bytes that all commits occupy in their file.
     pub fn log_bytes(&self) -> u64 {
         self.log_bytes
     }
 
-    /// Commits of all slices.
+    /// Returns the number of commits of all slices.
     pub fn commits(&self) -> u64 {
         self.slices.iter().map(|s| s.commits).sum()
     }
 
-    /// Time in all timed parts.
+    /// Returns the time in all timed parts.
     pub fn time(&self) -> Duration {
         self.slices.iter().map(|s| s.time).sum()
     }
@@ -220,7 +220,7 @@ fn within(slice: Slice, limit: &Limit) -> bool {
         || (slice.commits < limit.commits && limit.time.is_none_or(|t| slice.time < t))
 }
 
-/// The clock inside a timed part. One look at it per commit: the latencies add up to the total.
+/// The clock inside a timed part. It is read once per commit, so that the latencies add up to the total.
 pub struct Laps<'a> {
     latencies: &'a mut Latencies,
     slice: Slice,
@@ -229,7 +229,7 @@ pub struct Laps<'a> {
 }
 
 impl Laps<'_> {
-    /// A commit is done: everything since the last one, or since the start, was its time.
+    /// Records a commit. Its latency is the time since the last commit, or since the start.
     pub fn commit(&mut self) {
         let now = Instant::now();
         let took = now - self.last;
@@ -239,7 +239,7 @@ impl Laps<'_> {
         self.slice.time += took;
     }
 
-    /// Whether the slice may go on.
+    /// Returns whether the slice may continue.
     pub fn more(&self, limit: &Limit) -> bool {
         !self.interrupt.is_raised() && within(self.slice, limit)
     }

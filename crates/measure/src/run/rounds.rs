@@ -1,22 +1,22 @@
-//! Turns: in each round every case has a slice, so that noise hits all of them alike.
+//! Rounds: every case has one slice in each round, so that noise affects all cases alike.
 
 use super::{MeasureError, MeasuredSlice, Series};
 use logforce_terminal::progress::Progress;
 
-/// Position in the run: the round, and how many cases are left in it.
+/// Position in the run: the round, and the number of cases left in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// The round, from 0.
+    /// Number of the round, from 0.
     pub round: u32,
-    /// Cases that still come in this round, this one included.
+    /// Number of cases left in this round, this one included.
     pub left: usize,
 }
 
-/// Gives each case a turn in each round, and keeps what it yields once the round is whole. Each round
-/// begins with another case, so that none always comes after the same neighbour.
+/// Gives each case a turn in each round, and keeps the results once the round is complete. The rounds
+/// begin with different cases, so that no case always has the same position.
 ///
 /// # Errors
-/// The first error of a turn ends everything; what was taken in that round is dropped.
+/// The first error of a turn ends the run. The results of that round are dropped.
 pub fn in_turn<C, T>(
     rounds: u32,
     cases: &mut [C],
@@ -44,18 +44,18 @@ pub fn in_turn<C, T>(
     Ok(())
 }
 
-/// A case of a scenario, and what its slices came to.
+/// A case of a scenario, and the results of its slices.
 pub struct Case<K> {
-    /// The cases.
+    /// The case.
     pub of: K,
-    /// The slices of whole rounds.
+    /// Slices of the complete rounds.
     pub series: Series,
-    /// Why there are no numbers.
+    /// Reason why there are no numbers.
     pub error: Option<MeasureError>,
 }
 
 impl<K> Case<K> {
-    /// A case that has had no turn.
+    /// Creates a case without slices.
     pub fn new(of: K) -> Case<K> {
         Case {
             of,
@@ -64,7 +64,7 @@ impl<K> Case<K> {
         }
     }
 
-    /// A case that cannot be had, if there is a reason.
+    /// Creates a case that is not available if `why` gives a reason.
     pub fn refused(of: K, why: Option<impl Into<String>>) -> Case<K> {
         Case {
             error: why.map(|why| MeasureError::NotOffered(why.into())),
@@ -73,11 +73,11 @@ impl<K> Case<K> {
     }
 }
 
-/// Takes `rounds` slices of each case in turn; an error ends its case. Returns whether the user
-/// interrupted: the cases then hold the rounds that were whole.
+/// Takes `rounds` slices of each case in turn. An error ends its case only. Returns whether the user
+/// interrupted the run; the cases then hold the rounds that were complete.
 ///
 /// # Errors
-/// `Interrupted` before the first round was whole.
+/// `Interrupted` if the first round is not complete.
 pub fn run<K>(
     rounds: u32,
     cases: &mut [Case<K>],

@@ -1,4 +1,4 @@
-//! Who commits when: rounds of slices, so that a noisy neighbour does not hit one row only.
+//! Schedule of the rows: rounds of slices, so that a noisy neighbour does not affect one row only.
 
 use crate::run::counters::CounterSource;
 use crate::run::recorder::Limit;
@@ -12,47 +12,47 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// A row to be: something that can commit, or why it cannot.
+/// A planned row.
 pub enum Planned {
-    /// Can be measured.
+    /// A row that can be measured.
     Run(Box<dyn Subject>),
-    /// Cannot be had here.
+    /// A row that is not available here.
     NotOffered {
-        /// The row.
+        /// Key of the row.
         key: RowKey,
-        /// Why not.
+        /// Reason why it is not available.
         reason: String,
     },
 }
 
-/// How much each row gets.
+/// Share of the run that each row gets.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
-    /// Slices of each row.
+    /// Number of slices of each row.
     pub rounds: u32,
-    /// Commits of each row of chunks, all slices together, at most.
+    /// Maximum number of commits of each row of chunks, over all slices.
     pub commits: u64,
-    /// When all must be over; `None` for no limit.
+    /// Time at which the run must end; `None` for no limit.
     pub deadline: Option<Instant>,
-    /// Whether each row gets its first slice also after the deadline.
+    /// True if each row gets its first slice even after the deadline.
     pub each_once: bool,
-    /// Bytes per second that the disk takes in the end; slices of rows that leave dirty bytes
-    /// are kept so short that writing them back takes about a slice's time.
+    /// Sustained write rate of the disk, bytes per second; `None` if unknown. Slices of rows that leave
+    /// dirty bytes are kept so short that the write-back takes about as long as a slice.
     pub write_back: Option<f64>,
 }
 
-/// What all slices share.
+/// Context that all slices share.
 pub struct Context {
-    /// The flag that ends everything.
+    /// Flag that ends the run.
     pub interrupt: Interrupt,
-    /// The device's counters.
+    /// Counters of the device.
     pub counters: Rc<dyn CounterSource>,
-    /// Receives progress.
+    /// Receiver of progress.
     pub progress: Rc<dyn Progress>,
 }
 
 impl Context {
-    /// Parts of a run.
+    /// Takes the context from the setup of a run.
     pub fn of(setup: &Setup) -> Context {
         Context {
             interrupt: setup.interrupt.clone(),
@@ -64,18 +64,17 @@ impl Context {
 
 /// A row's result.
 pub struct Measured {
-    /// The row.
+    /// Key of the row.
     pub key: RowKey,
-    /// What a commit of it is worth; `None` where it cannot be had.
+    /// Guarantee of a commit; `None` if the row is not available.
     pub assessment: Option<Assessment>,
-    /// What was measured.
+    /// Measurements.
     pub recorder: Recorder,
-    /// Why there is nothing to show.
+    /// Reason why the row has no numbers.
     pub error: Option<String>,
 }
 
-/// Of the time that is left, the share that goes into timed parts; the rest prepares files and
-/// writes back.
+/// Share of the remaining time that timed parts get. The rest is for preparing files and writing back.
 pub const TIMED_SHARE: f64 = 0.75;
 
 struct Runner {
@@ -126,7 +125,7 @@ impl Runner {
     }
 }
 
-/// Runs all rows. Returns them in the order given, and whether the user interrupted.
+/// Runs all rows. Returns them in the given order, and whether the user interrupted the run.
 pub fn run(planned: Vec<Planned>, budget: Budget, context: &Context) -> (Vec<Measured>, bool) {
     let mut runners: Vec<Runner> = planned
         .into_iter()
@@ -158,7 +157,7 @@ pub fn run(planned: Vec<Planned>, budget: Budget, context: &Context) -> (Vec<Mea
         }
         Ok(Some(()))
     };
-    // A row keeps what it records itself; a turn ends in an error only where time is over.
+    // Each row keeps its own records. A turn fails only if the time is over or the user interrupted.
     let _ = in_turn(
         budget.rounds,
         &mut runners,
@@ -173,7 +172,7 @@ pub fn run(planned: Vec<Planned>, budget: Budget, context: &Context) -> (Vec<Mea
             let why = if interrupted {
                 "interrupted before its first commit"
             } else {
-                "no commit in the time there was"
+                "no commit in the available time"
             };
             measured.error = Some(why.to_owned());
         }
@@ -182,7 +181,7 @@ pub fn run(planned: Vec<Planned>, budget: Budget, context: &Context) -> (Vec<Mea
     (runners.into_iter().map(finish).collect(), interrupted)
 }
 
-/// Returns the limit of the next slice of `runner`; `None` if it is done.
+/// Returns the limit of the next slice of `runner`; `None` if the row is complete.
 fn limit(runner: &Runner, turn: Turn, running: usize, budget: &Budget) -> Option<Limit> {
     let Turn { round, left } = turn;
     let subject = runner.subject.as_ref()?;
@@ -363,7 +362,7 @@ mod tests {
         let (rows, _) = run(planned, strictly, &context());
         assert_eq!(
             rows[0].error.as_deref(),
-            Some("no commit in the time there was")
+            Some("no commit in the available time")
         );
     }
 

@@ -1,4 +1,4 @@
-//! Slices of one subject, and what they come to.
+//! Slices of one subject, and their totals.
 
 use super::counters::Delta;
 use super::counting::CallCounts;
@@ -6,12 +6,12 @@ use super::recorder::{Latencies, Recorder};
 use crate::run::stats::{Spread, spread};
 use std::time::Duration;
 
-/// Processor time of this process, all threads together.
+/// Processor time of this process, over all threads.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CpuTimes {
-    /// In its own code.
+    /// Time in user mode.
     pub user: Duration,
-    /// In the system.
+    /// Time in the kernel.
     pub system: Duration,
 }
 
@@ -25,7 +25,7 @@ pub struct MeasuredSlice {
 }
 
 impl MeasuredSlice {
-    /// From a recorder of one slice.
+    /// Takes the measurements from the recorder of one slice.
     pub fn new(recorder: &Recorder, counts: CallCounts) -> Self {
         MeasuredSlice {
             latencies: recorder.latencies().clone(),
@@ -36,7 +36,7 @@ impl MeasuredSlice {
         }
     }
 
-    /// With time for what the commits left to be done later.
+    /// Adds the time of work that the commits left for later.
     pub fn with_later(self, later: Duration) -> Self {
         MeasuredSlice {
             time: self.time + later,
@@ -44,7 +44,7 @@ impl MeasuredSlice {
         }
     }
 
-    /// With the processor time from one reading to another.
+    /// Sets the processor time between two readings.
     pub fn with_cpu(self, times: Option<(CpuTimes, CpuTimes)>) -> Self {
         let cpu = times.map(|(before, after)| CpuTimes {
             user: after.user.saturating_sub(before.user),
@@ -53,25 +53,25 @@ impl MeasuredSlice {
         MeasuredSlice { cpu, ..self }
     }
 
-    /// Commits in it.
+    /// Returns the number of commits.
     pub fn commits(&self) -> u64 {
         self.latencies.count()
     }
 }
 
-/// Figures of one slice, as they are compared with another.
+/// Figures of one slice, for comparison with another.
 #[derive(Debug, Clone, Copy)]
 pub struct SeriesPoint {
     /// Commits per second.
     pub rate: f64,
     /// Median latency, µs.
     pub p50: f64,
-    /// 99 of 100 took no longer, µs.
+    /// 99th percentile of the latency, µs.
     pub p99: f64,
 }
 
 impl SeriesPoint {
-    /// Milliseconds of a commit.
+    /// Returns the milliseconds per commit.
     pub fn ms(&self) -> f64 {
         1e3 / self.rate
     }
@@ -80,17 +80,17 @@ impl SeriesPoint {
 /// All slices of one subject in one case.
 #[derive(Default)]
 pub struct Series {
-    /// In the order of the slices.
+    /// Figures of each slice, in order.
     pub points: Vec<SeriesPoint>,
-    /// Of all slices.
+    /// Latencies of all slices.
     pub latencies: Latencies,
-    /// What the system was handed.
+    /// Calls that were made.
     pub counts: CallCounts,
-    /// What the device did.
+    /// Work of the device; `None` without counters.
     pub device: Option<Delta>,
-    /// Of all slices.
+    /// Time of all slices.
     pub time: Duration,
-    /// Processor time, of the slices where it is known.
+    /// Processor time of the slices in which it is known.
     pub cpu: Option<CpuTimes>,
 }
 
@@ -119,30 +119,30 @@ impl Series {
         };
     }
 
-    /// Commits in all of them.
+    /// Returns the number of commits in all slices.
     pub fn commits(&self) -> u64 {
         self.latencies.count()
     }
 
-    /// A number by the commits.
+    /// Returns `n` divided by the number of commits; `None` without commits.
     pub fn by_commit(&self, n: u64) -> Option<f64> {
         let commits = self.commits();
         (commits > 0).then(|| n as f64 / commits as f64)
     }
 
-    /// Processor time of a commit, microseconds: all of it by all commits, for the system's clock is
-    /// too coarse for a slice.
+    /// Returns the processor time per commit, microseconds. It is the mean over all slices, because the
+    /// system's clock is too coarse for a single one.
     pub fn cpu_us(&self, of: fn(&CpuTimes) -> Duration) -> Option<f64> {
         let (cpu, commits) = (self.cpu.as_ref()?, self.commits());
         (commits > 0).then(|| of(cpu).as_secs_f64() * 1e6 / commits as f64)
     }
 
-    /// Of one value of all slices; `None` without any.
+    /// Returns the spread of one value over all slices; `None` without slices.
     pub fn spread(&self, of: fn(&SeriesPoint) -> f64) -> Option<Spread> {
         spread(&self.points.iter().map(of).collect::<Vec<_>>())
     }
 
-    /// Of the ratio of one value to another's, pair by pair.
+    /// Returns the spread of the ratio of a value to that of another series, slice by slice.
     pub fn ratio(&self, to: &Series, of: fn(&SeriesPoint) -> f64) -> Option<Spread> {
         let ratios: Vec<f64> = self
             .points

@@ -1,4 +1,4 @@
-//! Slices of commits by many threads, with what the system was handed in them.
+//! Slices of commits by several threads, with the calls that were made in them.
 
 use super::MeasuredSlice;
 use crate::run::counters::CounterSource;
@@ -15,24 +15,24 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is needed from outside.
+/// Environment of a measurement.
 #[derive(Clone)]
 pub struct Setup {
-    /// Files, directories, time.
+    /// System: files, directories, time.
     pub system: Arc<dyn System>,
     /// An empty directory on the disk to measure.
     pub path: PathBuf,
-    /// Room there.
+    /// Space on that disk.
     pub space: Space,
-    /// The device's own counters.
+    /// Counters of the device.
     pub counters: Rc<dyn CounterSource>,
-    /// The flag that ends everything.
+    /// Flag that ends the run.
     pub interrupt: Interrupt,
-    /// Receives progress.
+    /// Receiver of progress.
     pub progress: Rc<dyn Progress>,
 }
 
-/// Takes slices of one length by one method.
+/// Maker of slices of one length by one method.
 pub struct Slices {
     setup: Setup,
     system: Arc<CountingSystem>,
@@ -44,13 +44,13 @@ pub struct Slices {
 }
 
 impl Slices {
-    /// By the library's default method unless one is named.
+    /// Uses `method`, or the library's default if it is `None`.
     pub fn new(
         setup: Setup,
         method: Option<Method>,
         length: Duration,
     ) -> Result<Slices, MeasureError> {
-        // Segments have that name while they are written to, and not while they are prepared.
+        // A segment has this suffix while records are written to it, but not while it is prepared.
         let carries = |name: &str| name.ends_with(".seg") || name.starts_with("journal");
         let system = CountingSystem::new(Arc::clone(&setup.system), carries);
         let asking = || MeasureError::io("asking about the filesystem");
@@ -74,37 +74,37 @@ impl Slices {
         })
     }
 
-    /// How a force is done.
+    /// Returns the commit method.
     pub fn method(&self) -> Method {
         self.method
     }
 
-    /// What a force is worth.
+    /// Returns the guarantee of a force.
     pub fn assessment(&self) -> &Assessment {
         &self.assessment
     }
 
-    /// The directory; what goes to files in it is counted.
+    /// Returns the directory. Calls on its files are counted.
     pub fn directory(&self) -> &Arc<dyn Directory> {
         &self.directory
     }
 
-    /// Write unit of the disk, bytes.
+    /// Returns the write unit of the disk, bytes.
     pub fn unit(&self) -> u64 {
         self.unit
     }
 
-    /// The flag that ends everything.
+    /// Returns the flag that ends the run.
     pub fn interrupt(&self) -> &Interrupt {
         &self.setup.interrupt
     }
 
-    /// Receives progress.
+    /// Returns the receiver of progress.
     pub fn progress(&self) -> &Rc<dyn Progress> {
         &self.setup.progress
     }
 
-    /// A log in a directory of that name, made when first used.
+    /// Returns a log in the directory `name`. It is created when first used.
     pub fn log(&self, name: &str, segment_size: u64) -> SharedLog {
         let setup = LogSetup {
             path: self.setup.path.join(name),
@@ -117,8 +117,8 @@ impl Slices {
         SharedLog::new(setup, self.setup.interrupt.clone(), progress).through(system)
     }
 
-    /// One slice. `body` is called until the time is over; what it counts is added to the counts
-    /// that it is given.
+    /// Takes one slice: calls `body` until the time is over. `body` adds its calls to the counts that it
+    /// is given.
     pub fn slice(
         &self,
         mut body: impl FnMut(&Limit, &mut Recorder, &mut CallCounts) -> Result<(), MeasureError>,
@@ -138,7 +138,7 @@ impl Slices {
         Ok(MeasuredSlice::new(&recorder, counts))
     }
 
-    /// Counts what goes to the device meanwhile.
+    /// Runs `body` and adds the calls that are made meanwhile to `counts`.
     pub fn counted<T>(
         &self,
         counts: &mut CallCounts,
@@ -150,7 +150,7 @@ impl Slices {
         result
     }
 
-    /// One slice of commits through a log, which goes on where the last one ended.
+    /// Takes one slice of commits through a log, which continues where the last slice ended.
     pub fn of_log(
         &self,
         shared: &mut SharedLog,
@@ -170,7 +170,7 @@ impl Slices {
             shared.used_to(last);
             Ok(())
         })?;
-        // No segment is prepared in another's slice.
+        // Otherwise a segment could be prepared during the slice of another case.
         shared.ready()?;
         Ok(taken)
     }

@@ -1,40 +1,40 @@
-//! How much disk a measurement may use: never the last of it.
+//! Disk space that a measurement may use. Some space is always left free.
 
 use crate::MeasureError;
 use logforce_device::Directory;
 use logforce_terminal::numbers::{bytes, count};
 
-/// No smaller file than this unless the user asks for one: smaller ones fit into caches.
+/// Smallest file unless the user asks for a smaller one, bytes. Smaller files fit into caches.
 pub const SMALLEST: u64 = 64 << 20;
 
-/// No more than this is left free, bytes. A tenth of a large disk is more than anybody beside the
-/// measurement needs for its half a minute, and a disk that is nine tenths full is still one to ask.
+/// Most space that is left free, bytes. A tenth of a large disk would be more than other processes need
+/// during half a minute, and would exclude disks that are 90 % full.
 const LEFT_FREE: u64 = 8 << 30;
 
-/// What a disk has, in bytes.
+/// Space of a disk, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Space {
-    /// Free for this user.
+    /// Free space for this user.
     pub free: u64,
-    /// The whole filesystem.
+    /// Size of the whole filesystem.
     pub total: u64,
 }
 
 impl Space {
-    /// What stays free: a tenth of the disk, and of a large one 8 GiB.
+    /// Returns the space that stays free: a tenth of the disk, at most 8 GiB.
     fn left_free(self) -> u64 {
         (self.total / 10).min(LEFT_FREE)
     }
 
-    /// What may be used.
+    /// Returns the space that may be used.
     pub fn usable(self) -> u64 {
         self.free.saturating_sub(self.left_free())
     }
 
-    /// How much there is, for a message that refuses.
+    /// Describes the space, for the message of a refusal.
     fn sentence(self) -> String {
         format!(
-            "of {} free {} may be used ({} of the disk's {} are always left free)",
+            "{} are free, of which {} may be used ({} of the disk's {} are always left free)",
             bytes(self.free),
             bytes(self.usable()),
             bytes(self.left_free()),
@@ -48,14 +48,14 @@ impl Space {
             return Ok(());
         }
         Err(MeasureError::NoSpace(format!(
-            "not enough free space: {} are needed, and {}. Free some, or choose {remedies}.",
+            "not enough free space: {} are needed, but {}. Free some space, or choose {remedies}.",
             bytes(need),
             self.sentence()
         )))
     }
 
-    /// Of the filesystem that holds `directory`. Where that does not say how large it is, what is
-    /// free is taken for all there is.
+    /// Returns the space of the filesystem that holds `directory`. If the filesystem does not report its
+    /// size, the free space is taken as the total.
     pub fn of(directory: &dyn Directory) -> Result<Space, MeasureError> {
         let asking = || format!("asking {} for free space", directory.path().display());
         let free = directory.free_space().map_err(MeasureError::io(asking()))?;
@@ -67,24 +67,24 @@ impl Space {
     }
 }
 
-/// What decides the size of the files.
+/// Wishes and limits that decide the size of the files.
 #[derive(Debug, Clone, Copy)]
 pub struct Wish {
     /// Wanted size of one file, bytes.
     pub size: u64,
-    /// Bytes per commit; the result is a multiple of it.
+    /// Bytes per commit; the result is a multiple of this.
     pub chunk: u64,
-    /// Files that exist at the same time.
+    /// Number of files that exist at the same time.
     pub files: u64,
-    /// Bytes that are needed beside these files.
+    /// Bytes needed in addition to these files.
     pub beside: u64,
-    /// No shrinking: the size or an error.
+    /// True to fail rather than to use smaller files.
     pub exact: bool,
-    /// What the disk writes in the time that may go into preparing; `None` for no limit.
+    /// Bytes that the disk can write in the time for preparation; `None` for no limit.
     pub fillable: Option<u64>,
 }
 
-/// The size of one file in bytes, and why it is not the wished one.
+/// Returns the size of one file in bytes. If it is not the wanted size, returns the reason too.
 pub fn choose(wish: Wish, space: Space) -> Result<(u64, Option<String>), MeasureError> {
     let Wish {
         size,
@@ -103,7 +103,7 @@ pub fn choose(wish: Wish, space: Space) -> Result<(u64, Option<String>), Measure
     };
     if per_file < least {
         return Err(MeasureError::NoSpace(format!(
-            "not enough free space: {} of {}{} are needed, and {}. Free some, choose another --dir, or a \
+            "not enough free space: {} of {}{} are needed, but {}. Free some space, choose another --dir, or a \
              smaller --size.",
             count(files, "file"),
             bytes(least),
@@ -124,13 +124,13 @@ pub fn choose(wish: Wish, space: Space) -> Result<(u64, Option<String>), Measure
         && fillable < chosen
     {
         chosen = fillable.max(least);
-        why = (chosen < size).then_some("what this disk can prepare in the time there is");
+        why = (chosen < size).then_some("this disk cannot prepare more in the available time");
     }
     if per_file < chosen {
         chosen = per_file;
-        why = Some("so as to leave some of the disk free");
+        why = Some("some of the disk must be left free");
     }
-    // A round number reads better, and no file shrinks by much.
+    // A multiple of 64 MiB reads better and is not much smaller.
     let chosen = if chosen < size && chosen >= SMALLEST {
         chosen / SMALLEST * SMALLEST
     } else {
@@ -175,7 +175,7 @@ mod tests {
         };
         let (size, why) = choose(wish(GIB), space).unwrap();
         assert_eq!(size, 512 * MIB);
-        assert!(why.unwrap().contains("some of the disk free"));
+        assert!(why.unwrap().contains("some of the disk must be left free"));
         let full = Wish {
             exact: true,
             ..wish(GIB)
@@ -186,7 +186,8 @@ mod tests {
             "{message}"
         );
         assert!(
-            message.contains("of 7 GiB free 2 GiB may be used (5 GiB of the disk's 50 GiB"),
+            message
+                .contains("7 GiB are free, of which 2 GiB may be used (5 GiB of the disk's 50 GiB"),
             "{message}"
         );
         let none = Space {

@@ -1,22 +1,22 @@
 //! Medians and spreads.
 
-/// Middle and edges of a sample.
+/// Median and edges of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Half lie below.
+    /// Value below which half of the sample lies.
     pub median: f64,
-    /// A tenth lies below.
+    /// Value below which a tenth of the sample lies.
     pub p10: f64,
-    /// A tenth lies above.
+    /// Value above which a tenth of the sample lies.
     pub p90: f64,
 }
 
-/// Of at least one value.
+/// Returns the spread of the values; `None` without values.
 pub fn spread(values: &[f64]) -> Option<Spread> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let last = sorted.len().checked_sub(1)?;
-    // Linear between neighbours.
+    // Interpolates linearly between neighbours.
     let at = |q: f64| {
         let place = q * last as f64;
         let below = sorted[place.floor() as usize];
@@ -29,13 +29,13 @@ pub fn spread(values: &[f64]) -> Option<Spread> {
     })
 }
 
-/// The middle value; 0 of none.
+/// Returns the median; 0 without values.
 pub fn median(values: &[f64]) -> f64 {
     spread(values).map_or(0.0, |s| s.median)
 }
 
-/// Standard error of the mean, from how the values scatter. Infinite for fewer than three values,
-/// which may lie close together by chance.
+/// Returns the standard error of the mean. It is infinite for fewer than three values, because they may
+/// lie close together by chance.
 pub fn standard_error(values: &[f64]) -> f64 {
     if values.len() < 3 {
         return f64::INFINITY;

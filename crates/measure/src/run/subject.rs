@@ -1,23 +1,23 @@
-//! What a row measures: something that commits.
+//! Subjects of measurement: each row measures something that commits.
 
 use crate::run::recorder::Limit;
 use crate::{MeasureError, Recorder};
 use logforce_device::{Assessment, FileState, Method};
 
-/// Who does the commits.
+/// Code that performs the commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SubjectKind {
-    /// The bare calls, without a log.
+    /// Plain system calls, without a log.
     Raw,
     /// The library.
     Logforce,
 }
 
 impl SubjectKind {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [SubjectKind; 2] = [SubjectKind::Raw, SubjectKind::Logforce];
 
-    /// The name used in reports.
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             SubjectKind::Raw => "raw",
@@ -26,56 +26,56 @@ impl SubjectKind {
     }
 }
 
-/// What tells a row from the others of a report.
+/// Key that distinguishes a row from the others of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowKey {
     /// Name of the scenario, such as `journal`.
     pub scenario: &'static str,
-    /// Who commits.
+    /// Code that performs the commits.
     pub subject: SubjectKind,
-    /// How a force is done.
+    /// Commit method.
     pub method: Method,
-    /// What the blocks under the file were before; `None` where the subject decides.
+    /// State of the file before the commits; `None` if the subject decides.
     pub file_state: Option<FileState>,
-    /// How many threads commit.
+    /// Number of committing threads.
     pub threads: u32,
-    /// Bytes that the user commits at a time (a chunk, a record).
+    /// Bytes of one commit (a chunk, a record), without headers and padding.
     pub bytes: u64,
 }
 
-/// Something that commits, in slices. One row of a report.
+/// Something that commits, in slices: one row of a report.
 ///
-/// The schedule calls `prepare`, `run` and `finish` in that order for each slice, and other
-/// subjects use the same disk between slices. An error from any of them ends the row: it shows
-/// `n/a` with that error, and no numbers.
+/// The schedule calls `prepare`, `run` and `finish` in that order for each slice. Other subjects use the
+/// same disk between slices. An error from any of the three ends the row, which then shows `n/a` with
+/// that error, and no numbers.
 pub trait Subject {
-    /// What the row is.
+    /// Returns the key of the row.
     fn key(&self) -> &RowKey;
 
-    /// What a commit of this row is worth.
+    /// Returns the guarantee of a commit of this row.
     fn assessment(&self) -> &Assessment;
 
-    /// How many commits the row makes at most, where a row of whole chunks makes `chunks`.
+    /// Returns the maximum number of commits of the row; a row of whole chunks makes `chunks`.
     fn most_commits(&self, chunks: u64) -> u64 {
         chunks
     }
 
-    /// Whether commits leave bytes behind that somebody has to write later; the schedule then
-    /// keeps slices as short as the later writing may take.
+    /// Returns whether commits leave dirty bytes that have to be written back later. The schedule then
+    /// shortens the slices, so that there is time for the write-back.
     fn leaves_dirty_bytes(&self) -> bool {
         false
     }
 
-    /// Gets ready for a slice; not timed.
+    /// Prepares a slice; not timed.
     fn prepare(&mut self) -> Result<(), MeasureError> {
         Ok(())
     }
 
-    /// Commits until `limit`, recording inside [`Recorder::timed`] or [`Recorder::parallel`].
-    /// A commit that failed is never recorded. Returns early, without error, on an interrupt.
+    /// Commits until `limit`, and records inside [`Recorder::timed`] or [`Recorder::parallel`]. A failed
+    /// commit is never recorded. Returns early, without an error, on an interrupt.
     fn run(&mut self, limit: &Limit, recorder: &mut Recorder) -> Result<(), MeasureError>;
 
-    /// Leaves the disk quiet for the next subject; not timed.
+    /// Finishes pending work, so that the disk is idle for the next subject; not timed.
     fn finish(&mut self) -> Result<(), MeasureError> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Threads that commit at the same time: all start together, and each keeps its own latencies.
+//! Threads that commit at the same time. All start together, and each records its own latencies.
 
 use crate::run::recorder::Latencies;
 use crate::run::recorder::Limit;
@@ -8,42 +8,42 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{Builder, ScopedJoinHandle, scope};
 use std::time::{Duration, Instant};
 
-/// Stack of a committing thread, bytes: there may be many.
+/// Stack of a committing thread, bytes. It is small, because there may be many threads.
 const STACK: usize = 256 << 10;
-/// Bytes at the beginning of a record that are different in each.
+/// Number of bytes at the beginning of a record that differ in each record.
 const STAMP: usize = 8;
 
-/// What every one of the threads does again and again.
+/// Work that each thread repeats.
 pub trait Work: Sync {
-    /// What a thread keeps for itself.
+    /// State of one thread.
     type Worker: Send;
 
     /// Stack of each thread, bytes.
     const STACK: usize = STACK;
 
-    /// For the thread of this number, from 0; before the clock starts.
+    /// Creates the state of thread number `thread` (from 0), before the clock starts.
     fn worker(&self, thread: u32) -> Result<Self::Worker, MeasureError>;
 
-    /// Commits once. `now` is the last look at the clock.
+    /// Commits once. `now` is the last reading of the clock.
     fn step(&self, worker: &mut Self::Worker, now: Instant) -> Result<Step, MeasureError>;
 
-    /// Waits for one commit that is still under way; `None` when there is none left.
+    /// Waits for one commit that is still in flight; `None` if there is none.
     fn finish(&self, _: &mut Self::Worker) -> Result<Option<Step>, MeasureError> {
         Ok(None)
     }
 }
 
-/// A commit that is done.
+/// A completed commit.
 #[derive(Debug, Clone, Copy)]
 pub struct Step {
-    /// When it was begun; it is over now.
+    /// Start of the commit; it ended just now.
     pub began: Instant,
-    /// There is room for another one, of anybody's.
+    /// True if any thread may commit once more; false ends all threads.
     pub more: bool,
 }
 
-/// Has `threads` threads work until the limit is reached or there is no more room, and returns
-/// what they kept, in no order.
+/// Runs `threads` threads until the limit is reached or a step says that there is no space for more.
+/// Returns their states, in no particular order.
 pub fn together<W: Work>(
     work: &W,
     threads: u32,
@@ -94,13 +94,13 @@ pub fn together<W: Work>(
     })
 }
 
-/// Makes a record different from every other: its number at its beginning.
+/// Writes `number` to the beginning of a record, which makes it different from all others.
 pub fn stamp(record: &mut [u8], number: u64) {
     let n = record.len().min(STAMP);
     record[..n].copy_from_slice(&number.to_le_bytes()[..n]);
 }
 
-/// The first number of a thread's records; they go up by one from there.
+/// Returns the first number of a thread's records. Each further record adds 1.
 pub fn first_number(thread: u32) -> u64 {
     u64::from(thread) << 40
 }
@@ -108,7 +108,7 @@ pub fn first_number(thread: u32) -> u64 {
 fn join<H>(
     threads: Vec<ScopedJoinHandle<'_, Result<Run<H>, MeasureError>>>,
 ) -> Result<Vec<Run<H>>, MeasureError> {
-    // All are waited for, whatever the first one says.
+    // Joins all threads, even if one failed.
     let results: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
     results
         .into_iter()
@@ -122,10 +122,10 @@ fn join<H>(
         .collect()
 }
 
-/// What the threads of a timed part share.
+/// State that the threads of a timed part share.
 struct Course<'a, W> {
     work: &'a W,
-    /// Commits that nobody has begun yet.
+    /// Number of commits that no thread has begun yet.
     left: AtomicU64,
     time: Option<Duration>,
     enough: AtomicBool,
@@ -133,7 +133,7 @@ struct Course<'a, W> {
     gate: Gate,
 }
 
-/// What one thread did.
+/// Result of one thread.
 struct Run<H> {
     started: Instant,
     ended: Instant,
@@ -197,10 +197,10 @@ impl<W: Work> Course<'_, W> {
     }
 }
 
-/// Where the threads wait until all are there.
+/// Barrier at which the threads wait until all have arrived.
 #[derive(Default)]
 struct Gate {
-    /// How many arrived, and whether it opened: to go, or to go home.
+    /// Number of threads that arrived, and the decision once the gate is open: true to work, false to end.
     state: Mutex<(usize, Option<bool>)>,
     changed: Condvar,
 }

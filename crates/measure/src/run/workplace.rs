@@ -1,29 +1,29 @@
-//! A directory of our own for the files, gone afterwards.
+//! Temporary directory for the files of a measurement.
 
 use crate::MeasureError;
 use logforce_device::{Directory, System};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the directory's name starts with: what a `kill -9` leaves behind can be told by it.
+/// Beginning of the directory's name. It identifies directories that a `kill -9` left behind.
 pub const PREFIX: &str = "logforce-bench-";
 
-/// A directory that is removed, with all that is in it, when this is dropped.
+/// A directory that is removed with its contents when this is dropped.
 pub struct Workplace {
-    /// `None` when it is about to be removed: Windows removes no directory that is open.
+    /// Handle of the directory. It is closed before removal, because Windows cannot remove an open directory.
     directory: Option<Arc<dyn Directory>>,
     path: PathBuf,
 }
 
 impl Workplace {
-    /// Makes `PREFIX<pid>-<random>` in `parent`, which must exist.
+    /// Creates `PREFIX<pid>-<random>` in `parent`, which must exist.
     pub fn create(system: &dyn System, parent: &Path) -> Result<Self, MeasureError> {
         let random = system.runtime().random() as u32;
         let path = parent.join(format!("{PREFIX}{}-{random:08x}", std::process::id()));
         let directory = system
             .make_directory(&path)
             .map_err(MeasureError::io(format!(
-                "cannot make files in {}",
+                "cannot create files in {}",
                 parent.display()
             )))?;
         Ok(Workplace {
@@ -32,16 +32,16 @@ impl Workplace {
         })
     }
 
-    /// The directory.
+    /// Returns the directory.
     ///
     /// # Panics
-    /// Never: it is there until this is dropped.
+    /// Never: the handle is kept until this is dropped.
     pub fn directory(&self) -> Arc<dyn Directory> {
         let directory = self.directory.as_ref().expect("taken by the drop only");
         Arc::clone(directory)
     }
 
-    /// Its path.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -50,18 +50,18 @@ impl Workplace {
 impl Drop for Workplace {
     fn drop(&mut self) {
         self.directory = None;
-        // Nobody is left to tell; the name says what it is.
+        // An error cannot be reported here. The name of the directory identifies what is left.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 
-/// Removes a directory in it, such as a log's.
+/// Removes a directory inside the workplace, such as that of a log.
 pub fn remove(path: &Path) -> Result<(), MeasureError> {
     std::fs::remove_dir_all(path).map_err(MeasureError::io(format!("removing {}", path.display())))
 }
 
-/// What earlier runs left in `parent` when they were killed: directories of ours whose process
-/// is gone, by the word of `is_running`.
+/// Returns the directories in `parent` that killed runs left behind: those with [`PREFIX`] whose process
+/// no longer runs according to `is_running`.
 pub fn stale_directories(parent: &Path, is_running: impl Fn(u32) -> bool) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(parent) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! The scenarios. Each has its options, which know how to measure, what follows, and how it is told.
+//! The scenarios. The options of each know how to measure, to draw the conclusion and to print the results.
 
 pub mod group;
 pub mod inserts;
@@ -19,7 +19,7 @@ pub struct ScenarioOutcome<M = ()> {
     pub rows: Vec<Row>,
     /// Notes on the method, for the reader, in sentences.
     pub notes: Vec<String>,
-    /// The user interrupted: rows hold what was whole until then.
+    /// True if the user interrupted the run: the rows hold what was complete by then.
     pub interrupted: bool,
     /// Results beside the rows.
     pub more: M,
@@ -28,7 +28,7 @@ pub struct ScenarioOutcome<M = ()> {
 /// Conclusions from a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Conclusion {
-    /// In sentences.
+    /// Text, in sentences.
     pub text: String,
     /// The method to use; `None` if none can be recommended.
     pub recommended: Option<Method>,
@@ -43,7 +43,7 @@ impl From<String> for Conclusion {
     }
 }
 
-/// A scenario, as its options.
+/// A scenario, represented by its options.
 pub trait Scenario {
     /// Kind of the scenario.
     const KIND: Kind;
@@ -51,29 +51,29 @@ pub trait Scenario {
     /// Results of a run beside its rows.
     type More;
 
-    /// Measures.
+    /// Runs the measurement.
     ///
     /// # Errors
-    /// Nothing could be measured.
+    /// Nothing was measured.
     fn run(&self, setup: &Setup) -> Result<ScenarioOutcome<Self::More>, MeasureError>;
 
-    /// Draws the conclusion of what was measured on `machine`.
+    /// Draws the conclusion from the measurements on `machine`.
     fn conclude(&self, outcome: &ScenarioOutcome<Self::More>, machine: &Machine) -> Conclusion;
 
-    /// Returns what the reader should know, in sentences.
+    /// Returns the notes for the reader, in sentences.
     fn notes(&self, outcome: &ScenarioOutcome<Self::More>) -> Vec<String>;
 
-    /// Puts what there is beside the rows into the document.
+    /// Puts the results beside the rows into the document.
     fn add(_: Self::More, _: &mut Document) {}
 
-    /// Returns all of it for a terminal of `width` characters.
+    /// Returns the report for a terminal of `width` characters.
     fn text(&self, document: &Document, width: usize) -> String;
 }
 
-/// Measures, and fills the document of the run.
+/// Runs the measurement and fills the document.
 ///
 /// # Errors
-/// Nothing could be measured.
+/// Nothing was measured.
 pub fn measure<S: Scenario>(
     scenario: &S,
     setup: &Setup,
@@ -84,7 +84,7 @@ pub fn measure<S: Scenario>(
     Ok(())
 }
 
-/// Fills the document of a run that measured this.
+/// Fills the document with the results of a run.
 pub fn fill<S: Scenario>(scenario: &S, outcome: ScenarioOutcome<S::More>, document: &mut Document) {
     let Conclusion { text, recommended } = scenario.conclude(&outcome, &document.machine);
     document.interrupted = outcome.interrupted;

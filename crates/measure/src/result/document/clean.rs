@@ -1,14 +1,14 @@
-//! Text that anybody may have written: no control character of it reaches a terminal or a page.
+//! Cleaning of text from untrusted files, so that no control character reaches a terminal or a page.
 
 use serde_json::{Map, Value};
 
-/// The text with a sign in place of each control character but ends of lines.
+/// Returns the text with U+FFFD in place of each control character except line feeds.
 pub fn clean(text: &str) -> String {
     let is_control = |c: char| c.is_control() && c != '\n';
     text.replace(is_control, "\u{fffd}")
 }
 
-/// All text in it, names of fields too.
+/// Cleans all text in a value, names of fields included.
 pub(super) fn clean_all(value: &mut Value) {
     match value {
         Value::String(text) => *text = clean(text),

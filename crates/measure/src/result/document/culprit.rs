@@ -1,9 +1,10 @@
-//! The field that is of another type: a figure that is a word would be passed over in silence.
+//! Search for the field that has the wrong type. Without it, text in place of a number would be
+//! ignored silently.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// Finds the first field that cannot be read, and says what it is and has to be.
+/// Finds the first field that cannot be read. Returns its value and the type that it must have, in words.
 pub(super) fn culprit<T: DeserializeOwned>(fields: Map<String, Value>) -> Option<String> {
     fields.into_iter().find_map(|(field, value)| {
         let alone = Value::Object(Map::from_iter([(field.clone(), value.clone())]));
@@ -16,25 +17,22 @@ pub(super) fn culprit<T: DeserializeOwned>(fields: Map<String, Value>) -> Option
             _ => "a number",
         };
         Some(match &value {
-            // The error is of something inside.
+            // The error concerns something inside the value.
             Value::Object(_) | Value::Array(_) if !error.starts_with(&kind(&value)) => {
                 format!("field '{field}' is {}: {error}", shown(&value))
             }
-            _ => format!(
-                "field '{field}' is {}, and has to be {wanted}",
-                shown(&value)
-            ),
+            _ => format!("field '{field}' is {}, but must be {wanted}", shown(&value)),
         })
     })
 }
 
-/// Beginning of an error about the value itself.
+/// Returns the beginning of an error about the value itself.
 fn kind(value: &Value) -> String {
     let of = if value.is_object() { "map" } else { "sequence" };
     format!("invalid type: {of}")
 }
 
-/// The value that is there instead.
+/// Returns the value that was found, as text of at most 40 characters.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(40) {

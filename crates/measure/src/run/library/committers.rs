@@ -1,4 +1,4 @@
-//! Threads that commit to one log.
+//! Committing threads of one log.
 
 use crate::run::recorder::Limit;
 use crate::run::workers::{Step, Work, first_number, stamp, together};
@@ -10,15 +10,15 @@ use std::time::Instant;
 pub struct Job<'a> {
     /// The log.
     pub log: &'a Log,
-    /// What is committed; its beginning is different each time.
+    /// Record to commit. Its first bytes are different in each commit.
     pub record: &'a [u8],
-    /// Threads that commit.
+    /// Number of committing threads.
     pub threads: u32,
-    /// Stop when a record ends here or above.
+    /// Position at which the commits stop: the first record that ends here or later is the last.
     pub until: Lsn,
 }
 
-/// A record, and where the last one like it ended.
+/// Record of one thread, its number, and the end of the last one that was committed.
 pub struct Worker {
     record: Vec<u8>,
     number: u64,
@@ -26,7 +26,7 @@ pub struct Worker {
 }
 
 impl Job<'_> {
-    /// Commits until the limit or `until` is reached. Returns where the last record ends.
+    /// Commits until the limit or `until` is reached. Returns the end of the last record.
     pub fn run(&self, limit: &Limit, recorder: &mut Recorder) -> Result<Lsn, MeasureError> {
         if self.threads == 1 {
             self.alone(limit, recorder)
@@ -51,7 +51,7 @@ impl Job<'_> {
         Ok(end)
     }
 
-    /// As [`Job::run`], in threads of its own even if there is one.
+    /// Commits like [`Job::run`], but starts new threads even for a single committer.
     pub fn together(&self, limit: &Limit, recorder: &mut Recorder) -> Result<Lsn, MeasureError> {
         let workers = together(self, self.threads, limit, recorder)?;
         let front = self.log.front_lsn();

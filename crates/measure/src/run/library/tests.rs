@@ -75,7 +75,7 @@ fn every_commit_is_counted_and_the_disk_does_not_fill() {
             assert!((20480.0..20700.0).contains(&each), "{each}");
         }
         committed += 300;
-        // Nothing below the last record is kept but what its segment holds.
+        // Truncation keeps only the segment that holds the last record.
         let segments = logforce::inspect::open(log.borrow().path())
             .unwrap()
             .summary();

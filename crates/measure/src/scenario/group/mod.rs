@@ -1,4 +1,4 @@
-//! The log in groups of committers: what it makes of so many threads and records of such a size.
+//! The scenario `group`: commits to one log, by number of threads and size of the records.
 
 mod text;
 
@@ -19,11 +19,11 @@ use std::time::Duration;
 /// Options of the scenario.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Numbers of threads that commit, one case for each.
+    /// Numbers of committing threads, one case for each.
     pub threads: Vec<u32>,
-    /// Bytes of a record, one case for each with each number of threads.
+    /// Sizes of a record in bytes, one case for each together with each number of threads.
     pub records: Vec<u64>,
-    /// Slices of each case.
+    /// Number of slices of each case.
     pub rounds: u32,
     /// Length of a slice.
     pub slice: Duration,
@@ -74,7 +74,7 @@ impl Scenario for Options {
         })
     }
 
-    /// Nothing is compared.
+    /// Returns no conclusion: this scenario compares nothing.
     fn conclude(&self, _: &ScenarioOutcome<Self::More>, _: &Machine) -> Conclusion {
         Conclusion::default()
     }
@@ -94,7 +94,7 @@ impl Scenario for Options {
     }
 }
 
-/// The row of a case that failed.
+/// Returns the row of a case that failed.
 pub fn failed(error: &MeasureError) -> Row {
     Row {
         slices: Some(0),
@@ -103,7 +103,7 @@ pub fn failed(error: &MeasureError) -> Row {
     }
 }
 
-/// The row of all slices of a case.
+/// Returns the row of all slices of a case.
 pub fn measured(series: &Series) -> Row {
     let counts = series.counts;
     let by_write = |n: u64| (counts.writes > 0).then(|| n as f64 / counts.writes as f64);
@@ -122,7 +122,7 @@ pub fn measured(series: &Series) -> Row {
     row
 }
 
-/// A row of so many threads, and bytes of a record.
+/// Sets the number of threads and the record size of a row.
 pub fn of(row: Row, threads: u32, record_bytes: u64) -> Row {
     Row {
         threads: threads.into(),
@@ -131,7 +131,7 @@ pub fn of(row: Row, threads: u32, record_bytes: u64) -> Row {
     }
 }
 
-/// Bytes that no device can compress or share.
+/// Returns a record that a device can neither compress nor deduplicate.
 pub fn record(bytes: u64) -> Vec<u8> {
     let mut record = vec![0; usize::try_from(bytes).unwrap_or(0)];
     crate::run::prepare::scramble(&mut record, 0x6e09);

@@ -12,7 +12,7 @@ impl AsRef<Row> for Row {
     }
 }
 
-/// Note that is shown for every row that is measured so.
+/// Returns the columns that every row of commits to a log has.
 pub fn columns<R: AsRef<Row>>() -> Vec<Column<R>> {
     vec![
         Column::number("commits\nper s", 0, |r: &R| {
@@ -47,15 +47,14 @@ pub fn columns<R: AsRef<Row>>() -> Vec<Column<R>> {
     ]
 }
 
-const NOTES: &str = "In each round every row has a slice; commits/s: the median of all slices. \
-    Latencies are those of all commits together. Records a write: commits by the writes that \
-    carried them, counted where the log hands them to the system; forces: writes to the medium \
-    and barriers.";
+const NOTES: &str = "Every row has one slice per round. commits/s: the median over all slices. \
+    Latencies are over all commits. Records a write: commits divided by the writes that carried \
+    them, counted at the log's calls to the system. Forces: durable writes and barriers.";
 /// Note on the columns with a star.
 pub const DEVICE: &str =
-    "dev*: by the block device's own counters, what neighbours do to it included.";
+    "dev*: from the block device's own counters, which include the work of other processes.";
 
-/// All of it for a terminal of `width` characters.
+/// Returns the report for a terminal of `width` characters.
 pub(super) fn text(document: &Document, width: usize) -> String {
     let worth = document.guarantee.zip(document.verdict);
     let worth = worth.map(|(g, v)| format!(" ({}, {v})", Granted::new(g, v)));

@@ -1,4 +1,4 @@
-//! What follows from the rows, in sentences.
+//! Conclusion from the rows, in sentences.
 
 use super::published::{Published, THROUGH_S};
 use super::row::{Rounds, policy, systems, usual};
@@ -9,11 +9,11 @@ use logforce::disk::Facts;
 use logforce_device::{Guarantee, Verdict};
 use logforce_terminal::numbers::short;
 
-/// Share of all comparisons of one's rounds with the other's that have to come out longer. One round in
-/// five that a neighbour disturbed changes nothing.
+/// Share of the comparisons between the rounds of two rows in which the first must be longer. With this
+/// value, a single round of five that a neighbour disturbed does not change the result.
 const CLEARLY: f64 = 0.75;
 
-/// Whether one took longer than the other, beyond the noise of the rounds.
+/// Returns whether one took longer than the other, beyond the noise of the rounds.
 fn is_more(one: Rounds<'_>, other: Rounds<'_>) -> bool {
     let pairs = one
         .all
@@ -23,8 +23,8 @@ fn is_more(one: Rounds<'_>, other: Rounds<'_>) -> bool {
     longer as f64 >= CLEARLY * (one.all.len() * other.all.len()) as f64
 }
 
-/// What durability costs here and what it cost there, what the second log costs, and whether this disk
-/// is one that turns.
+/// Describes the cost of durability here and in the published runs, the cost of a second log, and
+/// whether this disk is faster than a hard disk can be.
 pub fn conclude(rows: &[Row], pairs: u64, facts: &Facts) -> String {
     let of = |system: &str, policy, second| usual(rows, system, policy, second);
     let mut sentences = Vec::new();
@@ -32,7 +32,7 @@ pub fn conclude(rows: &[Row], pairs: u64, facts: &Facts) -> String {
         sentences.extend(cost(&system, pairs, |p| of(&system, p, false)));
     }
     if sentences.is_empty() {
-        return "Too little was measured to tell what durability costs here.".to_owned();
+        return "Too little was measured to determine the cost of durability here.".to_owned();
     }
     sentences.push(there());
     for system in systems(rows) {
@@ -47,23 +47,23 @@ pub fn conclude(rows: &[Row], pairs: u64, facts: &Facts) -> String {
     sentences.join(" ")
 }
 
-/// What a system's policies come to.
+/// Compares the policies of a system.
 fn cost<'a>(system: &str, pairs: u64, of: impl Fn(Policy) -> Option<Rounds<'a>>) -> Option<String> {
     let forced = of(Policy::Force)?;
     let mut ratios = Vec::new();
     for (policy, words) in [
-        (Policy::Write, "written and forced later (policy 2)"),
-        (Policy::Later, "left in memory for later (policy 0)"),
+        (Policy::Write, "inserts that are forced later (policy 2)"),
+        (Policy::Later, "inserts that are written later (policy 0)"),
     ] {
         let Some(other) = of(policy).filter(|s| s.median > 0.0) else {
             continue;
         };
         ratios.push(match is_more(forced, other) {
             true => format!(
-                "{} times what it takes {words}",
+                "{} times as long as {words}",
                 short(forced.median / other.median, 1)
             ),
-            false => format!("within the noise no more than {words}"),
+            false => format!("within the noise no longer than {words}"),
         });
     }
     let ratios = match ratios.is_empty() {
@@ -76,14 +76,14 @@ fn cost<'a>(system: &str, pairs: u64, of: impl Fn(Policy) -> Option<Rounds<'a>>)
     ))
 }
 
-/// What the published seconds come to.
+/// Describes the published seconds.
 fn there() -> String {
     let of = |policy| Published::of(policy, false);
     let (Some(forced), Some(written)) = (of(Policy::Force), of(Policy::Write)) else {
         return String::new();
     };
     format!(
-        "Published: {} s on Windows and {} s on Linux, {} and {} times policy 2.",
+        "Published: {} s on Windows and {} s on Linux, which is {} and {} times as long as policy 2.",
         short(forced.windows_s, 1),
         short(forced.linux_s, 1),
         short(forced.windows_s / written.windows_s, 1),
@@ -101,7 +101,7 @@ fn second_log(system: &str, one: Rounds<'_>, two: Rounds<'_>) -> String {
             "makes that {} times as long",
             short(two.median / one.median, 1)
         ),
-        false => "takes no longer beyond the noise".to_owned(),
+        false => "adds no time beyond the noise".to_owned(),
     };
     format!(
         "{system}: a second log that is forced as well {words} (published: {} and {} times).",
@@ -110,15 +110,15 @@ fn second_log(system: &str, one: Rounds<'_>, two: Rounds<'_>) -> String {
     )
 }
 
-/// What the times of the thread were spent on.
+/// Explains the published times.
 fn paid_for() -> String {
-    "What the people of that thread paid for with policy 1 was one forced write of the log for each \
-     commit; the binary log was a second one, and one log in the place of two would halve it. Policies 2 \
-     and 0 did not make commits cheaper: they acknowledged them before they were durable."
+    "In the published runs policy 1 cost one forced write of the log for each commit. The binary log \
+     was a second forced write, and one log in the place of two would halve it. Policies 2 and 0 did \
+     not make durable commits cheaper: they acknowledged commits before they were durable."
         .to_owned()
 }
 
-/// Whether this disk forces faster than one that turns can.
+/// Compares the rate of durable inserts with that of a hard disk of 7200 rpm.
 fn platter(rows: &[Row], pairs: u64, facts: &Facts) -> Option<String> {
     let is_durable = |r: &&Row| {
         r.clients == 1
@@ -136,8 +136,8 @@ fn platter(rows: &[Row], pairs: u64, facts: &Facts) -> Option<String> {
     let there = PAIRS as f64 / THROUGH_S.0;
     if rate <= PLATTER_TURNS_PER_S {
         return Some(format!(
-            "This disk makes {} durable inserts a second one after the other, which is no more than a \
-             disk of 7200 rpm could make at one place ({PLATTER_TURNS_PER_S:.0}).",
+            "This disk makes {} durable inserts a second, one after the other. A hard disk of 7200 rpm \
+             could make up to {PLATTER_TURNS_PER_S:.0}, one per revolution.",
             short(rate, 0)
         ));
     }
@@ -146,19 +146,19 @@ fn platter(rows: &[Row], pairs: u64, facts: &Facts) -> Option<String> {
         .iter()
         .any(|r| r.verdict == Some(Verdict::Implausible));
     let word = match (is_doubted, is_proven) {
-        (true, _) => "Not all of it can have been durable (see the notes).".to_owned(),
-        (_, true) => "Power cuts have shown that it keeps its word.".to_owned(),
+        (true, _) => "Not all of these inserts can have been durable (see the notes).".to_owned(),
+        (_, true) => "Power cuts have shown that they are durable.".to_owned(),
         _ => format!(
-            "Whether that is durable no time can tell: it is so {}; `logforce powercut` tests it by \
-             pulling the plug.",
+            "Times cannot prove that they are durable: they are so {}; `logforce powercut` tests it with \
+             real power cuts.",
             rests_on(facts)
         ),
     };
     Some(format!(
-        "A disk of 7200 rpm comes round {PLATTER_TURNS_PER_S:.0} times a second and needs {} s for {} \
-         forced inserts; this one makes {} a second, so it is no platter that answers, but flash or a \
-         cache. {word} The thread's log that was opened for write-through made up to {} a second, more \
-         than its disks turned: those were not on the platter when they were acknowledged.",
+        "A hard disk of 7200 rpm makes {PLATTER_TURNS_PER_S:.0} revolutions a second and needs {} s for {} \
+         forced inserts; this one makes {} a second, so flash or a cache answers, not a platter. {word} In \
+         the published runs a log that was opened for write-through made up to {} inserts a second, more \
+         than its disk made revolutions: these were not on the platter when they were acknowledged.",
         short(least, 1),
         pairs,
         short(rate, 0),

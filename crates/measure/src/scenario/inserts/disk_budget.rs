@@ -1,4 +1,4 @@
-//! How much disk the inserts take, and how many of them fit.
+//! Disk space of the inserts, and the number of inserts that fit.
 
 use super::MOST;
 use crate::MeasureError;
@@ -6,25 +6,26 @@ use crate::run::library::LONGEST_SEGMENT;
 use crate::run::space::Space;
 use logforce_device::Facts;
 
-/// A log has one segment in use and two that are prepared; two logs are open at the most.
+/// Highest number of segments: two logs, each with one segment in use and two prepared.
 const SEGMENTS: u64 = 2 * 3;
-/// No smaller segment than this: each new one costs calls that would be measured as well.
+/// Smallest segment, bytes. Each new segment costs calls that would be measured as well.
 const SHORTEST_SEGMENT: u64 = 1 << 20;
-/// With fewer rows than this nothing is worth telling.
+/// Smallest number of rows that is worth measuring.
 const LEAST: u64 = 1_000;
 
-/// What fits.
+/// Limits that fit into the space of the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Rows that one run may insert.
+    /// Maximum number of rows of one run.
     pub rows: u64,
-    /// Length of the logs' segments, bytes.
+    /// Size of the logs' segments, bytes.
     pub segment_size: u64,
 }
 
 impl Room {
-    /// Of a disk of `space` with write units of `facts`, where a run inserts at least `pairs` and the
-    /// databases need `others` bytes. `remedies` are the flags that would help.
+    /// Computes the limits from the `space` of the disk and the write unit in `facts`. A run inserts at
+    /// least `pairs` rows, and the databases need `others` bytes. Fails if that does not fit; `remedies`
+    /// are the flags that would help.
     pub fn on(
         space: Space,
         facts: &Facts,
@@ -37,7 +38,7 @@ impl Room {
         space.check(others + SEGMENTS * SHORTEST_SEGMENT + least * row, remedies)?;
         let usable = space.usable() - others;
         let mut segment_size = LONGEST_SEGMENT;
-        // Half of what there is, so that most of it is left for rows.
+        // Uses half of the space at most, so that most of it is left for rows.
         while segment_size > SHORTEST_SEGMENT
             && SEGMENTS * segment_size + least * row > usable.max(1) / 2
         {
@@ -50,11 +51,11 @@ impl Room {
         })
     }
 
-    /// What is to be said where it is less than on a large disk.
+    /// Returns a note if the space limits the number of rows.
     pub fn note(self) -> Option<String> {
         (self.rows < MOST).then(|| {
             format!(
-                "There is so little space that each run by the clock ends after {} inserts.",
+                "The disk has little space, so each timed run ends after {} inserts.",
                 self.rows
             )
         })

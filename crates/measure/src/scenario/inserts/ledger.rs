@@ -1,4 +1,4 @@
-//! What is measured: a database, or the log, under one setting, that keeps lines of sales.
+//! Ledger of sales: a database or the log, under one setting.
 
 use super::{Options, ReadBack, Sale};
 use crate::MeasureError;
@@ -6,7 +6,7 @@ use crate::run::Setup;
 use logforce::disk::Facts;
 use logforce_device::Assessment;
 
-/// When an insert is forced; the numbers are those of `innodb_flush_log_at_trx_commit`.
+/// Time at which an insert is forced. The numbers are those of `innodb_flush_log_at_trx_commit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Policy {
     /// 1: forced at each commit.
@@ -18,10 +18,10 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// All of them, in the published order.
+    /// All policies, in the published order.
     pub const ALL: [Policy; 3] = [Policy::Force, Policy::Write, Policy::Later];
 
-    /// Its number.
+    /// Returns the number of the policy.
     pub fn number(self) -> u8 {
         match self {
             Policy::Force => 1,
@@ -31,39 +31,39 @@ impl Policy {
     }
 }
 
-/// What is measured, in words and in terms that compare.
+/// Description of a ledger, in words and in terms that can be compared.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// The system, such as `PostgreSQL`: rows of one system are ratios of each other.
+    /// System, such as `PostgreSQL`. Ratios are taken between rows of one system.
     pub system: String,
-    /// Its version; nothing where it is this build's.
+    /// Version of the system; empty for this build's own.
     pub version: String,
-    /// Its settings, as its manual names them.
+    /// Settings, as the system's manual names them.
     pub settings: String,
-    /// The policy that they come to; `None` if none of the three.
+    /// Policy that the settings amount to; `None` if it is none of the three.
     pub policy: Option<Policy>,
-    /// Whether each transaction goes into a second log as well; `None` where there is no such thing.
+    /// True if each transaction goes into a second log as well; `None` if the system has no second log.
     pub second_log: Option<bool>,
-    /// Of several rows of one policy this is the one by default, which the ratios are of.
+    /// True for the default setting among several of one policy. Ratios use this one.
     pub usual: bool,
-    /// What an acknowledged insert survives; `None` where nothing is known of the disk.
+    /// Guarantee of an acknowledged insert; `None` if the disk is unknown.
     pub worth: Option<Assessment>,
-    /// The device's counters are those of its disk.
+    /// True if the device's counters belong to the disk of this ledger.
     pub on_this_disk: bool,
-    /// It writes past the system's cache and has each write durable by itself (FUA, where the device
-    /// takes that), so that a commit needs no flush.
+    /// True if each write uses direct I/O and is durable by itself (by FUA if the device supports it), so
+    /// that a commit needs no flush.
     pub by_fua: bool,
 }
 
-/// Systems that are measured beside the log.
+/// Systems that are measured in addition to the log.
 pub trait Others {
-    /// Bytes that it needs on the disk, and which flags would help where they are not there.
+    /// Returns the bytes needed on the disk, and the flags that help if there is not enough space.
     fn need(&self) -> (u64, &'static str);
 
-    /// Adds its ledgers. Returns what is to be said of them, in sentences.
+    /// Adds the ledgers of these systems. Returns notes on them, in sentences.
     ///
     /// # Errors
-    /// One that was asked for cannot be had.
+    /// A system that the user requested is not available.
     fn add(
         &self,
         ledgers: &mut Vec<Box<dyn SalesLedger>>,
@@ -75,39 +75,39 @@ pub trait Others {
 
 /// A database under one setting.
 pub trait SalesLedger {
-    /// What it is.
+    /// Returns the description.
     fn setting(&self) -> &Setting;
 
-    /// Opens it, with an empty table. Not timed.
+    /// Opens the system, with an empty table. Not timed.
     ///
     /// # Errors
-    /// The system cannot be started so, or refuses the setting.
+    /// The system cannot be started with the setting, or refuses it.
     fn open(&self) -> Result<Box<dyn Table>, MeasureError>;
 
-    /// Reads all rows of the table that was opened last, when nobody has it any more; anew from the
-    /// disk where that is possible. Leaves no table behind. Not timed.
+    /// Reads all rows of the table that was opened last, after it was closed; from the disk if that is
+    /// possible. Leaves no table behind. Not timed.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The table cannot be read.
     fn read_back(&self, found: &mut ReadBack) -> Result<(), MeasureError>;
 }
 
-/// An open one, with its table.
+/// An open system with its table.
 pub trait Table: Sync {
-    /// For one client.
+    /// Opens a session for one client.
     ///
     /// # Errors
-    /// No connection.
+    /// The connection failed.
     fn session(&self) -> Result<Box<dyn Session>, MeasureError>;
 
-    /// How often it has made something durable since it was opened, by its own count; `None` where it
-    /// does not say.
+    /// Returns how many times the system has made something durable since it was opened, by its own
+    /// count; `None` if the system does not report this.
     fn forces(&self) -> Option<u64> {
         None
     }
 }
 
-/// A client.
+/// The session of one client.
 pub trait Session: Send {
     /// Inserts a row and commits it: one transaction.
     ///

@@ -1,4 +1,4 @@
-//! Logforce: each sale is a record, of one log or of two.
+//! Ledgers of Logforce: each sale is a record of one log or of two.
 
 use super::two_logs::bring_into_step;
 use super::{Policy, ReadBack, Sale, SalesLedger, Session, Setting, Table};
@@ -12,10 +12,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How soon what a commit does not wait for is done, as in the published policies.
+/// Time within which a record is forced if its commit does not wait for that, as in the published policies.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// The log under all policies, with a second log and without; with segments of `segment_size` bytes.
+/// Returns the log under all policies, without and with a second log. `segment_size` is in bytes.
 pub fn ledgers(
     setup: &Setup,
     facts: &Facts,
@@ -80,8 +80,8 @@ fn setting(policy: Policy, second_log: bool, method: Method, worth: Assessment) 
     }
 }
 
-/// What a commit under `policy` is worth when it returns, where a force is worth `forced` and a write
-/// without one `written`.
+/// Assesses a commit under `policy` at the time when it returns. `forced` is the guarantee of a force,
+/// `written` that of a write without a force.
 fn worth(policy: Policy, forced: &Assessment, written: Guarantee) -> Assessment {
     let (guarantee, evidence) = match policy {
         Policy::Force => return forced.clone(),
@@ -98,10 +98,10 @@ fn worth(policy: Policy, forced: &Assessment, written: Guarantee) -> Assessment 
     Assessment::new(guarantee, Verdict::Declared, Source::System, evidence)
 }
 
-/// One policy.
+/// The logs under one policy.
 struct Logs {
     setting: Setting,
-    /// In the order in which a transaction goes into them; all policies share them.
+    /// Logs in the order in which a transaction goes into them. All policies share them.
     logs: Vec<Rc<RefCell<SharedLog>>>,
     interrupt: Interrupt,
 }
@@ -139,7 +139,7 @@ impl SalesLedger for Logs {
             for record in log.read_from(end)? {
                 let record = record?;
                 end = record.end;
-                // Both hold the same; each counts once.
+                // Both logs hold the same transactions; only the first is counted.
                 if Rc::ptr_eq(shared, &self.logs[0]) {
                     found.see(Sale::of_record(&record.data).as_ref());
                 }
@@ -150,7 +150,7 @@ impl SalesLedger for Logs {
     }
 }
 
-/// The next table is empty.
+/// Marks all records as no longer needed, so that the next table is empty.
 fn used(shared: &Rc<RefCell<SharedLog>>, end: Lsn) {
     shared.borrow_mut().used_to(end);
 }
@@ -190,8 +190,8 @@ impl Session for Client {
         let record = sale.record();
         for (nth, log) in self.logs.iter().enumerate() {
             if nth > 0 {
-                // Whoever is stopped between the two leaves a transaction that is in the first alone,
-                // as a crash does: nobody was told that it is there.
+                // A stop between the two logs leaves a transaction that only the first has, as a crash
+                // does. It was not acknowledged.
                 self.interrupt.check()?;
             }
             log.commit_with(&record, self.policy)?;

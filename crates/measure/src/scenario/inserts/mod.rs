@@ -1,9 +1,9 @@
-//! Inserts that are committed one by one, as a till at a point of sale makes them: what durability
-//! costs, and what a second log costs on top, on Logforce and on databases.
+//! The scenario `inserts`: inserts that are committed one by one, as the till of a shop makes them. It
+//! measures the cost of durability and of a second log, for Logforce and for databases.
 //!
-//! A [`SalesLedger`] is one system under one setting. Each has an empty table, some clients insert into
-//! it, and then everything is read back: a row whose acknowledged inserts are not all there exactly once
-//! has an error and no numbers.
+//! A [`SalesLedger`] is one system under one setting. Clients insert into an empty table, and then
+//! everything is read back. If an acknowledged insert is not there exactly once, the row has an error
+//! and no numbers.
 
 mod conclusion;
 mod disk_budget;
@@ -41,38 +41,39 @@ use logforce_device::{Source, Verdict, WriteCache};
 use phase::PhaseResult;
 use std::time::Duration;
 
-/// No phase makes more inserts than these: what is neither written nor forced is fast, and all of it
-/// is kept and read back.
+/// Maximum number of inserts of a phase. Inserts that are neither written nor forced are fast, and all
+/// of them are kept and read back.
 pub const MOST: u64 = 100_000;
-/// Pairs that have taken so long together are not made again, seconds: what takes long is noisy least.
+/// Total time of the pairs above which they are not repeated, seconds. Long measurements are the least
+/// noisy.
 const ENOUGH_S: f64 = 4.0;
 
-/// What to measure.
+/// Options of the scenario.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Inserts whose time is taken with one client.
+    /// Number of inserts by one client that are timed together.
     pub pairs: u64,
-    /// How often that time is taken, at most.
+    /// Maximum number of repetitions of these inserts.
     pub rounds: u32,
-    /// How many clients insert at the same time, one row for each; one client has a row in any case.
+    /// Numbers of concurrent clients, one row for each. One client always has a row.
     pub clients: Vec<u32>,
-    /// How long each number of clients inserts.
+    /// Time for which each number of clients inserts.
     pub time: Duration,
-    /// How many rows it inserts in that time, at most.
+    /// Maximum number of rows inserted in that time.
     pub most: u64,
 }
 
-/// The scenario: the log, and what is measured beside it.
+/// The scenario: the log and other systems.
 pub struct Inserts<'a> {
     /// Options of the scenario.
     pub options: Options,
-    /// Databases, as far as they are asked for.
+    /// Databases, as far as they are requested.
     pub others: &'a dyn Others,
 }
 
 impl Scenario for Inserts<'_> {
     const KIND: Kind = Kind::Inserts;
-    /// What the system tells of the disk.
+    /// Facts of the disk.
     type More = Facts;
 
     fn run(&self, setup: &Setup) -> Result<ScenarioOutcome<Facts>, MeasureError> {
@@ -104,15 +105,15 @@ impl Scenario for Inserts<'_> {
     }
 }
 
-/// What the system tells of the directory to measure in.
+/// Returns the facts of the directory in which to measure.
 pub fn facts(setup: &Setup) -> Result<Facts, MeasureError> {
     let asking = || MeasureError::io("asking about the filesystem");
     let directory = setup.system.directory(&setup.path).map_err(asking())?;
     crate::run::library::facts(&*directory).map_err(asking())
 }
 
-/// Measures all `ledgers`: the pairs of all of them in each round, so that noise hits all alike, then
-/// one after the other with each number of clients.
+/// Measures all `ledgers`. First the pairs, in rounds over all ledgers, so that noise affects all alike;
+/// then each ledger with each number of clients.
 pub fn run(
     options: &Options,
     setup: &Setup,
@@ -149,7 +150,7 @@ pub fn run(
             let seconds: f64 = taken.iter().filter_map(PhaseResult::seconds).sum();
             let is_enough = seconds > ENOUGH_S || taken.iter().any(|t| t.problem().is_some());
             if !is_enough {
-                // A phase counts by itself, also where the round is not whole.
+                // A complete phase counts even if the round is not complete.
                 taken.extend(phase(*ledger, 1, &pairs));
             }
             Ok(Some(()))
@@ -183,7 +184,7 @@ pub fn run(
     })
 }
 
-/// What is too good to be true is marked.
+/// Marks a row whose figures are implausible.
 fn judge(row: &mut Row, setting: &Setting, facts: &Facts) {
     if row.error.is_some() || !setting.on_this_disk || row.verdict == Some(Verdict::Proven) {
         return;

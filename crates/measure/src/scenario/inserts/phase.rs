@@ -1,4 +1,4 @@
-//! One table, and the inserts of some clients into it.
+//! One phase: the inserts of several clients into one table.
 
 use super::{Checked, ReadBack, Sale, SalesLedger, Session, Table};
 use crate::run::recorder::Limit;
@@ -10,25 +10,26 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Inserts of each client before the clock starts: statements are prepared, files and caches opened.
+/// Number of inserts of each client before the clock starts, in which statements are prepared and files
+/// are opened.
 const WARM: usize = 5;
 
 /// Result of a phase. The counts are valid even if the phase failed.
 pub(super) struct PhaseResult {
-    /// Times, and what the device did; `None` if it is not whole.
+    /// Times and device counters; `None` if the phase is not complete.
     pub recorder: Option<Recorder>,
-    /// Inserts that were acknowledged, those before the clock started included.
+    /// Number of acknowledged inserts, including those before the clock started.
     pub acknowledged: u64,
-    /// Times that something was made durable for them, as the system counts them.
+    /// Number of times that something was made durable for them, as counted by the system itself.
     pub forces: Option<u64>,
-    /// What was read back; `None` if that was not possible.
+    /// Result of the read-back; `None` if the table could not be read.
     pub checked: Option<Checked>,
     error: Option<MeasureError>,
 }
 
 impl PhaseResult {
-    /// Why its numbers do not count; `None` if they do, or if the user stopped it and nothing else is
-    /// wrong.
+    /// Returns the reason why the numbers do not count; `None` if they do, or if the user stopped the
+    /// phase and nothing else is wrong.
     pub fn problem(&self) -> Option<String> {
         let error = self.error.as_ref();
         let error = error.filter(|e| !matches!(e, MeasureError::Interrupted));
@@ -36,7 +37,7 @@ impl PhaseResult {
         error.map(ToString::to_string).or_else(wrong)
     }
 
-    /// Seconds on the clock.
+    /// Returns the measured time, seconds.
     pub fn seconds(&self) -> Option<f64> {
         self.recorder.as_ref().map(|r| r.time().as_secs_f64())
     }
@@ -90,15 +91,15 @@ pub(super) fn run(
     taken
 }
 
-/// What the clients share.
+/// State that the clients share.
 struct Inserts<'a> {
     table: &'a dyn Table,
-    /// The number of the next row, of anybody's.
+    /// Number of the next row, over all clients.
     next: AtomicU64,
     acknowledged: Arc<Mutex<Vec<u64>>>,
 }
 
-/// One client. What was acknowledged to it is kept however it ends.
+/// One client. Its acknowledged inserts are kept even if it ends with an error.
 struct Client {
     session: Box<dyn Session>,
     own: Vec<u64>,
@@ -127,7 +128,7 @@ impl Inserts<'_> {
 impl Work for Inserts<'_> {
     type Worker = Client;
 
-    /// The clients of databases have deep calls.
+    /// Larger than the default, because the clients of databases nest calls deeply.
     const STACK: usize = 2 << 20;
 
     fn worker(&self, _: u32) -> Result<Client, MeasureError> {

@@ -1,11 +1,11 @@
-//! What was published of the same workload.
+//! Published figures of the same workload.
 
 use super::Policy;
 
-/// Commits of the published runs, and of ours unless the user wants another number.
+/// Number of commits of the published runs, and the default of ours.
 pub const PAIRS: u64 = 500;
 
-/// Where the figures come from.
+/// Source of the figures.
 pub const SOURCE: &str = "MySQL bug #31876 (InnoDB on point-of-sale computers, Windows XP and Linux, \
     write caches off)";
 
@@ -14,11 +14,11 @@ pub const SOURCE: &str = "MySQL bug #31876 (InnoDB on point-of-sale computers, W
 pub struct Published {
     /// The policy.
     pub policy: Policy,
-    /// With a binary log.
+    /// True with a binary log.
     pub second_log: bool,
-    /// On Windows, seconds.
+    /// Time on Windows, seconds.
     pub windows_s: f64,
-    /// On Linux, seconds.
+    /// Time on Linux, seconds.
     pub linux_s: f64,
 }
 
@@ -31,7 +31,7 @@ const fn row(policy: Policy, second_log: bool, windows_s: f64, linux_s: f64) -> 
     }
 }
 
-/// All of them.
+/// All published rows.
 pub const P5: [Published; 6] = [
     row(Policy::Force, false, 14.0, 12.0),
     row(Policy::Write, false, 4.0, 0.6),
@@ -41,18 +41,19 @@ pub const P5: [Published; 6] = [
     row(Policy::Later, true, 3.0, 0.6),
 ];
 
-/// Seconds that policy 2 took there with a log that was opened for write-through and never flushed.
+/// Published seconds of policy 2 with a log that was opened for write-through and never flushed:
+/// lowest and highest.
 pub const THROUGH_S: (f64, f64) = (2.0, 2.5);
 
 impl Published {
-    /// The row of that policy.
+    /// Returns the row of a policy.
     pub fn of(policy: Policy, second_log: bool) -> Option<Published> {
         P5.into_iter()
             .find(|p| p.policy == policy && p.second_log == second_log)
     }
 }
 
-/// The ratios that the published table holds, each with its name.
+/// Returns the ratios of the published table, each with its name.
 pub(super) fn ratios(
     seconds: impl Fn(Policy, bool) -> Option<f64>,
 ) -> Vec<(&'static str, Option<f64>)> {

@@ -1,4 +1,4 @@
-//! The row of a setting and number of clients.
+//! The row of a setting and a number of clients.
 
 use super::phase::PhaseResult;
 use super::{Policy, Setting};
@@ -8,14 +8,14 @@ use crate::run::Recorder;
 use crate::run::stats::spread;
 
 impl Setting {
-    /// In one line.
+    /// Returns the name in one line.
     pub fn name(&self) -> String {
         format!("{} {}", self.system, self.settings)
     }
 }
 
-/// Returns the row of all phases of a ledger with so many clients: rounds of pairs, and one by the
-/// clock. `None` where there are none.
+/// Returns the row of all phases of a ledger with a number of clients: the rounds of pairs, and the timed
+/// run. Returns `None` without phases.
 pub(super) fn row(
     setting: &Setting,
     clients: u32,
@@ -43,7 +43,7 @@ pub(super) fn row(
     if row.error.is_some() {
         return Some(row);
     }
-    // What was stopped is not whole; what came before it is.
+    // A phase that was stopped has no recorder; the complete ones before it count.
     let Some(last) = all().filter_map(|t| t.recorder.as_ref()).next_back() else {
         row.error = Some(MeasureError::Interrupted.to_string());
         return Some(row);
@@ -60,7 +60,7 @@ pub(super) fn row(
     Some(row)
 }
 
-/// Sets what the last phase came to.
+/// Sets the figures of the last phase.
 fn fill(row: &mut Row, part: &Recorder) {
     let (commits, seconds) = (part.commits(), part.time().as_secs_f64());
     row.commits = Some(commits);
@@ -80,13 +80,14 @@ pub(super) fn policy(row: &Row) -> Option<Policy> {
 /// Seconds of the pairs.
 #[derive(Clone, Copy)]
 pub(super) struct Rounds<'a> {
-    /// Half the rounds took less.
+    /// Median of the rounds.
     pub median: f64,
-    /// Each round.
+    /// Seconds of each round.
     pub all: &'a [f64],
 }
 
-/// The row of one client, without an error, that stands for a system's policy.
+/// Returns the times of the default row of a system's policy with one client; `None` if it has no
+/// times.
 pub(super) fn usual<'a>(
     rows: &'a [Row],
     system: &str,
@@ -107,7 +108,7 @@ pub(super) fn usual<'a>(
     })
 }
 
-/// The systems, in the order of their rows.
+/// Returns the systems, in the order of their rows.
 pub(super) fn systems(rows: &[Row]) -> Vec<String> {
     let mut systems: Vec<String> = Vec::new();
     for row in rows {

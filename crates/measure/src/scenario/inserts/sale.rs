@@ -1,38 +1,38 @@
-//! The row that is inserted: a line of a sale, as a till at a point of sale writes it.
+//! The inserted row: a line of a sale, as the till of a shop writes it.
 
-/// Bytes of the numbers before the text.
+/// Size of the numbers before the text, bytes.
 const FIXED: usize = 44;
 
-/// One line of a sale. All of it follows from its number, so that what is read back can be checked.
+/// One line of a sale. Its number determines all fields, so that rows that are read back can be checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sale {
-    /// Its number, which tells it from every other.
+    /// Unique number.
     pub id: u64,
-    /// The till.
+    /// Number of the till.
     pub till: i32,
-    /// The receipt, of which it is one line.
+    /// Number of the receipt.
     pub receipt: i64,
-    /// Which line of it.
+    /// Number of the line on the receipt.
     pub line: i32,
-    /// How many were sold.
+    /// Number of items sold.
     pub quantity: i32,
-    /// For how much each, in cents.
+    /// Price of one item, in cents.
     pub price_cents: i64,
-    /// When, in milliseconds since 1970.
+    /// Time of the sale, in milliseconds since 1970.
     pub sold_at: i64,
-    /// What was sold: its bar code and its name.
+    /// Bar code and name of the article.
     pub article: String,
 }
 
 impl Sale {
-    /// Columns and their types, as all the databases know them; `id` is the primary key.
+    /// Columns and their types, valid for all the databases; `id` is the primary key.
     pub const COLUMNS: &str = "id BIGINT PRIMARY KEY, till INT NOT NULL, receipt BIGINT NOT NULL, \
          line INT NOT NULL, quantity INT NOT NULL, price_cents BIGINT NOT NULL, \
          sold_at BIGINT NOT NULL, article VARCHAR(120) NOT NULL";
-    /// Their names, in that order.
+    /// Names of the columns, in that order.
     pub const NAMES: &str = "id, till, receipt, line, quantity, price_cents, sold_at, article";
 
-    /// The line of this number.
+    /// Returns the line with this number.
     pub fn new(id: u64) -> Sale {
         let mixed = id.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let part = |shift: u32, of: u64| (mixed >> shift) % of;
@@ -53,12 +53,12 @@ impl Sale {
         }
     }
 
-    /// Bytes of the record that a log holds of it.
+    /// Returns the size of a record of the log, bytes.
     pub fn record_len() -> usize {
         Sale::new(0).record().len()
     }
 
-    /// As a record of a log.
+    /// Encodes the line as a record of the log.
     pub fn record(&self) -> Vec<u8> {
         let mut record = Vec::with_capacity(FIXED + self.article.len());
         record.extend(self.id.to_le_bytes());
@@ -72,7 +72,7 @@ impl Sale {
         record
     }
 
-    /// From a record of a log; `None` if that is none of ours.
+    /// Decodes a record of the log; `None` if it is not exactly the record of a [`Sale`].
     pub fn of_record(record: &[u8]) -> Option<Sale> {
         let (mut rest, article) = record.split_at_checked(FIXED)?;
         let mut long = || {
@@ -82,7 +82,7 @@ impl Sale {
         };
         let id = u64::from_le_bytes(long()?);
         let sale = Sale::new(id);
-        // What follows from the number need not be taken apart: it is the same or it is not.
+        // The number determines the rest, so a comparison suffices.
         (sale.article.as_bytes() == article && sale.record() == record).then_some(sale)
     }
 }

@@ -7,7 +7,7 @@ use logforce_terminal::layout::widest;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-/// A database in memory that loses, doubles and refuses what it is told to.
+/// A database in memory that loses, doubles or refuses rows on request.
 #[derive(Clone)]
 struct Fake {
     setting: Setting,
@@ -116,7 +116,7 @@ fn one_client_makes_the_pairs_and_every_row_is_read_back() {
         assert_eq!(row.error, None);
         assert_eq!(row.pairs_s.is_some(), row.clients == 1);
         assert_eq!(row.forces_per_commit, Some(1.0));
-        // Some are made before the clock starts.
+        // Some inserts are made before the clock starts.
         let pairs = if row.clients == 1 { 3 * 20 } else { 0 };
         assert_eq!(row.rounds, (row.clients == 1).then_some(3));
         assert!(
@@ -179,7 +179,7 @@ fn an_interrupted_row_is_no_whole_one_and_is_read_back_all_the_same() {
         vec![Box::new(fake(Policy::Force, false)), Box::new(second)];
     let outcome = run(&options(), &base, disk(), &ledgers).unwrap();
     assert!(outcome.interrupted);
-    // The first round of the first one is whole.
+    // The first round of the first ledger is complete.
     assert_eq!(outcome.rows.len(), 2);
     assert_eq!(
         (outcome.rows[0].rounds, &outcome.rows[0].error),
@@ -197,14 +197,14 @@ fn what_overlaps_is_not_told_apart() {
     let mut outcome = published();
     for row in &mut outcome.rows {
         if row.policy != Some(1) || row.second_log == Some(false) {
-            // Half of the rounds are as long as those of the row that it is compared with.
+            // Half of the rounds are as long as those of the row in the comparison.
             row.each = [0.6, 12.0, 21.0, 30.0].to_vec();
         }
     }
     let words = concluded(&outcome);
     for part in [
-        "within the noise no more than written and forced later (policy 2) and within the noise no more",
-        "a second log that is forced as well takes no longer beyond the noise",
+        "within the noise no longer than inserts that are forced later (policy 2) and within the noise no longer",
+        "a second log that is forced as well adds no time beyond the noise",
     ] {
         assert!(words.contains(part), "{part}\n{words}");
     }
@@ -214,7 +214,7 @@ fn concluded(outcome: &ScenarioOutcome<Facts>) -> String {
     conclude(&outcome.rows, PAIRS, &outcome.more)
 }
 
-/// Rows with the published seconds of Linux.
+/// Returns rows with the published seconds of Linux.
 fn published() -> ScenarioOutcome<Facts> {
     let mut outcome = measured(
         [false, true]
@@ -241,12 +241,12 @@ fn figures_like_the_published_ones_say_what_was_paid_for() {
     let outcome = published();
     let words = concluded(&outcome);
     for part in [
-        "Fake: 500 inserts that are each forced take 12.00 s, 20 times what it takes written and forced later \
+        "Fake: 500 inserts that are each forced take 12.00 s, 20 times as long as inserts that are forced later \
          (policy 2) and 20 times",
-        "Published: 14 s on Windows and 12 s on Linux, 3.5 and 20 times policy 2.",
+        "Published: 14 s on Windows and 12 s on Linux, which is 3.5 and 20 times as long as policy 2.",
         "a second log that is forced as well makes that 1.8 times as long (published: 2.3 and 1.8 times)",
         "one log in the place of two would halve it",
-        "42 durable inserts a second one after the other, which is no more than a disk of 7200 rpm",
+        "42 durable inserts a second, one after the other. A hard disk of 7200 rpm could make up to 120,",
     ] {
         assert!(words.contains(part), "{part}\n{words}");
     }
@@ -264,14 +264,17 @@ fn a_disk_that_is_faster_than_a_platter_is_said_to_be_none() {
         words.contains("needs 4.2 s for 500 forced inserts; this one makes 4167 a second"),
         "{words}"
     );
-    assert!(words.contains("it is so by the device's word"), "{words}");
+    assert!(
+        words.contains("they are so by the device's word"),
+        "{words}"
+    );
     for row in &mut outcome.rows {
         row.verdict = Some(Verdict::Proven);
     }
     assert!(concluded(&outcome).contains("Power cuts have shown"));
     outcome.rows[0].verdict = Some(Verdict::Implausible);
-    assert!(concluded(&outcome).contains("Not all of it can have been durable"));
-    // What is not forced cannot make a disk fast.
+    assert!(concluded(&outcome).contains("Not all of these inserts can have been durable"));
+    // Rows without a force do not count.
     outcome.rows.retain(|r| r.policy != Some(1));
     assert!(concluded(&outcome).contains("Too little was measured"));
 }

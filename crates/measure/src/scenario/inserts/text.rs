@@ -35,11 +35,11 @@ const COLUMNS: [Column<Row>; 14] = [
 /// Notes on the method, for the reader.
 pub(super) fn notes(rows: &[Row], pairs: u64, told: &[String]) -> Vec<String> {
     let mut notes = vec![format!(
-        "Each row: an empty table, lines of a sale of about {} bytes, each inserted and committed by \
-         itself by clients that each have a connection of their own; then every acknowledged row is read \
-         back and must be there exactly once. pairs: seconds for {} inserts by one client, median of the \
-         rounds, in each of which every row has its turn; all else from one run by the clock after that, \
-         where a neighbour that keeps the disk busy meets some rows and not others.",
+        "Each row begins with an empty table. Every client has its own connection and inserts lines of a \
+         sale, of about {} bytes, one per transaction. Then every acknowledged row is read back and must be \
+         there exactly once. pairs: seconds for {} inserts by one client, the median of rounds in which \
+         every row has its turn. All other figures are from one timed run after that, in which a noisy \
+         neighbour may affect some rows and not others.",
         Sale::record_len(),
         pairs
     )];
@@ -47,12 +47,12 @@ pub(super) fn notes(rows: &[Row], pairs: u64, told: &[String]) -> Vec<String> {
     let redone: u64 = rows.iter().filter_map(|r| r.redone).sum();
     if rows.iter().any(|r| r.redone.is_some()) {
         let found = match redone {
-            0 => "both held the same each time".to_owned(),
-            n => format!("{n} in all that one of them lacked were redone from the other"),
+            0 => "they held the same transactions each time".to_owned(),
+            n => format!("{n} transactions that one of them lacked were copied from the other"),
         };
         notes.push(format!(
-            "Second log: each transaction is a record of one log, then of the other; after each run both \
-             were opened and brought into step: {found}."
+            "Second log: each transaction is written to one log, then to the other. After each run both \
+             were opened and compared: {found}."
         ));
     }
     notes.extend(worth(rows));
@@ -60,7 +60,7 @@ pub(super) fn notes(rows: &[Row], pairs: u64, told: &[String]) -> Vec<String> {
     notes
 }
 
-/// Why each guarantee is what it is: one sentence for each different reason.
+/// Returns the reasons for the guarantees: one sentence for each different reason.
 fn worth(rows: &[Row]) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for row in rows.iter().filter(|r| r.error.is_none()) {
@@ -80,7 +80,7 @@ fn worth(rows: &[Row]) -> Vec<String> {
     reasons.into_iter().map(sentence).collect()
 }
 
-/// Why rows have no numbers: one sentence for each different reason.
+/// Returns the reasons why rows have no numbers: one sentence for each different reason.
 fn missing(rows: &[Row]) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for row in rows {
@@ -96,7 +96,7 @@ fn missing(rows: &[Row]) -> Vec<String> {
     reasons.into_iter().map(sentence).collect()
 }
 
-/// The published seconds and ours, and the ratios within each.
+/// Returns a table of the published seconds and ours, and a table of the ratios within each system.
 fn beside_published(rows: &[Row], pairs: u64) -> String {
     let systems = systems(rows);
     let mut seconds = empty_table();
@@ -150,12 +150,12 @@ fn beside_published(rows: &[Row], pairs: u64) -> String {
     let times = match pairs == PAIRS {
         true => format!("Seconds for {pairs} pairs"),
         false => format!(
-            "Seconds for {pairs} pairs (published: for {}, so that ratios alone compare)",
+            "Seconds for {pairs} pairs (published: for {}, so compare only the ratios)",
             PAIRS
         ),
     };
     format!(
-        "{times}:\n{}\nEach as a ratio of its own times:\n{}",
+        "{times}:\n{}\nRatios within each system:\n{}",
         finish(seconds, &[], 2),
         finish(of_each, &[0], 2)
     )
@@ -165,12 +165,14 @@ fn seconds_of(rows: &[Row], system: &str, policy: Policy, second_log: bool) -> O
     usual(rows, system, policy, second_log).map(|s| s.median)
 }
 
-/// All of it for a terminal of `width` characters.
+/// Returns the report for a terminal of `width` characters.
 pub(super) fn text(document: &Document, pairs: u64, width: usize) -> String {
     let title = "Inserts that are committed one by one";
     let mut text = wrap(&format!("{title}; {}", document.machine), width, 0);
     if document.interrupted {
-        text.push_str("Interrupted: this is what was measured until then, in whole rows.\n");
+        text.push_str(
+            "Interrupted: the table holds only what was measured until then, in whole rows.\n",
+        );
     }
     text.push('\n');
     let titled = document.rows.iter().map(|r| (heading(r), r.clone()));
@@ -178,8 +180,9 @@ pub(super) fn text(document: &Document, pairs: u64, width: usize) -> String {
     text.push_str(&table);
     text.push('\n');
     text.push_str(&wrap(
-        "policy: 1 forced at each commit, 2 written, 0 neither. forces: by an insert, counted by the log itself. dev*: by the block device's own counters, by \
-         an insert, what neighbours do to it included. rows: read back and found to be there once.",
+        "policy: 1 forced at each commit, 2 written at each commit, 0 neither. forces: per insert, as counted by the log \
+         itself. dev*: per insert, from the block device's own counters, which include the work of other processes. rows: \
+         acknowledged rows that were read back and found exactly once.",
         width,
         2,
     ));

@@ -1,31 +1,33 @@
-//! Two logs of the same transactions after a run, or after a crash: what one lacks is redone from the
-//! other.
+//! Reconciliation of two logs of the same transactions after a run or a crash: transactions that one log
+//! lacks are copied from the other.
 
 use super::Sale;
 use crate::MeasureError;
 use logforce::Log;
 use std::collections::BTreeMap;
 
-/// Writes to each of two logs what only the other one has, forces it, and reads both again to see that
-/// they hold the same. Returns how many records that were. Both are just opened: of a log that is in
-/// use what is not durable yet cannot be read.
+/// Writes to each of two logs the records that only the other has, and forces them. Then reads both
+/// again and checks that they hold the same transactions. Returns the number of copied records. Both
+/// logs must just have been opened, because records of a log in use cannot be read before they are
+/// durable.
 ///
-/// A transaction goes into the first log, then into the second, and is acknowledged after that. So
-/// what the second lacks was acknowledged to nobody: it could be taken back as well, but records of
-/// other clients that are in both may lie behind it, and what is redone never has to be given up. What
-/// the first lacks was acknowledged without a force, and the second one's force came first.
+/// A transaction goes into the first log, then into the second, and is acknowledged after that. So a
+/// transaction that the second lacks was not acknowledged. It could be removed instead, but later records
+/// of other clients may be in both logs, and a copied transaction never has to be given up. A
+/// transaction that the first lacks was acknowledged without a force, and the second log was forced
+/// before the first.
 pub fn bring_into_step(first: &Log, second: &Log) -> Result<u64, MeasureError> {
     let (ours, theirs) = (numbers(first)?, numbers(second)?);
     let redone = redo(first, &ours, &theirs)? + redo(second, &theirs, &ours)?;
     if redone > 0 && numbers(first)? != numbers(second)? {
         return Err(MeasureError::NotOffered(
-            "the two logs hold different transactions after they were brought into step".to_owned(),
+            "the two logs still hold different transactions after they were reconciled".to_owned(),
         ));
     }
     Ok(redone)
 }
 
-/// How often each transaction is in a log.
+/// Returns the number of occurrences of each transaction in a log.
 fn numbers(log: &Log) -> Result<BTreeMap<u64, u64>, MeasureError> {
     let mut numbers = BTreeMap::new();
     for record in log.read_from(log.front_lsn())? {
@@ -36,7 +38,7 @@ fn numbers(log: &Log) -> Result<BTreeMap<u64, u64>, MeasureError> {
     Ok(numbers)
 }
 
-/// Appends to `log`, which has `here`, what is `there` alone.
+/// Appends to `log`, which holds the transactions `here`, those that only `there` has.
 fn redo(
     log: &Log,
     here: &BTreeMap<u64, u64>,
@@ -45,7 +47,7 @@ fn redo(
     let mut redone = 0;
     let mut end = None;
     for &id in there.keys().filter(|id| !here.contains_key(id)) {
-        // A record follows from its number, and was compared with it when it was read.
+        // The number determines the record, and reading compared the two.
         end = Some(log.append(&Sale::new(id).record())?.end);
         redone += 1;
     }
@@ -66,7 +68,7 @@ mod tests {
         let options = || Options::new().segment_size(64 << 10).calibrate(false);
         let open = |name: &str| logforce::open_or_create(dir.path().join(name), options());
         let (Ok(first), Ok(second)) = (open("a"), open("b")) else {
-            return logforce_testkit::skip!("no log survives a loss of power here");
+            return logforce_testkit::skip!("no log survives loss of power here");
         };
         assert_eq!(bring_into_step(&first, &second).unwrap(), 0);
         for id in [0, 1, 2, 4, 5] {

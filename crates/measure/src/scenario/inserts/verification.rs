@@ -1,30 +1,31 @@
-//! What was found after a run, held against what was acknowledged.
+//! Verification after a run: the rows that were read back against the acknowledged ones.
 
 use super::Sale;
 use logforce_terminal::numbers::count;
 
-/// Receives every row that is read back.
+/// Receiver of every row that is read back.
 #[derive(Debug, Default)]
 pub struct ReadBack {
-    /// How often each number was there.
+    /// Number of occurrences of each row, by its number.
     times: Vec<u8>,
     foreign: u64,
     redone: Option<u64>,
 }
 
-/// What came of it.
+/// Result of the verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// Rows that were acknowledged, and are there exactly once.
+    /// Number of acknowledged rows that were found.
     pub rows: u64,
-    /// Rows that were in one log alone, and were written to the other one; `None` with one log.
+    /// Number of rows that only one of two logs had and that were written to the other; `None` with
+    /// one log.
     pub redone: Option<u64>,
-    /// What is wrong; `None` if nothing is.
+    /// Description of the errors; `None` without errors.
     pub wrong: Option<String>,
 }
 
 impl ReadBack {
-    /// For rows of the numbers below `begun`.
+    /// Expects rows with numbers below `begun`.
     pub fn below(begun: u64) -> ReadBack {
         ReadBack {
             times: vec![0; usize::try_from(begun).unwrap_or(0)],
@@ -32,7 +33,7 @@ impl ReadBack {
         }
     }
 
-    /// A row that is there; `None` for one that was never inserted as it stands there.
+    /// Counts a row that was found; `None` for a row with contents that were never inserted.
     pub fn see(&mut self, sale: Option<&Sale>) {
         let place = sale
             .filter(|s| **s == Sale::new(s.id))
@@ -43,13 +44,13 @@ impl ReadBack {
         }
     }
 
-    /// So many rows were in one of two logs alone, and were written to the other one.
+    /// Sets the number of rows that only one of two logs had and that were written to the other.
     pub fn redone(&mut self, rows: u64) {
         self.redone = Some(rows);
     }
 
-    /// Whether each of the acknowledged is there once, and nothing is there that nobody inserted.
-    /// What was not acknowledged may be there or not.
+    /// Checks that each acknowledged row was found once, and that no row was found that was never
+    /// inserted. A row that was not acknowledged may be found or not.
     pub fn check(&self, acknowledged: &[u64]) -> Checked {
         let mut lost = Vec::new();
         let mut rows = 0;
@@ -71,7 +72,7 @@ impl ReadBack {
         }
         if self.foreign > 0 {
             let foreign = count(self.foreign, "row");
-            wrong.push(format!("{foreign} that nobody inserted so"));
+            wrong.push(format!("{foreign} with contents that were never inserted"));
         }
         Checked {
             rows,
@@ -119,7 +120,10 @@ mod tests {
             let mut found = found(&[0]);
             found.see(strange.as_ref());
             let words = found.check(&[0]).wrong.unwrap();
-            assert!(words.contains("1 row that nobody inserted so"), "{words}");
+            assert!(
+                words.contains("1 row with contents that were never inserted"),
+                "{words}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One answer from many rows: which method to use here, and why.
+//! Conclusion from the rows: the recommended method, and the reason.
 
 use super::super::Conclusion;
 use super::row::{file_state, is_written, method};
@@ -7,31 +7,31 @@ use crate::run::SubjectKind;
 use logforce_device::{ForceBy, Guarantee, Method, Platform, Verdict};
 use logforce_terminal::numbers::{bytes, count, short};
 
-/// A method must be faster by this share, beyond the noise, to be told apart from another.
+/// Share by which a method must be faster than another, beyond the noise, to be preferred.
 const MARGIN: f64 = 0.10;
 
-/// What a row must have for its noise to be known: fewer may lie close together by chance.
+/// Minimum number of slices for the noise of a row to be known. Fewer may lie close together by chance.
 const FEWEST_SLICES: usize = 3;
 const FEWEST_COMMITS: u64 = 20;
 
-/// A method over all its rows that count.
+/// A method, over all its rows that count.
 struct Candidate {
     method: Method,
-    /// Milliseconds per commit, mean over the rows.
+    /// Milliseconds per commit: mean over the rows.
     ms: f64,
-    /// Standard error of `ms`, from the spread of the slices; infinite where too little was measured.
+    /// Standard error of `ms`, from the spread of the slices. Infinite if too little was measured.
     error: f64,
 }
 
 impl Candidate {
-    /// Too little was measured to hold it against another.
+    /// Returns whether too little was measured for a comparison.
     fn is_lacking(&self) -> bool {
         self.error.is_infinite()
     }
 }
 
-/// Draws the conclusion from the raw rows, measured on `platform`. Where they do not decide, it is
-/// the platform's first choice.
+/// Draws the conclusion from the raw rows, measured on `platform`. If several methods are equally
+/// fast within the noise, prefers the platform's first choice.
 pub fn conclude(rows: &[Row], platform: Platform) -> Conclusion {
     let raw: Vec<&Row> = rows
         .iter()
@@ -160,7 +160,7 @@ fn standard_error(row: &Row) -> f64 {
     crate::run::stats::standard_error(&row.each)
 }
 
-/// Whether `slower` is slower by more than the margin and twice the noise.
+/// Returns whether `slower` is slower by more than the margin and twice the noise.
 fn is_apart(faster: &Candidate, slower: &Candidate) -> bool {
     let noise = 2.0 * faster.error.hypot(slower.error);
     slower.ms - faster.ms > faster.ms * MARGIN + noise
@@ -176,7 +176,8 @@ fn per_commit(rows: &[&Row]) -> String {
     })
 }
 
-/// `others`: methods were measured whose guarantee is unknown.
+/// Returns the recommendation of the only candidate. `others` is true if methods with unknown
+/// write-through were measured too.
 fn decided(
     fastest: &Candidate,
     next: Option<&Candidate>,
@@ -203,8 +204,8 @@ fn decided(
     )
 }
 
-const MORE_TIME: &str = "Give it more time with --seconds, or measure all of it with --full and no \
-     small --size.";
+const MORE_TIME: &str = "Measure longer with --seconds, or measure everything with --full and without \
+     a small --size.";
 
 fn cannot_tell(tied: &[&Candidate], default: Method) -> String {
     let lacking: Vec<String> = tied
@@ -213,9 +214,9 @@ fn cannot_tell(tied: &[&Candidate], default: Method) -> String {
         .map(|c| c.method.to_string())
         .collect();
     format!(
-        "No method is recommended: it is unknown which is the fastest that survives loss of power, since too little was \
-         measured of {} (no file with {FEWEST_COMMITS} commits in {FEWEST_SLICES} turns). {MORE_TIME} A log \
-         whose program names no method does not depend on this; the default is {default}.",
+        "No method is recommended: it is unknown which one is the fastest that survives loss of power, because too little \
+         was measured of {} (no file with {FEWEST_COMMITS} commits in {FEWEST_SLICES} slices). {MORE_TIME} A log that is \
+         opened without a method is not affected; the default is {default}.",
         all_of(&lacking)
     )
 }
@@ -238,8 +239,8 @@ fn undecided(
         _ => "the fastest measured",
     };
     format!(
-        "Use {} here, {why}: measuring is undecided between {}{} {on}, which are no more than {:.0} % beyond \
-         the noise apart and all survive loss of power.",
+        "Use {} here, {why}: the measurement is undecided between {}{} {on}. They differ by at most {:.0} % \
+         beyond the noise, and all survive loss of power.",
         chosen.method,
         all_of(&list),
         per_commit(rows),
@@ -247,7 +248,7 @@ fn undecided(
     )
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Joins a list: `a`, `a and b`, `a, b and c`.
 fn all_of(list: &[String]) -> String {
     match list {
         [] => String::new(),
@@ -264,8 +265,8 @@ fn worth(method: Method, rows: &[&Row]) -> String {
         return String::new();
     };
     match verdict {
-        Verdict::Unknown => format!(" Whether it really does is unknown: {evidence}."),
-        _ => format!(" That this survives loss of power is {verdict}: {evidence}."),
+        Verdict::Unknown => format!(" Whether {method} really does is unknown: {evidence}."),
+        _ => format!(" That {method} survives power loss is {verdict}: {evidence}."),
     }
 }
 
@@ -293,7 +294,7 @@ fn faster_but_unsafe(chosen: &Candidate, rows: &[&Row]) -> Option<String> {
         .filter_map(|r| Some((r.ms_per_commit?, method(r)?, r.guarantee?)))
         .filter(|(ms, ..)| *ms < chosen.ms)
         .collect();
-    // Of each method the row that promises most, then the fastest.
+    // Keeps, for each method, the row with the strongest guarantee, and among equals the fastest.
     faster.sort_by(|a, b| b.2.cmp(&a.2).then(a.0.total_cmp(&b.0)));
     let mut seen = Vec::new();
     faster.retain(|(_, method, _)| {
@@ -318,8 +319,8 @@ fn faster_but_unsafe(chosen: &Candidate, rows: &[&Row]) -> Option<String> {
     Some(format!(" Faster, but not safe: {}.", list.join("; ")))
 }
 
-/// What the library makes of it, beside the raw row of its method: of the recommended one, where the
-/// log was measured by that.
+/// Compares the log with the raw row of the same method: the recommended one if the log was measured
+/// with it.
 fn the_log(rows: &[Row], recommended: Option<Method>) -> Option<String> {
     let by_any = |r: &Row| r.subject == SubjectKind::Logforce && r.error.is_none();
     let by_it = |r: &Row| by_any(r) && method(r) == recommended;
@@ -355,7 +356,7 @@ fn the_log(rows: &[Row], recommended: Option<Method>) -> Option<String> {
     });
     let many = (most.threads > 1).then(|| {
         format!(
-            " Its best by {}: {} commits of {} a second from {}.",
+            " Highest rate of the log, by {}: {} commits of {} a second from {}.",
             most.method,
             short(most.commits_per_s.unwrap_or(0.0), 0),
             bytes(most.bytes),
@@ -370,7 +371,7 @@ fn per_second(row: &Row) -> f64 {
     row.commits_per_s.unwrap_or(0.0)
 }
 
-/// Whether `raw` is what a row of the log by one thread is held against.
+/// Returns whether `raw` is a row with which the log by one thread is compared.
 fn is_beside(raw: &Row, log: &Row) -> bool {
     raw.subject == SubjectKind::Raw
         && raw.error.is_none()
@@ -398,14 +399,15 @@ fn not_believed(rows: &[&Row]) -> Option<String> {
     names.sort_unstable();
     names.dedup();
     Some(format!(
-        " Implausible, and so not recommended however fast: {} ({}).",
+        " Implausible, and therefore not recommended: {} ({}).",
         names.join(", "),
         first.evidence.as_deref().unwrap_or("no reason recorded")
     ))
 }
 
-/// A write-through that no flush completes and no device declares: a device that drops it is the
-/// fastest of all. Calibration leaves it out for the same reason.
+/// Returns whether the row relies on a write-through that no flush completes and that the device does
+/// not declare. A device that ignores write-through would be the fastest of all. Calibration leaves
+/// these methods out for the same reason.
 fn is_unvouched(row: &Row, platform: Platform) -> bool {
     method(row).is_some_and(|m| m.plan().force == ForceBy::Through)
         && !platform.completes_write_through()
@@ -428,7 +430,7 @@ fn not_vouched(rows: &[&Row]) -> Option<String> {
 }
 
 fn nothing_safe(measured: &[&Row]) -> String {
-    // What was shown; else why one that forces its writes is not trusted.
+    // Prefers contradicted evidence; else the reason why a forcing method is not trusted.
     let promised = measured
         .iter()
         .find(|r| r.verdict == Some(Verdict::Contradicted))

@@ -32,18 +32,18 @@ use std::time::{Duration, Instant};
 /// Name of the scenario in reports.
 pub const NAME: &str = "journal";
 
-/// Slices per row.
+/// Number of slices per row.
 const ROUNDS: u32 = 4;
-/// Of the whole time, what may go into preparing files.
+/// Share of the whole time that may go into preparing files.
 const PREPARE_SHARE: f64 = 0.2;
-/// Bytes of a record that many threads commit.
+/// Size of the records in the rows with several threads, bytes.
 const SMALL: u64 = 128;
-/// How many threads commit such records.
+/// Numbers of threads that commit such records.
 const COMMITTERS: [u32; 4] = [1, 4, 16, 64];
-/// How often a file is filled and written back in a run, roughly.
+/// Rough number of times that a file is filled and written back in a run.
 const FILLS: f64 = 4.0;
 
-/// What to measure.
+/// Options of the scenario.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Size of each file, bytes.
@@ -54,17 +54,17 @@ pub struct Options {
     pub methods: Vec<Method>,
     /// File states, in the order of the rows.
     pub states: Vec<FileState>,
-    /// The library makes its logs there; without, their rows are left out.
+    /// True to measure the library's log too; otherwise its rows are left out.
     pub logs: bool,
     /// Methods of the log, in the order of the rows; empty for the library's default.
     pub log_methods: Vec<Method>,
-    /// How long it may take; `None` for all commits that the size holds, however long.
+    /// Time for the whole run; `None` for as many commits as the file holds, however long that takes.
     pub time: Option<Duration>,
 }
 
 impl Scenario for Options {
     const KIND: Kind = Kind::Journal;
-    /// What others did to the device before.
+    /// Work of other processes on the device before the run.
     type More = Option<Neighbours>;
 
     fn run(&self, setup: &Setup) -> Result<ScenarioOutcome<Self::More>, MeasureError> {
@@ -86,7 +86,7 @@ impl Scenario for Options {
             exact: self.time.is_none(),
             fillable: None,
         };
-        // Before anything is written: is there space at all?
+        // Checks the space before anything is written.
         space::choose(wish, setup.space)?;
         let neighbours = watch_neighbours(&*setup.counters, watch_time(self.time));
         let rate = match self.time {
@@ -161,7 +161,7 @@ fn watch_time(time: Option<Duration>) -> Duration {
     time.map_or(quarter, |t| quarter.min(t / 40))
 }
 
-/// The rows to be: every method in each file state, rows of one state sharing a file.
+/// Plans the rows: every method in each file state. The rows of one state share a file.
 fn planned(
     options: &Options,
     setup: &Setup,
@@ -191,7 +191,7 @@ fn planned(
                 None => Err(facts.why_not_offered(method)),
                 Some(_) if method.plan().direct && !options.chunk.is_multiple_of(unit) => {
                     Err(format!(
-                        "direct I/O needs chunks that are a multiple of {} here, and {} is none",
+                        "direct I/O needs a chunk size that is a multiple of {} here: {} is not",
                         bytes(unit as u64),
                         bytes(options.chunk as u64)
                     ))
@@ -217,14 +217,14 @@ fn planned(
     planned
 }
 
-/// Size of the log's segments: the library's default, less where little is measured.
+/// Returns the size of the log's segments: the library's default, or less if `size` is small.
 fn segment_size(size: u64) -> u64 {
     size.next_multiple_of(1 << 20)
         .clamp(1 << 20, library::LONGEST_SEGMENT)
 }
 
-/// The rows of the log by one method, which share it: chunks by one thread, then small records by
-/// one and by many.
+/// Plans the rows of the log by one method: chunks by one thread, then small records by one and by
+/// several threads. The rows share one log.
 fn planned_logs(
     options: &Options,
     setup: &Setup,
@@ -261,8 +261,8 @@ fn planned_logs(
     let (interrupt, progress) = (setup.interrupt.clone(), Rc::clone(&setup.progress));
     let log = Rc::new(RefCell::new(SharedLog::new(log, interrupt, progress)));
     let subject = |key: RowKey| {
-        // Small records take little room: time limits them, or in a full run a number that grows
-        // with the threads, so that many of them do not finish at once.
+        // Small records take little space, so the time limits them. In a full run their number
+        // grows with the threads; otherwise many threads would finish at once.
         let most = (key.bytes == SMALL).then(|| match options.time {
             Some(_) => u64::MAX,
             None => budget.commits * u64::from(key.threads.min(4)),
@@ -295,32 +295,32 @@ fn how_measured(
         .filter(|r| r.commits.is_some_and(|n| n < commits))
         .count();
     let stopped = match cut {
-        0 => "every row did them all".to_owned(),
+        0 => "every row made all of them".to_owned(),
         n => {
-            let share = "stopped before, when their share of the time was over (see commits)";
+            let share = "made fewer, because their share of the time was over (see commits)";
             format!("{n} of {} rows {share}", raw().count())
         }
     };
     format!(
-        "Each raw row, one thread: up to {} of {chunk}, in {rounds}; {stopped}; {files}. Took {:.1} s of the {:.0} s there \
-         were (--seconds), preparing included.",
+        "Each raw row, one thread: up to {} of {chunk}, in {rounds}; {stopped}; {files}. Took {:.1} s of the {:.0} s \
+         allowed by --seconds, preparation included.",
         count(commits, "commit"),
         took.as_secs_f64(),
         time.as_secs_f64()
     )
 }
 
-/// What the rows of the log do that raw ones do not.
+/// Describes how the rows of the log differ from the raw ones; `None` without such rows.
 fn how_logged(rows: &[Row], segment_size: u64) -> Option<String> {
     let logged = |r: &&Row| r.subject == SubjectKind::Logforce && r.error.is_none();
     let row = rows.iter().filter(logged).find(|r| r.threads == 1)?;
     let takes = row.file_bytes_per_commit?;
-    // The padding unit, without the share of segment headers.
+    // Rounded down to the padding unit, which removes the share of segment headers.
     let takes = (takes / 4096.0).floor() as u64 * 4096;
     Some(format!(
-        "The log (×: threads that commit) uses segments of {}, prepared ahead and recycled by truncation between slices; \
-         a record of {} takes {} there, with header and padding to the write unit. Commits of several threads share \
-         writes. Other numbers of threads and sizes: logforce bench group.",
+        "The log (×: number of committing threads) uses segments of {}, which are prepared ahead and recycled by truncation \
+         between slices. A record of {} takes {} there, including header and padding to the write unit. Commits of several \
+         threads share writes. For other numbers of threads and sizes: logforce bench group.",
         bytes(segment_size),
         bytes(row.bytes),
         bytes(takes),

@@ -1,4 +1,4 @@
-//! What the reader of a report should know beside the numbers.
+//! Notes for the reader of a report.
 
 use super::table::label;
 use crate::result::Row;
@@ -6,7 +6,7 @@ use crate::run::counters::Neighbours;
 use logforce_terminal::numbers::short;
 use std::fmt::Write;
 
-/// Why each guarantee is what it is: one sentence for each different reason.
+/// Returns the reasons for the guarantees: one sentence for each different reason.
 pub fn guarantees(rows: &[Row]) -> Vec<String> {
     let mut reasons: Vec<String> = Vec::new();
     for row in rows {
@@ -21,7 +21,7 @@ pub fn guarantees(rows: &[Row]) -> Vec<String> {
     reasons
 }
 
-/// Why rows have no numbers: one sentence for each different reason.
+/// Returns the reasons why rows have no numbers: one sentence for each different reason.
 pub fn missing(rows: &[Row]) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for row in rows {
@@ -44,40 +44,39 @@ fn who(row: &Row) -> String {
     }
 }
 
-/// What the device's counters include; `None` without counters.
+/// Describes the work of other processes that the device's counters include; `None` without counters.
 pub fn counters(neighbours: Option<Neighbours>, flushes_counted: bool) -> Option<String> {
     let Neighbours { watched, did } = neighbours?;
     let mut text =
-        "* from the device's own counters, which count the whole device, neighbours included: "
-            .to_owned();
+        "* from the device's own counters, which include the work of other processes. ".to_owned();
     let seconds = watched.as_secs_f64();
     let per_second = |n: u64| short(n as f64 / seconds, 1);
     if did.writes == 0 && did.flushes.unwrap_or(0) == 0 {
         let _ = write!(
             text,
-            "they did nothing in {:.0} ms that were watched before.",
+            "Others wrote nothing in the {:.0} ms observed before the run.",
             seconds * 1e3
         );
     } else {
-        let _ = write!(text, "they wrote {} times", per_second(did.writes));
+        let _ = write!(text, "Others wrote {} times", per_second(did.writes));
         if let Some(flushes) = did.flushes {
             let _ = write!(text, " and flushed {} times", per_second(flushes));
         }
         let _ = write!(
             text,
-            " a second in {:.0} ms that were watched before.",
+            " a second in the {:.0} ms observed before the run.",
             seconds * 1e3
         );
     }
     text.push_str(if flushes_counted {
-        " Linux counts each flush as a write of no bytes as well."
+        " Linux counts each flush also as a write of 0 bytes."
     } else {
         " This device does not count its flushes."
     });
     Some(text)
 }
 
-/// The marks of the guarantee column that occur.
+/// Explains the marks that occur in the guarantee column; `None` without marks.
 pub fn marks(rows: &[Row]) -> Option<String> {
     use logforce_device::Verdict::{Contradicted, Implausible, Proven, Unknown};
     let has = |v| rows.iter().any(|r| r.verdict == Some(v));
@@ -89,7 +88,7 @@ pub fn marks(rows: &[Row]) -> Option<String> {
         marks.push("? unknown whether it holds");
     }
     if has(Implausible) || has(Contradicted) {
-        marks.push("! not to be believed, or known to be lost");
+        marks.push("! implausible or contradicted: do not rely on it");
     }
     (!marks.is_empty()).then(|| format!("Marks: {}.", marks.join("; ")))
 }

@@ -1,30 +1,30 @@
-//! Published figures of the same workload, to hold beside ours as ratios.
+//! Published figures of the same workload, for comparison with ours as ratios.
 
 use logforce_device::{Method, Platform};
 
 /// A published table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Table {
-    /// Where it comes from.
+    /// Source of the figures.
     pub source: &'static str,
-    /// What it was measured on.
+    /// Machine of the published measurement.
     pub machine: &'static str,
-    /// The row that the others are multiples of.
+    /// Row to which ratios refer.
     pub base: Published,
     /// The rows.
     pub rows: &'static [Published],
 }
 
-/// One published row; times are for all 65,536 commits.
+/// One published row. Times are for all 65,536 commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
-    /// Our name of the method.
+    /// Method, under our name.
     pub method: Method,
-    /// Its name there.
+    /// Name of the method in the publication.
     pub name: &'static str,
-    /// On the system disk, milliseconds.
+    /// Time on the system disk, milliseconds.
     pub system_disk_ms: u32,
-    /// On the SSD, milliseconds.
+    /// Time on the SSD, milliseconds.
     pub ssd_ms: u32,
 }
 
@@ -81,7 +81,7 @@ const P2_ROWS: [Published; 5] = [
 ];
 
 impl Table {
-    /// What was published of a system; `None` where nothing was.
+    /// Returns the published table of an operating system; `None` if there is none.
     pub fn of(platform: Platform) -> Option<Table> {
         match platform {
             Platform::Linux => Some(P1),
@@ -90,7 +90,8 @@ impl Table {
         }
     }
 
-    /// A row's time as a multiple of [`base`](Self::base): on the system disk, on the SSD.
+    /// Returns the time of a row divided by that of [`base`](Self::base): on the system disk and on the
+    /// SSD.
     pub fn ratios(&self, row: &Published) -> (f64, f64) {
         let of = |a: u32, b: u32| f64::from(a) / f64::from(b);
         (
@@ -104,8 +105,8 @@ impl Table {
 mod tests {
     use super::*;
 
-    /// The published cost column, ms per write, which is rounded one way or the other; the first
-    /// row's of P1 is no quotient of its own time.
+    /// Checks the published cost column, ms per write, with a tolerance for rounding. `skip` leaves out
+    /// the first rows: the cost in the first row of P1 does not follow from its time.
     fn costs(table: &Table, costs: &[(f64, f64)], skip: usize) {
         assert_eq!(table.rows.len(), costs.len());
         for (row, (system, ssd)) in table.rows.iter().zip(costs).skip(skip) {

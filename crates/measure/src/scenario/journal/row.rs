@@ -1,4 +1,4 @@
-//! The row of a subject, and what rows are held against.
+//! The row of a subject, and the reference rows of the ratios.
 
 use crate::result::{Kind, Quantity, Row};
 use crate::run::SubjectKind;
@@ -6,7 +6,7 @@ use crate::run::schedule::Measured;
 use crate::run::stats::spread;
 use logforce_device::{FileState, Method};
 
-/// Returns the row of what the schedule measured.
+/// Returns the row of a measured subject.
 pub fn row(measured: &Measured) -> Row {
     let key = &measured.key;
     let mut row = Row {
@@ -27,7 +27,7 @@ pub fn row(measured: &Measured) -> Row {
         return row;
     }
     let Some(assessment) = &measured.assessment else {
-        row.error = Some("nothing is known of its guarantee".to_owned());
+        row.error = Some("its guarantee is unknown".to_owned());
         return row;
     };
     let total_ms = recorder.time().as_secs_f64() * 1e3;
@@ -35,7 +35,7 @@ pub fn row(measured: &Measured) -> Row {
     row.each = slices
         .map(|s| s.time.as_secs_f64() * 1e3 / s.commits as f64)
         .collect();
-    // The edges are those of the slices; the figure is of all commits.
+    // The edges come from the slices; the figure is the mean over all commits.
     row.set(Quantity::MsPerCommit, spread(&row.each));
     row.ms_per_commit = Some(total_ms / commits as f64);
     row.commits = Some(commits);
@@ -53,7 +53,7 @@ pub fn method(row: &Row) -> Option<Method> {
     row.method.known()
 }
 
-/// Returns what the blocks under the file were before; `None` for the log.
+/// Returns the state of the file before the commits; `None` for the log.
 pub fn file_state(row: &Row) -> Option<FileState> {
     row.file_state.known()
 }
@@ -63,8 +63,8 @@ pub fn is_written(row: &Row) -> bool {
     file_state(row).is_some_and(FileState::is_written)
 }
 
-/// Milliseconds per commit of the fastest safe raw row that commits `bytes` at a time: what
-/// ratios are taken to.
+/// Returns the milliseconds per commit of the fastest safe raw row with commits of `bytes` bytes. Ratios
+/// refer to this value.
 pub fn fastest_safe(rows: &[Row], bytes: u64) -> Option<f64> {
     let comparable = |r: &&Row| r.is_safe() && r.subject == SubjectKind::Raw && r.bytes == bytes;
     rows.iter()
@@ -73,9 +73,9 @@ pub fn fastest_safe(rows: &[Row], bytes: u64) -> Option<f64> {
         .min_by(f64::total_cmp)
 }
 
-/// Milliseconds per commit that `row` is held against: a raw row against the fastest safe one of
-/// as many bytes; a row of the log against the raw row of its method that writes the same bytes
-/// to a file filled beforehand, headers and padding included, where there is one.
+/// Returns the milliseconds per commit to which the ratio of `row` refers: those of the fastest safe raw
+/// row of the same size. For the log with one thread, it is the raw row of the same method that writes
+/// the same bytes, headers and padding included, to a file filled beforehand, if there is one.
 pub fn reference(rows: &[Row], row: &Row) -> Option<f64> {
     let same = || {
         let writes = row.file_bytes_per_commit?;
@@ -83,7 +83,7 @@ pub fn reference(rows: &[Row], row: &Row) -> Option<f64> {
             .filter(|r| {
                 r.subject == SubjectKind::Raw
                     && r.method == row.method
-                    // The headers of segments count too.
+                    // The tolerance is for the headers of segments.
                     && (writes / r.bytes as f64 - 1.0).abs() < 0.01
                     && is_written(r)
             })

@@ -9,7 +9,7 @@ use logforce_device::{FileState, Guarantee, Method, Platform};
 use logforce_terminal::layout::{Column, empty_table, finish, fitted, sections};
 use logforce_terminal::numbers::{number, short};
 
-/// A row, and what its ratio is to, in milliseconds per commit.
+/// A row, and the time to which its ratio refers, in milliseconds per commit.
 struct Judged {
     row: Row,
     safe: Option<f64>,
@@ -48,7 +48,7 @@ const COLUMNS: [Column<Judged>; 14] = [
     }),
 ];
 
-/// What a row is called within its section.
+/// Returns the name of a row within its section.
 pub fn label(row: &Row) -> String {
     match row.subject == SubjectKind::Raw {
         true => row.method.to_string(),
@@ -62,8 +62,8 @@ pub fn label(row: &Row) -> String {
     }
 }
 
-/// The main table, at most `width` characters wide where leaving columns out can do it. Returns
-/// it with the headings of the columns that were left out.
+/// Returns the main table, and the headings of the columns that were left out so that it fits into
+/// `width` characters, as far as possible.
 pub fn main_table(rows: &[Row], width: usize) -> (String, Vec<String>) {
     // One section per file state, in the order of the rows.
     let titled = rows.iter().map(|row| {
@@ -78,9 +78,9 @@ pub fn main_table(rows: &[Row], width: usize) -> (String, Vec<String>) {
     fitted(&COLUMNS, &sections(titled), width)
 }
 
-/// The published rows of `platform` beside ours, each as a multiple of the table's base in its
-/// column; then what was measured here and not published. `None` without published rows, or without
-/// anything of ours to hold beside them.
+/// Returns the published rows of `platform` next to ours, as multiples of the base row of each column.
+/// Methods that were measured here but not published follow. Returns `None` if nothing was published, or
+/// if the base row was not measured here.
 pub fn published_table(rows: &[Row], platform: Platform) -> Option<String> {
     let figures = Table::of(platform)?;
     let base = figures.base.method;
@@ -142,11 +142,11 @@ pub fn published_table(rows: &[Row], platform: Platform) -> Option<String> {
     Some(finish(table, &[0], 2))
 }
 
-/// What the letters in [`published_table`] mean.
+/// Meaning of the letters in [`published_table`].
 pub const LETTERS: &str =
-    "P survives loss of power, O a crash of the system, C a crash of the process";
+    "P survives power loss, O a crash of the operating system, C a crash of the process";
 
-/// The row's guarantee in one letter and its mark.
+/// Returns the row's guarantee as one letter, followed by its mark.
 fn letter(row: &Row) -> String {
     let letter = match row.guarantee {
         Some(Guarantee::PowerLoss) => "P",
@@ -204,7 +204,7 @@ mod tests {
         assert!(table.lines().filter(|l| l.contains("direct+dsync")).count() == 4);
     }
 
-    /// What is printed multiplies out: ms per write × commits = total, 1000 / ms = commits/s.
+    /// Checks that the printed figures agree: ms per write × commits = total, 1000 / ms = commits/s.
     #[test]
     fn is_consistent_with_itself() {
         let (table, _) = main_table(&rows(), WIDTH);
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(published_table(&without_fsync, Platform::Linux), None);
     }
 
-    /// The first word of each line with figures, which is the method's name there.
+    /// Returns the name of the method in each line with figures.
     fn names(table: &str) -> Vec<String> {
         let lines = table
             .lines()

@@ -53,7 +53,7 @@ fn a_bad_barrier_is_no_fast_success() {
             ..options()
         },
     );
-    // Preparing needs a barrier, so every row fails, each with the reason.
+    // Preparation needs a barrier, so every row fails with that error.
     for row in outcome.rows {
         assert_eq!((row.commits, row.guarantee), (None, None));
         assert!(row.error.unwrap().contains("planted barrier error"));

@@ -7,7 +7,7 @@ use crate::result::{Document, legend};
 use logforce_terminal::layout::wrap;
 use logforce_terminal::numbers::bytes;
 
-/// The whole report, for a terminal of `width` characters.
+/// Returns the report for a terminal of `width` characters.
 pub(super) fn text(report: &Document, width: usize) -> String {
     let mut text = String::new();
     let chunk = report.rows.first().map_or(0, |r| r.bytes);
@@ -17,7 +17,7 @@ pub(super) fn text(report: &Document, width: usize) -> String {
         0,
     ));
     if report.interrupted {
-        text.push_str("Interrupted: this is what was measured until then.\n");
+        text.push_str("Interrupted: the table holds only what was measured until then.\n");
     }
     text.push('\n');
     let (table, left_out) = main_table(&report.rows, width);
@@ -25,9 +25,9 @@ pub(super) fn text(report: &Document, width: usize) -> String {
     text.push('\n');
     let ratio = match fastest_safe(&report.rows, chunk) {
         Some(_) => {
-            "ratio: to the fastest raw row for records of as many bytes that survives loss of power."
+            "ratio: time divided by that of the fastest raw row of the same record size that survives power loss."
         }
-        None => "ratio: none, as no row is safe.",
+        None => "ratio: none, because no raw row survives power loss.",
     };
     text.push_str(&wrap(ratio, width, 2));
     text.push_str(&legend::left_out(&left_out, width));
@@ -39,7 +39,7 @@ pub(super) fn text(report: &Document, width: usize) -> String {
     });
     if let Some((table, figures)) = published {
         let title = format!(
-            "As multiples of {}, beside {} ({}):",
+            "As multiples of {}, next to the figures of {} ({}):",
             figures.base.name, figures.source, figures.machine
         );
         text.push('\n');

@@ -1,14 +1,14 @@
-//! What follows from the rows, in sentences.
+//! Conclusion from the rows, in sentences.
 
 use super::{MapMethod, P4};
 use crate::result::Row;
 use logforce_terminal::numbers::{bytes, short};
 
-/// Less than a tenth up or down is called the same.
+/// Factor up to which two values are called the same.
 const SAME: f64 = 1.1;
 
-/// What the sync of the whole mapping costs and how that grows, what gathered writes make of it beside
-/// what was published, and our own page files.
+/// Describes the cost of a sync of the whole mapping and its growth, then gathered writes in comparison
+/// with the published figures, then our page files.
 pub fn conclude(rows: &[Row]) -> String {
     let sizes = || rows.iter().map(|r| r.file_bytes);
     let (Some(least), Some(largest)) = (sizes().min(), sizes().max()) else {
@@ -27,7 +27,7 @@ pub fn conclude(rows: &[Row]) -> String {
         MapMethod::InFlight,
         MapMethod::Gathered,
     ];
-    // As was published, where the system has it.
+    // The published method if the system has it, else the next best.
     if let Some(written) = raw.iter().find_map(|m| of(*m, largest)) {
         sentences.extend(against_published(written));
     }
@@ -57,7 +57,7 @@ fn mapped(all: &Row, least: Option<&Row>) -> String {
     if let Some(system) = all.system_us_per_commit {
         let share = system / 10.0 / ms.max(f64::MIN_POSITIVE);
         sentence.push_str(&format!(
-            ", {share:.0} % of that processor time of the system"
+            ", of which {share:.0} % is processor time of the system"
         ));
     }
     let Some(least) = least.filter(|l| l.file_bytes < all.file_bytes) else {
@@ -69,12 +69,12 @@ fn mapped(all: &Row, least: Option<&Row>) -> String {
     };
     let words = |factor: f64| match factor {
         f if f > SAME => format!("{} times", short(f, 1)),
-        f if f < 1.0 / SAME => format!("{} of", short(f, 2)),
+        f if f < 1.0 / SAME => format!("{} times", short(f, 2)),
         _ => "the same as".to_owned(),
     };
     if let Some(time) = grown(|r| r.ms_per_commit) {
         sentence.push_str(&format!(
-            "; that is {} what it takes of {}",
+            "; that is {} the time for {}",
             words(time),
             bytes(least.file_bytes)
         ));
@@ -82,14 +82,14 @@ fn mapped(all: &Row, least: Option<&Row>) -> String {
     if let Some(system) = grown(|r| r.system_us_per_commit) {
         let grown = match words(system) {
             same if same.starts_with("the same") => "the same".to_owned(),
-            words => format!("{words} it"),
+            words => format!("{words} as much"),
         };
-        sentence.push_str(&format!(", and its processor time is {grown}"));
+        sentence.push_str(&format!(", and the processor time is {grown}"));
     }
     sentence + "."
 }
 
-/// How many times less, or more.
+/// Expresses a ratio as a factor with the word `less` or `more`.
 fn times(ratio: f64, less: &str, more: &str) -> String {
     match ratio {
         r if r > SAME => format!("{} times {more}", short(r, 1)),

@@ -1,4 +1,4 @@
-//! Making the files, filled to their last byte.
+//! Creation of the files, filled to the last byte.
 
 use super::PAGE;
 use super::method::{Committer, MapMethod, Ours, failed, stamp};
@@ -14,14 +14,14 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Bytes of a write or of a commit while filling.
+/// Size of a write or a commit while filling, bytes.
 const STEP: u64 = 4 << 20;
 
-/// Bytes of pages between two checkpoints while filling: a log that runs ahead of its data file makes
-/// commits wait.
+/// Bytes of pages between two checkpoints while filling. Otherwise the log would run ahead of the data
+/// file, and commits would wait.
 const CHECKPOINT: u64 = 64 << 20;
 
-/// Fills files, and tells how far it is with all of them.
+/// Fills files and reports the progress over all of them.
 pub(super) struct Filling {
     path: PathBuf,
     interrupt: Interrupt,
@@ -31,7 +31,7 @@ pub(super) struct Filling {
 }
 
 impl Filling {
-    /// Of files of so many bytes together.
+    /// Creates the state for files with a total of `all` bytes.
     pub(super) fn new(setup: &Setup, all: u64) -> Filling {
         Filling {
             path: setup.path.clone(),
@@ -48,8 +48,8 @@ impl Filling {
         self.interrupt.check()
     }
 
-    /// A plain file, written from the first byte to the last: no block of it is a hole, none is
-    /// allocated later.
+    /// Creates a plain file and writes all of it, so that it has no holes and no block is allocated
+    /// later.
     pub(super) fn raw(
         &mut self,
         directory: &dyn Directory,
@@ -75,7 +75,7 @@ impl Filling {
         Ok(file)
     }
 
-    /// A page file of the library, every page of it written.
+    /// Creates a page file of the library and writes every page.
     pub(super) fn page_file(
         &mut self,
         method: MapMethod,
@@ -90,7 +90,7 @@ impl Filling {
         let options = Options::new()
             .mode(mode)
             .page_size(PAGE as u32)
-            // What it survives is told; nothing that a bench writes has to.
+            // The report names the guarantee; a bench does not require one.
             .require(Guarantee::Nothing);
         let path = self.path.join(format!("{method}-{size}"));
         let file = logforce::pages::create_new(path, options).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! The methods: what a commit does.
+//! The commit methods.
 
 use super::{Mapping, PAGE};
 use crate::MeasureError;
@@ -15,30 +15,30 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Pages that are gathered into one write at most.
+/// Maximum number of pages that are gathered into one write.
 const LONGEST_RUN: u64 = 256;
 
-/// How a commit of pages is made.
+/// Method to commit pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapMethod {
-    /// Pages are changed in the mapping; all of it is synced.
+    /// Changes pages in the mapping and syncs the whole mapping.
     MsyncAll,
-    /// Pages are changed in the mapping; each run of them is synced.
+    /// Changes pages in the mapping and syncs each run of changed pages.
     MsyncRanges,
-    /// Sorted runs are written one after the other; a barrier.
+    /// Writes sorted runs one after the other, then a barrier.
     Gathered,
-    /// Sorted runs, several in flight; a barrier.
+    /// Writes sorted runs, several in flight, then a barrier.
     InFlight,
-    /// Sorted runs, several in flight, each durable by itself.
+    /// Writes sorted runs, several in flight, each durable by itself.
     InFlightThrough,
-    /// Our page file, copy-on-write.
+    /// Commits to our page file, copy-on-write.
     CopyOnWrite,
-    /// Our page file, logged.
+    /// Commits to our page file, logged.
     Logged,
 }
 
 impl MapMethod {
-    /// All of them, the baseline first.
+    /// All methods, the baseline first.
     pub const ALL: [MapMethod; 7] = [
         MapMethod::MsyncAll,
         MapMethod::MsyncRanges,
@@ -49,7 +49,7 @@ impl MapMethod {
         MapMethod::Logged,
     ];
 
-    /// The name used in reports.
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             MapMethod::MsyncAll => "msync-all",
@@ -62,7 +62,7 @@ impl MapMethod {
         }
     }
 
-    /// Whether it is one of the library's own page files.
+    /// Returns whether the method uses a page file of the library.
     pub fn is_ours(self) -> bool {
         matches!(self, MapMethod::CopyOnWrite | MapMethod::Logged)
     }
@@ -76,23 +76,23 @@ impl std::fmt::Display for MapMethod {
 
 named!(MapMethod);
 
-/// Commits by one method to one file.
+/// Committer: commits by one method to one file.
 pub(super) trait Committer {
-    /// Changes these pages, in ascending order, all or nothing; durable when it returns.
+    /// Changes these pages atomically and durably. The pages are in ascending order.
     fn commit(&mut self, pages: &[u64], number: u64) -> Result<(), MeasureError>;
-    /// Does what commits have left to be done later.
+    /// Does the work that commits left for later.
     fn finish(&mut self) -> Result<(), MeasureError> {
         Ok(())
     }
-    /// Calls of the system so far. Those of page files are not counted here.
+    /// Returns the calls so far. Calls of page files are not counted.
     fn calls(&self) -> CallCounts {
         CallCounts::default()
     }
-    /// What a commit survives.
+    /// Returns the guarantee of a commit.
     fn worth(&self, facts: &Facts) -> Option<Assessment>;
 }
 
-/// Contiguous pages, of pages in ascending order.
+/// Splits pages in ascending order into runs of contiguous pages.
 pub(super) fn runs(pages: &[u64]) -> Vec<Range<u64>> {
     let mut runs: Vec<Range<u64>> = Vec::new();
     for &page in pages {
@@ -104,7 +104,7 @@ pub(super) fn runs(pages: &[u64]) -> Vec<Range<u64>> {
     runs
 }
 
-/// Every block of every page differs from what any commit before has written.
+/// Makes every block of a page different from the contents that any commit before wrote.
 pub(super) fn stamp(bytes: &mut [u8], page: u64, number: u64) {
     for (n, block) in bytes.chunks_mut(512).enumerate() {
         let of = number ^ (page << 8) ^ n as u64;
@@ -169,7 +169,7 @@ impl Mapped {
                 .collect(),
         };
         self.sync(&ranges)?;
-        // Not before the pages are durable: it makes them count.
+        // After the pages are durable, because this page makes the change take effect.
         self.store(0, number)?;
         self.sync(&[Range {
             start: 0,
@@ -195,7 +195,7 @@ impl Committer for Mapped {
     }
 }
 
-/// The same file, written through the system's cache.
+/// Writes to the same file through the system's cache.
 pub(super) struct Raw {
     pub(super) method: MapMethod,
     pub(super) file: Arc<dyn File>,
@@ -230,7 +230,7 @@ impl Raw {
             _ => self.in_flight.write(&self.file, writes.collect()).1?,
         }
         self.barrier()?;
-        // Not before the pages are durable: it makes them count.
+        // After the pages are durable, because this page makes the change take effect.
         let meta = self.write(&(0..1), number);
         self.file.complete(self.file.submit(meta)).result?;
         self.barrier()
@@ -272,7 +272,7 @@ pub(super) struct Ours {
 }
 
 impl Ours {
-    /// Of this file.
+    /// Commits to `file`.
     pub(super) fn new(file: PageFile, method: MapMethod) -> Ours {
         let page = vec![0; PAGE as usize];
         Ours { file, method, page }
@@ -285,7 +285,8 @@ impl Committer for Ours {
             let mut transaction = self.file.begin()?;
             for &page in pages {
                 stamp(&mut self.page, page, number);
-                // As a whole, as the other methods write it: nothing is read, no difference is logged.
+                // Writes whole pages like the other methods, so that nothing is read and no
+                // difference is logged.
                 transaction.write(page, &self.page)?;
             }
             transaction.commit().map(drop)
@@ -293,7 +294,7 @@ impl Committer for Ours {
         commit().map_err(failed)
     }
 
-    /// A commit of a logged file has not written its pages to their places.
+    /// Checkpoints a logged file, whose commits have not written the pages to the data file.
     fn finish(&mut self) -> Result<(), MeasureError> {
         match self.method {
             MapMethod::Logged => self.file.checkpoint().map_err(failed),
@@ -308,7 +309,7 @@ impl Committer for Ours {
     }
 }
 
-/// The error of a page file.
+/// Converts the error of a page file.
 pub(super) fn failed(error: logforce::pages::Error) -> MeasureError {
     MeasureError::NotOffered(format!("the page file: {error}"))
 }

@@ -1,6 +1,6 @@
-//! The scenario `map`: small commits to a large file of pages. Mapped and synced by `msync`, written in
-//! sorted runs and forced, or through our own page files; by the wall clock and by the processor time
-//! that the system takes, and how both grow with the size of the file.
+//! The scenario `map`: small commits to a large file of pages. The pages are changed in a mapping and
+//! synced by `msync`, written in sorted runs and forced, or committed to our page files. The results
+//! are the time, the processor time of the system, and the growth of both with the size of the file.
 
 mod conclusion;
 mod file;
@@ -33,16 +33,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes of a page.
+/// Size of a page, bytes.
 pub const PAGE: u64 = 4096;
 
-/// The largest file is so many times the smallest; one lies between.
+/// Divisors of the largest size: the smallest file is 1/16 of it, the middle one 1/4.
 pub const SIZES: [u64; 3] = [16, 4, 1];
 
-/// The smallest size: pages for the smallest of the three files.
+/// Smallest value of `--size`, bytes: the smallest of the three files needs enough pages.
 pub const LEAST: u64 = 16 << 20;
 
-/// Beside the three kinds of files: their tables, and the log of the logged one.
+/// Space for the tables of the page files and for the log of the logged ones, bytes.
 const BESIDE: u64 = 1 << 30;
 
 /// A file mapped into memory.
@@ -53,37 +53,37 @@ pub trait Mapping {
     fn sync(&mut self, ranges: &[Range<u64>]) -> std::io::Result<()>;
 }
 
-/// What the operating system is asked for beside files.
+/// Functions of the operating system, beside those for files.
 #[derive(Debug, Clone, Copy)]
 pub struct Os {
     /// Maps the first bytes of a file.
     pub map: fn(&Path, u64) -> std::io::Result<Box<dyn Mapping>>,
-    /// Processor time until now; `None` if the system does not say.
+    /// Returns the processor time so far; `None` if the system does not report it.
     pub times: fn() -> Option<CpuTimes>,
 }
 
-/// What to measure.
+/// Options of the scenario.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Sizes of the files, bytes, in ascending order.
     pub sizes: Vec<u64>,
-    /// Pages that a commit changes, beside the one that makes them count.
+    /// Number of pages that a commit changes, without the one that makes the change take effect.
     pub pages: u64,
-    /// Slices of each case.
+    /// Number of slices of each case.
     pub rounds: u32,
-    /// How long a slice takes.
+    /// Length of a slice.
     pub slice: Duration,
-    /// Whether the library makes its page files there; without, their rows are left out.
+    /// True to measure the library's page files too; otherwise their rows are left out.
     pub page_files: bool,
-    /// Mapping, processor time.
+    /// Mapping and processor time.
     pub os: Os,
 }
 
-/// One size by one method.
+/// One size and one method.
 struct Of {
     size: u64,
     method: MapMethod,
-    /// `None` where it cannot be had.
+    /// Committer; `None` if the method is not available.
     committer: Option<Box<dyn Committer>>,
 }
 
@@ -121,7 +121,7 @@ impl Scenario for Options {
 }
 
 impl Options {
-    /// Bytes of disk that files of these sizes need.
+    /// Returns the disk space that files of these sizes need, bytes.
     fn need(&self) -> u64 {
         let all: u64 = self.sizes.iter().sum();
         match self.page_files {
@@ -131,7 +131,7 @@ impl Options {
     }
 }
 
-/// Makes and fills all files. What cannot be had is a case with an error.
+/// Creates and fills all files. A method that is not available becomes a case with an error.
 fn cases(options: &Options, setup: &Setup) -> Result<(Vec<Case<Of>>, Facts), MeasureError> {
     let counting = CountingSystem::new(Arc::clone(&setup.system), |name| name.starts_with("map-"));
     let directory = counting
@@ -191,7 +191,7 @@ fn cases(options: &Options, setup: &Setup) -> Result<(Vec<Case<Of>>, Facts), Mea
     Ok((cases, facts))
 }
 
-/// Why a system has no such method.
+/// Returns the reason why an operating system does not have a method; `None` if it has it.
 fn refusal(platform: Platform, method: MapMethod) -> Option<&'static str> {
     (method == MapMethod::InFlightThrough && platform == Platform::Macos).then_some(
         "macOS has no write that is durable by itself: O_DSYNC ends in the device's cache there",
@@ -199,7 +199,7 @@ fn refusal(platform: Platform, method: MapMethod) -> Option<&'static str> {
 }
 
 impl Of {
-    /// Commits for the time of a slice, and what they leave to be done later.
+    /// Commits for the time of a slice, then does the work that the commits left for later.
     fn slice(
         &mut self,
         options: &Options,
@@ -235,7 +235,7 @@ impl Of {
     }
 }
 
-/// A generator (xorshift) of which pages a commit changes.
+/// Generator (xorshift) of the pages that a commit changes.
 struct Random(u64);
 
 impl Random {
@@ -246,7 +246,7 @@ impl Random {
         self.0
     }
 
-    /// So many different pages, in ascending order, none of them the first of the file.
+    /// Returns `count` different pages in ascending order, never the first page of the file.
     fn pages(&mut self, count: u64, of: u64) -> Vec<u64> {
         let mut pages = BTreeSet::new();
         while (pages.len() as u64) < count.min(of - 1) {
@@ -256,7 +256,7 @@ impl Random {
     }
 }
 
-/// One row for each case, with its ratios to the sync of the whole mapping of the same size.
+/// Returns one row for each case, with ratios to the sync of the whole mapping of the same size.
 fn rows(cases: &[Case<Of>], facts: &Facts) -> Vec<Row> {
     let base = |size: u64| {
         let is_base = |c: &&Case<Of>| c.of.size == size && c.of.method == MapMethod::MsyncAll;
@@ -274,7 +274,7 @@ fn rows(cases: &[Case<Of>], facts: &Facts) -> Vec<Row> {
             (None, Some(committer)) => {
                 fill(&mut row, &case.series, base(case.of.size));
                 row.set_worth(committer.worth(facts).as_ref());
-                // The calls of our page files are not made through what counts.
+                // Our page files do not use the counting system, so their calls are unknown.
                 if !case.of.method.is_ours() {
                     let (series, counts) = (&case.series, case.series.counts);
                     row.msyncs_per_commit = series.by_commit(counts.msyncs);
@@ -290,7 +290,7 @@ fn rows(cases: &[Case<Of>], facts: &Facts) -> Vec<Row> {
     cases.iter().map(row).collect()
 }
 
-/// Sets what was measured; ratios are to `base`.
+/// Sets the measured figures, with ratios to `base`.
 fn fill(row: &mut Row, series: &Series, base: Option<&Series>) {
     let system = series.cpu_us(|c| c.system);
     let base_system = base.and_then(|b| b.cpu_us(|c| c.system));

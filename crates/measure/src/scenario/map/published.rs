@@ -1,21 +1,20 @@
-//! What was published of the same workload.
+//! Published figures of the same workload.
 
-/// A published replacement of a mapping's flush by gathered writes; as factors, for no table of times
-/// was published.
+/// A published replacement of the flush of a mapping by gathered writes. The figures are factors,
+/// because no table of times was published.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Published {
-    /// Where it comes from.
+    /// Source of the figures.
     pub source: &'static str,
     /// Size of the file, bytes.
     pub size: u64,
-    /// A commit by flushing the whole mapping takes longer than this, milliseconds.
+    /// Lower bound of the time of a commit that flushes the whole mapping, milliseconds.
     pub flush_ms: f64,
-    /// Gathered writes in flight, written through, are so many times as fast where pages were changed
-    /// in the mapping before.
+    /// Speedup by gathered write-through writes in flight over a program that changed pages in the mapping.
     pub faster_mapped: f64,
-    /// The same where pages were written before.
+    /// Speedup over a program that wrote the pages.
     pub faster_written: f64,
-    /// And take so many times less processor time of the system.
+    /// Factor by which they take less processor time of the system: lowest and highest.
     pub less_system: (f64, f64),
 }
 
@@ -30,13 +29,13 @@ pub const P4: Published = Published {
 };
 
 impl Published {
-    /// In a sentence.
+    /// Returns the figures as a sentence.
     pub fn sentence(&self) -> String {
         format!(
-            "Published ({}): a commit that flushes the whole mapping of {} takes over {:.0} ms, most \
-             of it processor time of the system and growing with the size; sorted gathered writes in \
-             flight, written through, are {:.0} times as fast ({:.0} times against plain writes), with \
-             {:.0} to {:.0} times less processor time of the system.",
+            "Published ({}): a commit that flushes the whole mapping of {} takes over {:.0} ms. Most of it \
+             is processor time of the system, and it grows with the size. Sorted and gathered write-through \
+             writes in flight are {:.0} times as fast ({:.0} times as fast as plain writes) and take {:.0} to \
+             {:.0} times less processor time of the system.",
             self.source,
             logforce_terminal::numbers::bytes(self.size),
             self.flush_ms,

@@ -3,7 +3,7 @@ use super::*;
 use crate::testing::{MemDirectory, document, facts, setup};
 use logforce_device::Guarantee;
 
-/// Takes all that fits, and checks it.
+/// A mapping that discards all data and checks the ranges of each call.
 struct FakeMapping(u64);
 
 impl Mapping for FakeMapping {
@@ -44,7 +44,7 @@ fn each_method_makes_the_calls_that_it_claims() {
         match row.method.known().unwrap() {
             MapMethod::MsyncAll => assert_eq!((msyncs, writes, barriers), (2.0, 0.0, 0.0)),
             MapMethod::MsyncRanges => {
-                // Of 8 pages among 256 few lie side by side.
+                // Few of 8 pages among 256 are contiguous.
                 assert!((3.0..=9.0).contains(&msyncs), "{row:?}");
                 assert_eq!((writes, barriers), (0.0, 0.0));
             }
@@ -128,8 +128,8 @@ fn pages_are_sorted_and_never_the_first() {
     assert_eq!(random.pages(8, 4), [1, 2, 3]);
 }
 
-/// Milliseconds, and microseconds of the system, at the largest of two sizes; at the smaller one a
-/// fifth of it for `msync-all`.
+/// Returns rows with these milliseconds and microseconds of the system at the larger of two sizes. At the
+/// smaller one `msync-all` takes a fifth of the time.
 fn made_up(figures: &[(MapMethod, f64, f64)]) -> Vec<Row> {
     let base = figures.iter().find(|f| f.0 == MapMethod::MsyncAll).unwrap();
     let row = |size: u64, method: MapMethod, ms: f64, system: f64| Row {
@@ -165,8 +165,8 @@ fn the_conclusion_flips_with_the_figures() {
         (Logged, 2.0, 100.0),
     ]));
     for part in [
-        "A commit that syncs the whole mapping of 2 GiB takes 100 ms, 90 % of that processor time of the system",
-        "that is 5.0 times what it takes of 128 MiB, and its processor time is 20 times it.",
+        "A commit that syncs the whole mapping of 2 GiB takes 100 ms, of which 90 % is processor time of the system",
+        "that is 5.0 times the time for 128 MiB, and the processor time is 20 times as much.",
         "By in-flight+write-through it is 5.0 times faster, with 60 times less processor time of the system (published: 5 times faster, 50 to 100 times less).",
         "The faster of our page files at 2 GiB is logged with 2.00 ms, 10 times faster than the fastest of the others, in-flight+write-through with 20.0 ms.",
     ] {

@@ -29,24 +29,24 @@ const COLUMNS: [Column<Row>; 13] = [
 /// Notes on the method, for the reader.
 pub(super) fn notes(rows: &[Row], pages: u64) -> Vec<String> {
     let mut notes = vec![format!(
-        "A commit changes {} of 4 KiB anywhere in the file, all of each, and makes them durable; then \
-         one page that makes them count, which is made durable as well (our page files have a header \
-         for that).",
+        "A commit overwrites {} of 4 KiB anywhere in the file and makes them durable. Then it overwrites \
+         one more page, which makes the change take effect, and makes that durable too (our page files \
+         have a header for that).",
         count(pages, "page")
     )];
     notes.push(
-        "msync-all, msync-ranges: changed in a mapping of the file; all of it, or each run of changed \
-         pages, is synced until it is durable. gathered+barrier: sorted runs, written one after the \
-         other through the system's cache, then one barrier. in-flight: up to 8 of them at once, then \
-         one barrier, or each durable by itself (write-through), as was published. copy-on-write, \
-         logged: our page files, 4 KiB, checksums on."
+        "msync-all, msync-ranges: pages are changed in a mapping of the file, then the whole mapping, \
+         or each run of changed pages, is synced. gathered+barrier: sorted runs of pages are written one \
+         after the other through the system's cache, then forced by one barrier. in-flight: up to 8 such \
+         writes at once, then one barrier; or each write durable by itself (write-through), as in the \
+         published method. copy-on-write, logged: our page files, with pages of 4 KiB and checksums."
             .to_owned(),
     );
     notes.push(
-        "System CPU: processor time of the whole process in the system, its background threads \
-         included, all slices by all commits. Of logged files the checkpoint at the end of each slice, \
-         which writes the pages to their places, is in the time and in the processor time of its \
-         commits, not in p50 and p99."
+        "System CPU: processor time of the whole process in the kernel, background threads included, \
+         as a mean over all commits. Logged files: the checkpoint at the end of each slice, which writes \
+         the pages to the data file, counts in the time and in the processor time of the commits, but \
+         not in p50 and p99."
             .to_owned(),
     );
     for row in rows {
@@ -68,7 +68,7 @@ pub(super) fn notes(rows: &[Row], pages: u64) -> Vec<String> {
     notes
 }
 
-/// Growth of time and processor time of each method with the size of the file.
+/// Returns the table of the growth of each method's time and processor time with the size of the file.
 fn growth(rows: &[Row]) -> String {
     let mut sizes: Vec<u64> = rows.iter().map(|r| r.file_bytes).collect();
     sizes.sort_unstable();
@@ -108,7 +108,7 @@ fn growth(rows: &[Row]) -> String {
     finish(table, &[0], 2)
 }
 
-/// All of it for a terminal of `width` characters.
+/// Returns the report for a terminal of `width` characters.
 pub(super) fn text(document: &Document, width: usize) -> String {
     let mut text = legend::title("Small commits to large files", document, width);
     let titled = document.rows.iter();
@@ -117,8 +117,8 @@ pub(super) fn text(document: &Document, width: usize) -> String {
     text.push_str(&table);
     text.push('\n');
     text.push_str(&wrap(
-        "ratio: to msync-all of the same size, below 1 is less. dev*: by the block device's own \
-         counters, what neighbours do to it included.",
+        "ratio: divided by msync-all of the same file size; below 1 is less. dev*: per commit, from the \
+         block device's own counters, which include the work of other processes.",
         width,
         2,
     ));

@@ -1,4 +1,4 @@
-//! What follows from the rows, in sentences.
+//! Conclusion from the rows, in sentences.
 
 use super::crossover::{Crossover, crossover};
 use super::published::crossover_of_p3;
@@ -7,7 +7,7 @@ use crate::result::{Quantity, Row};
 use crate::run::stats::Spread;
 use logforce_terminal::numbers::count;
 
-/// From how many pages on one barrier is cheaper, for each layout, beside what was published.
+/// Names the number of pages from which one barrier is cheaper, for each layout, and the published one.
 pub fn conclude(rows: &[Row]) -> String {
     let mut sentences = Vec::new();
     for layout in Layout::ALL {
@@ -24,8 +24,8 @@ pub fn conclude(rows: &[Row]) -> String {
         return match rows.iter().any(|r| is_offered(r) && r.way != Way::Barrier) {
             true => format!("Too little was measured to compare the ways. {published}"),
             false => format!(
-                "Nothing can be written through here, so one barrier is the way for any number of \
-                 pages. {published}"
+                "Nothing can be written through here, so use one barrier for any number of pages. \
+                 {published}"
             ),
         };
     }
@@ -57,7 +57,7 @@ fn sentence(layout: Layout, way: Way, points: &[(u64, Spread)]) -> Option<String
     let (first, last) = (points.first()?.0, points.last()?.0);
     let pages = |n: u64| count(n, "page");
     let at = |n: u64| points.iter().find(|(p, _)| *p == n).map(|(_, s)| s.median);
-    // How much it costs to choose wrongly, at the far end.
+    // The ratio at the largest number of pages, which is the cost of a wrong choice.
     let factor = match at(last) {
         Some(ratio) if ratio >= 1.0 => format!("{ratio:.1} times the barrier's time at {last}"),
         Some(ratio) => format!("{ratio:.2} of the barrier's time at {last}"),
@@ -79,7 +79,7 @@ fn sentence(layout: Layout, way: Way, points: &[(u64, Spread)]) -> Option<String
             )
         }
         Crossover::NotUpTo(n) => format!(
-            "are never dearer than one barrier beyond the noise, up to {} ({factor})",
+            "never cost more than one barrier beyond the noise, up to {} ({factor})",
             pages(n)
         ),
         Crossover::Neither => {
@@ -89,8 +89,8 @@ fn sentence(layout: Layout, way: Way, points: &[(u64, Spread)]) -> Option<String
             )
         }
         Crossover::Unclear => {
-            "are now cheaper and now dearer than one barrier, so nothing follows: give it more \
-             --rounds"
+            "cost sometimes less and sometimes more than one barrier, so there is no conclusion: \
+             measure with more --rounds"
                 .to_owned()
         }
         Crossover::Unknown => return None,

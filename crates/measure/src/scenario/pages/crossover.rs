@@ -1,22 +1,22 @@
-//! From how many pages on one barrier is cheaper than writing through.
+//! Crossover: the number of pages from which one barrier is cheaper than write-through.
 
 use crate::run::stats::Spread;
 
-/// Where writing through stops being cheaper.
+/// Number of pages at which write-through stops being cheaper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crossover {
-    /// Writing through is cheaper up to the first number of pages, one barrier from the second on.
+    /// Write-through is cheaper up to the first number of pages, one barrier from the second on.
     Between(u64, u64),
     /// One barrier is cheaper from here on; fewer pages cost the same in both ways.
     From(u64),
     /// One barrier is cheaper for every number of pages.
     Always,
-    /// Writing through is cheaper up to here, and no number of pages was seen for which the barrier
-    /// is.
+    /// Write-through is cheaper for some numbers of pages and the barrier for none, up to this number, the
+    /// largest one measured.
     NotUpTo(u64),
-    /// Neither is cheaper beyond the noise.
+    /// Neither way is cheaper beyond the noise.
     Neither,
-    /// Now one and now the other, so that nothing follows.
+    /// The cheaper way changes irregularly, so there is no conclusion.
     Unclear,
     /// Too little was measured.
     Unknown,
@@ -29,8 +29,8 @@ enum Cheaper {
     Neither,
 }
 
-/// From the time of writing through as a multiple of the barrier's, by numbers of pages in ascending
-/// order. One is cheaper where 8 of 10 pairs say so.
+/// Finds the crossover. `points` holds, by ascending number of pages, the time of write-through divided by
+/// that of the barrier. A way is cheaper if the whole range from p10 to p90 says so.
 pub fn crossover(points: &[(u64, Spread)]) -> Crossover {
     let cheaper = |s: &Spread| match (s.p90 < 1.0, s.p10 > 1.0) {
         (true, _) => Cheaper::Through,
@@ -54,7 +54,7 @@ pub fn crossover(points: &[(u64, Spread)]) -> Crossover {
             let beyond = seen.iter().filter(|(n, _)| *n >= barrier);
             match beyond.clone().all(|(_, c)| *c == Cheaper::Barrier) {
                 true => Crossover::From(barrier),
-                // A size here and there: for most the noise is larger than the difference.
+                // Only a few sizes differ; for most the noise is larger than the difference.
                 false => Crossover::Neither,
             }
         }

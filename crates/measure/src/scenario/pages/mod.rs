@@ -1,6 +1,6 @@
-//! The scenario `pages`: commits of N pages and a header that makes them count. Written through,
-//! each write durable by itself, or written and then forced by one barrier? From how many pages on
-//! is the barrier cheaper?
+//! The scenario `pages`: commits of N pages and a header that makes them take effect. Compares
+//! write-through, where each write is durable by itself, with plain writes and one barrier, and finds
+//! the number of pages from which the barrier is cheaper.
 
 mod conclusion;
 mod crossover;
@@ -26,25 +26,25 @@ use logforce_device::{Assessment, Barrier, Facts, FileState, ForceBy, Plan, Plat
 use round::Commit;
 use std::time::Duration;
 
-/// The number of pages that the longest commit may have.
+/// Maximum number of pages of a commit.
 pub const MOST_PAGES: u64 = 4096;
 
 /// Options of the scenario.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Pages of a commit, one case for each.
+    /// Numbers of pages of a commit, one case for each.
     pub pages: Vec<u64>,
-    /// Bytes of the file, which is filled beforehand.
+    /// Size of the file, which is filled beforehand, bytes.
     pub size: u64,
-    /// Slices of each case.
+    /// Number of slices of each case.
     pub rounds: u32,
-    /// Duration of a slice.
+    /// Length of a slice.
     pub slice: Duration,
-    /// Through the system's cache; past it otherwise, where that can be had.
+    /// True to write through the system's cache; otherwise direct I/O is used if available.
     pub cached: bool,
 }
 
-/// The cases.
+/// One case.
 struct Of {
     layout: Layout,
     way: Way,
@@ -53,14 +53,14 @@ struct Of {
     assessment: Option<Assessment>,
 }
 
-/// The least that a file must hold for commits of so many pages, bytes: scattered ones never touch.
+/// Returns the smallest file for commits of `pages` pages, bytes. Scattered pages must not be adjacent.
 pub fn least_size(pages: u64) -> u64 {
     (4 * pages + 2) * PAGE as u64
 }
 
 impl Scenario for Options {
     const KIND: Kind = Kind::Pages;
-    /// Writes went past the system's cache.
+    /// True if the writes used direct I/O.
     type More = bool;
 
     fn run(&self, setup: &Setup) -> Result<ScenarioOutcome<bool>, MeasureError> {
@@ -74,7 +74,7 @@ impl Scenario for Options {
         let direct = !self.cached && can_be_direct(&facts);
         let mut file = PreparedFile::new(
             slices.directory().clone(),
-            // The journal's own state: blocks that held something before.
+            // Like a journal that is reused: the blocks already hold data.
             FileState::Recycled,
             self.size,
             PAGE,
@@ -125,7 +125,7 @@ impl Scenario for Options {
     }
 }
 
-/// Returns whether a page can be written past the system's cache.
+/// Returns whether a page can be written with direct I/O.
 fn can_be_direct(facts: &Facts) -> bool {
     facts
         .direct
@@ -151,7 +151,7 @@ fn cases(options: &Options, facts: &Facts, direct: bool) -> Vec<Case<Of>> {
     cases
 }
 
-/// Why a system has no such way.
+/// Returns the reason why an operating system does not have a way; `None` if it has it.
 fn refusal(platform: Platform, way: Way) -> Option<&'static str> {
     let writes_through = platform
         .methods()
@@ -172,7 +172,7 @@ impl Way {
     }
 }
 
-/// One row for each case, with its ratio to the barrier of its layout and number of pages.
+/// Returns one row for each case, with its ratio to the barrier of the same layout and number of pages.
 fn rows(cases: &[Case<Of>]) -> Vec<Row> {
     let base = |of: &Of| {
         let is_it = |c: &&Case<Of>| {

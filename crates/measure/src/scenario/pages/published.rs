@@ -1,19 +1,19 @@
-//! Published figures of the same workload, to hold beside ours as ratios.
+//! Published figures of the same workload, for comparison with ours as ratios.
 
 use super::crossover::{Crossover, crossover};
 use crate::run::stats::Spread;
 
-/// Where they come from.
+/// Source of the figures.
 pub const SOURCE: &str = "SQLite users' list; Windows, a disk of 7200 rpm";
 
-/// One published row: commits of so many pages of 4 KiB and a header, per second.
+/// One published row: commits per second of a number of pages of 4 KiB and a header.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Published {
-    /// Pages.
+    /// Number of pages.
     pub pages: u64,
-    /// Written through.
+    /// Commits per second with write-through.
     pub through: f64,
-    /// Written, flushed.
+    /// Commits per second with plain writes and a flush.
     pub flush: f64,
 }
 
@@ -25,7 +25,7 @@ const fn row(pages: u64, through: f64, flush: f64) -> Published {
     }
 }
 
-/// All of them.
+/// All published rows.
 pub const P3: [Published; 5] = [
     row(5, 200.0, 21.3),
     row(10, 83.1, 20.0),
@@ -34,27 +34,27 @@ pub const P3: [Published; 5] = [
     row(80, 14.0, 17.0),
 ];
 
-/// Turns of that disk in a second.
+/// Revolutions per second of that disk.
 const TURNS: f64 = 7200.0 / 60.0;
 
 impl Published {
-    /// The row of so many pages.
+    /// Returns the row of a number of pages.
     pub fn of(pages: u64) -> Option<Published> {
         P3.into_iter().find(|p| p.pages == pages)
     }
 
-    /// Time of writing through as a multiple of the flush's.
+    /// Returns the time of write-through divided by that of the flush.
     pub fn ratio(&self) -> f64 {
         self.flush / self.through
     }
 
-    /// Durable writes in a second, the header's included.
+    /// Returns the durable writes per second, those of the header included.
     fn durable_writes(&self) -> f64 {
         self.through * (self.pages + 1) as f64
     }
 }
 
-/// Where the published figures cross.
+/// Returns the crossover of the published figures.
 pub fn crossover_of_p3() -> Crossover {
     let points = P3.map(|p| {
         let (median, p10, p90) = (p.ratio(), p.ratio(), p.ratio());
@@ -63,12 +63,12 @@ pub fn crossover_of_p3() -> Crossover {
     crossover(&points)
 }
 
-/// What the published figures say of their own disk.
+/// Returns a remark on the disk of the published figures.
 pub fn remark() -> String {
     let first = P3[0];
     format!(
-        "Published: {:.0} durable writes a second at N = {} on a disk that turns {TURNS:.0} times a \
-         second, so its cache answered: that disk did not write through.",
+        "Published: {:.0} durable writes a second at N = {} on a disk with {TURNS:.0} revolutions a \
+         second. So its cache answered, and the disk did not write through.",
         first.durable_writes(),
         first.pages
     )

@@ -1,4 +1,4 @@
-//! One commit: N pages, made durable, then the header, made durable.
+//! One commit: writes N pages and makes them durable, then does the same with the header.
 
 use crate::result::name::named;
 use crate::run::in_flight::InFlight;
@@ -7,23 +7,23 @@ use logforce_device::{AlignedBuf, Barrier, File, Write};
 use std::io;
 use std::sync::Arc;
 
-/// Bytes of a page, and of the header.
+/// Size of a page and of the header, bytes.
 pub const PAGE: usize = 4096;
 
-/// Where the pages of a commit lie.
+/// Positions of the pages of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// Side by side, behind those of the commit before.
+    /// Contiguous pages, after those of the commit before.
     Contiguous,
-    /// Over the whole file, none beside another.
+    /// Pages all over the file, none next to another.
     Scattered,
 }
 
 impl Layout {
-    /// Both.
+    /// Both layouts.
     pub const ALL: [Layout; 2] = [Layout::Contiguous, Layout::Scattered];
 
-    /// The name used in reports.
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Layout::Contiguous => "contiguous",
@@ -38,22 +38,22 @@ impl std::fmt::Display for Layout {
     }
 }
 
-/// How pages are made durable; the header is in the same way.
+/// Way to make pages durable, and the header likewise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// Page by page, each write durable by itself.
+    /// One write per page, each durable by itself.
     WriteThrough,
-    /// Each run of contiguous pages by one write that is durable by itself, several in flight.
+    /// One write per run of contiguous pages, each durable by itself, several in flight.
     Gathered,
-    /// The same writes without that, and one barrier after them.
+    /// The same runs in plain writes, and one barrier after them.
     Barrier,
 }
 
 impl Way {
-    /// All of them.
+    /// All ways.
     pub const ALL: [Way; 3] = [Way::WriteThrough, Way::Gathered, Way::Barrier];
 
-    /// The name used in reports.
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Way::WriteThrough => "write-through",
@@ -71,22 +71,22 @@ impl std::fmt::Display for Way {
 
 named!(Layout, Way);
 
-/// Makes the commits of one case, one after the other.
+/// State of the commits of one case.
 pub(super) struct Commit {
     layout: Layout,
     way: Way,
     pages: u64,
-    /// Pages of the file behind the header.
+    /// Number of pages of the file after the header.
     area: u64,
-    /// Where the next contiguous commit begins, or how far scattered pages are in their parts.
+    /// Start of the next contiguous commit, or position of scattered pages within their parts.
     cursor: u64,
-    /// One for each write; made when first used.
+    /// One buffer for each write, created when first used.
     buffers: Vec<AlignedBuf>,
     header: Option<AlignedBuf>,
 }
 
 impl Commit {
-    /// For a file of so many pages, the header included.
+    /// Prepares commits to a file of `file_pages` pages, the header included.
     pub(super) fn new(layout: Layout, way: Way, pages: u64, file_pages: u64) -> Commit {
         Commit {
             layout,
@@ -99,7 +99,7 @@ impl Commit {
         }
     }
 
-    /// The writes of the next commit: first page and number of pages of each.
+    /// Returns the writes of the next commit: first page and number of pages of each.
     fn places(&mut self) -> Vec<(u64, u64)> {
         match self.layout {
             Layout::Contiguous => {
@@ -114,7 +114,7 @@ impl Commit {
                 }
             }
             Layout::Scattered => {
-                // One in each part of the file, at the same place of each: two never touch.
+                // One page in each part of the file, at the same position, so that no two are adjacent.
                 let part = (self.area / self.pages).max(1);
                 self.cursor = (self.cursor + 7) % part;
                 let at = |n| (1 + n * part + self.cursor, 1);
@@ -147,7 +147,7 @@ impl Commit {
         self.buffers = buffers;
         written?;
         self.barrier(&**file)?;
-        // Not before the pages are durable: it makes them count.
+        // After the pages are durable, because the header makes them take effect.
         let header = self.header.take().unwrap_or_else(|| filled(1));
         let done = file.complete(file.submit(write(0, header, number, through)));
         self.header = Some(done.buf);
@@ -169,7 +169,7 @@ fn filled(pages: u64) -> AlignedBuf {
     buf
 }
 
-/// Every page differs from what any commit before has written, so that no device can skip it.
+/// Makes every page different from all that was written before, so that no device can skip the write.
 fn write(page: u64, mut buf: AlignedBuf, number: u64, through: bool) -> Write {
     for (n, bytes) in buf.chunks_mut(PAGE).enumerate() {
         bytes[..8].copy_from_slice(&number.to_le_bytes());
@@ -183,7 +183,7 @@ fn write(page: u64, mut buf: AlignedBuf, number: u64, through: bool) -> Write {
     }
 }
 
-/// Each is durable before the next one begins.
+/// Performs the writes one after the other; stops at the first error. Returns all buffers.
 fn one_by_one(
     file: &dyn File,
     writes: impl Iterator<Item = Write>,

@@ -90,7 +90,8 @@ fn made_up(layout: Layout, way: Way, pages: u64, ratio: f64) -> Row {
     }
 }
 
-/// Ratios of writing through one by one at 1, 10 and 80 pages; gathered always half.
+/// Returns rows with these ratios of write-through one by one at 1, 10 and 80 pages. Gathered writes have
+/// half of them.
 fn figures(contiguous: [f64; 3], scattered: [f64; 3]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (layout, ratios) in [
@@ -111,7 +112,7 @@ fn the_conclusion_flips_with_the_figures() {
     let words = conclude(&figures([0.5, 0.8, 1.5], [2.0, 3.0, 9.0]));
     for part in [
         "Contiguous pages, written through one by one, are cheaper up to 10 pages, one barrier from 80 on (1.5 times the barrier's time at 80).",
-        "Contiguous pages, gathered and written through, are never dearer than one barrier beyond the noise, up to 80 pages (0.75 of the barrier's time at 80).",
+        "Contiguous pages, gathered and written through, never cost more than one barrier beyond the noise, up to 80 pages (0.75 of the barrier's time at 80).",
         "Scattered pages, written through one by one, cost more than one barrier from 1 page on (9.0 times",
         "Scattered pages, gathered and written through, cost the same as one barrier below 10 pages, and more from there on (4.5 times",
         "Published: they cross between 40 and 80 pages.",

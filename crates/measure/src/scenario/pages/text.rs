@@ -6,7 +6,7 @@ use crate::result::{Document, Name, Row, legend};
 use logforce_terminal::layout::{Column, fitted, sections, wrap};
 use logforce_terminal::numbers::{number, range};
 
-/// The three ways side by side.
+/// A line of the table: the three ways side by side.
 struct Line {
     layout: Name,
     pages: u64,
@@ -16,7 +16,7 @@ struct Line {
 }
 
 impl Line {
-    /// Published of pages that lie side by side, as those of a journal do.
+    /// Returns the published row, which is for contiguous pages, as in a journal.
     fn published(&self) -> Option<Published> {
         Published::of(self.pages).filter(|_| self.layout == Layout::Contiguous)
     }
@@ -58,11 +58,11 @@ const COLUMNS: [Column<Line>; 10] = [
     }),
 ];
 
-const LEGEND: &str = "A commit: N pages of 4 KiB, forced, then a header of 4 KiB, forced. Through: \
-    each page by a write that is durable by itself, one after the other. Gathered: one such write \
-    for each run of contiguous pages, up to 8 in flight. Barrier: the same writes without that, \
-    then one barrier. Ratio: time of a commit as a multiple of the barrier's, below 1 is faster; \
-    in each round every case has a slice, the medians are shown.";
+const LEGEND: &str = "A commit writes N pages of 4 KiB and forces them, then a header of 4 KiB and \
+    forces it. Through: one write per page, durable by itself, one after the other. Gathered: one \
+    such write per run of contiguous pages, up to 8 in flight. Barrier: the same runs in plain \
+    writes, then one barrier. Ratio: time of a commit divided by that of the barrier; below 1 is \
+    faster. Every case has one slice per round; the medians are shown.";
 
 fn lines(rows: &[Row]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
@@ -95,8 +95,8 @@ fn lines(rows: &[Row]) -> Vec<Line> {
 /// Notes on the method, for the reader.
 pub(super) fn notes(outcome: &ScenarioOutcome<bool>) -> Vec<String> {
     let mut notes = vec![match outcome.more {
-        true => "Writes go past the system's cache, as those of a page file do; --cached measures \
-                 through it, as was published."
+        true => "Writes use direct I/O, like those of a page file. --cached measures \
+                 writes through the system's cache, as in the published figures."
             .to_owned(),
         false => "Writes go through the system's cache.".to_owned(),
     }];
@@ -121,7 +121,7 @@ pub(super) fn notes(outcome: &ScenarioOutcome<bool>) -> Vec<String> {
     notes
 }
 
-/// All of it for a terminal of `width` characters.
+/// Returns the report for a terminal of `width` characters.
 pub(super) fn text(document: &Document, width: usize) -> String {
     let mut text = legend::title("Commits of pages and a header", document, width);
     let titled = lines(&document.rows)

@@ -1,4 +1,4 @@
-//! One cell: writes of one size, so many in flight, in one way.
+//! One cell: writes of one size, with one number in flight, in one way.
 
 use super::submission::{Queue, Unit, Way};
 use crate::run::counting::{CallCounts, CountingSystem};
@@ -20,36 +20,37 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// What the system's cache is read in: a write of a part of one has it read first.
+/// Page size of the system's cache, bytes. A write of a part of a page makes the system read the page
+/// first.
 const CACHE_PAGE: u64 = 4096;
-/// How far ahead of such writes the file is read into the cache, bytes.
+/// Length of the part of the file that is read into the cache before such writes, bytes.
 const WARM: u64 = 4 << 20;
 
-/// What all cells of a sweep share.
+/// State that all cells of a sweep share.
 pub(super) struct Shared {
-    /// The file that is written, in the state that a recycled segment is in.
+    /// File to which all cells write, in the state of a recycled segment.
     pub(super) file: RefCell<PreparedFile>,
-    /// Counts what goes to the file.
+    /// System that counts the calls on the file.
     pub(super) system: Arc<CountingSystem>,
     /// Write unit of the disk, bytes.
     pub(super) unit: u64,
-    /// Whose calls are made.
+    /// Operating system whose calls are used.
     pub(super) platform: Platform,
-    /// What is written, as long as the longest chunk.
+    /// Data to write, as long as the longest chunk.
     pub(super) pattern: Vec<u8>,
-    /// Of the next write: every one differs from all before.
+    /// Number of the next write, which makes it different from all before.
     pub(super) number: AtomicU64,
 }
 
 impl Shared {
-    /// Bytes of which no device can compress or share any.
+    /// Returns bytes that a device can neither compress nor deduplicate.
     pub(super) fn pattern(longest: u64) -> Vec<u8> {
         let mut pattern = vec![0; longest as usize];
         scramble(&mut pattern, 0x5eeb_0e11);
         pattern
     }
 
-    /// Of what is written, in memory.
+    /// Returns the alignment of buffers, bytes.
     fn alignment(&self) -> usize {
         self.unit.max(CACHE_PAGE) as usize
     }
@@ -62,17 +63,17 @@ fn buffer(pattern: &[u8], chunk: u64, alignment: usize) -> AlignedBuf {
     buf
 }
 
-/// What one slice needs.
+/// Resources of one slice.
 enum Ready {
-    /// Each thread makes its own.
+    /// Threads that each create their own buffer.
     Threads,
-    /// Groups, by threads beside this one or by this one alone.
+    /// Groups, written by this thread and its helpers, if any.
     Group(InFlight, Vec<AlignedBuf>),
-    /// From this thread.
+    /// Queue of this thread.
     Queue(Box<dyn WriteQueue>, Vec<AlignedBuf>),
 }
 
-/// Writes, in slices.
+/// Subject of one cell: makes its writes in slices.
 pub(super) struct Cell {
     key: RowKey,
     way: Way,
@@ -83,8 +84,8 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// `depth` writes of `chunk` bytes in flight. What the system is handed in timed parts is added to
-    /// `counts`.
+    /// Creates a cell with `depth` writes of `chunk` bytes in flight. The calls in timed parts are added
+    /// to `counts`.
     pub(super) fn new(
         way: Way,
         chunk: u64,
@@ -129,8 +130,8 @@ impl Cell {
         (0..self.depth()).map(one).collect()
     }
 
-    /// A write of a part of a page waits until the page was read. A log has the page of its end in the
-    /// cache, so these are, too.
+    /// Reads the next part of the file into the cache if chunks are not whole pages. Otherwise each write
+    /// would wait until its page is read, which a log does not do: the page at its end is cached.
     fn warm(&self, file: &dyn File) -> Result<(), MeasureError> {
         if self.is_direct() || self.key.bytes.is_multiple_of(CACHE_PAGE) {
             return Ok(());
@@ -152,7 +153,8 @@ impl Cell {
         Ok(())
     }
 
-    /// Writes until the limit, or `places` chunks from `start` on are used up. Returns how many were.
+    /// Writes until the limit is reached, or `places` chunks from `start` on are used. Returns the number
+    /// of used ones.
     fn part(
         &mut self,
         file: &Arc<dyn File>,
@@ -228,15 +230,15 @@ impl Subject for Cell {
             (Queue::IoUring, _) => {
                 let queue = file.write_queue(depth).ok_or_else(|| {
                     MeasureError::NotOffered(format!(
-                        "the system gave no io_uring for {depth} writes"
+                        "the system provided no io_uring for {depth} writes"
                     ))
                 })?;
                 Ready::Queue(queue, self.buffers())
             }
             (Queue::Threads, Unit::Write) => Ready::Threads,
             (Queue::Threads, Unit::Group) => {
-                // A write into the cache waits for no device: threads would only get into each
-                // other's way.
+                // A write into the cache does not wait for a device, so threads would only slow
+                // each other down.
                 let at_once = if self.is_direct() { depth } else { 1 };
                 let in_flight = InFlight::new(at_once, self.shared.platform)
                     .map_err(MeasureError::io("starting threads"))?;
@@ -252,7 +254,7 @@ impl Subject for Cell {
         while recorder.more(limit) {
             let (start, places) = {
                 let mut shared = self.shared.file.borrow_mut();
-                // The last slice may have ended within a write unit.
+                // The last slice may have ended inside a write unit.
                 let aligned = shared.cursor().next_multiple_of(unit);
                 shared.advance_to(aligned);
                 shared.ensure(chunk * self.depth() as u64)?;
@@ -260,8 +262,8 @@ impl Subject for Cell {
             };
             let file = self.open()?;
             let before = self.shared.system.counts();
-            // After an error the file is as good as before: nobody reads it, and its blocks stay
-            // written ones.
+            // The file remains usable after an error: its contents are never read, and its blocks
+            // stay written.
             let used = self.part(&file, start, places, limit, recorder)?;
             let mut counts = self.counts.get();
             counts += self.shared.system.counts() - before;
@@ -282,17 +284,17 @@ impl Subject for Cell {
     }
 }
 
-/// Writes at consecutive places, from `start` on.
+/// Writes at consecutive positions, from `start` on.
 struct Course<'a> {
     file: &'a Arc<dyn File>,
     pattern: &'a [u8],
     alignment: usize,
-    /// Of the next write, whoever makes it.
+    /// Number of the next write, over all threads.
     number: &'a AtomicU64,
     start: u64,
     chunk: u64,
     through: bool,
-    /// How many places are taken.
+    /// Number of positions that are used.
     next: AtomicU64,
 }
 
@@ -316,7 +318,7 @@ impl Course<'_> {
         MeasureError::Io { what, cause }
     }
 
-    /// As many writes as there are buffers, `all` of which end; a barrier; again.
+    /// Repeats: as many writes as there are buffers, which `all` performs and completes, then a barrier.
     fn groups(
         &self,
         buffers: &mut Vec<AlignedBuf>,
@@ -341,7 +343,7 @@ impl Course<'_> {
         })
     }
 
-    /// As many writes in flight as there are buffers: when one ends, the next one begins.
+    /// Keeps as many writes in flight as there are buffers: when one ends, the next one begins.
     fn queued(
         &self,
         queue: &mut dyn WriteQueue,
@@ -382,7 +384,7 @@ impl Course<'_> {
             }
             if !began.is_empty() {
                 return Err(MeasureError::NotOffered(
-                    "the queue did not say what became of all writes".to_owned(),
+                    "the queue did not report the completion of all writes".to_owned(),
                 ));
             }
             Ok((now - start, vec![latencies]))
@@ -390,7 +392,7 @@ impl Course<'_> {
     }
 }
 
-/// One thread's write after the other.
+/// Writes of one thread, one after the other.
 impl Work for Course<'_> {
     type Worker = Option<AlignedBuf>;
 
@@ -408,12 +410,12 @@ impl Work for Course<'_> {
         } = self.write(worker.take().unwrap_or_else(again));
         let done = write(&**self.file, buf, offset, range.len(), through);
         *worker = Some(done.map_err(|e| self.failed(e))?);
-        // The limit is so many writes that there is a place for each.
+        // The limit on the number of writes ensures that each has a position.
         Ok(Step { began, more: true })
     }
 }
 
-/// Hands all of them over and waits until all have ended, also after an error.
+/// Submits all writes and waits until all have ended, even after an error.
 fn all_by_queue(
     queue: &mut dyn WriteQueue,
     writes: Vec<Write>,

@@ -1,4 +1,4 @@
-//! What follows from the cells, in sentences.
+//! Conclusion from the cells, in sentences.
 
 use super::knee::{DepthPoint, Finding};
 use super::row::point;
@@ -10,18 +10,18 @@ use crate::scenario::journal::conclusion::conclude as conclude_singles;
 use logforce_device::{Facts, Method};
 use logforce_terminal::numbers::{bytes, count, rounded, short};
 
-/// The method that the conclusion speaks of.
+/// The method that the conclusion is about.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recommended {
-    /// It; `None` where none is safe.
+    /// Method; `None` if none is safe.
     pub method: Option<Method>,
-    /// Why it, or why none, as the beginning of a text.
+    /// Reason, as the beginning of a text.
     pub why: String,
 }
 
 impl Recommended {
-    /// By single writes, as `bench journal` recommends; where these do not decide, the default if it is
-    /// safe and was measured.
+    /// Chooses the method by single writes, as `bench journal` does. If these do not decide, chooses the
+    /// default if it is safe and was measured, else the first safe method.
     pub fn new(singles: &[Row], methods: &[Row], facts: &Facts) -> Recommended {
         let measured = |method: Method| {
             let of = methods.iter().find(|m| m.method == method);
@@ -29,8 +29,8 @@ impl Recommended {
         };
         if let Some(method) = conclude_singles(singles, facts.platform).recommended {
             let why = format!(
-                "Of the methods that survive loss of power {method} is the one to use here, judged by single \
-                 writes."
+                "Use {method} here: by single writes it is the recommended one of the methods that survive loss \
+                 of power."
             );
             let method = Some(method);
             return Recommended { method, why };
@@ -48,7 +48,7 @@ impl Recommended {
                 method: Some(method),
                 why: format!(
                     "Too little was measured to say which of the methods that survive loss of power is the \
-                     fastest for single writes. What follows is of {method}, {}.",
+                     fastest for single writes. The following is about {method}, {}.",
                     if method == default {
                         "the default here"
                     } else {
@@ -58,16 +58,16 @@ impl Recommended {
             },
             None => Recommended {
                 method: None,
-                why: "No method that was measured survives loss of power here, so nothing is recommended; \
-                      figures of the others say what the disk takes, not what a commit costs."
+                why: "No method that was measured survives loss of power here, so none is recommended. The \
+                      figures show the speed of the disk, not the cost of a durable commit."
                     .to_owned(),
             },
         }
     }
 }
 
-/// Up to which depth more writes in flight pay, which chunk carries most, whether `io_uring` beats
-/// threads, and what that means for a log.
+/// Describes the depth up to which more writes in flight pay, the best chunk sizes, the consequences for a
+/// log, and the comparison of `io_uring` with threads.
 pub fn conclude(rows: &[Row], sweep: &Sweep) -> String {
     let mut sentences = vec![sweep.recommended.why.clone()];
     let Some(method) = sweep.recommended.method else {
@@ -82,7 +82,7 @@ pub fn conclude(rows: &[Row], sweep: &Sweep) -> String {
         sentences.extend(cells.most(method));
         sentences.extend(for_a_log(way, &cells));
     }
-    // Of the others too: what it gains depends on the method.
+    // For the other methods too, because the gain from io_uring depends on the method.
     let others = sweep.methods.iter().filter(|m| m.is_safe());
     let others = others.filter_map(|m| m.method.known());
     let others = others.filter(|m| *m != method);
@@ -101,12 +101,12 @@ fn is_told(knee: &Row) -> bool {
     knee.finding == Finding::Pays || knee.finding == Finding::Flat
 }
 
-/// Returns what is found of a chunk size, and its knee.
+/// Returns the finding of a chunk size, and its knee.
 fn says(knee: &Row) -> (Finding, Option<u64>) {
     (knee.finding.known().unwrap_or(Finding::Nothing), knee.depth)
 }
 
-/// Chunk sizes of which the same is to be said.
+/// Chunk sizes with the same finding and knee.
 struct Alike<'a> {
     knees: Vec<&'a Row>,
 }
@@ -142,20 +142,20 @@ fn depths(way: Way, knees: &[&Row]) -> String {
         Unit::Group => "writes for each barrier",
     };
     if knees.is_empty() {
-        return format!("Nothing was measured of it, so nothing can be told of {what}.");
+        return format!("Nothing was measured with this method, so nothing is known about {what}.");
     }
     if knees.iter().all(|k| k.finding == Finding::OneDepth) {
-        return format!("Only one number of {what} was measured, so no knee can be told.");
+        return format!("Only one number of {what} was measured, so the knee is unknown.");
     }
     if !knees.iter().any(|k| is_told(k)) {
         return match knees.iter().any(|k| k.finding == Finding::Noise) {
             true => format!(
-                "Nothing can be told of {what}: the noise is larger than the differences. Give it more \
-                 time with --seconds, or a quieter machine."
+                "No conclusion about {what}: the noise is larger than the differences. Measure longer with \
+                 --seconds, or on a quieter machine."
             ),
             false => format!(
-                "Nothing can be told of {what}: there are fewer than 3 of the {ROUNDS} slices of most cells. \
-                 Give it more time with --seconds, or fewer --chunks and --depths."
+                "No conclusion about {what}: most cells have fewer than 3 of their {ROUNDS} slices. Measure \
+                 longer with --seconds, or fewer --chunks and --depths."
             ),
         };
     }
@@ -166,7 +166,7 @@ fn depths(way: Way, knees: &[&Row]) -> String {
             None => groups.push(Alike { knees: vec![knee] }),
         }
     }
-    // What pays most comes first, then what does not, then what nobody knows.
+    // Chunk sizes with the largest knee come first, then those without a gain, then the unknown ones.
     let order = |g: &Alike| match g.says() {
         (Finding::Pays, depth) => (0, std::cmp::Reverse(depth)),
         (Finding::Flat, depth) => (1, std::cmp::Reverse(depth)),
@@ -177,32 +177,35 @@ fn depths(way: Way, knees: &[&Row]) -> String {
         let chunks = group.chunks();
         match group.says() {
             (Finding::Pays, Some(depth)) => {
-                format!("up to {depth} in chunks of {chunks} ({})", group.gains())
+                format!(
+                    "up to {depth} in chunks of {chunks} ({} the rate)",
+                    group.gains()
+                )
             }
             (Finding::Flat, Some(depth)) => {
-                format!("no more than {depth} in chunks of {chunks}")
+                format!("none above {depth} in chunks of {chunks}")
             }
             (Finding::Noise, _) => format!(
-                "nothing can be told of {chunks}, where the noise is larger than the differences"
+                "unknown in chunks of {chunks}, because the noise is larger than the differences"
             ),
             _ => format!("too little was measured in chunks of {chunks}"),
         }
     };
     let parts: Vec<String> = groups.iter().map(part).collect();
-    format!("More {what} pay: {}.", parts.join("; "))
+    format!("Gain from more {what}: {}.", parts.join("; "))
 }
 
 /// All cells.
 struct Cells<'a>(&'a [Row]);
 
-/// The cell with the highest of something.
+/// Returns the row with the highest value of `of`.
 fn highest<'a>(
     rows: impl Iterator<Item = &'a Row>,
     of: impl Fn(&Row) -> Option<f64>,
 ) -> Option<&'a Row> {
     let mut found: Option<(&Row, f64)> = None;
     for row in rows {
-        // Of equals the first: it needs fewer in flight.
+        // Among equals the first, which needs fewer writes in flight.
         if let Some(value) = of(row)
             && found.is_none_or(|(_, most)| value > most)
         {
@@ -217,7 +220,7 @@ impl Cells<'_> {
         self.0.iter().filter(move |r| way.is_of(r))
     }
 
-    /// What the knee of the usual chunk gives, against one at a time.
+    /// Compares the knee of the usual chunk size with one write at a time.
     fn at_the_knee(&self, way: Way, chunk: u64, knees: &[&Row]) -> Option<String> {
         let knee = knees.iter().find(|k| k.chunk_bytes == chunk)?;
         let cell = |depth: u64| {
@@ -238,7 +241,7 @@ impl Cells<'_> {
                 Unit::Group => " (the group)",
             };
             Some(format!(
-                "Chunks of {}: one at a time {}; {} {}{unit}; more in flight give no more than a tenth beyond the noise.",
+                "Chunks of {}: one at a time {}; {} {}{unit}; more in flight gain at most a tenth beyond the noise.",
                 bytes(chunk),
                 says(one)?,
                 in_flight(at),
@@ -247,14 +250,14 @@ impl Cells<'_> {
         })?
     }
 
-    /// Which chunk gives the most commits, and which the most bytes.
+    /// Names the chunk size with the most commits, and the one with the most bytes.
     fn most(&self, method: Method) -> Option<String> {
         let way = Way::threads(method);
         let commits = highest(self.of(way), |r| r.chunks_per_s)?;
         let rate = highest(self.of(way), |r| r.mb_per_s)?;
         Some(format!(
-            "Most commits a second, one for each chunk: {} of {} with {}. Most bytes: {} MB/s in chunks of {} \
-             with {}.",
+            "Most commits a second, with one chunk per commit: {} of {} with {}. Most bytes: {} MB/s in chunks \
+             of {} with {}.",
             rounded(commits.chunks_per_s?),
             bytes(commits.chunk_bytes),
             in_flight(commits),
@@ -264,7 +267,7 @@ impl Cells<'_> {
         ))
     }
 
-    /// Whether one thread with a ring does more than a thread for each write.
+    /// Compares one thread with `io_uring` with one thread for each write.
     fn io_uring(&self, method: Method) -> Option<String> {
         let ring = Way {
             method,
@@ -291,29 +294,32 @@ impl Cells<'_> {
         let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
         let high = ratios.iter().copied().fold(0.0, f64::max);
         let spread = format!(
-            "{} times their rate in the median of {all} cells with more than one in flight, {} to {}",
+            "{} times the rate of threads in the median of {all} cells with more than one in flight, from {} to {}",
             short(typical, 2),
             short(low, 2),
             short(high, 2)
         );
         Some(match (2 * faster > all, 2 * slower > all) {
             (true, _) => {
-                format!("One thread with io_uring beats threads by {method} here: {spread}.")
+                format!(
+                    "One thread with io_uring is faster than threads with {method} here: {spread}."
+                )
             }
-            (_, true) => format!("Threads beat io_uring by {method} here: io_uring has {spread}."),
+            (_, true) => format!(
+                "Threads are faster than io_uring with {method} here: io_uring has {spread}."
+            ),
             _ if faster + slower == 0 => format!(
-                "io_uring and threads cannot be told apart by {method} here: {spread}, none of them beyond the \
-                 noise."
+                "io_uring and threads do not differ beyond the noise with {method} here: {spread}."
             ),
             _ => format!(
-                "io_uring by {method} beats threads beyond the noise in {} and is beaten in {slower}: \
+                "io_uring with {method} is faster than threads beyond the noise in {} and slower in {slower}: \
                  {spread}.",
                 count(faster as u64, "cell")
             ),
         })
     }
 
-    /// Another safe way that carries more commits of some size than the method at its best.
+    /// Names another safe way that makes more commits than the method, at the method's best chunk size.
     fn another(&self, method: Method) -> Option<String> {
         let best = highest(self.of(Way::threads(method)), |r| r.chunks_per_s)?;
         let ours = point(best)?;
@@ -327,7 +333,7 @@ impl Cells<'_> {
         let other = highest(others, |r| r.chunks_per_s)?;
         let theirs = point(other)?;
         Some(format!(
-            "Of all that is safe {} makes the most commits of {}: {} a second with {}, {} times as many.",
+            "Of all safe ways {} makes the most commits of {}: {} a second with {}, {} times as many.",
             Way::of(other)?,
             bytes(other.chunk_bytes),
             rounded(theirs.rate),
@@ -345,7 +351,7 @@ fn in_flight(row: &Row) -> String {
     }
 }
 
-/// Commits that wait can be written side by side, or gathered into one longer write.
+/// Compares two ways to commit waiting records: several writes in flight, or one longer write.
 fn for_a_log(way: Way, cells: &Cells) -> Option<String> {
     let small = cells.of(way).filter(|r| r.chunks_per_s.is_some());
     let small = small.map(|r| r.chunk_bytes).min()?;
@@ -374,18 +380,18 @@ fn for_a_log(way: Way, cells: &Cells) -> Option<String> {
     );
     Some(if gathered_point.is_beyond(&apart_point) {
         format!(
-            "For a log: gather commits that wait into one write (group commit), before more writes in flight: \
-             {by_one}; {by_many}."
+            "For a log: gather waiting commits into one write (group commit) before you use more writes in \
+             flight: {by_one}; {by_many}."
         )
     } else if apart_point.is_beyond(&gathered_point) {
         format!(
-            "For a log: several writes in flight carry more than commits gathered into one at a time: \
+            "For a log: several writes in flight carry more commits than one gathered write at a time: \
              {by_many}; {by_one}. A log can do both."
         )
     } else {
         format!(
-            "For a log: commits gathered into one write and writes side by side carry the same within the \
-             noise: {by_one}; {by_many}."
+            "For a log: one gathered write at a time and several writes in flight carry the same number of \
+             commits, within the noise: {by_one}; {by_many}."
         )
     })
 }

@@ -1,25 +1,25 @@
-//! Where more writes in flight no longer pay.
+//! Knee: the number of writes in flight above which more no longer pay.
 
 use crate::result::name::named;
 
-/// Rates are told apart by this share of the higher one, beyond the noise.
+/// Share of the higher rate by which two rates must differ, beyond the noise, to count as different.
 const MARGIN: f64 = 0.10;
-/// Where the noise is more than this share of a rate, it decides nothing.
+/// Share of a rate above which the noise is too large to call two rates the same.
 const COARSEST: f64 = 0.25;
 
 /// Figures at one number of writes in flight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DepthPoint {
-    /// Writes in flight.
+    /// Number of writes in flight.
     pub depth: u64,
-    /// Chunks a second.
+    /// Chunks per second.
     pub rate: f64,
-    /// Standard error of `rate`; infinite where there are too few slices to know.
+    /// Standard error of `rate`; infinite if there are too few slices.
     pub error: f64,
 }
 
 impl DepthPoint {
-    /// With each chunk counted as so many.
+    /// Multiplies the rate and its error by `factor`.
     pub fn times(self, factor: f64) -> DepthPoint {
         DepthPoint {
             rate: self.rate * factor,
@@ -28,41 +28,41 @@ impl DepthPoint {
         }
     }
 
-    /// How far noise alone may move two rates apart.
+    /// Returns the difference between two rates that noise alone may cause.
     fn noise(&self, other: &DepthPoint) -> f64 {
         2.0 * self.error.hypot(other.error)
     }
 
-    /// Whether `self` is faster by more than the margin and the noise.
+    /// Returns whether `self` is faster by more than the margin and the noise.
     pub fn is_beyond(&self, other: &DepthPoint) -> bool {
         self.rate - other.rate > self.rate * MARGIN + self.noise(other)
     }
 
-    /// Whether the noise is small enough to say that two rates are the same.
+    /// Returns whether the noise is small enough to call two rates the same.
     fn can_be_held_against(&self, other: &DepthPoint) -> bool {
         self.noise(other) <= COARSEST * self.rate.max(other.rate)
     }
 }
 
-/// What the depths of one chunk size come to.
+/// Result over the depths of one chunk size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finding {
-    /// More in flight pay, up to the knee.
+    /// More writes in flight pay, up to the knee.
     Pays,
-    /// One, or the fewest measured, are as good as more.
+    /// The smallest measured depth is as good as more.
     Flat,
     /// The noise is larger than the differences.
     Noise,
-    /// Too few slices to know the noise.
+    /// There are too few slices to know the noise.
     TooLittle,
     /// Only one depth has a figure.
     OneDepth,
-    /// None has.
+    /// No depth has a figure.
     Nothing,
 }
 
 impl Finding {
-    /// All of them.
+    /// All findings.
     pub const ALL: [Finding; 6] = [
         Finding::Pays,
         Finding::Flat,
@@ -72,7 +72,7 @@ impl Finding {
         Finding::Nothing,
     ];
 
-    /// The name used in reports.
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Finding::Pays => "pays",
@@ -90,18 +90,18 @@ named!(Finding);
 /// The knee of one chunk size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KneeResult {
-    /// What follows.
+    /// Result.
     pub finding: Finding,
-    /// The smallest depth that is as good as the best; `None` where nothing can be told.
+    /// Smallest depth that is as good as the best; `None` if it is unknown.
     pub knee: Option<DepthPoint>,
-    /// The smallest depth that has a figure.
+    /// Smallest depth that has a figure.
     pub first: Option<DepthPoint>,
-    /// The depth with the highest rate.
+    /// Depth with the highest rate.
     pub best: Option<DepthPoint>,
 }
 
-/// Finds the knee: the smallest depth whose rate is no more than a tenth, or the noise beyond that,
-/// below the highest one.
+/// Finds the knee: the smallest depth whose rate is at most a tenth below the highest one, or below it
+/// by a difference that may be noise.
 pub fn knee(points: &[DepthPoint]) -> KneeResult {
     let mut points = points.to_vec();
     points.sort_by_key(|p| p.depth);
@@ -158,7 +158,7 @@ pub fn knee(points: &[DepthPoint]) -> KneeResult {
 mod tests {
     use super::*;
 
-    /// With a standard error of `noise` times the rate.
+    /// Returns points with a standard error of `noise` times the rate.
     fn points(rates: &[(u64, f64)], noise: f64) -> Vec<DepthPoint> {
         let of = |&(depth, rate): &(u64, f64)| DepthPoint {
             depth,
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn the_smallest_depth_within_a_tenth_of_the_best() {
         assert_eq!(of(&RISING, 0.0), (Finding::Pays, Some(8)));
-        // In whatever order they come.
+        // The order of the points does not matter.
         let mut turned = RISING;
         turned.reverse();
         assert_eq!(of(&turned, 0.0), (Finding::Pays, Some(8)));
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn noise_takes_depths_together_but_not_without_limit() {
-        // 3500 and 5000 are 30 % apart: no more than noise of 2 · √2 · 8 % and a tenth.
+        // 3500 and 5000 differ by 30 %, which is within the noise of 2 · √2 · 8 % and a tenth.
         let of_noise = |noise| of(&RISING, noise);
         assert_eq!(of_noise(0.01), (Finding::Pays, Some(8)));
         assert_eq!(of_noise(0.09), (Finding::Pays, Some(4)));
@@ -219,7 +219,7 @@ mod tests {
         let flat = [(1, 1000.0), (2, 1050.0), (4, 1080.0)];
         assert_eq!(of(&flat, 0.02), (Finding::Flat, Some(1)));
         assert_eq!(of(&flat, 0.3), (Finding::Noise, None));
-        // A third more, which may be noise: neither.
+        // A third more may be noise, so neither finding applies.
         let perhaps = [(1, 1000.0), (2, 1300.0)];
         assert_eq!(of(&perhaps, 0.07), (Finding::Noise, None));
     }

@@ -1,6 +1,6 @@
-//! The scenario `journal`, swept: every method with 1 to 32 writes in flight, in chunks of 512 B to
-//! 256 KiB, by threads and, where the system has it, by `io_uring`. Up to which depth do more writes
-//! in flight pay, and which chunk carries most?
+//! The scenario `journal --sweep`: every method with 1 to 32 writes in flight, in chunks of 512 B to
+//! 256 KiB, by threads and, if available, by `io_uring`. It finds the number of writes in flight up to
+//! which more of them pay, and the best chunk size.
 
 mod cell;
 mod conclusion;
@@ -41,14 +41,13 @@ use std::time::{Duration, Instant};
 /// Name of the scenario in its rows.
 pub const NAME: &str = "sweep";
 
-/// Slices of each cell.
+/// Number of slices of each cell.
 pub const ROUNDS: u32 = 5;
-/// As [`Options::least_slice`], where nothing else is wanted: a slice of two or three writes says
-/// nothing.
+/// Default of [`Options::least_slice`]. Slices of two or three writes would be noise.
 pub const LEAST_SLICE: Duration = Duration::from_millis(15);
-/// Writes in flight, where nothing else is asked for.
+/// Default numbers of writes in flight.
 pub const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
-/// Bytes of a chunk, where nothing else is asked for.
+/// Default chunk sizes, bytes.
 pub const CHUNKS: [u64; 10] = [
     512,
     1 << 10,
@@ -61,41 +60,42 @@ pub const CHUNKS: [u64; 10] = [
     128 << 10,
     256 << 10,
 ];
-/// Of the whole time, what may go into filling the file.
+/// Share of the whole time that may go into filling the file.
 const PREPARE_SHARE: f64 = 0.2;
-/// Methods are held against each other in chunks of this size, or of the nearest one there is.
+/// Chunk size at which methods are compared, bytes; otherwise the nearest one that is measured.
 const USUAL_CHUNK: u64 = 16 << 10;
 
-/// What to measure.
+/// Options of the scenario.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Methods, in the order of the report.
     pub methods: Vec<Method>,
-    /// Writes in flight, ascending.
+    /// Numbers of writes in flight, ascending.
     pub depths: Vec<u32>,
-    /// Bytes of a chunk, ascending.
+    /// Chunk sizes in bytes, ascending.
     pub chunks: Vec<u64>,
-    /// Bytes of the file, which is filled beforehand.
+    /// Size of the file, which is filled beforehand, bytes.
     pub size: u64,
-    /// How long all of it may take, preparing included.
+    /// Time for the whole run, preparation included.
     pub time: Duration,
-    /// A slice is no shorter than this; where there is no time for that, cells are left out.
+    /// Minimum length of a slice. If the time does not suffice, cells are left out.
     pub least_slice: Duration,
-    /// So many writes, or groups, of each cell, however long they take: for those who count.
+    /// Number of writes, or groups, of each cell, however long they take; `None` to divide the time
+    /// instead. Tests use this to get exact counts.
     pub writes: Option<u64>,
 }
 
 /// Results beside the cells.
 pub struct Sweep {
-    /// Each way to have writes in flight, and what it is worth.
+    /// Ways to keep writes in flight, each with its guarantee.
     pub methods: Vec<Row>,
-    /// Of each way and chunk that has a figure.
+    /// Knees of each way and chunk size that has a figure.
     pub knees: Vec<Row>,
-    /// What the conclusion speaks of.
+    /// Method that the conclusion is about.
     pub recommended: Recommended,
-    /// Chunks by which methods are held against each other, bytes.
+    /// Chunk size at which methods are compared, bytes.
     pub usual_chunk: u64,
-    /// What others did to the device before.
+    /// Work of other processes on the device before the run.
     pub neighbours: Option<Neighbours>,
 }
 
@@ -152,7 +152,7 @@ fn run(options: &Options, setup: &Setup) -> Result<ScenarioOutcome<Sweep>, Measu
         exact: false,
         fillable: None,
     };
-    // Before anything is written: is there room at all?
+    // Checks the space before anything is written.
     let (size, _) = space::choose(wish, setup.space)?;
     let deepest = options.depths.iter().copied().max().unwrap_or(1);
     let has_queue = offers_queue(&*directory, &facts, deepest as usize)?;
@@ -167,7 +167,7 @@ fn run(options: &Options, setup: &Setup) -> Result<ScenarioOutcome<Sweep>, Measu
     let rate = match probe::rate(&place, size, options.time) {
         Ok(rate) => rate,
         Err(MeasureError::Interrupted) => return Err(MeasureError::Interrupted),
-        // The cells whose writes fail say so; others may be measured.
+        // Cells whose writes fail report that; others may still be measured.
         Err(_) => None,
     };
     let fillable = rate.map(|r| (r * options.time.as_secs_f64() * PREPARE_SHARE) as u64);
@@ -177,7 +177,7 @@ fn run(options: &Options, setup: &Setup) -> Result<ScenarioOutcome<Sweep>, Measu
     let unit = u64::from(facts.write_unit());
     let file = PreparedFile::new(
         Arc::clone(&directory),
-        // The state of a segment that a log uses again: no metadata is written.
+        // The state of a segment that a log reuses: writes change no metadata.
         FileState::Recycled,
         size,
         unit as usize,
@@ -232,7 +232,8 @@ fn watch_time(time: Duration) -> Duration {
     Duration::from_millis(250).min(time / 40)
 }
 
-/// Whether the system keeps writes of one thread in flight, on a file that is open for direct I/O.
+/// Returns whether the system can keep several writes of one thread in flight, on a file opened for direct
+/// I/O.
 fn offers_queue(dir: &dyn Directory, facts: &Facts, depth: usize) -> Result<bool, MeasureError> {
     const NAME: &str = "queue";
     if facts.direct.is_none() {
@@ -251,7 +252,7 @@ fn offers_queue(dir: &dyn Directory, facts: &Facts, depth: usize) -> Result<bool
     Ok(offered)
 }
 
-/// What each cell hands to the system.
+/// Calls that each cell makes.
 type Counts = Vec<Rc<Slot<CallCounts>>>;
 
 fn subjects(plan: &Plan, shared: &Rc<Shared>) -> (Vec<Planned>, Counts) {
@@ -277,7 +278,7 @@ fn subjects(plan: &Plan, shared: &Rc<Shared>) -> (Vec<Planned>, Counts) {
     (subjects, counts)
 }
 
-/// What was measured, in the order in which it was.
+/// Measurements, in the order in which they were made.
 struct Results<'a> {
     plan: &'a Plan,
     measured: Vec<Measured>,
@@ -293,7 +294,7 @@ impl Results<'_> {
             .iter()
             .map(|w| row::method(w.way, w.assessment.as_ref(), w.reason.clone()))
             .collect();
-        // What a single write shows to be untrue is untrue with many in flight.
+        // A guarantee that is implausible for single writes is implausible for several in flight.
         for doubted in singles
             .iter()
             .filter(|r| r.verdict == Some(Verdict::Implausible))
@@ -338,13 +339,14 @@ impl Results<'_> {
         Some((self.measured.get(at)?, self.counts.get(at)?.get()))
     }
 
-    /// Writes one at a time by a thread, as `bench journal` has them, judged by what was measured.
+    /// Returns the rows of single writes by one thread, like those of `bench journal`, with
+    /// implausible ones marked.
     fn singles(&self, facts: &Facts) -> Vec<Row> {
         let is_single = |number: usize| {
             let cell = &self.plan.cells[number];
             cell.depth == 1 && cell.way.queue == Queue::Threads
         };
-        // In the order of the report, so that what is said of them does not depend on what came first.
+        // In the order of the report, so that the conclusion does not depend on the measuring order.
         let numbers = (0..self.plan.cells.len()).filter(|n| is_single(*n));
         let mut rows: Vec<Row> = numbers
             .filter_map(|n| Some(single_row(self.measured(n)?.0)))
@@ -364,9 +366,9 @@ fn how_measured(
 ) -> Vec<String> {
     use logforce_terminal::numbers::{bytes, count};
     let mut notes = vec![format!(
-        "{}, {ROUNDS} slices of each, which take turns; consecutive places of one file of {}, which was \
-         filled and synced before, so that no metadata is written. Took {:.1} s of the {:.0} s there were \
-         (--seconds).",
+        "{} with {ROUNDS} slices each, taking turns. Writes go to consecutive positions of one file of {}, \
+         which was filled and synced before, so that no metadata is written. Took {:.1} s of the {:.0} s \
+         allowed by --seconds.",
         count(plan.order.len() as u64, "cell"),
         bytes(size),
         took.as_secs_f64(),
@@ -374,16 +376,17 @@ fn how_measured(
     )];
     notes.extend(plan.too_little_time(options));
     notes.push(
-        "N in flight. Of write-through methods, and those that force nothing: N writes at any time, each \
-         by itself; threads wait for theirs, io_uring has them all from one thread. Of methods with a \
-         barrier: N writes, all of them ended, then one barrier that makes the N durable (a group); \
-         writes into the system's cache are made one after the other, as they wait for no device."
+        "N in flight. Write-through methods, and those that force nothing: N independent writes at any \
+         time, either by N threads that each wait for their write, or by one thread with io_uring. Methods \
+         with a barrier: a group of N writes, and once all of them have ended, one barrier that makes them \
+         durable. Writes into the system's cache are made one after the other, because they do not wait \
+         for a device."
             .to_owned(),
     );
     if !has_queue {
         let why = match facts.direct {
-            Some(_) => "this system has none for files, or does not permit it here",
-            None => "it would need direct I/O, which is not offered here",
+            Some(_) => "this system has no io_uring for files, or does not permit it here",
+            None => "io_uring needs direct I/O, which is not available here",
         };
         notes.push(format!("No io_uring variants: {why}."));
     }

@@ -1,4 +1,4 @@
-//! Which cells there are, which of them can be had, and for which there is time.
+//! Plan of a sweep: the cells, those that are available, and those for which the time suffices.
 
 use super::submission::{Queue, Way};
 use super::{Options, ROUNDS, USUAL_CHUNK};
@@ -8,40 +8,41 @@ use logforce_terminal::numbers::{bytes, count};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-/// A way, and what is known of it before anything is measured.
+/// A way, and the facts about it that are known before anything is measured.
 pub(super) struct PlannedWay {
     pub(super) way: Way,
-    /// What a force is worth; `None` where it cannot be had.
+    /// Guarantee of a force; `None` if the way is not available.
     pub(super) assessment: Option<Assessment>,
-    /// Why it cannot be had.
+    /// Reason why the way is not available.
     pub(super) reason: Option<String>,
 }
 
-/// A cell to be.
+/// A planned cell.
 pub(super) struct PlannedCell {
     pub(super) way: Way,
     pub(super) chunk: u64,
     pub(super) depth: u32,
-    /// Why it is not measured.
+    /// Reason why the cell is not measured.
     pub(super) reason: Option<String>,
 }
 
 /// All cells.
 pub(super) struct Plan {
-    /// In the order of the report.
+    /// Ways, in the order of the report.
     pub(super) ways: Vec<PlannedWay>,
-    /// Of each way all chunks, of each chunk all depths.
+    /// Cells by way, then chunk size, then depth.
     pub(super) cells: Vec<PlannedCell>,
-    /// Numbers of the cells to measure, those that matter most first.
+    /// Indexes of the cells to measure, the most important ones first.
     pub(super) order: Vec<usize>,
-    /// How many could be measured, if there were time.
+    /// Number of cells that could be measured with enough time.
     pub(super) could_be: usize,
-    /// Chunks by which methods are held against each other, bytes.
+    /// Chunk size at which methods are compared, bytes.
     pub(super) usual_chunk: u64,
 }
 
 impl Plan {
-    /// For a file of `size` bytes; `has_queue` where the system keeps writes of one thread in flight.
+    /// Makes the plan for a file of `size` bytes. `has_queue` is true if the system can keep several writes
+    /// of one thread in flight.
     pub(super) fn new(options: &Options, facts: &Facts, size: u64, has_queue: bool) -> Plan {
         let ways = ways(options, facts, has_queue);
         let mut cells = Vec::new();
@@ -71,7 +72,7 @@ impl Plan {
         }
         for (number, cell) in cells.iter_mut().enumerate() {
             if cell.reason.is_none() && !order.contains(&number) {
-                cell.reason = Some("left out, as there is too little time".to_owned());
+                cell.reason = Some("left out, because there is too little time".to_owned());
             }
         }
         Plan {
@@ -83,16 +84,16 @@ impl Plan {
         }
     }
 
-    /// Cells that could be measured and are not, for lack of time.
+    /// Returns the number of cells that are left out for lack of time.
     pub(super) fn left_out(&self) -> usize {
         self.could_be - self.order.len()
     }
 
-    /// What is going to be done and how long it takes, in sentences.
+    /// Describes the plan and its duration, in sentences.
     pub(super) fn sentences(&self, options: &Options) -> String {
         let ways = self.ways.iter().filter(|w| w.reason.is_none()).count();
         let mut text = format!(
-            "Sweep: {} (chunk sizes by writes in flight) of {}, {ROUNDS} slices of each in turn: about {:.0} s \
+            "Sweep: {} (chunk size × writes in flight) of {}, with {ROUNDS} slices each in turn: about {:.0} s \
              (--seconds).",
             count(self.order.len() as u64, "cell"),
             count(ways as u64, "way"),
@@ -105,15 +106,15 @@ impl Plan {
         text
     }
 
-    /// What is left out for lack of time, and what goes first.
+    /// Describes the cells that are left out for lack of time, and the order; `None` if there are none.
     pub(super) fn too_little_time(&self, options: &Options) -> Option<String> {
         let left_out = self.left_out() as u64;
         let all = each(options) * self.could_be as f64;
         (left_out > 0).then(|| {
             format!(
-                "That is too little time for {}, which {} left out: methods that survive loss of power go \
-                 before the others, and of each first chunks of {}, then the smallest and the largest before those \
-                 between, with all numbers in flight. All of them need --seconds {:.0}.",
+                "That is too little time for {}, which {} left out. Methods that survive loss of power come \
+                 first; of each method, chunks of {} come first, then the smallest and the largest, then those in \
+                 between, each with all numbers in flight. All cells need --seconds {:.0}.",
                 count(left_out, "more cell"),
                 if left_out == 1 { "is" } else { "are" },
                 bytes(self.usual_chunk),
@@ -123,7 +124,7 @@ impl Plan {
     }
 }
 
-/// How much of the time a cell takes at least, seconds.
+/// Returns the minimum time of a cell, seconds.
 fn each(options: &Options) -> f64 {
     options.least_slice.as_secs_f64() * f64::from(ROUNDS) / TIMED_SHARE
 }
@@ -132,7 +133,7 @@ fn affordable(options: &Options) -> usize {
     (options.time.as_secs_f64() / each(options)) as usize
 }
 
-/// By threads, and where the system has a queue for the same writes, by that.
+/// Returns the ways: every method with threads, and with `io_uring` if the system has it for these writes.
 fn ways(options: &Options, facts: &Facts, has_queue: bool) -> Vec<PlannedWay> {
     let mut ways = Vec::new();
     for &method in &options.methods {
@@ -153,12 +154,12 @@ fn ways(options: &Options, facts: &Facts, has_queue: bool) -> Vec<PlannedWay> {
     ways
 }
 
-/// Why a cell cannot be had here.
+/// Returns the reason why a cell is not available here; `None` if it is.
 fn refusal(way: Way, chunk: u64, depth: u32, facts: &Facts, size: u64) -> Option<String> {
     let unit = u64::from(facts.write_unit());
     if way.method.plan().direct && !chunk.is_multiple_of(unit) {
         return Some(format!(
-            "direct I/O needs chunks that are a multiple of {} here",
+            "direct I/O needs a chunk size that is a multiple of {} here",
             bytes(unit)
         ));
     }
@@ -172,7 +173,8 @@ fn refusal(way: Way, chunk: u64, depth: u32, facts: &Facts, size: u64) -> Option
     })
 }
 
-/// The cells that can be had, each chunk of a way with all its depths, those that matter most first.
+/// Returns the available cells in lines, the most important ones first. A line is a chunk size of a way
+/// with all its depths.
 fn lines(ways: &[PlannedWay], cells: &[PlannedCell], usual: u64) -> Vec<Vec<usize>> {
     let mut ranked = Vec::new();
     for (nth, planned) in ways.iter().enumerate() {
@@ -200,7 +202,7 @@ fn lines(ways: &[PlannedWay], cells: &[PlannedCell], usual: u64) -> Vec<Vec<usiz
     ranked.into_iter().map(|(_, line)| line).collect()
 }
 
-/// The chunk that most ways can have; of several the one nearest to the usual.
+/// Returns the chunk size that the most cells offer; among equals the one nearest to [`USUAL_CHUNK`].
 fn usual_chunk(cells: &[PlannedCell]) -> u64 {
     let offered = |chunk: u64| {
         let of = cells.iter();
@@ -215,7 +217,8 @@ fn usual_chunk(cells: &[PlannedCell]) -> u64 {
         .unwrap_or(USUAL_CHUNK)
 }
 
-/// The rank of each of `count` places: the ends first, then the middle, then the middles between.
+/// Returns the rank of each of `count` positions: the ends first, then the middle, then the middles of
+/// the halves, and so on.
 fn coarse_first(count: usize) -> Vec<usize> {
     let mut ranks = vec![usize::MAX; count];
     let mut next = 0;
@@ -276,7 +279,7 @@ mod tests {
     #[test]
     fn a_direct_write_below_the_unit_and_one_too_long_for_the_file_say_why() {
         let plan = Plan::new(&options(60.0), &facts(), 256 << 10, true);
-        // Seven methods, and the three direct ones by a queue too.
+        // Seven methods, and the three direct ones also with a queue.
         assert_eq!((plan.ways.len(), plan.cells.len()), (10, 80));
         for cell in &plan.cells {
             let below = cell.way.method.plan().direct && cell.chunk == 512;
@@ -323,11 +326,11 @@ mod tests {
             let is_first = [16384, least].contains(&cell.chunk);
             assert!(is_first, "{} of {}", cell.chunk, cell.way);
         }
-        // A chunk has all its depths or none.
+        // A chunk size has all its depths or none.
         for pair in plan.cells.chunks(2) {
             assert_eq!(measured(&pair[0]), measured(&pair[1]));
         }
-        // However short it is, something is measured.
+        // Even the shortest time measures something.
         let plan = Plan::new(&options(0.001), &facts(), 1 << 30, false);
         assert_eq!(plan.order.len(), 2);
     }

@@ -1,4 +1,4 @@
-//! The rows: cells, the ways to have writes in flight, and their knees.
+//! The rows: cells, the ways to keep writes in flight, and their knees.
 
 use super::knee::{DepthPoint, Finding, knee};
 use super::submission::{Unit, Way};
@@ -38,7 +38,7 @@ pub fn failed(way: Way, chunk_bytes: u64, depth: u32, error: Option<String>) -> 
     }
 }
 
-/// Returns the row of all slices of a cell, with what the system was handed in them.
+/// Returns the row of all slices of a cell, with the calls that were made in them.
 pub(super) fn cell(way: Way, measured: &Measured, counts: CallCounts, method: &Row) -> Row {
     let key = &measured.key;
     let mut row = failed(way, key.bytes, key.threads, measured.error.clone());
@@ -78,7 +78,7 @@ pub(super) fn cell(way: Way, measured: &Measured, counts: CallCounts, method: &R
     row
 }
 
-/// Returns what the knee is looked for in.
+/// Returns the figures from which the knee is found; `None` without figures.
 pub fn point(row: &Row) -> Option<DepthPoint> {
     Some(DepthPoint {
         depth: row.depth?,
@@ -87,8 +87,8 @@ pub fn point(row: &Row) -> Option<DepthPoint> {
     })
 }
 
-/// Returns the knees of rows whose depths stand together: up to which depth more writes in flight pay,
-/// for each way and chunk.
+/// Returns the knee of each way and chunk size: the depth up to which more writes in flight pay. The rows
+/// of one way and chunk size must be adjacent.
 pub fn knees(rows: &[Row]) -> Vec<Row> {
     let together = |a: &Row, b: &Row| {
         a.method == b.method && a.queue == b.queue && a.chunk_bytes == b.chunk_bytes
@@ -115,7 +115,7 @@ pub fn knees(rows: &[Row]) -> Vec<Row> {
         .collect()
 }
 
-/// Why each guarantee is what it is: one sentence for each different reason.
+/// Returns the reasons for the guarantees: one sentence for each different reason.
 pub(super) fn guarantees(methods: &[Row]) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for row in methods {
@@ -140,7 +140,7 @@ pub(super) fn guarantees(methods: &[Row]) -> Vec<String> {
         .collect()
 }
 
-/// Why cells have no numbers: one sentence for each different reason.
+/// Returns the reasons why cells have no numbers: one sentence for each different reason.
 pub(super) fn missing(rows: &[Row]) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>, u64)> = Vec::new();
     for row in rows {

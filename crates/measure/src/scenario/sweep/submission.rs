@@ -1,23 +1,23 @@
-//! The ways to have several writes in flight: a method, and who keeps them there.
+//! Ways to keep several writes in flight: a method, and threads or `io_uring`.
 
 use crate::result::Row;
 use crate::result::name::named;
 use logforce_device::{ForceBy, Method};
 
-/// Who keeps writes in flight.
+/// Mechanism that keeps writes in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queue {
-    /// A thread for each, which waits for it.
+    /// One thread for each write, which waits for it.
     Threads,
-    /// One thread, by `io_uring`.
+    /// One thread with `io_uring`.
     IoUring,
 }
 
 impl Queue {
-    /// Both.
+    /// Both mechanisms.
     pub const ALL: [Queue; 2] = [Queue::Threads, Queue::IoUring];
 
-    /// The name used in reports.
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Queue::Threads => "threads",
@@ -28,18 +28,17 @@ impl Queue {
 
 named!(Queue);
 
-/// What *in flight* means for a method.
+/// Meaning of *in flight* for a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// So many writes at any time, none waiting for another; each as durable as the method makes it,
-    /// by itself.
+    /// N independent writes at any time. Each has the method's guarantee by itself.
     Write,
-    /// So many writes, all of them ended, then one barrier that makes them durable together.
+    /// N writes, and once all of them have ended, one barrier that makes them durable together.
     Group,
 }
 
 impl Unit {
-    /// The name used in reports.
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Write => "write",
@@ -48,34 +47,34 @@ impl Unit {
     }
 }
 
-/// A method, and who keeps its writes in flight.
+/// A method, and the mechanism that keeps its writes in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Way {
-    /// How a force is done.
+    /// Commit method.
     pub method: Method,
-    /// Who keeps writes in flight.
+    /// Mechanism that keeps writes in flight.
     pub queue: Queue,
 }
 
 impl Way {
-    /// Returns the way of a row; `None` for one that is not known here.
+    /// Returns the way of a row; `None` if this program does not know it.
     pub fn of(row: &Row) -> Option<Way> {
         let (method, queue) = (row.method.known()?, row.queue.known()?);
         Some(Way { method, queue })
     }
 
-    /// Returns whether a row is of it.
+    /// Returns whether a row belongs to this way.
     pub fn is_of(self, row: &Row) -> bool {
         row.method == self.method && row.queue == self.queue
     }
 
-    /// By threads.
+    /// Returns the way of a method with threads.
     pub fn threads(method: Method) -> Way {
         let queue = Queue::Threads;
         Way { method, queue }
     }
 
-    /// What is made durable at a time.
+    /// Returns the unit that is made durable at a time.
     pub fn unit(self) -> Unit {
         match self.method.plan().force {
             ForceBy::Barrier(_) => Unit::Group,
@@ -83,7 +82,7 @@ impl Way {
         }
     }
 
-    /// What it does, in words for the reader of a report.
+    /// Describes the way for the reader of a report.
     pub fn describe(self) -> &'static str {
         let plan = self.method.plan();
         match (self.unit(), self.queue, plan.direct, plan.force) {

@@ -13,7 +13,7 @@ use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Of each cell: writes, or groups.
+/// Number of writes, or groups, of each cell.
 const WRITES: u64 = 40;
 
 fn options() -> Options {
@@ -48,7 +48,7 @@ fn each_kind_makes_the_writes_and_barriers_that_it_claims() {
     let dir = MemDirectory::new();
     dir.shared.has_queue.store(true, Relaxed);
     let outcome = quick(&dir, &options());
-    // Seven methods, three of them by a queue too.
+    // Seven methods, three of them also with a queue.
     assert_eq!(outcome.more.methods.len(), 10);
     assert_eq!(outcome.rows.len(), 10 * 3 * 3);
     for row in &outcome.rows {
@@ -69,7 +69,7 @@ fn each_kind_makes_the_writes_and_barriers_that_it_claims() {
         assert_eq!(row.writes_per_chunk, Some(1.0), "{row:?}");
         assert_eq!(row.through_per_chunk, Some(through), "{row:?}");
         assert_eq!(row.barriers_per_chunk, Some(barriers), "{row:?}");
-        // What the device saw is what it was handed: the counting is not our word alone.
+        // The device's counters confirm our own counting.
         assert_eq!(row.device_writes_per_chunk, Some(1.0), "{row:?}");
         assert_eq!(row.device_flushes_per_chunk, Some(through + barriers));
         let is_group = barriers > 0.0;
@@ -89,7 +89,7 @@ fn the_file_is_written_place_by_place_and_stays_as_long() {
     quick(&dir, &Options { writes, ..few() });
     let file = dir.bytes("journal-recycled");
     assert_eq!(file.len(), 1 << 20);
-    // Every page has been written again since it was filled, each with a number of its own.
+    // Every page has been written again since the filling, each with a different number.
     let mut numbers: Vec<u64> = file
         .chunks(4096)
         .map(|page| u64::from_le_bytes(page[..8].try_into().unwrap()))
@@ -143,7 +143,7 @@ fn a_write_or_a_barrier_that_fails_is_an_error_and_no_number() {
         assert_eq!(failed, through, "{row:?}");
         assert_eq!(row.chunks_per_s.is_none(), through, "{row:?}");
     }
-    // The knees of what failed are none.
+    // Failed cells have no knees.
     assert!(
         outcome
             .more
@@ -165,7 +165,7 @@ fn too_little_space_is_said_before_anything_is_written() {
     assert_eq!(dir.shared.writes.load(Relaxed), 0);
 }
 
-/// Keeps what is announced, and whether anything was written before.
+/// Keeps the announcements, and whether anything was written before them.
 struct Told(RefCell<String>, Arc<MemDirectory>);
 
 impl Progress for Told {
@@ -200,7 +200,7 @@ fn an_interrupt_before_the_first_cell_is_one() {
     assert!(matches!(ended, Err(MeasureError::Interrupted)));
 }
 
-/// What a queue in any order makes of a cell, on the simulated disk.
+/// Runs a cell with a queue that completes writes in any order, on the simulated disk.
 fn simulated(
     method: Method,
     depth: u32,
@@ -289,7 +289,7 @@ fn a_write_of_a_queue_that_fails_is_told() {
     }
 }
 
-/// A cell with these slices a second, none of which scatters by more than `noise` of it.
+/// Returns a cell with this rate and a standard error of `noise` times the rate.
 fn made_up(way: Way, chunk: u64, depth: u32, rate: f64, noise: f64) -> Row {
     let group = match way.unit() {
         Unit::Write => 1.0,
@@ -310,7 +310,7 @@ fn made_up(way: Way, chunk: u64, depth: u32, rate: f64, noise: f64) -> Row {
     }
 }
 
-/// By `rate` of a way, chunk and depth.
+/// Returns an outcome with the rate of each way, chunk size and depth by `rate`.
 fn figures(noise: f64, rate: impl Fn(Way, u64, u32) -> f64) -> ScenarioOutcome<Sweep> {
     let ways = [
         Way::threads(Method::DirectFdatasync),
@@ -348,12 +348,12 @@ fn figures(noise: f64, rate: impl Fn(Way, u64, u32) -> f64) -> ScenarioOutcome<S
     }
 }
 
-/// The conclusion of such an outcome.
+/// Returns the conclusion of such an outcome.
 fn concluded(outcome: &ScenarioOutcome<Sweep>) -> String {
     conclude(&outcome.rows, &outcome.more)
 }
 
-/// The document of such an outcome.
+/// Returns the document of such an outcome.
 fn report(outcome: ScenarioOutcome<Sweep>) -> Document {
     let mut document = document(Kind::Sweep);
     fill(&options(), outcome, &mut document);
@@ -364,7 +364,7 @@ fn method_of(row: &Row) -> Method {
     row.method.known().unwrap()
 }
 
-/// Up to four in flight pay, and a chunk costs what it is long.
+/// Returns a rate: up to four writes in flight pay, and the time is proportional to the chunk size.
 fn up_to_four(way: Way, chunk: u64, depth: u32) -> f64 {
     let ring = if way.queue == Queue::IoUring {
         1.5
@@ -378,13 +378,13 @@ fn up_to_four(way: Way, chunk: u64, depth: u32) -> f64 {
 fn the_conclusion_says_what_the_figures_say() {
     let words = concluded(&figures(0.01, up_to_four));
     for part in [
-        "What follows is of direct+dsync, the default here.",
+        "The following is about direct+dsync, the default here.",
         "Chunks of 16 KiB: one at a time 250 a second, 4,000 µs each at p50; 4 in flight 1,000 a second",
-        "More writes in flight pay: up to 4 in chunks of 4 KiB and 16 KiB (4.0 times).",
-        "Most commits a second, one for each chunk: 4,000 of 4 KiB",
-        "One thread with io_uring beats threads by direct+dsync here: 1.50 times",
-        "several writes in flight carry more than commits gathered into one at a time",
-        "Of all that is safe direct+dsync, io_uring makes the most commits of 4 KiB: 6,000 a second with 4 in flight, 1.5 times as many",
+        "Gain from more writes in flight: up to 4 in chunks of 4 KiB and 16 KiB (4.0 times the rate).",
+        "Most commits a second, with one chunk per commit: 4,000 of 4 KiB",
+        "One thread with io_uring is faster than threads with direct+dsync here: 1.50 times",
+        "several writes in flight carry more commits than one gathered write at a time",
+        "Of all safe ways direct+dsync, io_uring makes the most commits of 4 KiB: 6,000 a second with 4 in flight, 1.5 times as many",
     ] {
         assert!(words.contains(part), "{part}\n{words}");
     }
@@ -392,7 +392,7 @@ fn the_conclusion_says_what_the_figures_say() {
 
 #[test]
 fn the_conclusion_flips_with_the_figures() {
-    // Every write takes the same time however long it is, and more in flight gain nothing.
+    // Every write takes the same time whatever its size, and more writes in flight gain nothing.
     let words = concluded(&figures(0.01, |way, _, _| {
         if way.queue == Queue::IoUring {
             500.0
@@ -401,27 +401,27 @@ fn the_conclusion_flips_with_the_figures() {
         }
     }));
     for part in [
-        "More writes in flight pay: no more than 1 in chunks of 4 KiB and 16 KiB.",
-        "gather commits that wait into one write (group commit), before more writes in flight: one write of 16 KiB",
+        "Gain from more writes in flight: none above 1 in chunks of 4 KiB and 16 KiB.",
+        "gather waiting commits into one write (group commit) before you use more writes in flight: one write of 16 KiB",
         "carries 4 commits of 4 KiB, 4,000 a second",
-        "Threads beat io_uring by direct+dsync here: io_uring has 0.50 times",
+        "Threads are faster than io_uring with direct+dsync here: io_uring has 0.50 times",
     ] {
         assert!(words.contains(part), "{part}\n{words}");
     }
-    assert!(!words.contains("Of all that is safe"), "{words}");
+    assert!(!words.contains("Of all safe ways"), "{words}");
 }
 
 #[test]
 fn where_noise_is_larger_than_the_differences_nothing_is_told() {
     let words = concluded(&figures(0.6, up_to_four));
     assert!(
-        words.contains("Nothing can be told of writes in flight: the noise is larger"),
+        words.contains("No conclusion about writes in flight: the noise is larger"),
         "{words}"
     );
-    assert!(words.contains("cannot be told apart"), "{words}");
+    assert!(words.contains("do not differ beyond the noise"), "{words}");
     assert!(!words.contains("For a log"), "{words}");
     let words = concluded(&figures(f64::INFINITY, up_to_four));
-    assert!(words.contains("fewer than 3 of the 5 slices"), "{words}");
+    assert!(words.contains("fewer than 3 of their 5 slices"), "{words}");
 }
 
 #[test]
@@ -467,7 +467,7 @@ fn grids_stand_side_by_side_where_there_is_room_and_every_cell_is_in_them() {
         assert_eq!(named, grids_in_first, "{words}");
     }
     let words = text(&report, 60);
-    // 4,000 of 6,000 are two thirds; the best is the ring's, and the knee is marked.
+    // 4,000 of 6,000 are two thirds. The best rate is that of io_uring, and the knee is marked.
     let (_, of_dsync) = words.split_once("direct+dsync   survives").unwrap();
     let line = of_dsync.lines().find(|l| l.contains(&bytes(4096))).unwrap();
     assert!(line.contains("·1.00k  ▓4.00k* ▓4.00k"), "{line}");

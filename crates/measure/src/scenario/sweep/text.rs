@@ -1,4 +1,4 @@
-//! A report for people: for each way a grid of chunk sizes by writes in flight, then the knees.
+//! A report for people: for each way, a grid of chunk sizes and writes in flight, then the knees.
 
 use super::knee::Finding;
 use super::submission::Way;
@@ -6,13 +6,13 @@ use crate::result::{Document, Row, legend as words};
 use logforce_terminal::layout::{Column, Section, fitted, widest, wrap};
 use logforce_terminal::numbers::{bytes, number};
 
-/// What a cell looks like from so large a part on of the best safe one of its chunk size.
+/// Shades of a cell, each with the smallest share of the best safe rate of its chunk size.
 const SHADES: [(f64, char); 5] = [(0.8, '█'), (0.6, '▓'), (0.4, '▒'), (0.2, '░'), (0.0, '·')];
 
-/// Between two grids side by side.
+/// Number of columns between two grids side by side.
 const GAP: usize = 3;
 
-/// All of it for a terminal of `width` characters.
+/// Returns the report for a terminal of `width` characters.
 pub(super) fn text(report: &Document, width: usize) -> String {
     let title = format!(
         "Journal writes, swept by chunk size and writes in flight; {}",
@@ -20,7 +20,7 @@ pub(super) fn text(report: &Document, width: usize) -> String {
     );
     let mut text = wrap(&title, width, 0);
     if report.interrupted {
-        text.push_str("Interrupted: this is what was measured until then.\n");
+        text.push_str("Interrupted: the tables hold only what was measured until then.\n");
     }
     text.push('\n');
     text.push_str(&wrap(&legend(report), width, 2));
@@ -34,8 +34,8 @@ pub(super) fn text(report: &Document, width: usize) -> String {
 
 fn legend(report: &Document) -> String {
     let scale = match report.rows.iter().any(Row::is_safe) {
-        true => "the highest rate in chunks of that size of all that survives loss of power",
-        false => "the highest rate in chunks of that size (none survives loss of power)",
+        true => "the highest rate of that chunk size that survives loss of power",
+        false => "the highest rate of that chunk size (none survives loss of power)",
     };
     let shades: Vec<String> = SHADES
         .iter()
@@ -43,14 +43,14 @@ fn legend(report: &Document) -> String {
         .map(|(from, shade)| format!("{shade} from {:.0} %", from * 100.0))
         .collect();
     format!(
-        "Chunks a second (k: thousands, M: millions); across: N writes in flight, or in a group behind one \
-         barrier. Shade: part of {scale}: {}. *: the knee, the smallest N that is as good as the best: no \
-         more than a tenth beyond the noise below it. n/a: see the notes.",
+        "Cells: chunks a second (k: thousands, M: millions). Columns: N writes in flight, or in a group before \
+         one barrier. Shade: share of {scale}: {}. *: the knee, the smallest N that is as good as the best, \
+         which means at most a tenth beyond the noise below it. n/a: see the notes.",
         shades.join(", ")
     )
 }
 
-/// The best rate of a chunk size that is safe; where none is, the best there is.
+/// Returns the best safe rate of a chunk size; if no row is safe, the best rate.
 fn full(rows: &[Row], chunk: u64) -> f64 {
     let any_safe = rows.iter().any(Row::is_safe);
     let of = |r: &&Row| r.chunk_bytes == chunk && (r.is_safe() || !any_safe);
@@ -64,10 +64,10 @@ fn shade(rate: f64, full: f64) -> char {
     found.map_or('·', |(_, shade)| *shade)
 }
 
-/// In at most five characters, three digits.
+/// Formats a rate with three digits in at most five characters.
 fn compact(rate: f64) -> String {
     for (unit, sign) in [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")] {
-        // What rounds to the next unit is written in that.
+        // A value that rounds to the next unit is written in that unit.
         if rate >= unit * 0.9995 || unit == 1.0 {
             let value = rate / unit;
             let decimals = match value {
@@ -81,7 +81,7 @@ fn compact(rate: f64) -> String {
     String::new()
 }
 
-/// One way: a title, the depths, and a line for each chunk.
+/// Returns the grid of one way: a title, the depths, and a line for each chunk size.
 fn grid(method: &Row, report: &Document) -> Vec<String> {
     let Some(way) = Way::of(method) else {
         return Vec::new();
@@ -136,7 +136,7 @@ fn grid(method: &Row, report: &Document) -> Vec<String> {
     lines
 }
 
-/// One line for neighbouring chunks without any figure.
+/// Returns one line for adjacent chunk sizes without any figure.
 fn not_there(chunks: &mut Vec<u64>) -> Option<String> {
     let (first, last) = (*chunks.first()?, *chunks.last()?);
     let sizes = match chunks.len() {
@@ -153,7 +153,7 @@ fn grids(report: &Document) -> Vec<Vec<String>> {
     methods.map(|m| grid(m, report)).collect()
 }
 
-/// Two in a row where there is room, else one below the other.
+/// Places two grids side by side if they fit the width, else one below the other.
 fn side_by_side(grids: &[Vec<String>], width: usize) -> String {
     let widths = grids.iter().flatten().map(|l| widest(l.trim_end()));
     let one = widths.max().unwrap_or(0);
@@ -178,7 +178,7 @@ fn side_by_side(grids: &[Vec<String>], width: usize) -> String {
     text
 }
 
-/// A way in the usual chunk: one at a time, and at its knee.
+/// A way at the usual chunk size: one write at a time, and at the knee.
 struct Line {
     way: Way,
     survives: String,
@@ -189,7 +189,7 @@ struct Line {
 }
 
 impl Line {
-    /// In so many characters, what is told of the knee.
+    /// Returns the knee, or a word if it is unknown.
     fn depth(&self) -> String {
         match &self.knee {
             Some(Row { depth: Some(n), .. }) => n.to_string(),
@@ -259,9 +259,9 @@ fn summary(report: &Document, width: usize) -> String {
         rows: lines.collect(),
     };
     let (table, left_out) = fitted(&COLUMNS, &[section], width);
-    let legend = "one: with one write in flight. p50, p99: latency of a write, or of a whole group with its \
-                  barrier. dev*: for each chunk, at the knee. any size: the most in chunks of any size; MB: \
-                  millions of bytes.";
+    let legend = "one: with one write in flight. p50, p99: latency of a write, or of a whole group including its \
+                  barrier. dev*: from the device's counters, per chunk, at the knee. any size: the highest rate of \
+                  all chunk sizes. MB: millions of bytes.";
     table + &wrap(legend, width, 2) + &words::left_out(&left_out, width)
 }
 

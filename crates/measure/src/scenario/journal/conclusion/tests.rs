@@ -61,7 +61,7 @@ fn noise_widens_the_margin() {
 
 #[test]
 fn a_handful_of_commits_decides_nothing() {
-    // A hundred times as fast, by one commit in one slice, or by many too few.
+    // A hundred times as fast, but measured with too few commits or slices.
     for (commits, slices) in [(1, 1), (2, 2), (1000, 1), (1000, 2), (19, 4), (0, 0)] {
         let mut hasty = row(Fdatasync, Zeroed, 0.001);
         (hasty.commits, hasty.each) = (Some(commits), vec![0.001; slices]);
@@ -76,18 +76,18 @@ fn a_handful_of_commits_decides_nothing() {
         ] {
             assert!(c.text.contains(part), "'{part}' in: {}", c.text);
         }
-        // Neither does what the slower one lacks.
+        // The same if the slower method was measured too little.
         (slow.commits, slow.each) = (Some(commits), vec![0.1; slices]);
         let c = conclude(&[row(Fdatasync, Zeroed, 0.001), slow.clone()]);
         assert_eq!(c.recommended, None, "{}", c.text);
         let c = conclude(&[hasty.clone(), slow]);
         let both = "measured of fdatasync and direct+dsync (";
         assert!(c.text.contains(both), "{}", c.text);
-        // With nothing to hold it against there is nothing to tell apart.
+        // A single method needs no comparison.
         let c = conclude(&[hasty.clone()]);
         assert_eq!(c.recommended, Some(Fdatasync));
         assert!(c.text.contains("Too little was measured"), "{}", c.text);
-        // Another file that was measured for long enough stands in for it.
+        // Another file that was measured long enough is used instead.
         let long = row(Fdatasync, Recycled, 0.2);
         let c = conclude(&[hasty, long, row(DirectDsync, Zeroed, 0.1)]);
         assert_eq!(c.recommended, Some(DirectDsync), "{}", c.text);
@@ -216,13 +216,19 @@ fn the_logs_figures_are_those_by_the_recommended_method() {
     ];
     let text = conclude(&rows).text;
     assert!(
-        text.contains("Its best by fdatasync: 100000 commits"),
+        text.contains("Highest rate of the log, by fdatasync: 100000 commits"),
         "{text}"
     );
-    assert!(!text.contains("Its best by buffered"), "{text}");
-    // Where the log was measured by another method only, that is said.
+    assert!(
+        !text.contains("Highest rate of the log, by buffered"),
+        "{text}"
+    );
+    // If the log was measured by another method only, that method is named.
     let text = conclude(&rows[..3]).text;
-    assert!(text.contains("Its best by buffered: 1000000"), "{text}");
+    assert!(
+        text.contains("Highest rate of the log, by buffered: 1000000"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -249,8 +255,8 @@ fn a_row_of_the_log_is_held_against_as_many_bytes_on_disk() {
     assert_eq!(reference(&rows[1..], &rows[2]), None);
 }
 
-/// Every method of Windows on one file, a flush slower than the rest; what the device says of
-/// write-through has `verdict`.
+/// Returns the rows of every method of Windows on one file. The flush is slower than the rest, and
+/// `verdict` is the verdict on write-through.
 fn windows(verdict: Verdict) -> Vec<Row> {
     let rows = Method::WINDOWS.map(|m| {
         let through = m.plan().force == ForceBy::Through;
@@ -277,7 +283,7 @@ fn on_windows_a_write_through_is_named_only_if_somebody_vouches_for_it() {
     ] {
         assert!(c.text.contains(part), "{part}: {}", c.text);
     }
-    // The same of Linux, where a flush completes it.
+    // The same on Linux, where a flush completes a write-through.
     let mut rows = [row(DirectDsync, Zeroed, 0.1), row(Fdatasync, Zeroed, 0.4)];
     rows[0].verdict = Some(Verdict::Unknown);
     assert_eq!(conclude(&rows).recommended, Some(DirectDsync));
