@@ -1,19 +1,20 @@
-//! Amounts for people, small ones too.
+//! Formatting of amounts for people, including very small ones.
 
 use logforce_terminal::numbers::short;
 
-/// To so many significant digits: `0.000362`, `5.33`, `12,000` without the comma.
+/// Formats a value with `digits` significant digits, but never rounds before the decimal point: `0.000362`,
+/// `5.33`, `12000`.
 pub fn significant(value: f64, digits: usize) -> String {
     let before = digits.saturating_sub(1);
     if value == 0.0 || value.abs() >= 1.0 || !value.is_finite() {
         return short(value, before);
     }
-    // Zeroes between the point and the first digit; what is no amount of anything is not drawn out.
+    // Zeros between the point and the first digit; at most 15, so that tiny values stay short.
     let zeroes = (-value.abs().log10().floor()).min(15.0) as usize;
     format!("{value:.*}", before + zeroes)
 }
 
-/// A figure that is compared; a dash for what was not measured.
+/// Formats a figure of a comparison; a dash if it was not measured.
 pub fn amount(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |v| significant(v, 5))
 }

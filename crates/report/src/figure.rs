@@ -1,46 +1,46 @@
-//! What a report shows: sections of figures, each with its table.
+//! Contents of a report: sections of figures, each with its table.
 
 use crate::chart::Chart;
 
 /// A part of the report.
 #[derive(Debug)]
 pub struct Section {
-    /// Of its address in the page.
+    /// Identifier for the address in the page.
     pub id: &'static str,
-    /// Its heading.
+    /// Heading.
     pub title: String,
-    /// What it shows, in a sentence or two.
+    /// Introduction, in a sentence or two.
     pub lead: String,
-    /// Its charts.
+    /// Charts, each with its table.
     pub figures: Vec<Figure>,
 }
 
 /// A chart and the table of its figures.
 #[derive(Debug)]
 pub struct Figure {
-    /// Of its address in the page, and of its file.
+    /// Identifier for the address in the page and for the file name.
     pub id: String,
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// How to read it.
+    /// Explanation for the reader.
     pub caption: String,
     /// The drawing.
     pub chart: Chart,
-    /// Every figure in it.
+    /// Table of every figure in the chart.
     pub table: Table,
 }
 
-/// A table of words.
+/// A table of texts.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// Of the columns.
+    /// Heads of the columns.
     pub heads: Vec<String>,
-    /// The first cell names the row.
+    /// Rows; the first cell names the row.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with these heads.
+    /// Creates an empty table with these heads.
     pub fn new<'a>(heads: impl IntoIterator<Item = &'a str>) -> Table {
         Table {
             heads: heads.into_iter().map(str::to_owned).collect(),
@@ -48,7 +48,7 @@ impl Table {
         }
     }
 
-    /// With one more row.
+    /// Adds a row.
     pub fn push(&mut self, row: impl IntoIterator<Item = String>) {
         self.rows.push(row.into_iter().collect());
     }

@@ -1,13 +1,13 @@
-//! Reports of `logforce bench` that one looks at and passes on: one HTML file without a network, or its
-//! charts as SVG; and the comparison of two runs.
+//! Reports of `logforce bench`: a self-contained HTML file, or its charts as SVG files. Also the comparison
+//! of two runs.
 //!
-//! All of it is made from the JSON that the scenarios write (`docs/bench-json.md`), so a report can be
-//! made of a file from another machine, and of an older one.
+//! The input is the JSON that the scenarios write (`docs/bench-json.md`). So a report can be made from the
+//! file of another machine or of an older version.
 //!
-//! - [`Document`] is that JSON, read by the crate that writes it.
-//! - `scenario` says which figures a scenario has.
-//! - `chart` draws one as SVG; `page` puts all into HTML.
-//! - [`compare`] matches the rows of two runs.
+//! - [`Document`]: that JSON. The crate that writes it also reads it.
+//! - `scenario`: the figures of each scenario.
+//! - `chart`: draws a figure as SVG. `page`: puts all figures into HTML.
+//! - [`compare`]: matches the rows of two runs.
 
 #![forbid(unsafe_code)]
 
@@ -26,14 +26,13 @@ use logforce_measure::result::document::clean;
 pub use logforce_measure::{Document, ReportError};
 use time::{tick, time};
 
-/// The report as one HTML file.
+/// Returns the report as one HTML file.
 pub fn html(document: &Document) -> String {
-    // What was measured just now may hold what moves a cursor, as a command line can.
+    // A document of the present run is not cleaned yet: its command line may hold control characters.
     clean(&page::report(document, &scenario::sections(document)).into_string())
 }
 
-/// The charts of the report, each as a file name and its contents: SVG of its own, on white or no
-/// ground, for a paper.
+/// Returns the charts of the report, each as a file name and a complete SVG, for use in a paper.
 pub fn svgs(document: &Document) -> Vec<(String, String)> {
     let sections = scenario::sections(document);
     let figures = sections.iter().flat_map(|s: &Section| &s.figures);
@@ -48,7 +47,7 @@ pub fn svgs(document: &Document) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The comparison as one HTML file.
+/// Returns the comparison as one HTML file.
 pub fn compare_html(comparison: &compare::Comparison) -> String {
     page::comparison(comparison).into_string()
 }
@@ -56,11 +55,11 @@ pub fn compare_html(comparison: &compare::Comparison) -> String {
 /// Returns the title of a page.
 fn title(kind: Kind) -> &'static str {
     match kind {
-        Kind::Journal => "What a commit costs on this disk",
+        Kind::Journal => "Cost of a commit on this disk",
         Kind::Group => "Commits to one log by many threads",
         Kind::Pages => "Commits of N pages and a header",
         Kind::Map => "Small commits to a large file",
-        Kind::Sweep => "How many writes in flight, and of what size",
-        Kind::Inserts => "What durability costs at a till",
+        Kind::Sweep => "Number and size of writes in flight",
+        Kind::Inserts => "Cost of durability at a till",
     }
 }

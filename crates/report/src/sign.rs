@@ -1,13 +1,13 @@
-//! What a commit survives, as a colour and a sign: nobody has to tell colours apart.
+//! Signs of guarantees: a colour and a shape, so that a reader need not distinguish colours.
 
 use logforce_device::Guarantee as Promise;
 use logforce_device::Verdict;
 use logforce_measure::Row;
 
-/// The sign of a row.
+/// Guarantee of a row, as it is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Guarantee {
-    /// Survives a loss of power.
+    /// Survives power loss.
     PowerLoss,
     /// Survives a crash of the system.
     OsCrash,
@@ -18,7 +18,7 @@ pub enum Guarantee {
 }
 
 impl Guarantee {
-    /// All, the strongest first.
+    /// All guarantees, the strongest first.
     pub const ALL: [Guarantee; 4] = [
         Guarantee::PowerLoss,
         Guarantee::OsCrash,
@@ -26,7 +26,7 @@ impl Guarantee {
         Guarantee::Nothing,
     ];
 
-    /// Of a row; what says nothing guarantees nothing.
+    /// Returns the guarantee of a row. A row without one guarantees nothing.
     pub fn of(row: &Row) -> Guarantee {
         match row.guarantee {
             Some(Promise::PowerLoss) => Guarantee::PowerLoss,
@@ -36,17 +36,17 @@ impl Guarantee {
         }
     }
 
-    /// In words.
+    /// Returns the guarantee in words.
     pub fn words(self) -> &'static str {
         match self {
             Guarantee::PowerLoss => "survives a power loss",
-            Guarantee::OsCrash => "survives a system crash, no power loss",
-            Guarantee::ProcessCrash => "survives the end of the process only",
+            Guarantee::OsCrash => "survives a system crash, but no power loss",
+            Guarantee::ProcessCrash => "survives only a crash of the process",
             Guarantee::Nothing => "survives nothing",
         }
     }
 
-    /// A character for tables.
+    /// Returns a character for tables.
     pub fn character(self) -> &'static str {
         match self {
             Guarantee::PowerLoss => "●",
@@ -56,7 +56,7 @@ impl Guarantee {
         }
     }
 
-    /// Of its colour in the style sheet.
+    /// Returns the class of the colour in the style sheet.
     pub fn class(self) -> &'static str {
         match self {
             Guarantee::PowerLoss => "g0",
@@ -67,14 +67,14 @@ impl Guarantee {
     }
 }
 
-/// A colour, a shape and what they mean.
+/// A colour, a shape and their meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sign {
-    /// Of its colour in the style sheet.
+    /// Class of the colour in the style sheet.
     pub class: &'static str,
-    /// Its shape.
+    /// Number of the shape.
     pub shape: usize,
-    /// What it means.
+    /// Meaning.
     pub words: &'static str,
 }
 
@@ -88,7 +88,7 @@ impl From<Guarantee> for Sign {
     }
 }
 
-/// Behind a name: nothing where the guarantee is declared or proven.
+/// Returns the mark after a name; empty if the guarantee is declared or proven.
 pub fn doubt(row: &Row) -> &'static str {
     match row.verdict {
         Some(Verdict::Unknown) => " ?",
@@ -97,5 +97,5 @@ pub fn doubt(row: &Row) -> &'static str {
     }
 }
 
-/// What [`doubt`] means.
-pub const DOUBT: &str = "?: nothing says whether the device keeps that promise. !: it is faster than it can be, or a power cut has shown otherwise";
+/// Meaning of the marks of [`doubt`].
+pub const DOUBT: &str = "?: it is unknown whether the device keeps that promise. !: the time is implausibly short, or a power cut has shown otherwise";

@@ -1,10 +1,10 @@
-//! Times for people.
+//! Formatting of times for people.
 
 use logforce_terminal::numbers::short;
 
-/// A time in microseconds, with the unit that suits it: `61.2 µs`, `3 ms`.
+/// Formats a time in microseconds with a suitable unit: `61 µs`, `2.35 ms`.
 pub fn time(us: f64) -> String {
-    // What a file says in milliseconds may be none in microseconds.
+    // A large number of milliseconds in a file may overflow in microseconds.
     if !us.is_finite() {
         return "-".to_owned();
     }
@@ -16,7 +16,7 @@ pub fn time(us: f64) -> String {
     format!("{} {unit}", short(value, decimals))
 }
 
-/// A round one, on an axis: `3 ms`.
+/// Formats a round time for an axis: `3 ms`.
 pub fn tick(us: f64) -> String {
     let text = time(us);
     let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));

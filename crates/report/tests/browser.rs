@@ -1,5 +1,5 @@
-//! The pages in a real browser: nothing is cut off, overlaps, is asked for or complains, on a telephone, a
-//! tablet and a wide screen, in light and dark.
+//! Tests of the pages in a real browser, on a telephone, a tablet and a wide screen, in light and dark.
+//! Nothing is cut off or overlaps, and the page requests nothing and logs no message.
 
 mod common;
 
@@ -10,11 +10,11 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 const WIDTHS: [u32; 3] = [375, 768, 1440];
-/// Of a sheet of A4 between its margins, where an inch has 96.
+/// Width and height of a sheet of A4 between its margins, in CSS pixels (96 per inch).
 const SHEET: (u32, u32) = (687, 1016);
 const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
-/// The program, if there is one.
+/// Returns the browser, if one is installed.
 fn browser() -> Option<&'static str> {
     let found = PROGRAMS.into_iter().find(|program| {
         let mut ask = Command::new(program);
@@ -29,7 +29,7 @@ fn browser() -> Option<&'static str> {
     found
 }
 
-/// All pages, by name.
+/// Returns all pages, by name.
 fn pages() -> Vec<(String, String)> {
     let mut pages: Vec<(String, String)> = Vec::new();
     for (name, document) in documents() {
@@ -82,7 +82,7 @@ fn pages() -> Vec<(String, String)> {
     pages
 }
 
-/// The page as it is printed, on a screen: no frame can be told to print.
+/// Returns a page that looks on the screen as it does in print, because a frame cannot be printed.
 fn printed(page: &str) -> String {
     let screen = "@media screen and (prefers-color-scheme: dark)";
     assert!(page.contains("@media print") && page.contains(screen));
@@ -90,7 +90,8 @@ fn printed(page: &str) -> String {
         .replace(screen, "@media not all")
 }
 
-/// Shows each page in a frame of each width, and writes what is wrong as JSON into its own document.
+/// Returns a page that shows each report in a frame of each width, and writes the problems as JSON into
+/// its own document.
 fn harness(pages: &[(String, String)]) -> String {
     let all = serde_json::to_string(&pages).unwrap().replace("</", "<\\/");
     let widths = serde_json::to_string(&WIDTHS).unwrap();
@@ -110,7 +111,7 @@ fn harness(pages: &[(String, String)]) -> String {
     )
 }
 
-/// What is wrong, by page, width and element; and how much was looked at.
+/// Returns the problems, by page, width and element, and the numbers of elements that were checked.
 fn look(program: &str, pages: &[(String, String)], scheme: u32) -> (Vec<String>, Value) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("harness.html");
@@ -169,7 +170,7 @@ fn nothing_is_cut_off_or_overlaps_or_is_asked_for() {
     for (scheme, name) in [(1, "light"), (0, "dark")] {
         let (wrong, seen) = look(program, &pages, scheme);
         assert!(wrong.is_empty(), "{name}: {wrong:#?}");
-        // It has looked at something, and in this scheme.
+        // Something was checked, and in this scheme.
         assert_eq!(seen["scheme"], name);
         assert_eq!(seen["frames"], pages.len() * (WIDTHS.len() + 1));
         assert!(seen["sheets"].as_u64() > Some(30), "{seen}");
@@ -180,7 +181,7 @@ fn nothing_is_cut_off_or_overlaps_or_is_asked_for() {
     }
 }
 
-/// The check above can fail: each of these is found.
+/// Shows that the check above can fail: it finds each of these problems.
 #[test]
 fn what_is_wrong_is_seen() {
     let Some(program) = browser() else { return };

@@ -1,4 +1,4 @@
-//! What stops a pipeline, and what does not.
+//! Tests of the reasons to stop a pipeline.
 
 mod common;
 
@@ -7,7 +7,7 @@ use logforce_report::Document;
 use logforce_report::compare::{Verdict, compare, text};
 use serde_json::{Value, json};
 
-/// `inserts` with these fields of each row that has them by this much.
+/// Returns the sample `inserts` with these fields of each row multiplied by `factor`.
 fn inserts(fields: &[&str], factor: f64) -> Document {
     changed("inserts", |v| {
         for row in v["rows"].as_array_mut().into_iter().flatten() {
@@ -41,7 +41,7 @@ fn what_is_called_slower_and_is_more_than_accepted_stops_a_pipeline() {
     assert_eq!(slower(&with(1.15, 1.3, 1.6), 0.31), 0);
 }
 
-/// Whatever the noise: no row is called slower by more than the threshold and let through.
+/// With any noise, a row that is called slower by more than the threshold stops the pipeline.
 #[test]
 fn each_threshold_takes_effect_where_the_noise_ends() {
     let a = sample("inserts");
@@ -63,7 +63,7 @@ fn each_threshold_takes_effect_where_the_noise_ends() {
     assert_eq!(own.least_effective(1000.0), None);
 }
 
-/// The seconds of the pairs are what `inserts` is about.
+/// The seconds of the pairs, the main subject of `inserts`, are compared too.
 #[test]
 fn the_pairs_of_inserts_are_compared() {
     let fields = ["pairs_s", "pairs_s_p10", "pairs_s_p90"];
@@ -82,7 +82,7 @@ fn the_pairs_of_inserts_are_compared() {
     assert_eq!(one_round.noise, Some(0.25), "one round has no slices");
     assert_eq!(found.count(Verdict::Same) + slower.len(), found.rows.len());
     assert!(text(&found, 200).contains("pairs in s"));
-    // As many pairs, or it is no comparison.
+    // Times of different numbers of pairs are not compared.
     let fewer = changed("inserts", |v| {
         v["command"] = "logforce bench inserts --pairs 50".into()
     });
@@ -126,10 +126,13 @@ fn rows_that_failed_or_are_missing_are_told() {
     }
     let back = compare(("b", &b), ("a", &a)).unwrap();
     assert_eq!((back.count(Verdict::Recovered), back.only_b.len()), (1, 1));
-    assert!(back.gate(10.0).is_open(), "more than before is no loss");
+    assert!(
+        back.gate(10.0).is_open(),
+        "more rows than before are not a loss"
+    );
 }
 
-/// A figure of 0 tells of no commit: B did not do what A did.
+/// A figure of 0 means that B made no commit, which counts as a failure.
 #[test]
 fn a_figure_that_is_gone_stops_a_pipeline() {
     let a = sample("inserts");
@@ -139,7 +142,7 @@ fn a_figure_that_is_gone_stops_a_pipeline() {
         assert_eq!(found.gate(1e6).failed.len(), 1, "{value}");
         assert_eq!(found.count(Verdict::Unmeasured), 0, "{value}");
     }
-    // What A did not measure either is no loss.
+    // A figure that A did not measure either is not a loss.
     let none = changed("inserts", |v| v["rows"][0]["commits_per_s"] = Value::Null);
     let gone = changed("inserts", |v| {
         v["rows"][0]["pairs_s"] = Value::Null;

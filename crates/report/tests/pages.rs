@@ -1,4 +1,4 @@
-//! What is in the pages, the charts and the comparisons.
+//! Tests of the contents of pages, charts and comparisons.
 
 mod common;
 
@@ -48,7 +48,7 @@ fn a_page_holds_the_conclusion_every_row_and_the_command() {
     }
 }
 
-/// The page from a figure's heading to the end of its table.
+/// Returns the part of a page from a figure's heading to the end of its table.
 fn figure<'a>(page: &'a str, id: &str) -> &'a str {
     let (_, rest) = page.split_once(&format!("<figure id=\"f-{id}\"")).unwrap();
     rest.split("</figure>").next().unwrap()
@@ -79,7 +79,7 @@ fn distributions_are_drawn_and_their_percentiles_can_be_read_off() {
     for id in ["latency-contiguous", "latency-scattered"] {
         assert!(figure(&html(&sample("pages")), id).contains("99 %"), "{id}");
     }
-    // What so few commits cannot tell is no place to read off from.
+    // A percentile that needs more commits has no label.
     let few = html(&changed("group", |v| {
         for row in v["rows"].as_array_mut().into_iter().flatten() {
             row["latencies_us"] = json!({"0": 10.0, "90": 30.0, "98": 40.0, "100": 50.0});
@@ -90,7 +90,7 @@ fn distributions_are_drawn_and_their_percentiles_can_be_read_off() {
         few.contains(">90 %</text>") && !few.contains(">99 %</text>"),
         "{few}"
     );
-    // A file may say anything.
+    // A file may contain anything.
     for strange in [
         json!({"x": 1, "-5": 2, "1e9": 3, "NaN": 4, "50": "x", "90": null, "99": -1.0, "inf": 0}),
         json!({}),
@@ -103,7 +103,7 @@ fn distributions_are_drawn_and_their_percentiles_can_be_read_off() {
     }
 }
 
-/// What older programs wrote has percentiles alone.
+/// Results of older programs have only percentiles.
 #[test]
 fn a_result_without_distributions_has_its_percentiles_drawn() {
     let document = sample("journal");
@@ -122,7 +122,7 @@ fn a_result_without_distributions_has_its_percentiles_drawn() {
     assert!(figure(&p50, "latency").contains(": 4.32 ms</title>"));
 }
 
-/// The cells of each row of a figure's table, with its heads.
+/// Returns the cells of each row of a figure's table, and the heads as the first row.
 fn cells(figure: &str) -> Vec<Vec<String>> {
     let (_, table) = figure.split_once("<table>").unwrap();
     let strip = |cell: &str| {
@@ -142,7 +142,7 @@ fn cells(figure: &str) -> Vec<Vec<String>> {
     rows.map(cells).collect()
 }
 
-/// As the text of the command has it: every system, the published seconds, and the same ratios.
+/// The page shows every system, the published seconds, and the same ratios as the text of the command.
 #[test]
 fn what_was_published_is_beside_every_system() {
     let page = html(&sample("inserts"));
@@ -167,7 +167,7 @@ fn what_was_published_is_beside_every_system() {
         ratios[7].join("|"),
         "two logs : one, policy 0|0.750|1.00|1.10|-|-|1.44"
     );
-    // By whatever a server syncs by itself.
+    // The server's own sync method decides which row is used.
     let other = html(&changed("inserts", |v| {
         for row in v["rows"].as_array_mut().into_iter().flatten() {
             if row["settings"] == "synchronous_commit=off, fdatasync" {
@@ -217,7 +217,7 @@ fn a_row_that_made_nothing_is_told_and_not_drawn() {
         v["rows"][0]["commits_per_s"] = 0.into();
         v["rows"][0]["pairs_s"] = 777.0.into();
     }));
-    assert!(page.contains("1 of 75 rows made nothing"), "{page}");
+    assert!(page.contains("1 of 75 rows made no commits"), "{page}");
     assert!(!figure(&page, "pairs").contains("777"));
 }
 
@@ -258,7 +258,7 @@ fn hostile_and_missing_values_are_drawn_as_nothing() {
     }
 }
 
-/// A figure that is a word would be passed over, by charts and by comparisons.
+/// Otherwise charts and comparisons would silently ignore a text in place of a number.
 #[test]
 fn a_field_of_a_wrong_type_is_named_with_its_row() {
     for (name, _) in SAMPLES {
@@ -288,7 +288,7 @@ fn a_field_of_a_wrong_type_is_named_with_its_row() {
         .unwrap_err()
         .to_string();
     assert!(
-        said.contains("'version' is \"99\", and has to be a number"),
+        said.contains("'version' is \"99\", but must be a number"),
         "{said}"
     );
     let mut interrupted = value("journal");
@@ -297,12 +297,12 @@ fn a_field_of_a_wrong_type_is_named_with_its_row() {
         .unwrap_err()
         .to_string();
     assert!(
-        said.contains("'interrupted' is \"yes\", and has to be true or false"),
+        said.contains("'interrupted' is \"yes\", but must be true or false"),
         "{said}"
     );
 }
 
-/// A terminal, and who copies from a page, must not meet what moves a cursor.
+/// Control characters, which could move a cursor, reach neither a terminal nor a page.
 #[test]
 fn control_characters_are_shown_as_such() {
     let document = changed("inserts", |v| {
@@ -329,7 +329,7 @@ fn control_characters_are_shown_as_such() {
 fn what_is_no_result_is_told() {
     let told = |v: Value| Document::from_value(v, "x.json").unwrap_err().to_string();
     for (v, why) in [
-        (json!(3), "no JSON object"),
+        (json!(3), "not a JSON object"),
         (json!({"rows": []}), "no 'schema'"),
         (
             json!({"schema": "logforce-verify", "rows": []}),
@@ -338,7 +338,7 @@ fn what_is_no_result_is_told() {
         (json!({"schema": "logforce-bench"}), "no 'rows'"),
         (
             json!({"schema": "logforce-bench", "rows": [1]}),
-            "no object",
+            "row 1 is not an object",
         ),
         (
             json!({"schema": "logforce-bench", "version": 99, "rows": []}),
@@ -352,7 +352,7 @@ fn what_is_no_result_is_told() {
     assert!(matches!(missing, ReportError::Read { .. }));
 }
 
-/// Times of all rows of the journal by this much.
+/// Returns the sample `journal` with the times of all rows multiplied by `factor`.
 fn by(factor: f64) -> Document {
     changed("journal", |v| {
         for row in v["rows"].as_array_mut().into_iter().flatten() {
@@ -395,7 +395,7 @@ fn a_run_is_the_same_as_itself_and_a_slow_one_is_slower() {
         "{printed}"
     );
     assert!(compare_html(&slow).contains("33 slower"));
-    // A rate that is a third is a time three times as long.
+    // A third of the rate is three times the time.
     let group = sample("group");
     let third = changed("group", |v| {
         for row in v["rows"].as_array_mut().into_iter().flatten() {
@@ -412,7 +412,7 @@ fn a_run_is_the_same_as_itself_and_a_slow_one_is_slower() {
     );
 }
 
-/// Beside the figure by which they are judged, each that both have is drawn, by colour and by sign.
+/// Every detail that both runs have is drawn, with a colour and a shape.
 #[test]
 fn what_else_differs_is_drawn_and_told() {
     let journal = sample("journal");
@@ -450,9 +450,9 @@ fn what_else_differs_is_drawn_and_told() {
     let page = compare_html(&found);
     let drawn = figure(&page, "p99-us");
     for part in [
-        "B&#39;s is more",
+        "B has more",
         "mark g3 cross",
-        "B&#39;s is less",
+        "B has less",
         "mark g0",
         ">MORE<",
         ">less<",
@@ -464,7 +464,7 @@ fn what_else_differs_is_drawn_and_told() {
     assert!(text(&found, 120).contains("99th percentile of the latency: 1 more, 1 less"));
     let json = serde_json::to_value(&found).unwrap();
     assert_eq!(json["details"][1]["rows"][1]["change"], "more");
-    // What nobody measured is not drawn.
+    // A figure that was not measured is not drawn.
     let group = sample("group");
     let page = compare_html(&compare(("a", &group), ("b", &group)).unwrap());
     assert!(!page.contains("f-device-bytes"));
@@ -496,7 +496,7 @@ fn a_chart_of_its_own_carries_its_style() {
                 name
             };
             assert!(file.starts_with(name) && file.ends_with(".svg"), "{file}");
-            // Programs that set papers take no XML with errors.
+            // Typesetting programs reject XML with errors.
             roxmltree::Document::parse(&svg).unwrap_or_else(|e| panic!("{file}: {e}\n{svg}"));
             assert!(
                 svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\"")
@@ -507,7 +507,7 @@ fn a_chart_of_its_own_carries_its_style() {
     }
 }
 
-/// A number that comes back with another last bit is now and then rounded to another figure.
+/// Numbers survive JSON to the last bit; otherwise some would be rounded to a different figure.
 #[test]
 fn a_page_is_the_same_from_the_report_and_from_its_file() {
     let mut random = 1_u64;

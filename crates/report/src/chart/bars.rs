@@ -1,24 +1,24 @@
-//! Amounts side by side, as lengths from zero.
+//! Bar chart: amounts as lengths from zero.
 
 use super::canvas::{Anchor, Canvas, Key, LINE, Width, legend, name_of_row, width_of};
 use super::scale::{Scale, axis};
 
-/// Rows of some bars each.
+/// A bar chart.
 #[derive(Debug)]
 pub struct Bars {
-    /// Of the bars in each row.
+    /// Names of the bars in each row.
     pub series: Vec<String>,
-    /// Names of rows, and their values; `None` where nothing is known.
+    /// Names of the rows, and their values; `None` if a value is unknown.
     pub rows: Vec<(String, Vec<Option<f64>>)>,
-    /// Of the scale.
+    /// Unit of the scale.
     pub unit: String,
 }
 
-/// Height of a bar.
+/// Height of a bar, in units of the drawing.
 const BAR: f64 = 14.0;
 
 impl Bars {
-    /// Draws it; returns its height.
+    /// Draws the chart; returns its height.
     pub fn draw(&self, canvas: &mut Canvas, width: Width) -> f64 {
         let w = width.units();
         let keys: Vec<Key> = self
@@ -36,7 +36,7 @@ impl Bars {
         let top = legend(canvas, &keys, w) + 6.0;
         let names = self.rows.iter().map(|r| width_of(&r.0)).fold(0.0, f64::max);
         let left = match width {
-            // Names have lines of their own.
+            // Names are above the bars.
             Width::Narrow => 12.0,
             Width::Wide => (names + 16.0).min(340.0),
         };
@@ -54,7 +54,7 @@ impl Bars {
             if let Some(x) = scale.at(tick) {
                 let mut y = top;
                 for row in &rows {
-                    // Not through names.
+                    // Leaves out the lines of names.
                     let below = y + row.head + row.body + 8.0;
                     canvas.line("grid", (x, y + row.head), (x, below));
                     y = below;
@@ -100,11 +100,11 @@ impl Bars {
 
 type Row = (String, Vec<Option<f64>>);
 
-/// A row with the lines of its name, and how much room they and its bars need.
+/// A row with the lines of its name, and the height of these and of the bars.
 struct Placed<'a> {
     of: &'a Row,
     name: Vec<String>,
-    /// Above the bars.
+    /// Height above the bars.
     head: f64,
     body: f64,
 }

@@ -1,18 +1,18 @@
-//! A drawing under way: SVG elements, and how much room their words need.
+//! Canvas: the SVG elements of a drawing, and the approximate size of their text.
 
 use maud::{Markup, PreEscaped, html};
 
-/// How wide a drawing is, in its own units: what they are drawn for, so that words keep their size.
+/// Width for which a chart is drawn. Each width has its own drawing, so that text keeps its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
-    /// A telephone.
+    /// Width of a telephone.
     Narrow,
-    /// A page.
+    /// Width of a page.
     Wide,
 }
 
 impl Width {
-    /// Units.
+    /// Returns the width in units of the drawing.
     pub fn units(self) -> f64 {
         match self {
             Width::Narrow => 340.0,
@@ -21,23 +21,23 @@ impl Width {
     }
 }
 
-/// Height of a line of words.
+/// Height of a line of text, in units of the drawing.
 pub const LINE: f64 = 18.0;
-/// About the width of a character of the size used.
+/// Approximate width of a character, in units of the drawing.
 const CHARACTER: f64 = 7.7;
 
-/// About how wide words are.
+/// Returns the approximate width of a text.
 pub fn width_of(text: &str) -> f64 {
     text.chars().count() as f64 * CHARACTER
 }
 
-/// About how wide the widest line is.
+/// Returns the approximate width of the widest line.
 pub fn longest(lines: &[String]) -> f64 {
     lines.iter().map(|l| width_of(l)).fold(0.0, f64::max)
 }
 
-/// The name of a row in lines: where it is narrow they stand above the row, else left of it in the room
-/// up to `left`. With it the height that they take above and the height beside; one of the two is 0.
+/// Splits the name of a row into lines. In a narrow drawing they are above the row, else left of it, up to
+/// `left`. Also returns the height above the row and the height beside it, one of which is 0.
 pub fn name_of_row(name: &str, width: Width, left: f64) -> (Vec<String>, f64, f64) {
     let room = match width {
         Width::Narrow => width.units() - 20.0,
@@ -51,8 +51,8 @@ pub fn name_of_row(name: &str, width: Width, left: f64) -> (Vec<String>, f64, f6
     }
 }
 
-/// Words in lines of at most a width: what is cut off nobody can read. A line ends at a space, else behind
-/// a sign, else anywhere.
+/// Splits a text into lines of at most `width`. A line ends at a space, else after a punctuation character,
+/// else anywhere.
 pub fn wrapped(text: &str, width: f64) -> Vec<String> {
     let most = (width / CHARACTER).max(4.0) as usize;
     let mut lines = Vec::new();
@@ -60,7 +60,7 @@ pub fn wrapped(text: &str, width: f64) -> Vec<String> {
     while rest.len() > most {
         let space = rest[..=most].iter().rposition(|c| *c == ' ');
         let sign = rest[..most].iter().rposition(|c| ",=/;:_-.".contains(*c));
-        // Not after two letters.
+        // Avoids very short lines.
         let end = space.filter(|at| *at > most / 3);
         let end = end.or(sign.map(|at| at + 1).filter(|at| *at > most / 3));
         let behind = rest.split_off(end.unwrap_or(most));
@@ -71,14 +71,14 @@ pub fn wrapped(text: &str, width: f64) -> Vec<String> {
     lines
 }
 
-/// Where words are held.
+/// Position of a text relative to its coordinates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
-    /// They begin here.
+    /// The text begins there.
     Start,
-    /// They are around it.
+    /// The text is centred there.
     Middle,
-    /// They end here.
+    /// The text ends there.
     End,
 }
 
@@ -92,7 +92,7 @@ impl Anchor {
     }
 }
 
-/// Two decimals: what is drawn is no finer.
+/// Formats a coordinate with at most two decimals.
 fn short(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -108,28 +108,28 @@ impl Canvas {
         self.0.push('\n');
     }
 
-    /// Words, with their foot at `y`.
+    /// Adds a text with its baseline at `y`.
     pub fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
         self.push(html! {
             text class=(class) x=(short(x)) y=(short(y)) text-anchor=(anchor.name()) { (text) }
         });
     }
 
-    /// Lines of words, the foot of the first at `y`.
+    /// Adds lines of text, with the baseline of the first at `y`.
     pub fn lines(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, lines: &[String]) {
         for (n, line) in lines.iter().enumerate() {
             self.text(class, (x, y + LINE * n as f64), anchor, line);
         }
     }
 
-    /// A line.
+    /// Adds a line.
     pub fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
         self.push(html! {
             line class=(class) x1=(short(x1)) y1=(short(y1)) x2=(short(x2)) y2=(short(y2)) {}
         });
     }
 
-    /// Lines through points.
+    /// Adds lines through points.
     pub fn path(&mut self, class: &str, points: &[(f64, f64)]) {
         let points: Vec<String> = points
             .iter()
@@ -138,7 +138,7 @@ impl Canvas {
         self.push(html! { polyline class=(class) points=(points.join(" ")) {} });
     }
 
-    /// A rectangle; pointing at it says `title`.
+    /// Adds a rectangle with a tooltip.
     pub fn rect(&mut self, class: &str, (x, y): (f64, f64), (w, h): (f64, f64), title: &str) {
         self.push(html! {
             rect class=(class) x=(short(x)) y=(short(y)) width=(short(w.max(0.0))) height=(short(h)) {
@@ -147,7 +147,7 @@ impl Canvas {
         });
     }
 
-    /// A sign of one of six shapes; pointing at it says `title`.
+    /// Adds a mark of one of six shapes, with a tooltip.
     pub fn mark(&mut self, class: &str, shape: usize, (x, y): (f64, f64), title: &str) {
         const R: f64 = 5.0;
         let points = |all: &[(f64, f64)]| {
@@ -183,25 +183,25 @@ impl Canvas {
         });
     }
 
-    /// All of it.
+    /// Returns all elements.
     pub fn finish(self) -> Markup {
         PreEscaped(self.0)
     }
 }
 
-/// What stands in a legend.
+/// An entry of a legend.
 pub struct Key {
-    /// Of the colour.
+    /// Class of the colour.
     pub class: String,
-    /// The shape.
+    /// Number of the shape.
     pub shape: usize,
-    /// A line goes through the sign.
+    /// True if a line goes through the mark.
     pub has_line: bool,
-    /// What it means.
+    /// Meaning.
     pub label: String,
 }
 
-/// Draws a legend, and returns where the drawing below it begins.
+/// Draws a legend, and returns the position at which the drawing below it begins.
 pub fn legend(canvas: &mut Canvas, keys: &[Key], width: f64) -> f64 {
     let (mut x, mut y) = (10.0, LINE);
     for key in keys {
@@ -218,7 +218,7 @@ pub fn legend(canvas: &mut Canvas, keys: &[Key], width: f64) -> f64 {
         canvas.lines("label", (x + 22.0, y), Anchor::Start, &label);
         x += need;
         if label.len() > 1 {
-            // The next one begins below it.
+            // The next entry begins below this one.
             (x, y) = (width, y + LINE * (label.len() - 1) as f64);
         }
     }

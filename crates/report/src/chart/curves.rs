@@ -1,7 +1,7 @@
-//! Distributions: what part of the commits took no longer than this.
+//! Distributions: the share of the commits that took no longer than a time.
 //!
-//! From left to right each step of the same width leaves a tenth of the commits behind: 90 %, 99 %, 99.9 %.
-//! On an even scale all that users wait for would lie in the last millimetre.
+//! Each step of the same width to the right stands for a tenth of the remaining commits: 90 %, 99 %, 99.9 %.
+//! On a linear scale the slow commits, for which users wait, would lie in the last millimetre.
 
 use super::canvas::{Anchor, Canvas, Key, Width, legend, width_of};
 use super::lines::MOST;
@@ -11,37 +11,37 @@ use crate::{tick, time};
 /// One distribution.
 #[derive(Debug)]
 pub struct Curve {
-    /// Its name.
+    /// Name of the curve.
     pub label: String,
-    /// So many percent took no longer than so many microseconds, ascending.
+    /// Points, ascending: a percentage of the commits, and their longest time in microseconds.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Some of them.
+/// A chart of distributions.
 #[derive(Debug)]
 pub struct Curves {
-    /// At most [`MOST`].
+    /// Curves, at most [`MOST`].
     pub curves: Vec<Curve>,
 }
 
-/// Between the axis above and below.
+/// Height of the chart without its texts, in units of the drawing.
 const HEIGHT: f64 = 280.0;
-/// Beyond these nobody has measured enough commits.
+/// Maximum number of nines. No run has enough commits for more.
 const MOST_NINES: f64 = 6.0;
-/// From the last percentage to the longest commit.
+/// Distance from the last percentage to the longest commit, in nines.
 const LONGEST: f64 = 0.4;
-/// What is labelled, the most important first: not all may have room.
+/// Percentages with a label, the most important first, because not all may fit.
 const TICKS: [f64; 8] = [50.0, 90.0, 99.0, 99.9, 100.0, 99.99, 99.999, 0.0];
-/// Where a curve has its sign.
+/// Percentages at which a curve has a mark.
 const MARKED: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 
-/// How often the rest is a tenth: 1 for 90 %, 2 for 99 %.
+/// Returns the number of nines: 1 for 90 %, 2 for 99 %.
 fn nines(percent: f64) -> f64 {
     let rest = (1.0 - percent / 100.0).max(10_f64.powf(-MOST_NINES));
     -rest.log10()
 }
 
-/// A percentage in words.
+/// Returns a percentage in words.
 pub fn percent(percent: f64) -> String {
     match percent {
         p if p >= 100.0 => "longest".to_owned(),
@@ -50,11 +50,11 @@ pub fn percent(percent: f64) -> String {
     }
 }
 
-/// Places of percentages from left to right.
+/// Horizontal scale of percentages.
 struct Across {
     left: f64,
     right: f64,
-    /// The nines at the left and at the right.
+    /// Number of nines at the left end; `most` is that at the right end.
     least: f64,
     most: f64,
 }
@@ -70,7 +70,7 @@ impl Across {
 }
 
 impl Curves {
-    /// Draws it; returns its height.
+    /// Draws the chart; returns its height.
     pub fn draw(&self, canvas: &mut Canvas, width: Width) -> f64 {
         let w = width.units();
         let keys: Vec<Key> = self.curves.iter().enumerate().map(key).collect();
@@ -81,7 +81,7 @@ impl Curves {
         let ticks: Vec<(f64, String)> = scale.ticks(8).into_iter().map(|t| (t, tick(t))).collect();
         let widest = ticks.iter().map(|(_, t)| width_of(t)).fold(20.0, f64::max);
         let inside = || all().map(|(p, _)| p).filter(|p| *p < 100.0).map(nines);
-        // Where the percentiles of an older result begin, nothing is known below.
+        // An older result has no percentiles below its first one.
         let least = inside().fold(1.0, f64::min);
         let across = Across {
             left: 14.0 + widest,
@@ -95,7 +95,7 @@ impl Curves {
                 canvas.text("tick", (across.left - 6.0, y + 4.0), Anchor::End, text);
             }
         }
-        // On a telephone each word counts.
+        // A narrow drawing needs short labels.
         let (of, unit) = match width {
             Width::Narrow => ("% of the commits took no longer", ""),
             Width::Wide => ("of the commits took no longer", " %"),
@@ -123,11 +123,11 @@ fn class(n: usize) -> String {
     format!("s{}", n % MOST)
 }
 
-/// A line at each percentage that is read off, and the words that have room.
+/// Draws a line at each labelled percentage, and the labels that fit.
 fn draw_percentages(canvas: &mut Canvas, across: &Across, (top, bottom): (f64, f64), unit: &str) {
     let mut taken: Vec<(f64, f64)> = Vec::new();
     for tick in TICKS {
-        // Between the last percentage that is known and the longest commit nothing can be read off.
+        // There are no data between the last known percentage and the longest commit.
         let known = across.least..=across.most - LONGEST + 1e-9;
         if tick < 100.0 && !known.contains(&nines(tick)) {
             continue;
@@ -136,7 +136,7 @@ fn draw_percentages(canvas: &mut Canvas, across: &Across, (top, bottom): (f64, f
         canvas.line("grid", (x, top), (x, bottom));
         let text = percent(tick).replace(" %", unit);
         let half = width_of(&text) / 2.0 + 4.0;
-        // The last one ends with the drawing.
+        // The last label ends at the edge of the drawing.
         let (from, to, anchor, place) = match tick {
             100.0 => (
                 across.right - 2.0 * half,

@@ -1,40 +1,40 @@
-//! Values of many rows on one scale of orders of magnitude, each with how far it spreads.
+//! Dot chart: values of many rows on one logarithmic scale, each with its spread.
 
 use super::canvas::{Anchor, Canvas, Key, LINE, Width, legend, name_of_row, width_of};
 use super::scale::{Scale, axis};
 use crate::sign::Sign;
 
-/// One row.
+/// A row of the chart.
 #[derive(Debug, Clone)]
 pub struct Dot {
-    /// Its name.
+    /// Name of the row.
     pub label: String,
-    /// Its colour and shape.
+    /// Colour and shape of the mark.
     pub sign: Sign,
-    /// Where the sign is.
+    /// Value at the mark.
     pub value: f64,
-    /// Up to here a thin line goes.
+    /// End of the thin line from the mark.
     pub high: Option<f64>,
-    /// The value in words.
+    /// Value as text.
     pub text: String,
 }
 
-/// All of them.
+/// A dot chart.
 #[derive(Debug)]
 pub struct Dots {
-    /// The rows, from top to bottom.
+    /// Rows, from top to bottom.
     pub rows: Vec<Dot>,
-    /// Of the scale.
+    /// Unit of the scale.
     pub unit: String,
-    /// A value to hold them against.
+    /// Reference value, drawn as a line.
     pub base: Option<f64>,
 }
 
-/// Below the last row.
+/// Height below the last row, in units of the drawing.
 const AXIS: f64 = 44.0;
 
 impl Dots {
-    /// Draws it; returns its height.
+    /// Draws the chart; returns its height.
     pub fn draw(&self, canvas: &mut Canvas, width: Width) -> f64 {
         let w = width.units();
         let names = self
@@ -48,7 +48,7 @@ impl Dots {
             .map(|r| width_of(&r.text))
             .fold(0.0, f64::max);
         let left = match width {
-            // Names have lines of their own.
+            // Names are above the rows.
             Width::Narrow => 12.0,
             Width::Wide => (names + 16.0).min(390.0),
         };
@@ -135,11 +135,11 @@ impl Dots {
     }
 }
 
-/// A row with the lines of its name, and how much room it needs.
+/// A row with the lines of its name, and its height.
 struct Placed<'a> {
     of: &'a Dot,
     name: Vec<String>,
-    /// Above the sign.
+    /// Height above the mark.
     head: f64,
     body: f64,
 }
@@ -157,7 +157,7 @@ impl Placed<'_> {
     }
 }
 
-/// A line from top to bottom, which does not go through names.
+/// Draws a vertical line that leaves out the lines of names.
 fn upright(canvas: &mut Canvas, class: &str, x: f64, top: f64, rows: &[Placed<'_>]) {
     let mut above = top;
     for row in rows {

@@ -1,31 +1,32 @@
-//! A grid of values, the higher the further from the ground: darker on white, brighter on black.
+//! Heat map: a grid of values. Higher values have more contrast to the background: darker on white, brighter
+//! on black.
 
 use super::canvas::{Anchor, Canvas, Width, width_of};
 use super::scale::axis;
 
-/// A grid.
+/// A heat map.
 #[derive(Debug)]
 pub struct Heat {
     /// Names of the columns, from left to right.
     pub columns: Vec<String>,
-    /// What the columns are.
+    /// Meaning of the columns.
     pub across: String,
-    /// Names of the rows and their values; `None` where nothing was measured.
+    /// Names of the rows and their values; `None` if a value was not measured.
     pub rows: Vec<(String, Vec<Option<f64>>)>,
-    /// What the rows are.
+    /// Meaning of the rows.
     pub down: String,
-    /// The unit of the values.
+    /// Unit of the values.
     pub unit: String,
-    /// Of each row the column whose cell has an outline.
+    /// For each row, the column whose cell has an outline.
     pub outlined: Vec<Option<usize>>,
 }
 
-/// Shades of the style sheet.
+/// Number of shades in the style sheet.
 const SHADES: usize = 8;
 const CELL: f64 = 30.0;
 
 impl Heat {
-    /// Draws it; returns its height.
+    /// Draws the chart; returns its height.
     pub fn draw(&self, canvas: &mut Canvas, width: Width) -> f64 {
         let w = width.units();
         let names = self.rows.iter().map(|r| width_of(&r.0)).fold(0.0, f64::max);
@@ -36,7 +37,7 @@ impl Heat {
         let all: Vec<f64> = all.filter(|v| *v > 0.0).collect();
         let low = all.iter().copied().fold(f64::INFINITY, f64::min);
         let high = all.iter().copied().fold(0.0, f64::max);
-        // By orders of magnitude: twice as much is the same step everywhere.
+        // Logarithmic: twice the value is the same step everywhere.
         let shade = |value: f64| match high > low && value > 0.0 {
             true => {
                 let part = (value / low).ln() / (high / low).ln();
@@ -49,7 +50,7 @@ impl Heat {
         let longest = self.columns.iter().map(|c| width_of(c)).fold(0.0, f64::max) + 6.0;
         for (n, column) in self.columns.iter().enumerate() {
             let x = left + gap * (n as f64 + 0.5);
-            // Names that do not fit beside each other stand on two lines in turns.
+            // Names that do not fit next to each other alternate between two lines.
             let up = if longest > gap && n % 2 == 0 {
                 26.0
             } else {

@@ -1,19 +1,19 @@
-//! Values of some series against steps: threads, pages, percentiles.
+//! Line chart: values of several series against steps, such as threads or pages.
 
 use super::canvas::{Anchor, Canvas, Key, Width, legend, width_of};
 use super::scale::{Scale, axis};
 
-/// A value of a chart, with its spread.
+/// A value of a chart with its spread.
 #[derive(Debug, Clone, Copy)]
 pub struct ChartPoint {
-    /// Where the sign is.
+    /// Value at the mark.
     pub value: f64,
-    /// Between these 8 of 10 lie.
+    /// Range in which 8 of 10 values lie.
     pub spread: Option<(f64, f64)>,
 }
 
 impl ChartPoint {
-    /// A value alone.
+    /// Creates a value without spread.
     pub fn of(value: f64) -> ChartPoint {
         ChartPoint {
             value,
@@ -25,37 +25,37 @@ impl ChartPoint {
 /// One series.
 #[derive(Debug)]
 pub struct Series {
-    /// Its name.
+    /// Name of the series.
     pub label: String,
-    /// One for each step; `None` where nothing was measured.
+    /// Points, one for each step; `None` if there was no measurement.
     pub points: Vec<Option<ChartPoint>>,
-    /// Somebody else's figures: drawn thin.
+    /// True for published figures of others, which are drawn thin.
     pub is_published: bool,
 }
 
-/// All of them.
+/// A line chart.
 #[derive(Debug)]
 pub struct Lines {
-    /// Of the steps.
+    /// Names of the steps.
     pub steps: Vec<String>,
-    /// What the steps are.
+    /// Meaning of the steps.
     pub across: String,
-    /// The unit of the values.
+    /// Unit of the values.
     pub unit: String,
-    /// At most [`MOST`].
+    /// Series, at most [`MOST`].
     pub series: Vec<Series>,
-    /// By orders of magnitude; else from zero.
+    /// True for a logarithmic scale, otherwise a linear scale from zero.
     pub is_log: bool,
 }
 
-/// So many can be told apart.
+/// Maximum number of series that a reader can distinguish.
 pub const MOST: usize = 6;
 
-/// Between the axis above and below.
+/// Height of the chart without its texts, in units of the drawing.
 const HEIGHT: f64 = 260.0;
 
 impl Lines {
-    /// Draws it; returns its height.
+    /// Draws the chart; returns its height.
     pub fn draw(&self, canvas: &mut Canvas, width: Width) -> f64 {
         let w = width.units();
         let keys: Vec<Key> = self

@@ -1,5 +1,5 @@
-//! Charts as SVG, drawn once for a page and once for a telephone: a drawing that is only made smaller
-//! has words that nobody can read.
+//! Charts as SVG. Each is drawn once for a page and once for a telephone, because the text of a drawing that
+//! is only scaled down is too small to read.
 
 mod bars;
 mod canvas;
@@ -19,19 +19,19 @@ pub use lines::{ChartPoint, Lines, MOST, Series};
 use maud::{Markup, PreEscaped, html};
 pub use scale::axis;
 
-/// Style of every chart, in a page as in a file.
+/// Style sheet of every chart, in a page and in an SVG file.
 pub const STYLE_OF_CHARTS: &str = include_str!("chart.css");
 
 /// A chart.
 #[derive(Debug)]
 pub enum Chart {
-    /// Values on a scale of orders of magnitude.
+    /// Values on a logarithmic scale.
     Dots(Dots),
     /// Series against steps.
     Lines(Lines),
     /// Amounts from zero.
     Bars(Bars),
-    /// A grid.
+    /// A heat map.
     Heat(Heat),
     /// Distributions.
     Curves(Curves),

@@ -1,8 +1,8 @@
-//! From values to places in a drawing.
+//! Scales: the conversion of values to positions in a drawing.
 
 use crate::amount::significant;
 
-/// Values from `low` to `high`, drawn from `from` to `to`.
+/// A scale that maps values from `low` to `high` to positions from `from` to `to`.
 #[derive(Debug, Clone, Copy)]
 pub struct Scale {
     low: f64,
@@ -13,7 +13,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// From zero, as lengths of bars need it.
+    /// Creates a linear scale from zero, as bars need it.
     pub fn from_zero(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Scale {
         let high = values.fold(0.0, f64::max);
         Scale {
@@ -25,7 +25,7 @@ impl Scale {
         }
     }
 
-    /// By orders of magnitude; values that are not above zero have no place on it.
+    /// Creates a logarithmic scale. Values of zero or less have no position on it.
     pub fn log(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Scale {
         let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
         for value in values.filter(|v| *v > 0.0 && v.is_finite()) {
@@ -34,7 +34,7 @@ impl Scale {
         if high <= 0.0 {
             (low, high) = (1.0, 10.0);
         }
-        // Room on both sides, and never a scale of one point.
+        // A margin on both sides; it also keeps a single value from making an empty scale.
         let room = (high / low).powf(0.06).max(1.15);
         Scale {
             low: low / room,
@@ -45,7 +45,7 @@ impl Scale {
         }
     }
 
-    /// Where a value lies; `None` off the scale.
+    /// Returns the position of a value; `None` if it has none.
     pub fn at(&self, value: f64) -> Option<f64> {
         if !value.is_finite() || self.is_log && value <= 0.0 {
             return None;
@@ -58,7 +58,7 @@ impl Scale {
         Some(self.from + part.clamp(0.0, 1.0) * (self.to - self.from))
     }
 
-    /// Values to label, at most about `most`.
+    /// Returns the values to label, at most about `most`.
     pub fn ticks(&self, most: usize) -> Vec<f64> {
         if self.is_log {
             self.log_ticks(most)
@@ -69,7 +69,7 @@ impl Scale {
 
     fn log_ticks(&self, most: usize) -> Vec<f64> {
         if self.high / self.low < 6.0 {
-            // Too little for orders of magnitude to label.
+            // The range is too small for labels at powers of ten.
             return self.linear_ticks(most.min(6));
         }
         let decades = (self.low.log10().floor() as i32)..=(self.high.log10().ceil() as i32);
@@ -79,7 +79,7 @@ impl Scale {
                 .flat_map(|d| steps.iter().map(move |s| s * 10_f64.powi(d)));
             let ticks: Vec<f64> = all.filter(|t| (self.low..=self.high).contains(t)).collect();
             if ticks.len() <= most.max(2) || steps.len() == 1 {
-                // Where many decades meet a narrow drawing: every so many of them.
+                // For many decades in a narrow drawing, labels only every nth one.
                 let each = ticks.len().div_ceil(most.max(2)).max(1);
                 return ticks.into_iter().step_by(each).collect();
             }
@@ -98,7 +98,7 @@ impl Scale {
     }
 }
 
-/// A number on an axis: `250`, `1.5k`, `2M`.
+/// Formats a number for an axis: `250`, `1.5k`, `2M`.
 pub fn axis(value: f64) -> String {
     let (value, unit) = match value.abs() {
         v if v >= 1e6 => (value / 1e6, "M"),

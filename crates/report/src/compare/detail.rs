@@ -1,51 +1,51 @@
-//! What else both runs have of a row, beside the figure by which they are judged: latencies, and what the
-//! device did.
+//! Details of a comparison: latencies and device counters, in addition to the figure by which rows are
+//! judged.
 
 use super::judge::{UNKNOWN_NOISE, metrics, times};
 use logforce_measure::{Kind, Row};
 use serde::Serialize;
 
-/// B beside A in one of these figures, of which less is better.
+/// Change of a detail from A to B. Less is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// B's is smaller, beyond the noise.
+    /// B has less, beyond the noise.
     Less,
-    /// B's is larger, beyond the noise.
+    /// B has more, beyond the noise.
     More,
-    /// No difference that can be told from noise.
+    /// The difference is within the noise.
     Same,
 }
 
-/// A figure that some rows of both have.
+/// A figure that some rows have in both runs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Detail {
-    /// The field.
+    /// Name of the field.
     pub field: &'static str,
-    /// Its unit.
+    /// Unit of the figure.
     pub unit: &'static str,
-    /// The rows that have it in both.
+    /// Rows that have the figure in both runs.
     pub rows: Vec<DetailRow>,
     #[serde(skip)]
     pub(crate) title: &'static str,
 }
 
-/// One row.
+/// A row of a detail.
 #[derive(Debug, Clone, Serialize)]
 pub struct DetailRow {
-    /// Which one it is, in words.
+    /// Name of the row, in words.
     pub row: String,
-    /// A's figure.
+    /// Figure of A.
     pub a: f64,
-    /// B's figure.
+    /// Figure of B.
     pub b: f64,
-    /// B's as a multiple of A's; `None` where A's is 0.
+    /// Figure of B divided by that of A; `None` if A has 0.
     pub ratio: Option<f64>,
-    /// What it comes to.
+    /// Result.
     pub change: Change,
 }
 
-/// A field, its value, its unit, what it is, and a difference that nobody cares about.
+/// A field: name, value, unit, title, and the largest difference that is ignored.
 type Field = (
     &'static str,
     fn(&Row) -> Option<f64>,
@@ -100,12 +100,12 @@ const FIELDS: [Field; 7] = [
     ),
 ];
 
-/// All of them that there are, of rows that both runs have.
+/// Returns all details of the rows that both runs have.
 pub(super) fn details(kind: Kind, rows: &[(String, Row, Row)]) -> Vec<Detail> {
     let of = |(field, value, unit, title, least): &Field| {
         let noise_of = |a: &Row, b: &Row| match field.ends_with("_us") {
             true => noise(kind, a, b),
-            // What was counted does not depend on how long it took.
+            // Counts do not depend on the time.
             false => UNKNOWN_NOISE,
         };
         let rows = rows.iter().filter_map(|(name, a, b)| {
@@ -133,8 +133,8 @@ pub(super) fn details(kind: Kind, rows: &[(String, Row, Row)]) -> Vec<Detail> {
     all.filter(|detail| !detail.rows.is_empty()).collect()
 }
 
-/// These figures are of all slices together. As noise counts how far the slices of either run lie apart
-/// in the figure that is known of each, and at least what counts where nothing is known.
+/// Returns the noise of a detail. Details are known only for all slices together, so the spread of the
+/// slices in the main figure is used: that of the noisier run, and at least [`UNKNOWN_NOISE`].
 fn noise(kind: Kind, a: &Row, b: &Row) -> f64 {
     let spreads = [a, b]
         .into_iter()
@@ -155,12 +155,12 @@ fn judge(a: f64, b: f64, noise: f64, least: f64) -> Change {
 }
 
 impl Detail {
-    /// How many rows came to this.
+    /// Returns the number of rows with this result.
     pub fn count(&self, change: Change) -> usize {
         self.rows.iter().filter(|r| r.change == change).count()
     }
 
-    /// The outcome in a few words.
+    /// Returns the outcome in a few words.
     pub fn summary(&self) -> String {
         let of = |change| self.count(change);
         let (more, less) = (of(Change::More), of(Change::Less));
@@ -172,7 +172,7 @@ impl Detail {
 }
 
 impl Change {
-    /// In a word.
+    /// Returns the change in a word.
     pub fn words(self) -> &'static str {
         match self {
             Change::Less => "less",
@@ -196,7 +196,11 @@ mod tests {
             Change::Same,
             "noisier slices"
         );
-        assert_eq!(judge(0.001, 0.02, 0.25, 0.05), Change::Same, "nobody cares");
+        assert_eq!(
+            judge(0.001, 0.02, 0.25, 0.05),
+            Change::Same,
+            "too small to count"
+        );
         assert_eq!(judge(0.0, 1.0, 0.25, 0.05), Change::More);
         assert_eq!(judge(1.0, 0.0, 0.25, 0.05), Change::Less);
         assert_eq!(judge(0.0, 0.0, 0.25, 0.0), Change::Same);

@@ -1,35 +1,35 @@
-//! What stops a pipeline: a loss that is beyond the noise and larger than is accepted, and what cannot be
-//! compared.
+//! Gate of a pipeline: losses that are beyond the noise and larger than accepted, and figures that cannot
+//! be compared.
 
 use super::{Comparison, Pair, Verdict};
 use logforce_terminal::numbers::count;
 
-/// What stops it.
+/// Reasons to stop a pipeline.
 #[derive(Debug)]
 pub struct Gate<'a> {
-    /// Rows of B that are slower than A's, beyond the noise, by more than is accepted.
+    /// Rows that are slower in B, beyond the noise and by more than is accepted.
     pub slower: Vec<&'a Pair>,
-    /// Rows that A measured, and that B has no figure of.
+    /// Rows that A measured and for which B has no figure.
     pub failed: Vec<&'a Pair>,
-    /// What A measured and B has no counterpart for.
+    /// Figures of A that have no counterpart in B.
     pub not_comparable: &'a [String],
 }
 
 impl Gate<'_> {
-    /// Nothing does.
+    /// Returns whether there is no reason to stop.
     pub fn is_open(&self) -> bool {
         self.slower.is_empty() && self.failed.is_empty() && self.not_comparable.is_empty()
     }
 }
 
-/// As it was given on the command line: `10 %`.
+/// Formats a part as on the command line: `10 %`.
 pub fn part_in_percent(part: f64) -> String {
     let text = format!("{:.2}", part * 100.0);
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 impl Comparison {
-    /// What stops a pipeline that accepts a loss of this part.
+    /// Returns the reasons to stop a pipeline that accepts a loss of `part` (0.1 is 10 %).
     pub fn gate(&self, part: f64) -> Gate<'_> {
         let of = |verdict: Verdict| self.rows.iter().filter(move |p| p.verdict == verdict);
         let is_more = |pair: &&Pair| pair.time_ratio.is_some_and(|r| r > 1.0 + part);
@@ -40,8 +40,8 @@ impl Comparison {
         }
     }
 
-    /// Where a smaller loss than this part cannot be told from noise, and what is the smallest that can;
-    /// `None` if the part takes effect in every row.
+    /// Describes the rows whose noise is larger than `part`, and the smallest losses that can be detected
+    /// there. Returns `None` if `part` takes effect in every row.
     pub fn least_effective(&self, part: f64) -> Option<String> {
         let noisy = |pair: &&Pair| pair.noise.is_some_and(|n| n > part);
         let noisy: Vec<&Pair> = self.rows.iter().filter(noisy).collect();
@@ -69,7 +69,7 @@ impl Comparison {
         }
         (!noisy.is_empty()).then(|| {
             format!(
-                "In {} of {} the noise is larger than {}, and no loss within it can fail. The smallest that can: {}.",
+                "In {} of {} the noise is larger than {}, so a loss within the noise cannot fail. Smallest losses that can: {}.",
                 noisy.len(),
                 rows_of(self.rows.len()),
                 part_in_percent(part),

@@ -1,27 +1,27 @@
-//! What became of a row: its figure in both runs, as a time, against the noise.
+//! Verdict on a row: its figure in both runs, as a time, against the noise.
 
 use super::{Pair, Verdict};
 use logforce_measure::{Kind, Quantity, Row};
 
-/// Below this a difference of rows whose slices are not known is called noise.
+/// Noise of rows whose slices are unknown: smaller differences do not count.
 pub const UNKNOWN_NOISE: f64 = 0.25;
-/// Below this nothing is called a difference.
+/// Smallest difference that counts, however small the noise is.
 const LEAST: f64 = 0.02;
-/// Of fewer rounds nobody knows how far they lie apart.
+/// Smallest number of rounds whose spread is a measure of the noise.
 const FEWEST_ROUNDS: u64 = 3;
 
 /// Quantity by which rows are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Metric {
-    /// The quantity.
+    /// Quantity.
     pub of: Quantity,
-    /// Its unit, for people.
+    /// Unit of the quantity, for people.
     pub unit: &'static str,
-    /// More is better.
+    /// True if more is better.
     pub more_is_better: bool,
-    /// Behind the row's name, where it is not what the row is mainly judged by.
+    /// Text after the name of the row, for a quantity that is not the main one.
     pub beside: &'static str,
-    /// The flag that says how much this is the time of, and its usual number.
+    /// Flag that sets the amount of work whose time this is, and its default.
     pub amount: Option<(&'static str, u64)>,
 }
 
@@ -44,7 +44,7 @@ const PAIRS: Metric = Metric {
     ..metric(Quantity::PairsS, "s", false)
 };
 
-/// Returns what rows are compared by, the main one first.
+/// Returns the quantities by which rows are compared, the main one first.
 pub(super) fn metrics(kind: Kind) -> &'static [Metric] {
     match kind {
         Kind::Journal | Kind::Map => &[TIME],
@@ -54,14 +54,14 @@ pub(super) fn metrics(kind: Kind) -> &'static [Metric] {
     }
 }
 
-/// The row measured this: a figure of 0 tells of no commit.
+/// Returns whether the row has a figure. A figure of 0 does not count, because there was no commit.
 pub(super) fn has_figure(metric: &Metric, row: &Row) -> bool {
     times(metric, row).is_some()
 }
 
 type Spread = Option<(f64, f64)>;
 
-/// A figure as a time, whatever it is: rates are turned over. With its spread, from low to high.
+/// Returns a figure as a time, with its spread from low to high. Rates are inverted.
 pub(super) fn times(metric: &Metric, row: &Row) -> Option<(f64, Spread)> {
     let [of, low, high] = row.triple(metric.of).map(|value| {
         let value = value.filter(|v| *v > 0.0 && v.is_finite())?;
@@ -78,7 +78,7 @@ pub(super) fn times(metric: &Metric, row: &Row) -> Option<(f64, Spread)> {
     Some((of?, spread.map(|(a, b)| (a.min(b), a.max(b)))))
 }
 
-/// The row of both, by one figure.
+/// Compares one figure of a row in both runs.
 pub(super) fn pair(metric: &Metric, row: String, a: &Row, b: &Row) -> Pair {
     let (of_a, of_b) = (times(metric, a), times(metric, b));
     let figure = |r: &Row| r.triple(metric.of)[0].filter(|_| r.error.is_none());
@@ -125,8 +125,8 @@ fn judge((a, of_a): (f64, Spread), (b, of_b): (f64, Spread)) -> Verdict {
     }
 }
 
-/// The part by which the median of B has to lie above A's for B's slices, as far apart as they are, to
-/// lie beyond A's.
+/// Returns the share by which the median of B must exceed that of A so that B's slices lie beyond A's, with
+/// the spread that both have.
 fn noise((a, of_a): (f64, Spread), (b, of_b): (f64, Spread)) -> f64 {
     match of_a.zip(of_b) {
         Some(((_, a_high), (b_low, _))) => (a_high / a * b / b_low - 1.0).max(LEAST),
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(of((0.9, 1.0, 1.1), (1.05, 1.2, 1.3)), Verdict::Same);
         assert_eq!(of((0.9, 1.0, 1.1), (1.15, 1.2, 1.3)), Verdict::Slower);
         assert_eq!(of((1.15, 1.2, 1.3), (0.9, 1.0, 1.1)), Verdict::Faster);
-        // Beyond the noise, and too little to speak of.
+        // Beyond the noise, but too small to count.
         assert_eq!(of((1.0, 1.0, 1.0), (1.01, 1.01, 1.01)), Verdict::Same);
     }
 
@@ -155,7 +155,7 @@ mod tests {
         let of = |a, b| noise((1.0, a), (1.3, b));
         assert!((of(None, None) - 0.25).abs() < 1e-9);
         assert!((of(Some((0.9, 1.1)), None) - 0.25).abs() < 1e-9);
-        // A's slow edge is a tenth above its median, B's fast one 0.8 of it.
+        // A's slow edge is a tenth above its median, B's fast edge is 0.8 of its median.
         let both = of(Some((0.9, 1.1)), Some((1.04, 1.6)));
         assert!((both - (1.1 / 0.8 - 1.0)).abs() < 1e-9, "{both}");
         let none = of(Some((0.999, 1.001)), Some((1.299, 1.301)));

@@ -1,11 +1,11 @@
-//! Two runs beside each other, matched row by row.
+//! Comparison of two runs, row by row.
 //!
-//! A difference counts only where it is beyond the noise: where 8 of 10 slices of one run lie on one
-//! side of 8 of 10 slices of the other. A row without slices has no noise that is known; there a
-//! difference counts from [`UNKNOWN_NOISE`] on.
+//! A difference counts only if it is beyond the noise: the ranges that hold 8 of 10 slices of each run must
+//! not overlap. The noise of a row without slices is unknown; there a difference counts from
+//! [`UNKNOWN_NOISE`] on.
 //!
-//! - `judge` says what became of a row, `detail` what else differs in it.
-//! - `gate` says what stops a pipeline.
+//! - `judge`: the verdict on a row. `detail`: its other differences.
+//! - `gate`: the reasons to stop a pipeline.
 
 mod detail;
 mod gate;
@@ -21,12 +21,12 @@ use logforce_measure::{Document, Kind, Row};
 use serde::Serialize;
 pub use text::{NOTE, NOTE_ON_DETAILS, mark, summary, text};
 
-/// Value of `schema` in its JSON.
+/// Value of `schema` in the JSON of a comparison.
 pub const SCHEMA: &str = "logforce-compare";
-/// Value of `version`.
+/// Value of `version` in the JSON of a comparison.
 pub const VERSION: u32 = 1;
 
-/// What became of a row.
+/// Verdict on a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -34,103 +34,103 @@ pub enum Verdict {
     Faster,
     /// B is worse, beyond the noise.
     Slower,
-    /// No difference that can be told from noise.
+    /// The difference is within the noise.
     Same,
-    /// A has a figure, and B an error or none.
+    /// A has a figure; B has an error or no figure.
     Failed,
-    /// A has an error or no figure, and B has one.
+    /// A has an error or no figure; B has a figure.
     Recovered,
-    /// Neither has figures.
+    /// Neither has a figure.
     Unmeasured,
 }
 
-/// A row of both.
+/// A row that both runs have.
 #[derive(Debug, Clone, Serialize)]
 pub struct Pair {
-    /// Which row it is, in words.
+    /// Name of the row, in words.
     pub row: String,
-    /// The field that is compared.
+    /// Name of the field that is compared.
     pub field: &'static str,
-    /// Its unit.
+    /// Unit of the field.
     pub unit: &'static str,
-    /// A's figure.
+    /// Figure of A.
     pub a: Option<f64>,
-    /// B's figure.
+    /// Figure of B.
     pub b: Option<f64>,
-    /// B's time as a multiple of A's: above 1 B is slower.
+    /// Time of B divided by that of A: above 1, B is slower.
     pub time_ratio: Option<f64>,
-    /// The same from the slow edge of A's slices to the fast edge of B's: what is left of a loss when the
-    /// noise of both is taken off. Of rows without slices [`UNKNOWN_NOISE`] is taken off.
+    /// The same ratio from the slow edge of A's slices to the fast edge of B's: the loss without the noise of
+    /// both. For rows without slices, [`UNKNOWN_NOISE`] is taken off.
     pub time_ratio_at_least: Option<f64>,
-    /// The smallest part by which B can take longer and be called slower, by how far the slices of both
-    /// lie apart: [`UNKNOWN_NOISE`] without slices.
+    /// Smallest share by which B must take longer to be called slower, from the spread of the slices of both.
+    /// [`UNKNOWN_NOISE`] without slices.
     pub noise: Option<f64>,
-    /// What it comes to.
+    /// Verdict.
     pub verdict: Verdict,
-    /// B's error, if it has one.
+    /// Error of B, if it has one.
     pub error: Option<String>,
     #[serde(skip)]
     pub(crate) is_known_noise: bool,
 }
 
-/// Both runs.
+/// Comparison of two runs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
     /// [`SCHEMA`].
     pub schema: &'static str,
     /// [`VERSION`].
     pub version: u32,
-    /// The scenario.
+    /// Name of the scenario.
     pub scenario: &'static str,
-    /// The unit of the figures, but for rows that have another.
+    /// Unit of the figures, except for rows that have another.
     pub unit: &'static str,
     /// Names of A and B.
     pub names: [String; 2],
-    /// When they began.
+    /// Start times of A and B.
     pub started: [String; 2],
-    /// Their command lines.
+    /// Command lines of A and B.
     pub commands: [String; 2],
-    /// What differs between the machines or the runs, in sentences.
+    /// Differences between the machines or the runs, in sentences.
     pub notes: Vec<String>,
-    /// Rows that both have.
+    /// Rows that both runs have.
     pub rows: Vec<Pair>,
-    /// Rows of A alone.
+    /// Names of the rows that only A has.
     pub only_a: Vec<String>,
-    /// Rows of B alone.
+    /// Names of the rows that only B has.
     pub only_b: Vec<String>,
-    /// Latencies, and what the device did, as far as both have them.
+    /// Latencies and device counters, as far as both runs have them.
     pub details: Vec<Detail>,
-    /// What A measured and B has no counterpart for, in words.
+    /// Names of the figures of A that have no counterpart in B.
     pub not_comparable: Vec<String>,
     #[serde(skip)]
     pub(crate) kind: Kind,
 }
 
-/// Why two runs cannot be compared.
+/// Reason why two runs cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// They measured different things.
+    /// The runs are of different scenarios.
     #[error(
         "{a} is a result of `bench {of_a}` and {b} one of `bench {of_b}`: only runs of the same scenario can be compared"
     )]
     Scenarios {
-        /// A's name.
+        /// Name of A.
         a: String,
-        /// B's name.
+        /// Name of B.
         b: String,
-        /// A's scenario.
+        /// Scenario of A.
         of_a: &'static str,
-        /// B's scenario.
+        /// Scenario of B.
         of_b: &'static str,
     },
-    /// Nothing in common.
+    /// The runs have no row in common.
     #[error(
-        "{a} and {b} have no row in common: they were run with other flags (compare their \"command\")"
+        "{a} and {b} have no row in common: they were run with different flags (compare their \"command\")"
     )]
     NothingInCommon {
-        /// A's name.
+        /// Name of A.
         a: String,
-        /// B's name.
+        /// Name of B.
         b: String,
     },
 }
@@ -138,7 +138,7 @@ pub enum CompareError {
 /// Compares B with A.
 ///
 /// # Errors
-/// They are of different scenarios, or have no row in common.
+/// The runs are of different scenarios, or have no row in common.
 pub fn compare(a: (&str, &Document), b: (&str, &Document)) -> Result<Comparison, CompareError> {
     let ((a_name, a), (b_name, b)) = (a, b);
     let kind = a.kind();
@@ -170,7 +170,7 @@ pub fn compare(a: (&str, &Document), b: (&str, &Document)) -> Result<Comparison,
     let mut rows: Vec<Pair> = Vec::new();
     for (name, a_row, b_row) in &both {
         let with_figures = metrics(kind).iter().enumerate();
-        // What a row need not have, it is not asked for where neither has it.
+        // A quantity beside the main one is skipped if neither run has it.
         let with_figures =
             with_figures.filter(|(n, m)| *n == 0 || has_figure(m, a_row) || has_figure(m, b_row));
         for (_, metric) in with_figures {
@@ -216,13 +216,13 @@ pub fn compare(a: (&str, &Document), b: (&str, &Document)) -> Result<Comparison,
 }
 
 impl Comparison {
-    /// How many rows came to this.
+    /// Returns the number of rows with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.rows.iter().filter(|p| p.verdict == verdict).count()
     }
 }
 
-/// A sentence where the command lines set a flag to different numbers: how much the figure is of.
+/// Returns a sentence if the command lines set the flag, on which the figure depends, to different numbers.
 fn differs((flag, usual): (&str, u64), a: &Document, b: &Document) -> Option<String> {
     let of = |d: &Document| amount(&d.command, flag).unwrap_or(usual);
     let (of_a, of_b) = (of(a), of(b));
@@ -233,7 +233,7 @@ fn differs((flag, usual): (&str, u64), a: &Document, b: &Document) -> Option<Str
     })
 }
 
-/// The number behind a flag of a command line.
+/// Returns the value of a flag in a command line.
 fn amount(command: &str, flag: &str) -> Option<u64> {
     let mut words = command.split_whitespace();
     while let Some(word) = words.next() {
@@ -279,7 +279,7 @@ fn notes(a: &Document, b: &Document) -> Vec<String> {
     for (name, document) in [("A", a), ("B", b)] {
         if document.interrupted {
             notes.push(format!(
-                "{name} was interrupted: its figures are of the time until then."
+                "{name} was interrupted: its figures cover only the time before that."
             ));
         }
     }

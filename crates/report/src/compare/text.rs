@@ -1,4 +1,4 @@
-//! A comparison for a terminal.
+//! Comparison as text for a terminal.
 
 use super::{Comparison, Pair, Verdict};
 use crate::amount::amount;
@@ -6,21 +6,21 @@ use logforce_terminal::layout::{Column, fitted, sections, wrap};
 use logforce_terminal::numbers::count;
 
 impl Verdict {
-    /// In a word or two.
+    /// Returns the verdict in a few words.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Faster => "faster",
             Verdict::Slower => "SLOWER",
             Verdict::Same => "same",
-            Verdict::Failed => "NONE in B",
-            Verdict::Recovered => "none in A",
+            Verdict::Failed => "NO FIGURE in B",
+            Verdict::Recovered => "no figure in A",
             Verdict::Unmeasured => "n/a",
         }
     }
 }
 
 impl Pair {
-    /// B's time beside A's, in words.
+    /// Returns the change of the time from A to B, in percent.
     pub fn change(&self) -> String {
         match self.time_ratio {
             None => "-".to_owned(),
@@ -29,15 +29,16 @@ impl Pair {
     }
 }
 
-/// How it was judged.
-pub const NOTE: &str = "Time: B's time of a commit beside A's. Faster and slower: 8 of 10 slices of one run lie beyond 8 of 10 of the \
-    other, and the medians differ by 2 % at least; where a row has no slices, or less than three rounds, from a quarter on (~).";
+/// Explanation of the verdicts.
+pub const NOTE: &str = "Time: change of the time of a commit from A to B. Faster and slower: 8 of 10 slices of one run lie beyond 8 of 10 \
+    of the other, and the medians differ by at least 2 %. A row without slices, or with fewer than three rounds, is marked ~; there a \
+    difference counts from 25 % on.";
 
-/// How the rest was judged.
-pub const NOTE_ON_DETAILS: &str = "Less is better in all of these. They have no slices of their own: a difference counts from a quarter on, \
-    and of latencies only where it is larger than the slices of either run lie apart.";
+/// Explanation of the results of the details.
+pub const NOTE_ON_DETAILS: &str = "Less is better in all of these. They are known only for all slices together, so a difference counts from \
+    25 % on. A difference in latency must also be larger than the spread of the slices of either run.";
 
-/// The outcome in a sentence.
+/// Returns the outcome in a sentence.
 pub fn summary(comparison: &Comparison) -> String {
     let of = |v| comparison.count(v);
     let (slower, faster, same) = (of(Verdict::Slower), of(Verdict::Faster), of(Verdict::Same));
@@ -66,7 +67,7 @@ pub fn summary(comparison: &Comparison) -> String {
     )
 }
 
-/// All of it for a terminal of `width` characters.
+/// Returns the comparison for a terminal of `width` characters.
 pub fn text(comparison: &Comparison, width: usize) -> String {
     let [a, b] = &comparison.names;
     let mut text = wrap(
@@ -118,7 +119,7 @@ pub fn text(comparison: &Comparison, width: usize) -> String {
     text
 }
 
-/// Behind a verdict that rests on no slices.
+/// Returns the mark after a verdict that is not based on slices.
 pub fn mark(pair: &Pair) -> &'static str {
     match pair.verdict {
         Verdict::Faster | Verdict::Slower | Verdict::Same if !pair.is_known_noise => " ~",

@@ -9,14 +9,14 @@ use crate::sign::Sign;
 use logforce_terminal::numbers::short;
 use maud::{Markup, html};
 
-/// So many rows are drawn of what the runs are judged by.
+/// Maximum number of rows in the chart of the main figure.
 const MOST: usize = 40;
-/// And of the rest.
+/// Maximum number of rows in the chart of a detail.
 const MOST_OF_DETAILS: usize = 16;
 
-/// B beside A.
+/// Returns the page of a comparison.
 pub fn comparison(comparison: &Comparison) -> Markup {
-    let title = format!("{}: B beside A", crate::title(comparison.kind));
+    let title = format!("{}: B compared with A", crate::title(comparison.kind));
     frame(
         &format!("logforce compare: bench {}", comparison.scenario),
         html! {
@@ -29,7 +29,7 @@ pub fn comparison(comparison: &Comparison) -> Markup {
                     @for n in 0..2 {
                         dt { (["A", "B"][n]) }
                         dd { (comparison.names[n]) ", " (comparison.started[n]) }
-                        dt { "made by" }
+                        dt { "command" }
                         dd { code { (comparison.commands[n]) } }
                     }
                 }
@@ -40,7 +40,7 @@ pub fn comparison(comparison: &Comparison) -> Markup {
                 }
                 @if !comparison.details.is_empty() {
                     section id="details" {
-                        h2 { "What else differs" }
+                        h2 { "Other differences" }
                         p { (NOTE_ON_DETAILS) }
                         @for of in &comparison.details { (figure_of(&detail(of))) }
                     }
@@ -61,8 +61,8 @@ fn sign(verdict: Verdict) -> Sign {
 
 fn sign_of(change: Change) -> Sign {
     match change {
-        Change::Less => better("B's is less"),
-        Change::More => worse("B's is more"),
+        Change::Less => better("B has less"),
+        Change::More => worse("B has more"),
         Change::Same => same(),
     }
 }
@@ -91,7 +91,7 @@ fn same() -> Sign {
     }
 }
 
-/// The rows that differ most, the largest ratio first; all of them are in the table.
+/// Returns the rows that differ most, the largest ratio first. The table has all rows.
 fn most_different(mut rows: Vec<Dot>, most: usize) -> Vec<Dot> {
     rows.retain(|dot| dot.value > 0.0 && dot.value.is_finite());
     rows.sort_by(|a, b| b.value.ln().abs().total_cmp(&a.value.ln().abs()));
@@ -100,7 +100,7 @@ fn most_different(mut rows: Vec<Dot>, most: usize) -> Vec<Dot> {
     rows
 }
 
-/// By what the runs are judged.
+/// Returns the chart of the main figure.
 fn judged(comparison: &Comparison) -> Figure {
     let dots = comparison.rows.iter().filter_map(|pair| {
         Some(Dot {
@@ -113,9 +113,9 @@ fn judged(comparison: &Comparison) -> Figure {
     });
     Figure {
         id: "change".to_owned(),
-        title: "B's time of a commit beside A's".to_owned(),
+        title: "Time of a commit: B compared with A".to_owned(),
         caption: format!(
-            "Right of the line B takes longer. At most the {MOST} rows that differ most are shown; the table has all."
+            "Right of the line, B takes longer. The chart shows at most the {MOST} rows that differ most; the table has all rows."
         ),
         chart: Chart::Dots(Dots {
             rows: most_different(dots.collect(), MOST),
@@ -126,7 +126,7 @@ fn judged(comparison: &Comparison) -> Figure {
     }
 }
 
-/// What else they differ in.
+/// Returns the chart of a detail.
 fn detail(detail: &Detail) -> Figure {
     let mut table = Table::new(["row", "A", "B", "change", "result"]);
     for (n, run) in [(1, "A"), (2, "B")] {
@@ -156,10 +156,10 @@ fn detail(detail: &Detail) -> Figure {
     }
     Figure {
         id: detail.field.replace('_', "-"),
-        title: format!("{}: B beside A", detail.title),
+        title: format!("{}: B compared with A", detail.title),
         caption: format!(
-            "{}. Right of the line B has more. At most the {MOST_OF_DETAILS} rows that differ most are shown; the table has all, also \
-             those where A has 0.",
+            "{}. Right of the line, B has more. The chart shows at most the {MOST_OF_DETAILS} rows that differ most; the table has all \
+             rows, including those where A has 0.",
             detail.summary()
         ),
         chart: Chart::Dots(Dots {

@@ -1,4 +1,4 @@
-//! The page around the charts: HTML that asks for nothing, neither a script nor a font.
+//! The page around the charts: HTML that loads nothing, neither scripts nor fonts.
 
 mod comparison;
 mod prose;
@@ -17,7 +17,7 @@ use table::table;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Nothing may be loaded, nothing may run.
+/// Policy that forbids the page to load or run anything.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
 fn frame(title: &str, body: Markup) -> Markup {
@@ -29,7 +29,7 @@ fn frame(title: &str, body: Markup) -> Markup {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 title { (title) }
-                // No icon is asked for.
+                // Keeps the browser from requesting an icon.
                 link rel="icon" href="data:,";
                 style { (PreEscaped(STYLE_OF_CHARTS)) (PreEscaped(STYLE)) }
             }
@@ -38,7 +38,7 @@ fn frame(title: &str, body: Markup) -> Markup {
     }
 }
 
-/// A report of one run.
+/// Returns the report of one run.
 pub fn report(document: &Document, sections: &[Section]) -> Markup {
     let title = title(document.kind());
     let links = sections.iter().map(|s| (s.id, s.title.as_str()));
@@ -81,7 +81,7 @@ pub fn report(document: &Document, sections: &[Section]) -> Markup {
 
 fn foot() -> Markup {
     html! {
-        footer { p.soft { "Made by logforce " (env!("CARGO_PKG_VERSION")) ". The page holds everything: it loads nothing and runs nothing." } }
+        footer { p.soft { "Made by logforce " (env!("CARGO_PKG_VERSION")) ". The page is self-contained: it loads nothing and runs no scripts." } }
     }
 }
 
@@ -105,13 +105,13 @@ fn warnings(document: &Document) -> Markup {
     let empty = empty.filter(|r| document.made_nothing(r)).count();
     html! {
         @if document.interrupted {
-            p.warning role="note" { strong { "Interrupted. " } "The run was stopped by its user: figures hold what was measured until then." }
+            p.warning role="note" { strong { "Interrupted. " } "The user stopped the run: the figures cover only what was measured until then." }
         }
         @if failed > 0 {
-            p.warning role="note" { (failed) " of " (document.rows.len()) " rows could not be measured; the table at the end says why." }
+            p.warning role="note" { (failed) " of " (document.rows.len()) " rows could not be measured; the table at the end has the reasons." }
         }
         @if empty > 0 {
-            p.warning role="note" { (empty) " of " (document.rows.len()) " rows made nothing (their " code { (field) } " is 0 or less); they are in the table at the end alone." }
+            p.warning role="note" { (empty) " of " (document.rows.len()) " rows made no commits (their " code { (field) } " is 0 or less); they are only in the table at the end." }
         }
     }
 }
@@ -141,14 +141,14 @@ fn machine(document: &Document) -> Markup {
         ("device", "Device"),
         ("model", "Model"),
         ("write_cache", "Write cache"),
-        ("fua", "Takes FUA writes"),
+        ("fua", "Supports FUA writes"),
         ("write_unit", "Write unit, bytes"),
     ];
     let told = document.machine.told();
     html! {
         section id="machine" {
             h2 { "Machine and command" }
-            p { "To repeat it:" }
+            p { "To repeat this run:" }
             pre { (document.command) }
             dl {
                 @for (field, name) in FIELDS {

@@ -1,8 +1,8 @@
-//! Sentences of a result.
+//! Conversion of sentences to HTML.
 
 use maud::{Markup, html};
 
-/// A text as its sentences: a point, a space, and a capital letter.
+/// Splits a text into sentences, at a full stop that a space and a capital letter follow.
 pub fn sentences(text: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
     let mut from = 0;
@@ -18,10 +18,10 @@ pub fn sentences(text: &str) -> Vec<&str> {
     sentences
 }
 
-/// Words, with what stands between two backticks as code.
+/// Returns the text as HTML, with text between two backticks as code.
 pub fn prose(text: &str) -> Markup {
     let parts: Vec<&str> = text.split('`').collect();
-    // The last one that has no partner is a sign like any other.
+    // A backtick without a partner is kept as a character.
     let lone = parts.len().is_multiple_of(2).then(|| parts.len() - 1);
     html! {
         @for (n, part) in parts.iter().enumerate() {

@@ -7,7 +7,7 @@ use logforce_measure::result::distribution::FIELD;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-/// Every row, in words that can be copied.
+/// Returns the section with every row, as text that can be copied.
 pub fn all_rows(document: &Document) -> Markup {
     let rows: Vec<Map<String, Value>> = document
         .rows
@@ -15,12 +15,12 @@ pub fn all_rows(document: &Document) -> Markup {
         .map(|row| row.values().unwrap_or_default())
         .collect();
     let mut heads: Vec<&str> = document.kind().row().names().collect();
-    // A distribution is drawn; it fits into no cell.
+    // A distribution does not fit into a cell; the charts show it.
     heads.retain(|name| *name != FIELD && rows.iter().any(|r| !cell(r, name).is_empty()));
     html! {
         section id="all" {
             h2 { "All figures" }
-            p { "Every row as it was written to CSV; the names are those of docs/bench-json.md. Columns without a value in any row are left out; JSON has the distributions too." }
+            p { "Every row, as in the CSV output; docs/bench-json.md explains the names. Columns without a value in any row are left out. The JSON output also has the distributions." }
             p.soft {
                 @for guarantee in Guarantee::ALL { span class=(guarantee.class()) { (guarantee.character()) } " " (guarantee.words()) ". " }
                 (DOUBT) "."

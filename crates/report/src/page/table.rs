@@ -1,11 +1,11 @@
-//! Tables.
+//! HTML of tables.
 
 use crate::figure::Table;
 use crate::sign::Guarantee;
 use maud::{Markup, html};
 
-/// A region of its own around a table, which can be scrolled by keyboard too. The edge that goes on has a
-/// shadow, and where the browser can tell that there is more, words say so.
+/// Puts a table into a region that can be scrolled, also by keyboard. A shadow marks an edge beyond which the
+/// table continues. If the browser can detect that, a text says that the table scrolls.
 pub fn scrolled(name: &str, table: Markup) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(name) {
@@ -15,7 +15,7 @@ pub fn scrolled(name: &str, table: Markup) -> Markup {
     }
 }
 
-/// The table without the columns that have no value in any row: they say nothing and take room.
+/// Removes the columns that have no value in any row.
 fn without_empty(table: &Table) -> Table {
     let has_value = |n: usize| {
         let mut cells = table.rows.iter().filter_map(|row| row.get(n));
@@ -31,7 +31,7 @@ fn without_empty(table: &Table) -> Table {
     }
 }
 
-/// A table of figures.
+/// Returns a table of figures.
 pub fn table(table: &Table, name: &str) -> Markup {
     let table = without_empty(table);
     let is_words = |n: usize| {
@@ -62,7 +62,7 @@ pub fn table(table: &Table, name: &str) -> Markup {
     }
 }
 
-/// Words; a sign of a guarantee at their beginning gets its colour.
+/// Returns a text as HTML. A sign of a guarantee at its beginning gets its colour.
 fn signed(text: &str) -> Markup {
     for guarantee in Guarantee::ALL {
         if let Some(rest) = text.strip_prefix(guarantee.character()) {

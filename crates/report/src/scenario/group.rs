@@ -1,4 +1,4 @@
-//! Commits to one log by many threads.
+//! Figures of `group`: commits to one log by several threads.
 
 use super::latency::latencies;
 use super::parts::{Against, spread, steps};
@@ -26,7 +26,7 @@ pub fn sections(document: &Document) -> Vec<Section> {
     throughput.extend(against(
         &rows,
         "carried",
-        "Records that one device write carries",
+        "Records per write of the log",
         "records",
         |r| r.records_per_write.map(ChartPoint::of),
     ));
@@ -42,15 +42,15 @@ pub fn sections(document: &Document) -> Vec<Section> {
             id: "throughput",
             title: "Throughput and committers".to_owned(),
             lead: format!(
-                "By {method} ({worth}). Threads that commit at the time share one write and one force: more of them get more \
-                 commits out of the same device, until it, or the processor, is busy."
+                "By {method} ({worth}). Threads that commit at the same time share one write and one force. So more threads make \
+                 more commits with the same device, until the device or the processor is saturated."
             ),
             figures: throughput,
         },
         Section {
             id: "latency",
-            title: "How long a commit takes".to_owned(),
-            lead: "A commit waits for the write under way and then for its own.".to_owned(),
+            title: "Latency of a commit".to_owned(),
+            lead: "A commit waits for the write in flight, and then for its own.".to_owned(),
             figures: waits,
         },
     ]
@@ -75,7 +75,7 @@ fn against(
     Against {
         id: id.to_owned(),
         title: title.to_owned(),
-        caption: "The line at a sign spans 8 of 10 slices, where that was measured.".to_owned(),
+        caption: "The line at a mark spans 8 of 10 slices, if they were measured.".to_owned(),
         steps: threads.iter().map(u64::to_string).collect(),
         across: "threads".to_owned(),
         unit: unit.to_owned(),

@@ -1,4 +1,4 @@
-//! Inserts at a till: on the log, and on databases.
+//! Figures of `inserts`: inserts at a till, on the log and on databases.
 
 use super::latency::latencies;
 use super::parts::{Against, device, signed, steps, value, words};
@@ -23,33 +23,33 @@ pub fn sections(document: &Document) -> Vec<Section> {
     vec![
         Section {
             id: "pairs",
-            title: "What durability costs at a till".to_owned(),
-            lead: "One client inserts a sale and commits it, again and again. Compare only what survives the same.".to_owned(),
+            title: "Cost of durability at a till".to_owned(),
+            lead: "One client inserts a sale and commits it, again and again. Compare settings only if they survive the same failures.".to_owned(),
             figures: pairs(&alone).into_iter().collect(),
         },
         Section {
             id: "clients",
             title: "More tills on one machine".to_owned(),
-            lead: "Clients that commit at the time can share one write and one flush, if the system lets them.".to_owned(),
+            lead: "Clients that commit at the same time can share one write and one flush, if the system supports that.".to_owned(),
             figures: clients(&durable).into_iter().collect(),
         },
         Section {
             id: "latency",
-            title: "How long a durable insert takes".to_owned(),
-            lead: "By one client, of each system the setting with the shortest median: the customer at the till waits for each of \
-                   them."
+            title: "Latency of a durable insert".to_owned(),
+            lead: "With one client, and for each system the setting with the shortest median. The customer at the till waits for each \
+                   insert."
                 .to_owned(),
             figures: waits(&durable).into_iter().collect(),
         },
         Section {
             id: "device",
-            title: "What the device did".to_owned(),
+            title: "Work of the device".to_owned(),
             lead: "For one client: a second log costs a second write and a second flush.".to_owned(),
             figures: device("device", &alone).into_iter().collect(),
         },
         Section {
             id: "published",
-            title: "Beside what was published".to_owned(),
+            title: "Comparison with published figures".to_owned(),
             lead: "Policy 1 forces at each commit, 2 writes at each and forces once a second, 0 does neither.".to_owned(),
             figures: published(document),
         },
@@ -92,7 +92,7 @@ fn pairs(rows: &[(String, &Row)]) -> Option<Figure> {
     Some(Figure {
         id: "pairs".to_owned(),
         title: "Time for the inserts of one client".to_owned(),
-        caption: format!("Colour and sign say what an acknowledged insert survives. {DOUBT}."),
+        caption: format!("Colour and shape show what an acknowledged insert survives. {DOUBT}."),
         chart: Chart::Dots(Dots {
             rows: dots,
             unit: "seconds (log scale)".to_owned(),
@@ -102,7 +102,7 @@ fn pairs(rows: &[(String, &Row)]) -> Option<Figure> {
     })
 }
 
-/// Of one client; of one system alone all its settings.
+/// Returns the chart of the latencies with one client. A single system is shown with all its settings.
 fn waits(durable: &[&Row]) -> Option<Figure> {
     let median = |r: &Row| r.p50_us.unwrap_or(f64::INFINITY);
     let mut alone: Vec<&Row> = durable.iter().copied().filter(|r| r.clients == 1).collect();
@@ -124,7 +124,7 @@ fn waits(durable: &[&Row]) -> Option<Figure> {
     )
 }
 
-/// The fastest durable setting of each system.
+/// Returns the chart of the fastest durable setting of each system.
 fn clients(durable: &[&Row]) -> Option<Figure> {
     let numbers = steps(durable, |r| r.clients);
     let most = numbers.last().copied()?;
@@ -159,7 +159,7 @@ fn clients(durable: &[&Row]) -> Option<Figure> {
         id: "clients".to_owned(),
         title: "Durable commits per second by clients".to_owned(),
         caption: format!(
-            "Of each system the durable setting that is fastest with {}.",
+            "For each system, the durable setting that is fastest with {}.",
             count(most, "client")
         ),
         steps: numbers.iter().map(u64::to_string).collect(),

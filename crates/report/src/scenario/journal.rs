@@ -1,4 +1,5 @@
-//! A commit per chunk, by each method and in each file state; then through the log.
+//! Figures of `journal`: one commit per chunk, by each method and in each file state; then commits through
+//! the log.
 
 use super::latency::latencies;
 use super::parts::{Against, device, signed, steps, value, words};
@@ -39,43 +40,42 @@ pub fn sections(document: &Document) -> Vec<Section> {
     vec![
         Section {
             id: "cost",
-            title: "What each method costs, and what it is worth".to_owned(),
-            lead: "Each method in the file state that suits it best. Only what survives a loss of power can be compared with \
-                   something else that does."
+            title: "Cost and guarantee of each method".to_owned(),
+            lead: "Each method in the file state that suits it best. Compare methods only if they survive the same failures."
                 .to_owned(),
             figures: costs(&compared).into_iter().collect(),
         },
         Section {
             id: "state",
-            title: "What the blocks under the file were before".to_owned(),
-            lead: "The same calls on a file that was reserved and never written (fallocated), filled with zeroes, written before \
-                   (recycled), or that grows: a write to blocks that were never written has to change the filesystem's own \
-                   records, durably."
+            title: "State of the file before the writes".to_owned(),
+            lead: "The same calls on a file that was reserved and never written (fallocated), filled with zeros (zeroed), written before \
+                   (recycled), or that grows. A write to blocks that were never written has to change the filesystem's metadata \
+                   durably as well."
                 .to_owned(),
             figures: states(&raw).into_iter().collect(),
         },
         Section {
             id: "latency",
-            title: "How long a commit takes".to_owned(),
+            title: "Latency of a commit".to_owned(),
             lead: "The methods that survive a loss of power, the fastest first.".to_owned(),
             figures: latencies("latency", "Latency of a durable commit", &safe).into_iter().collect(),
         },
         Section {
             id: "log",
-            title: "Through the log, by more committers".to_owned(),
-            lead: "Threads that commit at the time share one write and one force.".to_owned(),
+            title: "Commits through the log, by number of threads".to_owned(),
+            lead: "Threads that commit at the same time share one write and one force.".to_owned(),
             figures: committers(&log).into_iter().collect(),
         },
         Section {
             id: "device",
-            title: "What the device did".to_owned(),
-            lead: "Writes and cache flushes are what a disk wears and what a commit waits for.".to_owned(),
+            title: "Work of the device".to_owned(),
+            lead: "Writes and cache flushes wear a disk, and commits wait for them.".to_owned(),
             figures: device("device", &compared).into_iter().collect(),
         },
         Section {
             id: "published",
-            title: "Beside what was published".to_owned(),
-            lead: "As multiples of one method of the same machine: absolute times belong to the machine that made them.".to_owned(),
+            title: "Comparison with published figures".to_owned(),
+            lead: "As multiples of one method on the same machine, because absolute times of different machines cannot be compared.".to_owned(),
             figures: published(document, &raw).into_iter().collect(),
         },
     ]
@@ -92,7 +92,7 @@ fn name(row: &Row) -> String {
     }
 }
 
-/// The fastest row of each method, of files that were written before: what a journal should have.
+/// Returns the fastest row of each method on files that were written before, as those of a journal should be.
 fn best_of_each_method<'a>(raw: &[&'a Row]) -> Vec<&'a Row> {
     let written: Vec<&str> = FileState::ALL
         .iter()
@@ -103,7 +103,7 @@ fn best_of_each_method<'a>(raw: &[&'a Row]) -> Vec<&'a Row> {
         .into_iter()
         .filter_map(|method| {
             let of = raw.iter().filter(|r| r.method.as_str() == method);
-            // In any state, if none of a written file was measured.
+            // Falls back to other states if no written file was measured.
             of.min_by(|a, b| {
                 let rank = |r: &Row| (!written.contains(&r.file_state.as_str()), cost(r));
                 let ((a, x), (b, y)) = (rank(a), rank(b));
@@ -154,7 +154,7 @@ fn costs(rows: &[(String, &Row)]) -> Option<Figure> {
         id: "cost".to_owned(),
         title: "Time of a commit by method".to_owned(),
         caption: format!(
-            "The sign is the mean of all commits, the line ends where 99 of 100 are done. Colour and sign say what \
+            "The mark is the mean of all commits; the line ends at the 99th percentile. Colour and shape show what \
                           a commit survives. {DOUBT}."
         ),
         chart: Chart::Dots(Dots {
@@ -198,7 +198,7 @@ fn states(raw: &[&Row]) -> Option<Figure> {
     Some(Figure {
         id: "state".to_owned(),
         title: "Time of a commit by method and file state".to_owned(),
-        caption: "As a multiple of the method's fastest state; the stronger the colour, the longer a commit takes. The table has milliseconds.".to_owned(),
+        caption: "As a multiple of the method's fastest state. The stronger the colour, the longer a commit takes. The table has milliseconds.".to_owned(),
         chart: Chart::Heat(Heat {
             columns: states.iter().map(|s| (*s).to_owned()).collect(),
             across: "file state".to_owned(),
@@ -233,7 +233,7 @@ fn committers(log: &[&Row]) -> Option<Figure> {
         id: "committers".to_owned(),
         title: format!("Durable commits per second, records of {}", bytes(small)),
         caption: format!(
-            "By {} the log carries each record alone; with more it carries several in one write.",
+            "With {} each record has its own write; with more threads several records share a write.",
             count(1_u64, "thread")
         ),
         steps: threads.iter().map(u64::to_string).collect(),
@@ -245,7 +245,8 @@ fn committers(log: &[&Row]) -> Option<Figure> {
     .figure()
 }
 
-/// Ours in the state of a pre-sized file that nobody wrote, as the published ones were.
+/// Compares our rows on fallocated files with the published ones, which used pre-sized files that were never
+/// written.
 fn published(document: &Document, raw: &[&Row]) -> Option<Figure> {
     let theirs = Published::of(document.machine.platform()?)?;
     let of = |method: &str| {
@@ -272,7 +273,7 @@ fn published(document: &Document, raw: &[&Row]) -> Option<Figure> {
         id: "published".to_owned(),
         title: format!("Time as a multiple of {}", theirs.base.name),
         caption: format!(
-            "Published: {} ({}). Here: the same calls on a file that was reserved and not written, as theirs.",
+            "Published: {} ({}). Here: the same calls on a file that was reserved but not written, like the published ones.",
             theirs.source, theirs.machine
         ),
         chart: Chart::Bars(Bars {

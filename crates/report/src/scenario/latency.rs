@@ -1,4 +1,4 @@
-//! How long commits take: the distribution of each row, and its percentiles in a table.
+//! Latencies of commits: the distribution of each row, and its percentiles in a table.
 
 use crate::chart::{Chart, Curve, Curves, MOST, percent};
 use crate::figure::{Figure, Table};
@@ -6,10 +6,10 @@ use crate::time;
 use logforce_measure::Row;
 use logforce_measure::result::Distribution;
 
-/// What the table has of each row, if any row has it.
+/// Percentages in the table, if any row has them.
 const SHOWN: [f64; 8] = [0.0, 10.0, 50.0, 90.0, 99.0, 99.9, 99.99, 100.0];
 
-/// The percentiles that a row has without its distribution.
+/// Returns the percentiles that a row has in addition to its distribution.
 fn percentiles(row: &Row) -> [(f64, Option<f64>); 5] {
     [
         (50.0, row.p50_us),
@@ -20,19 +20,19 @@ fn percentiles(row: &Row) -> [(f64, Option<f64>); 5] {
     ]
 }
 
-/// So many percent of the commits took no longer than so many microseconds.
+/// Returns the points of the curve: a percentage of the commits, and their longest time in microseconds.
 fn points(row: &Row) -> Vec<(f64, f64)> {
     let points = row.latencies_us.as_ref().map(Distribution::points);
     if let Some(points) = points.filter(|points| points.len() > 1) {
         return points.to_vec();
     }
-    // As older programs wrote it.
+    // Older programs wrote only percentiles.
     let known = percentiles(row).into_iter();
     let known = known.filter_map(|(p, us)| Some((p, us?)));
     known.filter(|(_, us)| *us > 0.0).collect()
 }
 
-/// Latencies of some rows; `None` if nothing is known of them.
+/// Returns the chart of the latencies of the rows; `None` if no latencies are known.
 pub fn latencies(id: &str, title: &str, rows: &[(String, &Row)]) -> Option<Figure> {
     let curves = rows.iter().take(MOST).map(|(name, row)| Curve {
         label: name.clone(),
@@ -61,8 +61,8 @@ pub fn latencies(id: &str, title: &str, rows: &[(String, &Row)]) -> Option<Figur
     Some(Figure {
         id: id.to_owned(),
         title: title.to_owned(),
-        caption: "To read off a percentile go up from it to the curve, and from there to the left: above 99 % stands what 99 of 100 \
-                  commits took at most. Both scales are logarithmic: each nine to the right is for ten times fewer commits."
+        caption: "To read a percentile, go up from it to the curve, and from there to the left: 99 of 100 commits took no longer than \
+                  the time at 99 %. Both scales are logarithmic: each further nine to the right concerns ten times fewer commits."
             .to_owned(),
         chart: Chart::Curves(Curves { curves }),
         table,

@@ -1,4 +1,4 @@
-//! Small commits to a large file.
+//! Figures of `map`: small commits to a large file.
 
 use super::latency::latencies;
 use super::parts::{Against, device, spread, steps, words};
@@ -15,7 +15,7 @@ pub fn sections(document: &Document) -> Vec<Section> {
     let mut named: Vec<_> = of_largest
         .map(|r| (r.method.as_str().to_owned(), *r))
         .collect();
-    // Ours first: not all may fit into one drawing.
+    // Our page files first, because not all methods may fit into one chart.
     named.sort_by_key(|(method, _)| !is_ours(method));
     let mut times = Vec::new();
     times.extend(by_size(
@@ -47,12 +47,12 @@ pub fn sections(document: &Document) -> Vec<Section> {
         Section {
             id: "system",
             title: "Processor time of the system".to_owned(),
-            lead: "What a commit costs everybody else on the machine; it should not grow with the file.".to_owned(),
+            lead: "Processor time that a commit takes from all others on the machine. It should not grow with the file.".to_owned(),
             figures: system.into_iter().collect(),
         },
         Section {
             id: "device",
-            title: "What the device did".to_owned(),
+            title: "Work of the device".to_owned(),
             lead: "In the largest file.".to_owned(),
             figures: device("device", &named).into_iter().collect(),
         },
@@ -63,7 +63,7 @@ fn is_ours(method: &str) -> bool {
     matches!(method, "copy-on-write" | "logged")
 }
 
-/// Two drawings where there are more methods than can be told apart.
+/// Returns two charts, because one chart of all methods could not be read.
 fn by_size(
     rows: &[&Row],
     id: &str,
@@ -87,7 +87,7 @@ fn by_size(
         ),
         (
             format!("{id}-ours"),
-            format!("{title}: page files beside them"),
+            format!("{title}: compared with page files"),
             compared.copied().collect(),
         ),
     ];
@@ -100,7 +100,7 @@ fn by_size(
         Against {
             id,
             title,
-            caption: "Each sign is a size of the file; the line at it spans 8 of 10 slices, where that was measured.".to_owned(),
+            caption: "Each mark is a size of the file; the line at it spans 8 of 10 slices, if they were measured.".to_owned(),
             steps: sizes.iter().map(|n| bytes(*n)).collect(),
             across: "file".to_owned(),
             unit: unit.to_owned(),

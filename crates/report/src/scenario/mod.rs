@@ -1,4 +1,4 @@
-//! Which figures each scenario has.
+//! Figures of each scenario.
 
 mod group;
 mod inserts;
@@ -13,7 +13,7 @@ mod sweep;
 use crate::figure::Section;
 use logforce_measure::{Document, Kind};
 
-/// The sections of a report, those with something in them.
+/// Returns the sections of a report that have figures.
 pub fn sections(document: &Document) -> Vec<Section> {
     let mut sections = match document.kind() {
         Kind::Journal => journal::sections(document),

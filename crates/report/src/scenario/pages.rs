@@ -1,4 +1,4 @@
-//! Commits of N pages and a header.
+//! Figures of `pages`: commits of N pages and a header.
 
 use super::latency::latencies;
 use super::parts::{Against, device, spread, steps, words};
@@ -44,27 +44,27 @@ pub fn sections(document: &Document) -> Vec<Section> {
         Section {
             id: "crossover",
             title: "From how many pages on is one barrier cheaper?".to_owned(),
-            lead: "Time of a commit as a multiple of that by one barrier: below 1 writing through is cheaper, above 1 the barrier \
-                   is. Published is a disk of 7200 rpm under Windows that answered from its cache."
+            lead: "Time of a commit divided by that with one barrier: below 1 write-through is cheaper, above 1 the barrier is. The \
+                   published figures are of a disk of 7200 rpm under Windows that answered from its cache."
                 .to_owned(),
             figures: ratios,
         },
         Section {
             id: "rate",
             title: "Commits per second".to_owned(),
-            lead: "The same commits as a rate, with the published ones beside ours: absolute figures belong to their machines.".to_owned(),
+            lead: "The same commits as a rate, next to the published ones. Absolute figures of different machines cannot be compared.".to_owned(),
             figures: rates,
         },
         Section {
             id: "latency",
-            title: "How long a commit takes".to_owned(),
-            lead: "One barrier for all pages, or each page by itself: the price of a slow write differs.".to_owned(),
+            title: "Latency of a commit".to_owned(),
+            lead: "One barrier for all pages, or each page durable by itself: a slow write has different effects.".to_owned(),
             figures: waits,
         },
         Section {
             id: "device",
-            title: "What the device did".to_owned(),
-            lead: "Each way has its own price in writes and flushes.".to_owned(),
+            title: "Work of the device".to_owned(),
+            lead: "Each way costs a different number of writes and flushes.".to_owned(),
             figures: counted,
         },
     ]
@@ -89,7 +89,7 @@ fn against(
     (steps, series.chain(theirs).collect())
 }
 
-/// Somebody else's figures: their name, and one for so many pages.
+/// Published figures of others: their name, and the figure for a number of pages.
 type Theirs = (&'static str, fn(u64) -> Option<f64>);
 
 fn published(pages: u64) -> Option<logforce_measure::pages::Published> {
@@ -108,7 +108,7 @@ fn ratio(rows: &[&Row], layout: &str) -> Option<Figure> {
     Against {
         id: format!("ratio-{layout}"),
         title: format!("Written through or one barrier, {layout} pages"),
-        caption: "Median of the rounds, in each of which both had a turn; the line at a sign spans 8 of 10 rounds. At 1 they cost \
+        caption: "Median of the rounds, in each of which both had a turn. The line at a mark spans 8 of 10 rounds. At 1 they cost \
                   the same."
             .to_owned(),
         steps,
@@ -131,7 +131,7 @@ fn rate(rows: &[&Row], layout: &str) -> Option<Figure> {
     Against {
         id: format!("rate-{layout}"),
         title: format!("Commits per second, {layout} pages"),
-        caption: "Median of the slices; the line at a sign spans 8 of 10.".to_owned(),
+        caption: "Median of the slices; the line at a mark spans 8 of 10.".to_owned(),
         steps,
         across: "pages".to_owned(),
         unit: "commits/s".to_owned(),

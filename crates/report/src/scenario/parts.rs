@@ -1,21 +1,21 @@
-//! What the scenarios share: words for values, charts that several have.
+//! Parts that the scenarios share: formatting of values, and charts that several have.
 
 use crate::chart::{Bars, Chart, ChartPoint, Lines, MOST, Series, axis};
 use crate::figure::{Figure, Table};
 use crate::sign::{Guarantee, doubt};
 use logforce_measure::{Quantity, Row};
 
-/// A value; a dash for what was not measured.
+/// Formats a value; a dash if it was not measured.
 pub fn value(value: Option<f64>, decimals: usize) -> String {
     logforce_terminal::numbers::number(value.filter(|v| v.is_finite()), decimals)
 }
 
-/// A name with its sign in front, and its doubt behind.
+/// Returns a name with the sign of the guarantee before it and the mark of doubt after it.
 pub fn signed(name: &str, row: &Row) -> String {
     format!("{} {name}{}", Guarantee::of(row).character(), doubt(row))
 }
 
-/// What the device did for a commit, by its own counters.
+/// Returns the chart of the device's counters per commit; `None` without counters.
 pub fn device(id: &str, rows: &[(String, &Row)]) -> Option<Figure> {
     if rows
         .iter()
@@ -42,10 +42,10 @@ pub fn device(id: &str, rows: &[(String, &Row)]) -> Option<Figure> {
     let bars = bars.collect();
     Some(Figure {
         id: id.to_owned(),
-        title: "What the device did for a commit".to_owned(),
-        caption: "Writes and cache flushes that the block device completed, by its own counters, divided by the commits; what \
-                  others did to it meanwhile is in them. A method that promises a loss of power and flushes nothing relies on \
-                  the device: it writes through by itself, or the promise is not kept."
+        title: "Writes and flushes of the device per commit".to_owned(),
+        caption: "Writes and cache flushes that the block device completed, by its own counters, divided by the number of commits. They \
+                  include the work of other processes. A method that promises to survive a loss of power and flushes nothing \
+                  relies on the device: either the device writes through by itself, or the promise is not kept."
             .to_owned(),
         chart: Chart::Bars(Bars {
             series: ["writes", "flushes"].map(str::to_owned).to_vec(),
@@ -56,31 +56,31 @@ pub fn device(id: &str, rows: &[(String, &Row)]) -> Option<Figure> {
     })
 }
 
-/// One series: its name, its points by step, and whether somebody else measured it.
+/// A series: its name, its points by step, and true for published figures of others.
 pub type Named = (String, Vec<Option<ChartPoint>>, bool);
 
-/// Series against steps, with their table.
+/// Description of a line chart with its table.
 pub struct Against {
-    /// Of the figure.
+    /// Identifier of the figure.
     pub id: String,
-    /// Of the figure.
+    /// Title of the figure.
     pub title: String,
-    /// Of the figure.
+    /// Caption of the figure.
     pub caption: String,
-    /// The steps.
+    /// Names of the steps.
     pub steps: Vec<String>,
-    /// What they are.
+    /// Meaning of the steps.
     pub across: String,
-    /// Of the values.
+    /// Unit of the values.
     pub unit: String,
-    /// By orders of magnitude.
+    /// True for a logarithmic scale.
     pub is_log: bool,
-    /// The series.
+    /// Series; only the first [`MOST`] are drawn.
     pub series: Vec<Named>,
 }
 
 impl Against {
-    /// The figure; `None` if there is nothing to compare.
+    /// Returns the figure; `None` if no series has a point.
     pub fn figure(mut self) -> Option<Figure> {
         self.series.truncate(MOST);
         let has_points = self
@@ -131,7 +131,7 @@ impl Against {
     }
 }
 
-/// A value with the spread of its slices.
+/// Returns a value with the spread of its slices.
 pub fn spread(row: &Row, of: Quantity) -> Option<ChartPoint> {
     let [value, p10, p90] = row.triple(of);
     Some(ChartPoint {
@@ -140,7 +140,7 @@ pub fn spread(row: &Row, of: Quantity) -> Option<ChartPoint> {
     })
 }
 
-/// The different values of a field, from small to large.
+/// Returns the distinct values of a field, ascending.
 pub fn steps(rows: &[&Row], of: impl Fn(&Row) -> u64) -> Vec<u64> {
     let mut steps: Vec<u64> = rows.iter().map(|r| of(r)).collect();
     steps.sort_unstable();
@@ -148,7 +148,7 @@ pub fn steps(rows: &[&Row], of: impl Fn(&Row) -> u64) -> Vec<u64> {
     steps
 }
 
-/// The different words of a field, in their order.
+/// Returns the distinct texts of a field, in the order of the rows.
 pub fn words<'a>(rows: &[&'a Row], of: impl Fn(&'a Row) -> &'a str) -> Vec<&'a str> {
     let mut words = Vec::new();
     for row in rows {

@@ -1,4 +1,4 @@
-//! Inserts at a till beside what was published: the seconds, and the ratios within each column, as the
+//! Comparison of `inserts` with published figures: the seconds, and the ratios within each column, as the
 //! command prints them.
 
 use super::parts::words;
@@ -9,14 +9,14 @@ use crate::sign::Sign;
 use logforce_measure::inserts::{P5, PAIRS, Policy};
 use logforce_measure::{Document, Row};
 
-/// Where the published figures come from.
+/// Source of the published figures.
 const SOURCE: &str =
     "Published: MySQL bug #31876, InnoDB at tills, Windows XP and Linux, write caches off";
 
-/// A policy, and whether each transaction goes into a second log.
+/// A policy, and true if each transaction goes into a second log.
 type Case = (Policy, bool);
 
-/// A ratio of two of them.
+/// A ratio of two cases, with its name.
 type Ratio = (&'static str, Case, Case);
 
 const RATIOS: [Ratio; 7] = {
@@ -43,14 +43,14 @@ const THERE: Sign = Sign {
     words: "published",
 };
 
-/// Seconds of some cases, under a name.
+/// A column: the seconds of the cases, with a name.
 struct Column<'a> {
     name: String,
     sign: Sign,
     seconds: Box<dyn Fn(Case) -> Option<f64> + 'a>,
 }
 
-/// What was published, then each system.
+/// Returns the published columns, then one for each system.
 fn columns(document: &Document) -> Vec<Column<'_>> {
     let there = |(policy, second): Case| {
         P5.iter()
@@ -83,8 +83,8 @@ fn columns(document: &Document) -> Vec<Column<'_>> {
     columns
 }
 
-/// The row that stands for a system's policy, of several: the one whose settings go together, as in the
-/// text of the command.
+/// Returns the row that represents a policy of a system. Among several, it is the one whose settings go
+/// together, as in the text of the command.
 fn usual<'a>(rows: &[&'a Row], system: &str, (policy, second): Case) -> Option<&'a Row> {
     let of_system = || rows.iter().copied().filter(|r| r.system == system);
     let is_it = |r: &&Row| {
@@ -94,7 +94,7 @@ fn usual<'a>(rows: &[&'a Row], system: &str, (policy, second): Case) -> Option<&
     };
     let found: Vec<&Row> = of_system().filter(is_it).collect();
     let has = |r: &Row, part: &str| r.settings.split(", ").any(|p| p == part);
-    // How a server syncs by itself is how it does where commits do not wait for it.
+    // The server's own sync method is the one of the row whose commits do not wait.
     let lazy = of_system().find(|r| has(r, "synchronous_commit=off"));
     let method = lazy.and_then(|r| r.settings.split(", ").nth(1));
     let goes_together = |r: &&&Row| {
@@ -104,7 +104,7 @@ fn usual<'a>(rows: &[&'a Row], system: &str, (policy, second): Case) -> Option<&
             _ if r.settings.starts_with("synchronous_commit=") => {
                 method.is_none_or(|method| has(r, method))
             }
-            // Both logs forced, or neither; and by the method that is usual.
+            // Both logs are forced, or neither is, and the sync method is the usual one.
             "MariaDB" => {
                 !has(r, "write_through") && (!second || is_forced == (policy == Policy::Force))
             }
@@ -119,7 +119,7 @@ fn case_in_words((policy, second): Case) -> String {
     format!("policy {}, {log}", policy.number())
 }
 
-/// The seconds, and the ratios; nothing where no system here has any.
+/// Returns the figures of the seconds and of the ratios; none if no system was measured here.
 pub fn published(document: &Document) -> Vec<Figure> {
     let columns = columns(document);
     let cases: Vec<(String, Case)> = P5
@@ -132,8 +132,8 @@ pub fn published(document: &Document) -> Vec<Figure> {
         "published",
         "Seconds of the pairs",
         format!(
-            "{SOURCE}, {PAIRS} pairs; here as many as --pairs says. Other machines: ratios compare, seconds do not. Of several settings \
-             the one that is usual with the system."
+            "{SOURCE}, {PAIRS} pairs; here the number that --pairs sets. The machines differ, so compare only ratios, not seconds. If \
+             a system has several settings, its usual one is shown."
         ),
         ("policy", "seconds (log scale)", None),
         &cases
@@ -145,8 +145,8 @@ pub fn published(document: &Document) -> Vec<Figure> {
     let ratios = figure(
         &columns,
         "published-ratios",
-        "Each as a ratio of its own times",
-        "What forcing each commit costs, and what the second log does: how many times as long. Right of the line it takes longer."
+        "Ratios within each system",
+        "Cost of forcing each commit, and of a second log, as a multiple of the time without it. Right of the line it takes longer."
             .to_owned(),
         ("ratio", "times (log scale)", Some(1.0)),
         &RATIOS.map(|ratio| (ratio.0, ratio)),
@@ -158,7 +158,7 @@ pub fn published(document: &Document) -> Vec<Figure> {
     seconds.into_iter().chain(ratios).collect()
 }
 
-/// One table with a column each, and its values on a scale; `None` where nothing here has one.
+/// Returns a figure with its table; `None` if no system here has a value.
 fn figure<T>(
     columns: &[Column<'_>],
     id: &str,

@@ -1,4 +1,4 @@
-//! Writes in flight by size of a chunk.
+//! Figures of `journal --sweep`: writes in flight by size of a chunk.
 
 use super::parts::{Against, spread, steps};
 use crate::chart::{Chart, ChartPoint, Heat, MOST};
@@ -7,11 +7,11 @@ use crate::sign::{Guarantee, doubt};
 use logforce_measure::{Document, Quantity, Row};
 use logforce_terminal::numbers::bytes;
 
-/// A method and who keeps its writes in flight.
+/// A method, and the mechanism that keeps its writes in flight.
 struct Way<'a> {
     method: &'a str,
     queue: &'a str,
-    /// What it survives, from the report's `methods`.
+    /// Row of the report's `methods`, which has the guarantee.
     worth: Option<&'a Row>,
 }
 
@@ -59,7 +59,7 @@ pub fn sections(document: &Document) -> Vec<Section> {
             });
         }
     }
-    // What is safe first: it is what one chooses from.
+    // Safe methods first, because users choose among these.
     ways.sort_by_key(|w| !w.is_safe());
     let knees = &document.knees;
     let maps = ways.iter().filter_map(|w| heat(&rows, w, knees)).collect();
@@ -72,21 +72,21 @@ pub fn sections(document: &Document) -> Vec<Section> {
         Section {
             id: "maps",
             title: "Writes in flight by size".to_owned(),
-            lead: "The stronger the colour, the more chunks a second are durable (or written, where a method promises less). The outlined cell of a \
-                   row is its knee: the least depth that is as good as the best; beyond it writes only wait longer."
+            lead: "The stronger the colour, the more chunks a second are durable (or only written, if the method promises less). The outlined cell of \
+                   a row is its knee: the smallest number of writes in flight that is as good as the best. Beyond it writes only wait longer."
                 .to_owned(),
             figures: maps,
         },
         Section {
             id: "lines",
             title: "The safe methods side by side".to_owned(),
-            lead: "Where a method needs a barrier, N in flight are N writes and one barrier for all of them: a group commit.".to_owned(),
+            lead: "If a method needs a barrier, N in flight are N writes and one barrier for all of them: a group commit.".to_owned(),
             figures: lines,
         },
         Section {
             id: "latency",
-            title: "What more in flight costs each of them".to_owned(),
-            lead: "Beyond the knee the device does no more a second, and each write, or group, only waits longer.".to_owned(),
+            title: "Latency with more writes in flight".to_owned(),
+            lead: "Beyond the knee the rate no longer grows, and each write, or group, only waits longer.".to_owned(),
             figures: waits,
         },
     ]
@@ -160,7 +160,7 @@ fn by_depth(rows: &[&Row], ways: &[&Way<'_>], chunk: u64) -> Option<Figure> {
     Against {
         id: "by-depth".to_owned(),
         title: format!("Durable chunks of {} per second", bytes(chunk)),
-        caption: "Median of the slices; the line at a sign spans 8 of 10.".to_owned(),
+        caption: "Median of the slices; the line at a mark spans 8 of 10.".to_owned(),
         steps: depths.iter().map(u64::to_string).collect(),
         across: "in flight".to_owned(),
         unit: "chunks/s".to_owned(),
@@ -170,7 +170,7 @@ fn by_depth(rows: &[&Row], ways: &[&Way<'_>], chunk: u64) -> Option<Figure> {
     .figure()
 }
 
-/// Half of the writes, and 99 of 100 of them.
+/// Returns the charts of the median and of the 99th percentile of the latency.
 fn waits(rows: &[&Row], ways: &[&Way<'_>], chunk: u64) -> Vec<Figure> {
     type Of = fn(&Row) -> Option<f64>;
     let parts: [(&str, Of, &str); 2] =
@@ -192,8 +192,9 @@ fn waits(rows: &[&Row], ways: &[&Way<'_>], chunk: u64) -> Vec<Figure> {
                 "{part} of the writes, or groups, of {} took no longer",
                 bytes(chunk)
             ),
-            caption: "Of a method that needs a barrier a whole group with its barrier is timed."
-                .to_owned(),
+            caption:
+                "If a method needs a barrier, the time is that of a whole group with its barrier."
+                    .to_owned(),
             steps: depths.iter().map(u64::to_string).collect(),
             across: "in flight".to_owned(),
             unit: "µs".to_owned(),

@@ -1,10 +1,10 @@
-//! Results of real runs, kept as they were written.
+//! Results of real runs, unchanged.
 #![allow(dead_code)]
 
 use logforce_report::Document;
 use serde_json::Value;
 
-/// One of each scenario.
+/// One result of each scenario.
 pub const SAMPLES: [(&str, &str); 6] = [
     ("journal", include_str!("../data/journal.json")),
     ("group", include_str!("../data/group.json")),
@@ -14,25 +14,25 @@ pub const SAMPLES: [(&str, &str); 6] = [
     ("inserts", include_str!("../data/inserts.json")),
 ];
 
-/// The JSON of a sample.
+/// Returns the JSON of a sample.
 pub fn value(name: &str) -> Value {
     let (_, text) = SAMPLES.iter().find(|(n, _)| *n == name).unwrap();
     serde_json::from_str(text).unwrap()
 }
 
-/// A sample.
+/// Returns a sample.
 pub fn sample(name: &str) -> Document {
     Document::from_value(value(name), name).unwrap()
 }
 
-/// A sample with a change.
+/// Returns a sample with a change.
 pub fn changed(name: &str, change: impl FnOnce(&mut Value)) -> Document {
     let mut value = value(name);
     change(&mut value);
     Document::from_value(value, name).unwrap()
 }
 
-/// All samples.
+/// Returns all samples.
 pub fn documents() -> Vec<(&'static str, Document)> {
     SAMPLES
         .iter()
