@@ -46,7 +46,7 @@ pub fn ending(document: &Document, width: usize) -> String {
     text
 }
 
-/// Puts a warning in front of the conclusion if no row survives power loss, for example on tmpfs: the
+/// Puts a warning in front of the conclusion if no row survives power loss, for example on tmpfs. The
 /// figures are then not those of durable commits. Rows without a guarantee, such as those that were
 /// not measured, do not count.
 pub fn warned(rows: &[Row], conclusion: String) -> String {

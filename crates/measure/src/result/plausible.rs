@@ -10,7 +10,7 @@ const SHORTEST_DURABLE_US: f64 = 3.0;
 /// Shortest time in which a hard disk with a volatile cache can make a write durable, microseconds.
 /// A revolution takes 4 ms or more.
 const SHORTEST_TURNING_US: f64 = 500.0;
-/// Revolutions per second of a disk of 7200 rpm, and so the highest commit rate of a log on it: each
+/// Revolutions per second of a disk of 7200 rpm, and so the highest commit rate of a log on it. Each
 /// commit waits until the end of the log passes under the head again.
 pub const PLATTER_TURNS_PER_S: f64 = 120.0;
 

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 /// Largest segment size of a log that is measured, bytes: the library's default.
 pub const LONGEST_SEGMENT: u64 = 64 << 20;
-/// Highest number of segments that a log holds at a time: the current one, the prepared one, and
-/// those kept for reuse while truncation catches up.
+/// Highest number of segments that a log holds: the current one, the prepared one, and those kept for
+/// reuse while truncation catches up.
 pub const SEGMENTS: u64 = 5;
 /// Longest wait for a prepared segment. The row fails after that.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -213,7 +213,7 @@ impl SharedLog {
             std::thread::sleep(Duration::from_millis(1));
         }
         if let Some(end) = asked {
-            // The slice must not meet this record, or a batch that begins behind it.
+            // Removes this record, so that nothing later finds it, or a batch that begins after it.
             log.force(end)?;
             log.truncate_front(end)?;
         }

@@ -8,7 +8,7 @@ use logforce_terminal::numbers::{bytes, count};
 pub const SMALLEST: u64 = 64 << 20;
 
 /// Most space that is left free, bytes. A tenth of a large disk would be more than other processes need
-/// during half a minute, and would exclude disks that are 90 % full.
+/// during half a minute. It would also exclude disks that are 90 % full.
 const LEFT_FREE: u64 = 8 << 30;
 
 /// Space of a disk, in bytes.

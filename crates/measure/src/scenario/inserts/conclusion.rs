@@ -23,8 +23,8 @@ fn is_more(one: Rounds<'_>, other: Rounds<'_>) -> bool {
     longer as f64 >= CLEARLY * (one.all.len() * other.all.len()) as f64
 }
 
-/// Describes the cost of durability here and in the published runs, the cost of a second log, and
-/// whether this disk is faster than a hard disk can be.
+/// Describes the cost of durability here and in the published runs, and the cost of a second log. Also
+/// tells whether this disk is faster than a hard disk can be.
 pub fn conclude(rows: &[Row], pairs: u64, facts: &Facts) -> String {
     let of = |system: &str, policy, second| usual(rows, system, policy, second);
     let mut sentences = Vec::new();

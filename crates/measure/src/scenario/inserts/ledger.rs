@@ -50,8 +50,8 @@ pub struct Setting {
     pub worth: Option<Assessment>,
     /// True if the device's counters belong to the disk of this ledger.
     pub on_this_disk: bool,
-    /// True if each write uses direct I/O and is durable by itself (by FUA if the device supports it), so
-    /// that a commit needs no flush.
+    /// True if each write uses direct I/O and is durable by itself, so that a commit needs no flush. The
+    /// system uses FUA for that if the device supports it.
     pub by_fua: bool,
 }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// durable.
 ///
 /// A transaction goes into the first log, then into the second, and is acknowledged after that. So a
-/// transaction that the second lacks was not acknowledged. It could be removed instead, but later records
+/// transaction that the second lacks was not acknowledged. It could be removed instead. But later records
 /// of other clients may be in both logs, and a copied transaction never has to be given up. A
 /// transaction that the first lacks was acknowledged without a force, and the second log was forced
 /// before the first.

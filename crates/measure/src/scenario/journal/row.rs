@@ -74,8 +74,8 @@ pub fn fastest_safe(rows: &[Row], bytes: u64) -> Option<f64> {
 }
 
 /// Returns the milliseconds per commit to which the ratio of `row` refers: those of the fastest safe raw
-/// row of the same size. For the log with one thread, it is the raw row of the same method that writes
-/// the same bytes, headers and padding included, to a file filled beforehand, if there is one.
+/// row of the same size. For the log with one thread, a raw row of the same method is preferred. It must
+/// write the same bytes, headers and padding included, to a file filled beforehand.
 pub fn reference(rows: &[Row], row: &Row) -> Option<f64> {
     let same = || {
         let writes = row.file_bytes_per_commit?;

@@ -7,8 +7,8 @@ use logforce_terminal::numbers::{bytes, short};
 /// Factor up to which two values are called the same.
 const SAME: f64 = 1.1;
 
-/// Describes the cost of a sync of the whole mapping and its growth, then gathered writes in comparison
-/// with the published figures, then our page files.
+/// Describes the cost of a sync of the whole mapping and its growth. Then compares gathered writes with
+/// the published figures, and our page files with the other methods.
 pub fn conclude(rows: &[Row]) -> String {
     let sizes = || rows.iter().map(|r| r.file_bytes);
     let (Some(least), Some(largest)) = (sizes().min(), sizes().max()) else {

@@ -1,6 +1,6 @@
 //! The scenario `pages`: commits of N pages and a header that makes them take effect. Compares
-//! write-through, where each write is durable by itself, with plain writes and one barrier, and finds
-//! the number of pages from which the barrier is cheaper.
+//! write-through, where each write is durable by itself, with plain writes and one barrier. Finds the
+//! number of pages from which the barrier is cheaper.
 
 mod conclusion;
 mod crossover;

@@ -29,8 +29,8 @@ impl Recommended {
         };
         if let Some(method) = conclude_singles(singles, facts.platform).recommended {
             let why = format!(
-                "Use {method} here: by single writes it is the recommended one of the methods that survive loss \
-                 of power."
+                "Use {method} here: of the methods that survive loss of power it is the recommended one for single \
+                 writes."
             );
             let method = Some(method);
             return Recommended { method, why };
@@ -66,8 +66,8 @@ impl Recommended {
     }
 }
 
-/// Describes the depth up to which more writes in flight pay, the best chunk sizes, the consequences for a
-/// log, and the comparison of `io_uring` with threads.
+/// Describes the depth up to which more writes in flight pay and the best chunk sizes. Then describes the
+/// consequences for a log, and compares `io_uring` with threads.
 pub fn conclude(rows: &[Row], sweep: &Sweep) -> String {
     let mut sentences = vec![sweep.recommended.why.clone()];
     let Some(method) = sweep.recommended.method else {

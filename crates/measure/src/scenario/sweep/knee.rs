@@ -100,8 +100,8 @@ pub struct KneeResult {
     pub best: Option<DepthPoint>,
 }
 
-/// Finds the knee: the smallest depth whose rate is at most a tenth below the highest one, or below it
-/// by a difference that may be noise.
+/// Finds the knee: the smallest depth whose rate is as good as the highest one. That means at most a
+/// tenth below it, or below it by a difference that may be noise.
 pub fn knee(points: &[DepthPoint]) -> KneeResult {
     let mut points = points.to_vec();
     points.sort_by_key(|p| p.depth);

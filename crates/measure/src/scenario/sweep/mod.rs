@@ -1,6 +1,6 @@
 //! The scenario `journal --sweep`: every method with 1 to 32 writes in flight, in chunks of 512 B to
-//! 256 KiB, by threads and, if available, by `io_uring`. It finds the number of writes in flight up to
-//! which more of them pay, and the best chunk size.
+//! 256 KiB. Threads keep the writes in flight and, if available, `io_uring`. The scenario finds the number
+//! of writes in flight up to which more of them pay, and the best chunk size.
 
 mod cell;
 mod conclusion;
