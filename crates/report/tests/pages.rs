@@ -258,7 +258,8 @@ fn hostile_and_missing_values_are_drawn_as_nothing() {
     }
 }
 
-/// Otherwise charts and comparisons would silently ignore a text in place of a number.
+/// A wrong type is an error. Otherwise charts and comparisons would silently ignore a text in place of a
+/// number.
 #[test]
 fn a_field_of_a_wrong_type_is_named_with_its_row() {
     for (name, _) in SAMPLES {

@@ -1,6 +1,6 @@
 //! Distributions: the share of the commits that took no longer than a time.
 //!
-//! Each step of the same width to the right stands for a tenth of the remaining commits: 90 %, 99 %, 99.9 %.
+//! Each step of the same width to the right leaves a tenth of the commits: 90 %, 99 %, 99.9 %.
 //! On a linear scale the slow commits, for which users wait, would lie in the last millimetre.
 
 use super::canvas::{Anchor, Canvas, Key, Width, legend, width_of};

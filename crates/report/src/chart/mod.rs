@@ -1,5 +1,5 @@
-//! Charts as SVG. Each is drawn once for a page and once for a telephone, because the text of a drawing that
-//! is only scaled down is too small to read.
+//! Charts as SVG. Each is drawn once for a page and once for a telephone. The text of a drawing that is only
+//! scaled down would be too small to read.
 
 mod bars;
 mod canvas;

@@ -134,7 +134,8 @@ pub(super) fn details(kind: Kind, rows: &[(String, Row, Row)]) -> Vec<Detail> {
 }
 
 /// Returns the noise of a detail. Details are known only for all slices together, so the spread of the
-/// slices in the main figure is used: that of the noisier run, and at least [`UNKNOWN_NOISE`].
+/// slices in the main figure is used. The result is that of the noisier run, and at least
+/// [`UNKNOWN_NOISE`].
 fn noise(kind: Kind, a: &Row, b: &Row) -> f64 {
     let spreads = [a, b]
         .into_iter()

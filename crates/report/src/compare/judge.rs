@@ -125,8 +125,8 @@ fn judge((a, of_a): (f64, Spread), (b, of_b): (f64, Spread)) -> Verdict {
     }
 }
 
-/// Returns the share by which the median of B must exceed that of A so that B's slices lie beyond A's, with
-/// the spread that both have.
+/// Returns the share by which the median of B must exceed that of A so that B's slices lie beyond A's. Both
+/// runs keep their spread.
 fn noise((a, of_a): (f64, Spread), (b, of_b): (f64, Spread)) -> f64 {
     match of_a.zip(of_b) {
         Some(((_, a_high), (b_low, _))) => (a_high / a * b / b_low - 1.0).max(LEAST),
