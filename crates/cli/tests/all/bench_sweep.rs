@@ -117,7 +117,8 @@ fn too_little_time_is_said_with_what_is_left_out() {
     let csv = text(&out.stdout);
     assert_eq!(csv.lines().count(), 7, "{csv}");
     assert_eq!(
-        csv.matches("left out, as there is too little time").count(),
+        csv.matches("left out because there is too little time")
+            .count(),
         4,
         "{csv}"
     );

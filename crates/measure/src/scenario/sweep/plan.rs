@@ -72,7 +72,7 @@ impl Plan {
         }
         for (number, cell) in cells.iter_mut().enumerate() {
             if cell.reason.is_none() && !order.contains(&number) {
-                cell.reason = Some("left out, because there is too little time".to_owned());
+                cell.reason = Some("left out because there is too little time".to_owned());
             }
         }
         Plan {
