@@ -1,4 +1,4 @@
-//! Directories that are made or recognized before a log or page file is opened in them.
+//! Cache directories, which are created here, and directories of page files, which are recognized here.
 
 use logforce_device::{Directory, System};
 use logforce_device_os::OsSystem;
@@ -6,10 +6,11 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Maximum number of missing parents that are made for a cache.
+/// Maximum number of missing parent directories that are created for a cache.
 pub(crate) const DEEPEST: u32 = 8;
 
-/// Makes the directory and its parents, as far as they are missing, for their owner only.
+/// Opens the directory. Creates it and up to `depth` parents if they are missing, with access for the owner
+/// only.
 pub(crate) fn make_directories(
     system: &OsSystem,
     path: &Path,
@@ -26,7 +27,7 @@ pub(crate) fn make_directories(
     system.make_directory(path)
 }
 
-/// Returns true if the directory holds a page file, as far as names say.
+/// Returns true if the directory holds a page file, judged by file names.
 pub(crate) fn is_page_file(dir: &dyn Directory) -> bool {
     let entries = dir.entries().unwrap_or_default();
     entries.iter().any(|e| e.is_file && e.name == "pages")

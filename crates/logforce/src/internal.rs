@@ -1,16 +1,16 @@
-//! The seam for the project's own test programs, which open logs of systems that fail on purpose. No promise is
-//! made about it.
+//! Internal interface for this project's test programs, which open logs on simulated systems that fail on
+//! purpose. It may change at any time.
 
 use crate::{Log, Options, Result, pages};
 use logforce_device::System;
 use std::path::Path;
 
-/// Opens a log of `system`, without measuring its commit methods.
+/// Opens a log on `system`, without measuring commit methods.
 pub fn open(system: &dyn System, path: impl AsRef<Path>, options: Options) -> Result<Log> {
     options.open_in(system, path.as_ref())
 }
 
-/// Opens a page file of `system`, without measuring.
+/// Opens a page file on `system`, without measuring.
 pub fn open_pages(
     system: &dyn System,
     path: impl AsRef<Path>,
@@ -19,8 +19,8 @@ pub fn open_pages(
     options.open_in(system, path.as_ref())
 }
 
-/// Sets the number of writes in flight before anything is measured; 0: one, which waits for the commits that were
-/// acknowledged last to come again.
+/// Sets the number of writes in flight before the log has measured. 0 means one write, which is delayed so
+/// that the threads whose commits were acknowledged last can join it.
 pub fn in_flight_at_first(options: Options, writes: usize) -> Options {
     options.with(|core| core.in_flight_at_first(writes))
 }

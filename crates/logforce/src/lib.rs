@@ -17,14 +17,14 @@
 //! # }
 //! ```
 //!
-//! A log is a directory. [`open_or_create`] recovers it: every acknowledged record is there and durable,
-//! and a record that was not acknowledged is there whole or gone for good. After the first start prefer
-//! [`open_existing`], to which a missing or emptied directory is an error and never a fresh log.
+//! A log is a directory. [`open_or_create`] recovers it: every acknowledged record is present and durable. A
+//! record that was not acknowledged is either present as a whole or gone for good. After the first start use
+//! [`open_existing`]: it reports a missing or emptied directory as an error instead of creating a new log.
 //!
 //! # Guarantees
 //!
-//! A commit says what it survives, as a [`Guarantee`]: it depends on the commit method, the filesystem and
-//! the device, and is found out at every opening.
+//! Each commit returns a [`Guarantee`], which says what its record survives. The guarantee depends on the
+//! commit method, the filesystem and the device. Every opening determines it anew.
 //!
 //! | guarantee | the record is | it survives |
 //! |---|---|---|
@@ -33,14 +33,15 @@
 //! | [`ProcessCrash`](Guarantee::ProcessCrash) | in the system's cache | the end of the process, `kill -9` too |
 //! | [`Nothing`](Guarantee::Nothing) | in the log's buffer | nothing |
 //!
-//! Opening fails with [`ErrorKind::Unavailable`] where the guarantee of [`Options::require`] (by default
-//! `PowerLoss`) cannot be had: in memory (tmpfs), with barriers turned off, on a device that was seen to lose
-//! data. [`Log::guarantee`] and [`Log::recovered`] say what there is and why. Nothing in software helps
-//! against a device that lies about its flushes; [`disk::cuts`] has what power cuts have shown of one.
+//! Opening fails with [`ErrorKind::Unavailable`] if the guarantee of [`Options::require`] (by default
+//! `PowerLoss`) is not available: in memory (tmpfs), with barriers turned off, or on a device that has lost
+//! data in a recorded power cut. [`Log::guarantee`] returns the guarantee, [`Log::recovered`] the reasons. No
+//! software can protect data on a device that lies about its flushes; [`disk::cuts`] returns the results of
+//! power-cut tests.
 //!
-//! Where [`Options::method`] is not set, the first opening on a filesystem measures which commit method is
-//! fastest there, for 300 ms at most, among those that guarantee what the default does; [`Log::recovered`] and
-//! [`disk::calibration`] show the result.
+//! If [`Options::method`] is not set, the first opening on a filesystem measures for at most 300 ms which
+//! commit method is fastest. It compares only methods that guarantee what the default method guarantees.
+//! [`Log::recovered`] and [`disk::calibration`] return the result.
 //!
 //! # Committing
 //!
@@ -48,30 +49,36 @@
 //! |---|---|---|
 //! | [`Log::commit`] | when the record is durable | in threads: those that commit at the same time share one device write |
 //! | [`Log::append`], then [`Log::force`] | at once; when all below is durable | to force once for many |
-//! | [`Log::commit_async`] | when the record is durable | in tasks; it blocks nowhere |
-//! | [`Log::reserve`], then [`Permit::submit`] | when there is space; at once, with a handle to await | in tasks whose records must come in an order that you decide |
-//! | [`Log::submit`] | at once, with a handle; **it may block for space** | in threads that go on meanwhile |
-//! | [`Log::submit_then`] | at once; a callback later | where there is neither thread nor task |
+//! | [`Log::commit_async`] | when the record is durable | in tasks; it never blocks |
+//! | [`Log::reserve`], then [`Permit::submit`] | when there is space; at once, with a handle to await | in tasks that must control the order of their records |
+//! | [`Log::submit`] | at once, with a handle; **it may block for space** | in threads that continue in the meantime |
+//! | [`Log::submit_then`] | at once; a callback later | in code that has neither a thread nor a task to wait in |
 //!
-//! Each takes a record, which is anything that is bytes, or a [`Batch`] of several that are there after a
-//! crash together or not at all. With [`Log::commit_with`] and [`Log::submit`] a [`Policy`] other than
-//! `Force` returns earlier, and tells in [`Acknowledged::guarantee`] what the record survives then:
+//! Each call takes a record (any bytes) or a [`Batch`] of several records. After a crash either all records
+//! of a batch are present or none. [`Log::commit_with`] and [`Log::submit`] take a [`Policy`]. Any policy
+//! other than `Force` returns earlier, and [`Acknowledged::guarantee`] says what the record survives at that
+//! time:
 //!
-//! | [`Policy`] | returns when the record is | a loss of power may take |
+//! | [`Policy`] | returns when the record is | a loss of power may lose |
 //! |---|---|---|
 //! | `Force`, the default | durable | nothing that was acknowledged |
 //! | `Write { force_within }` | written: it survives a crash of the process | the last `force_within` |
-//! | `Interval { within }` | in the buffer: it survives nothing | the last `within`, as a crash of the process does |
+//! | `Interval { within }` | in the buffer: it survives nothing | the last `within`; so may a crash of the process |
 //!
-//! What is lost under the last two is always the newest: what is left is a prefix.
+//! The last two policies lose only the newest records: the records that remain are always a prefix.
 //!
 //! # Checkpoints and truncation
 //!
-//! A log that is never truncated grows without end. Write your state durably with the end of the last record
-//! **that is in it**, [`Log::force`] up to there first, and call [`Log::truncate_front`] with that position
-//! afterwards. That is not [`Log::durable_lsn`]: another thread may have committed what it has not applied
-//! yet. So append and apply under one lock, and force outside it. [`Options::max_log_size`] bounds the log, and
-//! [`Log::checkpoint_requests`] tell a thread or a task before it is full.
+//! A log that is never truncated grows without limit. A checkpoint takes three steps:
+//!
+//! 1. call [`Log::force`] with the end of the last record **that your state contains**;
+//! 2. write the state durably, together with that position;
+//! 3. call [`Log::truncate_front`] with that position.
+//!
+//! Do not use [`Log::durable_lsn`] as the position: another thread may have committed a record that it has
+//! not applied yet. So append and apply under one lock, and force outside it. [`Options::max_log_size`]
+//! limits the size of the log. [`Log::checkpoint_requests`] ask a thread or a task for a checkpoint before
+//! the log is full.
 //!
 //! ```
 //! # use logforce::{ErrorKind, Log, Lsn, Options};
@@ -106,7 +113,7 @@
 //!     }
 //!
 //!     fn checkpoint(&self) -> Result<()> {
-//!         // Of two at once, the older file could replace the newer after the truncation to the newer.
+//!         // Otherwise an older file could replace a newer one to which the log was already truncated.
 //!         let _one_at_a_time = self.checkpoints.lock().expect("no panic in it");
 //!         let state = self.state.lock().expect("no panic in it").clone();
 //!         self.log.force(state.applied)?; // nothing in a checkpoint that the log may lose
@@ -140,56 +147,64 @@
 //! }
 //! ```
 //!
-//! A state of up to 4,000 bytes needs no file: [`Log::set_meta`] replaces it atomically.
+//! A state of up to 4,000 bytes needs no file: [`Log::set_meta`] stores it in the log and replaces it
+//! atomically.
 //!
 //! # Reading
 //!
-//! [`Log::read_at`], [`Log::read_from`] and, backwards, [`Log::read_back_from`] and [`Log::last`] show durable
-//! records and never block the writer; [`Reader::next_ref`] lends each without a copy. [`Log::follow`] waits
-//! for more, in a thread or as a stream in a task. Another process reads and follows by [`read_only`]: it sees
-//! what is proven durable, which is one commit late while commits follow each other, and everything
-//! [`Tuning::idle_stamp`] (50 ms) after the last one. A position below the front answers
-//! [`ErrorKind::Truncated`]; hold the front by [`Log::pin`].
+//! [`Log::read_at`] and [`Log::read_from`] return durable records; [`Log::read_back_from`] and [`Log::last`]
+//! read backwards. None of them blocks the writer. [`Reader::next_ref`] returns each record without a copy.
+//! [`Log::follow`] waits for further records, in a thread or as a stream in a task.
+//!
+//! Another process reads and follows the log with [`read_only`]. It sees records once a later write proves
+//! them durable. So it is one commit late while commits follow each other, and sees everything
+//! [`Tuning::idle_stamp`] (50 ms) after the last commit.
+//!
+//! Reading below the front fails with [`ErrorKind::Truncated`]. [`Log::pin`] protects records from
+//! truncation.
 //!
 //! # Errors
 //!
-//! Every call returns a [`Result`]; the library does not panic. [`Error::kind`] is for the program:
-//! [`ErrorKind`] says of each what it means for the record and what to do. The message is for people, and
-//! names file, position and remedy. Most programs do this:
+//! Every call returns a [`Result`]; the library does not panic. Programs decide by [`Error::kind`]:
+//! [`ErrorKind`] documents for each kind the state of the record and the remedy. The message is for people,
+//! and names file, position and remedy. Most programs handle errors like this:
 //!
 //! - [`NoSpace`](ErrorKind::NoSpace), [`Full`](ErrorKind::Full), [`WouldBlock`](ErrorKind::WouldBlock),
-//!   [`Io`](ErrorKind::Io): nothing was accepted, and the log goes on. Make room or mend the cause, and call again.
-//! - [`Poisoned`](ErrorKind::Poisoned): a write or a sync failed. What was acknowledged is durable; whether
-//!   the rest is there is known after reopening. **Call nothing again on this log**: after a failed `fsync`
-//!   the system may say that a second one has succeeded while the data is gone.
-//! - [`Damaged`](ErrorKind::Damaged): acknowledged data was lost or changed on the medium. Leave the files
-//!   alone, look by `logforce verify`, save what can be read by `logforce salvage`, restore a backup, or end the
-//!   log before the damage by [`inspect::repair`].
+//!   [`Io`](ErrorKind::Io): the log has accepted nothing, and continues. Free space or remove the cause, then
+//!   call again.
+//! - [`Poisoned`](ErrorKind::Poisoned): a write or a sync failed. All acknowledged records are durable;
+//!   reopen the log to find out about the others. **Do not use this log any more**: after a failed `fsync`
+//!   the system may report success for a second one although the data is gone.
+//! - [`Damaged`](ErrorKind::Damaged): acknowledged data was lost or changed on the medium. Do not change the
+//!   files. Examine the damage with `logforce verify`, and save readable records with `logforce salvage`.
+//!   Then restore a backup, or end the log before the damage with [`inspect::repair`].
 //! - all others: report them and stop.
 //!
 //! # Limits
 //!
 //! | | |
 //! |---|---|
-//! | a record | up to 64 MiB ([`Log::MAX_RECORD_LEN`]), and so is all of a [`Batch`], where each record counts rounded up to 8 bytes and each but the first 8 bytes more; it may be empty |
+//! | a record | 0 bytes to 64 MiB ([`Log::MAX_RECORD_LEN`]) |
+//! | a [`Batch`] | up to 64 MiB in all; each record counts rounded up to 8 bytes, and each but the first 8 bytes more |
 //! | metadata | up to 4,000 bytes ([`Log::MAX_META_LEN`]) |
-//! | a commit by itself | writes 4 KiB, or the device's larger unit ([`Tuning::write_unit_size`]); commits at the same time share that |
-//! | disk | the segment in use and, when half of it is used, the one prepared ahead ([`Options::segment_size`], 64 MiB each by default; [`Options::first_segment_size`] lets a log begin small), in bulk up to four; up to two more are kept for reuse ([`Tuning::max_spare_segments`]) |
-//! | memory | [`Options::buffer_size`] (4 MiB) for records that are appended and not written |
+//! | a single small commit | writes 4 KiB, or the device's unit if larger ([`Tuning::write_unit_size`]); concurrent commits share that |
+//! | disk | the current segment and, once half of it is used, the next one ([`Options::segment_size`], 64 MiB each by default; [`Options::first_segment_size`] makes the first ones smaller); up to four during bulk appends; up to two more for reuse ([`Tuning::max_spare_segments`]) |
+//! | memory | [`Options::buffer_size`] (4 MiB) for records that are appended and not yet written |
 //! | threads | two for each open log; an [`Environment`] shares six among any number of logs |
 //! | descriptors | 8 for each open log, up to 30 while barriers are due; in an [`Environment`] one for an idle log |
-//! | writers | one process, and in it one [`Log`] with its clones; after a `fork` the child's calls are refused |
-//! | positions | 2<sup>64</sup> bytes of log; an [`Lsn`] is never used again once it was durable |
-//! | network filesystems | one machine may have it mounted; locks of another one may not be seen |
+//! | writers | one process, with one [`Log`] and its clones; calls of a forked child are refused |
+//! | positions | 2<sup>64</sup> bytes of log; an [`Lsn`] that was durable is never reused |
+//! | network filesystems | only one machine may mount it, because it may not see the locks of another one |
 //!
 //! # Not only a log
 //!
-//! [`pages`] has page files: commit a set of changed pages of a data file all or nothing. [`environment`] and
-//! [`Options::open_many`] are for a log per shard, tenant or consensus group. [`Log::backup`] and [`backup`] copy a
-//! log while it is written. The command `logforce` measures commit methods and disks, and looks into logs.
+//! - [`pages`]: page files, which commit a set of changed pages of a data file all or nothing.
+//! - [`environment`] and [`Options::open_many`]: one log for each shard, tenant or consensus group.
+//! - [`Log::backup`] and [`backup`]: copies of a log that is being written.
+//! - The command `logforce`: measures commit methods and disks, and inspects logs.
 
 #![forbid(unsafe_code)]
-// In a user's process an error is returned, never a panic.
+// The library returns errors and never panics in a user's process.
 #![cfg_attr(
     not(test),
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
@@ -217,49 +232,49 @@ pub use logforce_core::{
 pub use options::Options;
 pub use tuning::Tuning;
 
-/// Opens the log in the directory `path`; makes one where the directory is missing or empty.
-/// A shortcut of [`Options::create`] and [`Options::open`].
+/// Opens the log in the directory `path`; creates one if the directory is missing or empty.
+/// Shortcut for [`Options::create`] and [`Options::open`].
 pub fn open_or_create(path: impl AsRef<Path>, options: Options) -> Result<Log> {
     options.create_new(false).create(true).open(path)
 }
 
-/// Opens the log in the directory `path`, which must hold one. A directory that is missing or was
-/// emptied is an error, never a fresh log. A shortcut of [`Options::open`].
+/// Opens the existing log in the directory `path`. A missing or emptied directory is an error; no log is
+/// created in it. Shortcut for [`Options::open`].
 pub fn open_existing(path: impl AsRef<Path>, options: Options) -> Result<Log> {
     options.create_new(false).create(false).open(path)
 }
 
-/// Makes a log in the directory `path` (made if it is missing; its parent must exist). Fails if
-/// there is one. A shortcut of [`Options::create_new`] and [`Options::open`].
+/// Creates a log in the directory `path`, and the directory if it is missing; its parent must exist. Fails if
+/// there is a log already. Shortcut for [`Options::create_new`] and [`Options::open`].
 pub fn create_new(path: impl AsRef<Path>, options: Options) -> Result<Log> {
     options.create_new(true).open(path)
 }
 
-/// Starts an environment: what many logs of this process share, each opened with
-/// [`Options::environment`]. Its threads end when all is dropped that holds it: its clones, its logs, and the
-/// [`Options`] that it was set in.
+/// Starts an environment: threads, memory and open files that many logs of this process share. Open each log
+/// with [`Options::environment`]. The threads end when the last holder of the environment is dropped: its
+/// clones, its logs, and the [`Options`] in which it is set.
 ///
 /// # Errors
-/// [`ErrorKind::Io`] if the system gives no threads.
+/// [`ErrorKind::Io`] if the system cannot start the threads.
 pub fn environment(options: &EnvironmentOptions) -> Result<Environment> {
     use logforce_device::System;
     Environment::start(logforce_device_os::OsSystem::new().runtime(), options)
 }
 
-/// Opens the log in `path` for reading: nothing is locked, changed or forced, and another process
-/// may be writing it.
+/// Opens the log in `path` for reading. Locks, changes and forces nothing; another process may be writing the
+/// log.
 pub fn read_only(path: impl AsRef<Path>) -> Result<ReadOnly> {
     ReadOnly::open(&logforce_device_os::OsSystem::new(), path)
 }
 
-/// Copies the log in `from`, which another process may be writing, into the directory `to`, which must
-/// be missing or empty: all that the writer has proven durable by a stamp, or, where nobody writes it,
-/// all that the next opening would recover. Of a log that this process has open use [`Log::backup`],
-/// which copies everything and holds the front meanwhile.
+/// Copies the log in `from` into the directory `to`, which must be missing or empty. Another process may be
+/// writing the log: then the copy contains all records that a stamp proves durable. Without a writer it
+/// contains all records that the next opening would recover. For a log that this process has open use
+/// [`Log::backup`], which copies everything and holds the front meanwhile.
 ///
 /// # Errors
-/// Those of [`Log::backup`]. [`ErrorKind::Truncated`] if the writer truncates the log faster than it is
-/// copied, after six attempts.
+/// The errors of [`Log::backup`]. [`ErrorKind::Truncated`] if the writer truncated the log faster than it was
+/// copied, in each of six attempts.
 pub fn backup(
     from: impl AsRef<Path>,
     to: impl AsRef<Path>,

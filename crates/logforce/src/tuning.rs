@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-/// Settings of a log for [`Options::tuning`](crate::Options::tuning). What is not set here keeps its default,
-/// which suits almost every program.
+/// Settings of a log for [`Options::tuning`](crate::Options::tuning). The defaults suit almost every program.
 #[derive(Debug, Clone, Default)]
 pub struct Tuning {
     write_unit_size: Option<u64>,
@@ -27,48 +26,53 @@ impl Tuning {
         self
     }
 
-    /// Sets the bytes from which a write is a large one. Default 64 KiB: below that size a write costs about as
-    /// much as the smallest one. Of large writes several are in flight from the beginning, of small ones
-    /// only where that was measured to pay.
+    /// Sets the size in bytes from which a write counts as large. Default 64 KiB: a smaller write takes about
+    /// as long as the smallest one. Several large writes are in flight from the beginning; several small ones
+    /// only if measurements show a gain.
     pub fn large_write_size(mut self, bytes: u64) -> Self {
         self.large_write_size = Some(bytes);
         self
     }
 
-    /// Sets how many device writes may be in flight at once at most, 1 to 1024. Default 16. While commits wait
-    /// for each other, the log tries whether they wait less with more writes in flight or with fewer, and
-    /// goes by that: on a networked volume it finds many, on a disk that does one after another one.
-    /// With one in flight, it also tries to let the next write wait, for half of what a write takes at most,
-    /// for the threads whose commits were just acknowledged. With 1 that is all it tries.
-    /// Methods that need a barrier have one write in flight, and so has `dsync` through the page cache:
-    /// of several there, one may get another's error, and the failed one report success.
+    /// Sets the maximum number of device writes in flight, 1 to 1024. Default 16. While commits wait for each
+    /// other, the log measures whether they wait less with more or with fewer writes in flight, and adapts.
+    /// It arrives at many on a networked volume, and at one on a disk that executes one write after another.
+    ///
+    /// With one write in flight, the log also measures whether delaying the next write helps. The delay lets
+    /// threads whose commits were just acknowledged join that write; it lasts for at most half the time of a
+    /// write. With a maximum of 1 the log tries only this delay.
+    ///
+    /// Methods that need a barrier have one write in flight, as has `dsync` through the page cache. With
+    /// several writes there, the system may report the error of one to another, and success to the failed
+    /// one.
     pub fn max_in_flight_writes(mut self, count: usize) -> Self {
         self.max_in_flight_writes = Some(count);
         self
     }
 
-    /// Sets how many truncated segments to keep for reuse. Default 2.
+    /// Sets the maximum number of truncated segments that are kept for reuse. Default 2.
     pub fn max_spare_segments(mut self, count: usize) -> Self {
         self.max_spare_segments = Some(count);
         self
     }
 
-    /// Sets how long after the last force an idle log writes a stamp for it. Default 50 ms, in an environment
-    /// 5 s. Until then, recovery cannot tell damage of the last records from a torn write.
+    /// Sets the time after the last force at which an idle log writes a stamp for it. Default 50 ms, in an
+    /// environment 5 s. Before that stamp, recovery cannot distinguish damage to the last records from a torn
+    /// write.
     pub fn idle_stamp(mut self, after: Duration) -> Self {
         self.idle_stamp = Some(after);
         self
     }
 
-    /// Sets whether the log writes its statistics into the file `live` of its directory, for other
-    /// processes to read: one page, never forced, at most once a second and only after some
-    /// activity. Default true, in an environment false. Failures to write it are ignored.
+    /// Sets whether the log writes its statistics into the file `live` of its directory, so that other
+    /// processes can read them. The log writes one page at most once a second, only after some activity, and
+    /// never forces it. Default true, in an environment false. The log ignores failures of these writes.
     pub fn live_stats(mut self, write: bool) -> Self {
         self.live_stats = Some(write);
         self
     }
 
-    /// Sets what is set here in the options of the core.
+    /// Returns the core's options with these settings applied.
     pub(crate) fn of(self, core: logforce_core::Options) -> logforce_core::Options {
         let core = set(core, self.write_unit_size, |core, n| {
             core.write_unit_size(n)

@@ -21,10 +21,10 @@ pub struct Header {
     pub len: u64,
 }
 
-/// Reason for which bytes are not a header.
+/// Reason for refusing bytes as a header.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Version of a newer program.
+    /// Format version of a newer program.
     Version(u32),
     /// Any other reason.
     Other(&'static str),
@@ -53,13 +53,15 @@ impl Header {
         bytes
     }
 
-    /// Decodes a header. Does not compare its checksum, which covers the state as well.
+    /// Decodes a header. Does not verify the checksum, which covers the state as well.
     pub fn decode(bytes: &[u8; HEADER]) -> Result<Header, Refused> {
         let (words, _) = bytes.as_chunks::<4>();
         let word = |at: usize| u32::from_le_bytes(words[at]);
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 1)) << 32;
         if bytes[..8] != MAGIC {
-            return Err(Refused::Other("it does not begin as a checkpoint does"));
+            return Err(Refused::Other(
+                "it does not begin with a checkpoint's magic number",
+            ));
         }
         match word(2) {
             VERSION => Ok(Header {

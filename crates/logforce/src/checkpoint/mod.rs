@@ -1,8 +1,8 @@
-//! A file for your checkpoint: your state, with the LSN up to which it holds the log.
+//! Checkpoint files: your state, with the LSN up to which it contains the log.
 //!
-//! [`write`](write()) replaces the file so that a crash at any moment leaves the one before or the new one,
-//! whole. [`read`](read()) tells a checkpoint that is missing from one that is damaged. The bytes are in
-//! `docs/format.md`.
+//! [`write`](write()) replaces the file atomically: a crash at any moment leaves the complete previous file
+//! or the complete new one. [`read`](read()) distinguishes a missing checkpoint from a damaged one.
+//! `docs/format.md` describes the bytes.
 //!
 //! ```
 //! # use logforce::{Guarantee, Options, checkpoint};
@@ -11,7 +11,7 @@
 //! # let options = Options::new().require(Guarantee::ProcessCrash);
 //! # let log = logforce::create_new(home.path().join("log"), options)?;
 //! let file = home.path().join("checkpoint");
-//! let applied = log.commit(b"one coffee")?.end; // forced, as all that a checkpoint holds
+//! let applied = log.commit(b"one coffee")?.end; // durable, as every record in a checkpoint must be
 //! checkpoint::write(&file, applied, b"coffees: 1")?;
 //! log.truncate_front(applied)?;
 //!
@@ -34,14 +34,14 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes that one call reads or writes.
+/// Number of bytes that one call reads or writes.
 const CHUNK: usize = 1 << 20;
 
 /// A checkpoint that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checkpoint {
-    /// End of the last record that the state holds: replay begins here.
+    /// End of the last record that the state contains: replay begins here.
     pub lsn: Lsn,
     /// The state.
     pub state: Vec<u8>,
@@ -51,8 +51,8 @@ pub struct Checkpoint {
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Error {
-    /// A call of the operating system failed. The previous checkpoint is still there. If only the sync of the
-    /// directory failed, the new one is.
+    /// A call of the operating system failed. The previous checkpoint is still in place. If only the sync of
+    /// the directory failed, the new one is in place.
     Io(crate::Error),
     /// The file is not a whole checkpoint.
     Damaged {
@@ -65,7 +65,7 @@ pub enum Error {
     NewerFormat {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// Format version of the file.
         version: u32,
     },
 }
@@ -81,7 +81,8 @@ impl fmt::Display for Error {
             ),
             Error::NewerFormat { path, version } => write!(
                 f,
-                "the checkpoint {} has format version {version}, this program reads version {}: use a newer one",
+                "the checkpoint {} has format version {version}, but this program reads at most version {}: \
+                 use a newer version of the program",
                 path.display(),
                 bytes::VERSION
             ),
@@ -89,7 +90,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Prints the message, as a `main() -> Result<(), Error>` shows it.
+/// Prints the message, because `main() -> Result<(), Error>` prints errors by `Debug`.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -108,9 +109,9 @@ impl std::error::Error for Error {
 /// Writes the checkpoint `path` and replaces the previous one. It is durable when this returns. Only then may
 /// the log be truncated to `lsn`, the end of the last record that `state` holds.
 ///
-/// A crash before that leaves the previous checkpoint or the new one. It may also leave `path` with `.new`
-/// appended, which the next call replaces. Calls for the same path must not overlap: the older state could
-/// stay.
+/// A crash before the return leaves the previous checkpoint or the new one. It may also leave the file
+/// `<path>.new`, which the next call replaces. Calls for the same path must not overlap. Otherwise the older
+/// state could replace the newer one.
 ///
 /// # Errors
 /// [`Error::Io`] if a call of the system fails.
@@ -118,12 +119,12 @@ pub fn write(path: impl AsRef<Path>, lsn: Lsn, state: &[u8]) -> Result<(), Error
     write_on(&OsSystem::new(), path.as_ref(), lsn, state)
 }
 
-/// Reads the checkpoint `path`; `None` if its directory exists without such a file. Allocates memory for
-/// the state only after its checksum was verified.
+/// Reads the checkpoint `path`. Returns `None` if its directory exists without such a file. Allocates memory
+/// for the state only after the checksum was verified.
 ///
 /// # Errors
 /// [`Error::Damaged`] if the file is not a whole checkpoint of [`write`](write()); [`Error::NewerFormat`];
-/// [`Error::Io`] if a call of the system fails, and if the directory is missing.
+/// [`Error::Io`] if a call of the system fails, or the directory is missing.
 pub fn read(path: impl AsRef<Path>) -> Result<Option<Checkpoint>, Error> {
     read_on(&OsSystem::new(), path.as_ref())
 }
@@ -138,10 +139,10 @@ fn failed<'p>(doing: &'static str, path: &'p Path) -> impl Fn(io::Error) -> Erro
     }
 }
 
-/// Opens the directory of the file, and returns it with the file's name.
+/// Opens the directory of the file. Returns it with the file's name.
 fn located<'p>(system: &dyn System, path: &'p Path) -> io::Result<(Arc<dyn Directory>, &'p str)> {
     let name = path.file_name().and_then(|name| name.to_str());
-    let name = name.ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "not a file's name"))?;
+    let name = name.ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "not a file name"))?;
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
     Ok((system.directory(parent.unwrap_or(Path::new(".")))?, name))
 }
@@ -160,7 +161,7 @@ fn write_on(system: &dyn System, path: &Path, lsn: Lsn, state: &[u8]) -> Result<
     written.map_err(failed("write the checkpoint", path))
 }
 
-/// Makes the file `name` anew, whole and durable. Otherwise a crash after the rename could leave it shorter.
+/// Creates the file `name` anew and syncs it. Otherwise a crash after the rename could leave a shorter file.
 fn fill(dir: &dyn Directory, name: &str, lsn: Lsn, state: &[u8]) -> io::Result<()> {
     match dir.remove(name) {
         Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
@@ -191,7 +192,8 @@ fn put(file: &dyn File, offset: u64, part: &[u8]) -> io::Result<()> {
 
 fn read_on(system: &dyn System, path: &Path) -> Result<Option<Checkpoint>, Error> {
     let reading = failed("read the checkpoint", path);
-    // A directory that is missing is an error: a volume that is not mounted would pass for no checkpoint.
+    // A missing directory is an error. Otherwise a volume that is not mounted would pass for a missing
+    // checkpoint.
     let (dir, name) = located(system, path).map_err(&reading)?;
     let file = match dir.open(name, OpenFile::READ) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
@@ -204,9 +206,7 @@ fn read_on(system: &dyn System, path: &Path) -> Result<Option<Checkpoint>, Error
     let len = file.len().map_err(&reading)?;
     let mut header = [0; HEADER];
     if len < HEADER as u64 || !whole(&*file, 0, &mut header).map_err(&reading)? {
-        return Err(damaged(format!(
-            "it has {len} bytes, a checkpoint at least {HEADER}"
-        )));
+        return Err(damaged(format!("it has {len} bytes, minimum {HEADER}")));
     }
     let header = match Header::decode(&header) {
         Ok(header) => header,
@@ -219,7 +219,10 @@ fn read_on(system: &dyn System, path: &Path) -> Result<Option<Checkpoint>, Error
         Err(bytes::Refused::Other(why)) => return Err(damaged(why.to_owned())),
     };
     if header.len != len - HEADER as u64 {
-        let why = format!("it has {len} bytes, and names a state of {}", header.len);
+        let why = format!(
+            "it has {len} bytes, but its header says that the state has {}",
+            header.len
+        );
         return Err(damaged(why));
     }
     // Reads the state twice: the first pass proves the checksum before memory is allocated, the second
@@ -243,8 +246,7 @@ fn read_on(system: &dyn System, path: &Path) -> Result<Option<Checkpoint>, Error
     }))
 }
 
-/// Reads the state in pieces, into `state` if there is one, and returns the checksum; `None` if the file ends
-/// early.
+/// Reads the state in pieces, into `state` if given. Returns the checksum, or `None` if the file ends early.
 fn state_sum(
     file: &dyn File,
     header: &Header,

@@ -7,7 +7,7 @@ fn state(n: u64) -> Vec<u8> {
     (0..n * 300).map(|i| (i * 7 + n) as u8).collect()
 }
 
-/// Runs `body` on the simulated disk, in its directory `/d`.
+/// Runs `act` on the simulated disk, with the checkpoint's path `/d/checkpoint`.
 fn on<T: Send + 'static>(
     disk: &SimDisk,
     seed: u64,
@@ -18,7 +18,7 @@ fn on<T: Send + 'static>(
     })
 }
 
-/// Makes a disk with an empty directory, and with the checkpoint `before` if it is not 0.
+/// Creates a disk with an empty directory, and with the checkpoint `before` in it if that is not 0.
 fn disk(seed: u64, before: u64) -> SimDisk {
     let disk = SimDisk::new(SimOptions::default(), seed);
     SimRuntime::run(seed, |rt| {
@@ -41,7 +41,7 @@ fn disk(seed: u64, before: u64) -> SimDisk {
     disk
 }
 
-/// Returns the number of the whole checkpoint on the disk; 0 without one.
+/// Returns the number of the complete checkpoint on the disk, or 0 if there is none.
 fn found(disk: &SimDisk, seed: u64) -> u64 {
     let read = on(disk, seed, |system, path| read_on(system, path)).unwrap();
     read.map_or(0, |found| {
@@ -108,7 +108,7 @@ fn a_missing_one_is_not_a_damaged_one() {
     let path = home.path().join(NAME);
     assert_eq!(read(&path).unwrap(), None);
     assert_eq!(read(path.join("below/nothing")).ok().flatten(), None);
-    // A crash left another file of that name.
+    // A crash has left a file under the temporary name.
     std::fs::write(home.path().join("checkpoint.new"), "half").unwrap();
     let large = vec![7; 2 * CHUNK + 5];
     write(&path, Lsn(9), &large).unwrap();
@@ -146,7 +146,7 @@ fn every_changed_bit_and_every_length_is_found() {
         check(&bytes[..len]);
     }
     check(&[&bytes[..], b"x"].concat());
-    // The file has a length that no memory holds: nothing is allocated for it.
+    // The header names a length that exceeds memory: nothing is allocated for it.
     let mut huge = Header::decode(bytes[..HEADER].try_into().unwrap()).unwrap();
     huge.len = 1 << 40;
     std::fs::write(&path, huge.encode()).unwrap();

@@ -1,7 +1,7 @@
-//! Which commit method is fastest in a place: what was measured, and measuring it anew.
+//! Calibration: stored and new measurements of the fastest commit method in a directory.
 //!
-//! The functions that open a log do this by themselves where [`Options::method`] is not set; see
-//! [`Options::calibrate`]. Here is what they found, for people and programs that want to know.
+//! The functions that open a log calibrate by themselves if [`Options::method`] is not set; see
+//! [`Options::calibrate`]. This module returns their results, and can measure anew.
 //!
 //! [`Options::method`]: crate::Options::method
 //! [`Options::calibrate`]: crate::Options::calibrate
@@ -26,44 +26,44 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Logs of one filesystem in one process measure it once.
+/// Measurements of this process: its logs on one filesystem measure once.
 static MEMORY: Memory = Memory::new();
 
-/// Page files of one filesystem in one process measure it once.
+/// Measurements of this process: its page files on one filesystem measure once.
 pub(crate) static WRITE_THROUGH_MEMORY: WriteThroughMemory = WriteThroughMemory::new();
 
-/// Maximum time by which the creation of a page file takes longer.
+/// Maximum time that measuring adds to the creation of a page file.
 pub(crate) const WRITE_THROUGH_AT_CREATION: Duration = Duration::from_millis(500);
 
-/// Maximum duration of a trial that is asked for.
+/// Maximum duration of a write-through trial that a caller requests.
 pub(crate) const LONGEST_WRITE_THROUGH: Duration = Duration::from_secs(2);
 
-/// What is known of a place, and how.
+/// Everything known about a directory, and the source of that knowledge.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Report {
-    /// What the system says of the place.
+    /// Facts that the system reports about the directory.
     pub facts: Facts,
-    /// The method that a log opened here now would use, and why.
+    /// Method that a log opened here now would use, with the reason.
     pub decision: Decision,
-    /// The evidence; `None` where nothing was measured.
+    /// Evidence; `None` if nothing was measured.
     pub calibration: Option<Calibration>,
-    /// Where the answer comes from; `None` where nothing was asked for and nothing is known.
+    /// Origin of the decision; `None` if nothing is known and no measurement was requested.
     pub origin: Option<Origin>,
-    /// The methods that are not measured here, and why.
+    /// Methods that are not measured here, each with the reason.
     pub left_out: Vec<LeftOut>,
-    /// Up to how much a copy-on-write page file writes through, where that was measured.
+    /// Write-through limit of copy-on-write page files; `None` if it was not measured.
     pub write_through: Option<WriteThroughCalibration>,
-    /// Why it was not measured, if it was asked for.
+    /// Reason why a requested measurement of that limit failed.
     pub write_through_missing: Option<String>,
-    /// The files that hold the evidence.
+    /// Files that hold the evidence.
     pub stored_in: Vec<PathBuf>,
-    /// The file that could not be used, and why.
+    /// Cache directory that could not be used, with the reason.
     pub not_stored: Option<String>,
 }
 
 impl Report {
-    /// Returns a report of a place of which nothing was measured.
+    /// Returns a report of a directory in which nothing was measured.
     pub fn new(facts: Facts, decision: Decision) -> Report {
         Report {
             facts,
@@ -79,14 +79,14 @@ impl Report {
     }
 }
 
-/// The directory in which the command `logforce calibrate` shares its results with programs that
-/// set it as [`Options::calibration_cache`](crate::Options::calibration_cache):
-/// `$XDG_CACHE_HOME/logforce`, else `$HOME/.cache/logforce`, and on Windows
-/// `%LOCALAPPDATA%\logforce\cache`; `None` where none of these is set.
+/// Returns the directory in which the command `logforce calibrate` shares its results with programs. They set
+/// it as [`Options::calibration_cache`](crate::Options::calibration_cache). It is `$XDG_CACHE_HOME/logforce`,
+/// else `$HOME/.cache/logforce`; on Windows it is `%LOCALAPPDATA%\logforce\cache`. Returns `None` if none of
+/// these variables is set.
 pub fn default_cache() -> Option<PathBuf> {
     let set = |name: &str| {
         let path = PathBuf::from(std::env::var_os(name)?);
-        // A relative one is to be ignored, says the specification.
+        // The XDG specification requires that relative paths are ignored.
         path.is_absolute().then_some(path)
     };
     if cfg!(windows) {
@@ -96,11 +96,11 @@ pub fn default_cache() -> Option<PathBuf> {
     Some(cache.join("logforce"))
 }
 
-/// What is known of the directory `path`, without measuring: kept in `cache`, or beside the log
-/// if `path` is one's directory, or remembered by this process.
+/// Returns everything known about the directory `path`, without measuring. Sources are `cache`, the files
+/// beside the log if `path` is a log's directory, and the memory of this process.
 ///
 /// # Errors
-/// If `path` is no directory that can be looked at.
+/// If `path` is not a directory, or its facts cannot be read.
 pub fn known(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
     let place = Place::open(path.as_ref(), cache, false)?;
     let known = place.site().known();
@@ -111,7 +111,7 @@ pub fn known(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
         let free = place.dir.free_space();
         let why = match free.map(|free| skip(&place.facts, &list, free)) {
             Ok(Some(reason)) => format!("nothing is measured here: {reason}"),
-            Ok(None) => "nothing was measured yet, or not under these conditions".to_owned(),
+            Ok(None) => "not measured yet under the present conditions".to_owned(),
             Err(e) => format!("nothing is measured here: {e}"),
         };
         Decision::undecided(default, why)
@@ -125,13 +125,13 @@ pub fn known(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
     })
 }
 
-/// What is known of the directory `path`. What is not known is measured: the log's method for at most
-/// 300 ms, and up to how much page files write through for half a second more. The result is kept in
-/// `cache`, and beside the log if `path` is one's directory.
+/// Returns everything known about the directory `path`, and measures the rest: the log's method for at most
+/// 300 ms, and the write-through limit of page files for at most another 500 ms. Stores the results in
+/// `cache`, and beside the log if `path` is a log's directory.
 ///
 /// # Errors
-/// If `path` is no directory that can be looked at. Measuring that fails is no error: the report
-/// says why.
+/// If `path` is not a directory, or its facts cannot be read. A failed measurement is not an error: the
+/// report contains the reason.
 pub fn known_or_measured(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
     let place = Place::open(path.as_ref(), cache, true)?;
     let chosen = choose(&place.site(), Limits::AT_OPENING);
@@ -143,11 +143,11 @@ pub fn known_or_measured(path: impl AsRef<Path>, cache: Option<&Path>) -> Result
     })
 }
 
-/// Measures the directory `path` anew for `budget`; then the write-through limit of page files for up
-/// to `budget`, at most 2 s. Otherwise like [`known_or_measured`].
+/// Measures the directory `path` anew for `budget`, then the write-through limit of page files for up to
+/// `budget` and at most 2 s. Otherwise like [`known_or_measured`].
 ///
 /// # Errors
-/// As of [`known_or_measured`].
+/// The errors of [`known_or_measured`].
 pub fn measured(path: impl AsRef<Path>, cache: Option<&Path>, budget: Duration) -> Result<Report> {
     let place = Place::open(path.as_ref(), cache, true)?;
     let limits = Limits {
@@ -169,13 +169,13 @@ pub fn measured(path: impl AsRef<Path>, cache: Option<&Path>, budget: Duration) 
     })
 }
 
-/// A directory and where its evidence is kept.
+/// A directory and the stores of its evidence.
 struct Place {
     dir: Arc<dyn Directory>,
     runtime: Arc<dyn Runtime>,
     facts: Facts,
     stores: Vec<Arc<dyn Directory>>,
-    /// Of what page files write through; never a log's own directory.
+    /// Stores of the write-through limit of page files; never the directory of a log.
     write_through_stores: Vec<Arc<dyn Directory>>,
     not_stored: Option<String>,
 }
@@ -184,7 +184,7 @@ impl Place {
     fn open(path: &Path, cache: Option<&Path>, make: bool) -> Result<Place> {
         let system = OsSystem::new();
         let fail = |source| Error::Io {
-            doing: "look at the place",
+            doing: "read the facts of",
             path: path.to_owned(),
             source: Arc::new(source),
         };
@@ -284,12 +284,12 @@ impl Place {
     }
 }
 
-/// Answers a log that is being opened.
+/// The advisor of logs that are being opened.
 #[derive(Debug)]
 pub(crate) struct Calibrator;
 
 impl Calibrator {
-    /// In the cache, if there is one that can be used; else beside the log.
+    /// Returns the cache if it is set and usable, else the log's directory.
     fn stores(question: &Question<'_>) -> Vec<Arc<dyn Directory>> {
         let shared = question
             .cache

@@ -1,5 +1,5 @@
-//! What power cuts have shown, for people and programs that want to know or to record it. The
-//! command `logforce powercut` makes the cuts; the functions that open a log obey what is recorded.
+//! Results of power cuts: reading and recording them. The command `logforce powercut` cuts the power; the
+//! functions that open a log obey the recorded results.
 
 pub use logforce_calibrate::verdicts::{CutRun, NAME, Place, now};
 
@@ -12,15 +12,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the system says of the directory `path`, with what power cuts have shown there,
-/// recorded in `path` or in `cache`.
+/// Returns the facts that the system reports about the directory `path`, with the results of power cuts that
+/// are recorded in `path` or in `cache`.
 ///
 /// # Errors
-/// If `path` is no directory that can be looked at.
+/// If `path` is not a directory, or its facts cannot be read.
 pub fn facts(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Facts> {
     let path = path.as_ref();
     let fail = |source| Error::Io {
-        doing: "look at the place",
+        doing: "read the facts of",
         path: path.to_owned(),
         source: Arc::new(source),
     };
@@ -31,20 +31,20 @@ pub fn facts(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Facts> {
     Ok(facts)
 }
 
-/// What is recorded in `cache` of the place of these facts.
+/// Returns the results that `cache` records for the directory of these facts.
 pub fn known(facts: &Facts, cache: Option<&Path>) -> CutEvidence {
     evidence(None, cache, facts)
 }
 
-/// All that is recorded in the directory `path`, of all places; nothing where there is no such
-/// directory or nothing recorded in it.
+/// Returns all results that the directory `path` records, for any filesystem. The list is empty if the
+/// directory is missing or records nothing.
 ///
 /// # Errors
-/// If what is recorded there cannot be read: it may record a loss.
+/// If the records cannot be read, because they may include a loss.
 pub fn recorded(path: impl AsRef<Path>) -> Result<Vec<CutRun>> {
     let path = path.as_ref();
     read(path).map_err(|source| Error::Io {
-        doing: "read what is recorded in",
+        doing: "read the recorded power cuts in",
         path: path.join(NAME),
         source: Arc::new(source),
     })
@@ -53,33 +53,35 @@ pub fn recorded(path: impl AsRef<Path>) -> Result<Vec<CutRun>> {
 fn read(path: &Path) -> io::Result<Vec<CutRun>> {
     match OsSystem::new().directory(path) {
         Ok(dir) => verdicts::read(&dir),
-        // There can be no file in it.
+        // The directory does not exist, so no results can be recorded in it.
         Err(e) if is_nowhere(path, &e) => Ok(Vec::new()),
         Err(e) => Err(e),
     }
 }
 
-/// Whether nothing can lie under that name. Every other error may keep a loss from being seen.
+/// Returns true if the error proves that no file exists under that path. Any other error could hide a
+/// recorded loss.
 fn is_nowhere(path: &Path, e: &io::Error) -> bool {
     match e.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => true,
         io::ErrorKind::InvalidFilename => true,
-        // No system has such names. (Nor has Windows others; but the error has many meanings.)
+        // No system has names with a NUL. On Windows other invalid names give this error, too. Elsewhere the
+        // error has further meanings.
         io::ErrorKind::InvalidInput => path.to_string_lossy().contains('\0') || cfg!(windows),
         _ => false,
     }
 }
 
-/// Records what a run of cuts has shown, in the directory `path` (made, with its parents, if it is
-/// missing). Returns the file.
+/// Records the results of a run of power cuts in the directory `path`. Creates the directory and its parents
+/// if they are missing. Returns the file.
 ///
 /// # Errors
-/// If it cannot be written; it is then as it was.
+/// If the file cannot be written; its previous contents then remain.
 pub fn record(path: impl AsRef<Path>, run: &CutRun) -> Result<PathBuf> {
     let path = path.as_ref();
     let file = path.join(NAME);
     let fail = |source| Error::Io {
-        doing: "record a verdict in",
+        doing: "record the results of power cuts in",
         path: file.clone(),
         source: Arc::new(source),
     };
@@ -89,7 +91,7 @@ pub fn record(path: impl AsRef<Path>, run: &CutRun) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// From beside the log, and from the cache.
+/// Returns the results that are recorded beside the log and in the cache.
 pub(crate) fn evidence(
     dir: Option<&Arc<dyn Directory>>,
     cache: Option<&Path>,
@@ -103,7 +105,7 @@ pub(crate) fn evidence(
             Err(e) => unread.push(e.to_string()),
         }
     }
-    // The cache may be the log's directory.
+    // If the cache is the log's directory, its error would be listed twice.
     unread.dedup();
     CutEvidence::new(verdicts::tried(&runs, facts), unread)
 }

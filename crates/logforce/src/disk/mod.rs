@@ -1,7 +1,7 @@
-//! The filesystem and the device below a log, and what is known of them.
+//! The filesystem and the device below a log: facts, measurements, results of power cuts.
 //!
-//! [`facts`] returns what the system says of a directory. [`calibration`] has the measurements of commit
-//! methods, [`cuts`] the results of power cuts. The functions that open a log use all three.
+//! [`facts`] returns what the system reports about a directory. [`calibration`] contains the measurements of
+//! commit methods, [`cuts`] the results of power cuts. The functions that open a log use all three.
 
 pub mod calibration;
 pub mod cuts;
@@ -17,15 +17,15 @@ use logforce_device::System;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Returns what the system says of the filesystem and the device below the directory `path`. What power cuts
-/// have shown there is in [`cuts::facts`].
+/// Returns what the system reports about the filesystem and the device below the directory `path`.
+/// [`cuts::facts`] adds the recorded results of power cuts.
 ///
 /// # Errors
-/// If `path` is no directory that can be looked at.
+/// If `path` is not a directory, or its facts cannot be read.
 pub fn facts(path: impl AsRef<Path>) -> Result<Facts> {
     let path = path.as_ref();
     let io = |source| Error::Io {
-        doing: "look at the place",
+        doing: "read the facts of",
         path: path.to_owned(),
         source: Arc::new(source),
     };

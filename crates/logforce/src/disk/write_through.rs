@@ -1,5 +1,5 @@
-//! Up to how much a copy-on-write page file writes through here: asked when one is opened, measured
-//! when one is created.
+//! Advisor for the write-through limit of copy-on-write page files. It measures when a file is created, and
+//! looks up the stored result when a file is opened.
 
 use crate::directories::{DEEPEST, make_directories};
 use crate::disk::calibration::{Calibrator, WRITE_THROUGH_AT_CREATION, WRITE_THROUGH_MEMORY};
@@ -9,7 +9,7 @@ use logforce_pages::{WriteThroughAdvisor, WriteThroughLimit, WriteThroughQuestio
 
 impl WriteThroughAdvisor for Calibrator {
     fn write_through(&self, question: &WriteThroughQuestion<'_>) -> Option<WriteThroughLimit> {
-        // In the cache, if there is one that can be used; else beside the page file.
+        // The cache if it is set and usable, else the page file's directory.
         let shared = question
             .cache
             .and_then(|path| make_directories(&OsSystem::new(), path, DEEPEST).ok());
@@ -80,7 +80,7 @@ mod tests {
             (found.runs, found.bytes),
             (limit.runs as usize, limit.bytes)
         );
-        // Another one measures nothing: the evidence stays what it was.
+        // A second page file measures nothing: the evidence stays unchanged.
         let other = home.path().join("other");
         crate::pages::create_new(&other, options)
             .unwrap()

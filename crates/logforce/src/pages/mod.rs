@@ -21,19 +21,21 @@
 //! # }
 //! ```
 //!
-//! Two commit modes, fixed when a file is created ([`Options::mode`]): *logged* (the default), where
-//! a commit is one sequential write to a log and pages go to their places later; and *copy-on-write*,
-//! where pages get new places and nothing is written twice.
+//! A page file has one of two commit modes, which is fixed when the file is created ([`Options::mode`]):
+//!
+//! - *logged* (the default): a commit is one sequential write to a log. The pages are written to the data
+//!   file later.
+//! - *copy-on-write*: a commit writes pages to new locations, and nothing twice.
 //!
 //! | | logged | copy-on-write |
 //! |---|---|---|
-//! | choose it for | many small commits, many threads, pages that change again and again | large commits, bulk loads, no log beside the file, an ext4 without a journal |
-//! | a commit | one sequential write to the log, shared by threads that commit together | pages and some table pages to new places, a sync, the header |
-//! | written in all | most pages twice, unless they change often | once, and the table |
-//! | the largest commit | 64 MiB | bounded by memory |
-//! | opening | reads the log since the last checkpoint, at most two [`Options::checkpoint_distance`] | reads the table of pages |
+//! | choose it for | many small commits, many threads, pages that change again and again | large commits, bulk loads, no log beside the file, ext4 without a journal |
+//! | a commit | one sequential write to the log, shared by threads that commit together | pages and some table pages to new locations, a sync, the header |
+//! | total writes | most pages twice, unless they change often | each page once, and the table |
+//! | the largest commit | 64 MiB | limited by memory |
+//! | opening | reads the log since the last checkpoint, at most twice the [`Options::checkpoint_distance`] | reads the table of pages |
 //!
-//! Guarantees, policies and the rule that a failed write stops the file are those of [the log](crate).
+//! Guarantees and policies are those of [the log](crate). As with the log, a failed write stops the file.
 
 use crate::Lsn;
 use logforce_device::System;
@@ -49,9 +51,11 @@ pub use logforce_pages::{
 };
 pub use options::Options;
 
-/// Up to where a page file has taken all from the log in `path`; `None` if that is no page file's.
+/// Returns the LSN up to which the data file of a page file contains the log in `path`. Returns `None` if the
+/// log does not belong to a page file.
 pub(crate) fn applied(path: &Path) -> crate::Result<Option<Lsn>> {
-    // By its name, and where it leads: `log` may be a link to another disk, or be reached by a link.
+    // Checks the path as given and with its links resolved: `log` may be a link to another disk, or be
+    // reached through a link.
     let named = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for log in [named, logforce_device_os::OsSystem::new().resolved(path)] {
         let Some(file) = log.parent().filter(|_| log.ends_with("log")) else {
@@ -62,7 +66,7 @@ pub(crate) fn applied(path: &Path) -> crate::Result<Option<Lsn>> {
             Err(Error::Log(e)) => return Err(e),
             Err(e) => {
                 return Err(crate::Error::Io {
-                    doing: "look at the page file of",
+                    doing: "read the page file of the log",
                     path: path.to_owned(),
                     source: Arc::new(std::io::Error::other(e)),
                 });
@@ -76,32 +80,34 @@ pub(crate) fn applied(path: &Path) -> crate::Result<Option<Lsn>> {
     Ok(None)
 }
 
-/// Opens the page file in the directory `path`; makes one where the directory is missing or empty.
-/// A shortcut of [`Options::create`] and [`Options::open`].
+/// Opens the page file in the directory `path`; creates one if the directory is missing or empty.
+/// Shortcut for [`Options::create`] and [`Options::open`].
 pub fn open_or_create(path: impl AsRef<Path>, options: Options) -> Result<PageFile> {
     options.create_new(false).create(true).open(path)
 }
 
-/// Opens the page file in the directory `path`, which must hold one. A shortcut of [`Options::open`].
+/// Opens the existing page file in the directory `path`. Shortcut for [`Options::open`].
 pub fn open_existing(path: impl AsRef<Path>, options: Options) -> Result<PageFile> {
     options.create_new(false).create(false).open(path)
 }
 
-/// Makes a page file in the directory `path` (made if it is missing; its parent must exist). Fails if
-/// there is one. A shortcut of [`Options::create_new`] and [`Options::open`].
+/// Creates a page file in the directory `path`, and the directory if it is missing; its parent must exist.
+/// Fails if there is a page file already. Shortcut for [`Options::create_new`] and [`Options::open`].
 pub fn create_new(path: impl AsRef<Path>, options: Options) -> Result<PageFile> {
     options.create_new(true).open(path)
 }
 
-/// Reads the page file in the directory `path`, which no program has open: on a filesystem that is mounted
-/// read-only, or that this user may not write to. The snapshot contains the state with which the next opening
-/// would begin, including the commits that are still in the log. It can be backed up as any other.
+/// Opens a snapshot of the page file in the directory `path`, which no program may have open. Useful on a
+/// filesystem that is mounted read-only, or that this user may not write to. The snapshot contains the state
+/// with which the next opening would begin, including the commits that are still in the log. It can be backed
+/// up like any other snapshot.
 ///
-/// Nothing is locked, changed or forced, so no program may write the file meanwhile. If one does, reads from
-/// then on are refused.
+/// Locks, changes and forces nothing, so no program may write the file meanwhile. If one does, later reads
+/// are refused.
 ///
 /// # Errors
-/// [`ErrorKind::Locked`] if a program has it open, and from each read on once one has opened it;
+/// [`ErrorKind::Locked`] if a program has the file open, and from each later read once a program has opened
+/// it;
 /// [`ErrorKind::NoPageFile`]; [`ErrorKind::Damaged`].
 pub fn read_only(path: impl AsRef<Path>) -> Result<Snapshot> {
     let system: Arc<dyn System> = Arc::new(logforce_device_os::OsSystem::new());
