@@ -1,5 +1,5 @@
-//! Accounts whose transfers come from many threads: a state machine with checkpoints and a log of
-//! bounded size. What was acknowledged is there after a crash, a `kill -9` or a loss of power.
+//! Accounts with transfers by many threads: a state machine with checkpoints and a log of limited size. Every
+//! acknowledged transfer survives a crash, a `kill -9` or a loss of power.
 //!
 //! ```text
 //! cargo run -p logforce --example accounts DIR run --threads 8 --transfers 10000
@@ -8,11 +8,11 @@
 //! cargo run -p logforce --example accounts DIR check
 //! ```
 //!
-//! `run` prints a line for each transfer that is durable. Kill it at any point: what it has printed
-//! is there. A transfer is two entries that the log takes atomically, so the balances always add up
-//! to 0; transfers are numbered, so an entry that is missing or applied twice is noticed.
+//! `run` prints a line for each transfer that is durable. Kill it at any point: every transfer that it has
+//! printed is still there. A transfer consists of two entries that the log appends atomically, so the
+//! balances always add up to 0. Transfers are numbered, so a missing entry or one applied twice is noticed.
 //!
-//! With one thread it can be simpler: see `kv.rs`.
+//! A program with one thread can be simpler: see `kv.rs`.
 
 use logforce::{Batch, Error, ErrorKind, Log, Lsn, Options, checkpoint};
 use std::fs::{self, File};
@@ -32,21 +32,22 @@ usage: accounts DIR run [--threads N] [--transfers M]
        accounts DIR show
        accounts DIR check
 
-Keeps 100 accounts, 0 to 99, in DIR. `run` and `transfer` make them if there are none.
-  run         makes M transfers (1000) by N threads (4), and says of each when it is durable
-  transfer    makes one, between two different accounts
-  checkpoint  takes one; `run` takes them by itself whenever the log gets long
-  show        how many transfers there were, and each balance that is not 0
-  check       status 1 unless all transfers are there and the balances add up to 0";
+Keeps 100 accounts, 0 to 99, in DIR. `run` and `transfer` create them if there are none.
+  run         makes M transfers (1000) with N threads (4), and prints each once it is durable
+  transfer    makes one transfer between two different accounts
+  checkpoint  writes a checkpoint; `run` writes one whenever the log gets long
+  show        prints the number of transfers, and each balance that is not 0
+  check       exits with status 1 unless all transfers are there and the balances add up to 0";
 
 const ACCOUNTS: usize = 100;
-/// Small, so that a few hundred transfers need a checkpoint; a real program has its GiB.
+/// Size of a segment in bytes: small, so that a few hundred transfers need a checkpoint. A real program would
+/// allow its log some GiB.
 const SEGMENT: u64 = 256 << 10;
 const LOG_SIZE: u64 = 1 << 20;
 
-/// One side of a transfer; a record.
+/// One side of a transfer, stored as one record.
 struct Entry {
-    /// Of the transfer: 1, 2, 3, … Both of its entries have it.
+    /// Number of the transfer: 1, 2, 3, … Both of its entries have the same number.
     number: u64,
     account: u64,
     cents: i64,
@@ -59,7 +60,9 @@ impl Entry {
     }
 
     fn decode(bytes: &[u8]) -> Result<Entry> {
-        let bytes: [u8; 24] = bytes.try_into().map_err(|_| "this record is no entry")?;
+        let bytes: [u8; 24] = bytes
+            .try_into()
+            .map_err(|_| "this record is not an entry")?;
         let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[8 * i + k]));
         Ok(Entry {
             number: word(0),
@@ -69,12 +72,12 @@ impl Entry {
     }
 }
 
-/// The balances, and what they hold of the log.
+/// The balances, and the part of the log that they contain.
 #[derive(Clone, PartialEq)]
 struct State {
     balances: Vec<i64>,
     entries: u64,
-    /// End of the last record that is in the balances.
+    /// End of the last record that the balances contain.
     applied: Lsn,
 }
 
@@ -91,7 +94,7 @@ impl State {
         self.entries / 2
     }
 
-    /// The account and its balance after the entry, which must be of the next transfer.
+    /// Returns the account and its balance after the entry. The entry must belong to the next transfer.
     fn after(&self, entry: &Entry) -> Result<(usize, i64)> {
         let last = self.transfers();
         if entry.number != last + 1 {
@@ -126,31 +129,33 @@ struct Accounts {
     dir: PathBuf,
     log: Log,
     state: Mutex<State>,
-    /// One checkpoint at a time: of two that overlap, the older file could replace the newer one
-    /// after the log was truncated to the newer.
+    /// Lock that allows one checkpoint at a time. With two at once, the older file could replace the newer
+    /// one after the log was truncated to the newer.
     checkpoints: Mutex<()>,
 }
 
-/// What was done under a lock is whole or was not begun, so a panic under it spoils nothing.
+/// Locks the mutex, even after a panic under the lock: a panic cannot leave a change half done here.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Accounts {
-    /// Opens the accounts: the checkpoint, and what the log has since.
+    /// Opens the accounts: reads the checkpoint, then applies the later records of the log.
     fn open(dir: &str, makes: bool) -> Result<Accounts> {
         let dir = PathBuf::from(dir);
         let options = Options::new().segment_size(SEGMENT).max_log_size(LOG_SIZE);
         let path = dir.join("log");
         let log = if makes {
-            fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
-            // Its name, before anything in it counts: a power cut could take the whole directory.
+            fs::create_dir_all(&dir)
+                .map_err(|e| format!("cannot create {}: {e}", dir.display()))?;
+            // Syncs the directory's name first. Otherwise a power cut could remove the directory with
+            // everything in it.
             if cfg!(unix) {
                 File::open(dir.join(".."))?.sync_all()?;
             }
             logforce::open_or_create(path, options)?
         } else {
-            // A wrong path must not pass for accounts without transfers.
+            // Creates nothing: a wrong path would pass for accounts without transfers.
             logforce::open_existing(path, options)?
         };
         let mut state = match read_checkpoint(&dir)? {
@@ -158,11 +163,11 @@ impl Accounts {
             None if log.meta().is_none() => State::new(),
             _ => {
                 let dir = dir.display();
-                return Err(format!("the checkpoint in {dir} is missing or is not the last one, and the log no longer has what was in it: restore a backup").into());
+                return Err(format!("the checkpoint in {dir} is missing or is not the last one, and the log no longer contains its records: restore a backup").into());
             }
         };
-        // Between a checkpoint and the truncation that follows it there may have been a crash: the
-        // log still has what the checkpoint holds, and applying it twice would move money twice.
+        // After a crash between a checkpoint and its truncation the log still contains records that are in
+        // the checkpoint. Applying them again would move money twice.
         let front = log.front_lsn();
         for record in log.read_from(front.max(state.applied))? {
             let record = record?;
@@ -178,22 +183,22 @@ impl Accounts {
         })
     }
 
-    /// Moves money, and returns the transfer's number when that is durable.
+    /// Moves money. Returns the transfer's number when the transfer is durable.
     fn transfer(&self, from: usize, to: usize, cents: u32) -> Result<u64> {
         let (number, end) = loop {
             match self.append_and_apply(from, to, cents)? {
                 Some(done) => break done,
-                // The log is as long as it may get, and nothing was accepted: this thread makes room.
+                // The log has reached its maximum size and accepted nothing: this thread frees space.
                 None => self.checkpoint()?,
             }
         };
-        // Without the lock: threads that wait here share one device write.
+        // Waits without the lock, so that threads that wait here share one device write.
         self.log.force(end)?;
         Ok(number)
     }
 
-    /// Under one lock, so that the state has the order of the log and a checkpoint knows how much of
-    /// the log it holds. `None` if the log is full.
+    /// Appends and applies a transfer under one lock. So the state changes in the order of the log, and a
+    /// checkpoint knows how much of the log it contains. Returns `None` if the log is full.
     fn append_and_apply(&self, from: usize, to: usize, cents: u32) -> Result<Option<(u64, Lsn)>> {
         let mut state = lock(&self.state);
         let number = state.transfers() + 1;
@@ -204,12 +209,12 @@ impl Accounts {
         };
         let cents = i64::from(cents);
         let entries = [entry(from, -cents), entry(to, cents)];
-        // Before the append: what cannot be applied must not get into the log.
+        // Checks before the append that the entries can be applied: an entry in the log must be applicable.
         for entry in &entries {
             state.after(entry)?;
         }
         let records = entries.each_ref().map(Entry::encode);
-        // Both entries or neither after a crash.
+        // After a crash the log contains both entries or neither.
         let end = match self.log.append(records.iter().collect::<Batch>()) {
             Ok(at) => at.end,
             Err(e) if e.kind() == ErrorKind::Full => return Ok(None),
@@ -221,22 +226,23 @@ impl Accounts {
         Ok(Some((number, end)))
     }
 
-    /// Writes the state into a file, and drops the log that it holds.
+    /// Writes the state into a file, and truncates the log up to the last record in it.
     fn checkpoint(&self) -> Result<()> {
         let _one_at_a_time = lock(&self.checkpoints);
         let state = lock(&self.state).clone();
-        // Up to here, and not up to `durable_lsn()`: a transfer that came after this copy may be
-        // durable by then, and the truncation would lose it.
+        // Uses the position of this copy, not `durable_lsn()`: a later transfer may be durable by then, and
+        // the truncation would lose it.
         self.log.force(state.applied)?; // nothing in a checkpoint that the log may lose
         write_checkpoint(&self.dir, &state)?;
-        // A checkpoint that somebody deletes must not pass for accounts without transfers.
+        // Records that a checkpoint exists. Otherwise a deleted checkpoint would pass for accounts without
+        // transfers.
         if self.log.meta().is_none() {
             self.log.set_meta(b"there is a checkpoint")?;
         }
         Ok(self.log.truncate_front(state.applied)?)
     }
 
-    /// Takes a checkpoint whenever the log asks for one, until it is closed.
+    /// Writes a checkpoint whenever the log requests one, until the log is closed.
     fn take_checkpoints(&self) -> Result<()> {
         let mut requests = self.log.checkpoint_requests();
         while requests.next_blocking().is_some() {
@@ -254,7 +260,7 @@ fn is_closed(e: &(dyn std::error::Error + 'static)) -> bool {
     error.is_some_and(|e| e.kind() == ErrorKind::Closed)
 }
 
-/// Writes the checkpoint, durably. A crash before this returns leaves the previous one.
+/// Writes the checkpoint durably. A crash before this returns leaves the previous one or the new one.
 fn write_checkpoint(dir: &Path, state: &State) -> Result<()> {
     let mut bytes = state.entries.to_le_bytes().to_vec();
     bytes.extend(state.balances.iter().flat_map(|b| b.to_le_bytes()));
@@ -277,11 +283,11 @@ fn read_checkpoint(dir: &Path) -> Result<Option<State>> {
             entries,
             balances: words.map(|word| word as i64).collect(),
         })),
-        _ => Err("the checkpoint is of another program".into()),
+        _ => Err("the checkpoint was written by another program".into()),
     }
 }
 
-/// The `n`-th transfer of `run`: any two accounts, any amount.
+/// Returns the `n`-th transfer of `run`: two pseudo-random accounts and an amount.
 fn chosen(n: u64) -> (usize, usize, u32) {
     let mixed = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let from = (mixed >> 40) as usize % ACCOUNTS;
@@ -289,7 +295,7 @@ fn chosen(n: u64) -> (usize, usize, u32) {
     (from, to, 1 + (mixed >> 54) as u32)
 }
 
-/// Makes transfers by so many threads, while another one takes the checkpoints.
+/// Makes transfers with `threads` threads, while another thread writes the checkpoints.
 fn run(accounts: &Accounts, threads: u64, transfers: u64) -> Result<()> {
     let found = lock(&accounts.state).transfers();
     writeln!(io::stdout(), "found {found}")?;
@@ -306,12 +312,12 @@ fn run(accounts: &Accounts, threads: u64, transfers: u64) -> Result<()> {
         }
         Ok(())
     };
-    // One that fails ends the others: what they could still do, they could not say.
+    // A thread that fails ends the others, because they could no longer report their transfers.
     let work = || work().inspect_err(|_| failed.store(true, Relaxed));
     thread::scope(|scope| {
         let checkpoints = scope.spawn(move || {
             let taken = accounts.take_checkpoints();
-            // Without checkpoints the log only gets full.
+            // Ends all threads: without checkpoints the log would get full.
             taken.inspect_err(|_| failed.store(true, Relaxed))
         });
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
@@ -320,13 +326,13 @@ fn run(accounts: &Accounts, threads: u64, transfers: u64) -> Result<()> {
             outcome = outcome.and(
                 worker
                     .join()
-                    .unwrap_or_else(|_| Err("a thread died".into())),
+                    .unwrap_or_else(|_| Err("a thread panicked".into())),
             );
         }
-        // Forces everything, and ends the requests, so that the thread of checkpoints ends.
+        // Forces everything, and ends the requests, so that the checkpoint thread ends.
         let closed = accounts.log.clone().close();
         let taken = checkpoints.join();
-        let taken = taken.unwrap_or_else(|_| Err("the thread of checkpoints died".into()));
+        let taken = taken.unwrap_or_else(|_| Err("the checkpoint thread panicked".into()));
         outcome.and(taken).and(closed.map_err(Into::into))
     })?;
     let total = lock(&accounts.state).transfers();
@@ -357,8 +363,8 @@ enum Command {
     Check,
 }
 
-/// The directory and the command; `None` if they are unusable. All of it is looked at before
-/// anything is made.
+/// Parses all arguments before anything is created. Returns the directory and the command, or `None` if the
+/// arguments are invalid.
 fn arguments<'a>(args: &[&'a str]) -> Option<(&'a str, Command)> {
     let (dir, command) = args.split_first()?;
     let command = match *command {
@@ -427,7 +433,7 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    // Printed as it reads, not in its debug form.
+    // Prints the error's message instead of its debug form.
     match execute(dir, &command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {

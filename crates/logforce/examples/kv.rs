@@ -1,4 +1,4 @@
-//! A key-value store: a map in memory, every change a record, a checkpoint now and then.
+//! A key-value store: a map in memory, one log record for each change, occasional checkpoints.
 //!
 //! ```text
 //! cargo run -p logforce --example kv DIR set KEY VALUE
@@ -9,11 +9,10 @@
 //! cargo run -p logforce --example kv DIR bench 10000
 //! ```
 //!
-//! `bench` makes that many changes to 100 keys, prints a line for each that is durable, and writes a
-//! checkpoint after every 1000. Kill it at any point: what it has printed is there.
+//! `bench` makes that many changes to 100 keys. It prints a line for each change that is durable, and writes
+//! a checkpoint after every 1000. Kill it at any point: every change that it has printed is still there.
 //!
-//! One thread, so `&mut self` is all the order that changes need. With many threads see
-//! `accounts.rs`.
+//! The program has one thread, so `&mut self` orders the changes. For many threads see `accounts.rs`.
 
 use logforce::{Batch, Log, Lsn, Options, checkpoint};
 use std::collections::BTreeMap;
@@ -33,20 +32,20 @@ usage: kv DIR set KEY VALUE
        kv DIR checkpoint
        kv DIR bench COUNT
 
-A key-value store in DIR, which is made if it is missing.
-  checkpoint  writes all keys into a file and drops the log up to there
-  bench       makes COUNT changes, says of each when it is durable, and a checkpoint after each 1000";
+A key-value store in DIR, which is created if it is missing.
+  checkpoint  writes all keys into a file and truncates the log
+  bench       makes COUNT changes, prints each once it is durable, writes a checkpoint after each 1000";
 
 /// A store of keys and values.
 struct Store {
     dir: PathBuf,
     log: Log,
     map: BTreeMap<String, String>,
-    /// End of the last record that is in the map.
+    /// End of the last record that the map contains.
     applied: Lsn,
 }
 
-/// A change, as a record: `Some` sets, `None` removes.
+/// Encodes a change as a record: `Some` sets the key, `None` removes it.
 fn encode(key: &str, value: Option<&str>) -> Vec<u8> {
     let mut record = vec![u8::from(value.is_some())];
     for text in [Some(key), value].into_iter().flatten() {
@@ -56,7 +55,7 @@ fn encode(key: &str, value: Option<&str>) -> Vec<u8> {
     record
 }
 
-/// Takes a text off the front.
+/// Removes a text from the front of `bytes` and returns it.
 fn text(bytes: &mut &[u8]) -> Result<String> {
     let (len, rest) = bytes.split_first_chunk().ok_or("too short")?;
     let len = u32::from_le_bytes(*len) as usize;
@@ -72,17 +71,18 @@ fn apply(map: &mut BTreeMap<String, String>, mut record: &[u8]) -> Result<()> {
     match kind {
         0 => drop(map.remove(&key)),
         1 => drop(map.insert(key, text(&mut record)?)),
-        other => return Err(format!("no change is of kind {other}").into()),
+        other => return Err(format!("unknown kind of change: {other}, expected 0 or 1").into()),
     }
     Ok(())
 }
 
 impl Store {
-    /// Opens the store, or makes one: the checkpoint, and what the log has since.
+    /// Opens or creates the store: reads the checkpoint, then applies the later records of the log.
     fn open(dir: impl Into<PathBuf>) -> Result<Store> {
         let dir = dir.into();
-        fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
-        // Its name, before anything in it counts: a power cut could take the whole directory.
+        fs::create_dir_all(&dir).map_err(|e| format!("cannot create {}: {e}", dir.display()))?;
+        // Syncs the directory's name first. Otherwise a power cut could remove the directory with everything
+        // in it.
         if cfg!(unix) {
             File::open(dir.join(".."))?.sync_all()?;
         }
@@ -93,12 +93,12 @@ impl Store {
             None if log.meta().is_none() => (front, BTreeMap::new()),
             _ => {
                 let dir = dir.display();
-                return Err(format!("the checkpoint in {dir} is missing or is not the last one, and the log no longer has what was in it: restore a backup").into());
+                return Err(format!("the checkpoint in {dir} is missing or is not the last one, and the log no longer contains its records: restore a backup").into());
             }
         };
         let mut applied = covered;
-        // Not from the front: between a checkpoint and the truncation that follows it there may have
-        // been a crash, and then the log still has what the checkpoint covers.
+        // Does not read from the front: after a crash between a checkpoint and its truncation the log still
+        // contains records that are in the checkpoint.
         for record in log.read_from(covered)? {
             let record = record?;
             apply(&mut map, &record.data)?;
@@ -112,7 +112,7 @@ impl Store {
         })
     }
 
-    /// Changes the map by the records, all or none of them. Durable when this returns.
+    /// Applies all of the records to the map, or none. They are durable when this returns.
     fn change(&mut self, records: &[Vec<u8>]) -> Result<()> {
         let done = self.log.commit(records.iter().collect::<Batch>())?;
         for record in records {
@@ -122,22 +122,22 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the map into a file, and drops the log that it covers.
+    /// Writes the map into a file, and truncates the log up to the last record in it.
     fn checkpoint(&self) -> Result<()> {
         let pairs = self.map.iter();
         let bytes: Vec<u8> = pairs.flat_map(|(k, v)| encode(k, Some(v))).collect();
         checkpoint::write(self.dir.join("checkpoint"), self.applied, &bytes)?;
-        // A checkpoint that somebody deletes must not pass for an empty store.
+        // Records that a checkpoint exists. Otherwise a deleted checkpoint would pass for an empty store.
         if self.log.meta().is_none() {
             self.log.set_meta(b"there is a checkpoint")?;
         }
-        // Up to what the map has, and not `durable_lsn()`: once there is a second thread, a record
-        // may be durable and not in this map, and the truncation would lose it.
+        // Truncates to the end of the map's records, not to `durable_lsn()`. With a second thread a record
+        // could be durable and not be in this map yet, and the truncation would lose it.
         Ok(self.log.truncate_front(self.applied)?)
     }
 }
 
-/// What the last checkpoint covers, and its map.
+/// Reads the last checkpoint: the LSN up to which it contains the log, and its map.
 fn read_checkpoint(dir: &Path) -> Result<Option<(Lsn, BTreeMap<String, String>)>> {
     let Some(found) = checkpoint::read(dir.join("checkpoint"))? else {
         return Ok(None);
@@ -151,7 +151,7 @@ fn read_checkpoint(dir: &Path) -> Result<Option<(Lsn, BTreeMap<String, String>)>
     Ok(Some((found.lsn, map)))
 }
 
-/// Change number `n` of a run that anybody can predict.
+/// Returns change number `n` of a predictable run.
 fn predicted(n: u64) -> (String, Option<String>) {
     let key = format!("key {}", n * 7919 % 100);
     (key, (n % 5 != 4).then(|| format!("value {n}")))
@@ -165,7 +165,7 @@ fn bench(store: &mut Store, count: u64) -> Result<()> {
     let began = Instant::now();
     for n in done + 1..=count {
         let (changed, value) = predicted(n);
-        // Both or none: the count says which changes are there.
+        // Commits both or none: the count says which changes are in the store.
         let counted = n.to_string();
         let records = [
             encode(&changed, value.as_deref()),
@@ -183,7 +183,7 @@ fn bench(store: &mut Store, count: u64) -> Result<()> {
     Ok(())
 }
 
-/// What to do with the store.
+/// A command of the user.
 enum Command<'a> {
     Change(&'a str, Option<&'a str>),
     Get(&'a str),
@@ -192,8 +192,8 @@ enum Command<'a> {
     Bench(u64),
 }
 
-/// The store's directory and the command; `None` if they are unusable. All of it is looked at before
-/// a store is made.
+/// Parses all arguments before a store is created. Returns the store's directory and the command, or `None`
+/// if the arguments are invalid.
 fn arguments<'a>(args: &[&'a str]) -> Option<(&'a str, Command<'a>)> {
     let (dir, command) = args.split_first()?;
     let command = match *command {
@@ -229,7 +229,7 @@ fn run(dir: &str, command: Command) -> Result<()> {
 }
 
 fn main() -> ExitCode {
-    // Keys and values are text: what is none is replaced.
+    // Keys and values are text: invalid UTF-8 is replaced.
     let args: Vec<String> = std::env::args_os()
         .skip(1)
         .map(|a| a.to_string_lossy().into_owned())
@@ -243,7 +243,7 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    // Printed as it reads, not in its debug form.
+    // Prints the error's message instead of its debug form.
     match run(dir, command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {

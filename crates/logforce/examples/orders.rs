@@ -1,14 +1,18 @@
-//! A service of many tasks on one log: an order ledger behind a socket. What a client was told is
-//! there after a crash, a `kill -9` or a loss of power, and the numbers of the orders have no gaps.
+//! A service with many tasks on one log: an order ledger behind a socket. Every order that was confirmed to a
+//! client survives a crash, a `kill -9` or a loss of power. The numbers of the orders have no gaps.
 //!
 //! `cargo run -p logforce --example orders DIR` listens on 127.0.0.1:7070. Talk to it with
 //! `nc 127.0.0.1 7070`: `order tea 250` is answered by `accepted 1` once the order is durable.
 //!
-//! An order takes this way: its connection's task reserves space in the log ([`Service::order`]; this
-//! is the back-pressure), gives it the next number and submits it under one lock, so that the numbers
-//! have the order of the log; one more task ([`apply`]) takes the orders in that order, waits until
-//! each is durable, puts it into the ledger, and has it answered. So readers see durable orders only,
-//! and all that came before each of them.
+//! The path of an order:
+//!
+//! 1. The task of its connection reserves space in the log ([`Service::order`]). This is the back-pressure.
+//! 2. Under one lock, that task gives the order the next number and submits it. So the numbers have the order
+//!    of the log.
+//! 3. Another task ([`apply`]) takes the orders in that order and waits until each is durable. It puts the
+//!    order into the ledger, and then has the client answered.
+//!
+//! So readers see only durable orders, and with each order all orders before it.
 //!
 //! All orders stay in memory and in the log. For checkpoints see `accounts.rs`.
 
@@ -31,24 +35,24 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 const USAGE: &str = "\
 usage: orders DIR [PORT | ADDRESS:PORT]
 
-Takes orders and keeps them in the log in DIR, which is made if it is missing. Listens on
-127.0.0.1:7070, or where you say; port 0 is any free one. Prints where it listens. Ctrl-C or SIGTERM
-ends it: what it has accepted is finished and answered first.
+Takes orders and keeps them in the log in DIR, which is created if it is missing. Listens on
+127.0.0.1:7070 or the given address, and prints it; port 0 means any free port. Ctrl-C or SIGTERM
+ends the service after it has finished and answered all accepted orders.
 
 A client sends lines, and gets a line for each:
   order ITEM CENTS  accepted ID, once the order is durable. IDs are 1, 2, 3, …
   get ID            order ID ITEM CENTS, or none
   total             total ORDERS CENTS
-What cannot be done is answered by a line that begins with error.";
+An answer that begins with error means that the request failed.";
 
 const PORT: u16 = 7070;
-/// Bytes of a line: what a client can make the service keep in memory.
+/// Maximum length of a line in bytes. This limits the memory that a client can use.
 const MAX_LINE: usize = 1024;
-/// The log needs descriptors as well: connections must never take the last one.
+/// Maximum number of connections. The log needs descriptors, too, so connections must not use all of them.
 const CONNECTIONS: usize = 500;
-/// How long a client may take to read an answer.
+/// Maximum time that a client may take to read an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// And how long when the service ends.
+/// The same maximum while the service ends.
 const GRACE: Duration = Duration::from_secs(2);
 
 struct Order {
@@ -56,7 +60,7 @@ struct Order {
     cents: u32,
 }
 
-/// A record: the number, the price, the item. Its length is known before the number is.
+/// Encodes an order as a record: number, price, item. The length does not depend on the number.
 fn encode(id: u64, order: &Order) -> Vec<u8> {
     let mut record = id.to_le_bytes().to_vec();
     record.extend_from_slice(&order.cents.to_le_bytes());
@@ -78,7 +82,7 @@ fn decode(record: &[u8]) -> Option<(u64, Order)> {
     Some((u64::from_le_bytes(*id), order))
 }
 
-/// What clients may see: the orders that are durable.
+/// The durable orders, which clients may see.
 #[derive(Default)]
 struct Ledger {
     orders: Vec<Order>,
@@ -86,7 +90,7 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// The number of the last order.
+    /// Returns the number of the last order.
     fn last(&self) -> u64 {
         self.orders.len() as u64
     }
@@ -100,11 +104,11 @@ impl Ledger {
         self.orders.get(usize::try_from(id.checked_sub(1)?).ok()?)
     }
 
-    /// The ledger as the log has it.
+    /// Reads the ledger from the log.
     fn recover(log: &Log) -> Result<Ledger> {
         let mut ledger = Ledger::default();
         for record in log.read_from(log.front_lsn())? {
-            let (id, order) = decode(&record?.data).ok_or("a record in the log is no order")?;
+            let (id, order) = decode(&record?.data).ok_or("a record in the log is not an order")?;
             if id != ledger.last() + 1 {
                 return Err(format!("order {id} follows order {}", ledger.last()).into());
             }
@@ -114,24 +118,24 @@ impl Ledger {
     }
 }
 
-/// An order that has its number and its place in the log, and is not durable yet.
+/// An order that has its number and its position in the log, and is not durable yet.
 struct Accepted {
     id: u64,
     order: Order,
     handle: CommitHandle,
-    /// Its client, who may be gone.
+    /// Channel to the client, which may have disconnected.
     answer: oneshot::Sender<logforce::Result<u64>>,
 }
 
-/// Where orders get their numbers.
+/// Numbering of the orders, and their queue.
 struct Intake {
     next: u64,
-    /// To [`apply`]. It is bounded by the log: what waits here waits for the device, and `reserve`
-    /// gives no space while the log's buffer is full. `None` once the service ends.
+    /// Queue to [`apply`]; `None` once the service ends. The log limits its length: queued orders wait for
+    /// the device, and `reserve` waits while the log's buffer is full.
     queue: Option<mpsc::UnboundedSender<Accepted>>,
 }
 
-/// Why the service ends.
+/// Reason for which the service ends.
 enum End {
     Asked,
     Failed(Error),
@@ -144,13 +148,13 @@ struct Service {
     end: watch::Sender<Option<End>>,
 }
 
-/// No lock here is held across an await: a task that waits for one waits for memory only.
+/// Locks the mutex. No task holds a lock across an await, so waiting for one is short.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Service {
-    /// Ends the service; the first reason counts.
+    /// Ends the service. Keeps the first reason.
     fn end(&self, why: End) {
         self.end.send_if_modified(|end| {
             let is_first = end.is_none();
@@ -160,11 +164,11 @@ impl Service {
     }
 
     async fn ended(&self) {
-        // Cannot fail: the sender lives in `self`.
+        // Cannot fail, because `self` holds the sender.
         let _ = self.end.subscribe().wait_for(Option::is_some).await;
     }
 
-    /// Completes when a client has had its time to read.
+    /// Completes when the client's time to read is over.
     async fn patience(&self) {
         tokio::select! {
             () = sleep(PATIENCE) => {}
@@ -172,12 +176,12 @@ impl Service {
         }
     }
 
-    /// Takes an order; its answer.
+    /// Takes an order, and returns the answer to the client.
     async fn order(&self, order: Order) -> String {
         let answered = match self.submit(order).await {
             Ok(answered) => answered,
             Err(e) => {
-                // The log goes on after a full disk; after a failed write it does not.
+                // The log continues after a full disk, but not after a failed write.
                 if matches!(e.kind(), ErrorKind::Poisoned | ErrorKind::Closed) {
                     self.end(End::Failed(e.clone()));
                 }
@@ -186,32 +190,32 @@ impl Service {
         };
         match answered.await {
             Ok(Ok(id)) => format!("accepted {id}"),
-            // It may be durable or not: "rejected" would make the client order twice, "accepted"
-            // would lose the order. Only the next opening of the log knows.
+            // The order may be durable or not. "rejected" could make the client order twice, and "accepted"
+            // could lose the order. Only the next opening of the log finds out.
             Ok(Err(e)) => format!(
                 "error: outcome unknown: {e}. When the service runs again, look for the order before you send it again"
             ),
-            // `apply` answers whatever is in its queue.
+            // Happens only when `apply` has ended: it answers every order in its queue.
             Err(_) => "error: outcome unknown: the service has ended".to_owned(),
         }
     }
 
-    /// Gives the order its number and its place in the log. After an error it has neither.
+    /// Gives the order its number and its position in the log. After an error it has neither.
     async fn submit(
         &self,
         order: Order,
     ) -> logforce::Result<oneshot::Receiver<logforce::Result<u64>>> {
-        // Waits here while the device is behind, with no lock held and no number taken.
+        // Waits here while the device is busy, without a lock and before the order has a number.
         let permit = self.log.reserve(encoded_len(&order)).await?;
         let (answer, answered) = oneshot::channel();
         let mut intake = lock(&self.intake);
         let queue = intake.queue.clone().ok_or(Error::Closed)?;
         let id = intake.next;
-        // Under the lock, so that numbers and records have the same order: a kill between two
-        // records cuts the end off, and leaves no gap.
+        // Submits under the lock, so that numbers and records have the same order. So a kill between two
+        // records loses the last orders, and leaves no gap.
         let handle = permit.submit(encode(id, &order), Policy::Force)?;
         intake.next += 1;
-        // From here on there is no await: a client that goes away takes nothing back.
+        // Nothing awaits from here on, so a client that disconnects does not cancel the order.
         let accepted = Accepted {
             id,
             order,
@@ -222,10 +226,10 @@ impl Service {
         Ok(answered)
     }
 
-    /// The answer to a line of a client.
+    /// Returns the answer to a line of a client.
     async fn answer(&self, line: &[u8]) -> String {
         let Ok(line) = std::str::from_utf8(line) else {
-            return "error: this line is no text".to_owned();
+            return "error: this line is not UTF-8 text".to_owned();
         };
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
@@ -234,14 +238,14 @@ impl Service {
                     let item = item.to_owned();
                     self.order(Order { item, cents }).await
                 }
-                Err(_) => format!("error: cents are a number from 0 to {}", u32::MAX),
+                Err(_) => format!("error: CENTS must be a number from 0 to {}", u32::MAX),
             },
             ["get", id] => match id.parse() {
                 Ok(id) => match lock(&self.ledger).get(id) {
                     Some(Order { item, cents }) => format!("order {id} {item} {cents}"),
                     None => "none".to_owned(),
                 },
-                Err(_) => "error: an ID is a number".to_owned(),
+                Err(_) => "error: ID must be a number".to_owned(),
             },
             ["total"] => {
                 let ledger = lock(&self.ledger);
@@ -252,8 +256,8 @@ impl Service {
     }
 }
 
-/// Puts the orders into the ledger, in the order of the log, each once it is durable. Tasks that
-/// waited for their own order and applied it themselves would do so in any order.
+/// Puts each order into the ledger once it is durable, in the order of the log. Tasks that each waited for
+/// one order and applied it could do so in any order.
 async fn apply(service: Arc<Service>, mut queue: mpsc::UnboundedReceiver<Accepted>) {
     while let Some(accepted) = queue.recv().await {
         let outcome = accepted.handle.await;
@@ -261,7 +265,7 @@ async fn apply(service: Arc<Service>, mut queue: mpsc::UnboundedReceiver<Accepte
             Ok(_) => lock(&service.ledger).push(accepted.order),
             Err(e) => service.end(End::Failed(e.clone())),
         }
-        // After the ledger has it, so that a client finds what it was told.
+        // Answers after the ledger contains the order, so that the client can read a confirmed order.
         let _ = accepted.answer.send(outcome.map(|_| accepted.id));
     }
 }
@@ -272,9 +276,8 @@ enum Line {
     End,
 }
 
-/// Reads a line. One that is too long is read to its end and not kept. What comes before the end of
-/// the connection without an end of line is none: `order tea 25` may be the beginning of
-/// `order tea 250`.
+/// Reads a line. Reads a line that is too long to its end without keeping it. Ignores an unfinished line at
+/// the end of the connection: `order tea 25` may be the beginning of `order tea 250`.
 async fn read_line(
     reader: &mut (impl AsyncBufRead + Unpin),
     line: &mut Vec<u8>,
@@ -302,7 +305,7 @@ async fn read_line(
     }
 }
 
-/// Serves a client until it goes, does not read its answers, or the service ends.
+/// Serves a client until it disconnects, does not read its answers in time, or the service ends.
 async fn serve(service: Arc<Service>, mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let (reader, mut writer) = stream.split();
@@ -315,11 +318,11 @@ async fn serve(service: Arc<Service>, mut stream: TcpStream) -> io::Result<()> {
         };
         let mut answer = match read {
             Line::Whole => service.answer(&line).await,
-            Line::TooLong => format!("error: a line has {MAX_LINE} bytes at most"),
+            Line::TooLong => format!("error: line too long: maximum {MAX_LINE} bytes"),
             Line::End => return Ok(()),
         };
         answer.push('\n');
-        // This task waits for its client, and holds nothing that others wait for.
+        // While this task waits for its client, it holds no lock or space that others need.
         tokio::select! {
             written = writer.write_all(answer.as_bytes()) => written?,
             () = service.patience() => return Ok(()),
@@ -327,8 +330,8 @@ async fn serve(service: Arc<Service>, mut stream: TcpStream) -> io::Result<()> {
     }
 }
 
-/// Accepts clients until the service ends, and returns when each has its last answer or did not read
-/// it in time.
+/// Accepts clients until the service ends. Returns when each client has read its last answer or its time is
+/// over.
 async fn listen(service: &Arc<Service>, listener: TcpListener, stop: impl Future<Output = ()>) {
     let mut clients = JoinSet::new();
     tokio::pin!(stop);
@@ -343,7 +346,8 @@ async fn listen(service: &Arc<Service>, listener: TcpListener, stop: impl Future
             client = listener.accept(), if clients.len() < CONNECTIONS => match client {
                 Ok((stream, _)) => drop(clients.spawn(serve(service.clone(), stream))),
                 Err(e) => {
-                    // Such as no descriptor left: the other clients go on, and one may leave.
+                    // For example, no descriptor is left. Other clients continue, and one of them may
+                    // disconnect.
                     eprintln!("cannot accept a connection: {e}");
                     sleep(Duration::from_millis(100)).await;
                 }
@@ -354,7 +358,7 @@ async fn listen(service: &Arc<Service>, listener: TcpListener, stop: impl Future
     while clients.join_next().await.is_some() {}
 }
 
-/// Completes at Ctrl-C or SIGTERM; from now on they do not end the process.
+/// Returns a future that completes at Ctrl-C or SIGTERM. From now on they do not end the process.
 #[cfg(unix)]
 fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -368,7 +372,7 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Completes at Ctrl-C; from now on it does not end the process.
+/// Returns a future that completes at Ctrl-C. From now on Ctrl-C does not end the process.
 #[cfg(windows)]
 fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     let mut interrupt = tokio::signal::windows::ctrl_c()?;
@@ -395,7 +399,7 @@ async fn run(log: Log, ledger: Ledger, address: SocketAddr) -> Result<()> {
     let applying = tokio::spawn(apply(service.clone(), queued));
     listen(&service, listener, stop).await;
 
-    // Nobody submits any more; what is in the queue is finished.
+    // No task submits orders any more. Closing the queue lets `apply` finish the queued orders.
     lock(&service.intake).queue = None;
     applying.await?;
     let closed = service.log.clone().blocking(|log| log.close()).await;
@@ -408,7 +412,7 @@ async fn run(log: Log, ledger: Ledger, address: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-/// The log's directory, and where to listen; `None` if they are unusable.
+/// Parses the arguments: the log's directory and the address. Returns `None` if they are invalid.
 fn arguments(args: &[OsString]) -> Option<(&OsString, SocketAddr)> {
     let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     match args {
@@ -424,7 +428,7 @@ fn arguments(args: &[OsString]) -> Option<(&OsString, SocketAddr)> {
 }
 
 fn start(dir: &OsString, address: SocketAddr) -> Result<()> {
-    // Before there are tasks, so this may block. (`open_async` is for those that open logs later.)
+    // There are no tasks yet, so this may block. Use `open_async` to open a log in a task.
     let log = logforce::open_or_create(dir, Options::new().segment_size(4 << 20))?;
     let ledger = Ledger::recover(&log)?;
     writeln!(io::stdout(), "found {} {}", ledger.last(), ledger.total)?;
@@ -441,7 +445,7 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    // Printed as it reads, not in its debug form.
+    // Prints the error's message instead of its debug form.
     match start(dir, address) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {

@@ -1,4 +1,4 @@
-//! The program of the README: commits a record, and reads back all there are.
+//! The program of the README: commits a record, and reads back all records.
 //!
 //! `cargo run --release -p logforce --example quickstart` (the log is `sales.log` in the current
 //! directory)

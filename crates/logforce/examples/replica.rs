@@ -1,11 +1,11 @@
-//! A replica: follows the log of a primary in another process and keeps a log of its own with the
-//! same records. Kill either of them at any point and start it again.
+//! A replica: follows the log of a primary in another process, and keeps the same records in a second log.
+//! Kill either process at any point and start it again.
 //!
 //! `cargo run -p logforce --example replica [--wait] PRIMARY COPY [SECONDS]`
 //!
-//! Beside a primary such as `cargo run -p logforce --example till PRIMARY 100000`. It ends after
-//! that many seconds without a new record (never, if none are given) and says what it has. With
-//! `--wait` it waits for a primary that is not there yet, for as long.
+//! Run it beside a primary such as `cargo run -p logforce --example till PRIMARY 100000`. It ends after
+//! SECONDS without a new record, and prints the number of its records. Without SECONDS it never ends. With
+//! `--wait` it waits for the same time until a log exists in PRIMARY.
 
 use logforce::{Batch, Error, Log, Lsn, Options, Policy, Position, ReadOnlyFollower};
 use std::io::{self, Write};
@@ -18,20 +18,20 @@ const USAGE: &str = "\
 usage: replica [--wait] PRIMARY COPY [SECONDS]
 
 Follows the log in PRIMARY, which another process may be writing, and keeps a copy of its records in
-the log in COPY, which is made if it is missing. Ends after SECONDS without a new record; without
-them it goes on until it is killed, and may be started again.
+the log in COPY, which is created if it is missing. Ends after SECONDS without a new record; without
+SECONDS it runs until it is killed. It can be started again.
   --wait  wait for a log in PRIMARY if there is none yet";
 
-/// How far the copy may be behind after a crash.
+/// Policy of the copy's commits: a crash loses at most the last 100 ms.
 const LAZY: Policy = Policy::Interval {
     within: Duration::from_millis(100),
 };
 
-/// The copy. Each of its records contains one of the primary's behind its LSN, the length of a position's
-/// text, and the position after it.
+/// The copy. Each of its records contains, in this order: the LSN of the primary's record, the length of a
+/// position as text, the position after the record, and the bytes of the record.
 struct Copy {
     log: Log,
-    /// Where each record of the copy begins, and where its original lies.
+    /// Start of each record in the copy, and start of its original in the primary.
     places: Vec<(Lsn, Lsn)>,
     /// Position to continue at in the primary's log; `None` before the first record.
     position: Option<Position>,
@@ -47,7 +47,8 @@ impl Copy {
         };
         for record in copy.log.read_from(copy.log.front_lsn())? {
             let record = record?;
-            let other = || format!("{path} holds another log, not a copy that this program made");
+            let other =
+                || format!("{path} holds another log, not a copy that this program has written");
             let (start, rest) = record.data.split_first_chunk().ok_or_else(other)?;
             let (len, rest) = rest.split_first_chunk().ok_or_else(other)?;
             let len = u64::from_le_bytes(*len) as usize;
@@ -59,8 +60,8 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Staged at once and forced within the interval: what a crash takes can be had from the primary
-    /// again. Records that belong together in the log of a real replica would be applied together.
+    /// Stages a record at once; the log forces it within the interval. After a crash the replica reads lost
+    /// records from the primary again. A real replica would apply records together that belong together.
     fn apply(&mut self, start: Lsn, position: Position, data: &[u8]) -> Result<()> {
         let text = position.to_string();
         let (from, len) = (start.0.to_le_bytes(), (text.len() as u64).to_le_bytes());
@@ -72,8 +73,8 @@ impl Copy {
         Ok(())
     }
 
-    /// Undoes the records from `from` on. The primary has truncated them, or a backup of it was restored
-    /// whose records differ from there on.
+    /// Undoes the records from `from` on. Either the primary has truncated them, or the primary was restored
+    /// from a backup whose records differ from there on.
     fn undo(&mut self, from: Lsn) -> Result<()> {
         let kept = self
             .places
@@ -87,7 +88,7 @@ impl Copy {
         Ok(())
     }
 
-    /// A follower that goes on where the copy is.
+    /// Returns a follower that continues after the last record of the copy.
     fn follow(&mut self, primary: &str) -> Result<ReadOnlyFollower> {
         loop {
             let follower = logforce::read_only(primary).and_then(|log| match &self.position {
@@ -112,7 +113,7 @@ struct Arguments<'a> {
     timeout: Option<Duration>,
 }
 
-/// `None` if they are unusable.
+/// Parses the arguments. Returns `None` if they are invalid.
 fn arguments<'a>(args: &[&'a str]) -> Option<Arguments<'a>> {
     let (waits, args) = match args {
         ["--wait", rest @ ..] => (true, rest),
@@ -135,14 +136,14 @@ fn arguments<'a>(args: &[&'a str]) -> Option<Arguments<'a>> {
     })
 }
 
-/// Waits until there is a log in `primary`, and says so.
+/// Waits until there is a log in `primary`, and prints once that it waits.
 fn wait_for(primary: &str, timeout: Option<Duration>) -> Result<()> {
     let began = Instant::now();
     let mut told = false;
     loop {
         let missing = match logforce::read_only(primary) {
             Err(missing @ Error::NoLog { .. }) => missing,
-            // Whatever else is wrong, following says.
+            // The follower reports any other error.
             _ => return Ok(()),
         };
         if timeout.is_some_and(|p| began.elapsed() >= p) {
@@ -163,7 +164,7 @@ fn run(args: &Arguments) -> Result<()> {
     if args.waits {
         wait_for(primary, timeout)?;
     }
-    // Before a copy is made of nothing.
+    // Checks the primary before a copy is created.
     if let Err(e) = logforce::read_only(primary) {
         let hint = match e {
             Error::NoLog { .. } => ". Start the primary first, or wait for it with --wait",
@@ -190,7 +191,7 @@ fn run(args: &Arguments) -> Result<()> {
                 copy.undo(from)?;
                 follower = copy.follow(primary)?;
             }
-            // The primary no longer has what comes next: another copy must be made of it.
+            // For example, the primary no longer contains the next record: a new copy must be made.
             Err(e) => return Err(e.into()),
         }
     }
@@ -212,7 +213,7 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    // Printed as it reads, not in its debug form.
+    // Prints the error's message instead of its debug form.
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {

@@ -1,8 +1,8 @@
-//! A till: every sale that it has acknowledged is there after a crash, a `kill -9` or a loss of
-//! power, in order and once.
+//! A cash register. After a crash, a `kill -9` or a loss of power it contains every acknowledged sale once,
+//! and in order.
 //!
-//! `cargo run -p logforce --example till DIR [COUNT]` records sales until there are COUNT of them
-//! (500). Kill it at any point and start it again: it goes on where it was.
+//! `cargo run -p logforce --example till DIR [COUNT]` records sales until there are COUNT of them (default
+//! 500). Kill it at any point and start it again: it continues after the last sale.
 
 use logforce::{Log, Options};
 use std::error::Error;
@@ -14,8 +14,8 @@ use std::time::{Duration, SystemTime};
 const USAGE: &str = "\
 usage: till DIR [COUNT]
 
-Records sales in the log in DIR, which is made if it is missing, until there are COUNT of them (500).
-Kill it at any point and start it again: it goes on where it was.";
+Records sales in the log in DIR, which is created if it is missing, until there are COUNT (default 500).
+Kill it at any point and start it again: it continues after the last sale.";
 
 struct Sale {
     number: u64,
@@ -24,7 +24,7 @@ struct Sale {
 }
 
 impl Sale {
-    // The log stores bytes and checks them; what they mean is for its user to say.
+    // The log stores and checks bytes. Their meaning is up to the program.
     fn encode(&self) -> [u8; 24] {
         let time = self.time.as_micros() as u64;
         let mut bytes = [0; 24];
@@ -35,7 +35,7 @@ impl Sale {
     }
 
     fn decode(bytes: &[u8]) -> Result<Sale, Box<dyn Error>> {
-        let bytes: [u8; 24] = bytes.try_into().map_err(|_| "this record is no sale")?;
+        let bytes: [u8; 24] = bytes.try_into().map_err(|_| "this record is not a sale")?;
         let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[8 * i + k]));
         Ok(Sale {
             number: word(0),
@@ -53,7 +53,7 @@ fn euros(cents: u64) -> String {
     format!("{}.{:02}", cents / 100, cents % 100)
 }
 
-/// What was sold so far: how often, for how much.
+/// Reads the number of sales so far, and their total in cents.
 fn recover(log: &Log) -> Result<(u64, u64), Box<dyn Error>> {
     let (mut count, mut total) = (0, 0);
     for record in log.read_from(log.front_lsn())? {
@@ -67,7 +67,7 @@ fn recover(log: &Log) -> Result<(u64, u64), Box<dyn Error>> {
     Ok((count, total))
 }
 
-/// The log's directory, and how many sales there are to be.
+/// Parses the arguments: the log's directory and the number of sales. Returns `None` if they are invalid.
 fn arguments(args: &[OsString]) -> Option<(&OsString, u64)> {
     match args {
         [dir, ..] if dir.as_encoded_bytes().starts_with(b"-") => None,
@@ -87,7 +87,7 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    // Printed as it reads, not in its debug form.
+    // Prints the error's message instead of its debug form.
     match sell(dir, wanted) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
@@ -98,7 +98,7 @@ fn main() -> ExitCode {
 }
 
 fn sell(dir: &OsString, wanted: u64) -> Result<(), Box<dyn Error>> {
-    // Opening recovers. A till sells little: segments of 1 MiB are plenty.
+    // Opening recovers the log. A cash register writes little, so segments of 1 MiB suffice.
     let log = logforce::open_or_create(dir, Options::new().segment_size(1 << 20))?;
     let (mut count, mut total) = recover(&log)?;
     let mut out = io::stdout().lock();
@@ -110,8 +110,8 @@ fn sell(dir: &OsString, wanted: u64) -> Result<(), Box<dyn Error>> {
             cents: 250 + 37 * count % 900,
             time: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?,
         };
-        // The customer gets the receipt when this has returned, not before. If it fails, the sale
-        // may be there or not; starting again finds out.
+        // The customer gets the receipt only after this call has returned. If it fails, the sale may be
+        // recorded or not: the next start finds out.
         log.commit(&sale.encode())?;
         count = sale.number;
         total += sale.cents;

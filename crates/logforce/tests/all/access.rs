@@ -1,4 +1,4 @@
-//! Who may use a log's files, and waiting for another writer.
+//! Access to a log's files by other users, and waiting for another writer.
 
 use crate::common::*;
 use logforce::{BackupOptions, ErrorKind, Options};
@@ -22,7 +22,7 @@ fn an_opening_waits_for_another_writer() {
     let log = logforce::open_existing(dir.path(), waits.clone()).unwrap();
     assert_eq!(read_all(&log), [b"before"]);
     closer.join().unwrap();
-    // Not for ever, and not at all unless it is asked to.
+    // It waits only for the given time, and by default not at all.
     let began = Instant::now();
     let short = options().wait_for_lock(Duration::from_millis(50));
     let words = ["open for writing already", "wait_for_lock"];
@@ -32,7 +32,7 @@ fn an_opening_waits_for_another_writer() {
         &words,
     );
     assert!(began.elapsed() >= Duration::from_millis(50));
-    // The same of a page file.
+    // A page file behaves in the same way.
     let home = temp();
     let options = || logforce::pages::Options::new().require(logforce::Guarantee::ProcessCrash);
     let path = home.path().join("pages");
@@ -84,7 +84,7 @@ fn modes_that_are_none() {
     }
 }
 
-/// The modes of the directory and of all that is in it.
+/// Returns the modes of the directory and of each of its files.
 #[cfg(unix)]
 fn modes(path: &std::path::Path) -> (u32, Vec<(String, u32)>) {
     use std::os::unix::fs::PermissionsExt;
@@ -95,7 +95,7 @@ fn modes(path: &std::path::Path) -> (u32, Vec<(String, u32)>) {
     (mode(path), files.collect())
 }
 
-/// The modes that were asked for, of every file that a log and a page file make, and no other ones.
+/// All files that a log and a page file create have exactly the requested modes.
 #[cfg(unix)]
 #[test]
 fn modes_of_files_and_directories() {
@@ -103,7 +103,7 @@ fn modes_of_files_and_directories() {
     let home = temp();
     let path = home.path().join("log");
     let asked = |options: Options| options.file_mode(0o664).directory_mode(0o775);
-    // Segments that come and go, the page of statistics, a calibration.
+    // Creates and removes segments, the page of statistics and a calibration.
     let small = || {
         asked(options())
             .calibrate(true)
@@ -130,7 +130,7 @@ fn modes_of_files_and_directories() {
     check(&backup, 3);
     log.close().unwrap();
 
-    // In an environment, where the directory is opened for each call.
+    // In an environment the log opens the directory for each call.
     let environment = logforce::environment(&logforce::EnvironmentOptions::new()).unwrap();
     let path = home.path().join("shared");
     let log = logforce::create_new(&path, small().environment(&environment)).unwrap();
@@ -155,7 +155,7 @@ fn modes_of_files_and_directories() {
         file.close().unwrap();
     }
 
-    // What is there stays as it is: the directory, with its set-group-id, and the files.
+    // Existing directories, with their set-group-id bit, and existing files keep their modes.
     let path = home.path().join("there");
     std::fs::create_dir(&path).unwrap();
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o2750)).unwrap();
@@ -195,8 +195,8 @@ fn another_user_reads_a_log() {
         return;
     }
     let home = open_to_all(temp());
-    // The directory takes over the group of this one, and its set-group-id, and so do the files: what
-    // is made while the log runs as well.
+    // The log's directory inherits the group of this one and its set-group-id bit. All files get the group,
+    // also those that are created while the log runs.
     let grouped = home.path().join("grouped");
     std::fs::create_dir(&grouped).unwrap();
     let theirs = Some(logforce_testkit::another_user::NOBODY);

@@ -1,5 +1,5 @@
-//! The accounts of the examples: threads that transfer and checkpoints at a small cap, killed with
-//! `kill -9` again and again.
+//! The example `accounts`: transfers by many threads, and checkpoints in a small log, repeatedly killed with
+//! `kill -9`.
 
 use crate::common::examples::{program, too_weak};
 use crate::common::*;
@@ -26,8 +26,8 @@ fn output(dir: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A run that is killed after so many lines, or after a while: what it found, and the transfers
-/// that it said were durable.
+/// Kills a run after `lines` lines or after `time`. Returns the number of transfers that it found, and the
+/// transfers that it reported as durable.
 fn killed_run(dir: &Path, lines: u64, time: Option<Duration>) -> (Option<u64>, BTreeSet<u64>) {
     let mut child = Command::new(program("accounts"));
     child.arg(dir).args(["run", "--transfers", "1000000"]);
@@ -62,11 +62,11 @@ fn killed_among_checkpoints_they_have_what_they_acknowledged() {
     }
     let dir = home.path().join("accounts");
     let mut rng = Rng::new(1);
-    // At least, and at most, so many are there.
+    // Minimum and maximum number of transfers that the next run may find.
     let (mut least, mut most) = (0, 0);
     for round in 0..25 {
         let (lines, time) = match rng.below(4) {
-            // Also while it opens, makes the log, or recovers.
+            // Also kills it while it opens, creates or recovers the log.
             0 => (u64::MAX, Some(Duration::from_micros(rng.below(40_000)))),
             _ => (1 + rng.below(300), None),
         };
@@ -79,7 +79,7 @@ fn killed_among_checkpoints_they_have_what_they_acknowledged() {
             (least, most) = (found, found);
         }
         least = said.last().copied().unwrap_or(least);
-        // Each thread may have one that it could not say.
+        // Each thread may have made one transfer that it could not report.
         most += said.len() as u64 + THREADS;
         if round > 5 && rng.one_in(3) {
             output(&dir, &["check"]);
@@ -98,7 +98,7 @@ fn killed_among_checkpoints_they_have_what_they_acknowledged() {
     let used = segments(&dir.join("log"));
     let used: u64 = used.iter().map(|f| f.metadata().unwrap().len()).sum();
     assert!(used <= 1 << 20, "{used}");
-    // To the end.
+    // Lets a run finish.
     let found = output(&dir, &["run", "--transfers", "500"]);
     let total = found.lines().last().unwrap().to_owned();
     let found: u64 = found.lines().next().unwrap()[6..].parse().unwrap();
@@ -112,13 +112,13 @@ fn a_transfer_by_hand_and_what_is_refused() {
         return;
     }
     let dir = home.path().join("accounts");
-    // Looking makes nothing.
+    // `show` creates nothing.
     assert!(!run(&dir, &["show"]).status.success());
     assert!(!dir.exists());
     assert_eq!(output(&dir, &["transfer", "3", "7", "250"]), "transfer 1\n");
     let shown = "transfers 1\naccount 3: -2.50\naccount 7: 2.50\n";
     assert_eq!(output(&dir, &["show"]), shown);
-    // Where no checkpoint can be written, the log keeps what would be in it.
+    // If no checkpoint can be written, the log keeps its records.
     fs::create_dir(dir.join("checkpoint.new")).unwrap();
     let out = run(&dir, &["checkpoint"]);
     let said = String::from_utf8_lossy(&out.stderr);
@@ -133,7 +133,7 @@ fn a_transfer_by_hand_and_what_is_refused() {
     let checkpoint = fs::read(dir.join("checkpoint")).unwrap();
     assert_eq!(output(&dir, &["transfer", "7", "3", "50"]), "transfer 2\n");
     output(&dir, &["checkpoint"]);
-    // A checkpoint that is gone, older than the log, or damaged never passes for another state.
+    // A checkpoint that is missing, older than the log's front, or damaged is refused.
     let refused = |words: &str| {
         let out = run(&dir, &["check"]);
         let said = String::from_utf8_lossy(&out.stderr);

@@ -1,5 +1,5 @@
-//! Commits that nobody waits for in a thread: on tokio, on smol, on a bare `block_on`; polled,
-//! dropped, forgotten.
+//! Commits in tasks: on tokio, on smol, on a bare `block_on`; with handles that are polled, dropped,
+//! forgotten.
 
 use crate::common::*;
 use logforce::{Batch, CommitHandle, Error, ErrorKind, Guarantee, Log, Policy, Tuning};
@@ -22,12 +22,12 @@ fn open(options: logforce::Options) -> (TempDir, Log) {
     (dir, log)
 }
 
-/// Little room: a few records fill it.
+/// Options with a small buffer, which a few records fill.
 fn tight() -> logforce::Options {
     options().max_batch_size(8 << 10).buffer_size(8 << 10)
 }
 
-/// The smallest executor there is.
+/// Runs a future in this thread: a minimal executor.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -40,17 +40,17 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     loop {
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(value) => return value,
-            // A wake that was lost would hang the test; a minute is enough to tell.
+            // Fails after a minute. Otherwise a lost wake would hang the test.
             Poll::Pending => {
                 let began = Instant::now();
                 thread::park_timeout(LONG);
-                assert!(began.elapsed() < LONG, "nobody woke it");
+                assert!(began.elapsed() < LONG, "the future was not woken");
             }
         }
     }
 }
 
-/// Counts how often it is woken.
+/// A waker that counts its wakes.
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -73,7 +73,7 @@ fn until(what: &str, done: impl Fn() -> bool) {
     }
 }
 
-/// What each of many tasks does: submit, await, in every mixture.
+/// Runs one of many tasks: submits and awaits in every mixture.
 async fn task(log: Log, task: u64, rounds: u64) {
     for round in 0..rounds {
         let data = record(task * 1_000_000 + round, 10 + (task * 37 % 500) as usize);
@@ -103,7 +103,7 @@ async fn task(log: Log, task: u64, rounds: u64) {
     }
 }
 
-/// That all of them are there, each task's in its order.
+/// Checks that the log contains the records of all tasks, each task's in its order.
 fn check(log: &Log, tasks: u64, rounds: u64) {
     let mut next = vec![0; tasks as usize];
     for data in read_all(log) {
@@ -162,7 +162,7 @@ fn threads_with_a_bare_block_on() {
     check(&log, 8, 100);
 }
 
-/// A future that is polled in one go with others wakes this task whichever is ready first.
+/// A task that polls several futures at once is woken by the one that is ready first.
 #[test]
 fn cancelled_by_select() {
     let (_dir, log) = open(tight());
@@ -178,7 +178,7 @@ fn cancelled_by_select() {
         for n in 0..2000u64 {
             let pause = tokio::time::sleep(Duration::from_micros(n % 300));
             tokio::select! {
-                // Cancelled before the record was accepted, or it is accepted.
+                // Either this is cancelled before the record is accepted, or the record is accepted.
                 permit = log.reserve(data.len()) => {
                     submitted += 1;
                     let handle = permit.unwrap().submit(&data, Policy::Force).unwrap();
@@ -214,10 +214,10 @@ fn nothing_is_polled_and_it_becomes_durable_all_the_same() {
         until("not done", || kept.is_done());
         let done = kept.try_result().unwrap().unwrap();
         assert_eq!(done.guarantee, log.guarantee());
-        // Long after, and elsewhere.
+        // Awaits the handle much later and in another place.
         assert_eq!(block_on(kept).unwrap(), done);
     }
-    // A submission that is never polled is none.
+    // A reservation that is never polled reserves nothing.
     let before = log.tail_lsn();
     drop(log.reserve(5));
     drop(log.commit_async(b"never"));
@@ -234,7 +234,7 @@ fn a_replaced_waker_is_the_one_that_is_woken() {
     let mut pending = 0;
     for _ in 0..20 {
         log.append(b"later").unwrap();
-        // It waits for another's force.
+        // The handle waits for the force of another commit.
         let mut forcing = log.submit(Batch::new(), Policy::Force).unwrap();
         let first = poll(&mut forcing, &old.clone().into());
         let (before, early) = (new.0.load(SeqCst), old.0.load(SeqCst));
@@ -249,8 +249,8 @@ fn a_replaced_waker_is_the_one_that_is_woken() {
     println!("{pending} of 20 had to wait");
 }
 
-/// Dropped before the first poll, after `Pending`, when ready; nothing is left behind that could be
-/// woken, and the records are there.
+/// Handles are dropped before the first poll, after `Pending`, and when ready. None leaves a waker behind,
+/// and all records are in the log.
 #[test]
 fn handles_dropped_in_every_state() {
     let (_dir, log) = open(options());
@@ -275,7 +275,7 @@ fn handles_dropped_in_every_state() {
         }
     }
     log.force(log.tail_lsn()).unwrap();
-    // A future that was dropped is not woken any more.
+    // A dropped future is not woken any more.
     let woken = count.0.load(SeqCst);
     assert!(woken <= expected, "{woken} wakes");
     log.commit(b"one more").unwrap();
@@ -307,10 +307,10 @@ fn no_room_now() {
         assert!(accepted < 1_000_000, "the log buffer has no end");
     };
     assert_eq!(refused.kind(), ErrorKind::WouldBlock, "{refused}");
-    // Nothing of the refused one was taken.
+    // The log has taken nothing of the refused record.
     log.force(log.tail_lsn()).unwrap();
     assert_eq!(read_all(&log).len(), accepted);
-    // Under back-pressure everybody gets a turn: whole records in whole order.
+    // Under back-pressure every task makes progress; the records are complete and in order.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -349,7 +349,7 @@ fn the_log_is_closed_with_handles_outstanding() {
             "closed" => log.close().unwrap(),
             _ => drop(log),
         }
-        // What was accepted is durable, and says so though the log is gone.
+        // Accepted records are durable, and their handles report it although the log is closed.
         assert!(block_on(forcing).is_ok());
         for handle in handles {
             let done = handle.try_result().expect("closing waits for it").unwrap();
@@ -381,21 +381,21 @@ fn a_handle_is_polled_after_it_was_completed_elsewhere() {
     for n in 0..50 {
         let mut handle = log.submit(&record(n, 10), Policy::Force).unwrap();
         let _ = poll(&mut handle, &count.clone().into());
-        // Another's force takes it along.
+        // The force of another commit makes it durable.
         log.commit(b"another").unwrap();
         let Poll::Ready(done) = poll(&mut handle, Waker::noop()) else {
             panic!("its successor is durable");
         };
         assert!(done.unwrap().end <= log.durable_lsn());
-        // Again, though the trait does not ask for that.
+        // A second poll after completion works, although the trait does not require it.
         assert!(poll(&mut handle, Waker::noop()).is_ready());
     }
 }
 
-/// A permit holds its space, whoever waits; it is given back by use, in part, or by a drop.
+/// A permit keeps its space while others wait. Using it (also in part) or dropping it returns the space.
 #[test]
 fn permits_hold_space() {
-    // Without stamps of a pause, which move the end of the log as well.
+    // Disables idle stamps, because they move the end of the log, too.
     let (_dir, log) = open(tight().tuning(Tuning::new().idle_stamp(LONG)));
     let data = record(0, 1000);
     let before = log.tail_lsn();
@@ -410,7 +410,7 @@ fn permits_hold_space() {
     };
     assert!(permits.len() > 5, "{}", permits.len());
     assert_eq!(log.tail_lsn(), before, "nothing is appended by that");
-    // Nobody else gets it.
+    // No other call gets the reserved space.
     assert_error(
         log.try_reserve(data.len())
             .and_then(|permit| permit.submit(&data, Policy::Force)),
@@ -418,7 +418,7 @@ fn permits_hold_space() {
         &[],
     );
     assert!(poll(&mut waiting, Waker::noop()).is_pending());
-    // A thread that waits is woken by a drop.
+    // Dropping a permit wakes a thread that waits.
     thread::scope(|scope| {
         let appending = scope.spawn(|| log.append(&data).unwrap());
         thread::sleep(Duration::from_millis(20));
@@ -428,7 +428,7 @@ fn permits_hold_space() {
         appending.join().unwrap();
     });
     let mut appended = 1;
-    // All at once, in the order of the calls, and none waits.
+    // Submits with all permits: in the order of the calls, without waiting.
     let handles: Vec<_> = permits
         .into_iter()
         .map(|permit| permit.submit(&data, Policy::Force).unwrap())
@@ -441,7 +441,7 @@ fn permits_hold_space() {
     let Poll::Ready(permit) = poll(&mut waiting, Waker::noop()) else {
         panic!("there is space again");
     };
-    // A smaller batch than was reserved for; and one that does not fit appends nothing.
+    // A batch may be smaller than the reservation. A larger one appends nothing.
     let mut batch = Batch::of(&[b"a", b"b"]);
     permit
         .unwrap()
@@ -459,7 +459,7 @@ fn permits_hold_space() {
         &[],
     );
     assert_eq!(log.tail_lsn(), tail);
-    // More than the buffer has: when it is empty, and nobody holds a permit.
+    // A reservation larger than the buffer succeeds when the buffer is empty and no permit is held.
     let large = record(1, 300_000);
     let held = block_on(log.reserve(10)).unwrap();
     let mut reserving = log.reserve(large.len());
@@ -480,7 +480,7 @@ fn permits_hold_space() {
     assert_eq!(read_all(&log).len(), appended);
 }
 
-/// Another poll of a future that has completed must not reserve once more.
+/// Polling a completed reservation again panics, because it must not reserve once more.
 #[test]
 fn a_reservation_polled_after_completion_panics() {
     let (_dir, log) = open(options());
@@ -511,7 +511,7 @@ fn other_futures_polled_after_completion_answer_again() {
     }
     let mut follower = log.follow_lsn(log.front_lsn()).unwrap();
     {
-        // Of an `async fn`: the compiler sees to it.
+        // For an `async fn` the compiler generates the panic.
         let mut next = Box::pin(follower.next());
         assert!(poll(&mut next, Waker::noop()).is_ready());
         let again = catch_unwind(AssertUnwindSafe(|| {
@@ -544,7 +544,7 @@ fn a_follower_is_awaited() {
             }
             seen
         });
-        // One that is cancelled again and again misses nothing.
+        // A follower whose future is cancelled repeatedly misses no record.
         let mut follower = log.follow_lsn(log.front_lsn()).unwrap();
         let mut seen = 0;
         for n in 0..500 {
@@ -590,7 +590,7 @@ fn callbacks_are_called_once_in_order_and_a_panic_is_its_own() {
     });
     assert_eq!(*called.lock().unwrap(), (0..1000).collect::<Vec<_>>());
     assert!(log.durable_lsn() >= last.unwrap().end);
-    // The log is as whole as before.
+    // The log still works.
     log.commit(b"more").unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
     log.submit_then(b"and another", Policy::Force, move |done| {
@@ -598,7 +598,7 @@ fn callbacks_are_called_once_in_order_and_a_panic_is_its_own() {
     })
     .unwrap();
     assert!(receiver.recv_timeout(LONG).unwrap());
-    // At the end, whatever is outstanding is called.
+    // Closing the log calls all outstanding callbacks.
     let (sender, receiver) = std::sync::mpsc::channel::<Result<(), Error>>();
     for _ in 0..100 {
         let sender = sender.clone();
@@ -608,14 +608,14 @@ fn callbacks_are_called_once_in_order_and_a_panic_is_its_own() {
         .unwrap();
     }
     drop(sender);
-    // The clone in the callbacks is gone with them: this is the last.
+    // The callbacks and their clones are dropped, so this is the last clone.
     log.close().unwrap();
     let results: Vec<_> = receiver.iter().collect();
     assert_eq!(results.len(), 100);
     assert!(results.iter().all(|r| r.is_ok()));
 }
 
-/// Calls that block run elsewhere: a runtime of one thread goes on meanwhile.
+/// Blocking calls run in another thread, so a runtime with one thread continues.
 #[test]
 fn calls_that_block_are_awaited() {
     let dir = temp();
@@ -654,7 +654,7 @@ fn calls_that_block_are_awaited() {
         assert_eq!(log.front_lsn(), front);
         let refused = log.blocking(move |log| log.read_at(within)).await;
         assert_error(refused, ErrorKind::InvalidInput, &[&*within.to_string()]);
-        // Dropped after its first poll: it happens all the same.
+        // A call that is dropped after its first poll is still executed.
         let mut setting = Box::pin(log.blocking(|log| log.set_meta(b"another")));
         assert!(poll(&mut setting, Waker::noop()).is_pending());
         drop(setting);

@@ -1,9 +1,9 @@
-//! What a backup tells of itself; what it holds is tested in the simulation and in the guide.
+//! Progress reports of a backup. The simulation and the guide's tests check its contents.
 
 use crate::common::*;
 
-/// Each byte counts twice, since it is copied and then read back: a bar that is full after half of the
-/// time is no bar.
+/// Each byte counts twice, because the backup copies it and reads it back. Otherwise a progress bar would be
+/// full after half of the time.
 #[test]
 fn a_backup_tells_how_far_it_is() {
     let home = temp();

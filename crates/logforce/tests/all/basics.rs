@@ -1,4 +1,4 @@
-//! What a log does when nothing is wrong, on the disk of the machine that runs the tests.
+//! Normal operation of a log, on the disk of the machine that runs the tests.
 
 use crate::common::*;
 use logforce::{Batch, ErrorKind, Guarantee, Log, Lsn, Options, Reader, Tuning};
@@ -152,7 +152,7 @@ fn a_record_over_many_segments_is_truncated_and_voided_whole() {
     let large = log.commit(&record(1, 3 << 20)).unwrap();
     let next = log.commit(&record(2, 10)).unwrap();
     assert!(segments(dir.path()).len() >= 12);
-    // Inside it there is no boundary, wherever a segment begins.
+    // The start of a segment within the record is not a boundary.
     for segment in segments(dir.path()).iter().skip(2).take(8) {
         let name = segment.file_stem().unwrap().to_str().unwrap();
         let lsn = Lsn(u64::from_str_radix(name, 16).unwrap());
@@ -195,8 +195,8 @@ fn truncated_segments_are_used_again() {
         }
     }
     let files = std::fs::read_dir(dir.path()).unwrap().count();
-    // 6 MB went through: at most the current segment and its predecessor, those prepared ahead,
-    // two spares, the control file and the lock.
+    // After 6 MB of records these files remain at most: the current segment and its predecessor, the prepared
+    // segments, two spares, the control file and the lock.
     assert!(files <= 8, "{files} files");
     drop(log);
     let log = logforce::open_existing(dir.path(), options()).unwrap();
@@ -229,7 +229,7 @@ fn dropping_the_last_clone_closes() {
         let log = logforce::open_or_create(dir.path(), options()).unwrap();
         assert!(round == 0 || log.recovered().clean, "{:?}", log.recovered());
         assert_holds(&log, 0, round, 100);
-        // Not forced: the drop does that.
+        // Does not force: dropping the last clone does.
         let other = log.clone();
         log.append(&record(round, 100)).unwrap();
         drop(log);
@@ -249,7 +249,7 @@ fn after_close_other_clones_answer_closed_and_change_nothing() {
     let b = log.commit(&record(1, 100)).unwrap();
     let other = log.clone();
     log.close().unwrap();
-    // Another opening has it now; nothing may be written by the old one.
+    // Another opening owns the log now, so the old one must not write.
     let next = logforce::open_existing(dir.path(), options()).unwrap();
     assert_error(other.append(b"x"), ErrorKind::Closed, &["closed"]);
     assert_error(other.commit(b"x"), ErrorKind::Closed, &[]);
@@ -260,7 +260,7 @@ fn after_close_other_clones_answer_closed_and_change_nothing() {
     );
     assert_error(other.truncate_front(b.start), ErrorKind::Closed, &[]);
     assert_error(other.truncate_back(b.start), ErrorKind::Closed, &[]);
-    // What was durable is; a force of it is true.
+    // Durable records stay durable, so forcing them succeeds.
     other.force(b.end).unwrap();
     assert_eq!(other.read_at(a.start).unwrap().data, record(0, 100));
     other.clone().close().unwrap();
@@ -345,7 +345,7 @@ fn a_log_that_was_taken_back_whole_can_be_read_and_goes_on() {
     let dir = temp();
     let mut log = logforce::create_new(dir.path(), options()).unwrap();
     for round in 0..4 {
-        // From the front, which the first time is no record's start.
+        // Truncates everything from the front on. In the first round the front is not the start of a record.
         log.truncate_back(log.front_lsn()).unwrap();
         assert!(read_all(&log).is_empty());
         log.truncate_front(log.front_lsn()).unwrap();
@@ -367,7 +367,7 @@ fn a_log_that_was_taken_back_whole_can_be_read_and_goes_on() {
 fn the_end_of_a_record_stays_a_boundary_when_the_next_is_taken_back() {
     let dir = temp();
     let log = logforce::create_new(dir.path(), options()).unwrap();
-    // In one batch: where the first ends, the second begins.
+    // Both records are in one batch: the second begins where the first ends.
     let first = log.append(&record(0, 100)).unwrap();
     let second = log.append(&record(1, 100)).unwrap();
     assert_eq!(first.end, second.start);

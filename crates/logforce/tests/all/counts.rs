@@ -1,4 +1,4 @@
-//! How many calls and flushes a commit costs, in each way to commit. Counts, no times: they are the
+//! Number of system calls and flushes of a commit, for each way to commit. Unlike times, these counts are the
 //! same on every machine.
 
 use crate::common::*;
@@ -17,8 +17,8 @@ const WAY: &str = "LOGFORCE_TEST_WAY";
 const LIVE: &str = "LOGFORCE_TEST_LIVE";
 const END: &str = "/logforce-test-ends";
 
-/// Prepared space for all commits, in less than the half of a segment after which the next one is
-/// prepared, and no stamp or statistics of the log's own thread in between.
+/// Options with prepared space for all commits. The commits use less than half of a segment, so the log
+/// prepares no other one. The log's background thread writes no stamps and no statistics meanwhile.
 fn roomy(method: Method) -> Options {
     options()
         .segment_size(16 << 20)
@@ -33,8 +33,8 @@ fn open_and_wait(dir: &Path, options: Options) -> Log {
     log
 }
 
-/// System calls of one look whether the log is still there: at the directory, the control file, the
-/// lock, and the segment.
+/// Number of system calls of one check that the log still exists: of directory, control file, lock and
+/// segment.
 const LOOK: usize = 4;
 
 fn is_look(call: &str) -> bool {
@@ -43,13 +43,13 @@ fn is_look(call: &str) -> bool {
         .any(|c| call.starts_with(c))
 }
 
-/// The thread that made the first mark.
+/// Returns the thread that made the first mark.
 fn committing_thread(trace: &str) -> &str {
     let who = trace.lines().find(|l| l.contains(BEGIN)).unwrap();
     who.split_whitespace().next().unwrap()
 }
 
-/// The system calls of all threads between the two marks, each with its thread.
+/// Returns the system calls of all threads between the two marks, each with its thread.
 fn calls_between(trace: &str) -> Vec<(&str, &str)> {
     let mut calls: Vec<&str> = trace
         .lines()
@@ -97,8 +97,8 @@ fn system_calls_of_a_commit() {
         let trace = traced(&dir, method, way, false);
         let took = began.elapsed();
         let mut counts = BTreeMap::new();
-        // The log's own thread looks twice a second, at most, whether the log is still there: by the
-        // clock, and the committing thread wakes it only if it sleeps until something lands.
+        // The log's background thread checks at most twice a second, by the clock, that the log still exists.
+        // The committing thread wakes it only if it sleeps until the next append.
         let who = committing_thread(&trace);
         let (mine, others): (Vec<_>, Vec<_>) = calls_between(&trace)
             .into_iter()
@@ -130,11 +130,11 @@ fn system_calls_of_a_commit() {
             assert_eq!(counts.remove(*call), Some(COMMITS), "{what}: {call}");
         }
         let woken = counts.remove("futex").unwrap_or_default();
-        // The log's own thread sleeps until something lands once nothing has for 50 ms: a machine that
-        // pauses for so long costs one more wake, and a commit never does.
+        // The log's background thread sleeps until the next append if there was none for 50 ms. So each pause
+        // of the machine costs one more wake, but a commit costs none.
         let most = (1 + took.as_millis() as usize / 50).min(COMMITS / 4);
         assert!(woken <= most, "{what}: {woken} wakes in {took:?}");
-        // One thread has nobody else to wake or to wait for.
+        // A single thread wakes no other and waits for none.
         assert_eq!(
             counts,
             BTreeMap::new(),
@@ -143,8 +143,8 @@ fn system_calls_of_a_commit() {
     }
 }
 
-/// With the page of statistics switched on, the thread that commits makes the same calls, but for
-/// waking the log's own thread once; that writes the page, at most once a second.
+/// With the page of statistics switched on, the committing thread makes the same calls. In addition it wakes
+/// the log's background thread once, which writes the page at most once a second.
 #[test]
 fn statistics_cost_the_committing_thread_nothing() {
     if !traces() {
@@ -153,7 +153,8 @@ fn statistics_cost_the_committing_thread_nothing() {
     }
     let home = temp();
     for method in [Method::Buffered, Method::Dsync] {
-        // What a busy machine adds does not come three times; a call for each commit would.
+        // A busy machine adds calls by chance, and not in three runs. A call for each commit would show in
+        // all.
         let within = (0..3).find_map(|attempt| {
             let dir = home.path().join(format!("{}-{attempt}", method.name()));
             calls_beside_statistics(&dir, method)
@@ -162,8 +163,8 @@ fn statistics_cost_the_committing_thread_nothing() {
     }
 }
 
-/// Checks who writes what with the page of statistics switched on. `None` if the committing thread made
-/// more calls than a machine that pauses explains.
+/// Checks which thread writes what with the page of statistics switched on. Returns `None` if the committing
+/// thread made more calls than pauses of the machine explain.
 fn calls_beside_statistics(dir: &Path, method: Method) -> Option<()> {
     let began = Instant::now();
     let trace = traced(dir, method, Way::Commit, true);
@@ -190,7 +191,7 @@ fn calls_beside_statistics(dir: &Path, method: Method) -> Option<()> {
         .expect("a page");
     assert_eq!(stats.counters.records, COMMITS as u64 + 1);
     assert_eq!(stats.counters.commits_force, COMMITS as u64 + 1);
-    // As above: a machine that pauses costs a wake.
+    // As above, each pause of the machine costs a wake.
     let most = COMMITS + (2 + took.as_millis() as usize / 50).min(COMMITS / 4);
     if mine.len() > most {
         eprintln!("{method}: {} in {took:?}", mine.len());
@@ -199,13 +200,13 @@ fn calls_beside_statistics(dir: &Path, method: Method) -> Option<()> {
     Some(())
 }
 
-/// Whether system calls can be traced here.
+/// Returns true if system calls can be traced here.
 fn traces() -> bool {
     let tried = Command::new("strace").args(["-f", "true"]).output();
     tried.is_ok_and(|o| o.status.success())
 }
 
-/// What `system_calls_of_a_commit` calls in a process of its own.
+/// Traces the second process of `system_calls_of_a_commit`, and returns the trace.
 fn traced(dir: &Path, method: Method, way: Way, live: bool) -> String {
     let trace = dir.with_extension("trace");
     let itself = again("system_calls_of_a_commit", DIR, dir);
@@ -225,7 +226,7 @@ fn traced(dir: &Path, method: Method, way: Way, live: bool) -> String {
     std::fs::read_to_string(&trace).unwrap()
 }
 
-/// Writes and flushes that the device has done.
+/// Returns the numbers of writes and flushes that the device has done.
 fn done(device: &str) -> (u64, u64) {
     let stat = std::fs::read_to_string(format!("/sys/block/{device}/stat")).unwrap();
     let fields: Vec<u64> = stat
@@ -250,14 +251,14 @@ fn flushes_of_a_commit() {
         for (method, way) in all.into_iter().flat_map(|m| Way::ALL.map(|w| (m, w))) {
             let flushes = match method {
                 Method::Buffered | Method::Direct => 0,
-                // A write through without FUA is a write and a flush; with it there is no flush.
+                // A write-through without FUA is a write and a flush. With FUA there is no flush.
                 Method::DirectDsync => per_commit,
                 _ => 1,
             };
             let dir = fs.path().join(method.name());
             let log = open_and_wait(&dir, roomy(method));
             let begun = way.begin(&log);
-            // What the preparation left to be written back is written now.
+            // Writes back what the preparation has left in the page cache.
             rustix::fs::sync();
             let before = done(fs.device());
             let began = Instant::now();
@@ -269,18 +270,18 @@ fn flushes_of_a_commit() {
             println!(
                 "{kind}, {method}, {way:?}, {COMMITS} commits: {writes} writes, {flushed} flushes"
             );
-            // The filesystem's own timer may come by, of ext4 every five seconds, and flush twice: a
-            // few more, not one for each commit.
+            // The filesystem's timer (every five seconds for ext4) may flush twice. That adds a few flushes,
+            // not one for each commit.
             let timer = 8 + 2 * began.elapsed().as_secs() / 5;
             let expected = flushes * COMMITS..=flushes * COMMITS + timer;
             if method != Method::Fsync {
-                // A full sync also writes the time of change; what that costs is the filesystem's.
+                // A full sync also writes the time of change. Its cost depends on the filesystem.
                 assert!(
                     expected.contains(&flushed),
                     "{kind} {method} {way:?}: {flushed} flushes"
                 );
             }
-            // Without a journal a sync writes the inode in place as well.
+            // Without a journal a sync also writes the inode in place.
             if method.plan().direct && kind != "ext4-nojournal" {
                 // A flush may be counted as a write, too.
                 let expected = COMMITS..=COMMITS + flushed + 40;

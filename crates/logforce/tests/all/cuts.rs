@@ -1,4 +1,4 @@
-//! What power cuts have shown is heeded by every opening of a log there.
+//! Recorded results of power cuts: every opening of a log obeys them.
 
 use crate::common::{assert_error, options, record};
 use logforce::disk::cuts::{self, CutRun, NAME, Place};
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// The method that is tried: one that forces by itself, and not the default where there is another.
+/// Tested method: one that forces by itself and is not the default, if there is such a method.
 const METHOD: Method = if cfg!(windows) {
     Method::Flush
 } else if cfg!(target_os = "macos") {
@@ -19,8 +19,8 @@ const METHOD: Method = if cfg!(windows) {
     Method::Dsync
 };
 
-/// A directory where [`METHOD`] is said to survive a loss of power, and its place; `None`, saying why,
-/// where it is not.
+/// Returns a directory where [`METHOD`] is declared to survive a loss of power, and its place. Returns
+/// `None`, and prints the reason, if it is not.
 fn place() -> Option<(TempDir, Place)> {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let facts = logforce::disk::facts(dir.path()).unwrap();
@@ -108,7 +108,7 @@ fn contradicted_is_refused_again_and_again() {
     let left_out = calibration::known(&dir, None).unwrap().left_out;
     let why = &left_out.iter().find(|l| l.method == METHOD).unwrap().why;
     assert!(why.contains("contradicted: a power cut lost 3"), "{why}");
-    // Withdrawn.
+    // Removing the file withdraws the result.
     fs::remove_file(dir.join(NAME)).unwrap();
     assert_ne!(verdict(&dir, strict(METHOD)), Verdict::Contradicted);
 }
@@ -147,7 +147,7 @@ fn another_place_is_another_matter() {
     assert_eq!(verdict(&dir, strict(METHOD)), before);
 }
 
-/// A loss that cannot be read any more is not forgotten without a word.
+/// An unreadable file of results may record a loss: the log reports it and guarantees less.
 #[test]
 fn what_cannot_be_read_is_said_and_nothing_is_promised() {
     let Some((home, place)) = place() else { return };
@@ -186,7 +186,7 @@ fn what_cannot_be_read_is_said_and_nothing_is_promised() {
             assert_error(cuts::recorded(at), ErrorKind::Io, &words);
             let refused = cuts::record(at, &run(&place, METHOD, 0));
             assert_error(refused, ErrorKind::Io, &words);
-            // Withdrawn.
+            // Removing the file withdraws the result.
             fs::remove_file(&file)
                 .or_else(|_| fs::remove_dir(&file))
                 .unwrap();

@@ -1,4 +1,5 @@
-//! Logs that lost a part, or got one of another: refused with what and where, changed only by a repair.
+//! Logs that have lost a file or contain one of another log. Openings refuse them and name the damage; only a
+//! repair changes them.
 
 use crate::common::*;
 use logforce::{
@@ -13,13 +14,13 @@ use tempfile::TempDir;
 const LEN: usize = 20_000;
 const RECORDS: u64 = 60;
 
-/// The two ways to open what is there.
+/// The two ways to open an existing log.
 const OPENERS: [fn(&Path, Options) -> Result<Log>; 2] = [
     |p, o| logforce::open_existing(p, o),
     |p, o| logforce::open_or_create(p, o),
 ];
 
-/// A closed log over several segments.
+/// Creates a closed log with several segments.
 fn closed_log() -> TempDir {
     let dir = temp();
     let log = logforce::create_new(dir.path(), options()).unwrap();
@@ -30,7 +31,7 @@ fn closed_log() -> TempDir {
     dir
 }
 
-/// The segments that hold records; behind them come prepared ones.
+/// Returns the segments that contain records. Prepared segments follow them.
 fn used_segments(dir: &Path) -> Vec<PathBuf> {
     let used = segments(dir)
         .into_iter()
@@ -62,7 +63,7 @@ fn refused(dir: &Path, case: RecoveryCase, words: &[&str]) -> Error {
     e
 }
 
-/// A repair that failed has made no copies.
+/// Checks that a failed repair has made no copies.
 fn assert_nothing_beside(log: &Path) {
     let copies = format!("{}.cut-", name(log));
     let entries = fs::read_dir(log.parent().unwrap()).unwrap();
@@ -81,7 +82,8 @@ fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     all
 }
 
-/// Cuts at the damage: what was before is there, and the log goes on. The copies hold the files as they were.
+/// Repairs the log, and checks that the records before the damage are there and the log works. The copies
+/// must contain the original files.
 fn cut(dir: &Path) -> u64 {
     let before = contents(dir);
     let copies = temp();
@@ -92,7 +94,7 @@ fn cut(dir: &Path) -> u64 {
     assert!(cut.from < cut.to && cut.damage.repairable, "{cut:?}");
     let kept_in = report.aside.clone().unwrap();
     assert!(kept_in.starts_with(copies.path()), "{report:?}");
-    // What ends below the cut is not copied: it stays.
+    // Files that end below the cut are not copied, because they stay.
     let after = contents(dir);
     for (path, bytes) in before.iter().filter(|f| !after.contains(f)) {
         let name = match name(path) {
@@ -118,7 +120,7 @@ fn cut(dir: &Path) -> u64 {
 
 #[test]
 fn a_segment_is_missing() {
-    // In the middle, at the end, and the first.
+    // A segment in the middle, the last one, and the first one.
     for which in [1, usize::MAX, 0] {
         let dir = closed_log();
         let used = used_segments(dir.path());
@@ -133,7 +135,7 @@ fn a_segment_is_missing() {
         let seen = logforce::inspect::open(dir.path()).unwrap();
         let found = seen.walk(&mut |_| true).unwrap();
         assert!(found.damages > 0 && found.records < RECORDS);
-        // Put back, it is as before.
+        // With the segment restored, the log opens again.
         fs::write(gone, bytes).unwrap();
         let log = logforce::open_existing(dir.path(), options()).unwrap();
         assert_holds(&log, 0, RECORDS, LEN);
@@ -202,7 +204,7 @@ fn a_segment_is_there_twice() {
         RecoveryCase::SegmentLost,
         &[name(&copy), name(&used[2]), "move the copy away"],
     );
-    // A repair is no way out, and is not called one: neither by the opening nor by the repair that tries.
+    // A repair cannot help, and neither the opening nor a failed repair recommends one.
     let before = contents(dir.path());
     let opened = logforce::open_existing(dir.path(), options()).map(drop);
     let repaired = logforce::inspect::repair(dir.path(), &RepairOptions::new()).map(drop);
@@ -219,7 +221,7 @@ fn a_segment_is_there_twice() {
     assert!(before == contents(dir.path()));
     assert_nothing_beside(dir.path());
     fs::remove_file(&copy).unwrap();
-    // A copy under a name that is none of ours is nobody's business.
+    // A copy under a name that the log does not use is ignored.
     fs::copy(&used[2], dir.path().join("backup.seg.old")).unwrap();
     let log = logforce::open_existing(dir.path(), options()).unwrap();
     assert_holds(&log, 0, RECORDS, LEN);
@@ -257,7 +259,7 @@ fn a_segment_of_another_log() {
 #[test]
 fn a_stray_segment_of_another_log_is_not_overwritten() {
     let (dir, other) = (closed_log(), closed_log());
-    // Where the log's next segments will come to lie.
+    // Uses the positions of the log's next segments.
     let end = logforce::inspect::open(dir.path())
         .unwrap()
         .summary()
@@ -271,7 +273,7 @@ fn a_stray_segment_of_another_log_is_not_overwritten() {
     }
     log.close().unwrap();
     let kept = contents(dir.path()).into_iter().any(|(_, b)| b == bytes);
-    assert!(kept, "somebody's data was overwritten");
+    assert!(kept, "another log's data was overwritten");
     let log = logforce::open_existing(dir.path(), options()).unwrap();
     assert_holds(&log, 0, 2 * RECORDS, LEN);
 }
@@ -283,7 +285,7 @@ fn a_control_file_of_another_log() {
     refused(dir.path(), RecoveryCase::SegmentLost, &["belongs to log"]);
 }
 
-/// Changes a slot or header and makes its checksum right again.
+/// Changes a slot or header, and corrects its checksum.
 fn with_right_checksum(bytes: &mut [u8], change: impl FnOnce(&mut [u8])) {
     change(bytes);
     bytes[8..12].fill(0);
@@ -296,7 +298,7 @@ const SLOTS: [usize; 2] = [0, 64 << 10];
 #[test]
 fn a_newer_format() {
     let newer = |b: &mut [u8]| b[6..8].copy_from_slice(&77u16.to_le_bytes());
-    // In either slot of the control file, or in both.
+    // A newer version in either slot of the control file, or in both.
     for slots in [&SLOTS[..1], &SLOTS[1..], &SLOTS] {
         let dir = closed_log();
         let control = dir.path().join("control");
@@ -331,7 +333,7 @@ fn a_newer_format() {
         );
         assert!(before == contents(dir.path()));
     }
-    // In a segment.
+    // A newer version in a segment.
     let dir = closed_log();
     let segment = &used_segments(dir.path())[1];
     patch(segment, |b| with_right_checksum(&mut b[..128], newer));
@@ -426,7 +428,7 @@ fn a_control_file_that_is_no_good() {
             &[words],
         );
         assert!(before == contents(dir.path()));
-        // Everything is still to be had.
+        // A salvage still finds all records.
         let salvaged = logforce::inspect::salvage(dir.path()).unwrap();
         let mut records = Vec::new();
         let found = salvaged
@@ -467,7 +469,7 @@ fn one_slot_of_the_control_file_is_enough() {
     }
 }
 
-/// Where record `n` lies: its segment, the offset of its bytes in it.
+/// Returns the segment of record `n`, and the offset of its bytes there.
 fn find(dir: &Path, n: u64) -> (PathBuf, usize) {
     let head = &record(n, LEN)[..64];
     for segment in segments(dir) {
@@ -484,7 +486,7 @@ fn a_bit_flipped_below_the_anchor_is_told_by_reading_and_by_verify() {
     let dir = closed_log();
     let (segment, at) = find(dir.path(), 20);
     patch(&segment, |b| b[at + 30] ^= 4);
-    // Opening scans only what came after the last stamp.
+    // Opening scans only batches after the last stamp.
     let log = logforce::open_existing(dir.path(), options()).unwrap();
     let found: Vec<_> = log.read_from(log.front_lsn()).unwrap().collect();
     assert_eq!(found.len(), 21, "20 records, an error, and no more");
@@ -521,7 +523,7 @@ fn a_bit_flipped_below_the_anchor_is_told_by_reading_and_by_verify() {
     );
 }
 
-/// The log with damage below its anchor goes on.
+/// Checks that the log with damage below its anchor still works.
 fn check_the_rest(log: &Log) {
     let at = log.commit(b"more").unwrap();
     assert_eq!(log.read_at(at.start).unwrap().data, b"more");
@@ -529,7 +531,7 @@ fn check_the_rest(log: &Log) {
 
 #[test]
 fn a_bit_flipped_above_the_anchor_is_refused_and_can_be_cut() {
-    // The process died; nothing says where the log ended but the stamps.
+    // The process is killed, so only stamps say where the log ended.
     const DIR: &str = "LOGFORCE_TEST_DIR";
     let name_of_this = "a_bit_flipped_above_the_anchor_is_refused_and_can_be_cut";
     if let Some(dir) = in_second_process(DIR) {
@@ -537,12 +539,12 @@ fn a_bit_flipped_above_the_anchor_is_refused_and_can_be_cut() {
         if log.guarantee() < logforce::Guarantee::PowerLoss {
             tell("weak");
         }
-        // Preparing the next segment would write the control file, and move the anchor: they use up less
-        // than half of the first.
+        // The records use less than half of the first segment. Otherwise preparing the next one would write
+        // the control file and move the anchor.
         for n in 0..RECORDS {
             log.commit(&record(n, LEN)).unwrap();
         }
-        // Nothing is closed.
+        // Ends the process without closing the log.
         std::process::abort();
     }
     let home = temp();

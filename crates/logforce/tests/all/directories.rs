@@ -1,4 +1,4 @@
-//! Directories that are not what they should be, and some that are unusual and good.
+//! Directories that cannot be opened as a log, and unusual ones that can.
 
 use crate::common::*;
 use logforce::{Error, ErrorKind, Log, Options, Result};
@@ -53,7 +53,7 @@ fn missing() {
     logforce::open_or_create(home.path().join("other"), options()).unwrap();
 }
 
-/// What is no path, by every function that takes one.
+/// Every function that takes a path refuses an invalid one.
 #[test]
 fn paths_that_are_none() {
     for (path, words) in [("", "it is empty"), ("a\0b", "NUL")] {
@@ -74,8 +74,8 @@ fn paths_that_are_none() {
     }
 }
 
-/// A refused opening leaves no empty directory, which the next one would take for a log
-/// that was emptied; one that was there before stays.
+/// A refused opening leaves no empty directory, because the next one would take it for an emptied log. A
+/// directory that existed before stays.
 #[test]
 fn a_refused_opening_leaves_nothing() {
     let home = temp();
@@ -154,7 +154,7 @@ fn without_its_control_file_it_is_never_a_fresh_log() {
     let salvaged = logforce::inspect::salvage(dir.path()).unwrap();
     let found = salvaged.walk(&mut |_| true).unwrap();
     assert!(found.records > 10 && found.damages == 0, "{found:?}");
-    // Also where only a spare is left. (The log may have used all of its own again.)
+    // The same applies if only a spare is left. (The log may have reused all of its spares.)
     let used = segments(dir.path());
     fs::rename(&used[0], used[0].with_extension("spare")).unwrap();
     for segment in &used[1..] {
@@ -163,8 +163,7 @@ fn without_its_control_file_it_is_never_a_fresh_log() {
     refused();
 }
 
-/// What a rename may leave that a crash interrupted, where no journal writes both names or none: the
-/// file under both.
+/// A crash during a rename may leave the file under both names on a filesystem without a journal.
 #[test]
 fn a_segment_that_is_a_spare_as_well() {
     let dir = temp();
@@ -233,7 +232,7 @@ fn somebody_elses() {
         check_path(&e, dir.path());
     }
     assert_eq!(listing(dir.path()).len(), 1, "nothing was made");
-    // A control file that is none.
+    // An invalid control file.
     fs::write(dir.path().join("control"), vec![b'x'; 128 << 10]).unwrap();
     for (_, open) in &WAYS[1..] {
         let e = assert_error(
@@ -269,7 +268,7 @@ fn strange_files_beside_a_log_are_left_alone() {
     }
 }
 
-/// By whatever it came there: a log is opened by its control file, so one that is being made is none's.
+/// An opening removes an unfinished control file, whatever its origin: logs are opened by the finished one.
 #[test]
 fn a_control_file_being_made_is_removed() {
     let dir = temp();
@@ -291,7 +290,7 @@ fn make_fifo(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
 }
 
-/// There is none in a directory.
+/// Never called: this system has no FIFOs in directories.
 #[cfg(not(target_os = "linux"))]
 fn make_fifo(_: &Path) {
     unreachable!("not asked for");
@@ -372,7 +371,7 @@ fn by_a_symbolic_link_and_other_names() {
         println!("{}", path.display());
         let log = logforce::open_existing(path, options()).unwrap();
         assert_holds(&log, 0, 1, 100);
-        // It is the same log by each of its names.
+        // Each name leads to the same log.
         for other in &ways {
             let second = logforce::open_existing(other, options());
             assert_error(second, ErrorKind::Locked, &[other.to_str().unwrap()]);
@@ -381,7 +380,7 @@ fn by_a_symbolic_link_and_other_names() {
     }
     let new = home.path().join("new/");
     small_log(&new);
-    // A link that leads nowhere.
+    // A dangling link.
     let nowhere = home.path().join("nowhere");
     symlink(home.path().join("gone"), &nowhere).unwrap();
     for (_, open) in WAYS {
@@ -404,7 +403,7 @@ fn a_path_that_is_not_unicode() {
 #[test]
 fn relative_and_then_the_working_directory_changes() {
     const HOME: &str = "LOGFORCE_TEST_HOME";
-    // The working directory is the process's: this test has one of its own.
+    // All threads share the working directory, so this test runs in a second process.
     let Some(home) = in_second_process(HOME) else {
         let home = temp();
         let name = "relative_and_then_the_working_directory_changes";
@@ -432,7 +431,7 @@ fn relative_and_then_the_working_directory_changes() {
     assert_holds(&log, 50, 60, 20_000);
 }
 
-/// Windows neither moves nor removes a directory in which something is open; the log goes on.
+/// Windows neither moves nor removes a directory with open files; the log continues.
 #[cfg(windows)]
 #[test]
 fn while_it_is_open_it_stays() {
@@ -452,7 +451,7 @@ fn while_it_is_open_it_stays() {
     let log = logforce::open_existing(&dir, options()).unwrap();
     assert_holds(&log, 50, 60, 20_000);
     log.close().unwrap();
-    // Nothing is held any more.
+    // The closed log holds no file any more.
     let after = home.path().join("after");
     fs::rename(&dir, &after).unwrap();
     fs::remove_dir_all(&after).unwrap();
@@ -472,7 +471,7 @@ fn by_other_names_of_it() {
         PathBuf::from(slash),
         dir.join("."),
         home.path().join("nosuch").join("..").join(name),
-        // Case makes no difference.
+        // Names are not case-sensitive.
         dir.with_file_name("日本 ログ ünÏ 'QUOTED'"),
     ];
     for path in &ways {
@@ -487,7 +486,7 @@ fn by_other_names_of_it() {
     }
 }
 
-/// As root makes them for another user, and as that user finds them.
+/// Directories that root creates with restricted access, opened by another user.
 #[cfg(target_os = "linux")]
 #[test]
 fn not_allowed() {
@@ -504,16 +503,16 @@ fn not_allowed() {
         };
         for (name, open) in WAYS {
             println!("{name}");
-            // The directory may not be looked into.
+            // The directory cannot be read.
             denied("closed", open, &["closed"]);
             denied("closed/below", open, &["below"]);
             if name != "open_existing" {
-                // It may be read and not written to.
+                // The directory can be read but not written.
                 denied("readable", open, &["readable/lock"]);
                 denied("readable/below", open, &["below"]);
             }
             if name != "create_new" {
-                // A log whose files may not be read, or not be written to.
+                // Logs whose files cannot be read, or cannot be written.
                 denied("unreadable", open, &["unreadable/"]);
                 denied("unwritable", open, &["unwritable/"]);
             }
@@ -521,7 +520,7 @@ fn not_allowed() {
         let seen = logforce::inspect::open(home.join("unwritable")).unwrap();
         let found = seen.walk(&mut |_| true).unwrap();
         assert_eq!((found.records, found.damages), (1, 0));
-        // No files may be made: this log ends where its prepared space does.
+        // No files can be created: this log ends at the end of its prepared space.
         let dir = home.join("no-new-files");
         let log = logforce::open_existing(&dir, options()).unwrap();
         let prepared = logforce::inspect::open(&dir)
@@ -531,16 +530,16 @@ fn not_allowed() {
         let (n, e) = fill_up(&log, 1, 20_000);
         let words = [dir.to_str().unwrap(), "Permission denied", "must be"];
         assert_error::<()>(Err(e), ErrorKind::Io, &words);
-        // How many fit depends on whether another segment was prepared in time, and on stamps in
-        // between: what is left is less than a record takes at most (five units, and the headers and
-        // the padding of two batches and of a segment in its midst) and the sixteen units that are
-        // kept for closing and truncating.
+        // The number of records that fit depends on stamps, and on whether another segment was prepared in
+        // time. The remaining space is less than the sum of two parts. The first is the maximum space of a
+        // record: five units, and the headers and padding of two batches and of a segment between them. The
+        // second is the sixteen units that are reserved for closing and truncating.
         let left = prepared.since(log.tail_lsn());
         assert!(left < (10 + 16) * 4096, "{left} left after {n}");
         assert!(n > 0);
         assert_eq!(read_all(&log).len() as u64, 1 + n);
         log.close().unwrap();
-        // And what may be written to can be used, also by one who is not root.
+        // A user other than root can use a directory that is writable for that user.
         let own = home.join("open/log");
         small_log(&own);
         let log = logforce::open_existing(&own, options()).unwrap();
@@ -571,7 +570,7 @@ fn not_allowed() {
     if !as_nobody("not_allowed", HOME, home.path()) {
         return;
     }
-    // What was refused was not changed.
+    // The refused logs did not change.
     for name in ["unreadable", "unwritable", "no-new-files"] {
         let log = logforce::open_existing(home.path().join(name), options()).unwrap();
         assert!(log.recovered().clean);

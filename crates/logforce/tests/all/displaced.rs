@@ -1,4 +1,4 @@
-//! A log whose directory, or a file of it, is taken away while it is open, on a real filesystem.
+//! Logs whose directory, or a file in it, is moved or deleted while they are open, on a real filesystem.
 
 use crate::common::*;
 use logforce::{Error, ErrorKind, Log, Options, Tuning};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Nothing is prepared or stamped meanwhile: only the look by the clock is left.
+/// Options with which nothing is prepared or stamped meanwhile: only the timed check remains.
 fn quiet() -> Options {
     options()
         .segment_size(8 << 20)
@@ -31,7 +31,7 @@ fn assert_displaced(e: &Error, dir: &Path, words: &str) {
     assert!(cause.to_string().contains(words), "{words}: {e}");
 }
 
-/// Commits until it is refused; that has to come soon.
+/// Commits until a commit is refused, which has to happen soon.
 #[track_caller]
 fn commit_until_refused(log: &Log) -> Error {
     let began = Instant::now();
@@ -40,8 +40,11 @@ fn commit_until_refused(log: &Log) -> Error {
             Ok(_) => std::thread::sleep(Duration::from_millis(2)),
             Err(e) => return e,
         }
-        // Within a second; a busy machine has its own time.
-        assert!(began.elapsed() < Duration::from_secs(60), "nobody noticed");
+        // The check is due within a second; a busy machine takes longer.
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "the log did not notice"
+        );
     }
 }
 
@@ -57,7 +60,8 @@ fn moved(dir: &Path) -> PathBuf {
 
 const WAYS: [(&str, Taking); 8] = [
     ("deleted or moved away", |dir| {
-        // At one go: in between, a check of the log would find a part of it.
+        // Renames the directory in one call. Otherwise a check could run in between and find a part of the
+        // log.
         fs::rename(dir, moved(dir)).unwrap();
         fs::remove_dir_all(moved(dir)).unwrap();
     }),
@@ -65,13 +69,13 @@ const WAYS: [(&str, Taking); 8] = [
         fs::rename(dir, moved(dir)).unwrap();
     }),
     ("deleted or moved away", |dir| {
-        // What is above it counts as well.
+        // Moves a parent directory, which counts as well.
         let home = dir.parent().unwrap();
         fs::rename(home, moved(home)).unwrap();
         fs::write(home, b"a file").unwrap();
     }),
     ("another directory is there", |dir| {
-        // At one go: in between, nothing would be there.
+        // Exchanges the two directories in one call. Otherwise a check in between would find no directory.
         use rustix::fs::{CWD, RenameFlags, renameat_with};
         fs::create_dir(moved(dir)).unwrap();
         renameat_with(CWD, dir, CWD, moved(dir), RenameFlags::EXCHANGE).unwrap();
@@ -80,7 +84,7 @@ const WAYS: [(&str, Taking); 8] = [
         fs::remove_file(dir.join("control")).unwrap();
     }),
     ("'control' was replaced", |dir| {
-        // As a tool does that restores from a backup, or edits in a copy.
+        // Replaces the file as a tool does that restores a backup or edits in a copy.
         fs::copy(dir.join("control"), dir.join("copy")).unwrap();
         fs::rename(dir.join("copy"), dir.join("control")).unwrap();
     }),
@@ -111,7 +115,7 @@ fn taken_away_it_acknowledges_nothing_more() {
     }
 }
 
-/// Nothing that needs a new segment is accepted either, and what is durable is still read.
+/// The log also refuses records that need a new segment. Durable records can still be read.
 #[test]
 fn deleted_while_it_fills() {
     let home = temp();
@@ -127,7 +131,7 @@ fn deleted_while_it_fills() {
     assert!(!dir.exists());
 }
 
-/// What was moved away and is opened there is whole.
+/// A log that was moved away can be opened at its new path and is complete.
 #[test]
 fn moved_away_it_is_whole_where_it_is() {
     let home = temp();
@@ -145,7 +149,7 @@ fn moved_away_it_is_whole_where_it_is() {
     assert!(!dir.exists(), "the log made it anew");
     let log = logforce::open_existing(moved(&dir), quiet()).unwrap();
     let found = read_all(&log).len();
-    // One that was in doubt may be there as well.
+    // One more record, whose commit failed, may be there.
     assert!(
         found == acknowledged || found == acknowledged + 1,
         "{found}"
@@ -172,7 +176,7 @@ fn a_link_that_leads_elsewhere() {
 
 const HOME: &str = "LOGFORCE_TEST_HOME";
 
-/// Long enough for two looks.
+/// Commits for long enough for two checks.
 fn goes_on(log: &Log) {
     let began = Instant::now();
     while began.elapsed() < Duration::from_millis(1500) {
@@ -186,7 +190,7 @@ fn run(mut child: Command) {
     assert_passed(&child.output().unwrap());
 }
 
-/// A relative path is that of the opening, whatever the process does later.
+/// A relative path is resolved at the opening; later changes of the working directory do not matter.
 #[test]
 fn a_process_that_changes_its_working_directory() {
     let name = "a_process_that_changes_its_working_directory";
@@ -195,7 +199,7 @@ fn a_process_that_changes_its_working_directory() {
         let log = idle_log(Path::new("log"));
         std::env::set_current_dir("/").unwrap();
         goes_on(&log);
-        // And it is that path which counts.
+        // The log checks the path as it was resolved at the opening.
         fs::remove_dir_all(home.join("log")).unwrap();
         assert_displaced(&commit_until_refused(&log), Path::new("log"), "deleted");
         return;
@@ -204,8 +208,8 @@ fn a_process_that_changes_its_working_directory() {
     run(again(name, HOME, home.path()));
 }
 
-/// By a path of the process' own descriptors, which may be closed; then only a directory that is
-/// deleted is gone.
+/// A log can be opened through the path of a descriptor, which may be closed later. Then the log only notices
+/// when its directory is deleted.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_path_of_a_descriptor() {
@@ -222,7 +226,7 @@ fn a_path_of_a_descriptor() {
     assert_displaced(&commit_until_refused(&log), &path, "deleted");
 }
 
-/// All paths of a process that has changed its root lead elsewhere.
+/// After a process has changed its root, all its paths lead elsewhere.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_process_that_changes_its_root() {

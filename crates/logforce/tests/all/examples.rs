@@ -1,4 +1,4 @@
-//! The examples with arguments that they cannot use, and what they say then.
+//! The examples with invalid arguments, and their error messages.
 
 use crate::common::examples::{program, too_weak};
 use crate::common::*;
@@ -87,7 +87,7 @@ fn unusable_arguments_make_nothing() {
     }
 }
 
-/// The words of an error, and none of Rust's ways to show it.
+/// Errors are printed as messages, not in their debug form.
 #[test]
 fn errors_are_sentences() {
     let home = temp();
@@ -95,13 +95,13 @@ fn errors_are_sentences() {
     for (name, arguments, words) in [
         ("till", &["file"][..], "it is not a directory"),
         ("orders", &["file"], "it is not a directory"),
-        ("accounts", &["file", "run"], "cannot make file"),
+        ("accounts", &["file", "run"], "cannot create file"),
         (
             "accounts",
             &["gone", "check"],
             "the directory does not exist",
         ),
-        ("kv", &["file", "list"], "cannot make file"),
+        ("kv", &["file", "list"], "cannot create file"),
         ("replica", &["file", "copy"], "it is not a directory"),
         ("replica", &["gone", "copy"], "wait for it with --wait"),
         (
@@ -142,7 +142,7 @@ fn a_port_that_is_taken_is_named() {
     );
 }
 
-/// Its `main` returns the error, as ten lines do: this prints a sentence as well.
+/// The quickstart's `main` returns the error, so Rust prints it by `Debug`: that is a sentence, too.
 #[test]
 fn the_quickstart_fails_in_words() {
     let home = temp();

@@ -1,4 +1,4 @@
-//! A limit of the process on the size of files, as `ulimit -f` sets it. More space does not help.
+//! The process's limit on file sizes (`ulimit -f`). More disk space does not help against it.
 
 use crate::common::*;
 use logforce::Guarantee;
@@ -68,7 +68,7 @@ fn a_page_file_refuses_what_the_limit_forbids_and_goes_on() {
             assert!(text.contains("raise the limit"), "{text}");
             let data = dir.join("pages").display().to_string();
             assert_eq!(text.matches(&data).count(), 1, "{text}");
-            // The file is not poisoned, and needs no more space for this.
+            // The file is not poisoned, and this commit needs no more space.
             write(&file, 0, 7).unwrap();
             file.checkpoint().unwrap();
             assert_holds(&file, pages);

@@ -1,4 +1,4 @@
-//! Filesystems of the tests' own, by loop devices: what a log does on each, and after a kill.
+//! Logs on private filesystems on loop devices: a workload, kills, remounts.
 
 use crate::common::*;
 use logforce::{BackupOptions, Guarantee, Method};
@@ -30,7 +30,7 @@ fn a_workload_on_each() {
                 "{facts:?}"
             );
             if method == Method::Direct {
-                // Past this filesystem's cache is into that of the loop device's file.
+                // Direct I/O on this filesystem still goes into the cache of the loop device's file.
                 assert_eq!(log.guarantee(), Guarantee::ProcessCrash, "{kind}");
             }
             let mut front = 0;
@@ -74,7 +74,7 @@ fn the_default_on_each_survives_loss_of_power_by_its_own_word() {
     }
 }
 
-/// A filesystem's own root: it has a `lost+found` on ext4, and no parent entry to make durable.
+/// The root of a filesystem contains `lost+found` on ext4, and has no parent entry to make durable.
 #[test]
 fn a_log_in_the_root_of_a_filesystem() {
     for (kind, mib) in EACH {
@@ -125,7 +125,7 @@ fn unmounted_and_mounted_again_everything_is_there() {
     }
 }
 
-/// A rescue system has such a mount, and so has a snapshot.
+/// Rescue systems and snapshots use such mounts.
 #[test]
 fn page_files_on_a_read_only_mount() {
     use logforce::pages::{CommitMode, Options};

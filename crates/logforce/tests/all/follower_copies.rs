@@ -204,7 +204,7 @@ fn two_copies_that_truncate_at_the_back() {
     let Error::Voided { from, .. } = voided else {
         panic!("{voided}");
     };
-    // The copy has voided what lies behind r1, and this history r1 itself.
+    // The copy has voided everything behind r1, and this history r1 itself.
     assert_eq!(from, r1.start);
     let back = stored.back_to(from);
     assert_eq!(back.lsn(), r1.start);
@@ -266,7 +266,7 @@ fn a_replica_of_many_truncations() {
         let has: Vec<_> = replica.iter().map(|r| r.data.clone()).collect();
         assert_eq!(has, there, "{last}");
     }
-    // A position that a follower has given is no reason to answer the same for ever.
+    // After resuming from a follower's position, the error must not repeat for ever.
     let voided = commit(&log, "voided");
     catch_up(&mut follower, &mut replica, "voided");
     log.truncate_back(voided.start).unwrap();
@@ -275,7 +275,7 @@ fn a_replica_of_many_truncations() {
     log.close().unwrap();
 }
 
-/// Nobody opens the log again, so only the follower's own checks can notice.
+/// No writer opens the log again, so only the follower's checks can notice the change.
 #[test]
 fn a_closed_log_that_changes_under_a_follower() {
     let home = temp();
@@ -294,7 +294,7 @@ fn a_closed_log_that_changes_under_a_follower() {
     log.commit(b"one").unwrap();
     log.close().unwrap();
 
-    // Begun, and nothing read yet: an older copy is written over the bytes.
+    // The follower has read nothing yet when an older copy overwrites the bytes.
     let mut follower = remote(&dir, logforce::read_only(&dir).unwrap().durable_lsn()).unwrap();
     assert!(follower.next_timeout(Duration::ZERO).unwrap().is_none());
     for (bytes, path) in &copy {
@@ -316,8 +316,8 @@ fn a_closed_log_that_changes_under_a_follower() {
     assert_eq!(error_of(&mut follower).kind(), ErrorKind::Damaged);
 }
 
-/// Two copies go on at a segment's start, with different header areas. A replica of one, which restarts there,
-/// then follows the other.
+/// Two copies go on at a segment's start, with different header areas. A replica of one, which restarts
+/// there, then follows the other.
 #[test]
 fn copies_that_part_at_a_segments_start() {
     let with = |unit| {
@@ -362,7 +362,7 @@ fn copies_that_part_at_a_segments_start() {
             false => remote(&b, Lsn::ORIGIN).unwrap().position(),
         };
         while replica.last().is_none_or(|r| r.data != b"b 1") {
-            // As after a restart, with each record.
+            // Resumes after each record, as after a restart.
             let record = match local {
                 true => {
                     let mut follower = log.follow(&position).unwrap();

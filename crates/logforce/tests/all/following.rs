@@ -1,4 +1,4 @@
-//! Followers on real files: in the process that writes, and in another.
+//! Followers on real files, in the writing process and in another one.
 
 use crate::common::*;
 use logforce::{
@@ -20,7 +20,8 @@ const DIR: &str = "LOGFORCE_TEST_DIR";
 pub const LONG: Duration = Duration::from_secs(60);
 const COUNT: u64 = 3000;
 
-/// Stamps, by which a follower in another process sees, are for `PowerLoss` only.
+/// Returns true if the log writes stamps: it does so only with `PowerLoss`. A follower in another process
+/// needs them to see records.
 pub fn has_stamps(log: &Log) -> bool {
     let strong = log.guarantee() == Guarantee::PowerLoss;
     if !strong {
@@ -47,7 +48,7 @@ pub fn next(follower: &mut ReadOnlyFollower) -> Record {
     next.expect("a durable record is seen within a minute")
 }
 
-/// Commits up to [`COUNT`] numbered records, in every way there is.
+/// Commits up to [`COUNT`] numbered records, in all ways to commit.
 fn write(dir: &Path) {
     let log = logforce::open_or_create(dir, options()).unwrap();
     let found = read_all(&log).len() as u64;
@@ -75,8 +76,8 @@ fn write(dir: &Path) {
     tell("\ndone");
 }
 
-/// A crash of the writer never removes what a follower has shown: whatever the writer does not
-/// find it writes again, and the follower would see that twice.
+/// A crash of the writer never removes a record that a follower has returned. The writer writes every missing
+/// record again, so the follower would see it twice.
 #[test]
 fn a_writer_in_another_process_is_killed_again_and_again() {
     let name = "a_writer_in_another_process_is_killed_again_and_again";
@@ -103,7 +104,7 @@ fn a_writer_in_another_process_is_killed_again_and_again() {
             assert!(follower.position().lsn() >= found.end);
             seen += 1;
             if rng.one_in(100) {
-                // A follower may die as well.
+                // The follower restarts, too.
                 follower = remote_at(Path::new(&dir), &follower.position()).unwrap();
             }
         }
@@ -130,7 +131,7 @@ fn a_writer_in_another_process_is_killed_again_and_again() {
     let mut follower = followed.join().unwrap();
     println!("{kills} kills");
     assert!(!follower.is_writer_running().unwrap());
-    // It waits for another writer, and gives up when it is told to.
+    // The follower waits for another writer, and gives up after its timeout.
     let none = follower.next_timeout(Duration::from_millis(20));
     assert_eq!(none.unwrap(), None);
     let log = logforce::open_existing(home.path().join("log"), options()).unwrap();
@@ -155,7 +156,7 @@ fn a_remote_follower_and_truncation() {
     for n in 0..10 {
         assert!(next(&mut follower).data == record(n, 100));
     }
-    // Truncated at the back twice, further down the second time; then it goes on.
+    // The log is truncated at the back twice, further down the second time. Then it continues.
     for from in [6, 3] {
         log.truncate_back(placed[from].start).unwrap();
         let e = follower.next_timeout(LONG).unwrap_err();
@@ -165,7 +166,7 @@ fn a_remote_follower_and_truncation() {
         assert!(at == placed[from].start && to <= log.tail_lsn(), "{e}");
         assert_eq!(follower.position().lsn(), at);
     }
-    // A follower that starts there again goes on behind the range; above it has to be undone first.
+    // A follower that resumes there continues behind the void range. Records above it must be undone first.
     let mut second = remote_at(dir.path(), &follower.position()).unwrap();
     let voided = remote(dir.path(), placed[8].start).map(drop);
     assert_error(voided, ErrorKind::Voided, &[]);
@@ -173,7 +174,7 @@ fn a_remote_follower_and_truncation() {
     assert_eq!(next(&mut follower).data, b"behind");
     assert_eq!(next(&mut second).data, b"behind");
 
-    // The front passes it while the writer goes on and reuses the segments.
+    // The front passes the follower while the writer reuses the segments.
     let mut last = log.commit(b"x").unwrap();
     for n in 0..200 {
         last = log.commit(&record(n, 10_000)).unwrap();
@@ -192,7 +193,7 @@ fn a_remote_follower_and_truncation() {
         panic!("{e}")
     };
     assert_eq!(front, log.front_lsn());
-    // It stays ended.
+    // The follower stays ended.
     assert!(follower.try_next().unwrap().is_none());
     assert!(follower.is_ended() && follower.next_blocking().is_none());
     let mut anew = remote(dir.path(), front).unwrap();
@@ -204,14 +205,14 @@ fn a_remote_follower_and_truncation() {
     );
 }
 
-/// A method without barriers gives no proof but at closing and where a segment comes into use.
+/// A method without barriers proves records durable only at a close, and when a segment comes into use.
 #[test]
 fn under_a_weak_method_a_close_proves() {
     let dir = temp();
     let weak = options().method(logforce::Method::Buffered);
     let log = logforce::create_new(dir.path(), weak.clone()).unwrap();
-    // Before the next segment is prepared, what was written is forced: these records do not use up half
-    // of the first.
+    // Preparing the next segment forces all written records. These records use less than half of the first
+    // segment, so no other one is prepared.
     let mut follower = remote(dir.path(), Lsn::ORIGIN).unwrap();
     for n in 0..10 {
         log.commit(&record(n, 100)).unwrap();
@@ -226,7 +227,7 @@ fn under_a_weak_method_a_close_proves() {
     for n in 10..300 {
         log.commit(&record(n, 5000)).unwrap();
     }
-    // Several segments were begun: most of it is proven.
+    // Several segments came into use, so most records are proven durable.
     for n in 10..150 {
         assert!(next(&mut follower).data == record(n, 5000));
     }
@@ -257,14 +258,14 @@ fn in_the_same_process() {
         );
     }
     assert_eq!(follower.try_next().unwrap(), None);
-    // It had shown one record, which is gone; of the others it says nothing.
+    // The follower had returned one record that is gone. It does not report the others.
     assert_error(behind.try_next(), ErrorKind::Voided, &[]);
     assert_eq!(behind.try_next().unwrap(), None);
     log.commit(b"behind").unwrap();
     for f in [&mut follower, &mut behind] {
         assert_eq!(f.next_blocking().unwrap().unwrap().data, b"behind");
     }
-    // A thread that waits, and one that is passed by the front.
+    // One thread waits for records; the front passes the other one.
     let seen: Arc<AtomicUsize> = Arc::default();
     let count = seen.clone();
     let waiting = std::thread::spawn(move || {
@@ -285,7 +286,7 @@ fn in_the_same_process() {
         log.commit(&record(n, 10_000)).unwrap();
     }
     let last = log.commit(b"last").unwrap();
-    // Only what the waiting one has seen may go.
+    // Only records that the waiting thread has seen may be truncated.
     until(51);
     log.truncate_front(last.start).unwrap();
     assert_error(behind.next_blocking().unwrap(), ErrorKind::Truncated, &[]);
@@ -295,8 +296,8 @@ fn in_the_same_process() {
     assert_eq!(seen.load(SeqCst), 51);
 }
 
-/// Both followers alike: awaited, as streams, with timeouts; and their lag is zero once they have
-/// caught up, also where the last batch is padded.
+/// Both kinds of followers can be awaited, used as streams, and used with timeouts. Their lag is zero once
+/// they have caught up, also if the last batch is padded.
 #[test]
 fn followers_are_streams_and_know_their_lag() {
     let dir = temp();
@@ -321,10 +322,10 @@ fn followers_are_streams_and_know_their_lag() {
     assert!(here.next_timeout(short).unwrap().is_none());
     assert!(there.next_timeout(short).unwrap().is_none());
     assert_eq!((here.lag(), there.lag()), (0, 0));
-    // Stamps of the pause count as well: the position goes on with them.
+    // The position also advances over idle stamps.
     assert_eq!(here.position().lsn(), log.durable_lsn());
     assert!(there.position().lsn() <= log.durable_lsn());
-    // To start from there skips nothing and repeats nothing.
+    // Resuming at that position skips no record and repeats none.
     let mut again = log.follow(&there.position()).unwrap();
     let mut elsewhere = remote_at(dir.path(), &here.position()).unwrap();
     let data = record(50, 70_000);
@@ -332,7 +333,7 @@ fn followers_are_streams_and_know_their_lag() {
     assert_eq!(here.next_timeout(LONG).unwrap().unwrap().data, data);
     assert_eq!(again.next_blocking().unwrap().unwrap().data, data);
     assert_eq!(elsewhere.next_blocking().unwrap().unwrap().data, data);
-    // In tasks of a runtime with threads, one of which is cancelled often.
+    // Runs followers in tasks of a multi-threaded runtime, and cancels one of them often.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_time()

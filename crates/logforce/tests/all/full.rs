@@ -1,5 +1,5 @@
-//! Full disks, at every stage, for root and for an unprivileged user: no space is refused before
-//! anything is accepted, what was acknowledged stays, and the log goes on once there is space.
+//! Full disks at every stage, for root and for an unprivileged user. The log refuses a record before it has
+//! accepted any of it, keeps acknowledged records, and continues once there is space.
 
 use crate::common::*;
 use logforce::{Batch, ErrorKind, Log, Options, Tuning};
@@ -11,11 +11,10 @@ use std::path::{Path, PathBuf};
 const DIR: &str = "LOGFORCE_TEST_DIR";
 const LEN: usize = 9000;
 
-/// Filesystems that overwrite in place: here a prepared segment can always be written to.
+/// Filesystems that overwrite in place: a prepared segment can always be written. With their sizes in MiB.
 const IN_PLACE: [(&str, u64); 3] = [("ext4", 32), ("ext4-nojournal", 16), ("xfs", 300)];
 
-/// Runs `subject` with a directory on a small filesystem of each kind: by root and by a user who
-/// is not.
+/// Runs `subject` with a directory on a small filesystem of each kind, as root and as an unprivileged user.
 fn on_each(disks: &[(&str, u64)], name: &str, subject: fn(&Path)) {
     if let Some(dir) = in_second_process(DIR) {
         return subject(&dir);
@@ -38,7 +37,7 @@ fn on_each(disks: &[(&str, u64)], name: &str, subject: fn(&Path)) {
     }
 }
 
-/// Takes all the space of the filesystem and gives it back when dropped.
+/// A file that takes all the space of the filesystem. Dropping this removes the file.
 pub(crate) struct Filler(PathBuf);
 
 impl Filler {
@@ -48,7 +47,7 @@ impl Filler {
         let file = File::create(&path).unwrap();
         let mut len = 0;
         let mut step = 64 << 20;
-        // What cannot be taken in large pieces is taken in small ones.
+        // Takes the remaining space in ever smaller pieces.
         while step >= 4096 {
             let flags = rustix::fs::FallocateFlags::empty();
             match rustix::fs::fallocate(&file, flags, len, step) {
@@ -57,7 +56,7 @@ impl Filler {
             }
         }
         file.set_len(len.saturating_sub(leave)).unwrap();
-        // Reserved space that is given out only for writing is taken too.
+        // Also takes reserved space, which the filesystem gives out only to writes.
         if leave == 0
             && let Ok(mut small) = File::create(dir.join("filler-small"))
         {
@@ -72,7 +71,7 @@ impl Drop for Filler {
     fn drop(&mut self) {
         let _ = fs::remove_file(self.0.join("filler"));
         let _ = fs::remove_file(self.0.join("filler-small"));
-        // Some filesystems free space only when this is written down.
+        // Some filesystems free the space only when the removal is synced.
         if let Ok(dir) = File::open(&self.0) {
             let _ = rustix::fs::syncfs(&dir);
         }
@@ -92,8 +91,8 @@ fn no_space<T>(result: logforce::Result<T>) {
     );
 }
 
-/// xfs gives the blocks of removed files back in the background, soon after the call that removed
-/// them.
+/// Opens a log, and repeats this until there is space: xfs frees the blocks of removed files in the
+/// background, soon after the call that removed them.
 fn once_there_is_space(open: impl Fn() -> logforce::Result<Log>) -> Log {
     for _ in 0..200 {
         match open() {
@@ -143,12 +142,12 @@ fn at_creation() {
     on_each(&IN_PLACE, "at_creation", |home| {
         let dir = home.join("log");
         let (mut failed, mut late) = (0, 0);
-        // With a little more space each time it gets a little further.
+        // Gives the creation a little more space each time, so that it gets a little further.
         for leave in (0..=20).map(|n| n * (32 << 10)) {
             let filler = Filler::new(home, leave);
             match logforce::create_new(&dir, sized(SEGMENT)) {
                 Ok(log) => {
-                    // The background may not find space for a second segment; this one works.
+                    // There may be no space for a second segment, but the first one works.
                     let at = log.commit(&record(0, 100)).unwrap();
                     assert_eq!(log.read_at(at.start).unwrap().data, record(0, 100));
                     log.close().unwrap();
@@ -156,7 +155,7 @@ fn at_creation() {
                 Err(e) => {
                     failed += 1;
                     no_space::<()>(Err(e));
-                    // As often as one likes; but for blocks that xfs has given back meanwhile.
+                    // It fails again, unless xfs has freed blocks meanwhile.
                     match logforce::open_or_create(&dir, sized(SEGMENT)) {
                         Ok(log) => {
                             late += 1;
@@ -166,7 +165,7 @@ fn at_creation() {
                         refused => no_space(refused),
                     }
                     drop(filler);
-                    // The same call that failed works when there is space.
+                    // The failed call succeeds when there is space.
                     let log = once_there_is_space(|| logforce::create_new(&dir, sized(SEGMENT)));
                     log.commit(&record(0, 100)).unwrap();
                     log.close().unwrap();
@@ -193,7 +192,7 @@ fn while_running() {
         let (mut n, e) = fill_up(&log, 0, LEN);
         no_space::<()>(Err(e));
         assert!(n > 50, "{n}");
-        // A refusal is no failure: nothing is lost or stopped, as often as it happens.
+        // A refused append loses nothing and does not stop the log, however often it happens.
         let tail = log.tail_lsn();
         for _ in 0..3 {
             no_space(log.commit(&record(n, LEN)));
@@ -203,7 +202,7 @@ fn while_running() {
         assert_eq!(log.durable_lsn(), tail);
         assert_holds(&log, 0, n, LEN);
 
-        // Room from the front.
+        // Frees space by truncating the front.
         let half: Vec<_> = log
             .read_from(log.front_lsn())
             .unwrap()
@@ -217,7 +216,7 @@ fn while_running() {
         n += more;
         assert_holds(&log, at, n, LEN);
 
-        // Room from elsewhere.
+        // Frees space by removing another file.
         drop(filler);
         for _ in 0..100 {
             log.commit(&record(n, LEN)).unwrap();
@@ -275,7 +274,7 @@ fn a_large_record_is_refused_whole() {
         let large = [record(1, 3 << 20), record(2, 3 << 20)];
         no_space(log.append(large.iter().collect::<Batch>()));
         assert_eq!(log.tail_lsn(), tail);
-        // What fits goes on fitting.
+        // A smaller record still fits.
         log.commit(&record(1, LEN)).unwrap();
         assert_holds(&log, 0, 2, LEN);
         drop(filler);
@@ -311,7 +310,7 @@ fn closed_opened_and_truncated_while_full() {
             no_space(log.commit(&record(n, 100_000)));
             let mut front = 0;
             for round in 0..3 {
-                // Room for new segments is made by giving up old ones, and used at once.
+                // Truncation frees the space of old segments, and new segments use it at once.
                 let places: Vec<_> = log
                     .read_from(log.front_lsn())
                     .unwrap()
@@ -329,7 +328,7 @@ fn closed_opened_and_truncated_while_full() {
                 log = opened(&dir);
                 assert_holds(&log, front, n, LEN);
             }
-            // Truncated at the back, too.
+            // Also truncates at the back.
             let last = log
                 .read_from(log.front_lsn())
                 .unwrap()
@@ -343,12 +342,12 @@ fn closed_opened_and_truncated_while_full() {
 }
 
 impl Filler {
-    /// A second one: takes what appeared since.
+    /// Creates a second file that takes the space that was freed since.
     fn new_beside(dir: &Path) -> Filler {
         let dir = dir.join("beside");
         fs::create_dir_all(&dir).unwrap_or(());
         if !dir.exists() {
-            // No space even for a directory.
+            // There is not even space for a directory.
             return Filler(dir);
         }
         Filler::new(&dir, 0)
@@ -385,8 +384,8 @@ fn a_process_dies_while_full() {
     });
 }
 
-/// Where every write goes to a new place, a prepared segment can still find no space. What was
-/// acknowledged stays all the same.
+/// On a copy-on-write filesystem even a write to a prepared segment can run out of space. Acknowledged
+/// records stay nevertheless.
 #[test]
 fn copy_on_write() {
     on_each(&[("btrfs", 128)], "copy_on_write", |home| {
@@ -428,7 +427,7 @@ fn copy_on_write() {
         drop(filler);
         let log = opened(&dir);
         let found = read_all(&log).len() as u64;
-        // The record whose commit failed may be there.
+        // The record whose commit failed may be there, too.
         assert!((n - front..=n - front + 1).contains(&found), "{found}");
         assert_holds(&log, front, front + found, LEN);
         log.commit(b"on").unwrap();

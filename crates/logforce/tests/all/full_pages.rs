@@ -76,8 +76,8 @@ fn a_copy_on_write_file_shrinks_on_a_full_btrfs() {
     file.close().unwrap();
 }
 
-/// Its log cannot write its control file. What is committed can be read without opening, and is there
-/// once there is space.
+/// The file's log cannot write its control file. Committed pages can be read without opening the file, and
+/// are still there once there is space.
 #[test]
 fn a_logged_file_on_a_full_btrfs_waits_for_space_and_is_read() {
     let home = open_to_all(temp());
@@ -92,7 +92,7 @@ fn a_logged_file_on_a_full_btrfs_waits_for_space_and_is_read() {
     let filler = Filler::new(fs.path(), 0);
     for _ in 0..2 {
         let Err(refused) = open() else {
-            // The filesystem has found a few blocks yet.
+            // The filesystem still had a few free blocks.
             return;
         };
         assert_eq!(refused.kind(), ErrorKind::NoSpace, "{refused}");

@@ -1,4 +1,5 @@
-//! What cannot be had is refused, with the reason and the option that accepts less.
+//! Guarantees that are not available: the opening fails with the reason, and names the option that accepts
+//! less.
 
 use crate::common::*;
 use logforce::{Error, ErrorKind, Guarantee, Method, Options};
@@ -80,11 +81,11 @@ fn without_barriers_a_sync_is_no_promise() {
             ],
         );
     }
-    // No flush comes to the loop device, so what it keeps in its file stays in the system's cache.
+    // The loop device receives no flush, so the data of its file stays in the system's cache.
     let log = opened(&dir, sized(SEGMENT).require(Guarantee::ProcessCrash)).unwrap();
     assert_eq!(log.commit(b"x").unwrap().guarantee, Guarantee::ProcessCrash);
     drop(log);
-    // Barriers taken away later are noticed at the next opening.
+    // If barriers are turned off later, the next opening notices.
     let home = temp();
     let Some(fs) = loop_fs("ext4", 64, &home) else {
         return;
@@ -99,8 +100,8 @@ fn without_barriers_a_sync_is_no_promise() {
     assert_error(opened(&dir, sized(SEGMENT)), ErrorKind::Unavailable, &words);
 }
 
-/// The kernel sends no flush through a device that was told `write through`, so nothing empties the
-/// caches below it.
+/// The kernel sends no flush to a device whose cache type was set to `write through`. So the caches below it
+/// are not flushed.
 #[test]
 fn a_loop_device_that_drops_flushes_is_refused() {
     let home = temp();
@@ -179,7 +180,7 @@ fn a_filesystem_mounted_for_reading_only() {
         ErrorKind::Io,
         &["new", "Read-only"],
     );
-    // It can be looked at.
+    // Inspection still works.
     let seen = logforce::inspect::open(&dir).unwrap();
     let found = seen.walk(&mut |_| true).unwrap();
     assert_eq!((found.records, found.damages), (40, 0));
@@ -202,7 +203,7 @@ fn made_read_only_while_open() {
     assert_holds(&log, 0, 2, 100);
 }
 
-/// A program can hand on what the facts are made of: each type has a name here.
+/// A program can name every type that the facts contain.
 #[test]
 fn what_the_facts_say_can_be_passed_on() {
     use logforce::disk::{BlockDevice, DirectAlignment, Facts, FilesystemKind, Layer, WriteCache};
@@ -285,7 +286,7 @@ fn a_copy_is_made_whole_before_it_is_written_to() {
     }
 }
 
-/// Shared blocks may only be written whole past the cache, which a new file beside them may not need.
+/// Direct writes to shared blocks must cover whole blocks, although a new file beside them may not need that.
 #[test]
 fn a_reflinked_page_file_and_its_original_take_commits() {
     use logforce::pages::{self, CommitMode};

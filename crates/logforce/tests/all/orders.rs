@@ -352,7 +352,7 @@ fn lines_that_are_no_commands_do_nothing() {
     for bytes in [&b"order \xff 250\n"[..], b"\0\x1b\xfe\n"] {
         client.send(bytes).unwrap();
         let answer = client.answer().unwrap();
-        assert_eq!(answer, "error: this line is no text");
+        assert_eq!(answer, "error: this line is not UTF-8 text");
     }
     for id in ["0", "1", "18446744073709551615"] {
         assert_eq!(client.ask(&format!("get {id}")).unwrap(), "none");

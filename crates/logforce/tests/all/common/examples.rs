@@ -1,11 +1,11 @@
-//! Running the examples' programs.
+//! Building and finding the programs of the examples.
 
 use super::{SEGMENT, sized};
 use logforce::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The example's program, built if it is not there or is older than its source.
+/// Returns the path of the example's program. Builds it if it is missing or older than its source.
 pub fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let profile_dir = test.parent().and_then(Path::parent).unwrap();
@@ -37,7 +37,7 @@ pub fn program(name: &str) -> PathBuf {
     program
 }
 
-/// Nothing there survives a loss of power, which the examples ask for.
+/// Returns true, and skips the test, if nothing in `dir` survives a loss of power. The examples require that.
 pub fn too_weak(dir: &Path) -> bool {
     let probe = logforce::create_new(dir.join("probe"), sized(SEGMENT));
     let weak = probe.is_err_and(|e| e.kind() == ErrorKind::Unavailable);

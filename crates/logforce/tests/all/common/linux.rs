@@ -1,4 +1,4 @@
-//! Other users, and filesystems of a test's own.
+//! Tests as other users, and private filesystems for tests.
 
 use super::assert_passed;
 use logforce_testkit::another_user;
@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
 
-/// A filesystem of the test's own, or a line that says why not.
+/// Creates a private filesystem for the test. Returns `None`, and prints the reason, if that is not possible.
 pub fn loop_fs(kind: &str, mib: u64, home: &TempDir) -> Option<LoopFs> {
     match LoopFs::new(kind, mib, home.path()) {
         Ok(fs) => Some(fs),
@@ -20,7 +20,7 @@ pub fn loop_fs(kind: &str, mib: u64, home: &TempDir) -> Option<LoopFs> {
 }
 
 /// Runs the test `name` of this program as an unprivileged user, with the variable set to `value`,
-/// and checks that it passed. False, and a line, where that cannot be done.
+/// and checks that it passed. Returns false, and prints the reason, if that is not possible.
 #[track_caller]
 pub fn as_nobody(name: &str, variable: &str, value: impl AsRef<OsStr>) -> bool {
     let Some(mut command) = another_user::as_nobody(&std::env::current_exe().unwrap()) else {
@@ -31,7 +31,7 @@ pub fn as_nobody(name: &str, variable: &str, value: impl AsRef<OsStr>) -> bool {
     true
 }
 
-/// Everybody may look into it and write to it.
+/// Lets every user read and write the directory.
 pub fn open_to_all(dir: TempDir) -> TempDir {
     std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
     dir

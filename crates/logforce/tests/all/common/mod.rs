@@ -1,4 +1,4 @@
-//! Shared by the tests on the real operating system.
+//! Functions shared by the tests on the real operating system.
 #![allow(dead_code)]
 
 pub mod examples;
@@ -20,12 +20,12 @@ use tempfile::TempDir;
 
 pub const SEGMENT: u64 = 256 << 10;
 
-/// Small segments, and content with what a test machine's `/tmp` can give (it may be in memory).
+/// Options with small segments and a guarantee that any `/tmp` offers (it may be in memory).
 pub fn options() -> Options {
     sized(SEGMENT).require(Guarantee::ProcessCrash)
 }
 
-/// Small segments, batches and staging; the default guarantee and method.
+/// Options with small segments, batches and buffer, and with the default guarantee and method.
 pub fn sized(segment_size: u64) -> Options {
     Options::new()
         .calibrate(false)
@@ -34,7 +34,7 @@ pub fn sized(segment_size: u64) -> Options {
         .buffer_size(256 << 10)
 }
 
-/// How a thread makes a record durable itself. Each way costs the same.
+/// Way in which a thread makes a record durable itself. All ways cost the same.
 #[derive(Debug, Clone, Copy)]
 pub enum Way {
     /// [`Log::commit`].
@@ -60,8 +60,8 @@ impl Way {
         Way::ALL.into_iter().find(|w| w.name() == name).unwrap()
     }
 
-    /// What must live while records are made durable: the writer thread would lead some of the jobs
-    /// that handles wait for.
+    /// Returns a guard that must live while records are made durable. For [`Way::Wait`] it occupies the
+    /// writer thread, which would otherwise lead some of the jobs that handles wait for.
     pub fn begin(self, log: &Log) -> Option<Sender<()>> {
         matches!(self, Way::Wait).then(|| occupy_writer(log))
     }
@@ -94,8 +94,8 @@ pub fn occupy_writer(log: &Log) -> Sender<()> {
     release
 }
 
-/// A directory of the test's own. The first call limits what the process may have
-/// open to 64 files for each test that runs at the same time: a log needs no more, however long it is.
+/// Creates a private directory for the test. The first call limits the process to 64 open files for each test
+/// that runs at the same time: a log of any length needs no more.
 pub fn temp() -> TempDir {
     #[cfg(unix)]
     {
@@ -105,8 +105,8 @@ pub fn temp() -> TempDir {
     TempDir::new().unwrap()
 }
 
-/// As many files as the system lets this process open: for records that span more segments than may
-/// be open otherwise.
+/// Raises the limit of open files to the system's maximum, for records that span more segments than the usual
+/// limit of the tests allows.
 pub fn unlimited_descriptors() {
     #[cfg(unix)]
     {
@@ -138,14 +138,14 @@ fn tests_at_once() -> u64 {
         .unwrap_or(1)
 }
 
-/// Record number `n`: tells which one it is, and that it is whole.
+/// Returns record number `n`. Its bytes identify it and show that it is complete.
 pub fn record(n: u64, len: usize) -> Vec<u8> {
     let mut data = n.to_le_bytes().to_vec();
     data.extend((8..len.max(8)).map(|i| (n as usize * 31 + i * 7) as u8));
     data
 }
 
-/// The records from `from` on.
+/// Reads the records from `from` on.
 pub fn read(log: &Log, from: Lsn) -> Vec<Vec<u8>> {
     log.read_from(from)
         .unwrap()
@@ -153,12 +153,12 @@ pub fn read(log: &Log, from: Lsn) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// All records.
+/// Reads all records.
 pub fn read_all(log: &Log) -> Vec<Vec<u8>> {
     read(log, log.front_lsn())
 }
 
-/// Commits records until none is accepted any more; how many were, and the error.
+/// Commits records until one is refused. Returns the number of accepted ones, and the error.
 pub fn fill_up(log: &Log, first: u64, len: usize) -> (u64, Error) {
     for n in first.. {
         match log.commit(&record(n, len)) {
@@ -166,10 +166,10 @@ pub fn fill_up(log: &Log, first: u64, len: usize) -> (u64, Error) {
             Err(e) => return (n - first, e),
         }
     }
-    unreachable!("a disk without end")
+    unreachable!("the disk never gets full")
 }
 
-/// Checks that the log holds the records `from..to` of that length and nothing else.
+/// Checks that the log contains exactly the records `from..to` of that length.
 #[track_caller]
 pub fn assert_holds(log: &Log, from: u64, to: u64, len: usize) {
     let found = read_all(log);
@@ -179,7 +179,7 @@ pub fn assert_holds(log: &Log, from: u64, to: u64, len: usize) {
     }
 }
 
-/// Checks what kind of error it is and that its message has all the words.
+/// Checks the kind of the error, and that its message contains all the words.
 #[track_caller]
 pub fn assert_error<T>(result: logforce::Result<T>, kind: ErrorKind, words: &[&str]) -> Error {
     let Err(e) = result else {
@@ -194,7 +194,7 @@ pub fn assert_error<T>(result: logforce::Result<T>, kind: ErrorKind, words: &[&s
     e
 }
 
-/// Every method that is offered in `dir`.
+/// Returns the methods that are available in `dir`.
 pub fn methods(dir: &Path) -> Vec<Method> {
     let direct = logforce::disk::facts(dir).unwrap().direct.is_some();
     if !direct {
@@ -207,12 +207,12 @@ pub fn methods(dir: &Path) -> Vec<Method> {
         .collect()
 }
 
-/// This test program again, to run only the test `name` with the variable set to `value`: how a
-/// test gets a second process.
+/// Returns a command that runs only the test `name` of this program, with the variable set to `value`. A test
+/// uses it as a second process.
 #[track_caller]
 pub fn again(name: &str, variable: &str, value: impl AsRef<OsStr>) -> Command {
     let program = std::env::current_exe().unwrap();
-    // Another user may not reach the program by its path.
+    // Another user may have no access to the program's path.
     let program = match program.metadata() {
         Ok(_) => program,
         Err(_) => PathBuf::from("/proc/self/exe"),
@@ -222,7 +222,7 @@ pub fn again(name: &str, variable: &str, value: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// The value of that variable, in the second process.
+/// Returns the value of that variable in the second process.
 pub fn in_second_process(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from)
 }
@@ -239,14 +239,14 @@ pub fn assert_passed(output: &Output) {
     assert!(all.contains("1 passed"), "the second process ran no test");
 }
 
-/// Prints a line that gets through to the reader of this process's output.
+/// Prints a line past the test harness, so that the reader of this process's output gets it.
 pub fn tell(line: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").unwrap();
     out.flush().unwrap();
 }
 
-/// A process that is killed and waited for when dropped.
+/// A child process. Dropping this kills it and waits for its end.
 pub struct Killed(pub Child);
 
 impl Killed {
@@ -262,7 +262,7 @@ impl Drop for Killed {
     }
 }
 
-/// The segment files of a log, by their names, in order.
+/// Lists the segment files of a log, ordered by name.
 pub fn segments(dir: &Path) -> Vec<PathBuf> {
     with_suffix(dir, ".seg")
 }
@@ -288,8 +288,8 @@ const DIR: &str = "LOGFORCE_TEST_KILLED";
 const METHOD: &str = "LOGFORCE_TEST_METHOD";
 const LEN: usize = 5000;
 
-/// The second process of [`survives_kills`]: commits until it is killed. Returns at once in the
-/// first.
+/// Commits until it is killed, in the second process of [`survives_kills`]. Returns at once in the first
+/// process.
 pub fn commit_until_killed() {
     let Some(dir) = in_second_process(DIR) else {
         return;
@@ -304,8 +304,8 @@ pub fn commit_until_killed() {
     }
 }
 
-/// Kills a process that commits to a new log in `dir`, some times, and checks that everything that
-/// it said was committed is there. The test `name` of this program has to begin with
+/// Repeatedly kills a process that commits to a new log in `dir`, and checks that the log contains every
+/// commit that the process has reported. The test `name` of this program must begin with
 /// [`commit_until_killed`].
 #[track_caller]
 pub fn survives_kills(name: &str, dir: &Path, method: Method) {
@@ -326,7 +326,8 @@ pub fn survives_kills(name: &str, dir: &Path, method: Method) {
                 seen += 1;
             }
             if seen == 40 + 37 * round {
-                // It goes on until the signal reaches it; what it still says counts too.
+                // The process runs until the signal reaches it. Commits that it reports until then count,
+                // too.
                 child.0.kill().unwrap();
             }
         }

@@ -188,7 +188,7 @@ enum Next {
 
 fn after(error: &Error) -> Next {
     match error.kind() {
-        ErrorKind::NoSpace | ErrorKind::Full => Next::Retry, // once there is room
+        ErrorKind::NoSpace | ErrorKind::Full => Next::Retry, // once there is space
         ErrorKind::WouldBlock | ErrorKind::Io => Next::Retry, // nothing was accepted
         ErrorKind::Poisoned => Next::Reopen, // unacknowledged records may or may not be there
         _ => Next::Stop,
