@@ -2,51 +2,51 @@ use crate::{Decision, ValidFor};
 use logforce_device::Method;
 use std::time::Duration;
 
-/// Evidence of which method is fastest in a place, with what it is valid for.
+/// Evidence of the fastest method in a directory, with the conditions under which it is valid.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Calibration {
-    /// Where it holds.
+    /// Conditions under which the evidence is valid.
     pub valid_for: ValidFor,
-    /// What was measured, and decided.
+    /// Results and decision.
     pub decision: Decision,
-    /// Commits of each method that were compared.
+    /// Number of commits of each method that were compared.
     pub pairs: u32,
-    /// How long the trial took.
+    /// Duration of the trial.
     pub spent: Duration,
-    /// When it ended, in milliseconds since 1970 by the system's clock; 0 if unknown.
+    /// End of the trial in milliseconds since 1970 by the system's clock; 0 if unknown.
     pub measured_at: u64,
-    /// What commits have cost since, in real use.
+    /// Cost of commits in real use since the trial.
     pub live: Option<Live>,
-    /// How often in a row `live` has called for another trial that came to the same method.
+    /// Number of consecutive trials that `live` has caused and that chose the same method.
     pub confirmed: u32,
 }
 
-/// What forces of a single write unit cost in real use.
+/// Cost of forces of a single write unit in real use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Live {
-    /// By which method.
+    /// Method of the forces.
     pub method: Method,
-    /// How many there were.
+    /// Number of forces.
     pub forces: u64,
-    /// The median of their times; over several openings the mean of their medians.
+    /// Median of their times; over several openings the mean of the medians.
     pub p50: Duration,
 }
 
-/// Forces below which real use says nothing.
+/// Minimum number of forces from which real use can contradict a calibration.
 const ENOUGH: u64 = 1000;
 
-/// What came before counts for so many forces at most, so that what is new can be seen.
+/// Maximum weight of earlier openings, in forces. So new values stay visible.
 const LONGEST_MEMORY: u64 = 10_000;
 
 impl Calibration {
-    /// Whether real use contradicts it, so that it has to be measured again: over 1000 forces and
-    /// more the median is worse than the calibrated one by more than a quarter, and worse than
-    /// another candidate's.
+    /// Returns true if real use contradicts the calibration, so that a new trial is needed. This requires
+    /// 1000 forces or more, whose median is worse than the calibrated one by more than a quarter, and worse
+    /// than that of another candidate.
     ///
-    /// Each time that measuring again came to the same answer, twice as many forces are needed: a
-    /// place that is always busier than during a trial does not pay for one at every opening.
+    /// The number of forces doubles each time that a new trial has chosen the same method. Otherwise a disk
+    /// that is always busier than during a trial would cause one at every opening.
     pub fn is_stale(&self) -> bool {
         let Some(live) = self.live else {
             return false;
@@ -70,7 +70,7 @@ impl Calibration {
             && other_is_better
     }
 
-    /// Adds what an opening saw. Of another method than the chosen one nothing is kept.
+    /// Adds the observations of an opening. Ignores those of a method other than the chosen one.
     pub fn add(&mut self, seen: Live) {
         if seen.method != self.decision.method || seen.forces == 0 {
             return;
@@ -139,7 +139,7 @@ mod tests {
         assert!(stale(1000, 141, 0));
         assert!(!stale(999, 1000, 0), "too few");
         assert!(!stale(5000, 139, 0), "no other is better");
-        assert!(!stale(5000, 125, 0), "a quarter more is not worth it");
+        assert!(!stale(5000, 125, 0), "a quarter more is not enough");
         assert!(
             !stale(1999, 500, 1) && stale(2000, 500, 1),
             "slower each time"
@@ -162,14 +162,14 @@ mod tests {
         assert_eq!(
             c.live,
             Some(live(1200, 250)),
-            "another method's are nobody's"
+            "observations of another method are ignored"
         );
         c.add(live(1 << 40, 100));
         c.add(live(10_000, 200));
         let now = c.live.unwrap();
         assert!(
             now.p50 > Duration::from_micros(140),
-            "{now:?}: it can forget"
+            "{now:?}: new values must show"
         );
     }
 }

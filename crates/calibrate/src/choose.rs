@@ -1,4 +1,4 @@
-//! From a place to its calibration: remembered, read, or measured.
+//! Choice of the method for a directory, by a calibration that is remembered, read or measured.
 
 use crate::evidence::{self, unix_millis};
 use crate::memory::Claimed;
@@ -10,26 +10,26 @@ use logforce_device::{Directory, Facts, Guarantee, Method, Runtime};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A place whose methods are in question.
+/// A directory for which a method is to be chosen.
 #[derive(Clone, Copy)]
 pub struct Site<'a> {
-    /// Where the trial's file is made.
+    /// Directory in which the trial's file is created.
     pub dir: &'a Arc<dyn Directory>,
-    /// Time and random numbers.
+    /// Source of time and random numbers.
     pub runtime: &'a dyn Runtime,
-    /// The facts of `dir`, as they are now.
+    /// Present facts of `dir`.
     pub facts: &'a Facts,
-    /// The unit of the log's writes, in bytes.
+    /// Unit of the log's writes, in bytes.
     pub write_unit: u32,
-    /// The least that a force must guarantee.
+    /// Minimum guarantee of a force.
     pub require: Guarantee,
-    /// Where evidence is kept; the first is looked into first.
+    /// Directories that keep evidence, read in this order.
     pub stores: &'a [Arc<dyn Directory>],
-    /// What the process knows.
+    /// Evidence that the process remembers.
     pub memory: &'a Memory,
 }
 
-/// Where an answer comes from.
+/// Origin of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
@@ -37,22 +37,22 @@ pub enum Origin {
     Measured,
     /// Measured earlier, here or by another log on the same filesystem.
     Known,
-    /// Nothing was measured: there is a reason not to.
+    /// Not measured, for this reason.
     Skipped(Skip),
-    /// Measuring failed, or another thread was at it for too long.
+    /// Measuring failed, or another thread took too long to measure.
     Failed(String),
 }
 
-/// An answer.
+/// A decision with its evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// Which method to use, and why.
+    /// Method to use, with the reason.
     pub decision: Decision,
-    /// The evidence; `None` where there is none.
+    /// Evidence; `None` if there is none.
     pub calibration: Option<Calibration>,
-    /// Where it comes from.
+    /// Origin of the decision.
     pub origin: Origin,
-    /// What was compared.
+    /// Methods that were compared.
     pub shortlist: Shortlist,
 }
 
@@ -72,20 +72,20 @@ impl Site<'_> {
         ValidFor::now(self.facts, self.write_unit)
     }
 
-    /// The latest of what is remembered and stored, if its method may still be used here.
+    /// Returns the latest calibration that is remembered or stored, if its method is still allowed here.
     pub fn known(&self) -> Option<Calibration> {
         let key = self.key();
         let latest = evidence::latest(self.memory.get(&key), self.stores, &key);
         let allowed = shortlist(self.facts, self.require).methods;
         latest.filter(|c| {
             let was_compared = |m: &Method| c.decision.figures.iter().any(|f| f.method == *m);
-            // One that was made when less was offered, or seen, is no answer to today's question.
+            // Rejects a calibration that did not compare all methods that are available now.
             allowed.contains(&c.decision.method)
                 && (c.decision.figures.is_empty() || allowed.iter().all(was_compared))
         })
     }
 
-    /// Why nothing is measured here; the error of asking for the free space, which is no answer.
+    /// Returns the reason not to measure here, or `None`. Fails if the free space cannot be read.
     fn skip(&self, list: &Shortlist) -> Result<Option<Skip>, Origin> {
         let free = self.dir.free_space();
         let free = free.map_err(|e| Origin::Failed(format!("nothing was measured: {e}")))?;
@@ -107,11 +107,11 @@ impl Site<'_> {
     }
 }
 
-/// Which method to use: what is known, unless the facts or real use contradict it; else what
-/// measuring shows within `limits`, unless there is a reason not to measure.
+/// Chooses the method by the known calibration, unless the facts or real use contradict it. Otherwise
+/// measures within `limits`, unless there is a reason not to measure.
 ///
-/// Never fails: in doubt it is the default method, marked undecided. Other callers in this process
-/// with the same `memory` and place wait for the one that measures.
+/// Never fails: in doubt it returns the default method, marked undecided. Other callers in this process with
+/// the same `memory` and conditions wait for the one that measures.
 pub fn choose(site: &Site<'_>, limits: Limits) -> Choice {
     let list = shortlist(site.facts, site.require);
     let known = site.known();
@@ -126,14 +126,14 @@ pub fn choose(site: &Site<'_>, limits: Limits) -> Choice {
         Ok(None) => claim_and_measure(site, list, limits, known.as_ref()),
     };
     match (known, &measured.calibration) {
-        // Better than nothing, though real use was worse.
+        // A stale calibration is better than none.
         (Some(known), None) => Choice::known(known, Origin::Known, measured.shortlist),
         _ => measured,
     }
 }
 
-/// As [`choose`], without looking at what is known, and where the only reason against measuring is
-/// that the files are on another machine, all the same: it was asked for.
+/// Measures like [`choose`], but ignores known calibrations. Also measures if the only reason against it is
+/// that the files are on another machine, because the user has requested it.
 pub fn measure_anew(site: &Site<'_>, limits: Limits) -> Choice {
     let list = shortlist(site.facts, site.require);
     match site.skip(&list) {
@@ -177,13 +177,13 @@ fn claim_and_measure(
         return site.default_only(list, Origin::Failed(why));
     }
     let decision = decide(&trial.samples, site.facts.default_method());
-    // Also where the clock was set back: what is newer has to look newer.
+    // The new evidence must have the later time, even if the clock was set back.
     let latest = site.known().map_or(0, |k| k.measured_at);
     let same = before.filter(|b| b.decision.method == decision.method);
     let calibration = Calibration {
         valid_for: key,
         pairs: u32::try_from(trial.samples.turns.len()).unwrap_or(u32::MAX),
-        // As it is stored.
+        // Whole milliseconds, as the time is stored.
         spent: Duration::from_millis(u64::try_from(trial.spent.as_millis()).unwrap_or(u64::MAX)),
         measured_at: unix_millis().max(latest.saturating_add(1)),
         live: None,
@@ -192,14 +192,14 @@ fn claim_and_measure(
     };
     claim.end(Some(calibration.clone()), site.runtime);
     for dir in site.stores {
-        // That may fail: then it is measured again one day.
+        // If this fails, a later opening measures again.
         let _ = evidence::write(dir, site.runtime, &calibration);
     }
     Choice::known(calibration, Origin::Measured, list)
 }
 
-/// Takes down what the forces of an opening cost, so that the next one knows whether to measure
-/// again. Where nothing was calibrated, or for another method, nothing happens.
+/// Records the cost of the forces of one opening, so that the next opening knows whether to measure again.
+/// Does nothing without a calibration, or if the log used another method.
 pub fn observe(site: &Site<'_>, method: Method, forces: u64, p50: Duration) {
     let seen = Live {
         method,

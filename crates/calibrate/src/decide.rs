@@ -1,70 +1,69 @@
-//! From samples to a decision.
+//! Decision: which method to use, given samples.
 //!
-//! Commits of one turn are neighbours in time, so their *ratio* is free of what changes slowly (a
-//! busy neighbour, a hot device). The median of the ratios ignores outliers. How far it can be
-//! trusted is asked twice: by order statistics (what the median could be, by chance), and by the
-//! quarters of the run (what it was, at different times). The wider answer is the noise.
+//! The commits of one turn are close in time, so slow changes (a busy neighbour, a hot device) cancel out in
+//! their *ratio*. The median of the ratios ignores outliers. Two estimates of its uncertainty are made: order
+//! statistics give the range of the median by chance, and the quarters of the run give its change over time.
+//! The wider range is the noise.
 
 use crate::Samples;
 use logforce_device::Method;
 use std::time::Duration;
 
-/// Pairs below which nothing is decided: with fewer, the interval is the whole range of the
-/// samples.
+/// Minimum number of pairs for a decision. With fewer, the interval is the whole range of the samples.
 pub(crate) const LEAST_PAIRS: usize = 12;
 
-/// Width of the interval of a median, in standard deviations of its rank: 3 is wrong once in 370
-/// times, and a wrong decision would have to be wrong by a tenth besides.
+/// Width of the interval of a median, in standard deviations of its rank. With 3 the interval is wrong once
+/// in 370 times, and a wrong decision requires an error of a tenth in addition.
 const Z: f64 = 3.0;
 
-/// The median of fewer pairs than these says nothing of its part of the run.
+/// Minimum number of pairs in a part of the run: the median of fewer pairs is meaningless.
 const LEAST_QUARTER: usize = 8;
 
-/// A method has to take less than this part of the other's time to replace it.
+/// Ratio of times below which a method replaces another one.
 pub(crate) const CLEARLY_FASTER: f64 = 0.9;
 
-/// What a method's time was, divided by another's in the same turn.
+/// Ratio of one method's time to another's in the same turn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The median of the ratios.
+    /// Median of the ratios.
     pub mid: f64,
-    /// The least that it may be, by the noise.
+    /// Lower bound of the median, given the noise.
     pub low: f64,
-    /// The most that it may be.
+    /// Upper bound of the median, given the noise.
     pub high: f64,
 }
 
-/// What was measured of a method.
+/// Results of one method.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Figure {
-    /// Which.
+    /// The method.
     pub method: Method,
-    /// The median of its commits of the smallest size.
+    /// Median time of commits of the smallest size.
     pub median: Duration,
-    /// The median of its commits of the largest size; the same as `median` if there was one size.
+    /// Median time of commits of the largest size; equal to `median` if there was only one size.
     pub median_large: Duration,
-    /// Its time divided by the default method's; `None` for the default.
+    /// Time divided by that of the default method; `None` for the default method.
     pub to_default: Option<Interval>,
 }
 
-/// Which method to use, and why.
+/// The chosen method, with the reason.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Decision {
-    /// The method to use.
+    /// Method to use.
     pub method: Method,
-    /// Measuring decided it: another method is clearly faster than the default, or none can be.
-    /// `false`: the default, for want of evidence.
+    /// True if measurements decided: another method is clearly faster than the default, or none can be. False
+    /// if the default is used because there is not enough evidence.
     pub decided: bool,
-    /// Why, in words.
+    /// Reason, in words.
     pub why: String,
-    /// What was measured, the default first; empty if nothing was.
+    /// Results of the methods, the default first; empty if nothing was measured.
     pub figures: Vec<Figure>,
 }
 
 impl Decision {
-    /// The default method, because nothing could be measured.
+    /// Returns the default method as the decision, because nothing could be measured.
     pub fn undecided(default: Method, why: impl Into<String>) -> Self {
         Decision {
             method: default,
@@ -75,11 +74,11 @@ impl Decision {
     }
 }
 
-/// Decides for the default method (the first of the samples) unless another takes less than 90 %
-/// of its time, beyond the noise. A method takes the place of another that is preferred to it by
-/// the same rule, so that of two that are about as fast it is always the same one that is chosen.
+/// Decides for the default method (the first of the samples) unless another takes less than 90 % of its time,
+/// beyond the noise. By the same rule a method replaces another that is preferred to it. So the choice
+/// between two methods of about the same speed is always the same.
 ///
-/// `default` is the answer where there are no samples.
+/// Without samples the decision is `default`.
 pub fn decide(samples: &Samples, default: Method) -> Decision {
     let methods = &samples.methods;
     let (Some((small, large)), Some(&first)) = (samples.sizes(), methods.first()) else {
@@ -104,7 +103,7 @@ pub fn decide(samples: &Samples, default: Method) -> Decision {
     }
     let faster = |i, than| compare(samples, i, than).is_some_and(|r| r.high < CLEARLY_FASTER);
     let best = (1..methods.len()).fold(0, |best, i| {
-        // What takes the place of a winner has to have won against the default itself.
+        // A method that replaces a winner must also have won against the default.
         if faster(i, best) && (best == 0 || faster(i, 0)) {
             i
         } else {
@@ -139,7 +138,8 @@ pub fn decide(samples: &Samples, default: Method) -> Decision {
     decision
 }
 
-/// The time of the method at `i`, divided by that of the method at `than`. `None` without samples.
+/// Returns the time of the method at `i`, divided by that of the method at `than`. Returns `None` without
+/// samples.
 fn compare(samples: &Samples, i: usize, than: usize) -> Option<Interval> {
     let logs: Vec<f64> = samples
         .turns
@@ -152,14 +152,14 @@ fn compare(samples: &Samples, i: usize, than: usize) -> Option<Interval> {
     interval(&logs)
 }
 
-/// The logarithm of a time divided by another.
+/// Returns the logarithm of a time divided by another.
 pub(crate) fn ratio(time: Duration, by: Duration) -> f64 {
     let nanos = |d: Duration| d.as_nanos().max(1) as f64;
     (nanos(time) / nanos(by)).ln()
 }
 
-/// The median of ratios, given as logarithms in the order in which they were measured, and how far it
-/// can be trusted. `None` of none.
+/// Returns the median of ratios with its bounds. The ratios are given as logarithms, in the order of
+/// measurement. Returns `None` without ratios.
 pub(crate) fn interval(logs: &[f64]) -> Option<Interval> {
     let mut sorted = logs.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,7 +1,7 @@
-//! Evidence in a file of a directory: the log's own, or one that programs share.
+//! Evidence in a file of the log's directory, or of a directory that programs share.
 //!
-//! Nothing depends on it: what cannot be read is as good as not there, what is lost is measured
-//! again. Two processes that write at once may lose each other's entry, never the file's form.
+//! No log depends on evidence: an unreadable file counts as missing, and lost entries are measured again. If
+//! two processes write at once, an entry of one may be lost, but the file stays valid.
 
 use crate::ValidFor;
 use crate::scratch::temporary_name;
@@ -12,44 +12,45 @@ use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Places that a file holds; the one written longest ago gives way.
+/// Maximum number of entries in a file. A further one replaces the oldest.
 const MOST: usize = 32;
 
-/// A longer file is none of ours, in bytes: an entry takes 2 to 6 KiB.
+/// Maximum length of a file in bytes; an entry takes 2 to 6 KiB. A longer file is ignored.
 const LONGEST: u64 = 512 << 10;
 
-/// What was measured in a place. A file of one name keeps one kind of it.
+/// Results of a measurement. Each kind of evidence has its file.
 pub(crate) trait Evidence: Clone {
-    /// The file's name.
+    /// Name of the file.
     const NAME: &'static str;
-    /// The document's `schema`.
+    /// Value of the document's `schema`.
     const SCHEMA: &'static str;
-    /// The document's `version`.
+    /// Value of the document's `version`.
     const VERSION: u32;
-    /// What the document holds of it.
+    /// Form of the evidence in the document.
     type Entry: Serialize + DeserializeOwned;
 
-    /// Where it holds.
+    /// Returns the conditions under which the evidence is valid.
     fn valid_for(&self) -> &ValidFor;
 
-    /// When it was measured, in milliseconds since 1970.
+    /// Returns the time of the measurement in milliseconds since 1970.
     fn measured_at(&self) -> u64;
 
-    /// As the document holds it.
+    /// Returns the evidence as an entry of the document.
     fn entry(&self) -> Self::Entry;
 
-    /// From an entry, which may have been written by anybody; `None` if it cannot have been written
-    /// here.
+    /// Returns the evidence of an entry, or `None` if this program cannot have written the entry. Entries are
+    /// not trusted.
     fn of_entry(entry: Self::Entry) -> Option<Self>;
 }
 
-/// What the directory's file knows of the place.
+/// Reads the evidence for `key` from the directory's file.
 pub(crate) fn read<E: Evidence>(dir: &Arc<dyn Directory>, key: &ValidFor) -> Option<E> {
     let known: Vec<E> = all(dir).unwrap_or_default();
     known.into_iter().rev().find(|e| e.valid_for() == key)
 }
 
-/// The latest of what is remembered and what the directories' files know; of equals the first.
+/// Returns the latest of the remembered evidence and that in the directories' files; of equal times the
+/// first.
 pub(crate) fn latest<E: Evidence>(
     remembered: Option<E>,
     stores: &[Arc<dyn Directory>],
@@ -65,13 +66,13 @@ pub(crate) fn latest<E: Evidence>(
     })
 }
 
-/// Takes the evidence into the directory's file, in place of what it had for the same place.
-/// The file is replaced as a whole: a crash leaves the old one or the new one (which of them
-/// matters too little to force the directory).
+/// Writes the evidence into the directory's file, and replaces the entry with the same key. Replaces the file
+/// as a whole, so a crash leaves the old one or the new one. Does not force the directory, because either
+/// file is fine.
 ///
 /// # Errors
-/// Of the device, also where what is there could not be read: it would be lost. The file is then as
-/// it was, and nothing is left beside it as far as that can be helped.
+/// Errors of the device. Also fails if the existing file cannot be read, because its entries would be lost.
+/// The file then stays unchanged, and the temporary file is removed if possible.
 pub(crate) fn write<E: Evidence>(
     dir: &Arc<dyn Directory>,
     runtime: &dyn Runtime,
@@ -90,7 +91,7 @@ pub(crate) fn write<E: Evidence>(
     written
 }
 
-/// Keeps the evidence wherever there is nothing as new, as far as that can be done.
+/// Writes the evidence into every store that has no evidence as new. Ignores errors.
 pub(crate) fn keep<E: Evidence>(
     stores: &[Arc<dyn Directory>],
     runtime: &dyn Runtime,
@@ -104,7 +105,7 @@ pub(crate) fn keep<E: Evidence>(
     }
 }
 
-/// Now, by the system's clock, in milliseconds since 1970; 0 if that is unknown.
+/// Returns the present time by the system's clock, in milliseconds since 1970; 0 if unknown.
 pub(crate) fn unix_millis() -> u64 {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -129,14 +130,14 @@ pub(crate) fn put(dir: &Arc<dyn Directory>, name: &str, bytes: &[u8]) -> io::Res
 }
 
 fn all<E: Evidence>(dir: &Arc<dyn Directory>) -> io::Result<Vec<E>> {
-    // What is no regular file is refused by the directory.
+    // The directory refuses to open anything but a regular file.
     match dir.open(E::NAME, OpenFile::READ) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         opened => Ok(decode(&contents(&*opened?, LONGEST)?)),
     }
 }
 
-/// All bytes of a file of at most `longest`; none of a longer one.
+/// Reads all bytes of a file of at most `longest` bytes. Returns no bytes for a longer file.
 pub(crate) fn contents(file: &dyn File, longest: u64) -> io::Result<Vec<u8>> {
     let len = file.len()?;
     if len > longest {
@@ -157,11 +158,11 @@ pub(crate) fn contents(file: &dyn File, longest: u64) -> io::Result<Vec<u8>> {
 struct Document {
     schema: String,
     version: u32,
-    /// The latest last. Each is read by itself: one that cannot be understood is left out.
+    /// Entries, the latest last. Each is decoded separately; invalid ones are left out.
     entries: Vec<serde_json::Value>,
 }
 
-/// The document that holds all of these.
+/// Encodes all of the evidence as a document.
 pub(crate) fn encode<E: Evidence>(all: &[E]) -> Vec<u8> {
     let entries = all
         .iter()
@@ -176,7 +177,7 @@ pub(crate) fn encode<E: Evidence>(all: &[E]) -> Vec<u8> {
     bytes
 }
 
-/// What a document holds; nothing if it is none of ours.
+/// Decodes a document. Returns nothing for a document of another schema or version.
 pub(crate) fn decode<E: Evidence>(bytes: &[u8]) -> Vec<E> {
     let Ok(document) = serde_json::from_slice::<Document>(bytes) else {
         return Vec::new();

@@ -1,36 +1,38 @@
 use logforce_device::{Facts, Platform};
 
-/// Version of the procedure: samples, candidates and rules. Evidence of another one is not used.
+/// Version of the measuring procedure: samples, candidates and rules. Evidence of another version is not
+/// used.
 const PROCEDURE: u32 = 1;
 
-/// Texts longer than this are cut in the evidence, in bytes; what was cut goes into a checksum.
+/// Maximum length of a text in the evidence, in bytes. Longer texts are cut, and a checksum of the whole text
+/// is appended.
 pub(crate) const LONGEST: usize = 400;
 
-/// What evidence is valid for: the place as the system describes it. All of it has to be the same
-/// again; what is unknown is empty, and has to be unknown again.
+/// Conditions under which evidence is valid: the directory's filesystem and device as the system describes
+/// them. All fields must be equal. An unknown field is empty, and must be unknown again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ValidFor {
-    /// Which filesystem it is: [`Facts::volume`].
+    /// Identity of the filesystem: [`Facts::volume`].
     pub volume: String,
-    /// The filesystem's name.
+    /// Name of the filesystem.
     pub filesystem: String,
-    /// Its mount options.
+    /// Mount options.
     pub mount_options: String,
-    /// The block device's kernel name.
+    /// Kernel name of the block device.
     pub device: String,
-    /// Its model.
+    /// Model of the block device.
     pub model: String,
-    /// The kernel's release.
+    /// Release of the kernel.
     pub kernel: String,
-    /// The unit of the log's writes, in bytes.
+    /// Unit of the log's writes, in bytes.
     pub write_unit: u32,
-    /// The version of the procedure that measured.
+    /// Version of the measuring procedure.
     pub procedure: u32,
 }
 
 impl ValidFor {
-    /// What is measured now, in the place of these facts, is valid for this.
+    /// Returns the conditions of a measurement that is made now, with these facts.
     pub fn now(facts: &Facts, write_unit: u32) -> Self {
         let device = |of: fn(&logforce_device::BlockDevice) -> &str| {
             facts.device.as_ref().map(of).unwrap_or_default()
@@ -41,7 +43,7 @@ impl ValidFor {
             mount_options: bounded(&facts.mount_options),
             device: bounded(device(|d| &d.name)),
             model: bounded(device(|d| &d.model)),
-            // Other systems' figures are of other calls, on the same disk perhaps.
+            // Names the platform, because another system uses other calls, perhaps on the same disk.
             kernel: match facts.platform {
                 Platform::Linux => bounded(&facts.kernel),
                 other => bounded(&format!("{other} {}", facts.kernel)),
@@ -51,7 +53,7 @@ impl ValidFor {
         }
     }
 
-    /// Whether all texts are as short as those of [`now`](Self::now).
+    /// Returns true if all texts are as short as those of [`now`](Self::now).
     pub(crate) fn is_bounded(&self) -> bool {
         [
             &self.volume,
@@ -66,8 +68,8 @@ impl ValidFor {
     }
 }
 
-/// The text, or its beginning and a checksum (FNV-1a) of all of it: an overlay's mount options may
-/// be pages long.
+/// Returns the text, or its beginning with a checksum (FNV-1a) of the whole text. The mount options of an
+/// overlay can be pages long.
 pub(crate) fn bounded(text: &str) -> String {
     if text.len() <= LONGEST {
         return text.to_owned();

@@ -1,15 +1,17 @@
-//! Which commit method is fastest in a place, measured through the device contract.
+//! Calibration: measures through the device contract which commit method is fastest in a directory.
 //!
-//! It is about speed, never about safety: [`shortlist`] admits only methods that guarantee, by the
-//! facts, what the default one does. The way: [`shortlist`] → [`measure`] (interleaved, within a
-//! budget of time) → [`decide`] (the default, unless another wins by more than a tenth beyond the
-//! noise) → a [`Calibration`], kept in [`Memory`] and in the file [`store::NAME`] of a directory.
-//! Beside it lies what power cuts have shown: [`verdicts`].
-//! Another file holds up to how much page files write through: [`choose_write_through`].
-//! [`choose`] is all of that; [`observe`] gives it what commits cost in real use.
+//! Calibration affects speed only, never safety. The steps, which [`choose`] combines:
+//!
+//! 1. [`shortlist`] admits only methods that guarantee, by the facts, what the default method guarantees.
+//! 2. [`measure`] measures them alternately, within a time limit.
+//! 3. [`decide`] chooses the default method unless another is faster by more than a tenth beyond the noise.
+//! 4. [`Memory`] and the file [`store::NAME`] of a directory keep the resulting [`Calibration`].
+//!
+//! [`observe`] adds the cost of commits in real use. [`verdicts`] keeps the results of power cuts in a second
+//! file. [`choose_write_through`] measures the write-through limit of page files, which a third file keeps.
 
 #![forbid(unsafe_code)]
-// In a user's process an error is returned, never a panic.
+// The library returns errors and never panics in a user's process.
 #![cfg_attr(
     not(test),
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)

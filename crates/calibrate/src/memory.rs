@@ -1,4 +1,4 @@
-//! A process's memory of its filesystems, and of who measures there.
+//! Evidence that a process remembers, and the claims of threads that measure.
 
 use crate::{Calibration, ValidFor};
 use logforce_device::Runtime;
@@ -6,25 +6,25 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Places that are remembered.
+/// Maximum number of remembered entries.
 const MOST: usize = 64;
 
-/// Evidence that a process has, so that its logs, or page files, on one filesystem measure once, and
-/// one at a time.
+/// Evidence that a process remembers. So its logs or page files on one filesystem measure once, and one at a
+/// time.
 #[derive(Debug)]
 pub struct Memory<E = Calibration> {
-    /// The latest last.
+    /// Entries, the latest last.
     slots: Mutex<Vec<(ValidFor, Slot<E>)>>,
-    /// Rings when a trial ends.
+    /// Futex that is woken when a trial ends.
     word: AtomicU32,
 }
 
 #[derive(Debug, Clone)]
 enum Slot<E> {
-    /// Being measured by this process: a forked child does not wait for its parent's thread.
+    /// The process with this number is measuring. A forked child does not wait for its parent's thread.
     Running(u64),
     Known(Box<E>),
-    /// Measuring failed, which is not tried again unasked.
+    /// Measuring failed. It is repeated only on request.
     Failed,
 }
 
@@ -34,18 +34,18 @@ impl<E> Default for Memory<E> {
     }
 }
 
-/// Who may measure.
+/// Outcome of a request to measure.
 pub(crate) enum Claimed<'a, E> {
-    /// The caller. Others wait until this is dropped.
+    /// The caller may measure. Others wait until this is dropped.
     Mine(Claim<'a, E>),
-    /// Another thread has just done it.
+    /// Another thread has just measured.
     Done(Box<E>),
-    /// Another thread is still at it.
+    /// Another thread is still measuring.
     Busy,
 }
 
 impl<E> Memory<E> {
-    /// Knows nothing.
+    /// Returns an empty memory.
     pub const fn new() -> Self {
         Memory {
             slots: Mutex::new(Vec::new()),
@@ -59,7 +59,7 @@ impl<E> Memory<E> {
 }
 
 impl<E: Clone> Memory<E> {
-    /// Returns what is known for a key.
+    /// Returns the evidence for a key.
     pub fn get(&self, key: &ValidFor) -> Option<E> {
         self.slots().iter().find_map(|(k, slot)| match slot {
             Slot::Known(c) if k == key => Some((**c).clone()),
@@ -67,13 +67,13 @@ impl<E: Clone> Memory<E> {
         })
     }
 
-    /// Returns whether measuring has failed.
+    /// Returns true if measuring has failed for the key.
     pub(crate) fn has_failed(&self, key: &ValidFor) -> bool {
         let is_it = |(k, slot): &(ValidFor, Slot<E>)| k == key && matches!(slot, Slot::Failed);
         self.slots().iter().any(is_it)
     }
 
-    /// Takes evidence in, in place of what was known for its key.
+    /// Stores evidence, and replaces the previous evidence for its key.
     pub fn put(&self, key: &ValidFor, known: E) {
         self.replace(key, Slot::Known(Box::new(known)));
     }
@@ -92,7 +92,8 @@ impl<E: Clone> Memory<E> {
         slots.push((key.clone(), slot));
     }
 
-    /// Claims the measuring for a key, or waits for the thread that has claimed it, at most `timeout`.
+    /// Claims the right to measure for a key. If another thread has it, waits for that thread for at most
+    /// `timeout`.
     pub(crate) fn claim(
         &self,
         key: &ValidFor,
@@ -134,8 +135,8 @@ impl<E: Clone> Memory<E> {
     }
 }
 
-/// The right to measure a place. What was known before is known again when it is dropped, unless
-/// something better was put.
+/// The right to measure for a key. Dropping it restores the previous evidence, unless new evidence was
+/// stored.
 pub(crate) struct Claim<'a, E> {
     memory: &'a Memory<E>,
     key: ValidFor,
@@ -143,7 +144,7 @@ pub(crate) struct Claim<'a, E> {
 }
 
 impl<E: Clone> Claim<'_, E> {
-    /// Ends it, with what to know from now on.
+    /// Ends the claim, and stores the new evidence if there is any.
     pub(crate) fn end(self, known: Option<E>, runtime: &dyn Runtime) {
         if let Some(known) = known {
             self.memory.put(&self.key, known);

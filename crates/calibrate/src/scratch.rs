@@ -1,4 +1,4 @@
-//! The file that is written to for a trial: in the state that a log's segments are in.
+//! The file that a trial writes to, in the same state as a log's segments.
 
 use logforce_device::{
     Access, AlignedBuf, Barrier, Directory, File, FilesystemKind, OpenFile, Runtime, Write,
@@ -7,16 +7,16 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Each of the two parts is so long at most, in bytes.
+/// Maximum length of each of the two parts, in bytes.
 const PART: u64 = 4 << 20;
 
-/// Bytes by which a part is made ready at first; doubled while there is time.
+/// Bytes of a part that are filled in the first step. Each further step doubles them while there is time.
 const FIRST_STEP: u64 = 256 << 10;
 
 const PREFIX: &str = "calibration-";
 const SUFFIX: &str = ".tmp";
 
-/// A name that no other trial has, and that a log knows not to be its own.
+/// Returns a name that no other trial uses, and that a log ignores.
 pub(crate) fn temporary_name(runtime: &dyn Runtime) -> String {
     format!("{PREFIX}{:016x}{SUFFIX}", runtime.random())
 }
@@ -27,21 +27,21 @@ fn is_temporary(name: &str) -> bool {
         .is_some_and(|d| d.len() == 16 && d.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// Removes what a crashed process left. One that is at work in the same directory loses the name
-/// of its file by that; it notices, and throws its result away.
+/// Removes the files of crashed processes. This also removes the file of a trial that is running in the same
+/// directory. That trial notices, and discards its result.
 pub(crate) fn remove_stale_files(dir: &Arc<dyn Directory>) {
     for entry in dir.entries().unwrap_or_default() {
         if entry.is_file && is_temporary(&entry.name) {
-            // A process that may not remove it has not made it.
+            // A file that this process may not remove is of another user.
             let _ = dir.remove(&entry.name);
         }
     }
 }
 
-/// A file in two parts: one for methods that go past the system's cache, one for the others, so
-/// that neither has to drop the other's pages. Removed when dropped.
+/// A file in two parts: one for methods with direct I/O, one for the others. So no method must drop the
+/// other's cached pages. Dropping this removes the file.
 ///
-/// It keeps its name until then: btrfs, for one, does not force a file without a name.
+/// The file keeps its name until then, because btrfs, for one, does not force a file without a name.
 pub(crate) struct Scratch<'a> {
     dir: &'a Arc<dyn Directory>,
     name: String,
@@ -51,7 +51,7 @@ pub(crate) struct Scratch<'a> {
     unit: u64,
 }
 
-/// A part of the file, written in order and then from its start again.
+/// A part of the file, written from start to end and then again from the start.
 struct Part {
     file: Arc<dyn File>,
     start: u64,
@@ -60,9 +60,9 @@ struct Part {
 }
 
 impl<'a> Scratch<'a> {
-    /// Makes the file as a log makes a segment there: blocks reserved and, where the filesystem
-    /// overwrites in place, filled with zeroes; forced. Ready before `until`, as far as one
-    /// operation can be foreseen: a slow device gets a shorter file.
+    /// Creates the file as a log creates a segment: reserves blocks, fills them with zeroes if the filesystem
+    /// overwrites in place, and forces the file. Estimates the duration of each operation to end before
+    /// `until`, so a slow device gets a shorter file.
     pub(crate) fn make(
         dir: &'a Arc<dyn Directory>,
         runtime: &dyn Runtime,
@@ -73,7 +73,7 @@ impl<'a> Scratch<'a> {
     ) -> io::Result<Self> {
         let name = temporary_name(runtime);
         let created = dir.open(&name, OpenFile::CREATE)?;
-        // From here on dropping it removes the file.
+        // From here on, dropping `made` removes the file.
         let mut made = Scratch {
             dir,
             name,
@@ -95,7 +95,7 @@ impl<'a> Scratch<'a> {
         let len = if with_cached { 2 * PART } else { PART };
         created.reserve(len)?;
         if kind == FilesystemKind::Relocating {
-            // Zeroes would be written elsewhere for nothing; the log does not write them.
+            // Does not write zeroes, like the log: the filesystem would write later data elsewhere anyway.
             created.barrier(Barrier::Full)?;
             for part in made.parts() {
                 part.ready = PART;
@@ -110,7 +110,7 @@ impl<'a> Scratch<'a> {
             }
             created.barrier(Barrier::Full)?;
             let now = runtime.now();
-            // The next step has twice the bytes.
+            // The next step writes twice as many bytes.
             let next = 2 * now.saturating_sub(began);
             if made.parts().all(|p| p.ready == PART) || now + next > until {
                 return Ok(made);
@@ -123,8 +123,8 @@ impl<'a> Scratch<'a> {
         self.direct.iter_mut().chain(&mut self.cached)
     }
 
-    /// Where the next `bytes` bytes are written: the file, open past the cache or not, and the
-    /// offset. `None` for what was not asked for when it was made.
+    /// Returns the file (open for direct I/O or not) and the offset for the next `bytes` bytes. Returns
+    /// `None` if the scratch file was created without that part.
     pub(crate) fn next(&mut self, direct: bool, bytes: u64) -> Option<(Arc<dyn File>, u64)> {
         debug_assert!(bytes.is_multiple_of(self.unit));
         let part = if direct {
@@ -143,7 +143,7 @@ impl<'a> Scratch<'a> {
     /// Removes the file.
     ///
     /// # Errors
-    /// If it cannot be removed; of kind `NotFound` if another process has done so meanwhile.
+    /// If the file cannot be removed; of kind `NotFound` if another process has removed it meanwhile.
     pub(crate) fn remove(mut self) -> io::Result<()> {
         self.gone = true;
         (self.direct, self.cached) = (None, None);
@@ -155,7 +155,7 @@ impl Drop for Scratch<'_> {
     fn drop(&mut self) {
         if !self.gone {
             (self.direct, self.cached) = (None, None);
-            // What is left is removed by the next trial here.
+            // If this fails, the next trial in this directory removes the file.
             let _ = self.dir.remove(&self.name);
         }
     }

@@ -1,16 +1,16 @@
-//! What is worth measuring, by the facts alone.
+//! Selection of the methods to measure, by the facts alone.
 
 use logforce_device::{
     Facts, FileState, FilesystemKind, ForceBy, Guarantee, Method, Platform, Verdict,
 };
 use std::fmt;
 
-/// The methods to measure, and why the others are not.
+/// Methods to measure, and the others with the reason for leaving them out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortlist {
-    /// The default first, then in the order in which a method is preferred among equals.
+    /// Methods to measure: the default first, then in the order of preference among equals.
     pub methods: Vec<Method>,
-    /// Those that are not measured.
+    /// Methods that are not measured.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -18,14 +18,14 @@ pub struct Shortlist {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftOut {
-    /// Which.
+    /// The method.
     pub method: Method,
-    /// Why, in words.
+    /// Reason, in words.
     pub why: String,
 }
 
-/// Among equals: what goes past the cache saves a copy and keeps the cache for others; a write
-/// that is durable by itself is one call.
+/// Order of preference among methods of equal speed. Direct I/O saves a copy and leaves the cache to others.
+/// A write-through needs one call instead of two.
 const PREFERENCE: [Method; 10] = [
     Method::DirectDsync,
     Method::DirectFdatasync,
@@ -39,8 +39,8 @@ const PREFERENCE: [Method; 10] = [
     Method::FullFsync,
 ];
 
-/// The methods that guarantee at least `require`, and no less than the default does here, by
-/// evidence that is not contradicted. Empty where the default itself does not.
+/// Returns the methods that guarantee at least `require` and what the default method guarantees here, by
+/// evidence that is not contradicted. The list is empty if the default method itself does not qualify.
 pub fn shortlist(facts: &Facts, require: Guarantee) -> Shortlist {
     let default = facts.default_method();
     let floor = facts
@@ -57,9 +57,10 @@ pub fn shortlist(facts: &Facts, require: Guarantee) -> Shortlist {
         }
     }
     if !list.methods.contains(&default) {
-        // Nothing stands for the default, so nothing can be compared with it.
+        // Without the default there is nothing to compare the other methods with.
         for method in std::mem::take(&mut list.methods) {
-            let why = format!("the default, {default}, cannot be compared with it here");
+            let why =
+                format!("the default method {default} cannot be measured here for comparison");
             list.left_out.push(LeftOut { method, why });
         }
     }
@@ -70,13 +71,11 @@ pub fn shortlist(facts: &Facts, require: Guarantee) -> Shortlist {
 
 fn objection(facts: &Facts, method: Method, floor: Guarantee) -> Option<String> {
     if method.plan().force == ForceBy::None {
-        return Some(
-            "nothing forces its writes: it is used only where it is asked for by name".to_owned(),
-        );
+        return Some("nothing forces its writes: used only if selected by name".to_owned());
     }
     if method == Method::Fsync && facts.platform == Platform::Linux {
         return Some(
-            "it does what fdatasync does, and writes the file's times as well: never faster"
+            "it does the same as fdatasync, and also writes the file's times: never faster"
                 .to_owned(),
         );
     }
@@ -89,9 +88,9 @@ fn objection(facts: &Facts, method: Method, floor: Guarantee) -> Option<String> 
     ) {
         return Some(format!("{}: {}", assessment.verdict, assessment.evidence));
     }
-    // On Linux a write through is completed by a flush where the device has no FUA. Elsewhere it is
-    // the device's own affair: one that drops it would win every trial, and lose what was
-    // acknowledged with the power.
+    // On Linux the kernel completes a write-through by a flush if the device has no FUA. On other systems it
+    // depends on the device alone. A device that ignores the request would win every trial, and lose
+    // acknowledged records at a power cut.
     if method.plan().force == ForceBy::Through
         && !facts.platform.completes_write_through()
         && assessment.verdict == Verdict::Unknown
@@ -109,14 +108,14 @@ fn objection(facts: &Facts, method: Method, floor: Guarantee) -> Option<String> 
     })
 }
 
-/// Why nothing is measured in a place.
+/// Reason not to measure in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Skip {
     /// The files are in memory.
     Volatile,
-    /// The files are on another machine: the answer would be about the network and about who else
-    /// uses the server just now.
+    /// The files are on another machine. A trial would measure the network and the present load of the
+    /// server.
     Remote,
     /// The disk is nearly full.
     Full {
@@ -127,10 +126,10 @@ pub enum Skip {
     NothingToChoose,
     /// The files cannot be written to.
     ReadOnly,
-    /// Whether direct I/O is offered is unknown, so that not all methods can be compared: what was
-    /// found out would be kept, and would be wrong for good.
+    /// It is unknown if direct I/O is available, so not all methods can be compared. The result would be
+    /// stored, and would stay wrong for good.
     DirectUnknown {
-        /// Why it is unknown.
+        /// Reason why it is unknown.
         why: String,
     },
 }
@@ -140,15 +139,15 @@ impl fmt::Display for Skip {
         match self {
             Skip::Volatile => f.write_str("the files are in memory: there is nothing to force"),
             Skip::Remote => f.write_str(
-                "the files are on another machine, whose load would be measured rather than the \
+                "the files are on another machine: a trial would measure its load instead of the \
                  method",
             ),
             Skip::Full { free } => write!(
                 f,
-                "the disk is nearly full ({} MiB are free): nothing is written to it for a trial",
+                "the disk is nearly full ({} MiB free): a trial would need some of that space",
                 free >> 20
             ),
-            Skip::NothingToChoose => f.write_str("there are no two methods to compare here"),
+            Skip::NothingToChoose => f.write_str("fewer than two methods can be compared here"),
             Skip::ReadOnly => f.write_str("it is mounted read-only"),
             Skip::DirectUnknown { why } => {
                 write!(f, "whether direct I/O works here is unknown ({why})")
@@ -157,16 +156,16 @@ impl fmt::Display for Skip {
     }
 }
 
-/// Less free space than this, in bytes, and nothing is measured.
+/// Free space in bytes below which nothing is measured.
 const LEAST_FREE: u64 = 64 << 20;
 
-/// As much free space as this, in bytes, is enough on any disk.
+/// Free space in bytes that suffices on a disk of any size.
 const ENOUGH_FREE: u64 = 4 << 30;
 
-/// Whether there is a reason not to measure in a place with `free` bytes of free space.
+/// Returns the reason not to measure in a directory with `free` bytes of free space, or `None`.
 pub fn skip(facts: &Facts, list: &Shortlist, free: u64) -> Option<Skip> {
-    // Less than a twentieth, of a large disk 4 GiB: filesystems slow down when they have to search
-    // for space, and the log's users need what is left more than we do.
+    // Scarce is less than a twentieth, or 4 GiB on a large disk. Filesystems slow down when they must search
+    // for space, and the log's users need the rest.
     let scarce = facts
         .capacity
         .is_some_and(|all| free < (all / 20).min(ENOUGH_FREE));
@@ -274,7 +273,7 @@ mod tests {
         facts.capacity = Some(40 << 30);
         assert_eq!(skip(&facts, &list, 2 << 30), None);
         assert_eq!(skip(&facts, &list, (2 << 30) - 1), full((2 << 30) - 1));
-        // Of a large disk no more than this has to be free.
+        // A large disk needs no more free space than this.
         facts.capacity = Some(1 << 40);
         assert_eq!(skip(&facts, &list, 4 << 30), None);
         assert_eq!(skip(&facts, &list, (4 << 30) - 1), full((4 << 30) - 1));
@@ -287,7 +286,7 @@ mod tests {
         facts.kind = FilesystemKind::InPlace;
         let unknown = skip(&facts, &list, 1 << 40).unwrap();
         assert!(unknown.to_string().contains("unknown (no file)"));
-        // Of a full disk nothing is said where nothing can be written anyway.
+        // On a read-only mount the free space does not matter.
         facts.read_only = true;
         assert_eq!(skip(&facts, &list, 0), Some(Skip::ReadOnly));
         assert!(Skip::Full { free: 3 << 20 }.to_string().contains("3 MiB"));

@@ -1,5 +1,5 @@
-//! Calibrations as the file [`NAME`] of a directory keeps them. What is read may have been written
-//! by anybody: it is taken only if it could have been written here.
+//! Calibrations in the file [`NAME`] of a directory. The file is not trusted: an entry is accepted only if
+//! this module could have written it.
 
 use crate::evidence::{self, Evidence};
 use crate::{Calibration, Decision, Figure, Interval, Live, ValidFor};
@@ -9,21 +9,21 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The file's name.
+/// Name of the file.
 pub const NAME: &str = "calibration";
 
-/// Longest reason that is believed, in bytes.
+/// Maximum length of a reason, in bytes.
 const LONGEST_WHY: usize = 1000;
 
-/// What the directory's file knows of the place.
+/// Reads the calibration for `key` from the directory's file.
 pub fn read(dir: &Arc<dyn Directory>, key: &ValidFor) -> Option<Calibration> {
     evidence::read(dir, key)
 }
 
-/// Takes the calibration into the directory's file, in place of what it had for the same place.
+/// Writes the calibration into the directory's file, and replaces the one for the same key.
 ///
 /// # Errors
-/// Of the device, also where what is there could not be read. The file is then as it was.
+/// Errors of the device, also if the existing file cannot be read. The file then stays unchanged.
 pub fn write(
     dir: &Arc<dyn Directory>,
     runtime: &dyn Runtime,
@@ -82,7 +82,7 @@ struct Use {
     p50_ns: u64,
 }
 
-/// To four decimals, which come back from JSON as they were; above 0.
+/// Rounds a ratio to four decimals, which JSON keeps exactly, and to at least 0.0001.
 pub(crate) fn rounded(ratio: f64) -> f64 {
     ((ratio * 1e4).round() / 1e4).max(1e-4)
 }
@@ -91,7 +91,7 @@ pub(crate) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A reason, cut to what is believed.
+/// Cuts a reason to the maximum length.
 pub(crate) fn shortened(why: &str) -> String {
     // `floor_char_boundary` needs a newer Rust than the published crates.
     let mut end = why.len().min(LONGEST_WHY);
@@ -101,7 +101,8 @@ pub(crate) fn shortened(why: &str) -> String {
     why[..end].to_owned()
 }
 
-/// Whether it may have been [`shortened`] here, and does nothing to a terminal.
+/// Returns true if the reason is as short as [`shortened`] makes it, and has no control characters that could
+/// affect a terminal.
 pub(crate) fn is_plain(why: &str) -> bool {
     why.len() <= LONGEST_WHY && !why.contains(|c: char| c.is_control())
 }
@@ -220,7 +221,7 @@ impl Ratio {
         }
     }
 
-    /// `None` for what no measurement gives.
+    /// Returns the interval, or `None` if no measurement could have produced it.
     pub(crate) fn interval(self) -> Option<Interval> {
         if !(0.0 < self.low && self.low <= self.mid && self.mid <= self.high) {
             return None;

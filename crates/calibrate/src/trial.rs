@@ -1,4 +1,4 @@
-//! The measuring itself.
+//! The trial that measures commit methods.
 
 use crate::scratch::{Scratch, remove_stale_files};
 use crate::{Samples, Turn};
@@ -7,48 +7,46 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long and how much.
+/// Limits of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Time for everything, from the first call to the last. It is exceeded by one operation of
-    /// the device at most.
+    /// Maximum duration from the first call to the last. At most one operation of the device may exceed it.
     pub budget: Duration,
-    /// Turns after which it ends in any case.
+    /// Maximum number of turns.
     pub turns: usize,
 }
 
 impl Limits {
-    /// For the first opening of a log: 300 ms.
+    /// Limits for the first opening of a log: 300 ms.
     pub const AT_OPENING: Limits = Limits {
         budget: Duration::from_millis(300),
         turns: 1000,
     };
 }
 
-/// What a trial brought.
+/// Result of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trial {
-    /// The samples; none after a failure.
+    /// Samples; none after a failure.
     pub samples: Samples,
-    /// How long it took.
+    /// Duration of the trial.
     pub spent: Duration,
-    /// Why there are no samples, in words. Nothing follows from a failure about the log: it has
-    /// its own files.
+    /// Reason why there are no samples, in words. A failure does not concern the log, which has other files.
     pub failure: Option<String>,
 }
 
-/// Turns that are not counted: caches warm up, the device wakes.
+/// Number of first turns that are not counted, while caches warm up and the device wakes.
 const WARM_UP: usize = 2;
 
-/// A turn in so many is made with commits of [`LARGE`] write units.
+/// Every Nth turn uses commits of [`LARGE`] write units.
 const LARGE_EVERY: usize = 4;
 const LARGE: u32 = 4;
 
-/// Measures `methods` (the default first) in `dir`: in each turn one commit by each, in random
-/// order, overwriting a file in the state of a log's segments, `unit` bytes and now and then four
-/// times as many.
+/// Measures `methods` (the default first) in `dir`. Each turn makes one commit by each method, in random
+/// order. A commit overwrites `unit` bytes, in some turns four times as many, of a file in the state of a
+/// log's segments.
 ///
-/// The file is removed in the end, whatever happens, and so are those that crashed trials left.
+/// Always removes the file in the end. Also removes the files of crashed trials.
 pub fn measure(
     dir: &Arc<dyn Directory>,
     runtime: &dyn Runtime,
@@ -86,9 +84,9 @@ fn run(
     limits: Limits,
     began: Duration,
 ) -> io::Result<Vec<Turn>> {
-    // A fifth to prepare.
+    // Preparing the file may take a fifth of the time.
     let prepared_by = began + limits.budget / 5;
-    // Something is left for removing the file.
+    // Reserves time to remove the file.
     let end = began + limits.budget - limits.budget / 16;
     remove_stale_files(dir);
     let direct = |m: &&Method| m.plan().direct;
@@ -134,14 +132,14 @@ fn run(
     }
     commits.scratch.remove().map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => io::Error::other(
-            "the file of the trial was removed by another program: what was measured may be false",
+            "another program removed the trial's file: the measurements may be wrong",
         ),
         _ => e,
     })?;
     Ok(turns)
 }
 
-/// Foresees what is still to come.
+/// Estimates the time of the next operations.
 #[derive(Default)]
 struct Clock {
     commits: u32,
@@ -154,30 +152,32 @@ impl Clock {
         self.all += time;
     }
 
-    /// For the next commit, and as much again twice: what was found out is stored with a sync.
+    /// Returns the time for the next commit, and twice as much for storing the results with a sync.
     fn needed(&self) -> Duration {
         3 * self.all.checked_div(self.commits).unwrap_or_default()
     }
 }
 
-/// One commit after the other.
+/// State for making one commit after another.
 struct Commits<'a> {
     scratch: Scratch<'a>,
-    /// Goes with each write and comes back with its completion.
+    /// Buffer that is handed to each write and returned with its completion.
     buf: Option<AlignedBuf>,
     random: u64,
     number: u64,
 }
 
 impl Commits<'_> {
-    /// Writes `bytes` bytes by the plan and forces them.
+    /// Writes and forces `bytes` bytes by the plan.
     fn make(&mut self, plan: Plan, bytes: u32) -> io::Result<()> {
         let place = self.scratch.next(plan.direct, u64::from(bytes));
         let (Some((file, offset)), Some(mut buf)) = (place, self.buf.take()) else {
-            return Err(io::Error::other("a trial that was not prepared"));
+            return Err(io::Error::other(
+                "internal error: the trial's file was not prepared",
+            ));
         };
         self.number += 1;
-        // Every block differs from the one before, so that no device can share or skip it.
+        // Makes every block differ from the one before, so that no device can deduplicate or skip it.
         for block in buf.chunks_mut(512) {
             let stamp = (self.random ^ self.number).to_le_bytes();
             let n = block.len().min(stamp.len());
@@ -188,7 +188,7 @@ impl Commits<'_> {
         result
     }
 
-    /// Puts the order of a turn anew (Fisher–Yates over a generator by Steele, Lea and Flood).
+    /// Shuffles the order of a turn (Fisher–Yates over a generator by Steele, Lea and Flood).
     fn shuffle(&mut self, order: &mut [usize]) {
         for i in (1..order.len()).rev() {
             self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,9 +1,9 @@
-//! What power cuts have shown, in a file of a directory: a log's own, or one that programs share.
+//! Results of power cuts, in a file of the log's directory, or of a directory that programs share.
 //!
-//! It lies beside the calibrations and not among them: those may be dropped and measured again, and
-//! a program that knows nothing of verdicts rewrites their file. What is read may have been written
-//! by anybody: it is taken only if it could have been written here, and it can make a log refuse a
-//! method, never trust one more than the system's facts allow.
+//! The file is separate from the calibrations: those may be dropped and measured again, and a program without
+//! support for verdicts rewrites their file. The file is not trusted: an entry is accepted only if this
+//! module could have written it. An entry can make a log refuse a method. It never makes a log trust a method
+//! more than the system's facts allow.
 
 mod stored;
 
@@ -14,40 +14,41 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use stored::Held;
 
-/// The file's name.
+/// Name of the file.
 pub const NAME: &str = "verdicts";
 
-/// Runs that a file holds; the oldest that lost nothing gives way.
+/// Maximum number of runs in a file. A further one replaces the oldest run that lost nothing.
 const MOST: usize = 64;
 
-/// What to do about a file that cannot be read, if nothing better.
+/// Last remedy for a file that cannot be read.
 const OR_ELSE: &str =
-    "move it away: what it recorded is then forgotten, and `logforce powercut` can show it again";
+    "move it away: its results are then lost until you run `logforce powercut` again";
 
-/// A longer file is none of ours, in bytes: an entry takes about 2 KiB.
+/// Maximum length of a file in bytes; an entry takes about 2 KiB. A longer file is refused.
 const LONGEST: u64 = 512 << 10;
 
-/// Where evidence of cuts holds: the filesystem, on that device, mounted like that.
+/// Conditions under which the results of power cuts are valid: the filesystem, its device and its mount
+/// options.
 ///
-/// Not the device's kernel name, which changes with the order in which devices are found; not the
-/// kernel, which a device that drops flushes does not care for (it is shown with the evidence); not
-/// the write unit, since a flush covers all.
+/// Three properties do not belong to them. The device's kernel name changes with the order in which devices
+/// are found. The kernel does not matter to a device that drops flushes; it is printed with the evidence. A
+/// flush covers all writes, so the write unit does not matter either.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Place {
-    /// Which filesystem it is: [`Facts::volume`].
+    /// Identity of the filesystem: [`Facts::volume`].
     pub volume: String,
-    /// The filesystem's name.
+    /// Name of the filesystem.
     pub filesystem: String,
-    /// Its mount options.
+    /// Mount options.
     pub mount_options: String,
-    /// The device's model.
+    /// Model of the device.
     pub model: String,
 }
 
 impl Place {
-    /// The place of these facts; `None` where the system cannot tell one filesystem from
-    /// others for good ([`Facts::lasting_volume`]).
+    /// Returns the place of these facts. Returns `None` if the system gives the filesystem no lasting
+    /// identity ([`Facts::lasting_volume`]).
     pub fn of(facts: &Facts) -> Option<Place> {
         let bounded = crate::key::bounded;
         let model = facts.device.as_ref().map(|d| d.model.as_str());
@@ -60,18 +61,18 @@ impl Place {
     }
 }
 
-/// Whether a recorded place is the one that is looked at.
+/// Result of comparing a recorded place with the present one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum IsHere {
     No,
-    /// Something of it cannot be compared, and nothing speaks against it.
+    /// Some properties cannot be compared, and none differs.
     Perhaps,
     Yes,
 }
 
 impl Place {
-    /// Whether it is the place of these facts. What the system does not tell now, or did not tell
-    /// then, or says in another form, speaks neither for it nor against it.
+    /// Compares the place with that of these facts. A property that the system does not report now, did not
+    /// report then, or reports in another form, cannot be compared.
     fn is_here(&self, facts: &Facts) -> IsHere {
         let bounded = crate::key::bounded;
         let compared = |known: bool, same: bool| match (known, same) {
@@ -80,7 +81,7 @@ impl Place {
             (false, _) => IsHere::Perhaps,
         };
         let is_seen = facts.platform != Platform::Linux || !facts.mount_options.is_empty();
-        // The number that `statfs` gives is no UUID, though it may be of the same filesystem.
+        // A number of `statfs` and a UUID cannot be compared, although both may identify the same filesystem.
         let is_number = |volume: &str| volume.starts_with("fsid:");
         let volume = facts.lasting_volume().unwrap_or_default();
         let model = facts.device.as_ref().map_or("", |d| &d.model);
@@ -89,7 +90,7 @@ impl Place {
                 !volume.is_empty() && is_number(volume) == is_number(&self.volume),
                 self.volume == bounded(volume),
             ),
-            // Without a mount the name is a guess: of ext3, `ext4`.
+            // Without mount information the name is a guess: ext3 appears as `ext4`.
             compared(is_seen, self.filesystem == bounded(&facts.filesystem)),
             compared(is_seen, self.mount_options == bounded(&facts.mount_options)),
             compared(
@@ -103,34 +104,34 @@ impl Place {
     }
 }
 
-/// What one run of cuts has shown of one method, up to now.
+/// Results of one run of power cuts for one method, up to now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CutRun {
-    /// Where.
+    /// Place of the run.
     pub place: Place,
-    /// Of which method.
+    /// Tested method.
     pub method: Method,
-    /// Identifies the run.
+    /// Identifier of the run.
     pub run: u128,
-    /// Cuts that were seen to lose what nothing had forced, at least 1; or the log's loss showed.
+    /// Number of effective cuts: each lost unforced data. At least 1, unless the log itself has lost commits.
     pub cuts: u32,
-    /// Commits that were acknowledged before them.
+    /// Number of commits that were acknowledged before the cuts.
     pub acknowledged: u64,
-    /// How many of these were not there afterwards. More than 0 contradicts the method.
+    /// Number of acknowledged commits that were missing after a cut. More than 0 contradicts the method.
     pub lost: u64,
-    /// What the run's first phase lost, by a method that is known to be unsafe.
+    /// Number of commits that the run's first phase lost, which uses a method that is known to be unsafe.
     pub control_lost: u64,
-    /// When the latest cut was looked at, in milliseconds since 1970 by the system's clock.
+    /// Time at which the latest cut was checked, in milliseconds since 1970 by the system's clock.
     pub at: u64,
-    /// The kernel's release.
+    /// Release of the kernel.
     pub kernel: String,
-    /// The version of Logforce.
+    /// Version of Logforce.
     pub tool: String,
 }
 
 impl CutRun {
-    /// A run that has seen nothing yet, now.
+    /// Returns a run without results that begins now.
     pub fn new(place: Place, method: Method, run: u128) -> CutRun {
         CutRun {
             place,
@@ -147,50 +148,50 @@ impl CutRun {
     }
 }
 
-/// What the directory's file knows, of all places; nothing where there is no such file.
+/// Reads all runs of the directory's file, for any place. Returns none if there is no such file.
 ///
 /// # Errors
-/// If there is one and it cannot be read or understood as a whole: what it has to tell may be a
-/// loss. They name the file and say what to do.
+/// If the file cannot be read and decoded as a whole, because it may record a loss. The error names the file
+/// and the remedy.
 pub fn read(dir: &Arc<dyn Directory>) -> io::Result<Vec<CutRun>> {
     held(dir).map(|held| held.runs)
 }
 
 fn held(dir: &Arc<dyn Directory>) -> io::Result<Held> {
     let path = dir.path().join(NAME);
-    // What is no regular file is refused by the directory.
+    // The directory refuses to open anything but a regular file.
     let bytes = match dir.open(NAME, OpenFile::READ) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Held::default()),
         opened => opened.and_then(|file| contents(&*file, LONGEST)),
     };
     let bytes = bytes.map_err(|e| {
         let why = format!(
-            "cannot read {}, which keeps what power cuts have shown: {e}. Make it a file that can \
-             be read, or {OR_ELSE}",
+            "cannot read {}, the file with the results of power cuts: {e}. Make it a readable \
+             file, or {OR_ELSE}",
             path.display()
         );
         io::Error::new(e.kind(), why)
     })?;
     stored::decode(&bytes).map_err(|why| {
         let why = format!(
-            "{} keeps what power cuts have shown, and {why}. Put back a copy of it, or {OR_ELSE}",
+            "cannot use {}, the file with the results of power cuts: {why}. Restore a copy of it, or {OR_ELSE}",
             path.display()
         );
         io::Error::new(io::ErrorKind::InvalidData, why)
     })
 }
 
-/// Takes the run into the directory's file, in place of what it had of the same run, and forces it.
-/// A loss that is there stays.
+/// Writes the run into the directory's file, replaces an earlier entry of the same run, and forces the file.
+/// A recorded loss stays.
 ///
 /// # Errors
-/// If the run could show nothing, or not be read back. Of the device; also if what is there cannot be
-/// read or understood, which is left alone. The file is then as it was.
+/// If the run proves nothing, or could not be read back. Errors of the device. Also if the existing file
+/// cannot be read and decoded. The file then stays unchanged.
 pub fn record(dir: &Arc<dyn Directory>, runtime: &dyn Runtime, run: &CutRun) -> io::Result<()> {
     if !stored::can_be_kept(run) {
         let why = format!(
-            "a run of cuts by {} that shows nothing (of {} commits by a method that forces, with cuts \
-             that lose what is not forced) cannot be recorded",
+            "cannot record the run of power cuts by {} with {} acknowledged commits: it proves nothing. A \
+             run needs commits by a method that forces, and power cuts that lose unforced data",
             run.method, run.acknowledged
         );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
@@ -216,9 +217,9 @@ pub fn record(dir: &Arc<dyn Directory>, runtime: &dyn Runtime, run: &CutRun) -> 
     written
 }
 
-/// What is known of the methods in the place of these facts, by these runs. Several runs of one
-/// method that lost nothing are counted together; one that lost goes before them all. A loss counts
-/// also where it is unknown whether it was here: what was kept does not.
+/// Summarizes the runs for the methods in the place of these facts. Adds up the runs of a method that lost
+/// nothing. A run with a loss overrides them all. A loss counts even if it is uncertain that it happened
+/// here; a run without a loss does not.
 pub fn tried(runs: &[CutRun], facts: &Facts) -> Vec<CutResult> {
     let methods = facts.platform.methods().iter();
     methods
@@ -241,12 +242,12 @@ pub fn tried(runs: &[CutRun], facts: &Facts) -> Vec<CutResult> {
                 }
             }
             let losses = here.iter().filter(|(r, _)| r.lost > 0);
-            // What was here for sure is the better evidence.
+            // A loss that certainly happened here is the better evidence.
             let evidence = match losses.max_by_key(|(r, is_here)| (*is_here, r.at)) {
                 Some((run, IsHere::Yes)) => loss(run),
                 Some((run, _)) => format!(
-                    "{}; it was on a {} that may be this one: the system does not say enough of it \
-                     now to say that it is another",
+                    "{}; it was on a {} that may be this one: the system does not report enough to \
+                     tell them apart",
                     loss(run),
                     run.place.filesystem
                 ),
@@ -282,7 +283,7 @@ fn loss(run: &CutRun) -> String {
     )
 }
 
-/// When and under which kernel.
+/// Describes the date, the kernel and the run.
 fn when_and_where(run: &CutRun) -> String {
     let mut text = String::new();
     if let Some(date) = date(run.at) {
@@ -295,13 +296,14 @@ fn when_and_where(run: &CutRun) -> String {
     text
 }
 
-/// The day, UTC, as in `2026-11-21`; `None` if it is unknown or none that has four digits of years.
+/// Formats the day in UTC, as in `2026-11-21`. Returns `None` if it is unknown or its year has more than four
+/// digits.
 fn date(unix_millis: u64) -> Option<String> {
     const LAST: u64 = 253_402_300_799_999;
     if unix_millis == 0 || unix_millis > LAST {
         return None;
     }
-    // The civil calendar in eras of 400 years that begin on 1 March.
+    // Computes the civil date in eras of 400 years that begin on 1 March.
     let days = unix_millis / 86_400_000 + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
@@ -319,7 +321,7 @@ fn date(unix_millis: u64) -> Option<String> {
     ))
 }
 
-/// Now, as in [`CutRun::at`].
+/// Returns the present time in the unit of [`CutRun::at`].
 pub fn now() -> u64 {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)

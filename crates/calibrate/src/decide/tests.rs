@@ -10,7 +10,7 @@ const METHODS: [Method; 4] = [
     Method::Fdatasync,
 ];
 
-/// Nearly normal: the sum of twelve uniform numbers.
+/// Returns a nearly normal number: the sum of twelve uniform numbers.
 fn normal(rng: &mut Rng) -> f64 {
     (0..12)
         .map(|_| (rng.bits() >> 11) as f64 / (1u64 << 53) as f64)
@@ -18,20 +18,20 @@ fn normal(rng: &mut Rng) -> f64 {
         - 6.0
 }
 
-/// How a disk disturbs.
+/// Disturbances of a simulated disk.
 #[derive(Debug, Clone, Copy)]
 struct Noise {
     /// Standard deviation of the logarithm of each commit's time.
     sigma: f64,
-    /// One commit in so many takes 20 times as long.
+    /// Every Nth commit, on average, takes 20 times as long.
     spike: u64,
-    /// The level of a whole stretch of turns changes so much (a neighbour that comes and goes).
+    /// Change of the level for a whole stretch of turns (a neighbour that comes and goes).
     drift: f64,
-    /// For some turns one method is disturbed more than the others by so much.
+    /// Additional disturbance of one method during some turns.
     unfair: f64,
 }
 
-/// Commits that take `micros[i]` by method `i`, disturbed.
+/// Returns samples in which commits take `micros[i]` by method `i`, with noise.
 fn samples(micros: &[f64], turns: usize, noise: Noise, seed: u64) -> Samples {
     let mut rng = Rng::new(seed);
     let (mut level, mut unlucky) = (1.0, 0);
@@ -79,7 +79,7 @@ fn equal_methods_give_the_default_whatever_the_noise() {
                 decide(&s, METHODS[0]).method != METHODS[0]
             })
             .count();
-        // Three methods may be wrongly chosen; once in a thousand runs is the stated bound.
+        // The stated bound is one wrong choice in a thousand runs for each of three methods.
         assert!(
             wrong <= 2,
             "{wrong} of 2000 with {turns} turns of {noise:?}"
@@ -125,7 +125,7 @@ fn twice_as_fast_wins_in_few_turns_on_a_quiet_disk() {
             d.decided && d.method == METHODS[1]
         })
         .count();
-    // Two spikes among the sixteen are too many.
+    // Runs with two spikes among the sixteen turns may fail.
     assert!(won >= 930, "{won} of 1000");
 }
 
@@ -161,7 +161,7 @@ fn too_few_samples_decide_nothing() {
     let d = decide(&samples(&[90.0, 9.0], 11, HEAVY, 1), METHODS[0]);
     assert!(!d.decided && d.method == METHODS[0], "{d:?}");
     assert!(d.why.contains("only 11"), "{d:?}");
-    assert_eq!(d.figures.len(), 2, "what there is can be looked at");
+    assert_eq!(d.figures.len(), 2, "the figures are returned nevertheless");
     let d = decide(&Samples::default(), Method::Dsync);
     assert_eq!((d.method, d.decided), (Method::Dsync, false));
 }
@@ -190,7 +190,7 @@ fn figures_are_medians_of_their_size() {
 }
 
 proptest! {
-    /// Whatever the times are: no panic, an answer among the methods, intervals in order.
+    /// Any samples give a decision for one of the methods and ordered intervals, without a panic.
     #[test]
     fn any_samples_give_an_answer(
         times in prop::collection::vec(prop::collection::vec(any::<u64>(), 0..5), 0..40),

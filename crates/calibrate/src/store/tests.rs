@@ -102,7 +102,7 @@ proptest! {
         prop_assert!(decode(&bytes).is_empty());
     }
 
-    /// Bytes of ours with some changed: what is read, if anything, can be written and read again.
+    /// A valid file with some changed bytes: every entry that is read can be written and read again.
     #[test]
     fn changed_bytes_are_survived(seed: u64, changes in 1usize..8) {
         let mut bytes = encode(&[calibration(1), calibration(2)]);

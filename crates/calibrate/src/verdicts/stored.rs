@@ -1,4 +1,4 @@
-//! Runs of cuts as JSON.
+//! Runs of power cuts as JSON.
 
 use super::{CutRun, MOST, Place};
 use crate::key::LONGEST;
@@ -9,20 +9,20 @@ use serde_json::Value;
 const SCHEMA: &str = "logforce-verdicts";
 const VERSION: u32 = 1;
 
-/// Longest name of a version that is believed, in bytes.
+/// Maximum length of a version's name, in bytes.
 const LONGEST_TOOL: usize = 60;
 
 #[derive(Serialize, Deserialize)]
 struct Document {
     schema: String,
     version: u32,
-    /// The latest last. One that cannot be understood may have recorded a loss: then nothing is read.
+    /// Runs, the latest last. An entry that cannot be decoded may record a loss: then the file is refused.
     runs: Vec<Value>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Run {
-    /// For people; what counts is `lost`.
+    /// Verdict for human readers; programs use `lost`.
     verdict: String,
     method: String,
     /// 32 hexadecimal digits.
@@ -40,11 +40,11 @@ struct Run {
     tool: String,
 }
 
-/// What a file holds.
+/// Contents of a file.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Held {
     pub(super) runs: Vec<CutRun>,
-    /// Of methods that only a newer version knows, and so nothing that is used here.
+    /// Entries of methods that only a newer version knows. They are kept, but not used.
     pub(super) newer: Vec<Value>,
 }
 
@@ -83,20 +83,23 @@ pub(super) fn encode(runs: &[CutRun], newer: Vec<Value>) -> Vec<u8> {
     bytes
 }
 
-/// What is stored; what speaks against it, in words, where not all of it can be understood.
+/// Decodes a file. Fails with the reason, in words, if any part cannot be decoded.
 pub(super) fn decode(bytes: &[u8]) -> Result<Held, String> {
     let document: Document = serde_json::from_slice(bytes)
         .ok()
         .filter(|d: &Document| d.schema == SCHEMA)
-        .ok_or("holds something else: it is damaged, or no such file")?;
+        .ok_or("it is damaged, or another kind of file")?;
     if document.version != VERSION {
         return Err(format!(
-            "is of version {}: this one reads {VERSION}",
+            "it has version {}, but this program reads version {VERSION}",
             document.version
         ));
     }
     if document.runs.len() > 2 * MOST {
-        return Err(format!("holds {} entries: too many", document.runs.len()));
+        return Err(format!(
+            "it has {} entries, which are too many",
+            document.runs.len()
+        ));
     }
     let mut held = Held::default();
     for (n, value) in document.runs.into_iter().enumerate() {
@@ -106,20 +109,19 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Held, String> {
         }
         let run = serde_json::from_value::<Run>(value).ok();
         let run = run.and_then(Run::run);
-        held.runs.push(
-            run.ok_or_else(|| format!("its entry {} cannot be understood: it is damaged", n + 1))?,
-        );
+        held.runs
+            .push(run.ok_or_else(|| format!("its entry {} is damaged", n + 1))?);
     }
     Ok(held)
 }
 
-/// Whether it would be understood when it is read back: else it would spoil the file.
+/// Returns true if the run can be read back. Otherwise it would make the whole file unreadable.
 pub(super) fn can_be_kept(run: &CutRun) -> bool {
     let back = decode(&encode(std::slice::from_ref(run), Vec::new()));
     back.is_ok_and(|held| held.runs == [run.clone()])
 }
 
-/// Whether it has the form of an entry and the name of a method that is not known.
+/// Returns true if the value has the form of an entry, with the name of an unknown method.
 fn is_newer(value: &Value) -> bool {
     let run = serde_json::from_value::<Run>(value.clone());
     run.is_ok_and(|run| run.method.parse::<Method>().is_err())
@@ -142,7 +144,7 @@ impl Run {
             && !self.volume.is_empty()
             && self.run.len() == 32
             && self.run.bytes().all(|b| b.is_ascii_hexdigit())
-            // Nothing is proven without a cut, without commits, or by a run that cannot see loss.
+            // A run proves nothing without a cut, without commits, or if it cannot detect loss.
             && (self.cuts > 0 || self.lost > 0)
             && self.acknowledged > 0
             && self.lost <= self.acknowledged

@@ -89,7 +89,7 @@ fn a_file_that_is_full_keeps_its_losses() {
         let runs = read(dir).unwrap();
         assert_eq!(runs.len(), MOST);
         assert!(runs.iter().any(|r| r.lost > 0));
-        assert!(runs.iter().all(|r| r.run != 1), "the oldest gave way");
+        assert!(runs.iter().all(|r| r.run != 1), "the oldest was replaced");
     });
 }
 
@@ -139,20 +139,20 @@ fn another_place_is_another_matter() {
     assert_eq!(tried(&runs, &same).len(), 1, "found under another name");
 }
 
-/// A loss that was recorded when more was seen counts; what was kept does not.
+/// If the place cannot be compared, a recorded loss counts, and a run without a loss does not.
 #[test]
 fn a_loss_whose_place_cannot_be_compared_counts() {
     let facts = SimOptions::default().facts();
     let runs = [run(1, Method::Dsync, 3), run(2, Method::Fdatasync, 0)];
     let less: [fn(&mut Facts); 7] = [
-        // No /dev/disk: what `statfs` says, or a number that is another's after a restart.
+        // Without /dev/disk: the identity is a number of `statfs`, or one that changes at a restart.
         |f| f.volume.clear(),
         |f| f.volume = "fsid:6501ec3f4a8722b4".to_owned(),
         |f| f.volume = "fsid:0000000000000701".to_owned(),
-        // No /proc: the name is by its magic number.
+        // Without /proc: the filesystem's name follows from its magic number.
         |f| f.mount_options.clear(),
         |f| (f.mount_options, f.filesystem) = (String::new(), "ext4".to_owned()),
-        // No /sys.
+        // Without /sys.
         |f| f.device = None,
         |f| f.device.as_mut().unwrap().model.clear(),
     ];
@@ -164,11 +164,11 @@ fn a_loss_whose_place_cannot_be_compared_counts() {
         assert!(!known[0].kept && known[0].method == Method::Dsync);
         assert!(known[0].evidence.contains("may be this one"), "{known:?}");
     }
-    // Something speaks against it.
+    // One property differs.
     let mut other = facts.clone();
     (other.volume, other.filesystem) = (String::new(), "otherfs".to_owned());
     assert_eq!(tried(&runs, &other), []);
-    // And of two losses the one that was here is reported.
+    // Of two losses, the one that certainly happened here is reported.
     let mut elsewhere = run(3, Method::Dsync, 9);
     (elsewhere.place.model, elsewhere.at) = (String::new(), u64::MAX);
     let known = tried(&[runs[0].clone(), elsewhere], &facts);
@@ -183,15 +183,15 @@ fn what_cannot_be_read_is_an_error_and_not_overwritten() {
     let entry = text.replace("\"lost\": 7", "\"lost\": 7000");
     let long = text.clone() + &" ".repeat(LONGEST as usize);
     for (rubbish, why) in [
-        (&b"\xff\xfe"[..], "something else"),
-        (b"", "something else"),
-        (b"{}", "something else"),
-        (b"[1,2", "something else"),
-        (b"{\"schema\":\"x\"}", "something else"),
+        (&b"\xff\xfe"[..], "another kind of file"),
+        (b"", "another kind of file"),
+        (b"{}", "another kind of file"),
+        (b"[1,2", "another kind of file"),
+        (b"{\"schema\":\"x\"}", "another kind of file"),
         (cut.as_bytes(), "it is damaged"),
-        (long.as_bytes(), "something else"),
-        (other.as_bytes(), "of version 2"),
-        (entry.as_bytes(), "its entry 1 cannot be understood"),
+        (long.as_bytes(), "another kind of file"),
+        (other.as_bytes(), "it has version 2"),
+        (entry.as_bytes(), "its entry 1 is damaged"),
     ] {
         with_directory(|dir, runtime| {
             put(dir, NAME, rubbish).unwrap();

@@ -1,4 +1,4 @@
-//! From a filesystem to its crossover: remembered, read, or measured.
+//! Choice of the write-through limit, by evidence that is remembered, read or measured.
 
 use super::decide::decide;
 use super::{WriteThroughCalibration, trial};
@@ -9,32 +9,32 @@ use logforce_device::{Barrier, Directory, Facts, FileState, ForceBy, Guarantee, 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A place whose crossover is in question.
+/// A directory for which the write-through limit is to be chosen.
 #[derive(Clone, Copy)]
 pub struct WriteThroughSite<'a> {
-    /// Where the trial's file is made.
+    /// Directory in which the trial's file is created.
     pub dir: &'a Arc<dyn Directory>,
-    /// Time, threads and random numbers.
+    /// Source of time, threads and random numbers.
     pub runtime: &'a Arc<dyn Runtime>,
-    /// The facts of `dir`, as they are now.
+    /// Present facts of `dir`.
     pub facts: &'a Facts,
-    /// Where evidence is kept; the first is looked into first.
+    /// Directories that keep evidence, read in this order.
     pub stores: &'a [Arc<dyn Directory>],
-    /// What the process knows.
+    /// Evidence that the process remembers.
     pub memory: &'a WriteThroughMemory,
 }
 
-/// Crossovers that a process knows, so that its page files on one filesystem measure once.
+/// Limits that a process remembers, so that its page files on one filesystem measure once.
 pub type WriteThroughMemory = Memory<WriteThroughCalibration>;
 
-/// The latest of what is remembered and stored.
+/// Returns the latest limit that is remembered or stored.
 pub fn known_write_through(site: &WriteThroughSite<'_>) -> Option<WriteThroughCalibration> {
     let key = key(site);
     evidence::latest(site.memory.get(&key), site.stores, &key)
 }
 
-/// What is known, else what measuring shows within `budget`. `None` where neither can be had: then
-/// it is [`WriteThroughLimit::UNMEASURED`](super::WriteThroughLimit::UNMEASURED).
+/// Returns the known limit, or measures it within `budget`. Returns `None` if neither is possible; then
+/// [`WriteThroughLimit::UNMEASURED`](super::WriteThroughLimit::UNMEASURED) applies.
 pub fn choose_write_through(
     site: &WriteThroughSite<'_>,
     budget: Duration,
@@ -52,18 +52,18 @@ pub fn choose_write_through(
     measure_write_through(site, budget).ok()
 }
 
-/// Why nothing is measured here; a place that cannot say what is free has nothing free.
+/// Returns the reason not to measure here, or `None`. If the free space cannot be read, it counts as 0.
 fn reason_not_to(site: &WriteThroughSite<'_>) -> Option<Skip> {
     let list = shortlist(site.facts, Guarantee::Nothing);
     let free = site.dir.free_space().unwrap_or(0);
     skip(site.facts, &list, free)
 }
 
-/// Measures anew, also where the only reason against it is that the files are on another machine: it
-/// was asked for.
+/// Measures anew. Also measures if the only reason against it is that the files are on another machine,
+/// because the user has requested it.
 ///
 /// # Errors
-/// Why not, in words.
+/// The reason for which nothing was measured, in words.
 pub fn measure_write_through(
     site: &WriteThroughSite<'_>,
     budget: Duration,
@@ -73,11 +73,14 @@ pub fn measure_write_through(
         Some(reason) => return Err(reason.to_string()),
     }
     if !is_write_through_enough(site.facts) {
-        return Err("a write through guarantees less than a barrier here: none is used".to_owned());
+        return Err(
+            "a write-through guarantees less than a barrier here: page files never use it"
+                .to_owned(),
+        );
     }
     let key = key(site);
     let runtime = &**site.runtime;
-    // Without waiting: what is so without a measurement does as well for the file that comes meanwhile.
+    // Does not wait for another thread: the default without a measurement is good enough for this file.
     let Claimed::Mine(claim) = site.memory.claim(&key, runtime, Duration::ZERO) else {
         return Err("another opening in this process was still measuring".to_owned());
     };
@@ -99,9 +102,9 @@ pub fn measure_write_through(
     let calibration = WriteThroughCalibration {
         decided: decide(&pairs),
         turns: u32::try_from(turns).unwrap_or(u32::MAX),
-        // As it is stored.
+        // Whole milliseconds, as the time is stored.
         spent: Duration::from_millis(u64::try_from(spent.as_millis()).unwrap_or(u64::MAX)),
-        // Also where the clock was set back: what is newer has to look newer.
+        // The new evidence must have the later time, even if the clock was set back.
         measured_at: unix_millis().max(latest.saturating_add(1)),
         valid_for: key.clone(),
     };
@@ -114,7 +117,7 @@ fn key(site: &WriteThroughSite<'_>) -> ValidFor {
     ValidFor::now(site.facts, site.facts.write_unit())
 }
 
-/// Whether a write through is worth as much as a barrier: else a page file never uses it.
+/// Returns true if a write-through guarantees as much as a barrier. Otherwise page files never use it.
 fn is_write_through_enough(facts: &Facts) -> bool {
     let worth = |force| {
         let plan = Plan {

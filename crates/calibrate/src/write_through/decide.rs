@@ -1,4 +1,4 @@
-//! From pairs of times to a crossover.
+//! Decision: the write-through limit, given pairs of times.
 
 use super::WriteThroughLimit;
 use crate::Interval;
@@ -6,40 +6,40 @@ use crate::decide::{CLEARLY_FASTER, LEAST_PAIRS, interval, ratio};
 use crate::store::rounded;
 use std::time::Duration;
 
-/// What was measured of commits of so many runs and bytes.
+/// Results of commits with `runs` runs and `bytes` bytes.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct WriteThroughFigure {
-    /// Contiguous runs.
+    /// Number of contiguous runs.
     pub runs: u32,
-    /// Bytes of all of them together.
+    /// Bytes of all runs together.
     pub bytes: u64,
-    /// The median of commits that were written through.
+    /// Median time of commits by write-through.
     pub through: Duration,
-    /// The median of those that were written and then forced by a barrier.
+    /// Median time of commits by writes and a barrier.
     pub barrier: Duration,
-    /// The first as a multiple of the second; `None` from too few pairs.
+    /// Ratio of `through` to `barrier`; `None` if there are too few pairs.
     pub ratio: Option<Interval>,
 }
 
-/// The crossover, and what it stands on.
+/// The write-through limit with its evidence.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Decided {
-    /// Up to here a page file writes through.
+    /// Largest commit that a page file writes through.
     pub limit: WriteThroughLimit,
-    /// Why, in words.
+    /// Reason, in words.
     pub why: String,
-    /// What was measured: one run of ascending bytes, then ascending runs.
+    /// Results: one run with ascending bytes, then ascending numbers of runs.
     pub figures: Vec<WriteThroughFigure>,
 }
 
-/// Times of one shape of commit, in pairs that are neighbours in time.
+/// Times of commits with the same runs and bytes, in pairs that are close in time.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pairs {
     pub(super) runs: u32,
     pub(super) bytes: u64,
-    /// Through, barrier.
+    /// Times by write-through and by barrier.
     pub(super) times: Vec<(Duration, Duration)>,
 }
 
@@ -60,7 +60,7 @@ impl Pairs {
             ratio: (self.times.len() >= LEAST_PAIRS)
                 .then(|| interval(&ratios))
                 .flatten()
-                // As it is stored, so that who measures and who reads say the same.
+                // Rounded as in the file, so that measuring and reading give the same values.
                 .map(|r| Interval {
                     mid: rounded(r.mid),
                     low: rounded(r.low),
@@ -70,8 +70,8 @@ impl Pairs {
     }
 }
 
-/// Several runs are written through only where that takes less than 90 % of a barrier's time, beyond
-/// the noise; one run, or few bytes, unless the barrier takes less than 90 % of theirs.
+/// Decides the limit. Several runs are written through only if that takes less than 90 % of a barrier's time,
+/// beyond the noise. One run is written through unless a barrier takes less than 90 % of its time.
 pub(super) fn decide(pairs: &[Pairs]) -> Decided {
     let figures: Vec<WriteThroughFigure> = pairs.iter().map(Pairs::figure).collect();
     let faster = |f: &WriteThroughFigure| f.ratio.is_some_and(|r| r.high < CLEARLY_FASTER);
@@ -84,16 +84,16 @@ pub(super) fn decide(pairs: &[Pairs]) -> Decided {
     let one_run = || figures.iter().filter(|f| f.runs == 1);
     let Some(first) = one_run().next().filter(|f| f.ratio.is_some()) else {
         let why = format!(
-            "fewer than {LEAST_PAIRS} commits of each kind could be made in the time: what is so \
-             without a measurement"
+            "fewer than {LEAST_PAIRS} commits of each kind could be made in the time: the default \
+             without a measurement is used"
         );
         return limit(WriteThroughLimit::UNMEASURED, why);
     };
     let percent = |f: &WriteThroughFigure| f.ratio.map_or(0.0, |r| r.mid * 100.0);
     if slower(first) {
         let why = format!(
-            "one write through of {} bytes takes {:.0} % of the time of a write and a barrier: a \
-             barrier always",
+            "one write-through of {} bytes takes {:.0} % of the time of a write and a barrier: \
+             page files always use a barrier",
             first.bytes,
             percent(first)
         );

@@ -1,9 +1,10 @@
-//! Up to how much a page file writes through, where that is faster than a barrier after its writes.
+//! The write-through limit of page files: the largest commit that is faster by write-through than by writes
+//! and a barrier.
 //!
-//! A barrier costs a flush of the device's cache, whatever was written; a write through costs one write
-//! of its own kind for each run of contiguous pages. So there is a crossover in runs, and another one
-//! in bytes, which belong to the device. [`choose_write_through`] gives what is known, or measures; in
-//! doubt it is [`WriteThroughLimit::UNMEASURED`].
+//! A barrier costs one flush of the device's cache for any number of writes. A write-through costs one
+//! special write for each run of contiguous pages. So there is a crossover in runs and another one in bytes,
+//! which depend on the device. [`choose_write_through`] returns the known limit, or measures it. In doubt the
+//! limit is [`WriteThroughLimit::UNMEASURED`].
 
 mod choose;
 mod decide;
@@ -20,36 +21,36 @@ pub use store::NAME as WRITE_THROUGH_NAME;
 use crate::ValidFor;
 use std::time::Duration;
 
-/// Up to how much is written through.
+/// The largest commit that is written through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteThroughLimit {
-    /// Contiguous runs; 0 for never.
+    /// Maximum number of contiguous runs; 0 means that nothing is written through.
     pub runs: u32,
-    /// Bytes of all of them together.
+    /// Maximum bytes of all runs together.
     pub bytes: u64,
 }
 
 impl WriteThroughLimit {
-    /// What is so without a measurement: one run of up to 1 MiB.
+    /// Default without a measurement: one run of up to 1 MiB.
     pub const UNMEASURED: WriteThroughLimit = WriteThroughLimit {
         runs: 1,
         bytes: 1 << 20,
     };
 }
 
-/// Evidence of the crossover in a place, with what it is valid for.
+/// Evidence of the write-through limit in a directory, with the conditions under which it is valid.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct WriteThroughCalibration {
-    /// Where it holds.
+    /// Conditions under which the evidence is valid.
     pub valid_for: ValidFor,
-    /// What was measured, and what follows.
+    /// Results and decision.
     pub decided: Decided,
-    /// Turns that were compared.
+    /// Number of turns that were compared.
     pub turns: u32,
-    /// How long the trial took.
+    /// Duration of the trial.
     pub spent: Duration,
-    /// When it ended, in milliseconds since 1970 by the system's clock; 0 if unknown.
+    /// End of the trial in milliseconds since 1970 by the system's clock; 0 if unknown.
     pub measured_at: u64,
 }
 

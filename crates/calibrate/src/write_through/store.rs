@@ -1,6 +1,6 @@
-//! Evidence in a file of a directory, beside that of the log's methods. What is read may have been
-//! written by anybody: it is taken only if it could have been written here, and it can choose nothing
-//! but how a commit is forced, never what it guarantees.
+//! Evidence of the write-through limit in a file of a directory, beside that of the log's methods. The file
+//! is not trusted: an entry is accepted only if this module could have written it. It can affect only how a
+//! commit is forced, never the guarantee of the commit.
 
 use super::decide::{Decided, WriteThroughFigure};
 use super::{WriteThroughCalibration, WriteThroughLimit};
@@ -10,15 +10,15 @@ use crate::store::{Ratio, StoredValidFor, is_plain, nanos, shortened};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The file's name.
+/// Name of the file.
 pub const NAME: &str = "calibration-pages";
 
-/// What is believed at most.
+/// Maximum values that are accepted from a file.
 const MOST_RUNS: u32 = 1024;
 const MOST_BYTES: u64 = 1 << 30;
 const MOST_FIGURES: usize = 64;
 
-/// Evidence of a crossover in the document.
+/// Evidence of a limit in the document.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Entry {
     valid_for: StoredValidFor,

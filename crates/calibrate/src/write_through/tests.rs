@@ -11,7 +11,7 @@ fn decode(bytes: &[u8]) -> Vec<WriteThroughCalibration> {
     evidence::decode(bytes)
 }
 
-/// Each pair the same: milliseconds through, one millisecond for the barrier.
+/// Returns equal pairs: the given milliseconds by write-through, one millisecond by a barrier.
 fn pairs(shapes: &[(u32, u64, f64)], count: usize) -> Vec<Pairs> {
     let ms = |ms: f64| Duration::from_secs_f64(ms / 1e3);
     let of = |&(runs, bytes, through): &(u32, u64, f64)| Pairs {
@@ -30,7 +30,7 @@ fn limit(shapes: &[(u32, u64, f64)]) -> (u32, u64) {
 
 #[test]
 fn the_crossover_follows_the_figures() {
-    // The device writes through natively: four runs are cheaper than a flush, eight are not.
+    // The device supports write-through: four runs are cheaper than a flush, eight are not.
     let native = [
         (1, 4096, 0.2),
         (1, 65_536, 0.4),
@@ -41,10 +41,10 @@ fn the_crossover_follows_the_figures() {
         (16, 65_536, 0.5),
     ];
     assert_eq!(limit(&native), (4, 65_536));
-    // A write through is a write and a flush: the same for one run, and never for more.
+    // A write-through is a write and a flush: equal for one run, and slower for several.
     let flushed = [(1, 4096, 1.0), (1, 1 << 20, 1.05), (2, 8192, 1.3)];
     assert_eq!(limit(&flushed), (1, 1 << 20));
-    // Not faster by a tenth is not enough for two.
+    // Two runs that are faster by less than a tenth are not written through.
     assert_eq!(limit(&[(1, 4096, 0.5), (2, 8192, 0.95)]), (1, 4096));
     assert_eq!(limit(&[(1, 4096, 1.5), (2, 8192, 0.2)]), (0, 0));
 }

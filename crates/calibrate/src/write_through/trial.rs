@@ -1,4 +1,4 @@
-//! The measuring itself.
+//! The trial that measures write-through against barriers.
 
 use super::decide::Pairs;
 use crate::scratch::{Scratch, remove_stale_files};
@@ -8,23 +8,24 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One run of so many units, ascending; then so many runs of one unit.
+/// Measured commits: one run with each of these numbers of units, then each of these numbers of runs with one
+/// unit.
 const UNITS_OF_ONE_RUN: [u64; 4] = [1, 16, 64, 256];
 const RUNS: [u32; 5] = [2, 4, 8, 16, 32];
 
-/// Turns that are not counted: caches warm up, the device wakes.
+/// Number of first turns that are not counted, while caches warm up and the device wakes.
 const WARM_UP: usize = 2;
 
-/// Threads where the system has no queue: a page file's by default.
+/// Number of threads if the system has no queue for writes: the default of a page file.
 const THREADS: usize = 8;
 
-/// Turns after which it ends in any case.
+/// Maximum number of turns.
 const MOST: usize = 400;
 
-/// Measures in `dir` within `budget`: in each turn, for each shape of commit, one that is written
-/// through and one that is forced by a barrier, by `unit` bytes, by what writes a page file.
+/// Measures in `dir` within `budget`, in units of `unit` bytes, with the writers of a page file. Each turn
+/// makes two commits of each shape: one by write-through, one by a barrier.
 ///
-/// The file is removed in the end, whatever happens.
+/// Always removes the file in the end.
 pub(super) fn measure(
     dir: &Arc<dyn Directory>,
     runtime: &Arc<dyn Runtime>,
@@ -33,7 +34,7 @@ pub(super) fn measure(
     budget: Duration,
 ) -> io::Result<Vec<Pairs>> {
     let began = runtime.now();
-    // Something is left for removing the file.
+    // Reserves time to remove the file.
     let end = began + budget - budget / 16;
     remove_stale_files(dir);
     let direct = facts
@@ -89,7 +90,7 @@ pub(super) fn measure(
 }
 
 fn not_prepared() -> io::Error {
-    io::Error::other("a trial that was not prepared")
+    io::Error::other("internal error: the trial's file was not prepared")
 }
 
 fn shapes(unit: u32) -> Vec<Pairs> {
@@ -117,7 +118,7 @@ struct Commits<'a> {
 }
 
 impl Commits<'_> {
-    /// Makes what a commit of that shape writes.
+    /// Returns the runs that a commit of that shape writes.
     fn runs(&mut self, shape: &Pairs) -> io::Result<Vec<Run>> {
         let length = shape.bytes / u64::from(shape.runs.max(1));
         let mut runs = Vec::new();
@@ -126,12 +127,12 @@ impl Commits<'_> {
             let Some((_, offset)) = place else {
                 return Err(not_prepared());
             };
-            // A unit is left out, so that two runs never touch.
+            // Leaves out a unit, so that two runs never touch.
             if shape.runs > 1 {
                 let _ = self.scratch.next(self.direct, self.unit);
             }
             let mut bytes = vec![0; length as usize];
-            // Every block differs from the one before, so that no device can share or skip it.
+            // Makes every block differ from the one before, so that no device can deduplicate or skip it.
             for block in bytes.chunks_mut(512) {
                 self.number += 1;
                 let stamp = (self.random ^ self.number).to_le_bytes();

@@ -1,4 +1,4 @@
-//! Remembered, read or measured: who measures, and what is kept.
+//! Choice of a method: remembered, read or measured; which process measures, and which evidence is kept.
 
 use crate::common::{Costs, EQUAL, micros, millis, names, slow};
 use logforce_calibrate::{
@@ -24,7 +24,7 @@ fn disk() -> SimDisk {
     SimDisk::new(options, 1)
 }
 
-/// What a process has.
+/// State of one process.
 struct Place {
     rt: SimRuntime,
     dir: Arc<dyn Directory>,
@@ -84,7 +84,7 @@ fn measured_once_and_then_known() {
         assert_eq!(disk.counters().writes, before.writes, "nothing is written");
         assert_eq!(names(&p.dir), [store::NAME]);
     });
-    // Another process, and a disk that has become another's.
+    // Another process; then a disk under another kernel.
     run(&disk, EQUAL, |p| {
         assert_eq!(p.choose().origin, Origin::Known);
         p.facts.kernel = "newer".to_owned();
@@ -123,8 +123,8 @@ fn a_winner_that_the_facts_no_longer_allow_is_dropped() {
     });
 }
 
-/// Once a probe that failed was taken for "no direct I/O": what was measured then chose a method of
-/// less, and was stored for good.
+/// Regression test: a failed probe was taken for "no direct I/O". The resulting calibration compared fewer
+/// methods, and stayed stored for good.
 #[test]
 fn what_was_measured_when_less_was_offered_is_no_answer() {
     run(&disk(), HALF, |p| {
@@ -194,7 +194,8 @@ fn real_use_that_is_worse_calls_for_another_trial() {
         observe(&p.site(), Method::DirectFdatasync, 600, micros(200));
         assert_eq!(p.stored().live.unwrap().forces, 1000);
     });
-    // The next process measures; as nothing has changed, the one after that needs more to do so.
+    // The next process measures and chooses the same method. So the one after that needs more forces to do
+    // so.
     run(&disk, HALF, |p| {
         assert_eq!(p.choose().origin, Origin::Measured);
         assert_eq!((p.stored().live, p.stored().confirmed), (None, 1));
@@ -228,7 +229,7 @@ fn one_measures_and_the_others_wait() {
         for t in threads {
             t.join().unwrap();
         }
-        // One trial makes one file; the evidence is written by some of them.
+        // One trial creates one file; some of the processes write the evidence.
         assert!(disk.counters().creates <= 5, "{:?}", disk.counters());
         assert!(rt.now() < millis(650), "{:?}", rt.now());
     });

@@ -1,6 +1,6 @@
-//! What calibration measures and chooses.
+//! Tests of measurements and choices.
 //!
-//! One program: to link each file by itself took longer than to run it.
+//! All files are one program, because linking each separately took longer than running it.
 
 mod choose;
 mod common;

@@ -1,4 +1,4 @@
-//! Measuring on a simulated disk: what it finds, how long it takes, what it leaves.
+//! Trials on a simulated disk: results, duration, remaining files.
 
 use crate::common::{ALL, Costs, EQUAL, micros, millis, names, slow};
 use logforce_calibrate::{Limits, Trial, decide, measure};
@@ -77,7 +77,7 @@ fn the_budget_holds_on_slow_disks() {
         let (trial, left) = on(options(), costs, 3);
         assert_eq!(trial.failure, None);
         assert_eq!(left, [""; 0]);
-        // One operation more: a barrier, or a write of a quarter of a MiB.
+        // Allows one more operation: a barrier, or a write of a quarter of a MiB.
         let one = millis(barrier.max(mib / 4)).mul_f64(1.5);
         assert!(
             trial.spent <= millis(300) + one,
@@ -107,7 +107,7 @@ fn it_ends_after_so_many_turns() {
     });
 }
 
-/// Fails each operation of a trial in turn: no samples, the default, nothing left.
+/// If any operation of a trial fails, there are no samples, the default is used, and no file is left.
 #[test]
 fn faults_give_the_default_and_leave_nothing() {
     let limits = Limits {
@@ -130,7 +130,7 @@ fn faults_give_the_default_and_leave_nothing() {
     for op in 0..ops {
         for fault in [Fault::Io, Fault::NoSpace] {
             let (trial, left, _) = run(&SimDisk::new(options(), 1), Some((op, fault)));
-            // Where the removal itself fails, the file is there until the next trial.
+            // If the removal itself fails, the file stays until the next trial.
             if op + 1 < ops {
                 assert_eq!(left, [""; 0], "operation {op}");
             } else {

@@ -1,4 +1,4 @@
-//! The crossover of page files on a simulated disk: what it finds, how long it takes, what it leaves.
+//! Trials of the write-through limit on a simulated disk: results, duration, remaining files.
 
 use crate::common::{Costs, EQUAL, micros, millis, names, slow};
 use logforce_calibrate::{
@@ -21,7 +21,7 @@ fn options() -> SimOptions {
     }
 }
 
-/// What is found with these costs, and how long that took.
+/// Measures with these costs. Returns the evidence and the duration.
 fn found(costs: Costs, seed: u64) -> (WriteThroughCalibration, Duration) {
     let disk = SimDisk::new(options(), seed);
     SimRuntime::run(seed, |rt| {
@@ -89,10 +89,10 @@ fn a_slow_device_is_as_if_nothing_was_measured() {
     assert!(took < BUDGET + millis(100), "{took:?}");
 }
 
-/// By threads (`slow` has no queue) and by a queue.
+/// A failed write ends a trial with threads (`slow` has no queue) and one with a queue.
 #[test]
 fn a_write_that_fails_ends_the_measuring() {
-    // One after the other, in the midst of the writes of several runs.
+    // Fails one write after the other, in the middle of the writes of several runs.
     let nth = 400..430_u64;
     for (by_queue, after) in [false, true]
         .into_iter()

@@ -10,16 +10,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What operations cost.
+/// Duration of operations.
 #[derive(Debug, Clone, Copy)]
 pub struct Costs {
-    /// A write that is durable by itself.
+    /// Duration of a write-through.
     pub through: Duration,
-    /// A barrier.
+    /// Duration of a barrier.
     pub barrier: Duration,
-    /// Any write, for each MiB.
+    /// Duration of any write, for each MiB.
     pub mib: Duration,
-    /// Each is disturbed by up to this part of it.
+    /// Maximum disturbance of each duration, as a fraction of it.
     pub noise: f64,
 }
 
@@ -31,7 +31,7 @@ pub fn millis(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// 90 µs whatever the method.
+/// Equal costs: 90 µs by any method.
 pub const EQUAL: Costs = Costs {
     through: Duration::from_micros(90),
     barrier: Duration::from_micros(90),
@@ -67,7 +67,7 @@ struct SlowFile {
     clock: Clock,
 }
 
-/// The directory `/log` of the disk, with these costs.
+/// Returns the directory `/log` of the disk, with these costs.
 pub fn slow(disk: &SimDisk, runtime: &SimRuntime, costs: Costs) -> Arc<dyn Directory> {
     let inner = disk
         .system(runtime)
@@ -81,12 +81,12 @@ pub fn slow(disk: &SimDisk, runtime: &SimRuntime, costs: Costs) -> Arc<dyn Direc
     Arc::new(Slow { inner, clock })
 }
 
-/// The names in the directory.
+/// Returns the names in the directory.
 pub fn names(dir: &Arc<dyn Directory>) -> Vec<String> {
     dir.entries().unwrap().into_iter().map(|e| e.name).collect()
 }
 
-/// All that can be compared, the default first.
+/// All methods that can be compared, the default first.
 pub const ALL: [Method; 4] = [
     Method::DirectDsync,
     Method::DirectFdatasync,
