@@ -1,8 +1,8 @@
-//! A small file that nothing forces: what the control phase writes to, and the canary beside the log.
+//! Small unforced files: the file of the control phase, and the canary beside the log.
 //!
-//! It is filled and forced once; after that its slots are overwritten in place, round and round.
-//! Appending would not do: ext4 forces the data of a file that grew along with any commit of its
-//! journal, and the log's forces would force the canary.
+//! A file is filled and forced once. After that its slots are overwritten in place, again and again. The file
+//! must not grow: with each commit of its journal, ext4 forces the data of files that grew. So the log's
+//! forces would force the canary, too.
 
 use crate::record::mix;
 use crate::{Control, CutError, RunId};
@@ -13,12 +13,12 @@ use std::sync::Arc;
 /// Bytes of a slot: a page, and a write unit of most devices.
 const SLOT: usize = 4096;
 const MAGIC: [u8; 8] = *b"LFCUTSLT";
-/// Slots of a file.
+/// Number of slots of a file.
 pub const SLOTS: u64 = 2048;
-/// The oldest ones are not looked for: a write in flight may have torn them.
+/// Number of oldest slots that are not checked, because a write in flight may have torn them.
 const MARGIN: u64 = 64;
 
-/// Which file.
+/// Identity of a file.
 #[derive(Debug, Clone, Copy)]
 pub struct CanarySlots {
     pub run: RunId,
@@ -48,7 +48,7 @@ impl CanarySlots {
         }
     }
 
-    /// Makes the file `name` anew, with nothing in it.
+    /// Creates the file `name` anew, without records.
     pub fn create(
         self,
         dir: &dyn Directory,
@@ -90,7 +90,8 @@ impl CanarySlots {
         })
     }
 
-    /// How many of the records that were acknowledged had to be in the file, and how many are not.
+    /// Returns the number of acknowledged records that must be in the file, and the number of those that are
+    /// missing.
     pub fn lost(
         self,
         dir: &dyn Directory,
@@ -109,13 +110,13 @@ impl CanarySlots {
         for sequence in first..=acknowledged {
             let offset = sequence % SLOTS * SLOT as u64;
             let read = file.read_at(offset, &mut found, ReadSource::Cache);
-            // Of a sector that cannot be read nothing is left either.
+            // A sector that cannot be read counts as lost.
             let is_whole = matches!(read, Ok(SLOT));
             let is = |sequence: u64, wanted: &mut [u8]| {
                 self.slot(sequence, wanted);
                 is_whole && *wanted == found
             };
-            // A later one may have been written and not acknowledged.
+            // A later record may have been written to the slot and not been acknowledged.
             if !is(sequence, &mut wanted) && !is(sequence + SLOTS, &mut wanted) {
                 lost += 1;
             }
@@ -125,7 +126,7 @@ impl CanarySlots {
 }
 
 impl Writer {
-    /// Writes a record; they count from 1.
+    /// Writes the record with the number `sequence`, which counts from 1.
     pub fn write(&mut self, sequence: u64) -> io::Result<()> {
         let mut buf = self
             .buf
@@ -138,7 +139,7 @@ impl Writer {
     }
 }
 
-/// One write, waited for; gives the buffer back.
+/// Writes the buffer, waits for the completion, and returns the buffer.
 fn submit(file: &dyn File, buf: AlignedBuf, offset: u64, len: usize) -> io::Result<AlignedBuf> {
     let ticket = file.submit(Write {
         offset,
@@ -163,7 +164,7 @@ mod tests {
         round: 3,
     };
 
-    /// Has `check` look at a file to which the records 1 to `to` were written.
+    /// Calls `check` with a file to which the records 1 to `to` were written.
     fn written(to: u64, check: impl FnOnce(&dyn Directory)) {
         let disk = SimDisk::new(SimOptions::default(), 1);
         SimRuntime::run(1, |rt| {

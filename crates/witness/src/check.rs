@@ -1,4 +1,4 @@
-//! After the restart: what was acknowledged, what is there, and what follows.
+//! The check after the restart: compares acknowledged with existing records, and draws the conclusion.
 
 use crate::canary::CanarySlots;
 use crate::client::{Client, Role};
@@ -14,50 +14,50 @@ use logforce::disk::cuts::{self, CutRun, Place};
 use logforce_device::System;
 use std::path::{Path, PathBuf};
 
-/// What to check.
+/// Parameters of a check.
 pub struct Check<'a> {
-    /// Files and directories.
+    /// System with the files and directories.
     pub system: &'a dyn System,
-    /// The run's directory.
+    /// Directory of the run.
     pub home: RunDir,
-    /// `HOST:PORT`.
+    /// Address of the witness, `HOST:PORT`.
     pub witness: String,
-    /// The run, where the user insists that a directory that does not say so is its.
+    /// Run that the user has named, for a directory whose file of the run is missing.
     pub run: Option<RunId>,
-    /// Where evidence is shared.
+    /// Shared directory of evidence.
     pub cache: Option<&'a Path>,
-    /// The version of the program.
+    /// Version of the program.
     pub tool: &'a str,
 }
 
-/// What was found.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// Which run.
+    /// The run.
     pub run: RunId,
     /// All rounds.
     pub state: State,
     /// The latest round.
     pub round: Round,
-    /// All rounds, added up.
+    /// Sums over all rounds.
     pub totals: Totals,
-    /// The verdict, in words.
+    /// Verdict, with an explanation in words.
     pub conclusion: Conclusion,
-    /// The machine was not restarted since the round was written, as far as the system says.
+    /// True if the system reports that the machine was not restarted since the round was written.
     pub same_boot: bool,
-    /// The files that hold the verdict now.
+    /// Files that hold the verdict now.
     pub recorded: Vec<PathBuf>,
-    /// Why a file does not.
+    /// Reasons why a file does not hold the verdict.
     pub not_recorded: Vec<String>,
 }
 
-/// Checks what a round has left, reports to the witness, and records the verdict if there is one. A
-/// round that was looked at already is reported again.
+/// Checks the data of a round after the power cut, reports to the witness, and records the verdict if there
+/// is one. Reports a round again that was checked already.
 ///
 /// # Errors
-/// If it is not the run's directory, the witness cannot be reached or does not know the run, nothing
-/// was written since the last check, a writer is still at work, or the directory cannot be read.
-/// None of these is a verdict.
+/// If the directory is not the run's, the witness cannot be reached or does not know the run, nothing was
+/// written since the last check, a writer is still running, or the directory cannot be read. None of these
+/// errors is a verdict.
 pub fn check(check: &Check<'_>) -> Result<Checked, CutError> {
     let (run, has_run_file) = identify(check)?;
     let _lock = match check.home.is_there()? {
@@ -68,7 +68,7 @@ pub fn check(check: &Check<'_>) -> Result<Checked, CutError> {
     let Some(mut state) = state else {
         return Err(CutError::refused(format!(
             "the witness at {} does not know run {run}: is it the right witness, and was it started \
-             with the --store of then?",
+             with the same --store as for `write`?",
             client.witness
         )));
     };
@@ -91,7 +91,8 @@ pub fn check(check: &Check<'_>) -> Result<Checked, CutError> {
             let outcome = look(check, run, &state, &round, &mut client, has_run_file)?;
             client.tell(&Ask::Checked(outcome.clone()))?;
             if round.phase == Phase::Control && !has_run_file {
-                // On a disk that keeps nothing the run could not go on otherwise.
+                // Writes the run's file again. Otherwise the run could not continue on a disk that has lost
+                // it.
                 check.home.claim(check.system, run)?;
             }
             round.state = RoundState::Checked(outcome);
@@ -118,24 +119,24 @@ pub fn check(check: &Check<'_>) -> Result<Checked, CutError> {
     })
 }
 
-/// Which run, and whether the directory says so itself.
+/// Returns the run, and true if the directory's file names it.
 fn identify(check: &Check<'_>) -> Result<(RunId, bool), CutError> {
     let path = check.home.path().display();
     let what = match (check.home.look()?, check.run) {
         (RunDirState::Run(here), Some(asked)) if here != asked => {
             return Err(CutError::refused(format!(
-                "{path} is of run {here}, not of {asked}"
+                "{path} belongs to run {here}, not to {asked}"
             )));
         }
         (RunDirState::Run(run), _) => return Ok((run, true)),
         (_, Some(run)) => return Ok((run, false)),
         (RunDirState::Missing, None) => "does not exist",
         (RunDirState::Empty, None) => "is empty",
-        (RunDirState::Foreign, None) => "holds other things and no run of a power cut",
+        (RunDirState::Foreign, None) => "contains other files, and no run of power cuts",
     };
     Err(CutError::refused(format!(
-        "{path} {what}: is it the right directory, and is its filesystem mounted? If it is, and the \
-         cut took the run's file away, insist with --run ID (`write` printed the ID)"
+        "{path} {what}: is it the right directory, and is its filesystem mounted? If so, the cut has \
+         lost the file that names the run: name the run with --run ID (`write` printed the ID)"
     )))
 }
 
@@ -174,7 +175,7 @@ fn look(
     }
     let acks = client.acks()?;
     if acks.is_empty() {
-        // Not even the log has to be there.
+        // Without acknowledgements even the log may be missing.
         return Ok(outcome);
     }
     let method: Method =
@@ -183,7 +184,7 @@ fn look(
             .method
             .parse()
             .map_err(|e: logforce_device::UnknownMethod| {
-                CutError::Witness(format!("of the witness: {e}"))
+                CutError::Witness(format!("the witness sent an invalid method: {e}"))
             })?;
     let promised = Promised {
         run,
@@ -195,19 +196,19 @@ fn look(
     outcome.expected = acks.len() as u64;
     outcome.lost = examined.missing;
     outcome.findings = examined.findings;
-    // A log that cannot be opened has lost what it was to keep, also if a tool finds it.
+    // A log that cannot be opened counts as a loss, even if a tool can still read its records.
     if examined.wrong > 0 || !has_run_file {
         outcome.lost = outcome.lost.max(1);
     }
     if !has_run_file {
-        let finding = "the file that names the run is gone, though it was forced";
+        let finding = "the file that names the run is missing, although it was forced";
         outcome.findings.insert(0, finding.to_owned());
     }
     outcome.found = outcome.expected - outcome.lost;
     Ok(outcome)
 }
 
-/// Keeps the verdict, if there is one, in the run's directory and in the cache.
+/// Records the verdict, if there is one, in the run's directory and in the cache.
 fn record(
     check: &Check<'_>,
     run: RunId,
@@ -236,7 +237,7 @@ fn record(
     entry.control_lost = totals.control_lost;
     entry.kernel = line(&facts.kernel);
     entry.tool = check.tool.chars().take(60).collect();
-    // A directory that cannot be checked reports its error when it is written to.
+    // If it is unknown whether the directory exists, the attempt to write there returns the error.
     let is_there = check.home.is_there().unwrap_or(true);
     let home = is_there.then_some(check.home.path());
     for dir in home.into_iter().chain(check.cache) {
@@ -252,7 +253,7 @@ fn record(
 }
 
 impl Checked {
-    /// Whether something acknowledged was lost.
+    /// Returns true if an acknowledged record was lost.
     pub fn is_loss(&self) -> bool {
         self.conclusion.verdict == Judgement::Contradicted
     }

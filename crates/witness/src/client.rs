@@ -15,10 +15,11 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the witness at `HOST:PORT`, and asks what it knows of the run: `None` if nothing.
+    /// Connects to the witness at `HOST:PORT`, and asks for the state of the run. The state is `None` if the
+    /// witness does not know the run.
     ///
     /// # Errors
-    /// If nothing listens there, or something that is no witness.
+    /// If no witness listens there.
     pub fn connect(
         witness: &str,
         role: Role,
@@ -53,12 +54,12 @@ impl Client {
             .and_then(|()| wire::fill(&mut stream, &mut theirs, wire::TIMEOUT, &|| false));
         if !greeted.map_err(fail)? || theirs[..6] != GREETING[..6] {
             return Err(CutError::Witness(format!(
-                "what listens at {witness} is no witness of `logforce powercut`"
+                "the program that listens at {witness} is not `logforce powercut witness`"
             )));
         }
         if theirs != GREETING {
             return Err(CutError::Witness(format!(
-                "the witness at {witness} speaks version {} of the protocol, this program {}: use \
+                "the witness at {witness} uses version {} of the protocol, this program {}: use \
                  the same version of logforce on both machines",
                 theirs[7],
                 wire::VERSION
@@ -77,14 +78,17 @@ impl Client {
                 CutError::Witness(format!("the witness at {} refused: {why}", self.witness))
             }
             _ => CutError::Witness(format!(
-                "the witness at {} said something unexpected",
+                "the witness at {} sent an unexpected answer",
                 self.witness
             )),
         }
     }
 
     pub(super) fn gone(&self, e: &io::Error) -> CutError {
-        CutError::Witness(format!("the witness at {} is gone: {e}", self.witness))
+        CutError::Witness(format!(
+            "lost the connection to the witness at {}: {e}",
+            self.witness
+        ))
     }
 
     fn receive(&mut self) -> Result<Frame<Reply>, CutError> {
@@ -97,10 +101,10 @@ impl Client {
             .map_err(|e| self.gone(&e))
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request, and waits for the answer.
     pub(super) fn ask(&mut self, ask: &Ask) -> Result<Reply, CutError> {
         let sent = wire::send(&mut self.stream, &wire::message(ask));
-        // Who has ended the connection may have said why.
+        // Reads even if sending failed: a witness that has ended the connection may have sent the reason.
         let received = self.receive();
         match (received, sent) {
             (Err(_), Err(e)) => Err(self.gone(&e)),
@@ -115,7 +119,7 @@ impl Client {
         }
     }
 
-    /// Asks for something to be done.
+    /// Sends a request that has no result, and waits until it is done.
     pub(super) fn tell(&mut self, ask: &Ask) -> Result<(), CutError> {
         match self.ask(ask)? {
             Reply::Done => Ok(()),
@@ -123,7 +127,7 @@ impl Client {
         }
     }
 
-    /// What is acknowledged and not truncated, in order of LSNs.
+    /// Returns the acknowledgements that are not truncated, in order of LSNs.
     pub(super) fn acks(&mut self) -> Result<Vec<Ack>, CutError> {
         let asked = wire::send(&mut self.stream, &wire::message(&Ask::Acks));
         asked.map_err(|e| self.gone(&e))?;
@@ -141,7 +145,7 @@ impl Client {
     }
 }
 
-/// `HOST` or `HOST:PORT`, with the usual port where it names none.
+/// Returns `HOST:PORT` for `HOST` or `HOST:PORT`; the default port is [`PORT`](crate::PORT).
 pub fn with_port(text: &str) -> String {
     if let Ok(address) = text.parse::<IpAddr>() {
         return SocketAddr::new(address, crate::PORT).to_string();

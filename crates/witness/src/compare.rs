@@ -1,4 +1,4 @@
-//! What is left of a log, compared with what was acknowledged.
+//! Comparison of a log's contents after a power cut with the acknowledged records.
 
 use crate::ledger::Ack;
 use crate::record::Name;
@@ -10,26 +10,26 @@ use logforce::{
 };
 use std::collections::HashMap;
 
-/// Findings that are reported at most.
+/// Maximum number of reported findings.
 const TOLD: usize = 6;
 
-/// What had to be there.
+/// Records that must be in the log.
 pub struct Promised<'a> {
     pub run: RunId,
     pub round: u32,
-    /// Records below may be gone.
+    /// LSN below which records may be missing.
     pub front: u64,
-    /// What was acknowledged, in order of LSNs.
+    /// Acknowledgements, in order of LSNs.
     pub acks: &'a [Ack],
 }
 
-/// What was there.
+/// Result of the comparison.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Examined {
     pub found: u64,
-    /// Acknowledged and not there, or there as something else.
+    /// Number of acknowledged records that are missing or different.
     pub missing: u64,
-    /// Records that cannot be: never appended, of another round, out of order, twice; and damage.
+    /// Number of impossible records (never appended, of another round, out of order, twice) and of damages.
     pub wrong: u64,
     pub findings: Vec<String>,
 }
@@ -47,12 +47,12 @@ impl Examined {
     }
 }
 
-/// Goes through a log in order of LSNs.
+/// Comparison that goes through a log in order of LSNs.
 struct Exam<'a> {
     promised: &'a Promised<'a>,
     next: usize,
     last: HashMap<u16, u64>,
-    /// It is known to be damaged: that records are missing is counted, and no finding of its own.
+    /// True if the log is known to be damaged. Gaps in a committer's numbers are then not reported as wrong.
     has_gaps: bool,
     examined: Examined,
 }
@@ -61,7 +61,7 @@ impl Exam<'_> {
     fn miss(&mut self, ack: Ack) {
         self.examined.missing += 1;
         self.examined.note(format!(
-            "record {} of committer {}, acknowledged at LSN {}, is not there",
+            "record {} of committer {}, acknowledged at LSN {}, is missing",
             ack.sequence, ack.stream, ack.lsn
         ));
     }
@@ -78,14 +78,14 @@ impl Exam<'_> {
         self.miss_below(at.0);
         let Some(name) = Name::of(&record.data) else {
             let bytes = record.data.len();
-            let what = format!("what lies at LSN {at} ({bytes} bytes) was never appended");
+            let what = format!("the record at LSN {at} ({bytes} bytes) was never appended");
             self.examined.wrong(what);
             return;
         };
         if (name.run, name.round) != (self.promised.run, self.promised.round) {
-            // Before this round began all that there was had been truncated.
+            // All earlier records were truncated before this round began.
             self.examined.wrong(format!(
-                "the record at LSN {at} is of round {} of run {}",
+                "the record at LSN {at} belongs to round {} of run {}",
                 name.round, name.run
             ));
             return;
@@ -110,7 +110,7 @@ impl Exam<'_> {
         }
     }
 
-    /// From the beginning, by another way to read; findings stay.
+    /// Restarts the comparison for another way to read the log. Findings stay.
     fn again(&mut self) {
         self.next = 0;
         self.last.clear();
@@ -123,10 +123,9 @@ impl Exam<'_> {
     }
 }
 
-/// Opens what is left of the log, as a program would, and compares.
+/// Opens the log after the power cut, as a program would, and compares it.
 ///
-/// A log that is damaged, or is none any more, is a finding; what keeps it from being looked at at
-/// all is an error.
+/// A damaged or missing log is a finding. Any other failure to open or read the log is an error.
 pub fn examine(
     home: &RunDir,
     method: Method,
@@ -142,8 +141,8 @@ pub fn examine(
     let options = Options::new()
         .method(method)
         .require(Guarantee::Nothing)
-        // Recovery may need a new segment. One of the usual size could be more than the next round
-        // allows the log to be, and its writer would wait for room for ever.
+        // Recovery may need a new segment. With the usual size it could exceed the maximum size of the log in
+        // the next round, whose writer would wait for space for ever.
         .segment_size(LEAST_SEGMENT)
         .tuning(Tuning::new().live_stats(false));
     match logforce::open_existing(home.log(), options) {
@@ -172,12 +171,12 @@ fn is_loss(e: &Error) -> bool {
     )
 }
 
-/// Whether all of it could be read; what kept it from that is a finding.
+/// Compares all records. Returns true if all of the log could be read. Loss and damage become findings.
 fn read(log: &Log, exam: &mut Exam<'_>) -> Result<bool, CutError> {
     let front = log.front_lsn();
     if front > Lsn(exam.promised.front) {
         exam.examined.wrong(format!(
-            "the log begins at LSN {front}, and was not truncated beyond LSN {}",
+            "the log begins at LSN {front}, but was truncated at most to LSN {}",
             exam.promised.front
         ));
     }
@@ -201,13 +200,13 @@ fn read(log: &Log, exam: &mut Exam<'_>) -> Result<bool, CutError> {
     Ok(true)
 }
 
-/// Takes what can still be read, to tell how much is lost.
+/// Compares the records that can still be read, to find out how much is lost.
 fn salvage(home: &RunDir, exam: &mut Exam<'_>) {
     let Ok(inspector) = logforce::inspect::salvage(home.log()) else {
         return;
     };
     let front = exam.promised.front;
-    // Behind damage a committer's records go on further up.
+    // Behind damage the numbers of a committer's records continue with a gap.
     exam.has_gaps = true;
     let _ = inspector.walk(&mut |visit| {
         if let Visit::Record { record, .. } = visit
@@ -272,7 +271,7 @@ mod tests {
         let all = [record(0, 4, 100), record(1, 7, 300), record(0, 5, 500)];
         let good = exam(&acks, &all);
         assert_eq!((good.found, good.missing, good.wrong), (3, 0, 0));
-        // What was not acknowledged may be there, or not.
+        // A record that was not acknowledged may be there or not.
         let more = exam(&acks[..2], &all);
         assert_eq!((more.found, more.missing, more.wrong), (2, 0, 0));
         let cut = exam(&acks, &all[..1]);

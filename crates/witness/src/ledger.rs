@@ -1,48 +1,48 @@
-//! What a witness knows of a run: a state that events change, the same when they come over the
-//! connection and when they are read from its file again.
+//! A witness's knowledge of a run: a state that events change. Events from the connection and events that are
+//! read from the file have the same effect.
 
 use crate::RunId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The stream of the file that nothing forces: the control phase's, and the canary's.
+/// Stream of the unforced file: that of the control phase, or the canary.
 pub const UNFORCED: u16 = u16::MAX;
-/// Streams of committers at most.
+/// Maximum number of committers' streams.
 pub const STREAMS: u16 = 256;
-/// Acknowledgements that are kept at a time, at most; truncation takes them away.
+/// Maximum number of acknowledgements that are kept at a time. Truncation removes them.
 pub const MOST_ACKS: usize = 1 << 21;
-/// Rounds of a run at most.
+/// Maximum number of rounds of a run.
 pub const MOST_ROUNDS: usize = 1000;
-/// Longest text of anybody's, in bytes.
+/// Maximum length of a text that a client sends, in bytes.
 pub const LONGEST: usize = 600;
 
-/// What is tested, where.
+/// Tested method and place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
-    /// The method of the log.
+    /// Method of the log.
     pub method: String,
-    /// What the control phase writes by.
+    /// Way in which the control phase writes.
     pub control: Control,
-    /// Which filesystem it is.
+    /// Identity of the filesystem.
     pub volume: String,
-    /// Where it is, for people.
+    /// Description of the filesystem and device, for human readers.
     pub place: String,
-    /// The version of Logforce.
+    /// Version of Logforce.
     pub tool: String,
 }
 
-/// A way to write that is known to lose what it acknowledged.
+/// Way to write that is known to lose acknowledged records in a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Control {
-    /// Into the system's cache, and no barrier.
+    /// Writes to the system's cache, without a barrier.
     Buffered,
-    /// Past the system's cache, and no barrier: what is lost was in the device's own.
+    /// Direct I/O without a barrier: only records in the device's cache can be lost.
     Direct,
 }
 
 impl Control {
-    /// The name used on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Control::Buffered => "buffered",
@@ -51,17 +51,17 @@ impl Control {
     }
 }
 
-/// What a round is for.
+/// Purpose of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
-    /// Shows that the run can see loss.
+    /// Shows that the run can detect loss.
     Control,
-    /// Tries the log.
+    /// Tests the log.
     Measured,
 }
 
 impl Phase {
-    /// The name used in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Control => "control",
@@ -70,14 +70,14 @@ impl Phase {
     }
 }
 
-/// How far a round is.
+/// Progress of a round.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RoundState {
-    /// Written to, or cut.
+    /// Being written, or ended by a power cut.
     Open,
-    /// Ended in order: no cut.
+    /// Ended in order, without a power cut.
     Void,
-    /// Looked at.
+    /// Checked after the power cut.
     Checked(RoundOutcome),
 }
 
@@ -85,62 +85,62 @@ pub enum RoundState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoundOutcome {
-    /// Acknowledged records that had to be there.
+    /// Number of acknowledged records that must be in the log.
     pub expected: u64,
-    /// How many of them were.
+    /// Number of these that were found.
     pub found: u64,
-    /// How many were not; at least 1 where the log is damaged, or is none any more.
+    /// Number of these that were lost; at least 1 if the log is damaged or missing.
     pub lost: u64,
-    /// Records of the unforced file that had to be there if there was no cut.
+    /// Number of records of the unforced file that would be there without a power cut.
     pub unforced: u64,
-    /// How many of them were not.
+    /// Number of these that were lost.
     pub unforced_lost: u64,
-    /// The boot in which it was looked at.
+    /// Boot in which the check ran.
     pub boot: String,
-    /// What was wrong, in words.
+    /// Findings, in words.
     pub findings: Vec<String>,
 }
 
 /// One round.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Round {
-    /// From 1.
+    /// Number of the round, from 1.
     pub number: u32,
-    /// What for.
+    /// Purpose of the round.
     pub phase: Phase,
-    /// The boot in which it was written.
+    /// Boot in which the round was written.
     pub boot: String,
-    /// Commits of the log that were acknowledged, truncated ones included.
+    /// Number of acknowledged commits of the log, including truncated ones.
     pub acknowledged: u64,
-    /// Records of the unforced file that were.
+    /// Number of acknowledged records of the unforced file.
     pub unforced: u64,
-    /// Records below this LSN may be gone.
+    /// LSN below which records may be missing.
     pub front: u64,
-    /// How far it is.
+    /// Progress of the round.
     pub state: RoundState,
 }
 
 /// A run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// What is tested.
+    /// Tested method and place.
     pub subject: Subject,
-    /// In order.
+    /// Rounds, in order.
     pub rounds: Vec<Round>,
 }
 
-/// A record that was acknowledged.
+/// An acknowledged record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ack {
-    /// Whose.
+    /// Stream of the record.
     pub stream: u16,
-    /// Which; each stream counts from 1 without gaps.
+    /// Number of the record; each stream counts from 1 without gaps.
     pub sequence: u64,
-    /// Where it begins in the log; 0 in the unforced file.
+    /// Start of the record in the log; 0 in the unforced file.
     pub lsn: u64,
 }
 
-/// Something that changes what is known.
+/// A change of a run's state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Event {
     New(Subject),
@@ -153,9 +153,9 @@ pub enum Event {
     Front(u64),
     Void,
     Checked(RoundOutcome),
-    /// Of a file written anew: a round as it was, and how far each stream had come.
+    /// A round with the last number of each stream, in a rewritten file.
     Past(Round, Vec<(u16, u64)>),
-    /// Of a file written anew: acknowledgements that its round has counted already.
+    /// Acknowledgements that their round has counted already, in a rewritten file.
     Kept(Vec<Ack>),
 }
 
@@ -163,15 +163,15 @@ pub enum Event {
 #[derive(Debug)]
 pub struct RunLedger {
     pub state: State,
-    /// By LSN: stream and sequence.
+    /// Stream and number of each acknowledged record, by LSN.
     acks: BTreeMap<u64, (u16, u64)>,
-    /// How far each stream has come in the current round.
+    /// Last number of each stream in the current round.
     reached: BTreeMap<u16, u64>,
 }
 
 fn bounded(text: &str) -> Result<(), String> {
     if text.len() > LONGEST || text.contains(char::is_control) {
-        return Err("a text that is too long, or no line".to_owned());
+        return Err("a text is too long or contains control characters".to_owned());
     }
     Ok(())
 }
@@ -194,7 +194,7 @@ impl RunLedger {
         })
     }
 
-    /// What is acknowledged and not truncated, by LSN.
+    /// Returns the acknowledgements that are not truncated, by LSN.
     pub fn acks(&self) -> Vec<Ack> {
         let ack = |(&lsn, &(stream, sequence))| Ack {
             stream,
@@ -204,10 +204,10 @@ impl RunLedger {
         self.acks.iter().map(ack).collect()
     }
 
-    /// Applies an event, or says why it cannot be.
+    /// Applies an event. Fails with the reason if the event is not possible.
     pub fn apply(&mut self, event: Event) -> Result<(), String> {
         match event {
-            Event::New(_) => return Err("the run is there already".to_owned()),
+            Event::New(_) => return Err("the run exists already".to_owned()),
             Event::Begin { phase, boot, front } => return self.begin(phase, boot, front),
             Event::Past(round, reached) => {
                 self.acks.clear();
@@ -251,8 +251,8 @@ impl RunLedger {
                 }
                 if self.acks.len() > MOST_ACKS {
                     return Err(format!(
-                        "more than {MOST_ACKS} records are acknowledged and not truncated: write \
-                         with a smaller --size"
+                        "more than {MOST_ACKS} acknowledged records are not truncated: use a smaller \
+                         --size"
                     ));
                 }
             }
@@ -292,7 +292,7 @@ impl RunLedger {
         }
         if self.state.rounds.len() >= MOST_ROUNDS {
             return Err(format!(
-                "the run has {MOST_ROUNDS} rounds, more are not kept: begin another in an empty \
+                "the run has {MOST_ROUNDS} rounds, which is the maximum: begin another run in an empty \
                  directory"
             ));
         }
@@ -310,7 +310,7 @@ impl RunLedger {
         Ok(())
     }
 
-    /// Events that make this state anew.
+    /// Returns events that create this state.
     pub fn snapshot(&self) -> Vec<Event> {
         let mut events = vec![Event::New(self.state.subject.clone())];
         let last = self.state.rounds.len();
@@ -331,30 +331,30 @@ impl RunLedger {
     }
 }
 
-/// The name of a run's file.
+/// Returns the name of a run's file.
 pub fn file_name(run: RunId) -> String {
     format!("{run}.run")
 }
 
-/// A run's rounds, added up.
+/// Sums over a run's rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Rounds of the control phase that were looked at.
+    /// Number of checked rounds of the control phase.
     pub controls: u32,
-    /// Acknowledged writes that these lost.
+    /// Number of acknowledged writes that these rounds lost.
     pub control_lost: u64,
-    /// Measured rounds in which the canary, or the log, lost something: cuts.
+    /// Number of power cuts: measured rounds in which the canary or the log lost something.
     pub cuts: u32,
-    /// Measured rounds that showed no cut.
+    /// Number of measured rounds that showed no power cut.
     pub without_cut: u32,
-    /// Commits that were acknowledged in the cuts' rounds, and had to be there.
+    /// Number of acknowledged commits that had to survive these power cuts.
     pub expected: u64,
-    /// Acknowledged commits that were not there.
+    /// Number of acknowledged commits that were lost.
     pub lost: u64,
 }
 
 impl Totals {
-    /// Sums up these rounds.
+    /// Returns the sums over the rounds of a run.
     pub fn of(state: &State) -> Totals {
         let mut t = Totals::default();
         for round in &state.rounds {
@@ -377,7 +377,7 @@ impl Totals {
         t
     }
 
-    /// Returns whether the control phase has lost something.
+    /// Returns true if the control phase has lost something.
     pub fn sees_loss(&self) -> bool {
         self.control_lost > 0
     }

@@ -1,13 +1,15 @@
-//! Power cuts on the user's own machine: what was acknowledged to a witness on another machine is
-//! compared with what is there afterwards.
+//! Power cuts on the user's machine. A witness on another machine records the acknowledged commits. After the
+//! restart a check compares them with the contents of the log.
 //!
-//! A *run* is a directory, a method and rounds. A *round* is [`write`](fn@write) until the plug is
-//! pulled and [`check`](fn@check) after the restart. The first rounds are the *control phase*: a
-//! writer by a method that is known to be unsafe has to lose something, else the run cannot see loss
-//! and says nothing. In the *measured* rounds after it the log commits by the method in question, and
-//! beside it a small unforced file, the *canary*, has to lose something, else there was no cut.
+//! A *run* is a directory, a method and rounds. A *round* is [`write`](fn@write) until the plug is pulled,
+//! and [`check`](fn@check) after the restart.
 //!
-//! `docs/decisions/0015-powercut-command.md` says why it is done so.
+//! - The first rounds are the *control phase*: they write by a method that is known to be unsafe. It must
+//!   lose something. Otherwise the run cannot detect loss and proves nothing.
+//! - In the *measured* rounds the log commits by the tested method. A small unforced file beside it, the
+//!   *canary*, must lose something. Otherwise there was no power cut.
+//!
+//! `docs/decisions/0015-powercut-command.md` explains this design.
 
 #![forbid(unsafe_code)]
 
@@ -37,10 +39,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The port where a witness listens if none is named.
+/// Default port of a witness.
 pub const PORT: u16 = 7133;
 
-/// Identifies a run.
+/// Identifier of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(pub u128);
 
@@ -58,7 +60,7 @@ impl FromStr for RunId {
             .ok()
             .filter(|_| is_id)
             .map(RunId)
-            .ok_or_else(|| format!("'{text}' is no run: it has 32 hexadecimal digits"))
+            .ok_or_else(|| format!("'{text}' is not a run ID: expected 32 hexadecimal digits"))
     }
 }
 
@@ -75,30 +77,30 @@ impl<'de> Deserialize<'de> for RunId {
     }
 }
 
-/// What went wrong, where, and what to do.
+/// An error, whose message names the cause, the place and the remedy.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum CutError {
-    /// Something about the directory, the run or the round speaks against it.
+    /// The state of the directory, the run or the round does not allow the operation.
     #[error("{0}")]
     Refused(String),
-    /// The witness cannot be reached, or says no.
+    /// The witness cannot be reached, or refuses the request.
     #[error("{0}")]
     Witness(String),
     /// The log refused or failed.
     #[error(transparent)]
     Log(#[from] logforce::Error),
-    /// The system refused something.
+    /// A call of the system failed.
     #[error("{what}: {cause}")]
     Io {
-        /// What was being done, and to what.
+        /// Operation and its object.
         what: String,
-        /// The system's answer.
+        /// Error of the system.
         cause: std::io::Error,
     },
 }
 
-/// The message: what `unwrap` and an error of `main` print.
+/// Prints the message, because `unwrap` and a `main` that returns the error print it by `Debug`.
 impl fmt::Debug for CutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -116,10 +118,10 @@ impl CutError {
     }
 }
 
-/// This boot of the system, where it has an identifier (Linux does): it shows whether the machine was
-/// restarted.
+/// Returns the identifier of this boot of the system, or an empty text on systems without one (Linux has
+/// one). It shows if the machine was restarted.
 pub fn boot() -> String {
-    // Not under Wine, which shows the files of the system below it.
+    // Excludes Windows programs under Wine, which shows the files of the system below it.
     if !cfg!(target_os = "linux") {
         return String::new();
     }
@@ -128,7 +130,7 @@ pub fn boot() -> String {
         .unwrap_or_default()
 }
 
-/// `1 commit`, `2 commits`.
+/// Formats a number with a noun: `1 commit`, `2 commits`.
 fn count(n: u64, one: &str) -> String {
     format!("{n} {one}{}", if n == 1 { "" } else { "s" })
 }

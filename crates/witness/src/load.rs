@@ -1,5 +1,5 @@
-//! What runs while the plug is waited for: committers, the file that nothing forces, and the thread
-//! that reports to the witness.
+//! The load until the power cut: committers, the writer of the unforced file, and the threads that talk to
+//! the witness.
 
 use crate::client::Client;
 use crate::ledger::{Ack, UNFORCED};
@@ -15,24 +15,24 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Between two writes to the file that nothing forces.
+/// Pause between two writes to the unforced file.
 const PACE: Duration = Duration::from_millis(4);
-/// The same where each of the log's forces takes that file along: only what was written since the
-/// last one is lost.
+/// The same pause if each force of the log also forces that file. Then only writes since the last force can
+/// be lost.
 const HASTE: Duration = Duration::from_micros(100);
-/// Commits that a submitting thread keeps in flight.
+/// Number of commits that a submitting thread keeps in flight.
 const UNDER_WAY: usize = 16;
-/// Every so many commits of the first committer are a place to truncate to.
+/// Every Nth commit of the first committer is a position to truncate to.
 const MARK: u64 = 16;
 
-/// What goes to the witness, in order.
+/// Items that are sent to the witness, in order.
 pub enum Out {
     Ack(Ack),
-    /// With whom to tell that it is done.
+    /// A request, with the channel that reports its completion.
     Ask(Ask, SyncSender<()>),
 }
 
-/// Why everybody stops, and that they do.
+/// Signal that stops all threads, with the reason.
 #[derive(Default)]
 pub struct Halt {
     stop: AtomicBool,
@@ -49,7 +49,7 @@ impl Halt {
         self.stop.store(true, Relaxed);
     }
 
-    /// Stops because of this, if nothing else went wrong before.
+    /// Stops with this error. The first error counts.
     pub fn fail(&self, why: CutError) {
         if !self.is_on() {
             let mut slot = self.why.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,23 +64,24 @@ impl Halt {
     }
 }
 
-/// What the threads of a round share.
+/// State that the threads of a round share.
 pub struct Load<'a> {
     pub run: RunId,
     pub round: u32,
     pub halt: &'a Halt,
-    /// Commits, and unforced writes, that were sent.
+    /// Number of commits that were sent.
     pub sent: AtomicU64,
+    /// Number of unforced writes that were sent.
     pub unforced: AtomicU64,
-    /// A force takes along what others have written.
+    /// True if a force also forces the data of other files.
     pub takes_all: bool,
-    /// Where records begin, lately.
+    /// Starts of recent records.
     pub marks: Mutex<VecDeque<Lsn>>,
-    /// How many commits were sent when room was first waited for in vain, and when that was.
+    /// Number of sent commits when threads began to wait for space, and the time. Reset by each commit.
     pub stuck: Mutex<Option<(u64, Instant)>>,
 }
 
-/// How long all threads may find no room before the round is given up.
+/// Maximum time without space for any thread, after which the round is given up.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
 impl Load<'_> {
@@ -93,7 +94,8 @@ impl Load<'_> {
         }
     }
 
-    /// A full log is one that is about to be truncated.
+    /// Waits if the error passes, as that of a full log, which is about to be truncated. Otherwise stops the
+    /// round and returns false.
     fn is_passing(&self, e: &Error) -> bool {
         let passes = matches!(
             e.kind(),
@@ -107,7 +109,7 @@ impl Load<'_> {
         passes
     }
 
-    /// Waits a little. Gives up when nothing was committed for long.
+    /// Waits a little for space. Gives up if there was no commit for [`LONGEST_WAIT`].
     fn wait_for_room(&self) {
         thread::sleep(Duration::from_millis(2));
         let sent = self.sent.load(Relaxed);
@@ -119,8 +121,8 @@ impl Load<'_> {
         *stuck = Some((sent, since));
         if since.elapsed() > LONGEST_WAIT {
             self.halt.fail(CutError::refused(format!(
-                "no commit found room in the log for {} s: give the disk more space, or the run a \
-                 larger --size",
+                "no commit found space in the log for {} s: free space on the disk, or use a larger \
+                 --size",
                 LONGEST_WAIT.as_secs()
             )));
         }
@@ -130,7 +132,7 @@ impl Load<'_> {
         let is = guarantee >= Guarantee::PowerLoss;
         if !is {
             self.halt.fail(CutError::refused(format!(
-                "a commit came back with {guarantee} only"
+                "a commit guarantees only {guarantee}, not power-loss"
             )));
         }
         is
@@ -208,15 +210,15 @@ impl Load<'_> {
         out.send(Out::Ack(ack)).is_ok()
     }
 
-    /// Writes to the file that nothing forces, at an even pace: a disk's cache that is always full
-    /// would be written back at once.
+    /// Writes to the unforced file at an even pace. Faster writes would keep the disk's cache full, and the
+    /// disk would write them to the medium at once.
     pub fn dribble(&self, mut file: canary::Writer, out: &SyncSender<Out>) {
         for sequence in 1.. {
             if self.halt.is_on() {
                 return;
             }
             if let Err(cause) = file.write(sequence) {
-                let what = "writing to the file that nothing forces".to_owned();
+                let what = "writing to the unforced file".to_owned();
                 self.halt.fail(CutError::Io { what, cause });
                 return;
             }
@@ -233,7 +235,7 @@ impl Load<'_> {
         }
     }
 
-    /// The latest mark at or below `lsn`.
+    /// Returns the latest mark at or below `lsn`.
     pub fn mark_below(&self, lsn: Lsn) -> Option<Lsn> {
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = None;
@@ -244,8 +246,8 @@ impl Load<'_> {
     }
 }
 
-/// Sends what comes, all that waits in one frame, and asks for a sign of life now and then. Each
-/// ask's `done` goes to the reader of the answers. Ends when nothing can be sent any more.
+/// Sends all waiting acknowledgements in one frame, and a ping from time to time. Passes the `done` of each
+/// request to the reader of the answers. Ends when sending fails or all senders are gone.
 pub fn send(mut to: Client, from: &Receiver<Out>, asked: &Sender<SyncSender<()>>, halt: &Halt) {
     let (ping, _unheard) = std::sync::mpsc::sync_channel(1);
     let mut asked_last = Instant::now();
@@ -277,7 +279,7 @@ pub fn send(mut to: Client, from: &Receiver<Out>, asked: &Sender<SyncSender<()>>
             && sent.is_ok()
         {
             asked_last = Instant::now();
-            // The reader knows of it before there can be an answer.
+            // Informs the reader before an answer can arrive.
             let _ = asked.send(done);
             sent = wire::send(&mut to.stream, &wire::message(&what));
         }
@@ -291,7 +293,7 @@ pub fn send(mut to: Client, from: &Receiver<Out>, asked: &Sender<SyncSender<()>>
     let _ = to.stream.shutdown(std::net::Shutdown::Both);
 }
 
-/// Reads the answers to what was asked, until the connection ends.
+/// Reads the answers to the requests, until the connection ends.
 pub fn hear(mut from: Client, asked: &Receiver<SyncSender<()>>, halt: &Halt) {
     loop {
         let never = || false;
@@ -313,7 +315,7 @@ pub fn hear(mut from: Client, asked: &Receiver<SyncSender<()>>, halt: &Halt) {
             Err(e) => from.gone(&e),
         };
         halt.fail(why);
-        // The sender learns it by that.
+        // Makes the sender fail, too.
         let _ = from.stream.shutdown(std::net::Shutdown::Both);
         return;
     }

@@ -1,23 +1,23 @@
-//! The records of the measured phase: each says which one it is, and its bytes follow from that.
+//! Records of the measured phase. Each contains its identity, from which all its bytes follow.
 
 use crate::RunId;
 
 const MAGIC: [u8; 8] = *b"LFCUTREC";
-/// Magic, run, round, stream, sequence.
+/// Length of the header in bytes: magic, run, round, stream, sequence.
 const HEADER: usize = 8 + 16 + 4 + 2 + 8;
 
-/// Which record it is.
+/// Identity of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Name {
     pub run: RunId,
     pub round: u32,
-    /// Whose it is.
+    /// Stream of the record.
     pub stream: u16,
-    /// The stream's how many-th, from 1.
+    /// Number of the record in its stream, from 1.
     pub sequence: u64,
 }
 
-/// A step of the generator; also spreads a seed's bits.
+/// Returns the next number of the generator. Also spreads the bits of a seed.
 pub fn mix(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -31,7 +31,7 @@ impl Name {
         mix(run ^ mix((u64::from(self.round) << 16) | u64::from(self.stream)) ^ self.sequence)
     }
 
-    /// The whole record: mostly some hundred bytes, now and then up to 24 KiB.
+    /// Returns the whole record: mostly some hundred bytes, sometimes up to 24 KiB.
     pub fn record(&self) -> Vec<u8> {
         let seed = self.seed();
         let payload = match seed % 64 {
@@ -54,7 +54,7 @@ impl Name {
         data
     }
 
-    /// Which record these bytes are; `None` if they are none that was ever made.
+    /// Returns the identity of the record with these bytes, or `None` if no such record was made.
     pub fn of(data: &[u8]) -> Option<Name> {
         let (magic, rest) = data.split_first_chunk::<8>()?;
         let (run, rest) = rest.split_first_chunk::<16>()?;

@@ -8,14 +8,14 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Says which run the directory is of.
+/// File that names the run of the directory.
 const RUN_FILE: &str = "powercut.json";
 const LOCK: &str = "powercut.lock";
-/// The log's directory.
+/// Directory of the log.
 const LOG: &str = "log";
-/// What the control phase writes to.
+/// Unforced file of the control phase.
 pub const CONTROL: &str = "control";
-/// What is written beside the log.
+/// Unforced file beside the log.
 pub const CANARY: &str = "canary";
 
 const SCHEMA: &str = "logforce-powercut-run";
@@ -31,13 +31,13 @@ struct RunFile {
 /// State of a directory in which a run may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunDirState {
-    /// It is a run's.
+    /// The directory of this run.
     Run(RunId),
-    /// There is nothing in it.
+    /// An empty directory.
     Empty,
-    /// There is no such directory.
+    /// No such directory.
     Missing,
-    /// It holds other things.
+    /// A directory with other files.
     Foreign,
 }
 
@@ -48,17 +48,17 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// The directory `path`, whether or not it is there.
+    /// Returns the directory `path`, which may be missing.
     pub fn new(path: impl Into<PathBuf>) -> RunDir {
         RunDir { path: path.into() }
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where its log is.
+    /// Returns the path of its log.
     pub fn log(&self) -> PathBuf {
         self.path.join(LOG)
     }
@@ -67,15 +67,15 @@ impl RunDir {
         CutError::io(format!("{doing} {}", self.path.display()))
     }
 
-    /// What it says of itself.
+    /// Returns the state of the directory.
     ///
     /// # Errors
-    /// If it cannot be looked at, or its file of the run is damaged.
+    /// If the directory cannot be read, or its file of the run is damaged.
     pub fn look(&self) -> Result<RunDirState, CutError> {
         let file = self.path.join(RUN_FILE);
         let mut entries = match fs::read_dir(&self.path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(RunDirState::Missing),
-            other => other.map_err(self.named("looking into"))?,
+            other => other.map_err(self.named("reading"))?,
         };
         match fs::metadata(&file) {
             Ok(m) if m.len() <= LONGEST && m.is_file() => {
@@ -96,21 +96,21 @@ impl RunDir {
                     RunDirState::Empty
                 })
             }
-            Err(e) => Err(self.named("looking for the run's file in")(e)),
+            Err(e) => Err(self.named("finding the run's file in")(e)),
         }
     }
 
     fn damaged(&self) -> CutError {
         CutError::refused(format!(
-            "{} is damaged: it was forced before anything was acknowledged. If this is the right \
-             directory, remove that file and insist with --run ID (`write` printed the ID)",
+            "{} is damaged, although it was forced before any acknowledgement. If this is the right \
+             directory, remove that file and name the run with --run ID (`write` printed the ID)",
             self.path.join(RUN_FILE).display()
         ))
     }
 
-    /// Makes the directory, if need be, and says in it, durably, which run it is of.
+    /// Creates the directory if it is missing, and durably writes the file that names its run.
     pub fn claim(&self, system: &dyn System, run: RunId) -> Result<(), CutError> {
-        // Its own entry is made durable as well.
+        // Also makes the directory's entry in its parent durable.
         system
             .make_directory(&self.path)
             .map_err(self.named("making"))?;
@@ -135,14 +135,14 @@ impl RunDir {
             .map_err(self.named("writing the run's file in"))
     }
 
-    /// Keeps others from writing or checking here.
+    /// Locks the directory against other writers and checks.
     pub fn lock(&self, system: &dyn System) -> Result<Box<dyn Send + Sync>, CutError> {
         let dir = system
             .directory(&self.path)
             .map_err(self.named("opening"))?;
         dir.lock(LOCK).map_err(|e| match e.kind() {
             io::ErrorKind::WouldBlock => CutError::refused(format!(
-                "another `logforce powercut` is at work in {}",
+                "another `logforce powercut` is running in {}",
                 self.path.display()
             )),
             _ => self.named("locking")(e),
@@ -155,14 +155,14 @@ impl RunDir {
     /// # Errors
     /// If the directory cannot be checked.
     pub fn is_there(&self) -> Result<bool, CutError> {
-        is_directory(&self.path).map_err(self.named("looking at"))
+        is_directory(&self.path).map_err(self.named("examining"))
     }
 
-    /// Facts of the directory, or of the nearest one above it that is there.
+    /// Returns the facts of the directory, or of its nearest existing parent.
     pub fn facts(&self, cache: Option<&Path>) -> Result<Facts, CutError> {
         let absolute = std::path::absolute(&self.path).map_err(self.named("finding"))?;
         let mut path = absolute.as_path();
-        while !is_directory(path).map_err(self.named("looking above"))? {
+        while !is_directory(path).map_err(self.named("examining the parents of"))? {
             match path.parent() {
                 Some(parent) => path = parent,
                 None => break,
@@ -187,7 +187,7 @@ fn is_directory(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// A place for people, in a line.
+/// Describes the filesystem and the device in one line, for human readers.
 pub fn describe(facts: &Facts) -> String {
     let device = facts.device.as_ref();
     let (name, model) = device.map_or(("", ""), |d| (d.name.trim(), d.model.trim()));
@@ -209,7 +209,7 @@ pub fn describe(facts: &Facts) -> String {
     line(&text)
 }
 
-/// A text as a line that a witness takes.
+/// Returns the text as one line that a witness accepts.
 pub fn line(text: &str) -> String {
     let most = crate::ledger::LONGEST;
     let mut text: String = text
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use logforce_testkit::SimOptions;
 
-    /// Otherwise a check would count all forced records as lost.
+    /// Only a missing directory counts as missing. Otherwise a check would count all forced records as lost.
     #[cfg(unix)]
     #[test]
     fn only_what_is_not_there_is_missing() {

@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Connections at a time; a run needs one, and one for a check.
+/// Maximum number of connections at a time; a run needs one, and one for a check.
 const MOST_CONNECTIONS: usize = 64;
-/// How often the listener looks whether it is to stop.
+/// Interval at which the listener checks if it must stop.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A witness that listens.
@@ -24,27 +24,27 @@ pub struct Witness {
     store: Arc<Store>,
 }
 
-/// What a witness may want to tell its user.
+/// Receiver of a witness's messages for its user.
 pub trait Serving: Send + Sync {
-    /// Something that happened, in a line.
+    /// Reports an event in one line.
     fn happened(&self, line: &str);
 }
 
 impl Witness {
-    /// Listens at `address` (`HOST:PORT`; port 0: a free one), and stores what it receives in the
-    /// directory `store`, made if it is missing.
+    /// Listens at `address` (`HOST:PORT`; port 0 means any free port). Stores acknowledgements in the
+    /// directory `store`, which is created if it is missing.
     ///
     /// # Errors
-    /// If the address cannot be had, or another witness uses the directory.
+    /// If the address is not available, or another witness uses the directory.
     pub fn bind(address: &str, store: &Path) -> Result<Witness, CutError> {
         let listener =
             TcpListener::bind(address).map_err(CutError::io(format!(
-                "cannot listen at {address} (give an address of this machine and a free port, as 0.0.0.0:7133)"
+                "cannot listen at {address} (use an address of this machine and a free port, such as 0.0.0.0:7133)"
             )))?;
         let listening = || CutError::io(format!("listening at {address}"));
         listener.set_nonblocking(true).map_err(listening())?;
         let address = listener.local_addr().map_err(listening())?;
-        // Last: where there is nothing to listen at, nothing is made.
+        // Opened last, so that nothing is created if the address is not available.
         let store = Arc::new(Store::open(store)?);
         Ok(Witness {
             listener,
@@ -53,19 +53,20 @@ impl Witness {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address at which the witness listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until `stop` is true; then ends all connections and returns.
+    /// Serves until `stop` is true. Then ends all connections and returns.
     pub fn serve(&self, stop: &AtomicBool, observer: &dyn Serving) {
         let busy = AtomicUsize::new(0);
         thread::scope(|scope| {
             while !stop.load(Ordering::Relaxed) {
                 let (stream, peer) = match self.listener.accept() {
                     Ok(accepted) => accepted,
-                    // No client, a client that has gone, or no descriptors left: it passes.
+                    // There is no client, the client has disconnected, or no descriptors are left. All of
+                    // these are temporary.
                     Err(_) => {
                         thread::sleep(LOOK);
                         continue;
@@ -101,15 +102,15 @@ impl Witness {
 }
 
 fn turn_away(mut stream: TcpStream) {
-    // It fits into the socket's buffer, so this does not wait.
+    // The answer fits into the socket's buffer, so this does not wait.
     let refused =
         Reply::Refused("the witness has too many connections: try again later".to_owned());
     let _ = stream.set_nonblocking(true);
     let _ = stream.write_all(&GREETING);
     let _ = wire::send(&mut stream, &wire::message(&refused));
     let _ = stream.shutdown(Shutdown::Write);
-    // What was said and not read would make the system throw the answer away. Not for long: others
-    // wait to be let in.
+    // Reads the client's bytes, because unread bytes would make the system discard the answer. Does so only
+    // briefly, because other clients wait to be accepted.
     for _ in 0..10 {
         match stream.read(&mut [0; 4096]) {
             Ok(0) => return,
@@ -158,7 +159,7 @@ impl<'a> Session<'a> {
         wire::send(&mut self.stream, &wire::message(reply))
     }
 
-    /// Answers no, and ends the connection.
+    /// Sends a refusal, and ends the connection.
     fn refuse(&mut self, why: String) -> io::Error {
         let observer = self.reply(&Reply::Refused(why.clone()));
         // Unread bytes of the client would make the system discard the answer.
@@ -192,20 +193,20 @@ impl<'a> Session<'a> {
         if theirs != GREETING {
             let why = if theirs[..6] == GREETING[..6] {
                 format!(
-                    "version {} of the protocol, this witness speaks {}: use the same version of \
+                    "the client uses version {} of the protocol, this witness speaks {}: use the same version of \
                      logforce on both machines",
                     theirs[7],
                     wire::VERSION
                 )
             } else {
-                "what connected is no `logforce powercut`".to_owned()
+                "the client is not `logforce powercut`".to_owned()
             };
             return Err(self.refuse(why));
         }
         let (role, run) = match self.receive(wire::TIMEOUT) {
             Ok(Some(Frame::Message(Ask::Hello { role, run }))) => (role, run),
             Ok(None) => return Ok(()),
-            Ok(Some(_)) => return Err(self.refuse("it has to begin with a hello".to_owned())),
+            Ok(Some(_)) => return Err(self.refuse("the first message must be a hello".to_owned())),
             Err(e) => return Err(self.refuse(e.to_string())),
         };
         let book = match self.store.find(run) {
@@ -252,7 +253,7 @@ impl<'a> Session<'a> {
         ended
     }
 
-    /// Says how far a run is.
+    /// Reports the progress of a run.
     fn tell(&self, run: RunId, book: &Book) {
         if let Some(round) = book.ledger.state.rounds.last() {
             let state = match round.state {
@@ -281,7 +282,7 @@ struct Held {
 }
 
 impl Held {
-    /// Does what is asked; the inner error is a no, after which the connection ends.
+    /// Handles a request. The inner error is a refusal, after which the connection ends.
     fn answer(
         &mut self,
         session: &mut Session<'_>,
@@ -294,7 +295,7 @@ impl Held {
             return self.begin_run(session, subject);
         }
         let Some(book) = self.book.clone() else {
-            return Ok(Err("the run is not known here".to_owned()));
+            return Ok(Err("the witness does not know the run".to_owned()));
         };
         let mut book = locked(&book);
         if self.role != Role::Look && book.holder != self.holder {
@@ -323,14 +324,14 @@ impl Held {
                 }
                 return session.reply(&Reply::Done).map(Ok);
             }
-            _ => return Ok(Err("that is not to be said here".to_owned())),
+            _ => return Ok(Err("not allowed for the role of the connection".to_owned())),
         };
         let is_list = matches!(event, Event::Acks(_));
         if let Err(why) = book.take(event)? {
             return Ok(Err(why));
         }
         drop(book);
-        // Who sends acknowledgements does not wait: what was received counts.
+        // Sends no answer to acknowledgements: the writer does not wait, and received ones count.
         if is_list {
             Ok(Ok(()))
         } else {
@@ -344,7 +345,7 @@ impl Held {
         subject: crate::Subject,
     ) -> io::Result<Result<(), String>> {
         if self.book.is_some() || self.role != Role::Write {
-            return Ok(Err("the run is there already".to_owned()));
+            return Ok(Err("the run exists already".to_owned()));
         }
         let ledger = match RunLedger::new(subject) {
             Ok(ledger) => ledger,

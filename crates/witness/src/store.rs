@@ -1,9 +1,8 @@
-//! A witness's files: one for each run, to which what it receives is appended, so that a witness that
-//! is started again still knows.
+//! Files of a witness: one for each run. The witness appends each event, so that it still knows the run after
+//! a restart.
 //!
-//! They are not forced except where a round begins or ends: the witness's machine is not the one
-//! whose plug is pulled, and what the witness itself loses by a crash of its system is not taken for
-//! acknowledged.
+//! The files are forced only when a round begins or ends. The plug of the witness's machine is not pulled. If
+//! that machine crashes and loses events, the records in them do not count as acknowledged.
 
 use crate::ledger::{Event, RunLedger, file_name};
 use crate::{CutError, RunId, wire};
@@ -13,15 +12,14 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Runs that a store takes at most.
+/// Maximum number of runs in a store.
 const MOST_RUNS: usize = 1000;
-/// A file is written anew when it has grown by so many bytes since the last time, and is mostly
-/// about what is truncated.
+/// Growth in bytes after which a file is rewritten. Most of its events are about truncated records then.
 const GROWN: u64 = 64 << 20;
-/// The longest entry of a file, bytes.
+/// Maximum length of an entry in a file, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// Keeps two witnesses from writing to the same files.
+/// File that is locked, so that two witnesses never write to the same files.
 const LOCK: &str = "lock";
 
 /// A directory of runs.
@@ -37,7 +35,7 @@ pub struct Book {
     file: File,
     grown: u64,
     pub ledger: RunLedger,
-    /// Counts connections that write or check; only the latest one may go on.
+    /// Number of connections so far that write or check; only the latest one may continue.
     pub holder: u64,
 }
 
@@ -46,10 +44,10 @@ pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Store {
-    /// Opens the directory; makes it if it is missing.
+    /// Opens the directory. Creates it if it is missing.
     pub fn open(dir: &Path) -> Result<Store, CutError> {
         let named = |doing: &str| CutError::io(format!("{doing} {}", dir.display()));
-        fs::create_dir_all(dir).map_err(named("cannot make the witness's directory"))?;
+        fs::create_dir_all(dir).map_err(named("cannot create the witness's directory"))?;
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -60,7 +58,7 @@ impl Store {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => {
                 return Err(CutError::refused(format!(
-                    "another witness uses {} just now: name another directory with --store",
+                    "another witness is using {}: name another directory with --store",
                     dir.display()
                 )));
             }
@@ -73,7 +71,7 @@ impl Store {
         })
     }
 
-    /// The run's book; `None` if it is not known.
+    /// Returns the run's book, or `None` if the run is unknown.
     pub fn find(&self, run: RunId) -> io::Result<Option<Arc<Mutex<Book>>>> {
         let mut books = locked(&self.books);
         if let Some(book) = books.get(&run) {
@@ -88,13 +86,13 @@ impl Store {
         Ok(Some(book))
     }
 
-    /// Takes a run in.
+    /// Creates the book of a new run.
     pub fn make(&self, run: RunId, ledger: RunLedger) -> io::Result<Arc<Mutex<Book>>> {
         let mut books = locked(&self.books);
         if fs::read_dir(&self.dir)?.count() > MOST_RUNS {
             return Err(io::Error::other(format!(
-                "the witness has {MOST_RUNS} runs already: give it another --store, or remove old \
-                 ones from {}",
+                "the witness has {MOST_RUNS} runs, which is the maximum: use another --store, or \
+                 remove old runs from {}",
                 self.dir.display()
             )));
         }
@@ -113,8 +111,9 @@ impl Store {
         let first = Event::New(book.ledger.state.subject.clone());
         book.append(&first)?;
         book.file.sync_all()?;
-        // Its entry as well. Windows opens no directory so, and needs not to: NTFS has the making of
-        // a file in the journal that a flush of that file writes.
+        // Also syncs the directory entry. Windows does not open directories in this way, and does not need
+        // it:
+        // flushing the file writes NTFS's journal, which contains the creation of the file.
         #[cfg(unix)]
         File::open(&self.dir)?.sync_all()?;
         let book = Arc::new(Mutex::new(book));
@@ -122,10 +121,10 @@ impl Store {
         Ok(book)
     }
 
-    /// Forgets what is not in use; its file stays.
+    /// Removes a book from memory if no other connection uses it. Its file stays.
     pub fn forget(&self, run: RunId, book: Arc<Mutex<Book>>) {
         let mut books = locked(&self.books);
-        // This one and the map's.
+        // The two references are `book` and the one in the map.
         if Arc::strong_count(&book) <= 2 {
             books.remove(&run);
         }
@@ -134,7 +133,7 @@ impl Store {
 
 impl Book {
     fn read(path: &Path) -> io::Result<Option<Book>> {
-        // Not for appending: Windows does not let such a file be cut.
+        // Does not open for appending: Windows cannot truncate such a file.
         let mut file = match OpenOptions::new().read(true).write(true).open(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other?,
@@ -157,7 +156,7 @@ impl Book {
             whole += 8 + payload.len() as u64;
         }
         drop(bytes);
-        // A witness that was killed left a part of an entry, which was never acknowledged.
+        // Removes an incomplete entry of a killed witness. It was never acknowledged.
         file.set_len(whole)?;
         file.seek(SeekFrom::Start(whole))?;
         let Some(ledger) = ledger else {
@@ -172,11 +171,12 @@ impl Book {
         }))
     }
 
-    /// Applies an event and writes it down; the inner error says why it cannot be.
+    /// Applies an event and appends it to the file. The inner error is the reason why the event is not
+    /// possible.
     pub fn take(&mut self, event: Event) -> io::Result<Result<(), String>> {
         let is_turn = !matches!(event, Event::Acks(_) | Event::Front(_));
-        // Acknowledgements are checked as they are applied, one after the other: a list that is
-        // refused in its middle ends the connection, and its beginning was true.
+        // Acknowledgements are checked and applied one after the other. A list that is refused in its middle
+        // ends the connection, but its beginning stays applied because it was correct.
         let bytes = wire::event(&event);
         if let Err(why) = self.ledger.apply(event) {
             return Ok(Err(why));
@@ -210,11 +210,11 @@ impl Book {
         out.flush()?;
         drop(out);
         file.sync_all()?;
-        // Before the rename: not everywhere can a file be replaced while it is open.
+        // Closes the old file before the rename, because not every system can replace an open file.
         let old = std::mem::replace(&mut self.file, file);
         drop(old);
         if let Err(e) = fs::rename(&new, &self.path) {
-            // What comes next has to go where the next witness looks for it.
+            // Further events must go to the old file, which the next witness will read.
             self.file = OpenOptions::new().write(true).open(&self.path)?;
             self.file.seek(SeekFrom::End(0))?;
             return Err(e);
@@ -224,7 +224,7 @@ impl Book {
     }
 }
 
-/// Length and checksum before it.
+/// Returns the payload with its length and checksum in front.
 fn framed(payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(8 + payload.len());
     bytes.extend((payload.len() as u32).to_le_bytes());
@@ -233,7 +233,7 @@ fn framed(payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The next entry; `None` at the end, or where the last one is not whole.
+/// Reads the next entry. Returns `None` at the end, or if the last entry is incomplete.
 fn entry(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut whole = |bytes: &mut [u8]| match from.read_exact(bytes) {
         Ok(()) => Ok(true),
@@ -247,14 +247,16 @@ fn entry(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     let [a, b, c, d, sum @ ..] = head;
     let len = u32::from_le_bytes([a, b, c, d]) as usize;
     if len > LONGEST {
-        return Err(wire::invalid(format!("an entry of {len} bytes")));
+        return Err(wire::invalid(format!(
+            "an entry has an invalid length of {len} bytes"
+        )));
     }
     let mut payload = vec![0; len];
     if !whole(&mut payload)? {
         return Ok(None);
     }
     if crc32c::crc32c(&payload) != u32::from_le_bytes(sum) {
-        return Err(wire::invalid("an entry with a wrong checksum"));
+        return Err(wire::invalid("an entry has a wrong checksum"));
     }
     Ok(Some(payload))
 }
@@ -322,7 +324,7 @@ mod tests {
         drop(store);
         let store = Store::open(home.path()).unwrap();
         assert_eq!(known(&store), before);
-        // Written anew it says the same, and goes on.
+        // The rewritten file has the same contents and can be continued.
         let book = store.find(RUN).unwrap().unwrap();
         locked(&book).rewrite().unwrap();
         let more = Event::Acks(vec![ack(0, 1500, 5000)]);

@@ -1,32 +1,32 @@
-//! What rounds amount to.
+//! Verdicts: conclusions from the rounds of a run.
 
 use crate::ledger::{Control, Phase, Round, RoundState, State, Totals};
 use logforce::Verdict;
 
-/// What is known at the end of a check.
+/// Conclusion of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conclusion {
-    /// The verdict, as far as there is one.
+    /// Verdict, as far as there is one.
     pub verdict: Judgement,
-    /// In words, with what to do next.
+    /// Explanation in words, with the next step.
     pub text: String,
 }
 
 /// A run's verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judgement {
-    /// Everything that had to be there was, over one cut at least.
+    /// No acknowledged record was lost, over at least one power cut.
     Proven,
-    /// Something was not.
+    /// An acknowledged record was lost.
     Contradicted,
-    /// The control phase has shown that the run sees loss; nothing was measured yet.
+    /// The control phase has shown that the run can detect loss. No measured round was checked yet.
     Ready,
-    /// Nothing can be said.
+    /// The rounds prove nothing.
     Inconclusive,
 }
 
 impl Judgement {
-    /// The name used in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Judgement::Proven => Verdict::Proven.name(),
@@ -38,9 +38,9 @@ impl Judgement {
 }
 
 const NO_CUT: &str = "Pull the plug (or cut the power of a virtual machine's host) while `write` \
-                      runs; ending a process, shutting down, or resetting a virtual machine is no cut";
+                      runs; ending a process, shutting down, or resetting a virtual machine does not count";
 
-/// The conclusion after the latest round was checked.
+/// Returns the conclusion after the latest round was checked.
 pub fn conclude(state: &State, round: &Round) -> Conclusion {
     let t = Totals::of(state);
     let method = &state.subject.method;
@@ -64,21 +64,21 @@ pub fn conclude(state: &State, round: &Round) -> Conclusion {
                 format!("the control phase has lost nothing yet. {NO_CUT}.")
             }
             Control::Direct => format!(
-                "nothing was lost that lay in the device's cache alone: it has none, or protects it \
-                 against loss of power, or had written it out in time. {NO_CUT}; or begin again in \
-                 an empty directory with `--control buffered`."
+                "the device's cache lost nothing: the device has no cache, protects it against loss \
+                 of power, or had written it to the medium in time. {NO_CUT}; or begin again in an \
+                 empty directory with `--control buffered`."
             ),
         };
         return say(
             Judgement::Inconclusive,
-            format!("This run has not shown yet that it can see loss: {why}"),
+            format!("This run has not shown yet that it can detect loss: {why}"),
         );
     }
     if round.phase == Phase::Control {
         return say(
             Judgement::Ready,
             format!(
-                "The control phase lost {} acknowledged writes: this run can see loss. Now run \
+                "The control phase lost {} acknowledged writes: this run can detect loss. Now run \
                  `logforce powercut write` again; it measures {method}.",
                 t.control_lost
             ),
@@ -98,8 +98,8 @@ pub fn conclude(state: &State, round: &Round) -> Conclusion {
         return say(
             Judgement::Inconclusive,
             format!(
-                "No cut can be seen in round {}: nothing that was not forced is missing. {NO_CUT}. \
-                 The round counts as nothing.{before}",
+                "Round {} shows no power cut: no unforced data is missing. {NO_CUT}. The round does \
+                 not count.{before}",
                 round.number
             ),
         );
@@ -107,7 +107,7 @@ pub fn conclude(state: &State, round: &Round) -> Conclusion {
     say(
         Judgement::Proven,
         format!(
-            "{method} kept all of {} acknowledged commits over {} cut{}. More rounds make it surer.",
+            "{method} kept all of {} acknowledged commits over {} cut{}. More rounds make this more certain.",
             t.expected,
             t.cuts,
             plural(t.cuts)
@@ -167,7 +167,11 @@ mod tests {
     #[test]
     fn what_rounds_amount_to() {
         for (rounds, verdict, words) in [
-            (&[(C, 0, 0, 0)][..], Judgement::Inconclusive, "can see loss"),
+            (
+                &[(C, 0, 0, 0)][..],
+                Judgement::Inconclusive,
+                "can detect loss",
+            ),
             (&[(C, 0, 0, 0), (C, 0, 0, 9)], Judgement::Ready, "lost 9"),
             (
                 &[(C, 0, 0, 9), (M, 500, 0, 3)],
@@ -182,7 +186,7 @@ mod tests {
             (
                 &[(C, 0, 0, 9), (M, 500, 0, 0)],
                 Judgement::Inconclusive,
-                "No cut can be seen in round 2",
+                "Round 2 shows no power cut",
             ),
             (
                 &[(C, 0, 0, 9), (M, 500, 0, 2), (M, 70, 0, 0)],
@@ -192,7 +196,7 @@ mod tests {
             (
                 &[(C, 0, 0, 9), (M, 0, 0, 5)],
                 Judgement::Inconclusive,
-                "No cut",
+                "shows no power cut",
             ),
             (
                 &[(C, 0, 0, 9), (M, 500, 0, 2), (M, 70, 1, 2)],

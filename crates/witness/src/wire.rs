@@ -1,5 +1,5 @@
-//! What goes over the connection: frames with a length, JSON for what is rare and numbers for
-//! acknowledgements. Both ends believe nothing: lengths, counts and times are bounded.
+//! Protocol of the connection: frames with a length. Rare messages are JSON, acknowledgements are binary.
+//! Both ends limit lengths, counts and times, because they do not trust each other.
 
 use crate::ledger::{Ack, Event, RoundOutcome, State, Subject};
 use crate::{Phase, RunId};
@@ -8,72 +8,72 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// What each end sends first; the last byte is the version.
+/// First bytes that each end sends; the last byte is the version.
 pub const GREETING: [u8; 8] = [b'L', b'F', b'P', b'C', b'U', b'T', 0, VERSION];
-/// Of what is spoken.
+/// Version of the protocol.
 pub const VERSION: u8 = 1;
-/// The longest frame to a witness, bytes.
+/// Maximum length of a frame to a witness, in bytes.
 pub const TO_WITNESS: usize = 64 << 10;
-/// The longest frame from a witness, bytes.
+/// Maximum length of a frame from a witness, in bytes.
 pub const FROM_WITNESS: usize = 1 << 20;
-/// How long a frame may take once it began, and how long an answer is waited for.
+/// Maximum time for the rest of a frame once it began, and for an answer.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
-/// A writer says something at least so often.
+/// Maximum interval between two frames of a writer.
 pub const BEAT: Duration = Duration::from_secs(1);
-/// A connection that says nothing for so long is over.
+/// Time without a frame after which a connection ends.
 pub const IDLE: Duration = Duration::from_secs(60);
 
 /// A request to a witness.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Ask {
-    /// The first: which run, and what for.
+    /// The first request: names the run and the role of the connection.
     Hello { role: Role, run: RunId },
-    /// Takes the run in.
+    /// Registers the run.
     New(Subject),
-    /// Begins a round; `front` is where its log begins.
+    /// Begins a round; `front` is the start of its log.
     Begin {
         phase: Phase,
         boot: String,
         front: u64,
     },
-    /// Records below are going to be truncated.
+    /// Announces that records below this LSN will be truncated.
     Front(u64),
-    /// The round ended without a cut.
+    /// Reports that the round ended without a power cut.
     Void,
-    /// What is acknowledged and not truncated.
+    /// Asks for the acknowledgements that are not truncated.
     Acks,
-    /// What was found of it.
+    /// Reports the result of the check.
     Checked(RoundOutcome),
-    /// Are you there?
+    /// Asks for a sign of life.
     Ping,
 }
 
-/// What a connection is for. A later writer or checker of a run ends an earlier one's: after a cut
-/// no side closes the connection.
+/// Role of a connection. A later writer or checker of a run replaces an earlier one, whose connection is
+/// still open after a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// Writes a round.
     Write,
-    /// Checks one.
+    /// Checks a round.
     Check,
-    /// Looks at the state, and changes nothing.
+    /// Reads the state, and changes nothing.
     Look,
 }
 
-/// What a witness answers.
+/// Answer of a witness.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
-    /// To a hello; `None`: the run is not known.
+    /// Answer to a hello; `None` if the witness does not know the run.
     Run(Option<State>),
-    /// The number of the round that began.
+    /// Number of the round that began.
     Round(u32),
     Done,
-    /// No, and why.
+    /// Refusal, with the reason.
     Refused(String),
 }
 
-/// A frame's contents.
+/// Contents of a frame.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Frame<M> {
     Message(M),
@@ -83,22 +83,22 @@ pub enum Frame<M> {
 const MESSAGE: u8 = b'J';
 const ACKS: u8 = b'A';
 const ACK: usize = 2 + 8 + 8;
-/// Acknowledgements in a frame at most.
+/// Maximum number of acknowledgements in a frame.
 pub const MOST_ACKS: usize = (TO_WITNESS - 1) / ACK;
 
 pub fn invalid(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
 
-/// A message as a frame's payload.
+/// Encodes a message as the payload of a frame.
 pub fn message(message: &impl Serialize) -> Vec<u8> {
     let mut payload = vec![MESSAGE];
-    // Our own types have no maps with keys that are no text, and cannot fail.
+    // Cannot fail: these types contain no maps with keys other than text.
     let _ = serde_json::to_writer(&mut payload, message);
     payload
 }
 
-/// Acknowledgements as a frame's payload.
+/// Encodes acknowledgements as the payload of a frame.
 pub fn acks(acks: &[Ack]) -> Vec<u8> {
     let mut payload = Vec::with_capacity(1 + ACK * acks.len());
     payload.push(ACKS);
@@ -110,12 +110,12 @@ pub fn acks(acks: &[Ack]) -> Vec<u8> {
     payload
 }
 
-/// What a payload says.
+/// Decodes a payload.
 pub fn parse<M: for<'de> Deserialize<'de>>(payload: &[u8]) -> io::Result<Frame<M>> {
     match payload.split_first() {
         Some((&MESSAGE, json)) => serde_json::from_slice(json)
             .map(Frame::Message)
-            .map_err(|e| invalid(format!("a message that is not understood ({e})"))),
+            .map_err(|e| invalid(format!("cannot decode a message ({e})"))),
         Some((&ACKS, bytes)) if bytes.len().is_multiple_of(ACK) => {
             let ack = |b: &[u8]| {
                 let (stream, b) = b.split_first_chunk::<2>()?;
@@ -129,11 +129,11 @@ pub fn parse<M: for<'de> Deserialize<'de>>(payload: &[u8]) -> io::Result<Frame<M
             };
             Ok(Frame::Acks(bytes.chunks(ACK).filter_map(ack).collect()))
         }
-        _ => Err(invalid("a frame of no known kind")),
+        _ => Err(invalid("a frame of unknown kind")),
     }
 }
 
-/// An event as a payload, and back.
+/// Encodes an event as a payload.
 pub fn event(event: &Event) -> Vec<u8> {
     match event {
         Event::Acks(list) => acks(list),
@@ -157,8 +157,8 @@ pub fn send(to: &mut impl Write, payload: &[u8]) -> io::Result<()> {
     to.write_all(&bytes)
 }
 
-/// The next frame's payload, of at most `most` bytes; `None` when the other end closed in between.
-/// It has to begin within `idle`, and `is_over` is asked now and then meanwhile.
+/// Returns the payload of the next frame, of at most `most` bytes, or `None` if the other end has closed the
+/// connection before it. The frame must begin within `idle`; meanwhile `is_over` is called from time to time.
 pub fn receive(
     from: &mut TcpStream,
     most: usize,
@@ -172,7 +172,7 @@ pub fn receive(
     let len = u32::from_le_bytes(head) as usize;
     if len == 0 || len > most {
         return Err(invalid(format!(
-            "a frame of {len} bytes, at most {most} are allowed"
+            "invalid length of a frame: {len} bytes, maximum {most}"
         )));
     }
     let mut payload = vec![0; len];
@@ -182,8 +182,9 @@ pub fn receive(
     Ok(Some(payload))
 }
 
-/// Fills `bytes`; `false` if the other end closed before the first. The first has to come within
-/// `idle`, all others within [`TIMEOUT`] after it: who trickles is not waited for.
+/// Fills `bytes`. Returns false if the other end has closed the connection before the first byte. The first
+/// byte must arrive within `idle`, all others within [`TIMEOUT`] after it, so that a slow sender cannot block
+/// this end.
 pub fn fill(
     from: &mut TcpStream,
     bytes: &mut [u8],
@@ -198,14 +199,11 @@ pub fn fill(
         }
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                "nothing came in time",
-            ));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "timed out"));
         }
         match from.set_read_timeout(Some(left.min(Duration::from_millis(200)))) {
-            // macOS sets nothing of a connection that has ended both ways; what came before is there
-            // to be read, and no read waits.
+            // macOS returns this error if both directions have ended. The received bytes can still be read,
+            // and no read waits.
             Err(e) if e.kind() != io::ErrorKind::InvalidInput => return Err(e),
             _ => {}
         }
@@ -229,7 +227,7 @@ pub fn fill(
     Ok(true)
 }
 
-/// Returns frames that hold these acknowledgements.
+/// Returns payloads that contain these acknowledgements.
 pub fn chunks(list: &[Ack]) -> impl Iterator<Item = Vec<u8>> {
     list.chunks(MOST_ACKS).map(acks)
 }

@@ -1,4 +1,5 @@
-//! The machine whose plug is pulled: writes until then, and acknowledges to the witness.
+//! The writer on the machine whose plug is pulled: writes until then, and sends acknowledgements to the
+//! witness.
 
 use crate::canary::CanarySlots;
 use crate::client::{Client, Role};
@@ -16,84 +17,84 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_chan
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The least that a log may take, bytes.
+/// Minimum of the log's maximum size, in bytes.
 pub const LEAST_SIZE: u64 = 4 << 20;
-/// The smallest segments of a run's log, bytes.
+/// Minimum size of the segments of a run's log, in bytes.
 pub(super) const LEAST_SEGMENT: u64 = 256 << 10;
-/// Acknowledgements on their way to the witness at most; then committers wait.
+/// Maximum number of acknowledgements in the queue to the witness; beyond it, committers wait.
 const ON_THEIR_WAY: usize = 1 << 14;
-/// How often the length of the log and the user's wishes are looked at.
+/// Interval at which the length of the log and the stop signal are checked.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What to write.
+/// Parameters of a round.
 pub struct Write<'a> {
-    /// Files and directories.
+    /// System with the files and directories.
     pub system: &'a dyn System,
-    /// The run's directory.
+    /// Directory of the run.
     pub home: RunDir,
-    /// `HOST:PORT`.
+    /// Address of the witness, `HOST:PORT`.
     pub witness: String,
-    /// The method that is tested; `None` for what a log opened there would use.
+    /// Tested method; `None` means the one that a log opened there would use.
     pub method: Option<Method>,
-    /// How the control phase writes.
+    /// Way in which the control phase writes.
     pub control: Option<Control>,
-    /// Bytes that the log may take up.
+    /// Maximum size of the log in bytes.
     pub size: u64,
-    /// Threads that commit and wait.
+    /// Number of threads that commit and wait.
     pub committers: u16,
-    /// Threads that submit and wait later.
+    /// Number of threads that submit and wait later.
     pub submitters: u16,
-    /// When to end without a cut, for a dry run.
+    /// Time after which the round ends without a power cut, for a dry run.
     pub duration: Option<Duration>,
-    /// Where evidence is shared.
+    /// Shared directory of evidence.
     pub cache: Option<&'a Path>,
     /// True once the user wants to stop.
     pub stop: &'a AtomicBool,
-    /// The version of the program.
+    /// Version of the program.
     pub tool: &'a str,
 }
 
-/// What began.
+/// A round that has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Started {
-    /// Which run.
+    /// The run.
     pub run: RunId,
-    /// Which round.
+    /// Number of the round.
     pub round: u32,
-    /// What for.
+    /// Purpose of the round.
     pub phase: Phase,
-    /// What is tested.
+    /// Tested method and place.
     pub subject: Subject,
 }
 
-/// How a round ended that was not cut.
+/// End of a round without a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// The user stopped it.
+    /// The user has stopped it.
     Interrupted,
-    /// The time was over.
+    /// Its time was over.
     Elapsed,
 }
 
-/// A round without a cut.
+/// A round that ended without a power cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// What it was.
+    /// The round.
     pub started: Started,
-    /// Commits that were sent to the witness.
+    /// Number of commits that were sent to the witness.
     pub acknowledged: u64,
-    /// Writes to the unforced file that were.
+    /// Number of writes to the unforced file that were sent to the witness.
     pub unforced: u64,
-    /// Why it ended.
+    /// Reason for the end.
     pub ended: Ended,
 }
 
-/// Writes until the power goes. Reports when it has begun, and about once a second how many commits
-/// and unforced writes were sent.
+/// Writes until the power is cut. Calls `started` when the round has begun. Calls `progress` about once a
+/// second with the numbers of commits and unforced writes that were sent.
 ///
 /// # Errors
-/// If the directory or the run do not allow another round, the guarantee cannot be had here, the
-/// log fails, or the witness goes away. It comes back without one only where there was no cut.
+/// If the directory or the run does not allow another round, the guarantee is not available here, the log
+/// fails, or the connection to the witness is lost. Returns without an error only if there was no power cut.
 pub fn write(
     write: &Write<'_>,
     started: &mut dyn FnMut(&Started),
@@ -101,7 +102,8 @@ pub fn write(
 ) -> Result<Written, CutError> {
     let home = &write.home;
     let (run, is_known) = identify(write)?;
-    // Before the witness hears of it: it would end the connection of who is at work here.
+    // Locks the directory before connecting. Otherwise the witness would end the connection of another writer
+    // here.
     let lock = match home.is_there()? {
         true => Some(home.lock(write.system)?),
         false => None,
@@ -153,13 +155,13 @@ pub fn write(
     let slots = CanarySlots { run, round };
     let (name, control) = match phase {
         Phase::Control => (CONTROL, state.subject.control),
-        // What the system's cache alone has is lost in any cut.
+        // A power cut always loses data that is only in the system's cache.
         Phase::Measured => (CANARY, Control::Buffered),
     };
     let facts = home.facts(None)?;
     let file = slots.create(&*dir, name, control, facts.write_unit())?;
     started(&begun);
-    // ext4 then forces all data of all files with each commit of its journal.
+    // With data=journal, ext4 forces all data of all files with each commit of its journal.
     let mut options = facts.mount_options.split(',');
     let load = Load {
         run,
@@ -174,7 +176,7 @@ pub fn write(
     run_round(write, client, open, file, begun, &load, progress)
 }
 
-/// The directory's run and that it is known, or a new one's name.
+/// Returns the run of the directory and true, or a new ID and false.
 fn identify(write: &Write<'_>) -> Result<(RunId, bool), CutError> {
     let path = write.home.path().display();
     match write.home.look()? {
@@ -185,8 +187,8 @@ fn identify(write: &Write<'_>) -> Result<(RunId, bool), CutError> {
             Ok((RunId(id), false))
         }
         RunDirState::Foreign => Err(CutError::refused(format!(
-            "{path} holds other things and no run of a power cut: name a new or an empty directory \
-             on the disk in question"
+            "{path} contains other files, and no run of power cuts: name a new or an empty directory \
+             on the disk that you want to test"
         ))),
     }
 }
@@ -207,14 +209,14 @@ fn new_subject(write: &Write<'_>) -> Result<Subject, CutError> {
         Some(a) if a.guarantee >= Guarantee::PowerLoss => {}
         Some(a) => {
             return Err(CutError::refused(format!(
-                "{path}: {method} guarantees {} here and not power-loss, so a cut can show nothing: \
+                "{path}: {method} guarantees only {} here, not power-loss, so a power cut would prove nothing: \
                  {}",
                 a.guarantee, a.evidence
             )));
         }
         None => {
             return Err(CutError::refused(format!(
-                "{path}: {method} is not offered here: {} has no direct I/O",
+                "{path}: {method} is not available here: {} has no direct I/O",
                 facts.filesystem
             )));
         }
@@ -246,7 +248,7 @@ fn next_phase(write: &Write<'_>, state: &State) -> Result<Phase, CutError> {
     for (flag, asked, of_run) in asked {
         if let Some(asked) = asked.filter(|a| a != of_run) {
             return Err(CutError::refused(format!(
-                "the run in {path} was begun with {flag} {of_run}: for {asked} begin another in an \
+                "the run in {path} was begun with {flag} {of_run}: for {asked} begin another run in an \
                  empty directory"
             )));
         }
@@ -284,7 +286,7 @@ pub fn same_place(home: &RunDir, state: &State) -> Result<(), CutError> {
     if here != *there && !here.is_empty() && !there.is_empty() {
         return Err(CutError::refused(format!(
             "{} is on another filesystem ({}, {here}) than the run's ({}, {there}): is it mounted? \
-             A copy of the directory tells nothing about the disk it came from",
+             A copy of the directory proves nothing about the original disk",
             home.path().display(),
             describe(&facts),
             state.subject.place
@@ -301,19 +303,20 @@ fn open_log(write: &Write<'_>, state: &State) -> Result<Log, CutError> {
         .parse()
         .map_err(|e: logforce_device::UnknownMethod| CutError::refused(e.to_string()))?;
     let size = write.size.max(LEAST_SIZE);
-    // Small ones, so that segments are changed and used again all the time.
+    // Uses small segments, so that the log often switches and reuses them.
     let segment = (size / 16).clamp(LEAST_SEGMENT, 16 << 20) / (64 << 10) * (64 << 10);
     let mut options = Options::new()
         .method(method)
         .require(Guarantee::PowerLoss)
-        // A run is to find out what no party answers for.
+        // The run tests the guarantee, so no party has to declare it.
         .require_verdict(Verdict::Unknown)
         .segment_size(segment)
         .max_log_size(size);
     if let Some(cache) = write.cache {
         options = options.calibration_cache(cache);
     }
-    // What was acknowledged in earlier rounds was found there.
+    // If records were acknowledged in an earlier measured round, the log must exist. Otherwise it is created
+    // anew.
     let is_there = |r: &crate::Round| r.phase == Phase::Measured && r.acknowledged > 0;
     if !state.rounds.iter().any(is_there) {
         match std::fs::remove_dir_all(&path) {
@@ -325,7 +328,7 @@ fn open_log(write: &Write<'_>, state: &State) -> Result<Log, CutError> {
         return Ok(logforce::create_new(&path, options)?);
     }
     let log = logforce::open_existing(&path, options)?;
-    // Each round begins with nothing; the segments are used again.
+    // Each round begins with an empty log, and reuses the segments.
     log.truncate_front(log.tail_lsn())?;
     Ok(log)
 }
@@ -371,7 +374,7 @@ fn run_round(
         for thread in threads {
             let _ = thread.join();
         }
-        // In order, so the round is void.
+        // The round ended in order, so it is void.
         let is_void = ended.is_some() && ask(&out, Ask::Void, &Halt::default());
         drop(out);
         ended.filter(|_| is_void)
@@ -379,7 +382,7 @@ fn run_round(
     let (acknowledged, unforced) = (load.sent.load(Relaxed), load.unforced.load(Relaxed));
     let failure = halt.why();
     if let Some(log) = log {
-        // What counts was decided; an error here would only hide what happened before.
+        // Ignores an error, which would hide the result of the round.
         let _ = log.close();
     }
     match (ended, failure) {
@@ -399,15 +402,15 @@ fn run_round(
         ))),
         (_, Some(other)) => Err(other),
         (None, None) => Err(CutError::Witness(format!(
-            "the witness at {witness} could not be reported that round {} ended without a cut: run \
+            "cannot report to the witness at {witness} that round {} ended without a cut: run \
              `logforce powercut check`",
             started.round
         ))),
     }
 }
 
-/// Keeps the log short, and looks at the clock and the user, until something ends the round;
-/// `None` where that was an error.
+/// Truncates the log, and checks the clock and the stop signal, until the round ends. Returns `None` if it
+/// ended with an error.
 fn attend(
     write: &Write<'_>,
     log: Option<&Log>,
@@ -435,7 +438,8 @@ fn attend(
             if tail.since(front) > size / 2
                 && let Some(to) = load.mark_below(keep)
             {
-                // The witness has to know first: else a cut would look like a loss.
+                // Informs the witness first. Otherwise a power cut after the truncation would look like a
+                // loss.
                 if ask(out, Ask::Front(to.0), load.halt)
                     && let Err(e) = log.truncate_front(to)
                 {
@@ -449,7 +453,7 @@ fn attend(
     None
 }
 
-/// Asks the witness in turn with the acknowledgements, and waits until it is done.
+/// Sends a request to the witness behind the waiting acknowledgements. Returns true once it is done.
 fn ask(out: &SyncSender<Out>, what: Ask, halt: &Halt) -> bool {
     let (done, is_done): (_, Receiver<()>) = sync_channel(1);
     if out.send(Out::Ask(what, done)).is_err() {

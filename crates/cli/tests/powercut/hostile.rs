@@ -66,23 +66,26 @@ fn a_witness_that_is_told_rubbish_says_so_and_goes_on() {
     gap.extend(7_u64.to_le_bytes());
     gap.extend([0; 8]);
     for (bytes, words) in [
-        (noise, "no `logforce powercut`"),
-        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "no `logforce powercut`"),
+        (noise, "not `logforce powercut`"),
+        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "not `logforce powercut`"),
         (b"LFPCUT\0\x63".to_vec(), "this witness speaks 1"),
-        (huge, "a frame of 4294967295 bytes"),
-        (nothing, "a frame of 0 bytes"),
-        (then("Look", &[b"J{\"Nonsense\":1}"]), "not understood"),
-        (then("Look", &[b"J{{{{"]), "not understood"),
-        (then("Look", &[b"\xff\xff"]), "no known kind"),
-        (then("Look", &[b"A123"]), "no known kind"),
-        (then("King", &[]), "not understood"),
-        (then("Look", &[br#"J"Acks""#]), "is not known here"),
-        (then("Look", &[NEW]), "is there already"),
+        (huge, "a frame: 4294967295 bytes"),
+        (nothing, "a frame: 0 bytes"),
+        (
+            then("Look", &[b"J{\"Nonsense\":1}"]),
+            "cannot decode a message",
+        ),
+        (then("Look", &[b"J{{{{"]), "cannot decode a message"),
+        (then("Look", &[b"\xff\xff"]), "of unknown kind"),
+        (then("Look", &[b"A123"]), "of unknown kind"),
+        (then("King", &[]), "cannot decode a message"),
+        (then("Look", &[br#"J"Acks""#]), "does not know the run"),
+        (then("Look", &[NEW]), "exists already"),
         (then("Write", &[&long]), "too long"),
-        (then("Write", &[BEGIN]), "is not known here"),
+        (then("Write", &[BEGIN]), "does not know the run"),
         (then("Write", &[NEW, &gap]), "no round is in progress"),
         (then("Write", &[BEGIN, &gap]), "after record 0"),
-        (then("Check", &[BEGIN]), "not to be said here"),
+        (then("Check", &[BEGIN]), "not allowed for the role"),
     ] {
         let said = answer(&testbed, &bytes);
         assert!(said.contains(words), "{words}: {said}");

@@ -129,7 +129,7 @@ fn a_round_without_a_cut_counts_as_nothing() {
         report["conclusion"]
             .as_str()
             .unwrap()
-            .contains("No cut can be seen")
+            .contains("shows no power cut")
     );
     assert_eq!(report["recorded"], Value::Array(Vec::new()));
     testbed.cut(3, "canary");
@@ -144,11 +144,11 @@ fn a_writer_that_is_ended_in_order_leaves_a_void_round() {
     testbed.reaches(1, 0, 5);
     let said = testbed.refused_to_write(&[]);
     assert!(
-        said.contains("another `logforce powercut` is at work"),
+        said.contains("another `logforce powercut` is running"),
         "{said}"
     );
     let out = testbed.check(&[]);
-    assert!(text(&out.stderr).contains("is at work"), "{out:?}");
+    assert!(text(&out.stderr).contains("is running"), "{out:?}");
     writer.interrupt();
     assert_eq!(writer.ended(), 130);
     let mut said = String::new();
@@ -187,7 +187,7 @@ fn a_log_that_vanished_is_a_loss_and_a_wrong_directory_is_none() {
     for (dir, words) in [
         (testbed.path("nosuch"), "does not exist"),
         (empty, "is empty"),
-        (foreign.clone(), "holds other things"),
+        (foreign.clone(), "contains other files"),
     ] {
         let out = testbed.command("check", &dir, &[]).to_end().unwrap();
         assert_eq!(out.status.code(), Some(4));
@@ -195,11 +195,14 @@ fn a_log_that_vanished_is_a_loss_and_a_wrong_directory_is_none() {
         assert!(said.contains(words) && said.contains("--run ID"), "{said}");
     }
     let out = testbed.command("write", &foreign, &[]).to_end().unwrap();
-    assert!(text(&out.stderr).contains("holds other things"), "{out:?}");
+    assert!(
+        text(&out.stderr).contains("contains other files"),
+        "{out:?}"
+    );
     // Another run's.
     let other = "0123456789abcdef0123456789abcdef";
     let out = testbed.check(&["--run", other]);
-    assert!(text(&out.stderr).contains("is of run"), "{out:?}");
+    assert!(text(&out.stderr).contains("belongs to run"), "{out:?}");
     let stranger = witness(&testbed.path("another-store"));
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_logforce"));
     command.args(["powercut", "check", "--witness", &stranger.address]);
