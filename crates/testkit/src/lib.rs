@@ -1,9 +1,12 @@
-//! What Logforce is tested with: a simulated disk that loses, tears, reorders, holds, fails and
-//! rots, a scheduler that runs threads in an order given by a seed, the conformance suite that
-//! every backend has to pass, and what tests of whole programs share.
+//! Test tools of Logforce:
 //!
-//! A crash test runs the shipped code in [`SimRuntime::run`] on a [`SimDisk`], cuts the power at
-//! an operation, reboots and runs it again:
+//! - a simulated disk that loses, tears, reorders, delays, fails and rots;
+//! - a scheduler that runs threads in an order given by a seed;
+//! - the conformance suite that every backend must pass;
+//! - functions for tests of whole programs.
+//!
+//! A crash test runs the shipped code in [`SimRuntime::run`] on a [`SimDisk`]. It cuts the power at an
+//! operation, reboots, and runs the code again:
 //!
 //! ```
 //! use logforce_device::{Barrier, OpenFile};
@@ -24,7 +27,7 @@
 //!     disk.cut_at(op);
 //!     assert!(workload(&disk, 1).is_err() && disk.is_cut());
 //!     disk.reboot(op);
-//!     // Here recovery runs and is checked; disk.log() tells what happened.
+//!     // Run and check recovery here; disk.log() returns the last operations.
 //! }
 //! ```
 

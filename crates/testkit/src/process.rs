@@ -1,4 +1,4 @@
-//! Programs that tests start.
+//! Starting programs in tests.
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
@@ -7,23 +7,23 @@ use std::process::{Child, Command, Output};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Starts a program, again where it is not the program's fault that it did not begin:
+/// Starts a program. Tries again after failures to start that are not the program's fault:
 ///
-/// - Under Wine a new process now and then (once in two thousand) ends before it has begun, and
-///   its parent gets an internal error.
-/// - A program that was just written cannot be run while another process has it open for writing:
-///   one that another thread is just starting has, for a moment, all that was open here.
+/// - Under Wine about one new process in two thousand ends before it begins, and its parent gets an internal
+///   error.
+/// - A program that was just written cannot run while another process has it open for writing. A process that
+///   another thread is starting has, for a moment, all files of this process open.
 pub trait Start {
-    /// As [`Command::spawn`].
+    /// Starts the program like [`Command::spawn`].
     ///
     /// # Errors
-    /// As that.
+    /// The errors of [`Command::spawn`].
     fn start(&mut self) -> io::Result<Child>;
 
-    /// As [`Command::output`].
+    /// Runs the program to its end like [`Command::output`].
     ///
     /// # Errors
-    /// As that.
+    /// The errors of [`Command::output`].
     fn to_end(&mut self) -> io::Result<Output>;
 }
 
@@ -37,11 +37,12 @@ impl Start for Command {
     }
 }
 
-/// Makes `command`, which runs a test's own program, run its test `name` alone, with the variable set. A
-/// helper that calls this for a test is `#[track_caller]` itself.
+/// Makes `command`, which runs the program of this test, run only the test `name`, with the variable set. A
+/// helper that calls this for a test must be `#[track_caller]`.
 ///
 /// # Panics
-/// If shared code of tests calls it: a name that fits no test would run none, and that counts as success.
+/// If shared code of tests calls it. The name would then match no test, and running no test counts as
+/// success.
 #[track_caller]
 pub fn same_test(command: &mut Command, name: &str, variable: &str, value: impl AsRef<OsStr>) {
     command
@@ -54,8 +55,8 @@ pub fn same_test(command: &mut Command, name: &str, variable: &str, value: impl 
         .env(variable, value);
 }
 
-/// Returns a test's full name, by which its program runs it again alone. In a file of `tests/all` the module
-/// is part of it.
+/// Returns the full name of a test, by which its program can run it alone. In a file of `tests/all` it
+/// includes the module.
 #[track_caller]
 fn whole_name(test: &str) -> String {
     let file = Path::new(std::panic::Location::caller().file());

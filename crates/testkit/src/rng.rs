@@ -1,41 +1,41 @@
-/// A small generator (SplitMix64): one seed, one sequence, on every machine and for ever. Seeds
-/// that found a bug are written into regression tests, so the sequence must never change.
+/// A small random number generator (SplitMix64). A seed gives the same sequence on every machine. Regression
+/// tests contain seeds that found a bug, so the sequence must never change.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// The generator of a seed.
+    /// Returns the generator of a seed.
     pub fn new(seed: u64) -> Self {
         Rng(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mix(self.0)
     }
 
-    /// A number below `limit` (0 if that is 0).
+    /// Returns a number below `limit`, or 0 if `limit` is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         // The bias of a plain remainder does not matter to tests, which use small limits.
         self.bits().checked_rem(limit).unwrap_or(0)
     }
 
-    /// True once in `n` times.
+    /// Returns true once in `n` times.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
-    /// One of `choices`.
+    /// Returns one of `choices`.
     ///
     /// # Panics
-    /// If there are none.
+    /// If `choices` is empty.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize]
     }
 }
 
-/// Scrambles a number: equal inputs give equal outputs, close ones unrelated outputs.
+/// Scrambles a number. Equal inputs give equal outputs; close inputs give unrelated outputs.
 pub(crate) fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -5,8 +5,8 @@ use std::io::Write;
 
 /// Prints that the test, or a part of it, is skipped, and why: `skip!("no direct I/O in {dir}")`.
 ///
-/// For conditions that only show at run time, such as a filesystem without direct I/O. A CI machine
-/// has everything that the tests need: there, what is skipped has failed.
+/// Use it for conditions that only show at run time, such as a filesystem without direct I/O. A CI machine
+/// has everything that the tests need, so a skipped test counts as failed there.
 #[macro_export]
 macro_rules! skip {
     ($($why:tt)*) => {
@@ -14,12 +14,13 @@ macro_rules! skip {
     };
 }
 
-/// What [`skip!`] calls. The line goes to the standard error itself, past the test runner, which hides
-/// the output of passing tests: so the reader sees what did not run.
+/// Prints the line for [`skip!`]. Writes directly to standard error, because the test runner hides the output
+/// of passing tests and the reader must see which tests did not run.
 pub fn say(why: fmt::Arguments<'_>) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
-    // In one piece, so that no other test's line gets into it. A closed pipe fails no test.
+    // Writes the line in one call, so that lines of other tests do not mix with it. Ignores errors, so that a
+    // closed pipe does not fail the test.
     let line = format!("skipped: {test}: {why}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

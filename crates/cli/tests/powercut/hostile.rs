@@ -67,7 +67,10 @@ fn a_witness_that_is_told_rubbish_says_so_and_goes_on() {
     gap.extend([0; 8]);
     for (bytes, words) in [
         (noise, "not `logforce powercut`"),
-        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "not `logforce powercut`"),
+        (
+            b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+            "not `logforce powercut`",
+        ),
         (b"LFPCUT\0\x63".to_vec(), "this witness speaks 1"),
         (huge, "a frame: 4294967295 bytes"),
         (nothing, "a frame: 0 bytes"),

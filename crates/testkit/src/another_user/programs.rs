@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-/// Number of the user and of the group `nobody`.
+/// Number of the unprivileged user and group (`nobody`).
 pub const NOBODY: u32 = 65534;
 
-/// Returns a command that runs `program` as the user `nobody`. Prints a reason to skip the test and returns
-/// `None` if this process cannot become that user: it does not run as root, or a container has one user.
+/// Returns a command that runs `program` as the unprivileged user [`NOBODY`]. Prints a reason to skip the
+/// test and returns `None` if this process cannot become that user: it does not run as root, or a container
+/// has one user.
 ///
 /// # Panics
 /// If the program cannot be opened.

@@ -1,7 +1,7 @@
-//! The behaviours that every backend must have, checked on a live directory.
+//! Conformance suite: the behaviours that every backend must have, checked on a live directory.
 //!
-//! Only what can be seen without a crash; what a crash leaves is the subject of the simulator
-//! and of the real power cuts.
+//! It checks only behaviour without crashes. The simulator and the real power cuts test the state after a
+//! crash.
 
 mod names;
 mod reads;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// directories are left in it.
 ///
 /// # Panics
-/// With what was done and what was expected, if the backend breaks the contract.
+/// If the backend breaks the contract. The message names the operation and the expected result.
 pub fn check(system: &dyn System, dir: &Path) {
     let directory = names::directories(system, dir);
     let t = Bench {
@@ -55,11 +55,11 @@ pub fn check(system: &dyn System, dir: &Path) {
     let left = t.entries();
     assert!(
         left.is_empty(),
-        "the suite removes what it makes, but there is {left:?}"
+        "the suite removes its files, but {left:?} are left"
     );
 }
 
-/// What the checks work on.
+/// Directory and properties that the checks use.
 struct Bench {
     dir: Arc<dyn Directory>,
     facts: Facts,
@@ -70,7 +70,7 @@ impl Bench {
         self.facts.write_unit() as usize
     }
 
-    /// Names and sizes, sorted.
+    /// Returns names and sizes, sorted.
     fn entries(&self) -> Vec<(String, u64)> {
         let entries = expect(self.dir.entries(), "entries");
         let mut entries: Vec<_> = entries.into_iter().map(|e| (e.name, e.len)).collect();
@@ -93,7 +93,7 @@ impl Bench {
         expect(self.dir.remove(name), &format!("remove {name}"));
     }
 
-    /// A write of `units` write units, the `i`-th byte being `fill + i / unit`.
+    /// Returns a write of `units` write units, whose `i`-th byte is `fill + i / unit`.
     fn write(&self, at: usize, units: usize, fill: u8, through: bool) -> Write {
         let unit = self.unit();
         let mut buf = AlignedBuf::zeroed(units * unit, unit);
@@ -108,7 +108,7 @@ impl Bench {
         }
     }
 
-    /// The first byte of each write unit, read back; panics if a unit is not uniform.
+    /// Reads the file, and returns the first byte of each write unit. Panics if a unit is not uniform.
     fn fills(&self, file: &dyn File, source: ReadSource) -> Vec<u8> {
         let unit = self.unit();
         let len = expect(file.len(), "len") as usize;
@@ -116,19 +116,19 @@ impl Bench {
         let n = expect(file.read_at(0, &mut buf, source), "read the whole file");
         assert_eq!(
             n, len,
-            "reading the whole file from {source:?} gives all of it"
+            "reading the whole file from {source:?} must return all of it"
         );
         let uniform = |part: &[u8]| {
             assert!(
                 part.iter().all(|b| *b == part[0]),
-                "a unit has bytes of another ({source:?})"
+                "a unit contains bytes of another one ({source:?})"
             );
             part[0]
         };
         buf[..len].chunks(unit).map(uniform).collect()
     }
 
-    /// Where reads can come from here.
+    /// Returns the sources of reads that are available here.
     fn sources(&self) -> &[ReadSource] {
         let all = &[ReadSource::Cache, ReadSource::Medium];
         if self.facts.reads_medium() {

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Gives the directory that the other checks work in.
+/// Checks directories, and returns the one for the other checks.
 pub fn directories(system: &dyn System, dir: &Path) -> Arc<dyn Directory> {
     expect(system.make_directory(dir), "make_directory");
     let missing = dir.join("missing");
@@ -48,7 +48,7 @@ pub fn directories(system: &dyn System, dir: &Path) -> Arc<dyn Directory> {
     let entries = expect(first.entries(), "entries");
     assert!(
         entries.is_empty(),
-        "the suite wants a directory of its own, but finds {entries:?}"
+        "the suite needs an empty directory, but finds {entries:?}"
     );
     first
 }
@@ -215,7 +215,7 @@ pub fn identities(t: &Bench) {
     assert_ne!(first, expect(of("a"), "identity"), "two files have two");
     t.remove("b");
     t.create("b", false);
-    // The first one is still open: nothing else is taken for it.
+    // The first file is still open, so no other file has its identity.
     assert_ne!(first, expect(of("b"), "identity"), "a file made anew");
     drop(kept);
     t.remove("a");

@@ -89,7 +89,7 @@ pub fn from_the_medium(t: &Bench) {
         matches!(found, Ok(true)),
         "data at the beginning: {found:?}"
     );
-    // Hints: nothing changes by them, wherever they point.
+    // Hints for any range change nothing.
     file.begin_write_back(0..unit as u64);
     file.begin_write_back(unit as u64..u64::MAX);
     expect(file.barrier(Barrier::Full), "barrier");

@@ -58,7 +58,7 @@ pub fn read_back(t: &Bench, direct: bool, through: bool) {
     t.remove("a");
 }
 
-/// More writes than a queue is deep, good ones and bad ones, each of which ends once.
+/// A queue accepts more writes than its depth, valid and invalid ones, and completes each once.
 pub fn by_a_queue(t: &Bench, through: bool) {
     const WRITES: usize = 40;
     let file = t.create("a", true);
@@ -100,7 +100,7 @@ pub fn by_a_queue(t: &Bench, through: bool) {
             "{source:?} (through: {through})"
         );
     }
-    // Some in flight when it goes: they have ended then, one way or the other.
+    // Dropping the queue with writes in flight waits for their end.
     for i in 0..4 {
         queue.submit(t.write(2 * i, 2, 100, through));
     }
@@ -113,7 +113,7 @@ pub fn by_a_queue(t: &Bench, through: bool) {
     t.remove("a");
 }
 
-/// Several writes in flight, completed in another order, while another file is written.
+/// Several writes in flight can be completed in another order, while another file is written.
 pub fn out_of_order(t: &Bench, direct: bool, through: bool) {
     let (file, other) = (t.create("a", direct), t.create("b", direct));
     let mut tickets: Vec<_> = (0..8)
@@ -159,7 +159,7 @@ pub fn out_of_order(t: &Bench, direct: bool, through: bool) {
 }
 
 pub fn overwriting(t: &Bench, direct: bool) {
-    // Cached, direct and through writes to one file, through two handles, seen by both.
+    // Two handles write to one file (cached, direct and by write-through) and both see all writes.
     let first = t.create("a", direct);
     expect(finish(&*first, t.write(0, 4, 1, false)).result, "write");
     let second = expect(t.dir.open("a", OpenFile::WRITE), "second handle");

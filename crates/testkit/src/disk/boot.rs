@@ -8,7 +8,7 @@ use crate::Points;
 use std::io;
 use std::sync::{Arc, MutexGuard};
 
-/// A boot of a disk: handles that were opened before the last power cut answer by errors.
+/// A boot of a disk: handles that were opened before the last power cut return errors.
 #[derive(Clone)]
 pub(super) struct Boot {
     pub disk: SimDisk,
@@ -17,21 +17,21 @@ pub(super) struct Boot {
 }
 
 impl Boot {
-    /// A scheduling point, and then the state, if it is still that of this boot.
+    /// Makes a scheduling point, then returns the state if it is still that of this boot.
     ///
-    /// Failing calls fail here. A completion and a barrier fail in their own code, which decides what
-    /// they leave.
+    /// Failing calls fail here. Completions and barriers fail in their own code, which decides the resulting
+    /// state.
     pub fn enter(&self, call: Call) -> io::Result<MutexGuard<'_, State>> {
         let (s, how) = self.look(call)?;
         how.map_or(Ok(s), |how| Err(how.error()))
     }
 
-    /// A number below `end`, by the disk's own dice.
+    /// Returns a number below `end`, from the disk's generator.
     pub fn below(&self, end: usize) -> usize {
         self.disk.lock().rng.below(end as u64) as usize
     }
 
-    /// As [`enter`](Self::enter), for a call that handles its own failure.
+    /// Does the same as [`enter`](Self::enter), for a call that handles its failure itself.
     pub fn look(&self, call: Call) -> io::Result<(MutexGuard<'_, State>, Option<Refusal>)> {
         self.runtime.point();
         self.state(call)

@@ -1,56 +1,55 @@
-//! How often each kind of fault took effect.
+//! Counts of the faults that took effect, by kind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A kind of fault, counted where it can be noticed: not when it is planned or injected.
+/// A kind of fault. Faults are counted when they take effect, not when they are planned or injected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FaultKind {
     /// Power was cut, or the system or the process stopped.
     Cut,
-    /// At a cut a write survived in part.
+    /// A crash kept a write in part.
     TornWrite,
-    /// At a cut a write was lost while a later one survived.
+    /// A crash lost a write and kept a later one.
     Reordered,
-    /// At a cut a write was lost altogether.
+    /// A crash lost a whole write.
     LostWrite,
-    /// At a cut a name that was made, or given to another file, and never synced, vanished.
+    /// A crash lost a name that was created, or given to another file, and never synced.
     NameVanished,
-    /// At a cut a name that was removed, and never synced, was there again.
+    /// A crash restored a name that was removed without a sync.
     NameBack,
-    /// A write answered with an error.
+    /// A write returned an error.
     WriteError,
-    /// A barrier answered with an error.
+    /// A barrier returned an error.
     BarrierError,
-    /// A read answered with an error of the medium once.
+    /// A read returned an error of the medium once.
     ReadError,
-    /// A call answered with an error that says nothing about the medium: no descriptors, no memory,
-    /// no rights.
+    /// A call returned an error that says nothing about the medium: no descriptors, no memory, no rights.
     ProcessError,
-    /// A read answered fewer bytes than there were.
+    /// A read returned fewer bytes than available.
     ShortRead,
-    /// A listing answered fewer names than there were.
+    /// A listing returned fewer names than existed.
     ShortListing,
-    /// A call that makes, renames, removes, reserves, locks or syncs names answered with an error.
+    /// A call that creates, renames, removes, reserves, locks or syncs returned an error.
     OtherError,
     /// There was no space.
     NoSpace,
     /// The device's code panicked.
     Panic,
-    /// A sector with a bit turned over was read.
+    /// A read returned a sector with a flipped bit.
     BitRot,
-    /// A sector was read that the device reports as unreadable.
+    /// A read hit a sector that the device reports as unreadable.
     Unreadable,
-    /// A sector was read as it had been before.
+    /// A read returned the earlier contents of a sector.
     StaleRead,
-    /// Another sector was read than was asked for.
+    /// A read returned another sector than requested.
     MisdirectedRead,
-    /// A sector was read with bytes that were never written there.
+    /// A read returned bytes that were never written to the sector.
     Forged,
 }
 
 impl FaultKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [FaultKind; 20] = [
         FaultKind::Cut,
         FaultKind::TornWrite,
@@ -74,7 +73,7 @@ impl FaultKind {
         FaultKind::Forged,
     ];
 
-    /// A few words for a table.
+    /// Returns a few words for a table.
     pub fn label(self) -> &'static str {
         match self {
             FaultKind::Cut => "cuts and crashes",
@@ -101,7 +100,7 @@ impl FaultKind {
     }
 }
 
-/// The counts of a disk, over all its boots and snapshots.
+/// Counts of a disk, over all its boots and snapshots.
 #[derive(Debug, Clone, Default)]
 pub struct FaultCounts(Arc<[AtomicU64; FaultKind::ALL.len()]>);
 
@@ -110,7 +109,7 @@ impl FaultCounts {
         self.0[kind as usize].fetch_add(count, Relaxed);
     }
 
-    /// How often it took effect.
+    /// Returns how often faults of this kind took effect.
     pub fn get(&self, kind: FaultKind) -> u64 {
         self.0[kind as usize].load(Relaxed)
     }

@@ -232,7 +232,7 @@ impl Directory for SimDirectory {
         let fault = s.step(|| format!("rename {from} to {to}"))?;
         check(&s, fault)?;
         s.counters.renames += 1;
-        // Two names of one file stay both, as POSIX has it.
+        // If both names lead to the same file, both stay, as POSIX requires.
         if self.lookup(&mut s, to).ok() != Some(inode) {
             let (from, to) = (from.to_owned(), to.to_owned());
             self.names(&mut s)

@@ -7,15 +7,15 @@ use std::io;
 pub enum Call {
     /// A directory is opened.
     Directory,
-    /// A directory is made.
+    /// A directory is created.
     MakeDirectory,
     /// A directory is listed.
     Entries,
-    /// A file is opened that is there.
+    /// An existing file is opened.
     Open,
-    /// A file is made.
+    /// A file is created.
     Create,
-    /// A file is asked for its length.
+    /// The length of a file is read.
     Len,
     /// Bytes are read.
     Read,
@@ -35,20 +35,20 @@ pub enum Call {
     Sync,
     /// Taking the writer lock, or locking a file beside it.
     Lock,
-    /// The writer lock is looked at.
+    /// The state of the writer lock is read.
     IsLocked,
-    /// The system is asked what it knows of the place.
+    /// The facts of a directory are read.
     Facts,
-    /// The system is asked for the free space.
+    /// The free space is read.
     FreeSpace,
-    /// A directory is asked whether its path still leads to it.
+    /// A directory checks that its path still leads to it.
     Whereabouts,
-    /// A name is asked which file it is.
+    /// The identity of a named file is read.
     Identity,
 }
 
 impl Call {
-    /// All of them.
+    /// All calls.
     pub const ALL: [Call; 20] = [
         Call::Directory,
         Call::MakeDirectory,
@@ -72,7 +72,7 @@ impl Call {
         Call::Identity,
     ];
 
-    /// Those that change nothing.
+    /// Calls that change nothing.
     pub const LOOKS: [Call; 10] = [
         Call::Directory,
         Call::Entries,
@@ -87,7 +87,7 @@ impl Call {
     ];
 }
 
-/// How a call fails.
+/// Failure of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Refusal {
     /// The process has too many files open (`EMFILE`).
@@ -98,7 +98,7 @@ pub enum Refusal {
     NoRights,
     /// A signal came (`EINTR`).
     Interrupted,
-    /// `EAGAIN`. Not for the lock, where it means that another process holds it.
+    /// `EAGAIN`. Not used for the lock, where it means that another process holds it.
     Again,
     /// `EBUSY`.
     Busy,
@@ -115,7 +115,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Those that say nothing about the medium.
+    /// Failures that say nothing about the medium.
     pub const OF_THE_PROCESS: [Refusal; 8] = [
         Refusal::TooManyFiles,
         Refusal::NoMemory,
@@ -127,7 +127,7 @@ impl Refusal {
         Refusal::TimedOut,
     ];
 
-    /// Whether this call can fail so.
+    /// Returns true if this call can fail in this way.
     pub fn fits(self, call: Call) -> bool {
         match self {
             Refusal::Nothing | Refusal::Half => matches!(call, Call::Read | Call::Entries),
@@ -136,12 +136,12 @@ impl Refusal {
         }
     }
 
-    /// Too few bytes or names, and no error.
+    /// Returns true if the call returns too few bytes or names, and no error.
     pub fn is_short(self) -> bool {
         matches!(self, Refusal::Nothing | Refusal::Half)
     }
 
-    /// How much of `whole` a short result has.
+    /// Returns the length of a short result, given the `whole` length.
     pub fn part_of(self, whole: usize) -> usize {
         match self {
             Refusal::Half => whole / 2,
@@ -149,7 +149,7 @@ impl Refusal {
         }
     }
 
-    /// As the system reports it: by its number where that is known.
+    /// Returns the error as the system reports it, by its number if that is known.
     pub fn error(self) -> io::Error {
         use io::ErrorKind;
         let (number, kind) = match self {
@@ -173,21 +173,21 @@ impl Refusal {
     }
 }
 
-/// Calls that fail: of the chosen kinds so many pass, then so many fail.
+/// Calls that fail: of the chosen kinds `after` calls pass, then `failing` calls fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailingCalls {
-    /// The chosen kinds; empty: all.
+    /// Chosen kinds; empty for all kinds.
     pub calls: Vec<Call>,
-    /// How they fail.
+    /// Failure of the calls.
     pub how: Refusal,
-    /// So many pass before.
+    /// Number of calls that pass first.
     pub after: u64,
-    /// Then so many fail; `u64::MAX`: all.
+    /// Number of calls that then fail; `u64::MAX` for all.
     pub failing: u64,
 }
 
 impl FailingCalls {
-    /// Counts a call. Whether it fails, and how.
+    /// Counts a call. Returns its failure, or `None` if it passes.
     pub fn strikes(&mut self, call: Call) -> Option<Refusal> {
         let meant = self.calls.is_empty() || self.calls.contains(&call);
         if !meant || !self.how.fits(call) {

@@ -22,9 +22,9 @@ pub(super) struct SimFile {
     pub name: Arc<str>,
     pub direct: bool,
     pub writable: bool,
-    /// Whether reads past the cache are possible.
+    /// True if direct reads are possible.
     pub medium: bool,
-    /// Write unit: what direct I/O has to be aligned to.
+    /// Write unit: required alignment of direct I/O.
     pub unit: u64,
 }
 
@@ -61,7 +61,7 @@ impl SimFile {
         Ok(())
     }
 
-    /// Waits for as long as a slow disk takes for a write.
+    /// Waits for the time that a slow disk needs for a write.
     fn take_time(&self) {
         let now = self.at.runtime.now();
         let ends = match self.at.disk.lock().serve(now) {
@@ -120,7 +120,7 @@ impl SimFile {
         Ok(id)
     }
 
-    /// Begins a write, and does not wait for it.
+    /// Begins a write without waiting for it.
     pub fn begin(&self, write: Write) -> Ticket {
         match self.try_submit(&write) {
             Err(e) => Ticket::ready(write.buf, Err(e)),
@@ -156,8 +156,8 @@ impl SimFile {
         }
         let result = s.apply(id);
         s.in_flight.remove(&id);
-        // A fault of the completion comes too late for a write that was applied early, but the
-        // caller gets its error all the same.
+        // A fault of the completion comes too late for a write that was applied early. The caller still gets
+        // its error.
         let result = result.and(fault.map_or(Ok(()), Err));
         drop(s);
         self.at.runtime.point();
@@ -193,7 +193,7 @@ impl File for SimFile {
             Some(how) if how.is_short() => {
                 let size = s.inodes[&self.inode].size;
                 let there = size.saturating_sub(offset).min(buf.len() as u64) as usize;
-                // Past the cache it ends between two units, as direct I/O does.
+                // A direct read ends between two units, as real direct I/O does.
                 let unit = if medium { self.unit as usize } else { 1 };
                 &mut buf[..how.part_of(there) / unit * unit]
             }
@@ -202,7 +202,7 @@ impl File for SimFile {
         let misread = s.read_faults.remove(&number);
         let rules = s.rules;
         if medium && !s.inodes[&self.inode].cache.is_empty() {
-            // As Linux does it before a direct read.
+            // Writes the range back first, as Linux does before a direct read.
             let inode = s.inode(self.inode);
             let end = offset + (buf.len() as u64).min(inode.size.saturating_sub(offset));
             for n in inode.sectors(offset..end) {
@@ -258,7 +258,7 @@ impl File for SimFile {
         }
     }
 
-    /// Where `submit` blocks, as on Linux.
+    /// Returns a queue only if `submit` blocks, as on Linux.
     fn write_queue(self: Arc<Self>, depth: usize) -> Option<Box<dyn WriteQueue>> {
         let blocks = self.direct && self.at.disk.lock().options.blocking;
         blocks.then(|| Box::new(SimQueue::new(self, depth)) as Box<dyn WriteQueue>)
@@ -293,8 +293,8 @@ impl File for SimFile {
         }
         s.barrier(self.inode);
         drop(s);
-        // Not before: what completes while this thread returns is not covered, and a caller
-        // that looks too late at what it has made durable is caught here.
+        // This point comes after the barrier, because the barrier does not cover writes that complete while
+        // this thread returns. It catches callers that read too late which writes they have made durable.
         self.at.runtime.point();
         Ok(())
     }
@@ -343,7 +343,7 @@ impl File for SimFile {
             return;
         }
         s.counters.write_backs_begun += 1;
-        // Any of it may have got to the device.
+        // Any part of the range may have reached the device.
         let (mut rng, rules) = (s.rng.clone(), s.rules);
         let inode = s.inode(self.inode);
         for n in inode.sectors(range.start..range.end.min(inode.size)) {
@@ -365,7 +365,7 @@ impl File for SimFile {
     }
 }
 
-/// The queue of a file: writes end in any order.
+/// Write queue of a file: writes end in any order.
 struct SimQueue {
     file: Arc<SimFile>,
     depth: usize,
@@ -385,7 +385,7 @@ impl SimQueue {
         }
     }
 
-    /// Waits for one of those in flight.
+    /// Waits for one of the writes in flight.
     fn end_one(&mut self) {
         if self.in_flight.is_empty() {
             return;

@@ -1,5 +1,4 @@
-//! One file: what is on the medium, what is in the device's volatile cache, what is in the
-//! system's cache.
+//! One file: its data on the medium, in the device's volatile cache and in the system's cache.
 
 use super::counts::{FaultCounts, FaultKind};
 use super::options::Rules;
@@ -13,11 +12,11 @@ use std::sync::Arc;
 /// One write's bytes for a sector, not yet on the medium.
 #[derive(Debug, Clone)]
 pub(super) struct Version {
-    /// The write's number: those of a later write are higher.
+    /// Number of the write. Later writes have higher numbers.
     pub write: u64,
     pub data: Sector,
-    /// Overwrites blocks that the filesystem has written before, in place: the device alone
-    /// decides whether it survives, no metadata has to.
+    /// True if it overwrites written blocks in place. Then its survival depends only on the device, not on
+    /// metadata.
     pub placed: bool,
 }
 
@@ -25,13 +24,13 @@ pub(super) struct Version {
 #[derive(Debug, Clone)]
 pub(super) struct Cached {
     pub data: Sector,
-    /// What was written since the last write-back, oldest first (the system may have written back
-    /// any of it). Empty: clean, *but perhaps not what the device has*, since a barrier failed.
+    /// Versions written since the last write-back, oldest first. The system may have written back any of
+    /// them. If empty, the sector is clean, *but perhaps differs from the device's* after a failed barrier.
     /// Other clean sectors equal the device's and are not kept.
     pub dirty: Vec<Version>,
 }
 
-/// How a write is done.
+/// Way in which a write is done.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct How {
     pub write: u64,
@@ -47,16 +46,16 @@ pub(super) struct Inode {
     pub stable_size: u64,
     /// Sizes since the stable one, with the number of the write that made them.
     pub sizes: Vec<(u64, u64)>,
-    /// Sectors on the medium; what is missing is zero and unwritten.
+    /// Sectors on the medium; a missing one is zero and unwritten.
     pub stable: BTreeMap<u64, Sector>,
     /// Versions in the device's volatile cache, oldest first.
     pub device: BTreeMap<u64, Vec<Version>>,
     pub cache: BTreeMap<u64, Cached>,
-    /// Sectors that have blocks: all below this one,
+    /// Sector below which all sectors have blocks.
     pub reserved: u64,
-    /// and these.
+    /// Further sectors that have blocks.
     pub allocated: BTreeSet<u64>,
-    /// What sectors on the medium held before they last changed there.
+    /// Contents of sectors on the medium before their last change.
     pub before: BTreeMap<u64, Sector>,
     /// Faults over sectors, until they are written again.
     pub overlays: BTreeMap<u64, Overlay>,
@@ -80,7 +79,7 @@ impl Inode {
         }
     }
 
-    /// Where bytes begin that have blocks, from `offset` on.
+    /// Returns the offset of the first byte with a block, from `offset` on.
     pub fn next_data(&self, offset: u64) -> Option<u64> {
         let first = offset / self.sector;
         let reserved = (first < self.reserved).then_some(first);
@@ -134,7 +133,7 @@ impl Inode {
         self.allocated.clear();
     }
 
-    /// The sectors that a range of bytes touches.
+    /// Returns the sectors that a range of bytes touches.
     pub fn sectors(&self, range: Range<u64>) -> Range<u64> {
         if range.is_empty() {
             return 0..0;
@@ -161,8 +160,8 @@ impl Inode {
             .map_or_else(|| self.on_device(n), |c| &c.data)
     }
 
-    /// Bytes at `offset` up to the end of the file, from the cache or from the device. `None`:
-    /// the device cannot read them.
+    /// Reads bytes from `offset` up to the end of the file, from the cache or from the device. Returns `None`
+    /// if the device cannot read them.
     pub fn read(
         &self,
         offset: u64,
@@ -178,8 +177,8 @@ impl Inode {
                 overlay.data.as_ref()?;
             }
         }
-        // From the medium upwards, each layer over the one below. Not sector by sector with a look
-        // into every layer: random runs spend their time in reads.
+        // Copies layer by layer, from the medium upwards. Searching every layer for each sector would be
+        // slower, and random runs spend most of their time in reads.
         let buf = &mut buf[..len];
         let lay_over = |buf: &mut [u8], n: u64, data: &Sector| {
             let start = n * self.sector;
@@ -213,14 +212,14 @@ impl Inode {
         Some(len)
     }
 
-    /// How many sectors of a range have no blocks yet.
+    /// Returns the number of sectors in a range that have no blocks yet.
     pub fn unallocated(&self, sectors: Range<u64>) -> u64 {
         sectors
             .filter(|n| *n >= self.reserved && !self.allocated.contains(n))
             .count() as u64
     }
 
-    /// Sectors that have blocks.
+    /// Returns the number of sectors that have blocks.
     pub fn blocks(&self) -> u64 {
         self.reserved + self.allocated.range(self.reserved..).count() as u64
     }
@@ -232,7 +231,7 @@ impl Inode {
         }
     }
 
-    /// Writes the sectors of a range that `keep` wants (all of them, unless the write fails).
+    /// Writes the sectors of a range that `keep` selects (all of them, unless the write fails).
     pub fn write(
         &mut self,
         offset: u64,
@@ -259,7 +258,7 @@ impl Inode {
             if n >= self.reserved {
                 self.allocated.insert(n);
             }
-            // What a cut leaves of the write must be a size that covers it, or it is not there.
+            // A part of the write survives a crash only with a size that covers it.
             self.grow(how.write, to);
             let version = Version {
                 write: how.write,
@@ -267,7 +266,7 @@ impl Inode {
                 placed: false,
             };
             if how.direct {
-                // As Linux does it: dirty pages go to the device first, then they are dropped.
+                // Like Linux, writes dirty pages to the device first, then drops them.
                 self.write_back(n, rules);
                 self.cache.remove(&n);
                 self.reach_device(n, version, rules);
@@ -321,21 +320,21 @@ impl Inode {
         }
     }
 
-    /// The device's volatile bytes of a sector reach the medium.
+    /// Moves the device's volatile bytes of a sector to the medium.
     fn commit(&mut self, n: u64) {
         if let Some(version) = self.device.remove(&n).and_then(|mut v| v.pop()) {
             self.store_on_medium(n, version.data);
         }
     }
 
-    /// A sector changes on the medium.
+    /// Changes a sector on the medium.
     pub fn store_on_medium(&mut self, n: u64, data: Sector) {
         if let Some(before) = self.stable.insert(n, data) {
             self.before.insert(n, before);
         }
     }
 
-    /// All of the device's volatile bytes of this file reach the medium.
+    /// Moves all of the device's volatile bytes of this file to the medium.
     pub fn commit_all(&mut self) {
         for (n, mut versions) in std::mem::take(&mut self.device) {
             let last = versions.pop().expect("never empty");
@@ -348,8 +347,8 @@ impl Inode {
         self.sizes.clear();
     }
 
-    /// A barrier that fails. As on Linux, dirty pages are clean afterwards, whether or not the
-    /// device got them; and the device may have dropped what was in its cache.
+    /// Applies a failed barrier. As on Linux, dirty pages are clean afterwards, even if the device did not
+    /// get them. The device may also drop the contents of its cache.
     pub fn fail_barrier(&mut self, rng: &mut Rng, rules: Rules) {
         let lost_in_16 = rng.pick(&[16, 8, 2]);
         for n in self.dirty() {
@@ -357,7 +356,7 @@ impl Inode {
             if rng.below(16) >= lost_in_16 {
                 self.write_back(n, rules);
             }
-            // Kept even where the device got it: it may drop it in the next line.
+            // Keeps the page even if the device got it, because the device may drop it below.
             self.cache.insert(
                 n,
                 Cached {
@@ -379,7 +378,7 @@ impl Inode {
 }
 
 impl Inode {
-    /// Lays a fault over the sector at `offset`, on top of what lies there already.
+    /// Lays a fault over the sector at `offset`, on top of earlier faults.
     pub fn inject(&mut self, offset: u64, fault: &SectorFault) {
         let (n, at) = (offset / self.sector, (offset % self.sector) as usize);
         let overlay = match fault {

@@ -30,25 +30,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A simulated disk, shared by its clones, that outlives its boots.
 ///
-/// *Operations* are the calls that change something: opening a new file, submitting and
-/// completing a write, barrier, reserve, rename, remove, sync, making a directory, locking. They
-/// are numbered from 0 in each boot; [`cut_at`](Self::cut_at) and [`fail_at`](Self::fail_at) use
-/// these numbers. Reads are numbered on their own.
+/// *Operations* are the calls that change something: creating a file, submitting and completing a write,
+/// barrier, reserve, rename, remove, sync, creating a directory, locking. They are numbered from 0 in each
+/// boot, and [`cut_at`](Self::cut_at) and [`fail_at`](Self::fail_at) use these numbers. Reads are numbered
+/// separately.
 #[derive(Clone)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
-    /// The memory of writes in flight, by boot and ticket. Not part of a snapshot: it goes back
-    /// to its owner whatever becomes of the disk.
+    /// Buffers of writes in flight, by boot and ticket. They are not part of a snapshot, because they always
+    /// return to their owner.
     buffers: Arc<Mutex<BTreeMap<(u64, u64), AlignedBuf>>>,
 }
 
-/// A disk's whole state at some moment: [`SimDisk::snapshot`].
+/// Whole state of a disk at one moment: [`SimDisk::snapshot`].
 #[derive(Clone)]
 pub struct Snapshot(State);
 
 impl SimDisk {
-    /// An empty disk. The seed decides what is random while it runs; what a crash leaves follows
-    /// from the crash's own seed.
+    /// Creates an empty disk. The seed determines random events while the disk runs. The state after a crash
+    /// follows from the seed of that crash.
     pub fn new(options: SimOptions, seed: u64) -> Self {
         SimDisk {
             state: Arc::new(Mutex::new(State::new(options, seed))),
@@ -56,7 +56,7 @@ impl SimDisk {
         }
     }
 
-    /// The platform that the code under test sees, in the threads of `runtime`.
+    /// Returns the system for the code under test, in the threads of `runtime`.
     pub fn system(&self, runtime: &(impl Points + Clone + 'static)) -> Arc<dyn System> {
         Arc::new(directory::SimSystem {
             disk: self.clone(),
@@ -68,7 +68,7 @@ impl SimDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Cuts the power at operation `op` of this boot: those before it are done, it and all later
+    /// Cuts the power at operation `op` of this boot: earlier operations are done, this one and all later
     /// ones fail.
     pub fn cut_at(&self, op: u64) {
         self.lock().cut_at = Some(op);
@@ -79,43 +79,42 @@ impl SimDisk {
         self.lock().cut = true;
     }
 
-    /// Whether the power is cut.
+    /// Returns true if the power is cut.
     pub fn is_cut(&self) -> bool {
         self.lock().cut
     }
 
-    /// Operations done in this boot: the number of the next one.
+    /// Returns the number of operations in this boot, which is the number of the next one.
     pub fn ops(&self) -> u64 {
         self.lock().ops
     }
 
-    /// Reads done in this boot: the number of the next one.
+    /// Returns the number of reads in this boot, which is the number of the next one.
     pub fn reads(&self) -> u64 {
         self.lock().reads
     }
 
-    /// Loses power (if it is not cut yet) and boots again. The seed decides what survives of
-    /// everything that was not durable. Handles opened before fail from now on, locks are free,
-    /// planned faults forgotten, operations counted from 0 again.
+    /// Cuts the power (if it is not cut yet) and boots again. The seed decides which data and names that were
+    /// not durable survive. From now on earlier handles fail, locks are free, planned faults are forgotten,
+    /// and operations are counted from 0 again.
     pub fn reboot(&self, seed: u64) {
         self.crash(Failure::Power, None, seed);
     }
 
-    /// As [`reboot`](Self::reboot), for any kind of failure and, if given, one kind of survival
-    /// for data and names (else the seed chooses one for each).
+    /// Does the same as [`reboot`](Self::reboot) for any kind of failure. Uses the given kind of survival for
+    /// data and names; without one, the seed chooses one for each.
     pub fn crash(&self, failure: Failure, survival: Option<Survival>, seed: u64) {
         self.lock().crash(failure, survival, None, seed);
     }
 
-    /// What a crash may leave of each change of the names in a directory that is not durable yet,
-    /// oldest first.
+    /// Returns the possible results of a crash for each pending change of names in a directory, oldest first.
     pub fn may_leave(&self, dir: impl AsRef<Path>) -> Vec<Vec<Left>> {
         let s = self.lock();
         let names = s.directories.get(dir.as_ref());
         names.map_or_else(Vec::new, |names| names.may_leave(s.options.torn_renames))
     }
 
-    /// As [`crash`](Self::crash), and tells what is left of each of those changes.
+    /// Does the same as [`crash`](Self::crash), with a given result for each of those changes.
     pub fn crash_leaving(
         &self,
         failure: Failure,
@@ -128,30 +127,29 @@ impl SimDisk {
         self.lock().crash(failure, Some(data), left, seed);
     }
 
-    /// The names in a directory, each with a number that tells its file from others.
+    /// Returns the names in a directory, each with the number of its file.
     pub fn names(&self, dir: impl AsRef<Path>) -> BTreeMap<String, u64> {
         let s = self.lock();
         let names = s.directories.get(dir.as_ref());
         names.map_or_else(BTreeMap::new, |names| names.now.clone())
     }
 
-    /// From now on the path leads elsewhere, or nowhere. Open handles of the directory keep working in
-    /// it.
+    /// Makes the path lead to another directory or to none. Open handles of the directory keep working in it.
     pub fn displace(&self, dir: impl AsRef<Path>, to: Whereabouts) {
         if let Some(names) = self.lock().directories.get_mut(dir.as_ref()) {
             names.elsewhere = Some(to);
         }
     }
 
-    /// Makes operation `op` of this boot fail. A write that fails is applied in any part; it
-    /// reports at `complete`, whether the number is its submission's or its completion's. After
-    /// a barrier that failed the system's cache is clean and the device may lack any of the
-    /// bytes: a second barrier succeeds, reads from the cache show what was lost.
+    /// Makes operation `op` of this boot fail. Any part of a failed write is applied. It reports its error at
+    /// `complete`, for the number of its submission and for that of its completion. After a failed barrier
+    /// the system's cache is clean, and the device may lack any of the bytes: a second barrier succeeds, and
+    /// reads from the cache return the lost bytes.
     pub fn fail_at(&self, op: u64, fault: Fault) {
         self.lock().faults.insert(op, fault);
     }
 
-    /// From now on, until the next boot, these calls fail.
+    /// Makes these calls fail from now on until the next boot.
     pub fn fail_calls(&self, failing: FailingCalls) {
         self.lock().failing_calls.push(failing);
     }
@@ -176,7 +174,7 @@ impl SimDisk {
         what()
     }
 
-    /// Whether a barrier of this boot has failed.
+    /// Returns true if a barrier of this boot has failed.
     pub fn barrier_failed(&self) -> bool {
         self.lock().barrier_failed
     }
@@ -186,12 +184,12 @@ impl SimDisk {
         self.misread_at(read, Misread::Error);
     }
 
-    /// Makes read number `read` of this boot give an error or wrong bytes, that once.
+    /// Makes read number `read` of this boot return an error or wrong bytes, once.
     pub fn misread_at(&self, read: u64, how: Misread) {
         self.lock().read_faults.insert(read, how);
     }
 
-    /// How often each kind of fault took effect, over all boots and snapshots.
+    /// Returns how often each kind of fault took effect, over all boots and snapshots.
     pub fn faults(&self) -> FaultCounts {
         self.lock().fault_counts.clone()
     }
@@ -205,44 +203,44 @@ impl SimDisk {
         s.rules = s.options.rules();
     }
 
-    /// Writes that were submitted and not completed, in this boot.
+    /// Returns the number of writes of this boot that are submitted and not completed.
     pub fn max_in_flight_writes(&self) -> usize {
         self.lock().in_flight.len()
     }
 
-    /// How many writes of a slow disk began beside none, one, two... others, in all.
+    /// Returns the numbers of writes of a slow disk that began beside none, one, two... others.
     pub fn begun_beside(&self) -> Vec<u64> {
         self.lock().begun_beside.clone()
     }
 
-    /// The options in force.
+    /// Returns the present options.
     pub fn options(&self) -> SimOptions {
         self.lock().options.clone()
     }
 
-    /// What was asked of the disk so far, over all boots.
+    /// Returns the counts of calls to the disk so far, over all boots.
     pub fn counters(&self) -> Counters {
         self.lock().counters
     }
 
-    /// The last operations, one a line, for the message of a test that fails.
+    /// Returns the last operations, one per line, for the message of a failing test.
     pub fn log(&self) -> String {
         Vec::from(self.lock().log.clone()).join("\n")
     }
 
-    /// The last operation or read of this boot that was made to fail, as a line of
-    /// [`log`](Self::log), also where that is turned off; empty if none was.
+    /// Returns the last operation or read of this boot that was made to fail, as a line of
+    /// [`log`](Self::log), even if the log is turned off. Returns an empty text if there is none.
     pub fn failed_operation(&self) -> String {
         self.lock().failed.clone()
     }
 
-    /// The state as it is, cheaply (bytes are shared).
+    /// Returns the present state. This is cheap, because bytes are shared.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot(self.lock().clone())
     }
 
-    /// Back to a snapshot, taken of this disk or of another; handles of before are stale. Taken
-    /// after a cut and before `reboot`, it lets many reboots of one cut be tried.
+    /// Restores a snapshot of this disk or of another one. Earlier handles become stale. A snapshot between a
+    /// cut and `reboot` allows many reboots after one cut.
     pub fn restore(&self, snapshot: &Snapshot) {
         let mut s = self.lock();
         let (boot, exempt) = (s.boot.max(snapshot.0.boot) + 1, s.exempt);
@@ -251,7 +249,7 @@ impl SimDisk {
         s.locks.clear();
     }
 
-    /// The names in a directory as a cut that loses everything volatile would leave them.
+    /// Returns the names in a directory after a cut that loses everything volatile.
     pub fn stable_names(&self, dir: impl AsRef<Path>) -> Vec<String> {
         let s = self.lock();
         s.directories
@@ -259,8 +257,8 @@ impl SimDisk {
             .map_or_else(Vec::new, |d| d.stable.keys().cloned().collect())
     }
 
-    /// A file's bytes as a cut that loses everything volatile would leave them, with the faults
-    /// that lie over them.
+    /// Returns the bytes of a file after a cut that loses everything volatile, with the faults that lie over
+    /// them.
     pub fn file_bytes(&self, dir: impl AsRef<Path>, name: &str) -> Option<Vec<u8>> {
         let s = self.lock();
         let id = s.directories.get(dir.as_ref())?.stable.get(name)?;
@@ -277,7 +275,8 @@ impl SimDisk {
         Some(bytes)
     }
 
-    /// A file's bytes as the running system sees them: what a crash of the process alone leaves.
+    /// Returns the bytes of a file as the running system sees them, which survive a crash of the process
+    /// alone.
     pub fn visible_bytes(&self, dir: impl AsRef<Path>, name: &str) -> Option<Vec<u8>> {
         let s = self.lock();
         let id = s.directories.get(dir.as_ref())?.now.get(name)?;
@@ -287,8 +286,8 @@ impl SimDisk {
         Some(bytes)
     }
 
-    /// Puts a file on the medium, durable, in place of one of that name, and the directory if
-    /// need be. Handles to the old one keep it.
+    /// Durably puts a file on the medium in place of one of that name. Creates the directory if it is
+    /// missing. Handles to the old file keep it.
     pub fn put_file(&self, dir: impl AsRef<Path>, name: &str, bytes: &[u8]) {
         let mut s = self.lock();
         let id = s.new_inode();
@@ -326,7 +325,7 @@ impl SimDisk {
         );
     }
 
-    /// As [`copy_sparsely`](Self::copy_sparsely), and all blocks are shared with another file
+    /// Does the same as [`copy_sparsely`](Self::copy_sparsely), with all blocks shared with another file
     /// (`cp --reflink`).
     pub fn copy_by_reference(&self, dir: impl AsRef<Path>) {
         self.copy(
@@ -363,8 +362,8 @@ impl SimDisk {
         true
     }
 
-    /// Gives a file a second name, durably, as the repair of a filesystem may leave it. Returns whether
-    /// it was there.
+    /// Durably gives a file a second name, as the repair of a filesystem may do. Returns true if the file
+    /// existed.
     pub fn link_file(&self, dir: impl AsRef<Path>, name: &str, second: &str) -> bool {
         let mut s = self.lock();
         s.note(|| format!("-- the test names {name} {second} too"));
@@ -377,7 +376,7 @@ impl SimDisk {
         true
     }
 
-    /// Removes a file, durably. Returns whether it was there.
+    /// Durably removes a file. Returns true if it existed.
     pub fn remove_file(&self, dir: impl AsRef<Path>, name: &str) -> bool {
         let mut s = self.lock();
         s.note(|| format!("-- the test removes {name}"));
@@ -388,18 +387,18 @@ impl SimDisk {
         names.now.remove(name).is_some() || stable
     }
 
-    /// Flips a bit on the medium (rot). Returns whether there is such a byte.
+    /// Flips a bit on the medium (rot). Returns true if there is such a byte.
     pub fn flip_bit(&self, dir: impl AsRef<Path>, name: &str, offset: u64, bit: u8) -> bool {
         self.inject(dir, name, offset, &SectorFault::Flipped(bit))
     }
 
-    /// Makes the sector at an offset unreadable until it is written again. Returns whether there
-    /// is such a byte.
+    /// Makes the sector at an offset unreadable until it is written again. Returns true if there is such a
+    /// byte.
     pub fn make_unreadable(&self, dir: impl AsRef<Path>, name: &str, offset: u64) -> bool {
         self.inject(dir, name, offset, &SectorFault::Unreadable)
     }
 
-    /// Puts a fault over the sector at an offset. Returns whether there is such a byte.
+    /// Lays a fault over the sector at an offset. Returns true if there is such a byte.
     pub fn inject(
         &self,
         dir: impl AsRef<Path>,
@@ -421,7 +420,7 @@ impl SimDisk {
         is_there
     }
 
-    /// Takes all faults away that lie over sectors: the pristine bytes are there again.
+    /// Removes all faults that lie over sectors, so that reads return the pristine bytes again.
     pub fn lift_faults(&self) {
         let mut s = self.lock();
         s.note(|| "-- the test lifts the faults".to_owned());

@@ -1,4 +1,4 @@
-//! A directory: the names that are durable, and the changes since.
+//! A directory: its durable names, and the changes since.
 
 use super::counts::{FaultCounts, FaultKind};
 use super::plan::Survival;
@@ -23,17 +23,17 @@ pub(super) enum Change {
     },
 }
 
-/// What a crash leaves of a change of names that was not durable.
+/// Result of a crash for a change of names that was not durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Left {
-    /// Nothing.
+    /// The change is lost.
     Lost,
-    /// All of it.
+    /// The whole change is kept.
     Kept,
-    /// Of a rename: the new name, and the old one as well. Two entries of a directory lie in two
-    /// blocks, and nothing but a journal writes both or none.
+    /// After a rename both names exist. Two entries of a directory can lie in two blocks, and only a journal
+    /// writes both or none.
     Both,
-    /// Of a rename: neither name.
+    /// After a rename neither name exists.
     Neither,
 }
 
@@ -41,9 +41,9 @@ pub enum Left {
 pub(super) struct Names {
     /// Identity of the directory.
     pub id: u64,
-    /// Where its path leads, if not to it.
+    /// Destination of its path, if the path does not lead to this directory.
     pub elsewhere: Option<Whereabouts>,
-    /// As the running system sees it.
+    /// Names as the running system sees them.
     pub now: BTreeMap<String, u64>,
     pub stable: BTreeMap<String, u64>,
     pub pending: Vec<Change>,
@@ -73,7 +73,7 @@ impl Names {
         self.pending.push(change);
     }
 
-    /// What a crash may leave of each pending change. `torn`: renames are two changes.
+    /// Returns the possible results of a crash for each pending change. With `torn`, a rename is two changes.
     pub fn may_leave(&self, torn: bool) -> Vec<Vec<Left>> {
         let of = |change: &Change| match change {
             Change::Rename { .. } if torn => {
@@ -106,10 +106,10 @@ impl Names {
         self.leave(&left, faults);
     }
 
-    /// What a crash leaves, given for each pending change. One to a name is lost if an earlier one to
-    /// the same name was: a filesystem may reorder changes to different entries, never to the same.
-    /// So of each name's values since the last sync any may be there, and each with any of the
-    /// others', but for renames that are not torn: those are there at both ends or at none.
+    /// Applies the given results of a crash, one for each pending change. A change of a name is lost if an
+    /// earlier change of the same name was lost: a filesystem may reorder changes of different entries, never
+    /// of the same one. So each name may have any of its values since the last sync, combined with any values
+    /// of the others. The exception are renames that are not torn: both of their names change, or neither.
     pub fn leave(&mut self, left: &[Left], faults: &FaultCounts) {
         assert_eq!(left.len(), self.pending.len(), "one for each change");
         let mut lost = BTreeSet::new();
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    /// Every combination that can be given, and the states that result.
+    /// Applies every combination of results, and compares the resulting states.
     #[test]
     fn each_names_values_are_combined() {
         let states = |torn| {

@@ -4,60 +4,58 @@ use logforce_device::{
 };
 use std::time::Duration;
 
-/// How long a disk takes for a write whose `submit` blocks, in simulated time.
+/// Duration of writes whose `submit` blocks, in simulated time.
 #[derive(Debug, Clone, Copy)]
 pub struct Delays {
-    /// One alone.
+    /// Duration of a single write.
     pub write: Duration,
-    /// So many are served at once; others wait their turn.
+    /// Maximum number of writes that the disk serves at once; others wait.
     pub depth: usize,
 }
 
-/// What kind of disk and filesystem a [`SimDisk`](crate::SimDisk) is.
+/// Properties of the disk and the filesystem of a [`SimDisk`](crate::SimDisk).
 #[derive(Debug, Clone)]
 pub struct SimOptions {
-    /// What the device writes all or nothing, in bytes: a power of two, usually 512 or 4096. A
-    /// cut tears writes at this grain.
+    /// Bytes that the device writes atomically: a power of two, usually 512 or 4096. A cut tears writes
+    /// between such sectors.
     pub sector: u32,
-    /// The device's physical sector as [`Facts`] tell it (at least `sector`); the write unit
-    /// follows from it.
+    /// Physical sector of the device as in [`Facts`] (at least `sector`). The write unit follows from it.
     pub physical_sector: u32,
-    /// Whether files can be opened past the cache.
+    /// True if files can be opened for direct I/O.
     pub direct: bool,
-    /// Whether they can then be read from the medium, too (not on macOS).
+    /// True if files opened in this way can also be read from the medium (not on macOS).
     pub medium_reads: bool,
-    /// Overwrites in place, or copy-on-write. On the latter nothing is durable without a barrier,
-    /// overwriting needs free space, and `reserve` is not offered.
+    /// True if the filesystem overwrites in place, false if it is copy-on-write. On the latter nothing is
+    /// durable without a barrier, overwriting needs free space, and `reserve` is not available.
     pub in_place: bool,
-    /// Whether blocks can be reserved, where it overwrites in place.
+    /// True if blocks can be reserved on a filesystem that overwrites in place.
     pub reserves: bool,
-    /// The filesystem reports which blocks of a file were written.
+    /// True if the filesystem reports which blocks of a file were written.
     pub tells_blocks: bool,
-    /// Whether the device's cache is volatile. [`WriteCache::Unknown`] behaves like `Back`.
+    /// Kind of the device's cache. [`WriteCache::Unknown`] behaves like `Back`.
     pub write_cache: WriteCache,
-    /// Room for file data in bytes; `None` is as much as is wanted.
+    /// Space for file data in bytes; `None` for unlimited space.
     pub capacity: Option<u64>,
-    /// A barrier makes this file's bytes durable and no others. `false` is what a real flush
-    /// does: it empties the device's cache of all files' bytes. `true` catches a log that relies
-    /// on that.
+    /// True if a barrier makes only its file's bytes durable. A real flush (`false`) empties the device's
+    /// cache of all files' bytes. `true` catches a log that relies on that.
     pub isolate_flush: bool,
-    /// `submit` does the write and hands over a finished ticket, as blocking backends do.
+    /// True if `submit` does the write and returns a finished ticket, as blocking backends do.
     pub blocking: bool,
-    /// What a write takes, where `submit` blocks. `None`: as good as nothing.
+    /// Duration of writes if `submit` blocks. With `None` they take almost no time.
     pub delays: Option<Delays>,
-    /// Barriers and through writes report success and leave the bytes in the volatile cache:
-    /// a disk that lies. Its facts do not show that.
+    /// True for a disk that lies: barriers and write-throughs report success and leave the bytes in the
+    /// volatile cache. The facts do not show this.
     pub lie: bool,
-    /// A rename is two changes of the directory, the new name and the old one, and a crash may
-    /// leave one without the other: both names or neither, as a filesystem without a journal may.
+    /// True if a rename is two changes of the directory: the new name and the old one. A crash may leave both
+    /// names or neither, as on a filesystem without a journal.
     pub torn_renames: bool,
-    /// How many operations [`SimDisk::log`](crate::SimDisk::log) remembers; 0 turns it off.
+    /// Number of operations that [`SimDisk::log`](crate::SimDisk::log) remembers; 0 turns it off.
     pub log_lines: usize,
 }
 
 impl Default for SimOptions {
-    /// An in-place filesystem with direct I/O on a disk of 512-byte sectors with a volatile
-    /// cache, each barrier for its own file only.
+    /// Returns a filesystem that overwrites in place, with direct I/O, on a disk with 512-byte sectors and a
+    /// volatile cache. Each barrier covers only its file.
     fn default() -> Self {
         SimOptions {
             sector: 512,
@@ -80,8 +78,8 @@ impl Default for SimOptions {
 }
 
 impl SimOptions {
-    /// An honest disk of unlimited room whose kind follows from the seed: every combination of
-    /// the other options is among them.
+    /// Returns an honest disk with unlimited space. Its other options follow from the seed; the seeds cover
+    /// every combination.
     pub fn random(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x0b71_0175);
         SimOptions {
@@ -96,12 +94,12 @@ impl SimOptions {
         }
     }
 
-    /// What direct I/O has to be aligned to.
+    /// Returns the required alignment of direct I/O.
     pub(super) fn write_unit(&self) -> u32 {
         self.sector.max(self.physical_sector).max(4096)
     }
 
-    /// What the simulated system reports of this disk.
+    /// Returns the facts that the simulated system reports about this disk.
     pub fn facts(&self) -> Facts {
         let unit = self.write_unit();
         let (name, kind) = match self.in_place {
@@ -141,7 +139,7 @@ impl SimOptions {
     }
 }
 
-/// The options that decide what becomes of a write.
+/// Options that determine the effect of a write.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     pub in_place: bool,

@@ -16,7 +16,7 @@ pub enum Fault {
 
 impl Fault {
     /// # Panics
-    /// Where that is the fault.
+    /// If the fault is a panic.
     pub(super) fn error(self) -> io::Error {
         match self {
             Fault::Panic => panic!("the device panics (injected)"),
@@ -29,45 +29,45 @@ impl Fault {
     }
 }
 
-/// What becomes of one read.
+/// Fault of one read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Misread {
     /// It returns an error.
     Error,
-    /// One of its sectors is given as it was before it last changed on the medium.
+    /// It returns the earlier contents of one sector, from before the last change on the medium.
     Stale,
-    /// For one of its sectors another one of the file is given.
+    /// It returns another sector of the file in place of one sector.
     Misdirected,
 }
 
-/// What fails in a [`SimDisk::crash`](crate::SimDisk::crash).
+/// Kind of failure of a [`SimDisk::crash`](crate::SimDisk::crash).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
     /// The process is killed: the system's cache stays, writes in flight may be torn.
     Process,
     /// The operating system stops: its cache is lost, the device's is not.
     Os,
-    /// Power is lost: both caches are.
+    /// The power is lost, and both caches with it.
     Power,
 }
 
-/// Which of the bytes and names that were not durable are there after a crash.
+/// Selection of the bytes and names that survive a crash without being durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Survival {
-    /// None.
+    /// None of them.
     Lost,
-    /// All.
+    /// All of them.
     Kept,
-    /// Those up to some moment: a device that keeps the order.
+    /// All up to some moment, as on a device that keeps the order.
     Prefix,
     /// Any subset of the writes, each as a whole.
     Writes,
-    /// Any subset of the sectors: writes reordered and torn.
+    /// Any subset of the sectors: writes are reordered and torn.
     Sectors,
 }
 
 impl Survival {
-    /// All of them.
+    /// All kinds of survival.
     pub const ALL: [Survival; 5] = [
         Survival::Lost,
         Survival::Kept,
@@ -77,31 +77,31 @@ impl Survival {
     ];
 }
 
-/// What was asked of a disk since it was made (or restored: a snapshot brings its own back).
+/// Counts of calls to a disk since its creation. Restoring a snapshot also restores its counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Writes applied, `through` ones among them.
+    /// Number of applied writes, including write-throughs.
     pub writes: u64,
-    /// Writes that were to be durable by themselves.
+    /// Number of write-throughs.
     pub through_writes: u64,
     /// Bytes of all writes.
     pub bytes: u64,
-    /// Barriers of files.
+    /// Number of barriers of files.
     pub barriers: u64,
-    /// How often the system was to begin to write what it has cached.
+    /// Number of requests to begin writing cached data back.
     pub write_backs_begun: u64,
-    /// Syncs of directories.
+    /// Number of syncs of directories.
     pub dir_syncs: u64,
-    /// Files made.
+    /// Number of created files.
     pub creates: u64,
-    /// Files renamed.
+    /// Number of renamed files.
     pub renames: u64,
-    /// Files removed.
+    /// Number of removed files.
     pub removes: u64,
-    /// Reservations of blocks.
+    /// Number of reservations of blocks.
     pub reserves: u64,
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Bytes read.
+    /// Bytes of all reads.
     pub bytes_read: u64,
 }

@@ -1,11 +1,11 @@
-//! A sector's bytes, and faults that lie over them: the pristine bytes stay below, and come back when a
+//! Bytes of a sector, and faults that lie over them. The pristine bytes stay below, and appear again when the
 //! fault is lifted.
 
 use super::counts::FaultKind;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// The bytes of a sector, shared between layers, snapshots and boots: a part of what was written.
+/// Bytes of a sector: a part of a write, shared between layers, snapshots and boots.
 #[derive(Debug, Clone)]
 pub(super) struct Sector {
     whole: Arc<[u8]>,
@@ -14,7 +14,7 @@ pub(super) struct Sector {
 }
 
 impl Sector {
-    /// Some bytes of a write.
+    /// Returns some bytes of a write.
     pub fn part(whole: &Arc<[u8]>, range: Range<usize>) -> Self {
         Sector {
             whole: whole.clone(),
@@ -46,16 +46,16 @@ impl Deref for Sector {
 /// [lifted](crate::SimDisk::lift_faults).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SectorFault {
-    /// A bit has turned over: bit 0 to 7 of the byte at the offset that is given with it.
+    /// A bit is flipped: bit 0 to 7 of the byte at the injected offset.
     Flipped(u8),
-    /// The device reports an error on reading.
+    /// A read returns an error.
     Unreadable,
-    /// Reading gives what the sector held before it last changed on the medium: zeroes, or older
-    /// data. A write that was lost looks like that, long after.
+    /// A read returns the contents from before the last change on the medium: zeroes or older data. A lost
+    /// write looks like this, long after.
     Stale,
-    /// Reading gives what lies at this offset of the same file.
+    /// A read returns the bytes at this offset of the same file.
     Misdirected(u64),
-    /// Reading gives these bytes, cut or filled up with what is there.
+    /// A read returns these bytes, cut to the sector or followed by its bytes.
     Forged(Arc<[u8]>),
 }
 
@@ -63,7 +63,7 @@ pub enum SectorFault {
 #[derive(Debug, Clone)]
 pub(super) struct Overlay {
     pub kind: FaultKind,
-    /// `None`: an error.
+    /// Bytes that a read returns; `None` for an error.
     pub data: Option<Sector>,
 }
 

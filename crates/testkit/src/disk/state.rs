@@ -1,4 +1,4 @@
-//! Everything a simulated disk is made of, as plain data that a snapshot clones.
+//! State of a simulated disk, as plain data that a snapshot clones.
 
 use super::counts::{FaultCounts, FaultKind};
 use super::failing_calls::{Call, FailingCalls, Refusal};
@@ -25,7 +25,7 @@ pub(super) struct InFlight {
     pub data: Arc<[u8]>,
     pub how: How,
     pub fault: Option<Fault>,
-    /// Set once it is applied, which may be before its `complete`.
+    /// Result once the write is applied, which may be before its `complete`.
     pub done: Option<Result<(), Fault>>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct State {
     pub boot: u64,
     pub cut: bool,
     pub cut_at: Option<u64>,
-    /// State-changing operations of this boot.
+    /// Number of state-changing operations of this boot.
     pub ops: u64,
     pub reads: u64,
     pub faults: BTreeMap<u64, Fault>,
@@ -55,16 +55,17 @@ pub(super) struct State {
     pub in_flight: BTreeMap<u64, InFlight>,
     pub locks: BTreeSet<u64>,
     pub log: VecDeque<String>,
-    /// A barrier of this boot has failed.
+    /// True if a barrier of this boot has failed.
     pub barrier_failed: bool,
     /// Calls of this boot that fail for a while.
     pub failing_calls: Vec<FailingCalls>,
-    /// When each of the places is free in which a slow disk serves a write.
+    /// Time from which each slot of a slow disk is free for a write.
     pub free: Vec<Duration>,
-    /// Slow writes that are under way, and how many others each began beside, by number.
+    /// Number of slow writes in progress.
     pub serving: usize,
+    /// Number of slow writes that began beside `n` others, at index `n`.
     pub begun_beside: Vec<u64>,
-    /// How many checks run now during which none of them fails.
+    /// Number of running checks during which no call fails.
     pub exempt: u64,
     /// The last operation or read of this boot that was made to fail.
     pub failed: String,
@@ -112,7 +113,7 @@ impl State {
         }
     }
 
-    /// A slow disk begins with a write at `now`. Returns when it ends; `None` where it takes no time.
+    /// Begins a write of a slow disk at `now`. Returns its end, or `None` if writes take no time.
     pub fn serve(&mut self, now: Duration) -> Option<Duration> {
         let delays = self.options.delays?;
         if self.begun_beside.len() <= self.serving {
@@ -140,8 +141,8 @@ impl State {
         }
     }
 
-    /// Begins a state-changing operation: refused once power is cut, counted, written down.
-    /// Gives the fault that is planned for it.
+    /// Begins a state-changing operation: counts and logs it, and fails if the power is cut. Returns the
+    /// fault that is planned for it.
     pub fn step(&mut self, what: impl FnOnce() -> String) -> io::Result<Option<Fault>> {
         if self.cut {
             return Err(power_is_cut());
@@ -165,7 +166,8 @@ impl State {
         Ok(fault)
     }
 
-    /// Whether a call fails, and how, beside what is planned for operations by their numbers.
+    /// Returns the failure of a call by [`FailingCalls`], or `None`. Faults that are planned for numbered
+    /// operations are separate.
     pub fn fails(&mut self, call: Call) -> Option<Refusal> {
         if self.exempt > 0 || self.cut {
             return None;
@@ -174,7 +176,7 @@ impl State {
         let how = failing_calls.find_map(|t| t.strikes(call))?;
         self.note(|| format!("{}: {call:?} FAILS: {how:?}", thread_label()));
         let kind = match (how, call) {
-            // Counted where it is decided what they leave.
+            // Counted by the code that decides the resulting state.
             (_, Call::Complete | Call::Barrier) => return Some(how),
             (Refusal::Nothing | Refusal::Half, Call::Read) => FaultKind::ShortRead,
             (Refusal::Nothing | Refusal::Half, _) => FaultKind::ShortListing,
@@ -187,13 +189,13 @@ impl State {
         Some(how)
     }
 
-    /// Writes down what was made to fail, and remembers it even where nothing is written down.
+    /// Logs the operation that was made to fail, and remembers it even if the log is turned off.
     pub fn note_failed(&mut self, line: String) {
         self.failed.clone_from(&line);
         self.note(|| line);
     }
 
-    /// Counts a planned fault that takes effect; `kind` where it is an input/output error.
+    /// Counts a planned fault that takes effect. An input/output error counts as `kind`.
     pub fn count_fault(&self, fault: Option<Fault>, kind: FaultKind) {
         match fault {
             None => {}
@@ -220,13 +222,13 @@ impl State {
         id
     }
 
-    /// Free sectors; removed files take no room.
+    /// Returns the number of free sectors. Removed files take no space.
     pub fn free_sectors(&self) -> Option<u64> {
         let capacity = self.options.capacity? / u64::from(self.options.sector);
         Some(capacity.saturating_sub(self.used_sectors()))
     }
 
-    /// Sectors that files have.
+    /// Returns the number of sectors of all files.
     pub fn used_sectors(&self) -> u64 {
         let mut ids: Vec<u64> = self
             .directories
@@ -238,7 +240,7 @@ impl State {
         ids.iter().map(|id| self.inodes[id].blocks()).sum()
     }
 
-    /// Does a submitted write, if that has not happened yet.
+    /// Applies a submitted write, unless it was applied already.
     pub fn apply(&mut self, id: u64) -> Result<(), Fault> {
         let w = &self.in_flight[&id];
         if let Some(done) = w.done {
@@ -266,7 +268,7 @@ impl State {
                 Ok(())
             }
             Some(fault) => {
-                // A write that failed has changed any part of its range, durable or not.
+                // A failed write has changed any part of its range, durable or not.
                 let how = How {
                     through: false,
                     ..w.how
@@ -291,18 +293,18 @@ impl State {
         self.rng = rng;
     }
 
-    /// Other writes in flight may be done at any time.
+    /// Applies some of the other writes in flight, because they may be done at any time.
     pub fn apply_some(&mut self) {
         let open = self.in_flight.iter().filter(|(_, w)| w.done.is_none());
         for id in open.map(|(id, _)| *id).collect::<Vec<_>>() {
             if self.rng.one_in(4) {
-                // The result is kept with it, for its `complete`.
+                // The write keeps its result until `complete`.
                 let _ = self.apply(id);
             }
         }
     }
 
-    /// A successful barrier on a file.
+    /// Applies a successful barrier on a file.
     pub fn barrier(&mut self, id: u64) {
         let rules = self.rules;
         self.inode(id).write_back_all(rules);
@@ -319,7 +321,7 @@ impl State {
         }
     }
 
-    /// Decides what survives, and begins the next boot.
+    /// Decides which data and names survive, and begins the next boot.
     pub fn crash(
         &mut self,
         failure: Failure,
@@ -347,7 +349,7 @@ impl State {
             if failure == Failure::Process {
                 self.apply_parts(&w, how);
             } else {
-                // Nothing of it is certain, not even on a device without a volatile cache.
+                // No part of the write is certain, not even on a device without a volatile cache.
                 let rules = Rules {
                     cache_through: false,
                     ..self.rules

@@ -1,4 +1,4 @@
-//! What a crash leaves of a file.
+//! Contents of files after a crash.
 
 use super::counts::{FaultCounts, FaultKind};
 use super::inode::{Inode, Version};
@@ -7,7 +7,7 @@ use crate::Rng;
 use crate::rng::mix;
 use std::collections::BTreeMap;
 
-/// What became of each write at a crash: sectors of it that survived, and that did not.
+/// Numbers of sectors of each write that survived a crash, and that did not.
 #[derive(Default)]
 pub(super) struct Fates(BTreeMap<u64, (u64, u64)>);
 
@@ -32,15 +32,15 @@ impl Fates {
     }
 }
 
-/// The choice made at one crash, for every file alike.
+/// Choices of one crash, which apply to all files.
 pub(super) struct Survivors {
     failure: Failure,
     survival: Survival,
-    /// `Prefix`: writes above this one are lost.
+    /// Number of the last write that is kept, for `Prefix`.
     last: u64,
-    /// `Writes`: decides on each write.
+    /// Random number that decides on each write, for `Writes`.
     salt: u64,
-    /// `Writes` and `Sectors`: how much is kept, out of 16.
+    /// Number of sixteenths that are kept, for `Writes` and `Sectors`.
     kept_in_16: u64,
 }
 
@@ -69,10 +69,10 @@ impl Survivors {
         }
     }
 
-    /// The version of a sector that is there afterwards; `None` for the one on the medium.
+    /// Returns the version of a sector that survives, or `None` for the one on the medium.
     fn choose<'a>(&self, versions: &'a [Version], rng: &mut Rng) -> Option<&'a Version> {
         match self.survival {
-            // Any of them, not only the newest: each was on its way to the medium at some time.
+            // Any version may survive, not only the newest: each was on its way to the medium at some time.
             Survival::Sectors if rng.below(16) < self.kept_in_16 => {
                 Some(&versions[rng.below(versions.len() as u64) as usize])
             }
@@ -81,8 +81,8 @@ impl Survivors {
         }
     }
 
-    /// Turns a file into what is found after the crash. Writes in flight have been applied to it
-    /// without being durable.
+    /// Turns a file into its state after the crash. Writes in flight were applied to it before without being
+    /// durable.
     pub fn of(&self, inode: &mut Inode, rng: &mut Rng, fates: &mut Fates) {
         let kept_size = inode.sizes.iter().rev().find(|(w, _)| self.keeps_write(*w));
         let size = match self.survival {
@@ -104,7 +104,7 @@ impl Survivors {
             if self.failure == Failure::Os
                 && let Some(held) = versions.iter().rposition(|v| v.placed)
             {
-                // The device has its power; only what it never got can be lost.
+                // The device keeps its power, so only data that it never received can be lost.
                 inode.store_on_medium(n, versions[held].data.clone());
                 open = &versions[held + 1..];
             }
@@ -119,7 +119,7 @@ impl Survivors {
     }
 }
 
-/// Sets the size for good, with zeroes behind the end, as a filesystem shows them if the file
+/// Sets the durable size. Fills the rest behind the end with zeroes, which a filesystem returns if the file
 /// grows again.
 pub(super) fn set_size(inode: &mut Inode, size: u64) {
     inode.size = size;

@@ -1,4 +1,4 @@
-//! A filesystem that is frozen, as it is for the moment of a snapshot.
+//! Frozen filesystems, as during a snapshot.
 
 use super::{LoopFs, Skip, skip};
 use crate::process::Start;

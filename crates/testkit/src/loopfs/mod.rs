@@ -1,7 +1,7 @@
-//! Real filesystems of a test's own: an image in a sparse file, mounted by a loop device.
+//! Private real filesystems for tests: an image in a sparse file, mounted by a loop device.
 //!
-//! Needs root, loop devices and the `mkfs` of the filesystem; a test that gets a [`Skip`] prints
-//! it and passes. Linux only.
+//! They need root, loop devices and the `mkfs` of the filesystem. A test that gets a [`Skip`] prints it and
+//! passes. Linux only.
 
 mod frozen;
 
@@ -17,10 +17,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Why a filesystem cannot be had here.
+/// Reason why a filesystem cannot be made here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skip {
-    /// What is missing, in words.
+    /// Missing requirement, in words.
     pub reason: String,
 }
 
@@ -38,13 +38,12 @@ fn skip<T>(reason: impl Into<String>) -> Result<T, Skip> {
     })
 }
 
-/// A mounted filesystem in an image file; unmounted and removed when dropped, also by a panic.
+/// A mounted filesystem in an image file. Dropping it, also by a panic, unmounts and removes it.
 ///
-/// A process that is killed leaves it mounted: `umount` of the path ends that (the loop device
-/// goes with it).
+/// A killed process leaves it mounted. Use `umount` with its path, which also detaches the loop device.
 #[derive(Debug)]
 pub struct LoopFs {
-    /// Holds the image and the mount point.
+    /// Directory of the image and the mount point.
     home: PathBuf,
     mount_point: PathBuf,
     device: String,
@@ -52,11 +51,11 @@ pub struct LoopFs {
     options: &'static str,
 }
 
-/// How each kind is made and mounted: the type, arguments of `mkfs`, mount options.
+/// Returns the recipe of a kind: filesystem type, arguments of `mkfs`, mount options.
 fn recipe(kind: &str) -> Option<(&'static str, &'static [&'static str], &'static str)> {
-    // Without lazy initialisation: otherwise a kernel thread goes on writing after the mount, and
-    // a test that counts the device's writes counts those too. `-m 0`: no blocks kept for root,
-    // so that a full disk is full for root as well.
+    // Turns lazy initialisation off. Otherwise a kernel thread writes after the mount, and a test that counts
+    // the device's writes counts those, too. `-m 0` reserves no blocks for root, so that a full disk is also
+    // full for root.
     const EXT4: &[&str] = &[
         "-q",
         "-F",
@@ -82,7 +81,8 @@ fn recipe(kind: &str) -> Option<(&'static str, &'static [&'static str], &'static
         "ext4-nobarrier" => ("ext4", EXT4, "barrier=0"),
         "ext4-nodelalloc" => ("ext4", EXT4, "nodelalloc"),
         "xfs" => ("xfs", &["-q", "-f"], "rw"),
-        // It gives blocks back to the image otherwise, and a benchmark would get them anew.
+        // With discard, btrfs would return blocks to the image, and a benchmark would have to allocate them
+        // again.
         "btrfs" => ("btrfs", &["-q", "-f"], "nodiscard"),
         _ => return None,
     })
@@ -90,12 +90,12 @@ fn recipe(kind: &str) -> Option<(&'static str, &'static [&'static str], &'static
 
 impl LoopFs {
     /// Makes and mounts a filesystem of `kind` (`ext4`, `ext4-nojournal`, `ext4-datajournal`,
-    /// `ext4-nobarrier`, `ext4-nodelalloc`, `xfs`, `btrfs`) of `size_mib` MiB, its image in a new
-    /// directory under `dir`. Everybody may write to its root. xfs needs 300 MiB and btrfs 110; the
-    /// image takes only the space that is written to.
+    /// `ext4-nobarrier`, `ext4-nodelalloc`, `xfs`, `btrfs`) with `size_mib` MiB. The image is in a new
+    /// directory under `dir`. All users may write to the root of the filesystem. xfs needs 300 MiB and btrfs
+    /// 110; the image takes only the space that is written to.
     ///
     /// # Errors
-    /// [`Skip`] names what this machine lacks; nothing is left behind.
+    /// [`Skip`] names the missing requirement of this machine. No files are left behind.
     pub fn new(kind: &str, size_mib: u64, dir: &Path) -> Result<LoopFs, Skip> {
         let Some((filesystem, mkfs_args, options)) = recipe(kind) else {
             return skip(format!("no recipe for a filesystem '{kind}'"));
@@ -108,7 +108,7 @@ impl LoopFs {
         }
         let home = fresh_directory(dir)
             .or_else(|e| skip(format!("cannot make a directory in {}: {e}", dir.display())))?;
-        // From here on `made` removes what there is.
+        // From here on, dropping `made` removes the files.
         let mut made = LoopFs {
             mount_point: home.join("mnt"),
             home,
@@ -137,17 +137,17 @@ impl LoopFs {
         Ok(made)
     }
 
-    /// Where it is mounted.
+    /// Returns the mount point.
     pub fn path(&self) -> &Path {
         &self.mount_point
     }
 
-    /// The file that it is in.
+    /// Returns the path of the image file.
     pub fn image(&self) -> PathBuf {
         self.home.join("image")
     }
 
-    /// The kernel's name of its loop device, such as `loop3`.
+    /// Returns the kernel's name of its loop device, such as `loop3`.
     pub fn device(&self) -> &str {
         &self.device
     }
@@ -172,32 +172,32 @@ impl LoopFs {
         Ok(())
     }
 
-    /// Unmounts it and mounts it again: nothing of it is cached then. No file may be open. The
-    /// device may be another one.
+    /// Unmounts the filesystem and mounts it again, so that nothing of it is cached. No file may be open. The
+    /// loop device may change.
     ///
     /// # Errors
-    /// [`Skip`] with what `umount` or `mount` said.
+    /// [`Skip`] with the output of `umount` or `mount`.
     pub fn mount_again(&mut self) -> Result<(), Skip> {
         unmount(&self.mount_point)?;
         self.mount()
     }
 
-    /// Unmounts it, lets a program such as `tune2fs` or `debugfs` change the image, whose path
-    /// comes behind the arguments, and mounts it again: sets what a running kernel refuses to
-    /// root without capabilities. No file may be open.
+    /// Unmounts the filesystem, lets a program such as `tune2fs` or `debugfs` change the image, and mounts it
+    /// again. The program gets the path of the image behind the arguments. This allows changes that a running
+    /// kernel refuses to root without capabilities. No file may be open.
     ///
     /// # Errors
-    /// [`Skip`] with what `umount`, the program or `mount` said.
+    /// [`Skip`] with the output of `umount`, the program or `mount`.
     pub fn change_image(&mut self, program: &str, args: &[&str]) -> Result<(), Skip> {
         unmount(&self.mount_point)?;
         run(Command::new(program).args(args).arg(self.image()))?;
         self.mount()
     }
 
-    /// Mounts it anew with other options, such as `ro` or `rw`.
+    /// Remounts the filesystem with other options, such as `ro` or `rw`.
     ///
     /// # Errors
-    /// [`Skip`] with what `mount` said.
+    /// [`Skip`] with the output of `mount`.
     pub fn remount(&self, options: &str) -> Result<(), Skip> {
         patiently(|| {
             run(Command::new("mount")
@@ -214,27 +214,27 @@ impl Drop for LoopFs {
             Some(_) => run(Command::new("umount").arg(&self.mount_point)),
         });
         if mounted_device(&self.mount_point).is_some() {
-            // A process keeps a file open: the kernel unmounts when it closes that.
+            // A process has a file open. The kernel unmounts once that file is closed.
             eprintln!("{} is busy: unmounted lazily", self.mount_point.display());
             let _ = run(Command::new("umount").arg("-l").arg(&self.mount_point));
         }
-        // Not `remove_dir_all` of the mount point: if it were still mounted, that would empty it.
+        // Does not use `remove_dir_all`, which would empty the filesystem if it were still mounted.
         let _ = fs::remove_dir(&self.mount_point);
         let _ = fs::remove_file(self.image());
         let _ = fs::remove_dir(&self.home);
     }
 }
 
-/// Unmounts what is mounted there. While it is busy, it tries again for some seconds.
+/// Unmounts the filesystem at the mount point. While it is busy, tries again for some seconds.
 ///
 /// # Errors
-/// [`Skip`] with what `umount` said.
+/// [`Skip`] with the output of `umount`.
 pub fn unmount(mount_point: &Path) -> Result<(), Skip> {
     patiently(|| run(Command::new("umount").arg(mount_point)))
 }
 
-/// Tries again for some seconds while it is busy: a process that was just killed may still be
-/// closing its files, and one that another thread is just starting has all files of this one.
+/// Tries again for some seconds while the filesystem is busy. A killed process may still be closing its
+/// files, and a process that another thread is starting has all files of this one open.
 fn patiently(mut act: impl FnMut() -> Result<(), Skip>) -> Result<(), Skip> {
     let mut done = act();
     for _ in 0..30 {
@@ -249,14 +249,14 @@ fn patiently(mut act: impl FnMut() -> Result<(), Skip>) -> Result<(), Skip> {
 
 fn fresh_directory(dir: &Path) -> io::Result<PathBuf> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Without symbolic links, as /proc/mounts prints it.
+    // Resolves symbolic links, as /proc/mounts prints the path without them.
     let dir = fs::canonicalize(dir)?;
     loop {
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
         let home = dir.join(format!("logforce-loopfs-{}-{n}", std::process::id()));
         match fs::create_dir(&home) {
             Ok(()) => {
-                // Unprivileged users have to pass through here.
+                // Unprivileged users must be able to pass through this directory.
                 fs::set_permissions(&home, fs::Permissions::from_mode(0o755))?;
                 return Ok(home);
             }
@@ -286,7 +286,7 @@ fn attach(image: &Path) -> Result<PathBuf, Skip> {
     losetup(&["--direct-io=on", "--find", "--show"]).or_else(|_| losetup(&["--find", "--show"]))
 }
 
-/// The name of the device mounted there, if there is one.
+/// Returns the name of the device that is mounted there, if there is one.
 fn mounted_device(mount_point: &Path) -> Option<String> {
     let mounts = fs::read_to_string("/proc/mounts").ok()?;
     let escaped = mount_point

@@ -17,15 +17,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// Which run this real thread belongs to, and its number there.
+    /// Run of this real thread, and the thread's number in it.
     static ME: Cell<Option<(u64, usize)>> = const { Cell::new(None) };
 }
 
-/// Real time after which a thread that keeps the token is taken for blocked.
+/// Real time after which a thread that keeps the token counts as blocked.
 const STUCK: Duration = Duration::from_secs(300);
 
-/// Nothing can be unwound from here: the thread with the token is blocked for real. Written past
-/// the test harness's capture, which would show it only at an end that never comes.
+/// Aborts the process, because the thread with the token is blocked and nothing can be unwound. Writes the
+/// message past the test harness, which would show it only after the end of the test.
 fn abort_stuck(s: &Schedule) -> ! {
     let name = &s.threads[s.current].name;
     let text = format!(
@@ -37,9 +37,9 @@ fn abort_stuck(s: &Schedule) -> ! {
     std::process::abort();
 }
 
-/// A runtime whose scheduler the simulated disk tells of each of its operations.
+/// A runtime that the simulated disk informs of each of its operations.
 pub trait Points: Runtime {
-    /// A scheduling point: another thread may go on here.
+    /// Makes a scheduling point: another thread may continue here.
     fn point(&self);
 }
 
@@ -47,7 +47,7 @@ fn address(word: &AtomicU32) -> usize {
     std::ptr::from_ref(word).addr()
 }
 
-/// The name of the calling thread in its run, for the log of operations.
+/// Returns the name of the calling thread in its run, for the log of operations.
 #[cfg(not(shuttle))]
 pub(crate) fn thread_label() -> String {
     match ME.get() {
@@ -56,14 +56,13 @@ pub(crate) fn thread_label() -> String {
     }
 }
 
-/// Runs the code under test on real threads, one at a time, in an order that follows from a
+/// Runtime that runs the code under test on real threads, one at a time, in an order that follows from a
 /// seed.
 ///
-/// Every call of [`Runtime`] and every operation of a [`SimDisk`](crate::SimDisk) is a
-/// *scheduling point*: another thread may go on there. Simulated time moves a little at each
-/// point, and jumps to the next timeout when no thread can run. The code under test must not hold a
-/// std mutex across a scheduling point (which the contract forbids anyway), nor wait for another
-/// thread by other means than the runtime's.
+/// Every call of [`Runtime`] and every operation of a [`SimDisk`](crate::SimDisk) is a *scheduling point*:
+/// another thread may continue there. Simulated time advances a little at each point, and jumps to the next
+/// timeout when no thread can run. The code under test must not hold a std mutex across a scheduling point,
+/// which the contract forbids anyway. It must wait for other threads only through the runtime.
 #[derive(Clone)]
 pub struct SimRuntime {
     inner: Arc<Inner>,
@@ -76,12 +75,12 @@ struct Inner {
 }
 
 impl SimRuntime {
-    /// Runs `body` as the thread `main` and waits, in simulated terms, until every thread that it
-    /// spawned has ended.
+    /// Runs `body` as the thread `main`, and waits in simulated time until every thread that it spawned has
+    /// ended.
     ///
     /// # Panics
-    /// With the first panic of any thread; on a deadlock, naming every thread and what it waits
-    /// for. Threads that can never go on are leaked then, so that their destructors cannot hang.
+    /// With the first panic of any thread. On a deadlock, with the name and the state of every thread;
+    /// blocked threads are leaked then, so that their destructors cannot hang.
     pub fn run<T>(seed: u64, body: impl FnOnce(&SimRuntime) -> T) -> T {
         static RUNS: AtomicU64 = AtomicU64::new(1);
         let rt = SimRuntime {
@@ -111,7 +110,7 @@ impl SimRuntime {
         }
     }
 
-    /// A scheduling point: another thread may go on here.
+    /// Makes a scheduling point: another thread may continue here.
     pub fn point(&self) {
         self.inner.point();
     }
@@ -121,17 +120,17 @@ impl SimRuntime {
         self.inner.process.store(process, Ordering::SeqCst);
     }
 
-    /// A panic in a spawned thread does not fail the run (for tests of what the others do then).
+    /// Lets the run pass although a spawned thread panics, for tests of the other threads' reaction.
     pub fn tolerate_panics(&self) {
         self.inner.lock().tolerate_panics = true;
     }
 
-    /// After so many scheduling points the run is given up (50 million unless set).
+    /// Sets the number of scheduling points after which the run is given up. Default 50 million.
     pub fn set_step_limit(&self, steps: u64) {
         self.inner.lock().step_limit = steps;
     }
 
-    /// Scheduling points so far: with the clock, a fingerprint of the schedule.
+    /// Returns the number of scheduling points so far. Together with the clock it identifies the schedule.
     pub fn steps(&self) -> u64 {
         self.inner.lock().steps
     }
@@ -155,7 +154,8 @@ impl Inner {
         self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// This thread's number; `None` outside of the run (handles dropped after its end).
+    /// Returns the number of this thread, or `None` outside of the run (for handles that are dropped after
+    /// its end).
     fn me(&self) -> Option<usize> {
         ME.get()
             .filter(|(run, _)| *run == self.id)
@@ -181,14 +181,15 @@ impl Inner {
     /// Passes the token to the next thread and returns when it is back.
     fn pass_on(&self, s: MutexGuard<'_, Schedule>, me: usize) {
         if let Err(why) = self.try_pass_on(s, me) {
-            // A second panic would abort; destructors go on without waiting instead.
+            // A second panic would abort the process. Instead destructors continue without waiting.
             if !std::thread::panicking() {
                 panic!("{why}");
             }
         }
     }
 
-    /// As [`pass_on`](Self::pass_on); `Err` is the reason why the run was given up meanwhile.
+    /// Does the same as [`pass_on`](Self::pass_on). The error is the reason why the run was given up
+    /// meanwhile.
     fn try_pass_on(&self, s: MutexGuard<'_, Schedule>, me: usize) -> Result<(), String> {
         if self.hand_over(s, me) {
             return Ok(());
@@ -196,7 +197,7 @@ impl Inner {
         self.until_mine(me)
     }
 
-    /// Chooses the next thread and lets it run. Returns whether it is the caller.
+    /// Chooses the next thread and lets it run. Returns true if it is the caller.
     fn hand_over(&self, mut s: MutexGuard<'_, Schedule>, me: usize) -> bool {
         if let Err(why) = s.choose() {
             s.given_up = Some(format!("{why}\n{}", s.describe()));
@@ -205,7 +206,7 @@ impl Inner {
             return true;
         }
         let next = s.threads[s.current].real.clone();
-        // Not under the mutex: the woken thread would only wait for it.
+        // Releases the mutex first, because the woken thread would wait for it.
         drop(s);
         if let Some(next) = next {
             next.unpark();
@@ -219,7 +220,7 @@ impl Inner {
             match &s.given_up {
                 None if s.current == me => return Ok(()),
                 Some(why) if me == MAIN => return Err(why.clone()),
-                // Others stay here for ever: unwinding would run destructors that wait.
+                // Other threads stay here for ever, because unwinding would run destructors that wait.
                 _ => {
                     let steps = s.steps;
                     drop(s);
@@ -240,7 +241,7 @@ impl Inner {
         let mut s = self.lock();
         if s.given_up.is_none() {
             s.threads[MAIN].doing = Doing::Finishing;
-            // No thread needs long now; the limit finds one that polls by the clock for ever.
+            // No thread needs long now. The limit catches a thread that polls the clock for ever.
             s.step_limit = s.step_limit.min(s.steps + 1_000_000);
             return self.try_pass_on(s, MAIN).err();
         }
@@ -261,14 +262,14 @@ impl Inner {
         self.hand_over(s, me);
     }
 
-    /// Before waiting in any way: true if the run was given up, and nothing waits any more.
+    /// Returns true if the run was given up, so that threads must not wait any more. Called before each wait.
     fn no_waiting(&self, s: &mut Schedule) -> bool {
         if s.given_up.is_none() {
             return false;
         }
         s.idle_waits += 1;
         if s.idle_waits > 1_000_000 {
-            // Only a destructor gets here, and a panic within it would abort without a message.
+            // Only a destructor reaches this. A panic in it would abort without a message.
             eprintln!(
                 "the run was given up, and a destructor waits for ever: {:?}",
                 s.given_up
@@ -324,8 +325,8 @@ impl Runtime for SimRuntime {
 
     fn wait(&self, word: &AtomicU32, seen: u32, timeout: Option<Duration>) {
         let me = self.inner.me_or_panic("wait");
-        // Before this load of the word: futexes exist for what happens between the caller's load and
-        // this one.
+        // The scheduling point comes before this load of the word. So another thread can change the word
+        // between the caller's load and this one, which a futex must handle.
         self.point();
         let mut s = self.inner.lock();
         if self.inner.no_waiting(&mut s) || word.load(Ordering::SeqCst) != seen {

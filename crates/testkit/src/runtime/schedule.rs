@@ -1,22 +1,21 @@
-//! The state behind a [`SimRuntime`](super::SimRuntime): which threads can run, what the others wait
-//! for, and which runs next.
+//! State of a [`SimRuntime`](super::SimRuntime): its threads, their waits, and the choice of the next thread.
 
 use crate::Rng;
 use std::any::Any;
 use std::fmt::Write as _;
 
-/// The thread that called `SimRuntime::run`.
+/// Number of the thread that called `SimRuntime::run`.
 pub(super) const MAIN: usize = 0;
 
 /// Simulated time that a scheduling point takes.
 const POINT_NANOS: u64 = 1_000;
 
-/// What a thread is doing, as far as the scheduler knows.
+/// State of a thread for the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Doing {
-    /// Runs, or would if it had the token.
+    /// Runs when it has the token.
     Running,
-    /// Waits on the word at this address, until this time at most.
+    /// Waits on the word at this address, at most until this time.
     Waiting { word: usize, until: Option<u64> },
     /// Waits for the end of another thread.
     Joining(usize),
@@ -35,27 +34,28 @@ pub(super) struct Thread {
 
 pub(super) struct Schedule {
     pub rng: Rng,
-    /// Apart from `rng`, so that asking for random bits does not change the schedule.
+    /// Generator of the runtime's random bits. It is separate from `rng`, so that requests do not change the
+    /// schedule.
     pub random: Rng,
     /// Simulated time in nanoseconds.
     pub now: u64,
     pub threads: Vec<Thread>,
     /// The thread that has the token.
     pub current: usize,
-    /// Why the run was given up (deadlock, no end). Only the main thread goes on then.
+    /// Reason why the run was given up (deadlock, no end). Only the main thread continues then.
     pub given_up: Option<String>,
     /// The first panic of a thread.
     pub panic: Option<Box<dyn Any + Send>>,
     pub tolerate_panics: bool,
     pub steps: u64,
     pub step_limit: u64,
-    /// Waits since the run was given up.
+    /// Number of waits since the run was given up.
     pub idle_waits: u64,
-    /// A switch happens at one in so many points; another number for each seed, because some
-    /// bugs need many switches and some need few at the right place.
+    /// Threads switch at every Nth point on average. The number depends on the seed, because some bugs need
+    /// many switches, and others a few at the right time.
     switch_one_in: u64,
-    /// Whether waits end without reason now and then. Off for half of the seeds: a spurious
-    /// wake-up hides a lost one.
+    /// True if some waits end without a reason. False for half of the seeds, because a spurious wake-up hides
+    /// a lost one.
     pub spurious: bool,
 }
 
@@ -87,7 +87,7 @@ impl Schedule {
         }
     }
 
-    /// Counts a scheduling point and moves the clock. Returns whether to switch here.
+    /// Counts a scheduling point and advances the clock. Returns true if the thread must switch here.
     pub fn tick(&mut self) -> bool {
         self.steps += 1;
         self.now += POINT_NANOS;
@@ -115,8 +115,8 @@ impl Schedule {
         }
     }
 
-    /// Gives the token to a runnable thread, moving the clock if there is none. `Err` is the reason why
-    /// none will ever be runnable.
+    /// Gives the token to a runnable thread, after advancing the clock if there is none. The error is the
+    /// reason why no thread will ever be runnable.
     pub fn choose(&mut self) -> Result<(), String> {
         if self.steps > self.step_limit {
             return Err(format!("no end after {} scheduling points", self.steps));
@@ -148,7 +148,7 @@ impl Schedule {
             });
             match next.min() {
                 Some(at) => {
-                    // Counted, so that threads which wait by the clock for ever are noticed.
+                    // Counts a step, so that the limit catches threads that poll the clock for ever.
                     self.steps += 1;
                     if self.steps > self.step_limit {
                         return Err(format!("no end after {} scheduling points", self.steps));
@@ -163,7 +163,7 @@ impl Schedule {
         }
     }
 
-    /// Makes threads runnable that wait on the word: all, or one chosen by the seed.
+    /// Makes threads runnable that wait on the word: all of them, or one that the seed chooses.
     pub fn wake(&mut self, word: usize, all: bool) {
         let waits = |t: &Thread| matches!(t.doing, Doing::Waiting { word: w, .. } if w == word);
         if all {
@@ -190,7 +190,7 @@ impl Schedule {
         }
     }
 
-    /// Every thread that has not ended, by name, with what it does.
+    /// Describes every thread that has not ended, with its name and state.
     pub fn describe(&self) -> String {
         let mut text = format!(
             "at simulated time {:?}:",

@@ -19,10 +19,10 @@ use std::time::Duration;
 /// turn only when no other thread can run.
 pub const CLOCK: &str = "clock";
 
-/// Longer waits are for ever: no deadline, but "never" as the result of a saturating sum.
+/// Duration from which a wait has no deadline: it is "never", the result of a saturating sum.
 const FOR_EVER: Duration = Duration::from_secs(1 << 40);
 
-/// Simulated time between two looks at the clock.
+/// Simulated time between two reads of the clock.
 const TICK: Duration = Duration::from_micros(1);
 
 /// A thread that waits on a word.
@@ -32,8 +32,8 @@ struct Sleeper {
     until: Option<Duration>,
 }
 
-/// The waiting threads and the time. No lock of shuttle's protects it: nothing in here is a scheduling
-/// point, so each access is one step, as in a kernel's futex.
+/// The waiting threads and the time. It uses a std lock instead of shuttle's, so no access is a scheduling
+/// point. Each access is one step, as in a kernel's futex.
 #[derive(Default)]
 struct Table {
     sleepers: BTreeMap<usize, Vec<Sleeper>>,
@@ -44,13 +44,13 @@ struct Table {
 
 /// Threads, waiting and time within one schedule of shuttle.
 ///
-/// **Time does not pass** for waiting threads, unless [`with_clock`](Self::with_clock) asks for it:
-/// a wait that ends by its timeout would hide a lost wake. So a wait with a timeout waits for its wake
-/// alone, and shuttle reports a deadlock if that never comes.
+/// **Time does not pass** for waiting threads, unless [`with_clock`](Self::with_clock) is used: a timeout
+/// would hide a lost wake. So a wait with a timeout ends only by a wake, and shuttle reports a deadlock if
+/// that never comes.
 #[derive(Clone)]
 pub struct ShuttleRuntime {
     table: Arc<Mutex<Table>>,
-    /// Loaded where only a scheduling point is wanted.
+    /// Dummy variable that is loaded to make a scheduling point.
     nothing: Arc<AtomicBool>,
     seed: u64,
     numbers: Arc<AtomicU64>,
@@ -67,7 +67,7 @@ impl Default for ShuttleRuntime {
     }
 }
 
-/// Ends the clock when the run has ended.
+/// Guard of the clock thread. Dropping it ends that thread.
 #[must_use]
 pub struct Clock {
     stop: Arc<AtomicBool>,
@@ -84,11 +84,11 @@ impl ShuttleRuntime {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a thread that ends the earliest wait with a timeout each time it gets the turn. It can
-    /// always run: the scheduler must not choose it while another thread can.
+    /// Starts a thread that ends the earliest wait with a timeout each time it runs. It is always runnable,
+    /// so the scheduler must choose it only if no other thread can run.
     ///
     /// # Panics
-    /// In that thread, when no thread waits with a timeout either: a deadlock.
+    /// That thread panics if no thread waits with a timeout: this is a deadlock.
     pub fn with_clock(&self) -> Clock {
         let stop = Arc::new(AtomicBool::new(false));
         let (runtime, stopped) = (self.clone(), stop.clone());
@@ -126,7 +126,7 @@ impl ShuttleRuntime {
                 return;
             };
             let count = waiting.len().min(most);
-            // Any of them: a futex keeps no order that could be relied on.
+            // Wakes any of the waiting threads: a futex guarantees no order.
             let first = match waiting.len() - count {
                 0 => 0,
                 spare => thread_rng().next_u64() as usize % (spare + 1),
@@ -153,22 +153,21 @@ impl Runtime for ShuttleRuntime {
     }
 
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn JoinHandle>> {
-        // A panic that is part of the test ends its thread; shuttle would end the run.
+        // Catches panics that are part of a test. Otherwise shuttle would end the run.
         let body = move || catch_unwind(AssertUnwindSafe(body)).is_ok();
         let thread = thread::Builder::new().name(name.to_owned()).spawn(body)?;
         Ok(Box::new(Started(Mutex::new(thread))))
     }
 
     fn wait(&self, word: &AtomicU32, seen: u32, timeout: Option<Duration>) {
-        // The load is the scheduling point before it; from there to the entry in the table there is
-        // none.
+        // The load is a scheduling point. There is none between it and the entry in the table.
         if word.load(SeqCst) != seen {
             return;
         }
         let key = address(word);
         let timeout = timeout.filter(|t| *t < FOR_EVER);
         let mut mine = None;
-        // Not by parking a thread: shuttle lets that end for no reason, which hides a lost wake.
+        // Does not park the thread: in shuttle that may end spuriously, which hides a lost wake.
         block_on(poll_fn(|context| {
             let mut table = self.table();
             match mine {
@@ -205,7 +204,7 @@ impl Runtime for ShuttleRuntime {
     }
 
     fn random(&self) -> u64 {
-        // Not the scheduler's: asking for bits must not change the schedule.
+        // Does not use the scheduler's generator, because requests must not change the schedule.
         let number = self.numbers.fetch_add(1, SeqCst);
         crate::Rng::new(self.seed ^ (number << 32)).bits()
     }
@@ -235,7 +234,7 @@ impl JoinHandle for Started {
     }
 }
 
-/// The name of the calling thread, for the disk's log of operations.
+/// Returns the name of the calling thread, for the disk's log of operations.
 pub(crate) fn thread_label() -> String {
     thread::current().name().unwrap_or("main").to_owned()
 }

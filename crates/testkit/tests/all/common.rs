@@ -1,4 +1,4 @@
-//! What several of these tests use.
+//! Functions that several of these tests use.
 
 use logforce_device::{AlignedBuf, File, OpenFile, ReadSource, Write};
 use std::io;
@@ -9,7 +9,7 @@ pub const DIRECT: OpenFile = OpenFile {
     ..OpenFile::WRITE
 };
 
-/// Writes so many units, and waits for it.
+/// Writes `units` units, and waits for the completion.
 pub fn write(file: &dyn File, at: usize, units: usize, fill: u8, through: bool) -> io::Result<()> {
     let mut buf = AlignedBuf::zeroed(units * UNIT, UNIT);
     buf.fill(fill);

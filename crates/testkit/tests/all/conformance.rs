@@ -1,4 +1,4 @@
-//! The simulated disk has the behaviours that every backend must have, whatever its options.
+//! The simulated disk passes the conformance suite with any options.
 
 use logforce_device::{Directory, File, ForwardDirectory, ForwardFile, OpenFile, Runtime, System};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime, conformance};

@@ -1,14 +1,14 @@
-//! The simulator catches planted bugs in a toy log, and lets the correct one pass.
+//! The simulator finds planted bugs in a toy log, and passes the correct one.
 
 use crate::toy::{BLOCKS, Bug, Style, Toy};
 use logforce_testkit::{Fault, Rng, SimDisk, SimOptions, SimRuntime};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-/// Operations of a whole workload with a barrier after each write.
+/// Number of operations of a whole workload with a barrier after each write.
 const OPS: u64 = 10 + 3 * BLOCKS;
 
-/// Creates, appends; after an error opens once more and goes on, as a program would.
+/// Creates a log and appends. After an error opens it once more and continues, as a program would.
 fn workload(disk: &SimDisk, seed: u64, style: Style, bug: Bug, acked: &AtomicU64) {
     let append_from = |toy: Toy, first: u64| -> io::Result<()> {
         (first..BLOCKS).try_for_each(|n| toy.append(n, acked))
@@ -28,7 +28,7 @@ fn workload(disk: &SimDisk, seed: u64, style: Style, bug: Bug, acked: &AtomicU64
     });
 }
 
-/// One run with perhaps a fault, and a power cut somewhere; returns what was lost.
+/// Runs a workload with at most one fault and a power cut at some operation. Returns the loss, if any.
 fn run(seed: u64, bug: Bug, options: SimOptions) -> Option<String> {
     let mut rng = Rng::new(seed);
     let disk = SimDisk::new(options, seed);
@@ -42,7 +42,7 @@ fn run(seed: u64, bug: Bug, options: SimOptions) -> Option<String> {
     disk.cut_at(rng.below(OPS + 10));
     let acked = AtomicU64::new(0);
     workload(&disk, seed, style, bug, &acked);
-    // Crashes within recovery, several times.
+    // Crashes several times during recovery.
     for _ in 0..rng.below(3) {
         disk.reboot(rng.bits());
         disk.cut_at(rng.below(2 * BLOCKS));
@@ -161,7 +161,7 @@ fn one_seed_gives_one_history() {
     }
 }
 
-/// Every crash point of a workload, and at each every crash point of the recovery from it.
+/// Tests every crash point of a workload, and for each of them every crash point of its recovery.
 #[test]
 fn crashes_within_recovery_from_one_image() {
     let style = Style {

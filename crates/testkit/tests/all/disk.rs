@@ -1,4 +1,4 @@
-//! What the simulated disk does with each layer, fault and failure.
+//! Behaviour of the simulated disk for each layer, fault and failure.
 
 use crate::common::{DIRECT, UNIT, read, write};
 use logforce_device::{
@@ -19,7 +19,7 @@ fn with_dir<T>(disk: &SimDisk, body: impl FnOnce(&dyn Directory) -> T) -> T {
     })
 }
 
-/// A disk with a durable file `a` of 4 units filled with 1.
+/// Creates a disk with a durable file `a` of 4 units filled with 1.
 fn prepared(options: SimOptions) -> SimDisk {
     let disk = SimDisk::new(options, 1);
     disk.put_file("/d", "a", &[1; 4 * UNIT]);
@@ -69,7 +69,7 @@ fn a_device_without_a_volatile_cache_keeps_direct_overwrites_only() {
             direct.barrier(Barrier::Data).unwrap();
             let before = stable(&disk);
             assert_eq!(before, [2, 2, 1, 1, 0, 0]);
-            // Reserved, not written: the extent's state has to become durable too.
+            // The unit is reserved but not written, so the state of its extent must become durable, too.
             write(&*direct, 5, 1, 2, false).unwrap();
             write(&*direct, 3, 1, 2, false).unwrap();
             write(&*buffered, 2, 1, 2, false).unwrap();
@@ -124,7 +124,7 @@ fn a_failed_write_is_applied_in_any_part() {
     );
 }
 
-/// Two writes and one in flight at the cut: what can be found afterwards?
+/// Returns all possible contents after a cut with two completed writes and one in flight.
 fn found_after_cut(survival: Option<Survival>) -> BTreeSet<Vec<u8>> {
     let disk = prepared(SimOptions {
         sector: 4096,
@@ -177,8 +177,9 @@ fn a_cut_loses_reorders_and_tears() {
         found_after_cut(Some(Survival::Prefix)),
         BTreeSet::from(in_order)
     );
-    // First unit old or new, second in three versions, third in flight: 2 * 3 * 2; of those, a
-    // write as a whole cannot have its first half new and its second old, twice.
+    // The first unit is old or new, the second has three versions, and the third is in flight: 2 * 3 * 2
+    // results. A whole write cannot be new in its first half and old in its second, which excludes some of
+    // them.
     assert_eq!(found_after_cut(Some(Survival::Writes)).len(), 8);
     assert_eq!(found_after_cut(Some(Survival::Sectors)).len(), 12);
     assert_eq!(found_after_cut(None).len(), 12);
@@ -348,7 +349,7 @@ fn room_is_limited() {
     disk.change(|o| o.in_place = false);
     disk.reboot(1);
     with_dir(&disk, |d| {
-        // Copy-on-write needs room to overwrite.
+        // On a copy-on-write filesystem overwriting needs free space.
         let b = d.open("b", OpenFile::WRITE).unwrap();
         let free = d.free_space().unwrap() as usize / UNIT;
         write(&*b, 0, free, 1, false).unwrap();
@@ -407,12 +408,12 @@ fn faults_lie_over_pristine_bytes() {
     disk.lift_faults();
     assert_eq!(disk.file_bytes("/d", "a"), pristine);
     sector(SectorFault::Stale);
-    // What is written again is well.
+    // Writing a sector again removes its fault.
     with_dir(&disk, |d| {
         let a = d.open("a", OpenFile::WRITE).unwrap();
         write(&*a, 1, 1, 8, true).unwrap();
         assert_eq!(read(&*a, 1, ReadSource::Medium).ok(), Some(8));
-        // Once only.
+        // Each fault takes effect only once.
         for how in [Misread::Stale, Misread::Misdirected, Misread::Error] {
             disk.misread_at(disk.reads(), how);
             let first = read(&*a, 1, ReadSource::Medium).ok();

@@ -1,6 +1,6 @@
-//! The simulated disk and its scheduler keep what they promise.
+//! Tests of the simulated disk and its scheduler.
 //!
-//! One program: to link each file by itself took longer than to run it.
+//! All files are one program, because linking each separately took longer than running it.
 
 mod common;
 mod conformance;

@@ -1,12 +1,12 @@
-//! The simulated disk against a plain array.
+//! Comparison of the simulated disk with a plain array.
 
 use crate::common::{DIRECT, UNIT, read, write};
 use logforce_device::{Barrier, OpenFile, ReadSource};
 use logforce_testkit::{Rng, SimDisk, SimOptions, SimRuntime};
 use std::path::Path;
 
-/// Random operations against a plain array, then a crash: what was forced is there, what was not
-/// is one of the values written since.
+/// Runs random operations on a disk and on a plain array, then a crash. Each unit has its forced value or one
+/// that was written since.
 #[test]
 fn nothing_forced_is_lost_and_nothing_is_made_up() {
     for seed in 0..2000 {
@@ -20,7 +20,7 @@ fn nothing_forced_is_lost_and_nothing_is_made_up() {
         );
         disk.put_file("/d", "a", &[0; 8 * UNIT]);
         let direct = disk.options().direct;
-        // Per unit: the values that may be found, the forced or newest one first.
+        // Possible values of each unit, the forced or newest one first.
         let mut may: Vec<Vec<u8>> = vec![vec![0]; 8];
         let mut now = [0; 8];
         SimRuntime::run(seed, |rt| {

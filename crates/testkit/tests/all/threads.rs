@@ -1,5 +1,5 @@
-//! The scheduler: order from a seed, simulated time, deadlocks, panics; and that it finds the
-//! planted races of a toy group commit.
+//! Tests of the scheduler: order from a seed, simulated time, deadlocks, panics, and planted races in a toy
+//! group commit.
 
 use logforce_device::{AlignedBuf, Barrier, File, JoinHandle, OpenFile, Runtime, Write};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
@@ -22,7 +22,8 @@ fn panic_text(body: impl FnOnce()) -> String {
         .unwrap()
 }
 
-/// Three threads that count with a race; gives what they saw and the schedule's fingerprint.
+/// Runs three threads that count with a race. Returns the counts that they saw, and the schedule's
+/// fingerprint.
 fn race(seed: u64) -> (Vec<u32>, u32, u64) {
     SimRuntime::run(seed, |rt| {
         let (count, seen) = (
@@ -89,7 +90,7 @@ fn wake_one_wakes_one_and_wake_all_all() {
                 .map(|_| {
                     let (rt2, word) = (rt.clone(), word.clone());
                     spawn(rt, "waiter", move || {
-                        // Each takes one token; a lost wake-up is a deadlock.
+                        // Each thread takes one token; a lost wake-up would be a deadlock.
                         loop {
                             match word.load(SeqCst) {
                                 0 => rt2.wait(&word, 0, None),
@@ -168,7 +169,7 @@ fn threads_left_behind_are_named() {
 #[test]
 fn the_first_panic_is_passed_on() {
     for seed in 0..20 {
-        // Main waits for ever for what the thread would have done: the run reports the thread's panic.
+        // Main waits for ever for the thread that has panicked: the run reports the thread's panic.
         let text = panic_text(|| {
             SimRuntime::run(seed, |rt| {
                 spawn(rt, "bad", || panic!("first of all"));
@@ -180,7 +181,7 @@ fn the_first_panic_is_passed_on() {
         });
         assert_eq!(text, "first of all");
     }
-    // A panic of main while another waits, and one that a test has said it expects.
+    // A panic of main while another thread waits, and a panic that the test tolerates.
     let text = panic_text(|| {
         SimRuntime::run(1, |rt| {
             let rt2 = rt.clone();
@@ -204,7 +205,7 @@ fn a_destructor_may_wait_while_unwinding() {
     struct Waits(SimRuntime);
     impl Drop for Waits {
         fn drop(&mut self) {
-            // What a log's drop does: start something, wake a thread, wait a while, join.
+            // Does the same as a log's drop: starts a call, wakes a thread, waits a while, joins.
             let word = AtomicU32::new(0);
             self.0.wake_all(&word);
             self.0.wait(&word, 0, None);
@@ -226,9 +227,9 @@ fn a_destructor_may_wait_while_unwinding() {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Race {
     None,
-    /// The watermark is taken after the barrier: covers what was written meanwhile.
+    /// The watermark is read after the barrier, so it wrongly covers writes that happened meanwhile.
     WatermarkAfterBarrier,
-    /// The word is read after the state was looked at: the wake-up between is lost.
+    /// The word is read after the state was checked, so a wake-up in between is lost.
     LostWakeup,
     /// The watermark counts written blocks instead of the prefix without a gap.
     GapInPrefix,
@@ -331,7 +332,7 @@ impl Committer {
     }
 }
 
-/// Threads commit, the power is cut; true if all that was acknowledged is there.
+/// Cuts the power while threads commit. Returns true if all acknowledged blocks are there.
 fn group_commit(seed: u64, race: Race) -> bool {
     group_commit_on(&SimDisk::new(SimOptions::random(seed), seed), seed, race)
 }

@@ -15,11 +15,11 @@ pub enum Bug {
     None,
     AckBeforeBarrier,
     RenameWithoutSync,
-    /// Every second block is only buffered; the next block's through write acknowledges both.
+    /// Every second block is only buffered; the write-through of the next block acknowledges both.
     ThroughLeavesNeighbour,
-    /// A barrier that failed is done once more, and then believed.
+    /// A failed barrier is repeated, and the success of the second one is trusted.
     RetriesBarrier,
-    /// After a failed barrier the log is opened again and believes what the cache shows.
+    /// After a failed barrier the log is opened again, and trusts data in the cache.
     TrustsCache,
     /// Blocks go to two files in turn; only the one written last gets a barrier.
     OtherFilesBarrier,
@@ -27,7 +27,7 @@ pub enum Bug {
     AckBeforeComplete,
 }
 
-/// How blocks are written.
+/// Way in which blocks are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     pub direct: bool,
@@ -43,7 +43,7 @@ pub struct Toy {
     medium: bool,
 }
 
-/// What block `n` holds: every sector is different, so that any tear shows.
+/// Returns the contents of block `n`. Every sector is different, so that any tear shows.
 fn block(n: u64, unit: usize) -> AlignedBuf {
     let mut buf = AlignedBuf::zeroed(unit, unit);
     for (i, sector) in buf.chunks_mut(512).enumerate() {
@@ -88,7 +88,7 @@ impl Toy {
         })
     }
 
-    /// Which file block `n` is in; both files have room for every block.
+    /// Returns the file of block `n`; both files have space for every block.
     fn file(&self, n: u64) -> &dyn File {
         let which = if self.bug == Bug::OtherFilesBarrier {
             n % 2
@@ -108,7 +108,7 @@ impl Toy {
         }
     }
 
-    /// Appends block `n`; `acked` is how many blocks were acknowledged.
+    /// Appends block `n`; `acked` is the number of acknowledged blocks.
     pub fn append(&self, n: u64, acked: &AtomicU64) -> io::Result<()> {
         let file = self.file(n);
         let mut through = self.style.through;
@@ -137,7 +137,7 @@ impl Toy {
         Ok(())
     }
 
-    /// How many blocks there are, without a gap. What it counts is durable when it returns.
+    /// Returns the number of blocks without a gap. All of them are durable when it returns.
     pub fn recover(&self) -> io::Result<u64> {
         let source = match self.bug {
             Bug::TrustsCache => ReadSource::Cache,
@@ -155,7 +155,7 @@ impl Toy {
             n += 1;
         }
         for i in 0..n {
-            // Where only the cache can be read, its bytes are not believed but written again.
+            // If only the cache can be read, its bytes are not trusted, but written again.
             if !self.medium && self.bug != Bug::TrustsCache {
                 let file = self.file(i);
                 let ticket = file.submit(self.write(i, false));
