@@ -114,7 +114,7 @@ pub struct CutRun {
     pub method: Method,
     /// Identifier of the run.
     pub run: u128,
-    /// Number of effective cuts: each lost unforced data. At least 1, unless the log itself has lost commits.
+    /// Number of effective cuts: each lost unforced data or commits of the log. 0 only if `lost` is above 0.
     pub cuts: u32,
     /// Number of commits that were acknowledged before the cuts.
     pub acknowledged: u64,

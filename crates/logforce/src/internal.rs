@@ -25,7 +25,7 @@ pub fn in_flight_at_first(options: Options, writes: usize) -> Options {
     options.with(|core| core.in_flight_at_first(writes))
 }
 
-/// Sets the bytes per force above which segments are no longer filled with zeroes.
+/// Sets the bytes per force above which the log stops filling segments with zeroes.
 pub fn force_of_bulk(options: Options, bytes: u64) -> Options {
     options.with(|core| core.force_of_bulk(bytes))
 }

@@ -1,5 +1,5 @@
-//! How often a commit allocates memory, in each way to commit. Alone in its program: the allocator that
-//! counts is the process'.
+//! Number of memory allocations of a commit, for each way to commit. This test is a separate program, because
+//! the counting allocator belongs to the process.
 #![cfg(target_os = "linux")]
 
 #[path = "all/common/mod.rs"]
@@ -11,10 +11,10 @@ use std::time::Duration;
 
 const COMMITS: u64 = 1000;
 
-/// Allocations of a commit, none of which grows with the record. A write: the job's batches, the
-/// memory that comes back from them, the writes in flight, the segments that were written to, the
-/// jobs whose waiters are woken. A barrier after it: the segments that it covers, and once more the
-/// jobs and the segments that are done.
+/// Returns the number of allocations of a commit. None of them grows with the record. A write allocates lists
+/// of the job's batches, of the buffers that they return, of the writes in flight, of the written segments,
+/// and of the jobs whose waiters are woken. A barrier allocates lists of the segments that it covers, and
+/// again of the finished jobs and segments.
 fn expected(method: Method) -> u64 {
     match method {
         Method::Fsync | Method::Fdatasync | Method::DirectFdatasync => 10,
@@ -47,10 +47,10 @@ fn allocations_of_a_commit() {
                 way.make_durable(&log, b"one coffee, 2.50");
             }
         };
-        // Of this thread alone.
+        // Counts only this thread.
         let counted = allocation_counter::measure(commit).count_total;
         println!("{method}, {way:?}: {counted} allocations in {COMMITS} commits");
-        // Now and then a list of the log's grows.
+        // Sometimes a list of the log grows.
         let most = expected(method) * COMMITS + COMMITS / 20;
         assert!(
             counted <= most,

@@ -1,4 +1,5 @@
-//! A log of any length in few descriptors. Alone in its program: the limit is the process'.
+//! Logs of any length need few descriptors. This test is a separate program, because the limit belongs to the
+//! process.
 #![cfg(unix)]
 
 #[path = "all/common/mod.rs"]
@@ -7,20 +8,20 @@ mod common;
 use common::{limit_descriptors, record, sized, temp};
 use logforce::{Guarantee, Log, Lsn, inspect::Visit};
 
-/// What a host program may have left for a log.
+/// Number of descriptors that a host program may have left for a log.
 const DESCRIPTORS: u64 = 64;
-/// Eight times as many as there are descriptors.
+/// Number of segments: eight times the number of descriptors.
 const SEGMENTS: usize = 500;
 
-/// A log of 500 segments is written, followed, read, looked through, truncated and opened again
-/// by a process that may have 64 files open. Before, the writer kept two for each segment it had
-/// written, and a reader from end to end kept one for each.
+/// A process that may have 64 files open writes, follows, reads, inspects, truncates and reopens a log of 500
+/// segments. Earlier versions kept two files open for each written segment, and one for each segment of a
+/// reader.
 #[test]
 fn five_hundred_segments_in_64_descriptors() {
     let dir = temp();
     let path = dir.path().join("log");
     limit_descriptors(DESCRIPTORS);
-    // The log's own proof that the limit is in force: this many files cannot be open.
+    // Proves that the limit is in force: this many files cannot be opened.
     let taken: Vec<_> = (0..DESCRIPTORS)
         .map_while(|_| std::fs::File::open(dir.path()).ok())
         .collect();
@@ -38,7 +39,8 @@ fn five_hundred_segments_in_64_descriptors() {
     let (mut written, mut followed) = (Vec::new(), 0);
     while segments(&path) < SEGMENTS {
         let n = written.len() as u64;
-        // Appended without a force for a while, too: what waits for a barrier is bounded as well.
+        // Some records are not forced for a while. The number of files that wait for a barrier is limited,
+        // too.
         let end = log.append(&record(n, 12 << 10)).unwrap();
         written.push(end.start);
         if n.is_multiple_of(64) {
@@ -51,14 +53,14 @@ fn five_hundred_segments_in_64_descriptors() {
     }
     log.force(log.tail_lsn()).unwrap();
     read_all(&log, &written, 0);
-    // In no order that any keeping of files would guess.
+    // Reads in an order that no cache of files could predict.
     for i in (0..written.len()).rev().step_by(37) {
         assert_eq!(
             log.read_at(written[i]).unwrap().data,
             record(i as u64, 12 << 10)
         );
     }
-    // Another opening to look at it, while this one writes; and one that follows.
+    // Opens the log for reading and for following, while this process writes it.
     let mut remote = logforce::read_only(&path)
         .unwrap()
         .follow_lsn(Lsn::ORIGIN)

@@ -1,4 +1,4 @@
-//! After a fork the log is the parent's. In a file of its own: this test's process forks.
+//! After a fork the log belongs to the parent. This test is a separate program, because its process forks.
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code)]
 
@@ -8,16 +8,15 @@ mod common;
 use common::*;
 use logforce::{Batch, ErrorKind, Log, Lsn, Reader, Tuning};
 
-/// Runs `body` in a forked child and gives its answer, a number below 127.
+/// Runs `body` in a forked child and returns its result, a number below 127.
 fn in_child(body: impl FnOnce() -> u8) -> u8 {
-    // SAFETY: the child calls `body` and `_exit`, nothing else: no test harness, and of the
-    // destructors only those that `body` asks for. Locks that other threads hold at this moment
-    // stay locked in the child; `body` asks only what a forked child may ask, and glibc makes its
-    // allocator usable after `fork`.
+    // SAFETY: the child calls only `body` and `_exit`: no code of the test harness, and no destructors except
+    // those in `body`. Locks that other threads hold at this moment stay locked in the child. `body` makes
+    // only calls that a forked child may make, and glibc makes its allocator usable after `fork`.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "{}", std::io::Error::last_os_error());
     if pid == 0 {
-        // Should the child wait for one of the parent's threads: it would wait for ever.
+        // Otherwise a child that waits for one of the parent's threads would wait for ever.
         // SAFETY: sets a timer whose signal ends the process.
         unsafe { libc::alarm(20) };
         let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(127);
@@ -31,7 +30,7 @@ fn in_child(body: impl FnOnce() -> u8) -> u8 {
     libc::WEXITSTATUS(status) as u8
 }
 
-/// How many of the child's calls were not refused, or refused for another reason.
+/// Returns the number of the child's calls that were not refused, or refused for another reason.
 fn not_refused(log: &Log, reader: &mut Reader, at: Lsn, end: Lsn) -> u8 {
     let answers = [
         log.append(b"x").map(drop),
@@ -59,18 +58,18 @@ fn not_refused(log: &Log, reader: &mut Reader, at: Lsn, end: Lsn) -> u8 {
 #[test]
 fn a_child_is_refused_and_the_parent_goes_on() {
     let dir = temp();
-    // No stamps of the idle parent: its files are compared.
+    // Disables idle stamps of the parent, because its files are compared.
     let no_stamps = options().tuning(Tuning::new().idle_stamp(std::time::Duration::MAX));
     let log = logforce::create_new(dir.path(), no_stamps).unwrap();
     let first = log.commit(&record(0, 100)).unwrap();
-    // Staged and not forced: the child must not write it.
+    // Stages a record without forcing it: the child must not write it.
     let staged = log.append(&record(1, 100)).unwrap();
     let mut reader = log.read_from(first.start).unwrap();
     let before = std::fs::read(&segments(dir.path())[0]).unwrap();
 
     let answer = in_child(|| not_refused(&log, &mut reader, first.start, staged.end));
     assert_eq!(answer, 0, "calls in the child that were not refused");
-    // Also when the child drops everything that it has of the log.
+    // The child must not write when it drops all its handles of the log.
     let mut taken = Some((log, reader));
     let answer = in_child(|| {
         drop(taken.take());
@@ -81,7 +80,7 @@ fn a_child_is_refused_and_the_parent_goes_on() {
         unreachable!()
     };
     assert!(before == std::fs::read(&segments(dir.path())[0]).unwrap());
-    // A child cannot open it anew either: the parent still has it.
+    // A child cannot open the log anew either, because the parent still has it open.
     let answer = in_child(|| {
         let second = logforce::open_existing(dir.path(), options());
         u8::from(second.is_err_and(|e| e.kind() == ErrorKind::Locked))
@@ -98,7 +97,7 @@ fn a_child_is_refused_and_the_parent_goes_on() {
     assert_eq!(read_all(&log).len(), 50);
     log.close().unwrap();
 
-    // The parent has let go: a child may have a log of its own.
+    // The parent has closed the log, so a child may open it.
     let answer = in_child(|| {
         let log = logforce::open_existing(dir.path(), options()).unwrap();
         log.commit(b"from the child").unwrap();

@@ -1,5 +1,5 @@
-//! Many logs in one environment: threads, descriptors and memory. Alone in its program: what is counted
-//! is the process'.
+//! Many logs in one environment: threads, descriptors and memory. These tests are a separate program, because
+//! they count the resources of the process.
 #![cfg(target_os = "linux")]
 
 #[path = "all/common/mod.rs"]
@@ -18,7 +18,7 @@ const LOGS: usize = 100;
 const OPEN_LOGS: usize = 8;
 const THREADS: usize = 3;
 
-/// One test at a time: each counts what the process has.
+/// Lets one test run at a time, because each counts the resources of the process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -29,11 +29,12 @@ fn count(dir: &str) -> usize {
 }
 
 fn descriptors() -> usize {
-    // Less the one that lists them.
+    // Excludes the descriptor that lists them.
     count("/proc/self/fd") - 1
 }
 
-/// Threads of logs and environments. Not all of the process: those of the tests' harness come and go.
+/// Returns the number of threads of logs and environments. Excludes those of the test harness, which come and
+/// go.
 fn threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").expect("it is Linux");
     let name = |task: std::io::Result<std::fs::DirEntry>| {
@@ -45,7 +46,7 @@ fn threads() -> usize {
         .count()
 }
 
-/// Waits until `is_so`; a run that never gets there fails by what it shows.
+/// Waits until `is_so` returns true. After a time limit fails, and prints the environment's statistics.
 fn until(what: &str, environment: &Environment, is_so: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_so() {
@@ -116,7 +117,7 @@ fn idle_logs_cost_one_descriptor_each_and_no_thread() {
     let largest = paths.iter().map(|p| size(p)).max();
     assert!(largest < Some(1 << 20), "segments begin small: {largest:?}");
 
-    // Read while idle: the files are closed again afterwards.
+    // Reads while the logs are idle. Their files are closed again afterwards.
     for (n, log) in logs.iter().enumerate() {
         let n = n as u64;
         assert_eq!(
@@ -128,7 +129,7 @@ fn idle_logs_cost_one_descriptor_each_and_no_thread() {
         descriptors() <= files_before + LOGS
     });
 
-    // All write, again and again: only some have their files open.
+    // All logs write repeatedly, but only some have their files open.
     for round in 0..3 {
         for log in &logs {
             log.commit(record(round, 300)).expect("durable");
@@ -139,7 +140,7 @@ fn idle_logs_cost_one_descriptor_each_and_no_thread() {
         assert!(descriptors() <= files_before + LOGS + 3 * OPEN_LOGS + 8);
     }
 
-    // Without a close, as after a crash of the program, as far as one process can do that.
+    // Drops the logs without a close, which is as close to a crash as one process can get.
     for log in logs {
         log.close().expect("closed");
     }
@@ -157,8 +158,8 @@ fn idle_logs_cost_one_descriptor_each_and_no_thread() {
     assert_eq!(descriptors(), files_before);
 }
 
-/// Callbacks of some logs fill up another one: the threads of the pool are all in callbacks, and write
-/// for it themselves.
+/// Callbacks of some logs fill another log. All threads of the pool are in callbacks then, and write for that
+/// log themselves.
 #[test]
 fn callbacks_that_wait_for_another_log_go_on() {
     let _alone = alone();
@@ -193,7 +194,7 @@ fn callbacks_that_wait_for_another_log_go_on() {
     assert_eq!(records(&to).len(), 80);
 }
 
-/// All logs at once: the limits hold in a burst as well.
+/// The limits also hold if all logs write at once.
 #[test]
 fn a_burst_keeps_within_the_limit_of_descriptors() {
     let _alone = alone();
@@ -224,14 +225,14 @@ fn a_burst_keeps_within_the_limit_of_descriptors() {
         done.store(true, SeqCst);
     });
     let highest = highest.into_inner() - before;
-    // Locks; the files of the logs that may have some open, and of those that a thread is writing just
-    // now; and what listing `/proc` takes.
+    // The sum of the locks, the files of logs that may have some open, the files of logs that threads are
+    // writing, and the descriptors for listing `/proc`.
     let most = LOGS + 3 * (OPEN_LOGS + THREADS + 1) + 2 * THREADS + 2;
     println!("{highest} descriptors, at most {most}");
     assert!(highest <= most, "{highest} descriptors, at most {most}");
 }
 
-/// With fewer descriptors than the limits would take, logs give theirs back: nothing fails.
+/// If there are fewer descriptors than the limits allow, logs return theirs, and no call fails.
 #[test]
 fn too_few_descriptors_for_the_limits() {
     use rustix::process::{Resource, getrlimit, setrlimit};
@@ -239,8 +240,8 @@ fn too_few_descriptors_for_the_limits() {
     let dir = tempfile::tempdir().expect("made");
     let paths: Vec<_> = (0..LOGS).map(|n| dir.path().join(n.to_string())).collect();
     let before = getrlimit(Resource::Nofile);
-    // Enough for what sixteen openings at once read past the cache, which do not wait for one, also where a
-    // busy machine has all of them at that point together; three for each log would be more.
+    // Suffices for the direct reads of sixteen concurrent openings, which do not wait for a descriptor. On a
+    // busy machine all of them may reach that point together. Three descriptors for each log would be more.
     let few = (descriptors() + LOGS + 170) as u64;
     let limit = rustix::process::Rlimit {
         current: Some(few),
@@ -263,8 +264,7 @@ fn too_few_descriptors_for_the_limits() {
     setrlimit(Resource::Nofile, before).expect("as it was");
 }
 
-/// A directory that is moved away while the log's files are closed: nothing is lost, and nobody is told
-/// that something was.
+/// Moving a directory away while its log's files are closed loses nothing, and no error reports a loss.
 #[test]
 fn a_directory_that_is_moved_while_its_log_is_idle() {
     let _alone = alone();

@@ -1,4 +1,4 @@
-//! What the log tells a subscriber of the crate `tracing`; only with the feature of that name.
+//! Spans and events of the log for the crate `tracing`. Requires the feature of that name.
 
 #[path = "all/common/mod.rs"]
 mod common;
@@ -15,7 +15,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Writes down all spans and events, from all threads.
+/// A subscriber that records all spans and events of all threads.
 #[derive(Clone, Default)]
 struct Listener {
     heard: Arc<Mutex<Vec<String>>>,
@@ -70,7 +70,7 @@ impl Subscriber for Listener {
     fn exit(&self, _: &Id) {}
 }
 
-/// One test, for there is one subscriber for all threads of the process.
+/// There is only one test, because all threads of the process have the same subscriber.
 #[test]
 fn a_life_is_told() {
     let listener = Listener::default();
@@ -98,7 +98,7 @@ fn a_life_is_told() {
     let last = log.commit(b"voided").unwrap();
     log.truncate_back(last.start).unwrap();
     assert_eq!(listener.count(&["INFO", "truncated", "end=\"back\""]), 1);
-    // Space for all of that was prepared in another thread.
+    // Another thread has prepared the space for these records.
     assert!(listener.count(&["span DEBUG prepare", "start="]) >= 1);
     assert!(listener.count(&["event DEBUG", "prepared", "recycled=false"]) >= 1);
     log.close().unwrap();

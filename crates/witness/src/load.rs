@@ -49,7 +49,7 @@ impl Halt {
         self.stop.store(true, Relaxed);
     }
 
-    /// Stops with this error. The first error counts.
+    /// Stops with this error. Ignores the error if the threads are stopping already.
     pub fn fail(&self, why: CutError) {
         if !self.is_on() {
             let mut slot = self.why.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The first opening measures; what it found is kept, shared, and no danger to the log.
+//! Measurements of the first opening: they are stored and shared, and cannot harm the log.
 
 use crate::common::{assert_error, options, record};
 use logforce::disk::calibration::{self, Origin};
@@ -13,8 +13,8 @@ use tempfile::TempDir;
 
 const STALE_FILE: &str = "calibration-0123456789abcdef.tmp";
 
-/// In one process one opening measures at a time, and others give up after a while: the tests take
-/// turns.
+/// Lock that makes the tests take turns. In one process only one opening measures at a time, and others give
+/// up after a while.
 static TURN: Mutex<()> = Mutex::new(());
 
 struct Place {
@@ -28,9 +28,10 @@ impl Place {
     }
 }
 
-/// A directory on the disk that the build is on; `None`, saying why, where nothing is measured.
+/// Returns a directory on the disk of the build. Returns `None`, and prints the reason, if nothing is
+/// measured there.
 fn place() -> Option<Place> {
-    // A test that failed leaves nothing that another could stumble over.
+    // Ignores the panic of another test, which leaves no bad state.
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let report = calibration::known_or_measured(dir.path(), None).unwrap();
@@ -77,7 +78,7 @@ fn an_opening_uses_what_was_measured_and_keeps_it_beside_the_log() {
     assert_eq!(report.decision.method, log.recovered().method);
     assert_eq!(report.stored_in, [dir.join("calibration")]);
     assert!(!report.left_out.is_empty());
-    // On a busy machine the time is over before there is anything to compare.
+    // On a busy machine the time may be over before there are enough samples.
     assert!(!report.decision.figures.is_empty() || !report.decision.decided);
     log.close().unwrap();
     let kept = fs::read(dir.join("calibration")).unwrap();
@@ -87,8 +88,8 @@ fn an_opening_uses_what_was_measured_and_keeps_it_beside_the_log() {
     assert_eq!(fs::read(dir.join("calibration")).unwrap(), kept);
 }
 
-/// Within 300 ms; but one operation may come on top, and take seconds where the disk is busy: not
-/// each time.
+/// Measuring takes at most 300 ms and one more operation. That may take seconds on a busy disk, but not in
+/// every attempt.
 #[test]
 fn an_opening_does_not_wait_long_for_it() {
     let Some(home) = place() else { return };
@@ -105,7 +106,7 @@ fn an_opening_does_not_wait_long_for_it() {
 #[test]
 fn a_method_that_is_named_is_not_measured() {
     let Some(home) = place() else { return };
-    // Nowhere the default.
+    // A method that is not the default on any system.
     let named = Method::Buffered;
     for (n, options) in [measuring().method(named), measuring().calibrate(false)]
         .into_iter()
@@ -145,7 +146,7 @@ fn a_cache_that_cannot_be_used_does_no_harm() {
     let Some(home) = place() else { return };
     let file = home.path().join("file");
     fs::write(&file, "x").unwrap();
-    // Of names that nothing can have.
+    // Names that no file can have.
     let never = if cfg!(windows) {
         "C:\\a|b\\c"
     } else {
@@ -255,7 +256,7 @@ fn a_place_that_cannot_be_written_to_is_no_error() {
     let dir = home.path().join("readable");
     fs::create_dir(&dir).unwrap();
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o555)).unwrap();
-    // Root may write all the same, so the directory is measured. Another user can make no file for direct
+    // Root can write nevertheless, so the directory is measured. Another user cannot create a file for direct
     // I/O, so there may be nothing to compare.
     let report = calibration::measured(&dir, None, Duration::from_millis(50)).unwrap();
     let measured = matches!(report.origin, Some(Origin::Measured));

@@ -1,6 +1,6 @@
-//! The log as its users have it, on the operating system.
+//! Tests of the public API on the real operating system.
 //!
-//! One program: to link each file by itself took longer than to run it.
+//! All files are one program, because linking each separately took longer than running it.
 
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod access;

@@ -1,5 +1,5 @@
-//! Options of every size: a log opens and works, or the error names the option; and what errors look
-//! like in a program that does nothing about them.
+//! Options with valid and invalid values: a log opens and works, or the error names the option. Also the
+//! output of errors that a program does not handle.
 
 use crate::common::*;
 use logforce::{Error, ErrorKind, Guarantee, Options, Policy, Tuning};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 type Set = fn(Options) -> Options;
 
-/// Works with what is set there.
+/// Options with which a log works.
 const WORKS: [(&str, Set); 19] = [
     ("segment_size 16 KiB", |o| {
         o.segment_size(16 << 10).max_batch_size(8192)
@@ -63,7 +63,7 @@ const WORKS: [(&str, Set); 19] = [
     }),
 ];
 
-/// Is refused: the option, how it is set, and words of the message.
+/// Refused options: name, setting, and words of the message.
 const REFUSED: [(&str, Set, &[&str]); 19] = [
     (
         "segment_size",
@@ -184,7 +184,7 @@ fn what_cannot_be_names_the_option_and_leaves_nothing() {
         let e = assert_error(opened, ErrorKind::InvalidInput, &words);
         assert!(matches!(e, Error::Option { option: o, .. } if o == option));
         assert!(!dir.exists(), "{option}");
-        // Nor does it touch what is there.
+        // An existing log is not changed either.
         logforce::create_new(&dir, options()).unwrap();
         let opened = logforce::open_existing(&dir, set(options()));
         assert_error(opened, ErrorKind::InvalidInput, &words);
@@ -192,7 +192,7 @@ fn what_cannot_be_names_the_option_and_leaves_nothing() {
     }
 }
 
-/// `main() -> Result<(), Error>` prints what Debug says, and so do `unwrap` and `expect`.
+/// `main() -> Result<(), Error>`, `unwrap` and `expect` print errors by `Debug`.
 #[test]
 fn debug_of_an_error_is_its_message() {
     let home = temp();
@@ -208,7 +208,7 @@ fn debug_of_an_error_is_its_message() {
     }
 }
 
-/// Intervals of every length: nothing overflows, and what was accepted is there after a close.
+/// Intervals of any length do not overflow, and accepted records are there after a close.
 #[test]
 fn policies_with_every_interval() {
     let home = temp();

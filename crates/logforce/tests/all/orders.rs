@@ -1,5 +1,4 @@
-//! The order service of the examples: clients at the same time, kills, ends in order, a log that
-//! fails, and clients that behave badly.
+//! The example `orders`: concurrent clients, kills, orderly ends, a failing log, and misbehaving clients.
 
 use crate::common::examples::{program, too_weak};
 use crate::common::*;
@@ -16,17 +15,17 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const CLIENTS: u64 = 8;
-/// No answer takes so long, also where all tests run at once under Wine.
+/// Maximum time for an answer, even if all tests run at once under Wine.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How often a client looks whether the service was killed.
+/// Interval at which a client checks if the service was killed.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Where a service listens.
+/// Address of a service.
 #[derive(Default)]
 struct Address {
     at: String,
-    /// The service was killed. Wine's server sometimes keeps a connection of a program that was
-    /// killed: the other end then waits for ever.
+    /// True if the service was killed. Wine's server sometimes keeps the connection of a killed program, so
+    /// that the other end would wait for ever.
     is_killed: AtomicBool,
 }
 
@@ -34,7 +33,7 @@ struct Service {
     child: Killed,
     out: BufReader<ChildStdout>,
     err: ChildStderr,
-    /// How many orders it began with.
+    /// Number of orders at the start.
     found: u64,
     address: Arc<Address>,
 }
@@ -67,7 +66,7 @@ impl Service {
         service
     }
 
-    /// The next line that it prints; what it has against it, if there is none.
+    /// Returns the next line that the service prints, or its error output if there is none.
     fn line(&mut self) -> String {
         let mut line = String::new();
         if self.out.read_line(&mut line).unwrap() == 0 {
@@ -85,12 +84,12 @@ impl Service {
         self.address.is_killed.store(true, SeqCst);
     }
 
-    /// Waits for its end; whether it calls that a success, and what it says last.
+    /// Waits for the end of the service. Returns true if it reports success, and its last output.
     #[cfg(unix)]
     fn end(mut self) -> (bool, String) {
         let began = Instant::now();
         while self.child.0.try_wait().unwrap().is_none() {
-            assert!(began.elapsed().as_secs() < 60, "it goes on and on");
+            assert!(began.elapsed().as_secs() < 60, "the service does not end");
             std::thread::sleep(Duration::from_millis(5));
         }
         let last = self.line();
@@ -123,7 +122,7 @@ impl Client {
         self.stream.get_ref().write_all(bytes)
     }
 
-    /// The answer; `None` if the service has gone. An answer that is cut off is none.
+    /// Returns the answer, or `None` if the service has ended. Ignores an incomplete answer.
     fn answer(&mut self) -> Option<String> {
         let began = Instant::now();
         let mut answer = Vec::new();
@@ -147,11 +146,11 @@ impl Client {
     }
 }
 
-/// What the clients were told, by the numbers of the orders.
+/// Orders that were confirmed to the clients, by number.
 type Accepted = Mutex<BTreeMap<u64, String>>;
 
-/// Orders by several clients until the service has gone or answers no more by a number; calls
-/// `after` with how many were accepted. The other answers.
+/// Sends orders from several clients until the service has ended or does not accept an order. Calls `after`
+/// with the number of accepted orders. Returns the other answers.
 fn order_until_gone(
     address: &Arc<Address>,
     clients: u64,
@@ -180,7 +179,7 @@ fn order_until_gone(
                     let id = id.parse().unwrap();
                     let before = accepted.lock().unwrap().insert(id, order.clone());
                     assert_eq!(before, None, "number {id} twice");
-                    // Whoever was told, finds it.
+                    // A client can read an order that was confirmed to it.
                     if n % 16 == 0
                         && let Some(found) = client.ask(&format!("get {id}"))
                     {
@@ -194,8 +193,8 @@ fn order_until_gone(
     others.into_inner().unwrap()
 }
 
-/// The orders in the log, read by the library: numbered without gaps, each once, and all that
-/// clients were told among them.
+/// Reads the orders in the log with the library. Checks that they are numbered without gaps, and include all
+/// confirmed orders. Returns their number.
 #[track_caller]
 fn check(dir: &Path, accepted: &Accepted, is_clean: bool) -> u64 {
     let log = logforce::open_existing(dir, Options::new().segment_size(4 << 20)).unwrap();
@@ -244,14 +243,14 @@ fn killed_again_and_again_it_has_what_it_accepted() {
         assert!(others.is_empty(), "{others:?}");
         let answered = (accepted.lock().unwrap().len() - before) as u64;
         let now = check(&dir, &accepted, false);
-        // Each client waits for one answer at a time.
+        // Each client has at most one order without an answer.
         assert!(now <= found + answered + CLIENTS, "{now} after {found}");
         assert!(answered >= until);
         found = now;
     }
 }
 
-/// Nothing that was accepted is left without its answer.
+/// Every accepted order is answered before the service ends.
 #[cfg(unix)]
 #[test]
 fn at_its_end_it_answers_what_it_has_accepted() {
@@ -279,7 +278,8 @@ fn at_its_end_it_answers_what_it_has_accepted() {
     }
 }
 
-/// The log's directory is moved away: the log fails. Whoever waits is told that nobody knows.
+/// If the log's directory is moved away, the log fails. Waiting clients get the answer that the outcome is
+/// unknown.
 #[cfg(unix)]
 #[test]
 fn when_the_log_fails_the_outcome_is_unknown_and_it_ends() {
@@ -291,11 +291,11 @@ fn when_the_log_fails_the_outcome_is_unknown_and_it_ends() {
     let accepted = Accepted::default();
     let mut rounds_told = 0;
     for round in 0..12 {
-        // Somebody mostly waits when it happens; on a busy machine not always.
+        // Mostly a client is waiting when the log fails, but on a busy machine not always.
         if round >= 3 && rounds_told > 0 {
             break;
         }
-        // A client by itself as well: no other order finds out that the log has failed.
+        // Also runs with a single client, so that no other order notices that the log has failed.
         let clients = if round < 2 { 1 } else { CLIENTS };
         let service = Service::start(&dir);
         let others = order_until_gone(&service.address, clients, round, &accepted, |count| {
@@ -357,15 +357,15 @@ fn lines_that_are_no_commands_do_nothing() {
     for id in ["0", "1", "18446744073709551615"] {
         assert_eq!(client.ask(&format!("get {id}")).unwrap(), "none");
     }
-    // The longest line that there may be.
+    // A line of the maximum length.
     let item = "x".repeat(1024 - "order  250".len());
     let answer = client.ask(&format!("order {item} 250")).unwrap();
     assert_eq!(answer, "accepted 1");
-    // Several at once, in their order.
+    // Several lines at once are answered in their order.
     client.send(b"order tea 100\r\nget 2\ntotal\n").unwrap();
     let answers: Vec<_> = (0..3).map(|_| client.answer().unwrap()).collect();
     assert_eq!(answers, ["accepted 2", "order 2 tea 100", "total 2 350"]);
-    // What was cut off before its end may mean something else than it says.
+    // An incomplete line is ignored, because its end could change its meaning.
     let mut cut = service.client();
     cut.send(b"order tea 25").unwrap();
     cut.stream.get_ref().shutdown(Shutdown::Write).unwrap();
@@ -373,7 +373,8 @@ fn lines_that_are_no_commands_do_nothing() {
     assert_eq!(client.ask("total").unwrap(), "total 2 350");
 }
 
-/// A client that sends and never reads: its answers fill all there is between it and the service.
+/// A client that sends and never reads fills all buffers between the service and itself, and blocks no other
+/// client.
 #[test]
 fn a_client_that_never_reads_holds_nobody_up() {
     let home = temp();
@@ -401,7 +402,7 @@ fn a_client_that_never_reads_holds_nobody_up() {
     for id in 2..50 {
         assert_eq!(client.ask("order tea 1").unwrap(), format!("accepted {id}"));
     }
-    // Nor does it keep the service from its end.
+    // The client does not keep the service from ending.
     #[cfg(unix)]
     {
         service.terminate();

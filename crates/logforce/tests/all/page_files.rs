@@ -1,4 +1,4 @@
-//! Page files on the operating system: both commit modes, every system, and a process that is killed.
+//! Page files on the real operating system: both commit modes, and killed processes.
 
 use crate::common::*;
 use logforce::pages::{CommitMode, ErrorKind, Options, PageFile, Snapshot};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const MODES: [CommitMode; 2] = [CommitMode::Logged, CommitMode::CopyOnWrite];
 
-/// Content with what a test machine can give; checkpoints are frequent.
+/// Options with a guarantee that any test machine offers, and frequent checkpoints.
 fn page_options(mode: CommitMode) -> Options {
     Options::new()
         .mode(mode)
@@ -33,7 +33,7 @@ fn number_at(snapshot: &Snapshot, page: u64) -> u64 {
     u64::from_le_bytes(page[..8].try_into().unwrap())
 }
 
-/// What the inspector finds wrong: nothing.
+/// Checks that the inspector finds no damage.
 #[track_caller]
 fn assert_sound(dir: &Path) {
     let inspector = logforce::pages::inspect::open(dir).unwrap();
@@ -95,7 +95,7 @@ fn what_is_committed_is_there_again() {
     }
 }
 
-/// Threads move amounts between accounts, one a page; whoever looks sees the same sum.
+/// Threads move amounts between accounts, one on each page. Readers always see the same sum.
 #[test]
 fn threads_commit_and_readers_see_whole_commits() {
     const ACCOUNTS: u64 = 40;
@@ -170,7 +170,7 @@ fn a_second_opener_is_refused() {
     }
 }
 
-/// Not on Windows, where a file that grows far at once is filled with zeroes there.
+/// Not for Windows, which fills a file with zeroes when it grows far at once.
 #[cfg(unix)]
 #[test]
 fn pages_beyond_4_gib() {
@@ -199,7 +199,7 @@ fn pages_beyond_4_gib() {
         let data = std::fs::metadata(dir.join("pages")).unwrap();
         assert!(data.blocks() * 512 < 64 << 20, "{} blocks", data.blocks());
         drop(snapshot);
-        // Shrinking, and growing again: what was there is gone.
+        // After shrinking and growing again, the old contents are gone.
         let mut transaction = file.begin().unwrap();
         transaction.set_page_count(10).unwrap();
         transaction.commit().unwrap();
@@ -216,7 +216,8 @@ fn pages_beyond_4_gib() {
 
 const CHILD: &str = "LOGFORCE_TEST_PAGE_FILE";
 
-/// Commits for ever: the round into two pages, and the page of its number.
+/// Commits until it is killed. Each commit writes the number of the round to two pages, and to the page with
+/// that number.
 fn commit_for_ever(dir: &Path) {
     let mode = match dir.ends_with("logged") {
         true => CommitMode::Logged,
@@ -232,7 +233,7 @@ fn commit_for_ever(dir: &Path) {
         for page in [0, 1, 2 + n % 500] {
             transaction.page_mut(page).unwrap()[..8].copy_from_slice(&n.to_le_bytes());
         }
-        // Some without waiting: those have no promise.
+        // Does not wait for some commits, which may be lost.
         match n % 5 {
             0 => transaction.commit_with(Policy::Interval {
                 within: Duration::from_millis(20),

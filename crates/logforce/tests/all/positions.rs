@@ -1,11 +1,11 @@
-//! Positions, sizes and options that cannot be.
+//! Invalid positions, sizes and options.
 
 use crate::common::*;
 use logforce::{Batch, Error, ErrorKind, Log, Lsn, Options, Tuning};
 use logforce_testkit::process::Start;
 
 fn log(dir: &tempfile::TempDir) -> Log {
-    // No stamps of an idle log: the end stays where the last record left it.
+    // Disables idle stamps, so that the end of the log stays at the last record.
     let no_stamps = options().tuning(Tuning::new().idle_stamp(std::time::Duration::MAX));
     logforce::create_new(dir.path(), no_stamps).unwrap()
 }
@@ -33,7 +33,7 @@ fn not_a_boundary() {
             assert_eq!(e.lsn(), Some(lsn));
         }
     }
-    // The end of a record is a boundary, and no record.
+    // The end of a record is a boundary, but not a record.
     let end = log.read_at(at.end);
     assert!(end.is_err());
     assert!(read(&log, at.end).is_empty());
@@ -47,7 +47,7 @@ fn an_atomic_append_is_cut_as_a_whole() {
     let mut batch = Batch::of(&[b"a", b"b", b"c"]);
     log.commit(&mut batch).unwrap();
     let all = batch.ranges();
-    // Each record can be read by itself, and from it on.
+    // Each record can be read alone, and reading can begin at each.
     assert_eq!(log.read_at(all[1].start).unwrap().data, b"b");
     assert_eq!(read(&log, all[1].start), [b"b", b"c"]);
     for lsn in [all[1].start, all[2].start] {
@@ -75,7 +75,7 @@ fn before_the_front() {
         .collect();
     log.truncate_front(places[40].start).unwrap();
     let check = |log: &Log| {
-        // In the segment that stays, and in those that are gone.
+        // Positions in the segment that stays, and in removed ones.
         for n in [0, 20, 39] {
             let lsn = places[n].start;
             let words = [
@@ -127,7 +127,7 @@ fn beyond_the_end() {
             assert_eq!(e.lsn(), Some(lsn));
         }
     }
-    // What is appended and not durable is not there for readers yet; a truncation forces it.
+    // Readers do not see appended records that are not durable. A truncation forces them.
     let staged = log.append(&record(1, 100)).unwrap();
     assert_error(log.read_at(staged.start), ErrorKind::BeyondEnd, &[]);
     assert_eq!(log.read_from(at.start).unwrap().count(), 1);
@@ -143,8 +143,8 @@ fn beyond_the_end() {
     );
 }
 
-/// Rounded down to where an append begins or ends: within a record, a group, a record of many
-/// batches and segments, a void range; never beyond what is durable, never back.
+/// A truncation is rounded down to the start or end of an append. Tested within a record, a group, a record
+/// of many batches and segments, and a void range; also beyond the durable LSN and below the front.
 #[test]
 fn a_truncation_is_rounded_down() {
     let dir = temp();
@@ -221,7 +221,7 @@ fn voided() {
     log.close().unwrap();
     let log = logforce::open_existing(dir.path(), options()).unwrap();
     check(&log);
-    // Below the front it is no longer voided but truncated.
+    // Below the front the range counts as truncated instead of voided.
     log.truncate_front(on.start).unwrap();
     assert_error(log.read_at(gone[20].start), ErrorKind::Truncated, &[]);
 }
@@ -241,7 +241,7 @@ fn too_large() {
         ErrorKind::InvalidInput,
         &words,
     );
-    // The sum of an atomic append counts.
+    // The limit applies to the sum of an atomic append.
     let half = &max[..Log::MAX_RECORD_LEN / 2];
     assert_error(
         log.append(Batch::of(&[half, half])),
@@ -271,7 +271,7 @@ fn nothing_is_an_append_too() {
     let tail = log.tail_lsn();
     let at = log.append(Batch::new()).unwrap();
     assert_eq!((at.start, at.end, log.tail_lsn()), (tail, tail, tail));
-    // Committing nothing makes durable what was appended before.
+    // Committing an empty batch makes earlier appends durable.
     let before = log.append(b"before").unwrap();
     let done = log.commit(Batch::new()).unwrap();
     assert_eq!((done.end, done.guarantee), (before.end, log.guarantee()));
@@ -335,7 +335,7 @@ fn options_out_of_range() {
         assert!(matches!(e, Error::Option { option: o, .. } if o == option));
         assert!(!dir.join("control").exists());
     }
-    // The smallest and odd sizes work.
+    // The smallest sizes and unusual sizes work.
     let smallest = Options::new()
         .require(logforce::Guarantee::ProcessCrash)
         .segment_size(16 << 10)
@@ -347,7 +347,7 @@ fn options_out_of_range() {
     }
     log.commit(&record(40, 100_000)).unwrap();
     log.close().unwrap();
-    // Other sizes at the next opening: what is there keeps its own.
+    // With other sizes at the next opening, existing segments keep their sizes.
     for (segment_size, unit) in [(SEGMENT, 65_536), (64 << 10, 8192), (48 << 10, 4096)] {
         let options = smallest
             .clone()
@@ -376,7 +376,7 @@ fn prepared_segments_of_other_sizes_are_used_up_first() {
         .buffer_size(4 << 20);
     if let Some(dir) = in_second_process(DIR) {
         let log = logforce::create_new(dir, small).unwrap();
-        // Space for all of it is prepared before it is accepted; little of it gets used.
+        // The log prepares space for the whole append before it accepts it. Little of that space is used.
         log.append(&record(0, 2 << 20)).unwrap();
         std::process::abort();
     }
@@ -395,10 +395,10 @@ fn prepared_segments_of_other_sizes_are_used_up_first() {
         let log = logforce::open_existing(&dir, large.clone()).unwrap();
         let room = prepared.0.saturating_sub(log.tail_lsn().0);
         if room < 700 << 10 {
-            println!("only {room} bytes were left: once more");
+            println!("only {room} bytes were left: trying again");
             continue;
         }
-        // It would fit into segments of the new size, and does not into these.
+        // The record does not fit into the prepared segments, but into segments of the new size.
         let at = log.commit(&record(1, room as usize - (110 << 10))).unwrap();
         assert!(at.end > prepared);
         log.close().unwrap();
@@ -407,11 +407,11 @@ fn prepared_segments_of_other_sizes_are_used_up_first() {
         assert!(all.last() == Some(&record(1, room as usize - (110 << 10))));
         return;
     }
-    logforce_testkit::skip!("all that was appended was always written before the process ended");
+    logforce_testkit::skip!("each attempt wrote the whole append before its process ended");
 }
 
-/// Forwards without copies, forwards and backwards: the same records, from every position, with
-/// records of many batches, groups, void ranges, a moved front, and beside a writer.
+/// Reading forwards, forwards without copies, and backwards returns the same records from every position. The
+/// log has records of many batches, groups, void ranges, a moved front, and a concurrent writer.
 #[test]
 fn all_ways_to_read_agree() {
     let dir = temp();
@@ -455,7 +455,7 @@ fn all_ways_to_read_agree() {
     for from in 7..starts.len() {
         assert!(check(&log, from) == all[from - 6..]);
     }
-    // Backwards from the end, and from each start and end.
+    // Reads backwards from the end, and from each start and end.
     let back = |from: Lsn| -> Vec<_> {
         let mut found: Vec<_> = log
             .read_back_from(from)
@@ -482,7 +482,7 @@ fn all_ways_to_read_agree() {
         .unwrap()
         .collect();
     assert_eq!(found.len(), all.len() + 1);
-    // Nothing at all.
+    // An empty log.
     let empty = temp();
     let log = logforce::create_new(empty.path().join("log"), options()).unwrap();
     assert_eq!(log.last().unwrap(), None);

@@ -1,4 +1,4 @@
-//! Metadata, pins and the cap on real files.
+//! Metadata, pins and the maximum log size on real files.
 
 use crate::common::*;
 use logforce::{CheckpointDue, CheckpointRequests, ErrorKind, Log, Pin, Policy};
@@ -14,14 +14,14 @@ fn soon(what: &str, mut is: impl FnMut() -> bool) {
     }
 }
 
-/// Bytes of all segment files.
+/// Returns the bytes of all segment files.
 fn used(dir: &Path) -> u64 {
     let files = fs::read_dir(dir).unwrap().map(|e| e.unwrap());
     let segments = files.filter(|f| {
         let name = f.file_name().to_string_lossy().into_owned();
         name.ends_with(".seg") || name.ends_with(".spare")
     });
-    // It may be renamed or removed meanwhile.
+    // A file may be renamed or removed meanwhile.
     segments
         .filter_map(|f| f.metadata().ok())
         .map(|m| m.len())
@@ -66,7 +66,7 @@ fn metadata_stays() {
     }
 }
 
-/// A control file of before there was metadata is opened, left as it is, and grows at the first use.
+/// A control file from a version without metadata can be opened. It grows only at the first use of metadata.
 #[test]
 fn an_older_control_file_grows() {
     let home = temp();
@@ -87,7 +87,7 @@ fn an_older_control_file_grows() {
     log.set_meta(b"new").unwrap();
     assert_eq!(fs::metadata(&control).unwrap().len(), 256 << 10);
     drop(log);
-    // Cut again, which is damage now.
+    // Truncating the file again is damage now.
     let file = fs::OpenOptions::new().write(true).open(&control).unwrap();
     file.set_len(128 << 10).unwrap();
     let refused = logforce::open_existing(&dir, options());
@@ -135,7 +135,7 @@ fn a_pin_holds_the_front() {
     let cut_off = behind.find_map(|e| e.err()).unwrap();
     assert_eq!(cut_off.kind(), ErrorKind::Truncated, "{cut_off}");
     assert_error(dead.advance(at[399]), ErrorKind::Truncated, &[]);
-    // The other one reads all that it has pinned, and lets go.
+    // The other pin's owner reads all pinned records, and drops the pin.
     for (n, found) in (100..).zip(log.read_from(at[100]).unwrap()) {
         let found = found.unwrap();
         assert!(found.data == record(n, 9000));
@@ -177,7 +177,7 @@ fn a_cap_without_an_owner() {
     assert!(fill_up(&log, n, 9000).0 > 50);
 }
 
-/// The checkpoint is a record of the log itself, for which its owner has kept space.
+/// The checkpoint is a record of the log, for which its owner has reserved space.
 #[test]
 fn a_checkpoint_thread_keeps_the_log_below_its_cap() {
     let home = temp();
@@ -197,7 +197,7 @@ fn a_checkpoint_thread_keeps_the_log_below_its_cap() {
                     let note = permit.submit(b"checkpoint", Policy::Force).unwrap();
                     let note = note.wait().unwrap();
                     assert!(note.start >= due.truncate_to);
-                    // As much as is needed, or all.
+                    // Truncates as much as needed, or everything.
                     to = [to, note.start][taken % 2];
                 }
                 log.truncate_front(to).unwrap();
@@ -227,7 +227,7 @@ fn a_checkpoint_thread_keeps_the_log_below_its_cap() {
         log.clone().close().unwrap();
         owner.join().unwrap()
     });
-    // 8 MB through a log of 1 MiB.
+    // The test appends 8 MB to a log of 1 MiB.
     assert!(taken > 8, "{taken}");
 }
 

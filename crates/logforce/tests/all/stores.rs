@@ -1,4 +1,4 @@
-//! The key-value store and the replica of the examples, killed with `kill -9` again and again.
+//! The examples `kv` and `replica`, repeatedly killed with `kill -9`.
 
 use crate::common::examples::{program, too_weak};
 use crate::common::*;
@@ -19,7 +19,7 @@ fn output(program: &Path, dir: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The map after so many changes of `kv bench`.
+/// Returns the map after `changes` changes of `kv bench`.
 fn expected(changes: u64) -> BTreeMap<String, String> {
     let mut map = BTreeMap::new();
     for n in 1..=changes {
@@ -57,7 +57,7 @@ fn a_store_that_is_killed_has_what_it_acknowledged() {
         let mut child = child.stdout(Stdio::piped()).start().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut child = Killed(child);
-        // Also while it opens, and around the checkpoint after each thousand.
+        // Also kills it while it opens, and around the checkpoint after each thousand changes.
         let lines = match rng.below(4) {
             0 => None,
             1 => Some(1000 - acknowledged % 1000 + rng.below(3)),
@@ -109,7 +109,7 @@ fn a_store_that_is_killed_has_what_it_acknowledged() {
     println!("{kills} kills");
     assert!(kills > 5);
     assert!(listed(&program, &dir) == expected(CHANGES));
-    // By hand.
+    // Changes the store by single commands.
     output(&program, &dir, &["set", "a", "b c"]);
     assert_eq!(output(&program, &dir, &["get", "a"]), "b c\n");
     output(&program, &dir, &["checkpoint"]);
@@ -141,7 +141,7 @@ fn a_checkpoint_that_is_missing_is_no_empty_store() {
         );
     };
     output(&program, &dir, &["set", "a", "b"]);
-    // Where no checkpoint can be written, the log keeps what would be in it.
+    // If no checkpoint can be written, the log keeps its records.
     std::fs::create_dir(dir.join("checkpoint.new")).unwrap();
     fails(&["checkpoint"], "cannot write the checkpoint");
     std::fs::remove_dir(dir.join("checkpoint.new")).unwrap();
@@ -157,7 +157,7 @@ fn a_checkpoint_that_is_missing_is_no_empty_store() {
     fails(&["list"], "is missing or is not the last one");
 }
 
-/// Whether a log that another process writes has some records.
+/// Returns `Some` once a log that another process writes has some records.
 fn enough(dir: &Path) -> Option<()> {
     let log = logforce::read_only(dir).ok()?;
     let records = log.read_from(log.front_lsn()).ok()?;
@@ -185,12 +185,12 @@ fn a_replica_and_its_primary_are_killed() {
     };
     let mut sales = start_till(1_000_000);
     let mut copying = start_replica("600");
-    // Something to lose, before the first kill: on a busy machine the kills leave time for nothing.
+    // Waits for some records before the first kill, because on a busy machine there would be none.
     let began = Instant::now();
     while enough(&copy).is_none() {
         assert!(began.elapsed() < Duration::from_secs(120), "nothing comes");
         std::thread::sleep(Duration::from_millis(20));
-        // It ends where the primary is only half made.
+        // The replica ends if the primary's log is only partly created.
         if copying.0.try_wait().unwrap().is_some() {
             copying = start_replica("600");
         }
@@ -207,7 +207,7 @@ fn a_replica_and_its_primary_are_killed() {
     }
     sales.kill();
     copying.kill();
-    // Opening makes everything durable that is there; closing proves it.
+    // Opening makes all existing records durable; closing proves it.
     let original = logforce::open_existing(&primary, Options::new().segment_size(1 << 20)).unwrap();
     let records = read_all(&original);
     original.close().unwrap();

@@ -1,5 +1,5 @@
-//! Every file of a log and of page files, taken away while it is open, on a real filesystem. The test lists
-//! the directories, so that it also covers a new kind of file.
+//! Removal of every file of an open log and of open page files, on a real filesystem. The test lists the
+//! directories, so that it also covers a new kind of file.
 
 use crate::common::*;
 use logforce::pages::{self, CommitMode, PageFile};
@@ -118,7 +118,10 @@ impl Subject {
                 Err(e) => return e,
             }
             // The check is due within a second; a busy machine takes longer.
-            assert!(began.elapsed() < Duration::from_secs(60), "nobody noticed");
+            assert!(
+                began.elapsed() < Duration::from_secs(60),
+                "the loss was not noticed"
+            );
         }
     }
 }

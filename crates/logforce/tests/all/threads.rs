@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::thread;
 
-/// A record of thread `t`, number `n`.
+/// Returns record number `n` of thread `t`.
 fn of(t: u64, n: u64, len: usize) -> Vec<u8> {
     [&t.to_le_bytes()[..], &record(n, len)].concat()
 }
@@ -101,7 +101,7 @@ fn durable_lsn_only_rises_and_readers_see_only_what_is_below() {
             });
         }
         s.spawn(|| {
-            // One reader follows all the way.
+            // One reader reads from the front to the end.
             let mut reader = log.read_from(log.front_lsn()).unwrap();
             let mut seen = 0;
             while seen < 400 {
@@ -159,7 +159,7 @@ fn readers_while_truncating_and_recycling_get_records_or_truncated() {
                                 }
                             }
                         }
-                        // One position by itself.
+                        // Reads a single position.
                         let (n, at) = *last.lock().unwrap();
                         match log.read_at(at) {
                             Ok(found) => assert!(found.data == record(n, 9000)),
@@ -216,7 +216,7 @@ fn truncating_at_both_ends_while_others_append() {
             if round % 2 == 0 {
                 match log.truncate_front(to) {
                     Ok(()) => assert!(log.front_lsn() >= to),
-                    // It was voided in between.
+                    // The record was voided meanwhile.
                     Err(e) => assert!(
                         matches!(e.kind(), ErrorKind::Voided | ErrorKind::Truncated),
                         "{e}"
@@ -275,7 +275,7 @@ fn closing_while_others_commit_and_truncate_loses_nothing() {
             });
             thread::sleep(std::time::Duration::from_millis(3 + 2 * seed));
             log.close().unwrap();
-            // The lock is free at once, and nobody of the old opening writes any more.
+            // The lock is free at once, and no thread of the old opening writes any more.
             let log = logforce::open_existing(dir.path(), options()).unwrap();
             assert!(log.recovered().clean, "{:?}", log.recovered());
         });

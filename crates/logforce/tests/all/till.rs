@@ -1,4 +1,4 @@
-//! The till of `examples/till.rs`, killed with `kill -9` again and again.
+//! The example `till`, repeatedly killed with `kill -9`.
 
 use crate::common::examples::{program, too_weak};
 use crate::common::*;
@@ -12,14 +12,14 @@ use std::time::Duration;
 
 const COUNT: u64 = 500;
 
-/// How a run of the till ended.
+/// Output of a run.
 struct Run {
     found: Option<u64>,
     acknowledged: Vec<u64>,
     total: Option<String>,
 }
 
-/// Runs the till, and kills it after so many lines, or after a while.
+/// Runs the program, and kills it after `lines` lines or after `time`.
 fn run(program: &Path, dir: &Path, lines: usize, time: Option<Duration>) -> Run {
     let mut child = Command::new(program);
     child.arg(dir).arg(COUNT.to_string());
@@ -36,7 +36,7 @@ fn run(program: &Path, dir: &Path, lines: usize, time: Option<Duration>) -> Run 
         total: None,
     };
     for (i, line) in out.lines().enumerate() {
-        // The kill may cut the last line; what is not whole was not acknowledged.
+        // The kill may cut the last line. An incomplete line does not acknowledge a sale.
         let Ok(line) = line else { break };
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
@@ -53,14 +53,14 @@ fn run(program: &Path, dir: &Path, lines: usize, time: Option<Duration>) -> Run 
     run
 }
 
-/// The numbers of the sales in the log, read by the library.
+/// Reads the numbers of the sales in the log with the library.
 fn sales(dir: &Path) -> Vec<u64> {
     match logforce::open_existing(dir, Options::new().segment_size(1 << 20)) {
         Ok(log) => read_all(&log)
             .iter()
             .map(|sale| u64::from_le_bytes(sale[..8].try_into().unwrap()))
             .collect(),
-        // Killed before there was one.
+        // The program was killed before there was a log.
         Err(e) if e.kind() == ErrorKind::NoLog => Vec::new(),
         Err(e) => panic!("{e}"),
     }
@@ -75,7 +75,7 @@ fn a_till_that_is_killed_loses_no_sale() {
     let program = program("till");
     let mut kills = 0;
     for seed in 0.. {
-        // Under Wine most of a kill is the start of the next program.
+        // Makes fewer kills under Wine, where starting the next program takes long.
         if kills >= if cfg!(windows) { 20 } else { 50 } {
             break;
         }
@@ -84,7 +84,7 @@ fn a_till_that_is_killed_loses_no_sale() {
         let mut acknowledged = 0;
         let total = loop {
             let (lines, time) = match rng.below(3) {
-                // Also while it opens, creates, recovers, closes.
+                // Also kills it while it opens, creates, recovers or closes the log.
                 0 => (usize::MAX, Some(Duration::from_micros(rng.below(40_000)))),
                 _ => (1 + rng.below(40) as usize, None),
             };
@@ -106,7 +106,7 @@ fn a_till_that_is_killed_loses_no_sale() {
             }
             kills += 1;
             if rng.below(3) == 0 {
-                // By our own eyes, and then the till finds what we left.
+                // Reads the log here first. The next run must find the same sales.
                 let found = sales(&dir);
                 let n = found.len() as u64;
                 assert_eq!(found, (1..=n).collect::<Vec<_>>(), "seed {seed}");
@@ -117,7 +117,7 @@ fn a_till_that_is_killed_loses_no_sale() {
         assert_eq!(sales(&dir), (1..=COUNT).collect::<Vec<_>>(), "seed {seed}");
         let sum: u64 = (0..COUNT).map(|n| 250 + 37 * n % 900).sum();
         assert_eq!(total, format!("{COUNT} {}.{:02}", sum / 100, sum % 100));
-        // Once more: nothing is left to do.
+        // One more run has nothing left to do.
         let last = run(&program, &dir, usize::MAX, None);
         assert_eq!((last.found, last.acknowledged.len()), (Some(COUNT), 0));
     }

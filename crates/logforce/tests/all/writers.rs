@@ -1,4 +1,4 @@
-//! One writer at a time, in this process or another; and what a process that dies leaves behind.
+//! One writer at a time, in this process or another; and logs of killed processes.
 
 use crate::common::*;
 use logforce::ErrorKind;
@@ -21,7 +21,7 @@ fn a_second_opener_in_the_same_process() {
         let e = assert_error(open(dir.path()), ErrorKind::Locked, &words);
         assert_eq!(e.path(), Some(dir.path()));
     }
-    // To look is no opening for writing.
+    // Inspection is not an opening for writing.
     assert!(
         logforce::inspect::open(dir.path())
             .unwrap()
@@ -56,7 +56,7 @@ fn of_many_openers_at_once_one_wins() {
     }
 }
 
-/// Starts the test `name` again on `dir` and reads its lines up to `until`; they are returned.
+/// Starts the test `name` in a second process on `dir`. Reads its lines up to `until`, and returns them.
 fn start(name: &str, dir: &Path, until: &str) -> (Killed, BufReader<impl Read>, Vec<String>) {
     let mut child = again(name, DIR, dir)
         .stdout(Stdio::piped())
@@ -98,7 +98,7 @@ fn a_second_opener_in_another_process_and_a_killed_holder() {
                 .summary()
                 .in_use
         );
-        // A live holder keeps it, a killed one does not.
+        // A live process keeps the lock, a killed one does not.
         child.kill();
         let log = logforce::open_existing(dir.path(), options()).unwrap();
         assert!(!log.recovered().clean);
@@ -144,8 +144,8 @@ fn inspecting_beside_a_writer() {
     logforce::open_existing(dir.path(), options()).unwrap();
 }
 
-/// A writer that comes, and recycles what is being looked at, is no damage to somebody who began to
-/// look when nobody had the log open.
+/// An inspector that began without a writer reports no damage when a writer opens the log and recycles its
+/// segments.
 #[test]
 fn a_writer_comes_beneath_an_inspector() {
     let dir = temp();

@@ -1,5 +1,4 @@
-//! What was acknowledged to the writer of a golden log, one line for each answer, and what has to
-//! be there after all of it.
+//! Acknowledgements to the writer of a golden log, one per line, and the resulting expected contents.
 
 use logforce::{Lsn, Record};
 use std::fmt;
@@ -7,7 +6,7 @@ use std::fmt;
 /// An answer of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// Who wrote, by which method, with which guarantee; nothing to check.
+    /// The log was opened: writer, method and guarantee. There is nothing to check.
     Opened(String),
     /// A record was accepted, and is durable or at least written: position, length and CRC-32C.
     Record {
@@ -16,11 +15,11 @@ pub enum Event {
         len: u64,
         crc: u32,
     },
-    /// What lies there is void.
+    /// This range is void.
     Voided(Lsn, Lsn),
-    /// What lies below is gone.
+    /// Records below this LSN are truncated.
     Front(Lsn),
-    /// The metadata is this now.
+    /// The metadata has this value.
     Meta(String),
 }
 
@@ -45,7 +44,7 @@ impl Event {
         }
     }
 
-    /// The end of the record.
+    /// Returns the end of the record.
     pub fn end(&self) -> Option<Lsn> {
         match self {
             Event::Record { end, .. } => Some(*end),
@@ -71,7 +70,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// The line is whole, or it is none.
+/// Parses a line. Returns `None` if it is incomplete.
 pub fn parse_line(line: &str) -> Option<Event> {
     let (what, rest) = line.split_once(' ')?;
     let words: Vec<&str> = rest.split(' ').collect();
@@ -100,7 +99,7 @@ pub fn print(events: &[Event]) -> String {
     events.iter().map(|e| format!("{e}\n")).collect()
 }
 
-/// What has to be there.
+/// Expected contents of a log.
 #[derive(Debug, Clone, Default)]
 pub struct State {
     /// Records, in order.

@@ -1,9 +1,8 @@
-//! Golden logs: small logs that the library wrote on Linux and on Windows (under Wine), kept as
-//! they were, and opened here, whatever system this is. So a log that was written on one system
-//! opens on the other, and one that was written then opens now.
+//! Golden logs: small logs that earlier versions of the library wrote on Linux and on Windows (under Wine).
+//! All systems open them, so a log of one system opens on another, and an old log opens with a new version.
 //!
-//! Each is kept beside what was acknowledged to its writer (`NAME.acknowledged`).
-//! `LOGFORCE_BLESS=1` makes those of the system that the tests run on anew.
+//! Each log has a file with the acknowledgements to its writer (`NAME.acknowledged`). With `LOGFORCE_BLESS=1`
+//! the tests create the logs of the present system anew.
 #![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
 mod acknowledged;
@@ -23,10 +22,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use tempfile::TempDir;
 
-/// The smallest there is.
+/// Segment size of the golden logs, in bytes.
 const SEGMENT: u64 = 64 << 10;
 
-/// Who wrote them, and how they ended.
+/// System of the writer, and name, which says how the writer ended.
 const LOGS: [(&str, &str); 4] = [
     ("linux", "closed"),
     ("linux", "killed"),
@@ -39,7 +38,7 @@ fn home(system: &str) -> PathBuf {
     here.join(system)
 }
 
-/// Writes those of this system anew, before any of them is looked at, if that is asked for.
+/// Writes the logs of this system anew if that is requested, before any test reads them.
 fn bless() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -65,10 +64,10 @@ fn bless() {
     });
 }
 
-/// The test that is a writer in the second process.
+/// Name of the test that is the writer in the second process.
 const SECOND_PROCESS: &str = "golden_logs_have_something_of_everything";
 
-/// A golden log, and what was acknowledged to its writer.
+/// A golden log, and the acknowledgements to its writer.
 struct Golden {
     name: String,
     files: Vec<File>,
@@ -98,7 +97,7 @@ impl Golden {
         self.name.ends_with("closed")
     }
 
-    /// A copy of the log, in a directory that goes with the test.
+    /// Returns a copy of the log in a temporary directory.
     fn copy(&self) -> TempDir {
         let dir = temp();
         for file in &self.files {
@@ -108,7 +107,7 @@ impl Golden {
     }
 }
 
-/// What differs between what is there and what was acknowledged.
+/// Compares the contents with the acknowledgements. The error names the difference.
 fn compare(acknowledged: &State, found: &[Record], meta: Option<&[u8]>) -> Result<(), String> {
     let expected: Vec<String> = acknowledged.records.iter().map(Event::to_string).collect();
     let found: Vec<String> = found.iter().map(|e| Event::of(e).to_string()).collect();
@@ -128,7 +127,7 @@ fn compare(acknowledged: &State, found: &[Record], meta: Option<&[u8]>) -> Resul
     Ok(())
 }
 
-/// What `verify` finds, and the records.
+/// Returns the report of `verify`, and the records.
 fn look(seen: &Inspector) -> (logforce::inspect::VerifyReport, Vec<Record>) {
     let mut records = Vec::new();
     let found = seen.walk(&mut |visit| {
@@ -145,7 +144,7 @@ fn records(log: &Log) -> Vec<Record> {
     all.map(Result::unwrap).collect()
 }
 
-/// Else the other tests could hold of next to nothing.
+/// The golden logs contain all kinds of data. Otherwise the other tests would prove little.
 #[test]
 fn golden_logs_have_something_of_everything() {
     if writer::is_second_process() {
@@ -200,7 +199,7 @@ fn a_golden_log_is_healthy_and_holds_what_its_writer_was_told() {
         compare(&acknowledged, &records, meta.as_deref()).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(found.damages, 0, "{name}");
         assert_eq!(seen.summary().front, acknowledged.front, "{name}");
-        // Nothing was changed by looking.
+        // Inspection has changed no file.
         for file in &golden.files {
             let now = std::fs::read(dir.path().join(&file.name)).unwrap();
             assert!(now == file.bytes, "{name}: {}", file.name);
@@ -213,7 +212,7 @@ fn a_golden_log_is_opened_and_goes_on() {
     for golden in Golden::all() {
         let (name, dir) = (&golden.name, golden.copy());
         let mut acknowledged = State::after(&golden.events);
-        // By this system's own default method.
+        // Uses the default method of this system.
         let options = options().segment_size(SEGMENT);
         let log = logforce::open_existing(dir.path(), options.clone()).unwrap();
         println!("{name}: {} {:?}", log.recovered().method, log.recovered());
@@ -255,8 +254,7 @@ fn a_golden_log_is_opened_and_goes_on() {
     }
 }
 
-/// That the tests above find something where there is something to find: in the log, and in the
-/// list beside it.
+/// The checks above detect a change in the log, and a change in the list of acknowledgements.
 #[test]
 fn a_change_of_a_golden_log_or_of_its_list_is_told() {
     for golden in Golden::all() {
@@ -278,7 +276,7 @@ fn a_change_of_a_golden_log_or_of_its_list_is_told() {
         }
         compare(&acknowledged, &records, None).unwrap_err();
 
-        // A bit of a record in the middle.
+        // Flips a bit of a record in the middle.
         let middle = &records[records.len() / 2..];
         let hit = middle.iter().find(|r| r.data.len() >= 300).unwrap();
         let summary = seen.summary();

@@ -1,9 +1,9 @@
-//! A directory of files as one text: most of a small log is zeroes, and they are left out.
+//! Files of a directory as one text. It leaves out zeroes, which are most of a small log.
 
 use std::fmt::Write;
 use std::path::Path;
 
-/// Bytes in a line.
+/// Number of bytes in a line.
 const LINE: usize = 32;
 
 pub struct File {
@@ -11,7 +11,8 @@ pub struct File {
     pub bytes: Vec<u8>,
 }
 
-/// `file NAME LENGTH`, and below it `OFFSET: BYTES` wherever not all is zero.
+/// Returns `file NAME LENGTH` for each file, followed by lines `OFFSET: BYTES` for bytes that are not all
+/// zero.
 pub fn pack(dir: &Path) -> String {
     let mut files: Vec<_> = std::fs::read_dir(dir)
         .unwrap()
@@ -37,7 +38,7 @@ pub fn pack(dir: &Path) -> String {
     text
 }
 
-/// The files of such a text.
+/// Returns the files of such a text.
 pub fn unpack(text: &str) -> Vec<File> {
     let mut files = Vec::new();
     for (n, line) in text.lines().enumerate() {

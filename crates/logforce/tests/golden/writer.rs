@@ -1,4 +1,4 @@
-//! Writes the golden logs: three openings each, with records short, long and none, atomic appends,
+//! Writer of the golden logs. Each has three openings, with short, long and empty records, atomic appends,
 //! truncations at both ends, and metadata.
 
 use crate::SEGMENT;
@@ -12,15 +12,16 @@ use std::process::Stdio;
 use std::time::Duration;
 
 const DIR: &str = "LOGFORCE_TEST_GOLDEN";
-/// The second process has said all.
+/// Last line of the second process.
 const END: &str = "end";
 
-/// The guarantee is the default: without it there would be no stamps in the log.
+/// Options with the default guarantee. With a lower one there would be no stamps in the log.
 fn options() -> Options {
     sized(SEGMENT).require(Guarantee::PowerLoss)
 }
 
-/// Tells which one it is everywhere in it, and is zeroes between: they cost nothing to keep.
+/// Returns the contents of a record: its number at many offsets, and zeroes in between, which take no space
+/// in the golden files.
 fn content(n: u64, len: usize) -> Vec<u8> {
     let mut data = vec![0; len];
     for (i, part) in data.chunks_mut(480).enumerate() {
@@ -31,7 +32,7 @@ fn content(n: u64, len: usize) -> Vec<u8> {
     data
 }
 
-/// A log at work, which says all that is acknowledged to it.
+/// A log with a callback that receives all acknowledgements.
 struct Worker<'s> {
     log: Log,
     next: u64,
@@ -72,7 +73,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Written, and not forced: it survives the end of the process.
+    /// Writes a record without forcing it. It survives the end of the process.
     fn write(&mut self, len: usize) {
         let data = self.content(len);
         let policy = Policy::Write {
@@ -98,7 +99,7 @@ impl<'s> Worker<'s> {
         (self.say)(Event::Meta(text.to_owned()));
     }
 
-    /// The first opening: more than a segment of it, so that there is something for a front.
+    /// Runs the first opening. Writes more than a segment, so that a truncation can move the front.
     fn begin(&mut self) {
         for len in [40, 1, 0, 300, 5000].repeat(5) {
             self.commit(len);
@@ -106,7 +107,7 @@ impl<'s> Worker<'s> {
         self.meta("set by the first opening");
     }
 
-    /// What every later opening does.
+    /// Runs a later opening.
     fn go_on(&mut self, opening: &str) {
         self.commit(100_000);
         self.commit_all(&[10, 0, 9000, 30]);
@@ -118,14 +119,14 @@ impl<'s> Worker<'s> {
             self.commit(len);
         }
         self.meta(&format!("set by the {opening} opening"));
-        // All but the latest two of these stay.
+        // The second opening truncates all records before `kept`.
         if opening == "second" {
             self.front(kept);
         }
     }
 }
 
-/// Closed in order each time.
+/// Writes a log that is closed in each opening.
 pub fn closed(dir: &Path) -> Vec<Event> {
     let mut events = Vec::new();
     let mut say = |event| events.push(event);
@@ -145,7 +146,8 @@ pub fn closed(dir: &Path) -> Vec<Event> {
     events
 }
 
-/// Closed once, and then killed twice; the test `name` has to begin with [`work_until_killed`].
+/// Writes a log that is closed once, and whose process is then killed twice. The test `name` must begin with
+/// [`work_until_killed`].
 pub fn killed(dir: &Path, name: &str) -> Vec<Event> {
     let mut events = Vec::new();
     let mut say = |event| events.push(event);
@@ -160,7 +162,7 @@ pub fn killed(dir: &Path, name: &str) -> Vec<Event> {
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut child = Killed(child);
         let mut ended = false;
-        // Lines of the test harness are no events.
+        // Ignores lines of the test harness.
         for line in out.lines().map_while(Result::ok) {
             if line == END {
                 ended = true;
@@ -196,12 +198,12 @@ pub fn work_until_killed() {
     for len in [35, 700, 0] {
         worker.write(len);
     }
-    // Not in the midst of preparing a segment: that file would be of no use to anybody.
+    // Waits until no segment is being prepared, so that the golden log has no unfinished file.
     while !with_suffix(&dir, ".tmp").is_empty() {
         std::thread::sleep(Duration::from_millis(5));
     }
     tell(END);
-    // Until it is killed.
+    // Waits to be killed.
     loop {
         std::thread::sleep(Duration::from_secs(3600));
     }

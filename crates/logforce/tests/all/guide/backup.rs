@@ -15,7 +15,7 @@ fn back_up(log: &Log, to: &Path) -> logforce::Result<()> {
     Ok(())
 }
 
-/// Ends the writer also where the test fails: else it would be waited for, for ever.
+/// Guard that ends the writer. Otherwise a failing test would wait for it for ever.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -30,8 +30,8 @@ fn a_backup_has_what_was_acknowledged_before_it() -> Result<()> {
     let dir = home.path().join("log");
     let log = logforce::create_new(&dir, options())?;
     let (acknowledged, stop) = (AtomicU64::new(0), AtomicBool::new(false));
-    // Under Wine another process's backup takes longer than the writer needs to truncate what is
-    // being copied, each time.
+    // Under Wine a backup by another process takes so long that the writer always truncates the records that
+    // are being copied.
     let truncates = AtomicBool::new(true);
     std::thread::scope(|scope| {
         let _stop = Stop(&stop);
@@ -56,7 +56,8 @@ fn a_backup_has_what_was_acknowledged_before_it() -> Result<()> {
             let copy = home.path().join(format!("copy{n}"));
             match n % 2 {
                 0 => back_up(&log, &copy).unwrap(),
-                // As another process does it: what stamps prove, one commit less at the most.
+                // As in another process, the backup contains the records that stamps prove durable: at most
+                // one commit less.
                 _ => {
                     let require = log.guarantee().guarantee;
                     truncates.store(!cfg!(windows), SeqCst);

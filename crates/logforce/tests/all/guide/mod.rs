@@ -1,5 +1,5 @@
-//! The code of `docs/guide` and of the README, compiled and run. A page shows lines that stand here,
-//! so a page cannot show what does not compile.
+//! Code of `docs/guide` and of the README, compiled and run. The pages may show only lines of these files, so
+//! they cannot show code that does not compile.
 
 mod backup;
 mod many;
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// What the code blocks of the pages are looked for in.
+/// Files in which the code blocks of the pages must occur.
 const SOURCES: [&str; 7] = [
     include_str!("mod.rs"),
     include_str!("backup.rs"),
@@ -29,12 +29,12 @@ const SOURCES: [&str; 7] = [
     include_str!("../../../examples/quickstart.rs"),
 ];
 
-/// The lines without their indentation.
+/// Returns the lines without their indentation.
 fn lines(text: &str) -> Vec<&str> {
     text.lines().map(str::trim).collect()
 }
 
-/// The blocks of Rust code in a page.
+/// Returns the blocks of Rust code in a page.
 fn blocks(page: &str) -> Vec<&str> {
     let after = |rest: &'static str, text| str::split_once(text, rest).map(|(_, after)| after);
     let mut found = Vec::new();
@@ -47,7 +47,7 @@ fn blocks(page: &str) -> Vec<&str> {
     found
 }
 
-/// Whether all lines of the block stand in one of the sources, one after the other.
+/// Returns true if all lines of the block occur in one of the sources, one after the other.
 fn is_run(block: &str) -> bool {
     let block = lines(block);
     let holds = |source: &&str| lines(source).windows(block.len()).any(|w| w == block);
@@ -66,7 +66,7 @@ fn the_pages_show_code_that_runs() {
         for block in blocks(&text) {
             assert!(
                 is_run(block),
-                "{} shows what no test here runs:\n{block}",
+                "{} shows code that no test here runs:\n{block}",
                 page.display()
             );
             seen += 1;
@@ -178,7 +178,7 @@ fn appending() -> Result<()> {
     Ok(())
 }
 
-/// What a program does after an error of a commit.
+/// Reaction of a program to an error of a commit.
 #[derive(Debug, PartialEq)]
 enum Next {
     Retry,
@@ -211,7 +211,7 @@ fn errors() -> Result<()> {
         cause: Error::Closed.into(),
     };
     assert_eq!(after(&poisoned), Next::Reopen);
-    // Each kind has its row in the table.
+    // The table has a row for each kind.
     let table = include_str!("../../../../../docs/guide/errors.md");
     let kinds = include_str!("../../../../core/src/error/mod.rs");
     let (_, kinds) = kinds.split_once("pub enum ErrorKind {").unwrap();

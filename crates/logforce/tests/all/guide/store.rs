@@ -14,7 +14,7 @@ struct Store {
     dir: PathBuf,
 }
 
-/// The map, and the end of the last record that it holds.
+/// The map, and the end of the last record that it contains.
 #[derive(Clone, Default)]
 struct State {
     map: BTreeMap<u64, u64>,
@@ -35,7 +35,7 @@ impl Store {
         Ok(())
     }
 
-    /// Where the log is as long as it may get, the thread that finds it so makes room.
+    /// If the log has reached its maximum size, the thread that notices frees space.
     fn set_at_the_cap(&self, key: u64, value: u64) -> Result<()> {
         loop {
             match self.set(key, value) {

@@ -22,7 +22,7 @@ async fn accept(log: &Log, next: &Mutex<u64>, item: &str) -> logforce::Result<u6
     Ok(id)
 }
 
-/// Applies what is accepted, in the order of the log.
+/// Applies accepted orders, in the order of the log.
 async fn show(
     mut accepted: mpsc::UnboundedReceiver<(CommitHandle, u64)>,
     shown: &Mutex<Vec<u64>>,
@@ -70,7 +70,9 @@ async fn all(dir: &Path, options: Options) -> Result<()> {
     for order in 0..TASKS {
         let permit = log.reserve(8).await?;
         let handle = permit.submit(order.to_le_bytes(), Policy::Force)?;
-        sender.send((handle, order)).map_err(|_| "nobody applies")?;
+        sender
+            .send((handle, order))
+            .map_err(|_| "the applying task has ended")?;
     }
     drop(sender);
     let shown = Mutex::default();

@@ -1,4 +1,4 @@
-//! The calls of a log, in the callbacks of a log.
+//! Calls of a log in the callbacks of a log.
 
 use super::{OnDrop, Once, assert_complete, memory, poll, public_functions, wait, within_limit};
 use crate::common::*;
@@ -14,11 +14,11 @@ use std::time::Duration;
 
 type Call = (&'static str, fn(&Log, &Path));
 
-/// Each public call of a log; what it answers is its own. The path is that of a directory for copies.
+/// All public calls of a log; their results do not matter. The path is a directory for copies.
 const CALLS: &[Call] = &[
     ("append", |log, _| drop(log.append(b"appended"))),
     ("append_many", |log, _| {
-        // More than the buffer holds.
+        // Appends more than the buffer holds.
         (0..8).for_each(|n| drop(log.append(&record(n, 20 << 10))));
     }),
     ("force", |log, _| drop(log.force(log.tail_lsn()))),
@@ -65,7 +65,7 @@ const CALLS: &[Call] = &[
     }),
     ("follow_lsn", |log, _| {
         if log.commit(b"to follow").is_ok() {
-            // There is a record, or the log was closed meanwhile.
+            // Either there is a record, or the log was closed meanwhile.
             if let Ok(mut follower) = log.follow_lsn(log.front_lsn()) {
                 drop(follower.next_blocking());
                 poll(follower.next());
@@ -158,17 +158,17 @@ const CALLS: &[Call] = &[
         let to = copies.join("called");
         wait(log.blocking(|log| log.backup(to, BackupOptions::new())))
     }),
-    // Looking into it, and opening it once more.
+    // Inspects the log, and opens it once more.
     ("open", |log, _| {
         let again = logforce::open_existing(log.path(), options());
         let kind = again.map(drop).map_err(|e| e.kind());
-        // A call that has closed it, or none.
+        // The opening succeeds only if a call has closed the log.
         assert!(kind == Err(ErrorKind::Locked) || kind.is_ok(), "{kind:?}");
     }),
     ("drop", |log, _| drop(log.clone())),
 ];
 
-/// In the table, and no function of a log.
+/// Entries of the table that are not functions of a log.
 const OTHERS: [&str; 4] = ["append_many", "handles, awaited", "open", "drop"];
 
 const POLICIES: [Policy; 3] = [
@@ -181,13 +181,13 @@ const POLICIES: [Policy; 3] = [
     },
 ];
 
-/// A log, and the way to what comes of it.
+/// A log, and its directory.
 struct Subject {
     log: Log,
     dir: PathBuf,
 }
 
-/// Where calls are made.
+/// A callback in which calls are made.
 type Callback = (&'static str, fn(&Subject, Arc<Once>));
 
 const CALLBACKS: &[Callback] = &[
@@ -240,7 +240,7 @@ const CALLBACKS: &[Callback] = &[
     ("waker of a commit", |subject, once| {
         let log = &subject.log;
         let handle = log.submit(b"awaited", POLICIES[2]).unwrap();
-        // It is not durable before the interval is over, or another commit comes.
+        // The record becomes durable when the interval is over, or with another commit.
         awaits(handle, &once, || drop(log.commit(b"another")));
     }),
     ("waker of a write", |subject, once| {
@@ -316,7 +316,7 @@ const CALLBACKS: &[Callback] = &[
     }),
 ];
 
-/// Polls a future, and has it woken by what `wakes` does, unless it is done.
+/// Polls a future, and lets `wakes` wake it unless it is ready.
 fn awaits<F: Future>(future: F, once: &Arc<Once>, wakes: impl FnOnce()) {
     let mut future = pin!(future);
     let waker = Waker::from(once.clone());
@@ -330,8 +330,8 @@ fn awaits<F: Future>(future: F, once: &Arc<Once>, wakes: impl FnOnce()) {
     wakes();
 }
 
-/// A log with threads of its own and writes that are durable; and one in an environment, where one thread
-/// does all, with barriers.
+/// Settings: a log with private threads and durable writes, and a log with barriers in an environment with
+/// one thread.
 const SETTINGS: [(&str, bool, Method); 2] = [
     ("own threads", false, Method::Dsync),
     ("an environment", true, Method::Fdatasync),
@@ -358,7 +358,7 @@ fn with(shared: bool, method: Method) -> Options {
     }
 }
 
-/// Ends with the log after the callback: it works, or is closed, and can be opened again.
+/// Checks the log after the callback: it works or is closed, and can be opened again.
 fn ends_well(log: Log, options: Options) {
     let answers = [log.commit(b"afterwards").map(drop), log.clone().close()];
     for answer in answers {
@@ -380,7 +380,7 @@ fn settings() -> impl Iterator<Item = (&'static str, Options)> {
         .into_iter()
 }
 
-/// Whether the call, or the callback, may close the log.
+/// Returns true if the call or the callback may close the log.
 fn may_close(name: &str) -> bool {
     name.contains("close") || name.contains("closed within") || name.contains("an end")
 }
@@ -407,7 +407,7 @@ fn every_call_in_every_callback() {
                     let once = Once::new(move || make(&own, &copies));
                     let subject = Subject { log, dir };
                     trigger(&subject, once.clone());
-                    // The waker of one that was done at once, or that nobody had to wake.
+                    // The waker was not called, because the future was ready at once or needed no wake.
                     once.call();
                     drop(once);
                     if may_close(call) || may_close(callback) {
@@ -422,7 +422,7 @@ fn every_call_in_every_callback() {
     }
 }
 
-/// Closes several logs of an environment, one of which is in the callback: another thread would wait for it.
+/// Closing several logs of an environment in a callback of one of them does not wait for that callback.
 #[test]
 fn close_all_in_every_callback() {
     for method in [Method::Dsync, Method::Fdatasync] {
@@ -455,7 +455,8 @@ fn close_all_in_every_callback() {
     }
 }
 
-/// The thread that wakes may be in the middle of what the call waits for: a matter of luck.
+/// A call that waits is refused in a waker: the waking thread may be in the middle of the operation that the
+/// call would wait for.
 #[test]
 fn a_waker_makes_no_call_that_waits() {
     let home = memory();

@@ -1,5 +1,5 @@
-//! Each public call, made in each callback: none waits for itself. The calls are read from the sources,
-//! so that a new one is among them.
+//! Every public call in every callback: no call waits for itself. The tests read the names of the calls from
+//! the sources, so that a new call cannot be missing.
 
 mod logs;
 mod page_files;
@@ -10,14 +10,14 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-/// Runs one combination; one that hangs fails.
+/// Runs one combination. Fails if it hangs.
 #[track_caller]
 fn within_limit<T: Send + 'static>(what: &str, body: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, ended) = channel();
     std::thread::spawn(move || {
         let _ = done.send(body());
     });
-    // A deadlock has all the time there is; a busy machine has its own time.
+    // The limit is long, because a busy machine is slow and a deadlock never ends.
     match ended.recv_timeout(Duration::from_secs(60)) {
         Ok(answer) => answer,
         Err(RecvTimeoutError::Timeout) => panic!("{what}: waits for itself"),
@@ -25,12 +25,13 @@ fn within_limit<T: Send + 'static>(what: &str, body: impl FnOnce() -> T + Send +
     }
 }
 
-/// A directory in memory, if there is one: nothing here is about the disk, and thousands of commits are.
+/// Returns a directory in memory, if there is one: these tests make thousands of commits and do not need a
+/// disk.
 fn memory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| temp())
 }
 
-/// A call that is made once, whoever makes it: a callback may come again.
+/// A call that is made once, although its callback may be called again.
 struct Once(std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
 impl Once {
@@ -47,7 +48,7 @@ impl Once {
 }
 
 thread_local! {
-    /// The thread is in a call of a waker, which may wait for nothing.
+    /// True while the thread is in a call of a waker, which must not wait.
     static IS_WAKER: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
@@ -59,7 +60,7 @@ impl Wake for Once {
     }
 }
 
-/// Calls when it is dropped.
+/// Guard that makes the call when it is dropped.
 struct OnDrop(std::sync::Arc<Once>);
 
 impl Drop for OnDrop {
@@ -72,7 +73,7 @@ impl Wake for OnDrop {
     fn wake(self: std::sync::Arc<Self>) {}
 }
 
-/// Polls once: the future may be pending.
+/// Polls a future once; it may be pending.
 fn poll<F: Future>(future: F) {
     let mut future = std::pin::pin!(future);
     let _ = future
@@ -80,7 +81,7 @@ fn poll<F: Future>(future: F) {
         .poll(&mut std::task::Context::from_waker(Waker::noop()));
 }
 
-/// Waits for a future in this thread; polls it once in a call of a waker.
+/// Waits for a future in this thread. In a call of a waker, polls it once instead.
 fn wait<F: Future>(future: F) {
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {
@@ -99,7 +100,7 @@ fn wait<F: Future>(future: F) {
     }
 }
 
-/// The public functions of a type that a file implements, but those that return it.
+/// Returns the public functions of a type in a source file, except those that return the type.
 fn public_functions(source: &Path, of: &str) -> Vec<String> {
     let text = std::fs::read_to_string(source).unwrap();
     let mut found = Vec::new();
@@ -125,7 +126,7 @@ fn public_functions(source: &Path, of: &str) -> Vec<String> {
     found
 }
 
-/// That the table has all of them, and none else.
+/// Checks that the table contains exactly these functions.
 #[track_caller]
 fn assert_complete<'a>(table: impl Iterator<Item = &'a str>, mut there: Vec<String>) {
     // A row's name is the function, or that and a variant of the call: "backup, closed within".

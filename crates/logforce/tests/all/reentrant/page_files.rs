@@ -1,4 +1,4 @@
-//! The calls of a page file, in the callbacks of a page file.
+//! Calls of a page file in the callbacks of a page file.
 
 use super::{OnDrop, Once, assert_complete, memory, public_functions, wait, within_limit};
 use crate::common::*;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 type Call = (&'static str, fn(&PageFile, &Path));
 
-/// What a program does with a transaction.
+/// Writes to a page in a transaction, then passes the transaction to `then`.
 fn write(file: &PageFile, page: u64, then: impl FnOnce(Transaction)) {
     if let Ok(mut transaction) = file.begin() {
         transaction.page_mut(page).unwrap()[0] ^= 1;
@@ -21,8 +21,7 @@ fn write(file: &PageFile, page: u64, then: impl FnOnce(Transaction)) {
     }
 }
 
-/// Each public call of a page file; what it answers is its own. The path is that of a directory for
-/// copies.
+/// All public calls of a page file; their results do not matter. The path is a directory for copies.
 const CALLS: &[Call] = &[
     ("begin", |file, _| drop(file.begin())),
     ("transact", |file, _| {
@@ -106,21 +105,22 @@ const CALLS: &[Call] = &[
             )
         });
     }),
-    // Many commits: a checkpoint, and growth.
+    // Makes many commits, which cause a checkpoint and growth.
     ("many", |file, _| {
         (0..200).for_each(|n| write(file, n, |t| _ = t.commit_with(POLICIES[1])));
     }),
     ("open", |file, _| {
         let again = pages::open_existing(file.path(), Options::new());
         let kind = again.map(drop).map_err(|e| e.kind());
-        // After a call that has closed it, or none; it may ask for more than this machine gives.
+        // The opening succeeds only if a call has closed the file. It may require more than this machine
+        // offers.
         let is_refused = matches!(kind, Err(ErrorKind::Locked | ErrorKind::Unsuitable));
         assert!(is_refused || kind.is_ok(), "{kind:?}");
     }),
     ("drop", |file, _| drop(file.clone())),
 ];
 
-/// In the table, and no function of the types.
+/// Entries of the table that are not functions of the types.
 const OTHERS: [&str; 3] = ["many", "open", "drop"];
 
 const POLICIES: [Policy; 3] = [
@@ -155,7 +155,7 @@ impl Subject {
     }
 }
 
-/// Where calls are made.
+/// A callback in which calls are made.
 type Callback = (&'static str, fn(&Subject, Arc<Once>));
 
 const CALLBACKS: &[Callback] = &[
@@ -228,7 +228,7 @@ const CALLBACKS: &[Callback] = &[
 
 const MODES: [CommitMode; 2] = [CommitMode::Logged, CommitMode::CopyOnWrite];
 
-/// Small caches and distances, so that checkpoints come.
+/// Options with a small cache and checkpoint distance, so that checkpoints happen.
 fn with(mode: CommitMode, log: logforce::Options) -> Options {
     Options::new()
         .mode(mode)
@@ -240,7 +240,7 @@ fn with(mode: CommitMode, log: logforce::Options) -> Options {
         .log(log)
 }
 
-/// Ends with the file after the callback: it works, or is closed, and can be opened again.
+/// Checks the file after the callback: it works or is closed, and can be opened again.
 fn ends_well(file: PageFile, options: Options) {
     let commit = || {
         let mut transaction = file.begin()?;
@@ -258,7 +258,7 @@ fn ends_well(file: PageFile, options: Options) {
     file.close().unwrap();
 }
 
-/// Another thread may be closing it when it is opened again.
+/// Options that wait for the lock, because another thread may be closing the file when it is opened again.
 fn log_options() -> logforce::Options {
     let options = options().segment_size(64 << 10).max_batch_size(16 << 10);
     options
@@ -266,7 +266,7 @@ fn log_options() -> logforce::Options {
         .wait_for_lock(Duration::from_secs(20))
 }
 
-/// Whether the call, or the callback, may close the file.
+/// Returns true if the call or the callback may close the file.
 fn may_close(name: &str) -> bool {
     name == "close" || name.contains("closed within") || name.contains("an end")
 }
@@ -315,7 +315,7 @@ fn the_table_is_complete() {
     let mut there = of("page_file.rs", "PageFile");
     there.extend(of("transaction.rs", "Transaction"));
     there.extend(of("snapshot.rs", "Snapshot"));
-    // How the file is opened, by this crate; and what tells a state's or a commit's number.
+    // Leaves out `open`, which this crate implements, and `commit`, which only returns a number.
     there.retain(|name| name != "open" && name != "commit");
     there.push("commit".to_owned());
     let table = CALLS
