@@ -63,7 +63,7 @@
 //! |---|---|---|
 //! | `Force`, the default | durable | nothing that was acknowledged |
 //! | `Write { force_within }` | written: it survives a crash of the process | the last `force_within` |
-//! | `Interval { within }` | in the buffer: it survives nothing | the last `within`; so may a crash of the process |
+//! | `Interval { within }` | in the buffer: it survives nothing | the last `within`, and so may a crash of the process |
 //!
 //! The last two policies lose only the newest records: the records that remain are always a prefix.
 //!
