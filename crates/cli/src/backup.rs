@@ -12,18 +12,19 @@ use logforce_terminal::progress::Progress;
 use std::path::{Path, PathBuf};
 
 const MORE: &str = "\
-A log may be in use: nothing is locked, and TO holds all records that its writer has proven durable so
-far (half a second old at most while it commits, unless an option says otherwise), under the same
-positions. A program that has the log open can make a complete backup itself, by Log::backup.
+A program may have the log open meanwhile, because nothing is locked. TO then holds all records that the
+program has proven durable so far, at the same LSNs. While the program commits, that is at most half a
+second behind, unless an option of the log says otherwise. A program that has the log open can make a
+complete backup itself with Log::backup.
 
-A page file is only read as well: TO holds what its next opening would begin with, the commits in its
-log included, under another id. A program that has it open must make the backup itself, by
-pages::Snapshot::backup; one that opens it meanwhile ends this backup with an error.
+For a page file, TO holds the state that its next opening would begin with, including the commits in its
+log, under another id. FROM is only read. A program that has the page file open must make the backup
+itself with pages::Snapshot::backup. If a program opens the page file meanwhile, this backup fails.
 
-Either is durable and read back when the command ends. Restore it by opening it, or a copy of it.
+When the command ends, TO is durable and has been read back. To restore it, open it or a copy of it.
 
-Exit status: 0 done, 1 FROM is damaged, 2 unusable arguments, 4 failed. Unless it is 0, TO is removed
-again, as far as that goes; what a kill leaves opens as nothing, and the same command writes it anew.";
+Exit status: 0 done, 1 FROM is damaged, 2 unusable arguments, 4 failed. Unless it is 0, TO is removed if
+possible. A killed backup leaves a TO that cannot be opened; the same command then writes it again.";
 
 /// Backs up a log, or a page file that no program has open.
 #[derive(Debug, clap::Args)]
@@ -44,7 +45,7 @@ pub struct Args {
     json: Option<Target>,
 }
 
-/// The result, for programs; `docs/cli-json.md`.
+/// The result as JSON; see `docs/cli-json.md`.
 #[derive(Debug, Default, serde::Serialize)]
 struct Report {
     schema: &'static str,
@@ -53,15 +54,15 @@ struct Report {
     to: String,
     /// "log" or "page file".
     kind: &'static str,
-    /// Of a log: its first position.
+    /// First LSN of a log.
     front: Option<u64>,
-    /// Of a log: the exclusive end.
+    /// Exclusive end of a log.
     end: Option<u64>,
-    /// Of a log: bytes copied.
+    /// Number of bytes copied of a log.
     bytes: Option<u64>,
-    /// Of a page file: pages.
+    /// Number of pages of a page file.
     pages: Option<u64>,
-    /// Of a page file: the last commit in it.
+    /// Last commit in a page file.
     commit: Option<u64>,
 }
 
@@ -104,7 +105,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
 fn refused(error: Error, from: &Path) -> anyhow::Error {
     match error {
         Error::Locked { .. } => anyhow!(
-            "{} is open in a program, and only that can back it up, by pages::Snapshot::backup; or close it first",
+            "{} is open in a program: close it first, or let that program make the backup with pages::Snapshot::backup",
             from.display()
         ),
         e => e.into(),

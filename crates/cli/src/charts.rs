@@ -1,4 +1,4 @@
-//! A directory that charts go into.
+//! A directory for charts.
 
 use crate::exit::Usage;
 use crate::output::{cannot_write, probe};
@@ -6,13 +6,13 @@ use anyhow::{Context, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A directory that charts can be written into. It is made when there are charts, so that an
-/// interrupted run leaves no empty one.
+/// A directory that charts can be written into. It is created when there are charts, so that an
+/// interrupted run leaves no empty directory.
 #[derive(Debug)]
 pub struct Charts(PathBuf);
 
 impl Charts {
-    /// Refuses a place that cannot be written: now, and not after minutes of measuring.
+    /// Refuses a directory that cannot be written, before minutes are spent measuring.
     pub fn open(dir: &Path) -> anyhow::Result<Charts> {
         if dir.exists() && !dir.is_dir() {
             bail!(Usage(format!("--svg {} is not a directory", dir.display())));
@@ -25,7 +25,7 @@ impl Charts {
             let name = format!(".logforce-{}", std::process::id());
             probe(&dir.join(name))
         });
-        // The innermost first. One that somebody put something into meanwhile stays.
+        // Removes the innermost first. A directory that another program has filled meanwhile stays.
         for made in missing {
             let _ = fs::remove_dir(made);
         }
@@ -35,7 +35,7 @@ impl Charts {
         Ok(Charts(dir.to_owned()))
     }
 
-    /// Writes the charts, by name.
+    /// Writes each chart to the file with its name.
     pub fn fill(self, charts: Vec<(String, String)>) -> anyhow::Result<()> {
         let Charts(dir) = self;
         let failed = || cannot_write::charts(&dir);

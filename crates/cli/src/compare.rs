@@ -11,45 +11,46 @@ use logforce_terminal::numbers::count;
 use std::path::PathBuf;
 
 const MORE: &str = "\
-A and B are what the same `logforce bench` wrote with --json: two disks, kernels, versions, or the same
-one on two days. Rows are matched by what they measure. A difference counts where it is beyond the
-noise: 8 of 10 slices of one run on one side of 8 of 10 of the other; where a row has no slices (~),
-from 25 % on. Rows of `bench inserts` are held beside each other by rate and by seconds of the pairs.
+A and B are results of the same `logforce bench` command, written with --json: of two disks, kernels or
+versions, or of the same one on two days. Rows that measure the same thing are compared. A difference
+counts if it is beyond the noise: 8 of 10 slices of one run lie on one side of 8 of 10 slices of the
+other. For a row without slices (~) it counts from 25 % on. Rows of `bench inserts` are compared by rate
+and by seconds of the pairs.
 
---fail-above stops at what is beyond the noise and, by the percentage that is printed, above PERCENT.
-SLOWER with status 0 is a loss below PERCENT. Where the noise is larger than PERCENT, no smaller loss
-can be told from it: the output says in how many rows, and from what loss on those can fail. It stops
-as well where A has a figure and B has none.
+--fail-above fails if a loss is beyond the noise and its printed percentage is above PERCENT. SLOWER with
+status 0 is a loss that is not above PERCENT. If the noise of a row exceeds PERCENT, smaller losses cannot
+be detected there: the output says how many rows that concerns, and from what loss on they can fail.
+--fail-above also fails if A has a figure and B has none.
 
 In a pipeline: keep the JSON of the accepted state, and let the step fail on a loss:
   logforce bench --quiet --json new.json && logforce compare accepted.json new.json --fail-above 10%
 
 Exit status: 0 compared, 1 with --fail-above: a row of B is slower by more than that, or a row of A has
-no figure in B; 2 unusable arguments, 4 failed, as where the two have no row in common.";
+no figure in B; 2 unusable arguments, 4 failed, for example because A and B have no row in common.";
 
-/// What to compare.
+/// The two results to compare.
 #[derive(Debug, clap::Args)]
 #[command(after_help = MORE)]
 pub struct Args {
     /// The result to compare with, written by `bench --json`
     #[arg(value_name = "A.json")]
     a: PathBuf,
-    /// The result that is compared
+    /// The result to judge, written by `bench --json`
     #[arg(value_name = "B.json")]
     b: PathBuf,
-    /// End with status 1 if a row of B is slower beyond the noise and by more than this, or if a row
+    /// Exit with status 1 if a row of B is slower beyond the noise and by more than PERCENT, or if a row
     /// that A measured has no figure in B
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_above: Option<f64>,
-    /// Write the comparison as JSON to FILE; - is standard output, and all else goes to standard error
+    /// Write the comparison as JSON to FILE; - writes to standard output, and other text to standard error
     #[arg(long, value_name = "FILE")]
     json: Option<Target>,
-    /// Write it as one HTML file to FILE
+    /// Write the comparison to FILE, as one HTML file
     #[arg(long, value_name = "FILE")]
     report: Option<Target>,
 }
 
-/// `10%` or `10` as 0.1.
+/// Parses `10%` or `10` as 0.1.
 fn percent(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let number = text.strip_suffix('%').unwrap_or(text).trim_end();
@@ -57,7 +58,7 @@ fn percent(text: &str) -> Result<f64, String> {
     value
         .filter(|v| (0.0..=1e6).contains(v))
         .map(|v| v / 100.0)
-        .ok_or_else(|| format!("'{text}' is no percentage: give a number from 0 on, as in 10%"))
+        .ok_or_else(|| format!("'{text}' is not a percentage: give 0 or more, such as 10%"))
 }
 
 /// Compares and reports.
@@ -92,12 +93,12 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     if gate.is_open() {
         return Ok(End::Done);
     }
-    // Also with --quiet: it says why the pipeline stops.
+    // Printed even with --quiet, because it says why the pipeline stops.
     complain_always(&reasons(&gate, part));
     Ok(End::Slower)
 }
 
-/// Why a pipeline stops.
+/// Returns the reasons for which a pipeline stops, as text.
 fn reasons(gate: &Gate<'_>, part: f64) -> String {
     let mut reasons = Vec::new();
     if !gate.slower.is_empty() {
@@ -128,7 +129,7 @@ fn reasons(gate: &Gate<'_>, part: f64) -> String {
     if !gate.not_comparable.is_empty() {
         let (n, rows) = (gate.not_comparable.len(), gate.not_comparable.join("\n  "));
         reasons.push(format!(
-            "not comparable: {} of A {} not in B: measure B with the flags of A, to its end, or accept a new A:\n  {rows}",
+            "not comparable: {} of A {} not in B: measure B completely, with the flags of A, or accept a new A:\n  {rows}",
             count(n as u64, "row"),
             if n == 1 { "is" } else { "are" },
         ));

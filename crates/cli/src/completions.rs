@@ -1,5 +1,5 @@
-//! `logforce completions` and `logforce man`: made from the definitions of the flags, so that they cannot
-//! tell of others.
+//! `logforce completions` and `logforce man`: generated from the definitions of the flags, so that they
+//! always match them.
 
 use crate::exit::End;
 use crate::output::{Sink, cannot_write};
@@ -17,7 +17,7 @@ To install:
   fish        logforce completions fish > ~/.config/fish/completions/logforce.fish
   PowerShell  logforce completions powershell >> $PROFILE";
 
-/// The arguments of this process. Unusable ones end it, with status 2.
+/// Returns the arguments of this process. Unusable arguments end the process with status 2.
 pub fn parsed<P: CommandFactory + FromArgMatches>() -> P {
     P::command()
         .try_get_matches()
@@ -25,7 +25,7 @@ pub fn parsed<P: CommandFactory + FromArgMatches>() -> P {
         .unwrap_or_else(|e| refused(e, P::command()))
 }
 
-/// Says what is wrong, and of an unknown command which ones there are.
+/// Prints the error; for an unknown command it also lists the known ones.
 fn refused(e: Error, grammar: Command) -> ! {
     let there_are = (e.kind() == ErrorKind::InvalidSubcommand).then(|| {
         let words: Vec<String> = std::env::args().skip(1).collect();
@@ -38,7 +38,7 @@ fn refused(e: Error, grammar: Command) -> ! {
     std::process::exit(e.exit_code());
 }
 
-/// The commands at the place that the words lead to.
+/// Lists the subcommands of the command that the words name.
 fn listed(words: &[String], grammar: &Command) -> String {
     let mut place = grammar;
     for word in words.iter().filter(|w| !w.starts_with('-')) {
@@ -49,10 +49,10 @@ fn listed(words: &[String], grammar: &Command) -> String {
     }
     let shown = place.get_subcommands().filter(|c| !c.is_hide_set());
     let names: Vec<&str> = shown.map(Command::get_name).collect();
-    format!("\nThere are: {}.", names.join(", "))
+    format!("\nAvailable commands: {}.", names.join(", "))
 }
 
-/// Which shell.
+/// The shell to print a script for.
 #[derive(Debug, clap::Args)]
 #[command(after_help = INSTALL)]
 pub struct Completions {
@@ -61,11 +61,11 @@ pub struct Completions {
     shell: Shell,
 }
 
-/// Where the pages go.
+/// The destination of the manual pages.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "To read it at once: logforce man | man -l -")]
+#[command(after_help = "To read the page: logforce man | man -l -")]
 pub struct Man {
-    /// Write the pages of all commands into DIR, which is made if it is not there
+    /// Write the pages of all commands into DIR, which is created if it is missing
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -108,7 +108,7 @@ mod tests {
             let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
             listed(&words, &grammar)
         };
-        assert_eq!(listed(&["x"]), "\nThere are: b, d.");
-        assert_eq!(listed(&["--quiet", "b", "x"]), "\nThere are: c.");
+        assert_eq!(listed(&["x"]), "\nAvailable commands: b, d.");
+        assert_eq!(listed(&["--quiet", "b", "x"]), "\nAvailable commands: c.");
     }
 }

@@ -1,4 +1,4 @@
-//! The kind of a directory, by the names in it: a log, a page file, or a part of one.
+//! Kinds of directories, by the names in them: a log, a page file, or a part of a page file.
 
 use crate::exit::Damaged;
 use anyhow::anyhow;
@@ -6,12 +6,12 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Returns whether the directory holds a page file, by the names in it. An opening says more.
+/// Returns whether the directory holds a page file, by the names in it. Only an opening checks the contents.
 pub fn is_page_file(dir: &Path) -> anyhow::Result<bool> {
     Ok(has_file(&dir.join("pages"))? && !has_file(&dir.join("control"))?)
 }
 
-/// Returns whether it holds a part of a page file, by the names in it.
+/// Returns whether the directory holds a part of a page file, by the names in it.
 pub fn is_part_of_a_page_file(dir: &Path) -> anyhow::Result<bool> {
     Ok(has_begun_backup(dir)? || has_file(&dir.join("log").join("control"))?)
 }
@@ -20,8 +20,8 @@ fn has_begun_backup(dir: &Path) -> anyhow::Result<bool> {
     has_file(&dir.join("backup.tmp"))
 }
 
-/// Returns true unless the system reports that the file does not exist. Any other error would make the caller
-/// advise restoring a backup over an intact file.
+/// Returns true if the path is a file, and false if it is not there. Any other failure is an error. Otherwise
+/// the caller would advise restoring a backup over an intact file.
 fn has_file(path: &Path) -> anyhow::Result<bool> {
     match uninterrupted(|| path.metadata()) {
         Ok(found) => Ok(found.is_file()),
@@ -63,8 +63,8 @@ pub fn without_data(dir: &Path) -> anyhow::Error {
         );
     }
     let missing = format!(
-        "{0} holds no log, and no page file: the log of one is in {0}/log, and its file 'pages' is missing beside \
-         it. Restore all of it from a backup; `logforce dump {0}/log` lists the log",
+        "{0} holds no log, and no page file: {0}/log is the log of a page file whose file 'pages' is \
+         missing. Restore the whole directory from a backup; `logforce dump {0}/log` lists the log",
         dir.display()
     );
     Damaged(missing).into()

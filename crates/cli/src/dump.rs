@@ -20,12 +20,12 @@ use logforce_terminal::arguments;
 use std::io::Write;
 
 const MORE: &str = "\
-Prints a line for each batch and each record, in the order of the log, and one for each place that
-is damaged. Logs of any size are listed as they are read. With --json or --csv the lines go there
-instead. A log may be listed while it is being written.
+Prints one line for each batch, each record and each damaged place, in the order of the log. The lines
+are printed while the log is read, so that a log of any size can be listed. With --json or --csv the
+lines go there instead. A log may be listed while a program writes it.
 
-Of a page file: its header slots, the nodes of its page table, and every page that was written, with
-its place and whether it is whole; with --redo the commits in its log.
+For a page file, prints its header slots, the nodes of its page table, and every written page, with its
+place and whether it is whole; with --redo also the commits in its log.
 
 Exit status: 0 listed, 1 damaged, 2 unusable arguments, 4 it could not be read.";
 
@@ -41,7 +41,7 @@ pub struct Args {
     /// Only batches and records below this LSN
     #[arg(long, value_name = "LSN", value_parser = parse_lsn)]
     to: Option<Lsn>,
-    /// No more lines than this
+    /// Print at most N lines
     #[arg(long, value_name = "N", value_parser = arguments::count)]
     limit: Option<u64>,
     /// Only batches
@@ -50,27 +50,27 @@ pub struct Args {
     /// Only records
     #[arg(long)]
     records: bool,
-    /// How to show the bytes of records [default: text]
+    /// Format of the bytes of records [default: text]
     #[arg(long, value_enum)]
     data: Option<Data>,
-    /// Show no more bytes of a record than this [default: 64; all in JSON and CSV]
+    /// Show at most N bytes of a record [default: 64; all in JSON and CSV]
     #[arg(long, value_name = "N", value_parser = arguments::count)]
     data_bytes: Option<u64>,
     /// Write the bytes of the record at LSN to standard output, and nothing else
     #[arg(long, value_name = "LSN", value_parser = parse_lsn,
           conflicts_with_all = ["from", "to", "limit", "batches", "records", "json", "csv"])]
     raw: Option<Lsn>,
-    /// Of a page file: list the redo records of its log as well
+    /// For a page file: list the redo records of its log as well
     #[arg(long)]
     redo: bool,
-    /// Of a page file: show the bytes of page N, and where they come from
+    /// For a page file: show the bytes of page N and their source
     #[arg(long, value_name = "N", value_parser = arguments::count,
           conflicts_with_all = ["redo", "limit", "csv"])]
     page: Option<u64>,
 }
 
 impl Args {
-    /// The first flag that is of no use with a page file.
+    /// Returns the first flag that does not apply to a page file.
     fn only_for_logs(&self) -> Option<&'static str> {
         let flags = [
             ("--from", self.from.is_some()),
@@ -88,7 +88,7 @@ impl Args {
     }
 }
 
-/// Bytes of a record that a line shows.
+/// Default number of bytes of a record that a line shows.
 const SHOWN: usize = 64;
 
 /// Lists.
@@ -167,7 +167,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     drop(walk);
     result?;
     let end = whole.then_some((finding.end, finding.case));
-    // Only if all was read.
+    // The end is known only if the whole log was read.
     let (lsn, case) = match end {
         Some((lsn, case)) => (lsn.to_string(), format!("\"{}\"", case.label())),
         None => ("null".to_owned(), "null".to_owned()),
@@ -229,8 +229,7 @@ fn raw(args: &LogArgs, lsn: Lsn) -> anyhow::Result<End> {
             )
         }
         None => bail!(
-            "no record begins at LSN {lsn}, or it was voided: `logforce dump --records` lists those that \
-             there are"
+            "no record begins at LSN {lsn}, or it was voided: `logforce dump --records` lists all records"
         ),
     }
 }

@@ -1,20 +1,20 @@
-//! How a command ends: 0 done, 1 the answer is bad (damage, a loss, slower than accepted), 2 unusable
+//! Exit statuses: 0 done, 1 the answer is bad (damage, a loss, slower than accepted), 2 unusable
 //! arguments, 3 nothing can be concluded, 4 failed, 130 interrupted.
 //!
-//! A script that checks its logs every night has to tell "damaged" from "the disk was not mounted".
+//! A script that checks logs every night must distinguish "damaged" from "the disk was not mounted".
 
 use crate::output::complain_always;
 use std::io;
 use std::process::ExitCode;
 
-/// How a command that did not fail ended.
+/// Outcome of a command that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// All done.
+    /// Everything was done.
     Done,
     /// The log or page file is damaged; that has been printed.
     Damaged,
-    /// What was compared is slower than is accepted, or has no figure to compare; that has been printed.
+    /// The compared result is slower than accepted, or has no figure to compare; that has been printed.
     Slower,
     /// The result is inconclusive; that has been printed.
     Inconclusive,
@@ -22,7 +22,7 @@ pub enum End {
     Interrupted,
 }
 
-/// The status after Ctrl-C.
+/// Exit status after Ctrl-C.
 pub const INTERRUPTED: u8 = 130;
 
 /// Arguments that parse but cannot be used.
@@ -37,7 +37,7 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Damage because of which there is nothing to report but this.
+/// Damage that prevents any other report.
 #[derive(Debug)]
 pub struct Damaged(pub String);
 
@@ -49,14 +49,14 @@ impl std::fmt::Display for Damaged {
 
 impl std::error::Error for Damaged {}
 
-/// The process's status, after telling the user of an error.
+/// Prints an error, and returns the exit status of the process.
 pub fn code(result: anyhow::Result<End>) -> ExitCode {
     match result {
         Ok(End::Done) => ExitCode::SUCCESS,
         Ok(End::Damaged | End::Slower) => ExitCode::from(1),
         Ok(End::Inconclusive) => ExitCode::from(3),
         Ok(End::Interrupted) => ExitCode::from(INTERRUPTED),
-        // The reader of our output has closed it: it has seen enough.
+        // The reader of the output has closed the pipe, because it needs no more.
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             complain_always(&format!("error: {}", message(&e)));
@@ -80,7 +80,8 @@ fn status(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// The error and its causes; not what has been said already: many name their cause themselves.
+/// Returns the error and its causes. Leaves out a cause that the text contains already, because many errors
+/// name their cause.
 fn message(error: &anyhow::Error) -> String {
     let mut message = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -100,7 +101,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// As Windows may say of a pipe whose reader is gone, too.
+/// Returns true for another error that Windows reports for a pipe whose reader is gone.
 fn is_not_connected(e: &io::Error) -> bool {
     const ERROR_PIPE_NOT_CONNECTED: i32 = 233;
     cfg!(windows) && e.raw_os_error() == Some(ERROR_PIPE_NOT_CONNECTED)

@@ -1,4 +1,4 @@
-//! What `logforce dump` lists, line by line: as text, or as JSON and CSV where the flags say so.
+//! Output of `logforce dump`, line by line: as text, or as JSON and CSV if the flags say so.
 
 use crate::log_args::LogArgs;
 use crate::output::{Sink, Writer};
@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
-/// Where lines go. They are written as they come: what is listed may be larger than memory.
+/// Destination of the lines. They are not collected first, because a listing may be larger than memory.
 pub struct Listing {
     json: Option<Writer>,
     csv: Option<csv::Writer<Writer>>,
@@ -16,7 +16,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Opens what the flags name, for no more lines than `limit`.
+    /// Opens the files that the flags name, for at most `limit` lines.
     pub fn open(args: &LogArgs, limit: Option<u64>) -> anyhow::Result<Listing> {
         let sinks = args.sinks()?;
         let text = match (&sinks.json, &sinks.csv) {
@@ -32,22 +32,22 @@ impl Listing {
         })
     }
 
-    /// Whether a person reads it.
+    /// Returns true if the lines are text for a person.
     pub fn is_text(&self) -> bool {
         self.text.is_some()
     }
 
-    /// Whether a progress bar can stand on the terminal: no lines go there.
+    /// Returns true if the terminal is free for a progress bar, because no lines go there.
     pub fn leaves_terminal_free(&self) -> bool {
         !io::stdout().is_terminal()
     }
 
-    /// Whether the limit is reached.
+    /// Returns true if the limit is reached.
     pub fn is_full(&self) -> bool {
         self.written >= self.limit
     }
 
-    /// Begins the JSON document, with what the lines are of.
+    /// Begins the JSON document with a description of the log or file that is listed.
     pub fn begin(&mut self, schema: &str, key: &str, of: &impl Serialize) -> anyhow::Result<()> {
         if let Some(json) = &mut self.json {
             let of = serde_json::to_string(of).map_err(io::Error::from)?;
@@ -59,7 +59,7 @@ impl Listing {
         Ok(())
     }
 
-    /// Adds a line, if the limit lets it. Returns whether there may be another.
+    /// Adds a line unless the limit is reached. Returns whether another may follow.
     pub fn line(&mut self, line: &(impl Serialize + Display)) -> anyhow::Result<bool> {
         if self.is_full() {
             return Ok(false);
@@ -78,7 +78,7 @@ impl Listing {
         Ok(true)
     }
 
-    /// Ends the JSON document with these members, and writes what is left of all.
+    /// Ends the JSON document with these members, and flushes all outputs.
     pub fn finish(mut self, members: &str) -> anyhow::Result<()> {
         if let Some(json) = &mut self.json {
             writeln!(json, "\n],\n{members}}}")?;
@@ -94,7 +94,7 @@ impl Listing {
     }
 }
 
-/// As a JSON object, without what is `None`.
+/// Returns the line as a JSON object, without the fields that are `None`.
 fn in_one_line(line: &impl Serialize) -> io::Result<String> {
     let mut value = serde_json::to_value(line)?;
     if let Some(fields) = value.as_object_mut() {

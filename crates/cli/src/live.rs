@@ -1,4 +1,4 @@
-//! What a log wrote down about itself, for `stat`.
+//! Statistics that a log wrote about itself, for `stat`.
 
 use logforce::{
     inspect::LogSummary,
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Who wrote it.
+/// The opening that wrote the statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -17,12 +17,12 @@ pub enum Source {
     Running,
     /// Its latest opening, which is over.
     LastRun,
-    /// An opening before that; the latest one wrote down nothing.
+    /// An opening before that; the latest one wrote no statistics.
     EarlierRun,
 }
 
 impl Source {
-    /// Judged by what the control file says.
+    /// Determines it from the control file.
     pub fn of(live: &LiveStats, summary: &LogSummary) -> Source {
         match (live.epoch == summary.epoch, summary.in_use) {
             (true, true) => Source::Running,
@@ -35,21 +35,21 @@ impl Source {
 /// The statistics, as JSON.
 #[derive(Debug, Serialize)]
 pub struct LiveInfo {
-    /// Who wrote them.
+    /// The opening that wrote them.
     source: Source,
-    /// The process.
+    /// Id of the process.
     pid: u64,
-    /// When, in seconds since 1970.
+    /// Time at which they were written, in seconds since 1970.
     written_at: f64,
-    /// How long ago, in seconds; null if the clock says that it is to come.
+    /// Age in seconds; null if the clock says that they are from the future.
     age_seconds: Option<f64>,
-    /// How long the log had been open then.
+    /// Seconds for which the log had been open then.
     open_seconds: f64,
-    /// The durable LSN then.
+    /// Durable LSN at that time.
     durable: u64,
-    /// How long the oldest device call then had been in flight, in seconds; 0 for none.
+    /// Seconds for which the oldest device call had been in flight then; 0 for none.
     oldest_io_age_seconds: f64,
-    /// What a commit takes by what the device takes for it.
+    /// Time of a commit divided by the device's time for its force.
     commit_to_force_ratio: Option<f64>,
     #[serde(serialize_with = "counters")]
     counters: Counters,
@@ -57,7 +57,7 @@ pub struct LiveInfo {
     histograms: Vec<(&'static str, LiveSummary)>,
 }
 
-/// Names and values; the names are those of `docs/format.md`.
+/// Writes names and values; the names are those of `docs/format.md`.
 fn counters<S: Serializer>(counters: &Counters, to: S) -> Result<S::Ok, S::Error> {
     to.collect_map(Counters::NAMES.iter().zip(counters.values()))
 }
@@ -89,7 +89,7 @@ fn summaries<S: Serializer>(all: &[(&'static str, LiveSummary)], to: S) -> Resul
             p999: s.p999,
             max: s.max,
         };
-        // The unit belongs to the name, for all but one are of time.
+        // The unit is part of the name. All but one are times.
         let unit = if *name == "batch_records" { "" } else { "_ns" };
         map.serialize_entry(&format!("{name}{unit}"), &summary)?;
     }
@@ -97,7 +97,7 @@ fn summaries<S: Serializer>(all: &[(&'static str, LiveSummary)], to: S) -> Resul
 }
 
 impl LiveInfo {
-    /// From what was read.
+    /// Builds it from what was read.
     pub fn new(live: &LiveStats, source: Source) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let age = now.unwrap_or_default().checked_sub(live.written_at);
@@ -115,7 +115,7 @@ impl LiveInfo {
         }
     }
 
-    /// As lines: what, and its value.
+    /// Returns lines of a name and a value.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let c = &self.counters;
         let who = match self.source {
@@ -215,7 +215,7 @@ fn nanos(ns: u64) -> String {
     time(Duration::from_nanos(ns).as_secs_f64())
 }
 
-/// A time for people.
+/// Formats a time with a suitable unit.
 fn time(seconds: f64) -> String {
     let (value, unit) = match seconds {
         s if s < 1e-3 => (s * 1e6, "µs"),

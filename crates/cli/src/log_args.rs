@@ -1,4 +1,4 @@
-//! What `dump`, `verify` and `stat` share: opening a log for looking, and telling of it.
+//! Functions that `dump`, `verify` and `stat` share: opening a log for inspection, and describing it.
 
 use crate::directory;
 use crate::exit::{Damaged, Usage};
@@ -13,19 +13,19 @@ use serde::Serialize;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The log, and where results go.
+/// The log, and the files that results are written to.
 #[derive(Debug, clap::Args)]
 pub struct LogArgs {
     /// The directory of the log or the page file; nothing in it is locked or changed
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-    /// Where the control file is missing or damaged, go by what the segments hold
+    /// If the control file is missing or damaged, use what the segments hold
     #[arg(long)]
     pub salvage: bool,
-    /// Write the result as JSON to FILE; - is standard output, and all else goes to standard error
+    /// Write the result as JSON to FILE; - writes to standard output, and other text to standard error
     #[arg(long, value_name = "FILE")]
     pub json: Option<Target>,
-    /// Write a table as CSV to FILE; - is standard output, and all else goes to standard error
+    /// Write a table as CSV to FILE; - writes to standard output, and other text to standard error
     #[arg(long, value_name = "FILE")]
     pub csv: Option<Target>,
 }
@@ -44,7 +44,7 @@ impl LogArgs {
                 if !self.salvage && has_segments(&self.dir)? =>
             {
                 bail!(Damaged(format!(
-                    "{}. There are segments: look at them with --salvage, save what they hold with `logforce \
+                    "{}. Segments exist: inspect them with --salvage, and save their records with `logforce \
                      salvage`",
                     refusal(&e)
                 )))
@@ -60,12 +60,13 @@ impl LogArgs {
         }
     }
 
-    /// Where JSON and CSV go.
+    /// Opens the files for JSON and CSV.
     pub fn sinks(&self) -> anyhow::Result<Sinks> {
         let is_stdout = |t: &Option<Target>| *t == Some(Target::Stdout);
         if is_stdout(&self.json) && is_stdout(&self.csv) {
             bail!(Usage(
-                "--json - and --csv - cannot both have standard output".to_owned()
+                "--json - and --csv - both write to standard output: name a file for one of them"
+                    .to_owned()
             ));
         }
         let open = |t: &Option<Target>| t.as_ref().map(Sink::open).transpose();
@@ -77,18 +78,18 @@ impl LogArgs {
     }
 }
 
-/// Where results go beside the terminal.
+/// Open files that results are written to, in addition to the terminal.
 pub struct Sinks {
-    /// Standard output carries data.
+    /// True if standard output carries data.
     pub stdout_has_data: bool,
-    /// For JSON.
+    /// Writer for JSON.
     pub json: Option<Writer>,
-    /// For CSV.
+    /// Writer for CSV.
     pub csv: Option<Writer>,
 }
 
-/// Why a log cannot be opened. Of damage without the library's advice, which is to look at it with the
-/// command that is doing that.
+/// Returns the reason for which a log cannot be opened. For damage it leaves out the library's advice,
+/// which names the command that is running.
 pub fn refusal(e: &Error) -> String {
     match e {
         Error::Damaged(damage) => format!("damaged log: {damage}"),
@@ -96,10 +97,10 @@ pub fn refusal(e: &Error) -> String {
     }
 }
 
-/// Returns true if there are segments. Only where the system says that there is no directory there are none:
-/// otherwise the advice would be to make a new log over what is whole.
+/// Returns true if there are segments. Returns false only if there are none or the directory does not
+/// exist. Otherwise a failure would lead to the advice to create a new log over an intact one.
 fn has_segments(dir: &Path) -> anyhow::Result<bool> {
-    // An interrupted list ends: it is begun anew.
+    // A signal ends the listing, so it begins again.
     let looked = directory::uninterrupted(|| {
         for entry in std::fs::read_dir(dir)? {
             if entry?.path().extension().is_some_and(|x| x == "seg") {
@@ -110,14 +111,14 @@ fn has_segments(dir: &Path) -> anyhow::Result<bool> {
     });
     match looked {
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
-        // Windows has other errors for a file.
+        // Windows reports other errors for a file.
         Err(_) if cfg!(windows) && dir.is_file() => Ok(false),
         looked => looked.map_err(|e| directory::cannot("list", dir, e)),
     }
 }
 
-/// Whether `damage` in a log that is being written is none: its place was truncated, and its file
-/// reused, while it was read.
+/// Returns true if `damage` in a log that is being written only looks like damage: the place was
+/// truncated, and its file reused, while it was read.
 pub fn is_overtaken(dir: &Path, damage: &Damage) -> bool {
     logforce::inspect::open(dir).is_ok_and(|now| {
         let now = now.summary();
@@ -125,7 +126,7 @@ pub fn is_overtaken(dir: &Path, damage: &Damage) -> bool {
     })
 }
 
-/// How many places are damaged.
+/// Returns the number of damaged places in words.
 pub fn places_of(damages: u64) -> String {
     match damages {
         1 => "one place".to_owned(),
@@ -133,52 +134,54 @@ pub fn places_of(damages: u64) -> String {
     }
 }
 
-/// Why a log ends where it does, in a sentence.
+/// Explains in a sentence why a log ends where it does.
 pub fn explain(case: RecoveryCase) -> &'static str {
     match case {
-        RecoveryCase::CleanEnd => "nothing was ever written behind it, which is normal",
+        RecoveryCase::CleanEnd => "nothing was ever written after it, which is normal",
         RecoveryCase::StaleEnd => {
-            "behind it are only old bytes of an earlier use of the segment, which is normal"
+            "only old bytes from an earlier use of the segment follow, which is normal"
         }
         RecoveryCase::TornEnd => {
-            "behind it is a write that was in flight when everything stopped: this is normal, and no damage (the last acknowledged batch, if it rotted before a stamp followed it, would look the same)"
+            "a write follows that was in flight at a crash: this is normal and not damage (the last acknowledged batch would look the same if it was damaged before a stamp followed it)"
         }
         RecoveryCase::FullEnd => "the prepared segments are full, which is normal",
-        RecoveryCase::Damaged => "data behind it is known to have been durable and cannot be found",
-        RecoveryCase::SegmentLost => "a segment that must exist does not",
-        RecoveryCase::WrittenWrong => "the checksums behind it are right and the contents are not",
-        RecoveryCase::ReadError => "the device reports an error on reading what is behind it",
+        RecoveryCase::Damaged => "data after it is known to have been durable and cannot be found",
+        RecoveryCase::SegmentLost => "a segment that must exist is missing",
+        RecoveryCase::WrittenWrong => {
+            "the checksums after it are right, but the contents are wrong"
+        }
+        RecoveryCase::ReadError => "the device reports an error on reading what follows",
         _ => "the walk was stopped here",
     }
 }
 
-/// What the directory and the control file say, as JSON.
+/// Contents of the directory and the control file, as JSON.
 #[derive(Debug, Serialize)]
 pub struct LogInfo {
-    /// The directory.
+    /// Path of the directory.
     pub path: String,
-    /// Identifies the log.
+    /// Identity of the log.
     pub log_id: String,
-    /// Records below are gone.
+    /// LSN below which all records are gone.
     pub front: u64,
-    /// Durable up to here at least.
+    /// LSN up to which the log is durable at least.
     pub anchor: u64,
     /// Exclusive end of the prepared segments.
     pub prepared_end: u64,
-    /// Closed cleanly the last time, and the control file is whole to say so.
+    /// True if the log was closed cleanly the last time, and the control file is whole.
     pub clean: bool,
-    /// Open for writing now.
+    /// True if the log is open for writing now.
     pub in_use: bool,
-    /// The latest opening for writing: counter and nonce.
+    /// Epoch of the latest opening for writing: counter and nonce.
     pub epoch: String,
-    /// Both slots of the control file are whole.
+    /// True if both slots of the control file are whole.
     pub control_whole: bool,
-    /// Front, anchor and end are the control file's word, and not where the segments found begin and
-    /// end.
+    /// True if front, anchor and end come from the control file; otherwise they are where the segments
+    /// found begin and end.
     pub bounds_known: bool,
     /// Bytes of metadata; null if it was never set, or is lost.
     pub meta_bytes: Option<u64>,
-    /// Both slots of the metadata hold the same, or the control file says that it was never set.
+    /// True if both slots of the metadata hold the same, or the control file says that it was never set.
     pub meta_whole: bool,
     /// Bytes of all segments and spares.
     pub bytes: u64,
@@ -186,12 +189,12 @@ pub struct LogInfo {
     pub segments: u64,
     /// Files kept for reuse.
     pub spares: u64,
-    /// Files named like segments that are none of this log's.
+    /// Number of files that are named like segments but do not belong to this log.
     pub strays: u64,
 }
 
 impl LogInfo {
-    /// From an inspection.
+    /// Builds it from an inspection.
     pub fn new(dir: &Path, i: &LogSummary) -> Self {
         LogInfo {
             path: dir.display().to_string(),
@@ -215,7 +218,7 @@ impl LogInfo {
     }
 }
 
-/// The state of the control file, in words.
+/// Returns the state of the control file in words.
 pub fn control_file(dir: &Path, i: &LogSummary) -> &'static str {
     let is_missing = || {
         let looked = dir.join("control").symlink_metadata();
@@ -229,27 +232,27 @@ pub fn control_file(dir: &Path, i: &LogSummary) -> &'static str {
     }
 }
 
-/// What is unknown of a log without a usable control file; `None` where there is one.
-/// What is there may be whole and yet a part: neither its first file nor its last need be the log's.
+/// Returns what is unknown of a log without a usable control file; `None` if there is one. The segments
+/// found may be whole and still only a part of the log, because the first or the last ones may be missing.
 pub fn unknown_bounds(i: &LogSummary) -> Option<String> {
     if i.bounds_known {
         return None;
     }
     let (from, to) = (i.segments.first()?.start, i.segments.last()?);
     let below = match from {
-        // The first segment of all is there.
+        // The very first segment exists.
         Lsn::ORIGIN => String::new(),
         from => format!("below LSN {from}, where the first segment found begins, and "),
     };
     Some(format!(
-        "no control file can be used, so it is unknown where this log begins and ends: what lay {below}above LSN \
-         {}, where the last segment found ends, may be lost; and of the records found, some may have been \
-         truncated at the front",
+        "no control file can be used, so it is unknown where this log begins and ends. Records {below}above \
+         LSN {}, where the last segment found ends, may be lost. Some of the records found may have been \
+         truncated at the front before",
         to.start.plus(to.len)
     ))
 }
 
-/// How much metadata there is, in words; `None` for none.
+/// Describes the metadata in words; `None` if there is none.
 pub fn metadata(i: &LogSummary) -> Option<String> {
     let state = if i.meta_whole {
         "both slots valid"
@@ -260,8 +263,7 @@ pub fn metadata(i: &LogSummary) -> Option<String> {
         Some(len) => Some(format!("{}, {state}", count(len, "byte"))),
         None if i.meta_whole => None,
         None if !i.meta_known => Some(
-            "none there, and no control slot is valid that would say whether any was ever set"
-                .to_owned(),
+            "none found, and no control slot is valid to say whether any was ever set".to_owned(),
         ),
         None => Some("LOST: neither slot can be used".to_owned()),
     }
@@ -270,17 +272,17 @@ pub fn metadata(i: &LogSummary) -> Option<String> {
 /// A place where something is missing or damaged.
 #[derive(Debug, Serialize)]
 pub struct DamageInfo {
-    /// Where in the log.
+    /// Position in the log.
     pub lsn: u64,
-    /// The case of recovery's decision table.
+    /// Case of recovery's decision table.
     pub case: String,
-    /// The file, if one can be named.
+    /// Name of the file, if one can be named.
     pub file: Option<String>,
-    /// Where in the file, bytes.
+    /// Offset in the file, bytes.
     pub offset: u64,
-    /// What was found there.
+    /// Description of the contents that were found there.
     pub found: String,
-    /// Data up to here is known to have been durable; null if nothing is known.
+    /// LSN up to which data is known to have been durable; null if nothing is known.
     pub durable_to: Option<u64>,
 }
 
@@ -304,21 +306,21 @@ pub struct SegmentLine {
     pub kind: &'static str,
     /// File name.
     pub file: String,
-    /// Position of its first byte.
+    /// LSN of its first byte.
     pub start: Option<u64>,
     /// Exclusive end.
     pub end: Option<u64>,
-    /// Bytes.
+    /// Size in bytes.
     pub bytes: Option<u64>,
     /// Write unit, bytes.
     pub write_unit: Option<u32>,
-    /// The opening that prepared it.
+    /// Epoch of the opening that prepared it.
     pub epoch: Option<String>,
-    /// Of a stray: why it is none of this log's.
+    /// Reason for which a stray does not belong to this log.
     pub why: Option<String>,
 }
 
-/// All files of the log.
+/// Lists all files of the log.
 pub fn files(i: &LogSummary) -> Vec<SegmentLine> {
     let segment = |s: &SegmentInfo| SegmentLine {
         kind: "segment",
@@ -360,7 +362,7 @@ pub fn parse_lsn(text: &str) -> Result<Lsn, String> {
     };
     parsed
         .map(Lsn)
-        .map_err(|_| format!("'{text}' is no LSN: give a number, as 8192 or 0x2000"))
+        .map_err(|_| format!("'{text}' is not an LSN: give a number such as 8192 or 0x2000"))
 }
 
 #[cfg(all(test, unix))]

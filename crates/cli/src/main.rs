@@ -29,12 +29,12 @@ mod verify;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Measure what a commit costs on a disk and what it is worth; inspect and check logs and page
-/// files, back up a page file, salvage or repair a damaged log.
+/// Measure what a commit costs on a disk and what it guarantees; inspect, check and back up logs and
+/// page files; salvage or repair a damaged log.
 #[derive(Debug, Parser)]
 #[command(name = "logforce", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
-    /// Print errors only, and the data that was asked for (--json, --csv, --report)
+    /// Print only errors and the requested data (--json, --csv, --report)
     #[arg(long, short, global = true)]
     quiet: bool,
     #[command(subcommand)]
@@ -45,18 +45,18 @@ const EXAMPLES: &str = "\
 Examples:
   logforce bench                      what does a commit cost on the disk of this directory?
   logforce bench --dir /data --json - | jq .conclusion
-  logforce bench --report disk.html   the same as a page with charts, to pass on
+  logforce bench --report disk.html   the same as an HTML page with charts
   logforce compare old.json new.json  is this disk, kernel or version faster than that one?
-  logforce facts /data                does that disk honour write-through? what is each method worth?
+  logforce facts /data                does that disk honour write-through? what does each method guarantee?
   logforce calibrate --dir /data      which commit method do logs use there, and why?
   logforce verify sales.log           is every acknowledged record still there?
   logforce dump sales.log --limit 20  what is in it?
   logforce salvage sales.log saved    copy what can be read of a damaged log into a new one
-  logforce repair sales.log           make a log that an opening refuses open again, without what is damaged
+  logforce repair sales.log           end a damaged log before the damage, so that it opens again
 
 `stat`, `verify`, `dump`, `salvage` and `backup` of a log neither lock nor change what they read: a
-program may have it open meanwhile. `backup` of a page file and `repair` need it closed. `facts` writes nothing;
-`calibrate` stores its result; `bench` and `powercut` write to the directory that they are given.
+program may have it open meanwhile. `repair`, and `backup` of a page file, need it closed. `facts` writes
+nothing; `calibrate` stores its result; `bench` and `powercut` write to the directory that they are given.
 Exit status: 0 done, 1 damage found (compare: slower than accepted, or not comparable), 2 unusable arguments,
 3 inconclusive (powercut), 4 failed, 130 interrupted.";
 
@@ -64,17 +64,17 @@ Exit status: 0 done, 1 damage found (compare: slower than accepted, or not compa
 enum Command {
     /// Copy a log that may be in use, or a page file that no program has open, into a new one.
     Backup(backup::Args),
-    /// Measure what each commit method costs on this disk, and what it is worth.
+    /// Measure what each commit method costs on this disk, and what it guarantees.
     Bench(Box<bench::Args>),
     /// Compare two results of `bench`, row by row: which differences are beyond the noise?
     Compare(compare::Args),
     /// Print a script that completes commands and flags in your shell.
     Completions(completions::Completions),
-    /// Print the manual page, or write all of them into a directory.
+    /// Print the manual page, or write the pages of all commands into a directory.
     Man(completions::Man),
-    /// Show which commit method logs use on this disk, and why; measure where that is not known.
+    /// Show which commit method logs use on this disk, and why; measure if that is not known.
     Calibrate(calibrate::Args),
-    /// Show what the system says of a disk, whether it honours write-through, and what each method
+    /// Show what the system reports about a disk, if it honours write-through, and what each method
     /// guarantees there; measures and writes nothing.
     Facts(facts::Args),
     /// List the batches and records of a log, or the pages of a page file, and what is damaged.
@@ -83,7 +83,7 @@ enum Command {
     Verify(verify::Args),
     /// Test with real power cuts whether this disk keeps what a log acknowledged.
     Powercut(powercut::Args),
-    /// Make the page with charts, or the charts alone, of a result of `bench`.
+    /// Turn a result of `bench` into an HTML page with charts, or into the charts alone.
     Report(report::Args),
     /// End a damaged log before the damage, so that it opens again.
     Repair(repair::Args),

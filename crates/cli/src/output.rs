@@ -1,4 +1,4 @@
-//! Where output goes: files, standard output for data, and the rest out of its way.
+//! Destinations of output: files, standard output for data, and standard error for other text.
 
 use anyhow::Context;
 use logforce_terminal::layout::WIDTH;
@@ -28,15 +28,15 @@ impl FromStr for Target {
     }
 }
 
-/// An open [`Target`]. Opened before measuring, so that a bad name costs no half minute.
+/// An open [`Target`]. It is opened before measuring, so that a wrong name is reported at once.
 #[derive(Debug)]
 pub enum Sink {
     /// Standard output.
     Stdout,
-    /// A file that is there.
+    /// An existing file.
     File(PathBuf, File),
-    /// A file that can be made; it is when there is something to write, so that an interrupted
-    /// run leaves no empty one.
+    /// A file that can be created. It is created when there is something to write, so that an
+    /// interrupted run leaves no empty file.
     New(PathBuf),
 }
 
@@ -46,8 +46,8 @@ impl Sink {
         match target {
             Target::Stdout => Ok(Sink::Stdout),
             Target::File(path) => {
-                // Anything else may be there all the same: a device of Windows (`NUL`), or what may
-                // not be looked at.
+                // On any other error the file may exist: a device of Windows (`NUL`), or a path that
+                // may not be examined.
                 let is_new = path
                     .symlink_metadata()
                     .is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
@@ -58,7 +58,7 @@ impl Sink {
                     return Ok(Sink::New(path.clone()));
                 }
                 let mut how = File::options();
-                // What is there is kept until there is something to replace it.
+                // The old contents stay until there is something to replace them.
                 let file = how.write(true).create(true).truncate(false).open(path);
                 let file = file.map_err(refused).with_context(failed)?;
                 Ok(Sink::File(path.clone(), file))
@@ -66,8 +66,8 @@ impl Sink {
         }
     }
 
-    /// Writes all that `body` writes. Of a file that is new nothing is left if that fails: half a
-    /// result is none.
+    /// Writes all that `body` writes. If that fails, a new file is removed, because half a result is
+    /// useless.
     pub fn fill(self, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
         let new = match &self {
             Sink::New(path) => Some(path.clone()),
@@ -75,7 +75,7 @@ impl Sink {
         };
         let mut out = self.writer()?;
         let written = body(&mut out).and_then(|()| out.flush());
-        // What is still in memory is not written once more when it is dropped.
+        // Discards the buffer. Otherwise dropping the writer would try to write it once more.
         let _ = out.out.into_parts();
         if let (Err(_), Some(path)) = (&written, new) {
             let _ = std::fs::remove_file(path);
@@ -83,7 +83,7 @@ impl Sink {
         Ok(written?)
     }
 
-    /// For writing piece by piece; what is there goes now. Must be flushed in the end.
+    /// Returns a writer, and empties an existing file now. The caller must flush it in the end.
     pub fn writer(self) -> anyhow::Result<Writer> {
         let (out, fails): (Box<dyn Write>, _) = match self {
             Sink::Stdout => (
@@ -110,7 +110,7 @@ impl Sink {
     }
 }
 
-/// Writes to a [`Sink`]; its errors name it.
+/// Writer to a [`Sink`]. Its errors name the sink.
 pub struct Writer {
     out: BufWriter<Box<dyn Write>>,
     fails: String,
@@ -134,7 +134,7 @@ impl Write for Writer {
     }
 }
 
-/// Makes a file, writes a little into it, and removes it: a full disk has room for a name.
+/// Creates a file, writes a little into it, and removes it. A full disk may still have space for a name.
 pub fn probe(path: &Path) -> io::Result<()> {
     let mut file = File::options().write(true).create_new(true).open(path)?;
     let written = file.write_all(&[b' '; 4096]);
@@ -143,38 +143,40 @@ pub fn probe(path: &Path) -> io::Result<()> {
     written
 }
 
-/// What is said of a place that cannot be written.
+/// Messages for files and directories that cannot be written.
 pub mod cannot_write {
     use std::io::{Error, ErrorKind};
     use std::path::Path;
 
-    /// A file.
+    /// Returns the message for a file.
     pub fn file(path: &Path) -> String {
         format!("cannot write {}", path.display())
     }
 
-    /// A directory of charts.
+    /// Returns the message for a directory of charts.
     pub fn charts(dir: &Path) -> String {
         format!("cannot write the charts into {}", dir.display())
     }
 
-    /// The system's error, and what to do.
+    /// Adds the remedy to the system's error.
     pub fn with_advice(path: &Path, e: Error) -> Error {
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
         let advice = match e.kind() {
             ErrorKind::NotFound => match parent {
                 Some(parent) if !parent.exists() => {
-                    format!("make the directory {} first", parent.display())
+                    format!("create the directory {} first", parent.display())
                 }
-                _ => "name another place".to_owned(),
+                _ => "name another path".to_owned(),
             },
             ErrorKind::IsADirectory => "name a file in it".to_owned(),
-            ErrorKind::NotADirectory => "a part of that path is a file: name another".to_owned(),
+            ErrorKind::NotADirectory => {
+                "a part of that path is a file: name another path".to_owned()
+            }
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                "name a place that you may write to".to_owned()
+                "name a path that you may write to".to_owned()
             }
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                "make room there, or name another place".to_owned()
+                "free space there, or name a path on another disk".to_owned()
             }
             _ => return e,
         };
@@ -182,20 +184,20 @@ pub mod cannot_write {
     }
 }
 
-/// Set by `--quiet`.
+/// True after `--quiet`.
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
-/// From now on nothing is printed but errors, and the data that was asked for.
+/// Suppresses all further output but errors and the requested data.
 pub fn be_quiet() {
     IS_QUIET.store(true, Relaxed);
 }
 
-/// Whether `--quiet` was given.
+/// Returns true if `--quiet` was given.
 pub fn is_quiet() -> bool {
     IS_QUIET.load(Relaxed)
 }
 
-/// Prints for a person: to standard output, or past it where that carries data.
+/// Prints text for a person: to standard output, or to standard error if standard output carries data.
 pub fn print(text: &str, stdout_has_data: bool) -> anyhow::Result<()> {
     if is_quiet() {
         return Ok(());
@@ -210,14 +212,14 @@ pub fn print(text: &str, stdout_has_data: bool) -> anyhow::Result<()> {
         .context("cannot write to standard output")
 }
 
-/// A line on standard error, unless `--quiet` was given.
+/// Prints a line to standard error, unless `--quiet` was given.
 pub fn complain(line: &str) {
     if !is_quiet() {
         complain_always(line);
     }
 }
 
-/// Width of the terminal that the table goes to; the usual one where it goes elsewhere.
+/// Returns the width of the terminal that a table goes to, or the default width if it goes elsewhere.
 pub fn terminal_width(to_stderr: bool) -> usize {
     let terminal = if to_stderr {
         console::Term::stderr()
@@ -229,13 +231,13 @@ pub fn terminal_width(to_stderr: bool) -> usize {
         .then(|| terminal.size_checked())
         .flatten()
     {
-        // A terminal that does not know its size says 0.
+        // A terminal that does not know its size reports 0.
         Some((_, columns)) if columns > 0 => usize::from(columns),
         _ => WIDTH,
     }
 }
 
-/// An error, on standard error; a failure to write it is ignored.
+/// Prints a line to standard error, even with `--quiet`. A failure to write it is ignored.
 pub fn complain_always(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }

@@ -1,4 +1,4 @@
-//! The progress bar, on standard error and only for a terminal.
+//! Progress bars, on standard error and only for a terminal.
 
 use crate::output::{complain, is_quiet, terminal_width};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 const STEPS: u64 = 1000;
 
-/// A bar that draws only on progress: nothing runs beside a measurement.
+/// A bar that draws only on progress, so that no thread disturbs a measurement.
 pub struct Bar(ProgressBar);
 
 impl Bar {
-    /// Hidden if standard error is no terminal, and by `--quiet`.
+    /// Creates a bar. It is hidden by `--quiet`, or if standard error is not a terminal.
     pub fn new() -> Self {
         let target = match is_quiet() {
             true => ProgressDrawTarget::hidden(),
@@ -34,14 +34,14 @@ impl Bar {
         Bar(bar)
     }
 
-    /// Takes the bar off the screen.
+    /// Removes the bar from the screen.
     pub fn clear(&self) {
         self.0.finish_and_clear();
     }
 }
 
-/// How long the rest takes if it goes on as until now. An average of the last steps, as bars mostly have
-/// it, is far off in the first seconds, and most of these are over by then.
+/// Returns the remaining time as text, if work goes on at the average speed so far. Most bars use the
+/// average of the last steps, which is far off in the first seconds; most of our runs end by then.
 fn left(elapsed: Duration, done: f64) -> String {
     if done < 0.02 {
         return String::new();
@@ -51,10 +51,10 @@ fn left(elapsed: Duration, done: f64) -> String {
     format!(", {} left", humantime::format_duration(rest))
 }
 
-/// Bytes after which the bar of a walk moves.
+/// Number of bytes after which the bar of a walk moves.
 const STEP: u64 = 8 << 20;
 
-/// A walk through a log or a page file, as far as it has come.
+/// Progress of a walk through a log or a page file.
 pub struct Walk {
     bar: Option<Bar>,
     from: u64,
@@ -63,7 +63,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// From one place to another; no bar where what is listed goes to the terminal itself.
+    /// Begins a walk from one position to another. There is no bar if the listing goes to the terminal.
     pub fn begin(doing: &str, from: u64, to: u64, is_shown: bool) -> Walk {
         let bar = is_shown.then(Bar::new);
         if let Some(bar) = &bar {
@@ -77,7 +77,7 @@ impl Walk {
         }
     }
 
-    /// It has come to this place.
+    /// Reports that the walk has reached this position.
     pub fn at(&mut self, place: u64) {
         if place.saturating_sub(self.shown) < STEP {
             return;
@@ -97,18 +97,18 @@ impl Drop for Walk {
     }
 }
 
-/// How often a countdown moves: its thread wakes up so seldom that a measurement does not see it.
+/// Interval at which a countdown moves. It is long, so that its thread does not disturb a measurement.
 const TICK: Duration = Duration::from_millis(250);
 
-/// A bar for work that says nothing before it is done, and of which is known how long it may take.
+/// A bar for work that reports no progress but has a known longest duration.
 pub struct Countdown {
-    /// Dropped to end it.
+    /// Sender that ends the countdown when it is dropped.
     until: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Countdown {
-    /// Of so long, from now on. Work that is done at once shows none.
+    /// Begins a countdown of this duration. Work that ends at once shows no bar.
     pub fn begin(doing: &str, whole: Duration) -> Countdown {
         let doing = doing.to_owned();
         Countdown::with(whole, TICK, move || {
@@ -133,7 +133,7 @@ impl Countdown {
             let bar = bar();
             loop {
                 let part = began.elapsed().as_secs_f64() / whole.as_secs_f64().max(1e-3);
-                // It is not done before it says so.
+                // The bar is full only when the work has ended.
                 bar.fraction(part.min(0.999));
                 if is_over() {
                     return bar.gone();
@@ -142,7 +142,7 @@ impl Countdown {
         };
         Countdown {
             until: Some(until),
-            // Without a thread there is no bar, and the work is done all the same.
+            // Without a thread there is no bar, but the work is done.
             thread: std::thread::Builder::new().spawn(count).ok(),
         }
     }
@@ -157,9 +157,9 @@ impl Drop for Countdown {
     }
 }
 
-/// What a countdown moves.
+/// A bar that a countdown moves.
 trait Shown: Progress {
-    /// Takes it off the screen.
+    /// Removes it from the screen.
     fn gone(self);
 }
 
@@ -213,7 +213,7 @@ mod tests {
         }
     }
 
-    /// What a countdown of `whole` shows until `enough`, and then at its end.
+    /// Returns what a countdown of `whole` shows until `enough` returns true.
     fn shown(whole: Duration, enough: impl Fn(&[f64]) -> bool) -> Vec<f64> {
         let seen = Seen::default();
         let bar = seen.clone();
@@ -223,7 +223,11 @@ mod tests {
         }
         drop(countdown);
         let mut seen = seen.0.lock().unwrap().clone();
-        assert_eq!(seen.pop(), Some(2.0), "it is gone with the work");
+        assert_eq!(
+            seen.pop(),
+            Some(2.0),
+            "the bar is removed when the work ends"
+        );
         seen
     }
 
@@ -232,7 +236,7 @@ mod tests {
         let hour = shown(Duration::from_secs(3600), |seen| seen.len() > 2);
         assert!(hour.is_sorted() && hour[0] < *hour.last().unwrap());
         assert!(hour.iter().all(|part| *part < 0.999), "{hour:?}");
-        // Work that takes longer than was thought is not done before it says so.
+        // The bar of work that takes longer than expected is not full before the work ends.
         let late = shown(Duration::ZERO, |seen| seen.len() > 2);
         assert!(late.iter().all(|part| *part == 0.999), "{late:?}");
     }

@@ -11,21 +11,21 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 const MORE: &str = "\
-For a log that an opening refuses as damaged: ends it before the damage, so that it opens again. What
-is damaged and all that follows is removed, acknowledged records too. Records below stay; no LSN is used
-again. Stop the program that has the log open first, also for --dry-run, which takes the log's lock.
---dry-run tells whether an opening refuses the log, what would be removed, and how large the copies are.
+For a log that an opening refuses as damaged: ends the log before the damage, so that it opens again. The
+damage and everything after it is removed, including acknowledged records. Records before it stay, and no
+LSN is used again. First stop the program that has the log open, also for --dry-run, which takes the log's
+lock. --dry-run says if an opening refuses the log, what would be removed, and how large the copies are.
 
-Before it changes anything it copies all segments with a part of what it removes, and the control file,
-into a directory NAME.cut-ID-LSN beside the log. `logforce salvage` saves in a new log what can be read
-of it, `logforce dump --salvage` shows that. It stays until you remove it. The log's own filesystem needs
-space for one more segment, also with --aside.
+Before any change, it copies the control file and every segment from which it removes something into a
+directory NAME.cut-ID-LSN beside the log. `logforce salvage` saves the readable records of the copies in a
+new log, and `logforce dump --salvage` lists them. The copies stay until you remove them. The log's own
+filesystem needs space for one more segment, even with --aside.
 
 Damage far below the end, which `logforce verify` finds and an opening does not read, is not repaired:
-save the log by `logforce salvage`. After a crash or an error, repair again.
+save the log with `logforce salvage`. After a crash or an error, run repair again.
 
 Exit status: 0 repaired, or an opening does not refuse the log; 1 a repair cannot mend the damage;
-2 unusable arguments, or not confirmed; 4 failed, as where the log is in use.";
+2 unusable arguments, or not confirmed; 4 failed, for example because the log is in use.";
 
 /// Ends a damaged log before the damage.
 #[derive(Debug, clap::Args)]
@@ -37,10 +37,10 @@ pub struct Args {
     /// Make the directory with the copies in PARENT instead of beside the log
     #[arg(long, value_name = "PARENT")]
     aside: Option<PathBuf>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
-    /// Only say what it would do; takes the log's lock
+    /// Only say what a repair would do; takes the log's lock
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
     /// Write the report as JSON to FILE; - is standard output
@@ -53,10 +53,10 @@ struct Report<'a> {
     schema: &'static str,
     version: u32,
     path: String,
-    /// False after --dry-run, and where there was nothing to repair.
+    /// True if the log was repaired; false after --dry-run, and if there was nothing to repair.
     repaired: bool,
     cut: Option<CutInfo<'a>>,
-    /// The damage for which the metadata was given up.
+    /// Damage for which the metadata was given up.
     metadata: Option<&'a str>,
     aside: Option<String>,
     bytes: u64,
@@ -82,8 +82,8 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let dir = &args.dir;
     if directory::is_page_file(dir)? {
         bail!(Usage(format!(
-            "{0} holds a page file, and `logforce repair` repairs logs: a logged file has one in {1}. \
-             `logforce verify {0}` lists what is damaged",
+            "{0} holds a page file, and `logforce repair` repairs only logs: a logged page file has its log \
+             in {1}. `logforce verify {0}` lists the damage",
             dir.display(),
             dir.join("log").display()
         )));
@@ -108,9 +108,9 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let report = made.as_ref().unwrap_or(&plan);
     let said = match (nothing, made.is_some()) {
         (true, _) => format!(
-            "nothing was repaired: {0} opens. If `logforce verify` reports damage, it lies below what an opening \
-             reads: restore a backup, save the records by `logforce salvage {0} NEW`, or truncate the front to \
-             above the damage\n{1}",
+            "nothing was repaired: {0} can be opened. If `logforce verify` reports damage, it lies below what \
+             an opening reads: restore a backup, save the records with `logforce salvage {0} NEW`, or truncate \
+             the front to above the damage\n{1}",
             dir.display(),
             earlier(report)
         ),
@@ -127,12 +127,12 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     Ok(End::Done)
 }
 
-/// Asks on the terminal; an error unless the answer is yes.
+/// Asks on the terminal. Returns an error unless the answer is yes.
 fn ask(dir: &Path, plan: &RepairReport) -> anyhow::Result<()> {
     let mut terminal = io::stderr();
     if !io::stdin().is_terminal() || !terminal.is_terminal() {
         bail!(Usage(format!(
-            "not confirmed, and no terminal to ask on: --yes repairs {}, --dry-run says what that would do",
+            "not confirmed, and there is no terminal to ask on: --yes repairs {}, --dry-run says what a repair would do",
             dir.display()
         )));
     }
@@ -151,7 +151,7 @@ fn ask(dir: &Path, plan: &RepairReport) -> anyhow::Result<()> {
     }
 }
 
-/// Says what was done, or would be.
+/// Describes what was done or would be done.
 fn text(report: &RepairReport, done: bool) -> String {
     let mut text = String::new();
     if let Some(Cut {
@@ -176,15 +176,19 @@ fn text(report: &RepairReport, done: bool) -> String {
     }
     if let Some(damage) = &report.lost_meta {
         let gives = match done {
-            true => "was given up: there is none now",
+            true => "was given up: the log has none now",
             false => "would be given up",
         };
         text += &format!("{damage}\nthe metadata {gives}\n");
     }
     if report.cut.is_none() && report.lost_meta.is_none() && report.aside.is_some() {
         text += match done {
-            true => "segments that hold nothing of the log were missing, and are there again\n",
-            false => "segments that hold nothing of the log are missing, and would be made again\n",
+            true => {
+                "segments that hold no part of the log were missing and have been created again\n"
+            }
+            false => {
+                "segments that hold no part of the log are missing and would be created again\n"
+            }
         };
     }
     if let Some(aside) = &report.aside {
@@ -210,7 +214,7 @@ fn text(report: &RepairReport, done: bool) -> String {
     text
 }
 
-/// The copies of earlier repairs, a line each.
+/// Lists the copies of earlier repairs, one in each line.
 fn earlier(report: &RepairReport) -> String {
     let others = others(report).into_iter();
     others
@@ -218,7 +222,7 @@ fn earlier(report: &RepairReport) -> String {
         .collect()
 }
 
-/// The directories with copies besides that of this repair.
+/// Returns the directories with copies except the one of this repair.
 fn others(report: &RepairReport) -> Vec<String> {
     let others = report.earlier.iter();
     let others = others.filter(|other| report.aside.as_ref() != Some(other));

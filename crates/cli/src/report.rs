@@ -8,25 +8,25 @@ use anyhow::bail;
 use logforce_report::Document;
 use std::path::PathBuf;
 
-/// What to draw.
+/// The result to draw.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A result, written by `bench --json`, here or on another machine
+    /// A result that `bench --json` wrote, on this or another machine
     #[arg(value_name = "RESULT.json")]
     result: PathBuf,
-    /// Write the report as one HTML file to FILE; - is standard output
+    /// Write the report to FILE, as one HTML file; - writes to standard output
     #[arg(long, visible_alias = "report", value_name = "FILE")]
     html: Option<Target>,
-    /// Write its charts into the directory DIR, each as an SVG file
+    /// Write the charts into the directory DIR, each as an SVG file
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
 }
 
-/// Draws it.
+/// Draws the result.
 pub fn run(args: Args) -> anyhow::Result<End> {
     if args.html.is_none() && args.svg.is_none() {
         bail!(Usage(
-            "say where to: --report FILE (or --html FILE), --svg DIR or both".to_owned()
+            "no output is named: give --report FILE (or --html FILE), --svg DIR or both".to_owned()
         ));
     }
     let svg = args.svg.clone().map(Target::File);

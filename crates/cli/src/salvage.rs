@@ -16,22 +16,22 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// So many places are reported one by one.
+/// Largest number of damaged places that are reported one by one.
 const TOLD: usize = 10_000;
 
 const MORE: &str = "\
-Copies all records of SRC that can be read, in their order, into a new log: also where the control
-file is lost, a segment is missing, or the middle is damaged. SRC is only read. Records get new LSNs;
---map says which. NEW appears when everything is in it and forced, or not at all: until then it is
-NEW.partial, which a killed salvage leaves behind, to be removed by hand.
+Copies all readable records of SRC, in their order, into a new log, even if the control file is lost, a
+segment is missing or the middle is damaged. SRC is only read. Records get new LSNs; --map lists them. NEW
+appears only when everything is in it and forced. Until then it is NEW.partial, which a killed salvage
+leaves behind and which you must remove.
 
-Records that truncate_back voided, and atomic appends that are not whole, are no part of SRC and are
-not saved. What a repair has cut is no part of SRC either: salvage the copy that it has kept.
+Records that truncate_back voided, and atomic appends that are not whole, do not belong to SRC and are not
+saved. Records that a repair removed do not belong to SRC either: salvage the copy that the repair kept.
 
-Of a segment with a damaged header, salvage reads the batches whose own headers say that they belong
-to this log and to this place.
+From a segment with a damaged header, salvage reads the batches whose own headers say that they belong to
+this log and to this place.
 
-Without a usable control file it is unknown where SRC begins and ends: what lay below and above the
+Without a usable control file it is unknown where SRC begins and ends. Records below and above the
 segments found may be missing, and records that truncate_front dropped may be saved again.
 
 Exit status: 0 all of SRC was saved, 1 something is missing or may be (the report says what), 2 unusable
@@ -44,7 +44,7 @@ pub struct Args {
     /// The damaged log's directory; nothing in it is locked or changed
     #[arg(value_name = "SRC")]
     src: PathBuf,
-    /// The directory of the log that is made; it must not exist
+    /// The directory of the new log; it must not exist
     #[arg(value_name = "NEW")]
     new: PathBuf,
     /// Accept a NEW that survives less than a loss of power: process-crash, os-crash
@@ -61,7 +61,7 @@ pub struct Args {
     json: Option<Target>,
 }
 
-/// A guarantee by its name.
+/// Parses the name of a guarantee.
 pub fn parse_guarantee(text: &str) -> Result<Guarantee, String> {
     let all = [
         Guarantee::ProcessCrash,
@@ -70,7 +70,7 @@ pub fn parse_guarantee(text: &str) -> Result<Guarantee, String> {
     ];
     let known = all.into_iter().find(|g| g.to_string() == text);
     known.ok_or_else(|| {
-        format!("'{text}' is no guarantee: process-crash, os-crash and power-loss are")
+        format!("unknown guarantee '{text}': use process-crash, os-crash or power-loss")
     })
 }
 
@@ -78,7 +78,7 @@ pub fn parse_guarantee(text: &str) -> Result<Guarantee, String> {
 fn parse_verdict(text: &str) -> Result<Verdict, String> {
     let all = [Verdict::Unknown, Verdict::Declared, Verdict::Proven];
     let known = all.into_iter().find(|v| v.name() == text);
-    known.ok_or_else(|| format!("'{text}' is no verdict: unknown, declared and proven are"))
+    known.ok_or_else(|| format!("unknown verdict '{text}': use unknown, declared or proven"))
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -88,20 +88,20 @@ struct Report {
     src: String,
     new: String,
     log_id: String,
-    /// Everything that SRC ought to hold is in NEW.
+    /// True if NEW has everything that SRC should hold.
     complete: bool,
-    /// The control file says where SRC begins and ends.
+    /// True if the control file says where SRC begins and ends.
     bounds_known: bool,
-    /// What is unknown where it does not.
+    /// Description of what is unknown otherwise.
     #[serde(skip)]
     unknown: Option<String>,
     records: u64,
     record_bytes: u64,
-    /// Of those, known to have been durable.
+    /// Number of saved records that are known to have been durable.
     proven: u64,
-    /// Records that truncate_back voided; they are not saved.
+    /// Number of records that truncate_back voided; they are not saved.
     voided: u64,
-    /// Whole records of appends of which another part is lost; they are not saved.
+    /// Number of whole records whose append has lost another part; they are not saved.
     parts: u64,
     metadata: Option<String>,
     metadata_saved: bool,
@@ -109,26 +109,26 @@ struct Report {
     damage: Vec<NotSaved>,
 }
 
-/// A damaged place, and what of the log is not saved for it.
+/// A damaged place, and the part of the log that is not saved because of it.
 #[derive(Debug, Serialize)]
 struct NotSaved {
     #[serde(flatten)]
     damage: DamageInfo,
-    /// Exclusive end of what is not saved: where the next whole batch begins, or what was prepared
-    /// ends. Null where nothing that lies there is missing, or it is unknown how far it goes.
+    /// Exclusive end of what is not saved: where the next whole batch begins, or where the prepared
+    /// segments end. Null if nothing is missing there, or if the extent is unknown.
     to: Option<u64>,
-    /// From `lsn` to there, bytes of log.
+    /// Number of bytes of log from `lsn` to there.
     bytes: Option<u64>,
-    /// Something of the log may be missing for it: not where the header of a segment is all that is
-    /// damaged, and its batches were read.
+    /// True if something of the log may be missing because of it. False if only the header of a segment
+    /// is damaged and its batches were read.
     missing: bool,
 }
 
-/// Finds out how much of the log each damaged place costs.
+/// Extents of the log that each damaged place costs.
 #[derive(Default)]
 struct Extents {
     places: Vec<(Damage, Option<Lsn>)>,
-    /// From here on it is not known yet where whole batches follow.
+    /// Index of the first place after which no whole batch was found yet.
     open: usize,
     /// Exclusive end of the last whole batch.
     end: Lsn,
@@ -156,8 +156,9 @@ impl Extents {
         }
     }
 
-    /// What is left has no batch behind it, or was reported when all was read: a segment that is
-    /// missing ends where the next one begins, or where the log was prepared to.
+    /// Returns all places with their extents. A place that is still open has no batch after it, or was
+    /// reported after the last batch. A missing segment ends where the next one begins, or where the
+    /// prepared segments end.
     fn reported(self, summary: &LogSummary) -> Vec<NotSaved> {
         let Extents {
             places, end, files, ..
@@ -169,7 +170,7 @@ impl Extents {
             let next = starts.filter(|s| *s > damage.lsn).min();
             let to = to.or(match (is_lost, damage.lsn >= end) {
                 (true, _) => Some(next.unwrap_or(summary.prepared_end)),
-                // No further than what is known to have been there.
+                // Only as far as data is known to have been durable.
                 (false, true) => Some(damage.durable_to),
                 (false, false) => None,
             });
@@ -185,17 +186,17 @@ impl Extents {
     }
 }
 
-/// The log that is made.
+/// The new log.
 struct Made<'a> {
     log: Log,
     map: Option<csv::Writer<crate::output::Writer>>,
     report: &'a mut Report,
-    /// What ended it early.
+    /// Error that ended the salvage early.
     failed: Option<anyhow::Error>,
 }
 
 impl Made<'_> {
-    /// Saves a record; `false` if that failed.
+    /// Saves a record. Returns false if that failed.
     fn take(&mut self, record: &Record, proven: bool) -> bool {
         let taken = self.try_take(record, proven);
         self.failed = taken.err();
@@ -218,14 +219,14 @@ impl Made<'_> {
 pub fn run(args: Args) -> anyhow::Result<End> {
     if directory::is_page_file(&args.src)? {
         bail!(Usage(format!(
-            "{0} holds a page file, and `logforce salvage` saves logs: `logforce verify {0}` lists what is damaged; \
-             restore the file from a backup",
+            "{0} holds a page file, and `logforce salvage` saves only logs: `logforce verify {0}` lists the \
+             damage; restore the file from a backup",
             args.src.display()
         )));
     }
     if args.new.symlink_metadata().is_ok() {
         bail!(Usage(format!(
-            "{} exists: name a directory that does not",
+            "{} exists: name a directory that does not exist",
             args.new.display()
         )));
     }
@@ -239,7 +240,8 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     }
     if args.map == Some(Target::Stdout) && args.json == Some(Target::Stdout) {
         bail!(Usage(
-            "--map - and --json - cannot both have standard output".to_owned()
+            "--map - and --json - both write to standard output: name a file for one of them"
+                .to_owned()
         ));
     }
     let inspector = logforce::inspect::salvage(&args.src)?;
@@ -248,7 +250,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             let sink = Sink::open(target).and_then(Sink::writer);
             let mut map = csv::Writer::from_writer(sink.context("--map")?);
             map.write_record(["src_lsn", "new_lsn", "proven"])?;
-            // The header is written; rows have no names.
+            // The header is written already, so the rows come without one.
             let inner = map.into_inner().map_err(|e| e.into_error())?;
             Some(
                 csv::WriterBuilder::new()
@@ -264,7 +266,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         .calibrate(false)
         .require(args.require)
         .require_verdict(args.require_verdict);
-    // As SRC's: a disk from which something is saved is often full.
+    // Same segment size as SRC, because the disk may be nearly full.
     if let Some(segment) = inspector.summary().segments.last() {
         options = options.segment_size(segment.len);
     }
@@ -304,7 +306,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     })
 }
 
-/// In the command's words: the library's speak of its options.
+/// Rewords the library's errors, which name its options, to name the options of the command.
 fn refused(e: Error, new: &Path) -> anyhow::Error {
     match e {
         Error::Guarantee {
@@ -314,7 +316,7 @@ fn refused(e: Error, new: &Path) -> anyhow::Error {
             evidence,
             ..
         } => anyhow::anyhow!(
-            "{}: method {method} guarantees {got} there, {wanted} was asked for: {evidence}. To accept less, give --require {got}",
+            "{}: method {method} guarantees {got} there, but {wanted} is required: {evidence}. To accept less, give --require {got}",
             new.display()
         ),
         Error::Verdict {
@@ -325,32 +327,36 @@ fn refused(e: Error, new: &Path) -> anyhow::Error {
             evidence,
             ..
         } => anyhow::anyhow!(
-            "{}: that method {method} guarantees {got} there is {verdict}, {wanted} was asked for: {evidence}. To accept it, give --require-verdict {verdict}",
+            "{}: method {method} guarantees {got} there with verdict {verdict}, but {wanted} is required: {evidence}. To accept it, give --require-verdict {verdict}",
             new.display()
         ),
         e => e.into(),
     }
 }
 
-/// Whether `new`, which does not exist, would be made in `src` or below it.
+/// Returns true if `new`, which does not exist, would be created in `src` or below it.
 fn is_within(new: &Path, src: &Path) -> bool {
     let parent = new.parent().filter(|p| !p.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new(".")).canonicalize();
-    // Opening reports what cannot be found.
+    // The opening reports a path that cannot be found.
     parent.is_ok_and(|parent| src.canonicalize().is_ok_and(|src| parent.starts_with(src)))
 }
 
-/// Where NEW is made. A salvage that is killed leaves it, under a name that does not pass for whole.
+/// Returns the path at which NEW is created. A killed salvage leaves it there, under a name that shows
+/// that it is not complete.
 fn partial(new: &Path) -> anyhow::Result<PathBuf> {
     let Some(name) = new.file_name() else {
-        bail!(Usage(format!("'{}' names no directory", new.display())));
+        bail!(Usage(format!(
+            "'{}' does not name a directory",
+            new.display()
+        )));
     };
     let mut name = name.to_owned();
     name.push(".partial");
     let partial = new.with_file_name(name);
     if partial.symlink_metadata().is_ok() {
         bail!(
-            "{} is there, perhaps from a salvage that was interrupted: remove it first",
+            "{} exists, perhaps from a salvage that was interrupted: remove it first",
             partial.display()
         );
     }
@@ -358,7 +364,7 @@ fn partial(new: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn remove(partial: &Path) {
-    // Made by this run; what cannot be removed is named by the next one.
+    // This run created it. If it cannot be removed, the next run reports it.
     let _ = std::fs::remove_dir_all(partial);
 }
 
@@ -383,7 +389,7 @@ fn save(inspector: &Inspector, mut made: Made<'_>) -> anyhow::Result<()> {
     made.report.bounds_known = summary.bounds_known;
     made.report.unknown = unknown_bounds(&summary);
     if summary.in_use {
-        complain("the log is open for writing: what is appended from now on may be missing");
+        complain("the log is open for writing: records appended from now on may be missing");
     }
     let bar = Bar::new();
     bar.doing("saving");
@@ -418,7 +424,7 @@ fn save(inspector: &Inspector, mut made: Made<'_>) -> anyhow::Result<()> {
     report.parts = finding.parts;
     if finding.parts > 0 {
         complain(&format!(
-            "{} of appends that are not whole any more: not saved, `logforce dump` shows them",
+            "{} of appends that are not whole any more: not saved, `logforce dump` lists them",
             count(finding.parts, "record")
         ));
     }
@@ -431,7 +437,7 @@ fn save(inspector: &Inspector, mut made: Made<'_>) -> anyhow::Result<()> {
             report.metadata_saved = true;
         }
         Ok(None) => {}
-        // Told with the metadata.
+        // The text reports this together with the metadata.
         Err(Error::Damaged(_)) => report.metadata_saved = false,
         Err(e) => return Err(e.into()),
     }
@@ -500,7 +506,7 @@ fn text(r: &Report) -> String {
         r.proven,
         match rest {
             0 => String::new(),
-            n => format!(", {n} whole and not known to be: written last, perhaps never acknowledged"),
+            n => format!(", {n} whole but not known to be: written last, perhaps never acknowledged"),
         }
     ));
     text.push_str(match (r.complete, r.damages, r.bounds_known) {

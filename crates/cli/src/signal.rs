@@ -1,4 +1,4 @@
-//! Ctrl-C, and the polite ways to be ended by others.
+//! Handlers of SIGINT (Ctrl-C), SIGTERM and SIGHUP.
 
 use crate::exit::INTERRUPTED;
 use crate::output::complain;
@@ -7,8 +7,8 @@ use logforce_measure::Interrupt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// Raises `interrupt` on SIGINT, SIGTERM and SIGHUP. On a second one removes `leave_nothing` and
-/// ends the process at once: the disk may be stuck.
+/// Raises `interrupt` on SIGINT, SIGTERM and SIGHUP. A second signal removes `leave_nothing` and ends
+/// the process at once, because the disk may be stuck.
 pub fn install(
     interrupt: Interrupt,
     leave_nothing: Arc<Mutex<Option<PathBuf>>>,

@@ -24,12 +24,12 @@ use std::io::Write;
 use std::path::Path;
 
 const MORE: &str = "\
-Without --scan it reads only the control file, the headers of the segments, and the page of statistics
-that a running log writes about once a second. It locks nothing. --json writes one object, --csv one
-line for each file of the log. Of a page file it reads the header and the log's control file.
+Without --scan, reads only the control file, the headers of the segments, and the page of statistics that
+a running log writes about once a second. Locks nothing. --json writes one object, --csv one line for each
+file of the log. Of a page file, reads the header and the log's control file.
 
-Exit status: 0 summarised, 1 damaged (of what it holds only --scan tells), 2 unusable
-arguments, 4 it could not be read.";
+Exit status: 0 summarised, 1 damaged (only --scan checks the records or pages), 2 unusable arguments,
+4 it could not be read.";
 
 /// Summarises a log or a page file.
 #[derive(Debug, clap::Args)]
@@ -37,7 +37,7 @@ arguments, 4 it could not be read.";
 pub struct Args {
     #[command(flatten)]
     log: LogArgs,
-    /// Read all of it as well: how many records or pages it has, and what is damaged
+    /// Also read all of it: count the records or pages, and find damage
     #[arg(long)]
     scan: bool,
 }
@@ -47,20 +47,20 @@ struct Report {
     schema: &'static str,
     version: u32,
     log: LogInfo,
-    /// What the next opening reads at most, bytes.
+    /// Largest number of bytes that the next opening reads.
     next_opening_scans_at_most: u64,
-    /// The method that the next opening uses if it names none, and what that is worth; null if the
-    /// place cannot be asked.
+    /// Method that the next opening uses if it names none, and its guarantee; null if the system
+    /// cannot be asked about the directory.
     next_method: Option<Next>,
-    /// What the log wrote down about itself; null if it did not.
+    /// Statistics that the log wrote about itself; null if there are none.
     live: Option<LiveInfo>,
     scan: Option<Scan>,
     files: Vec<SegmentLine>,
-    /// What to know of this machine before its times are believed.
+    /// Facts about this machine that make its times doubtful.
     notes: Vec<String>,
 }
 
-/// What reading the log shows.
+/// Results of reading the log.
 #[derive(Serialize)]
 struct Scan {
     end: u64,
@@ -126,7 +126,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         version: 1,
         log: LogInfo::new(&args.dir, &summary),
         next_opening_scans_at_most: to_scan(&summary, scan.as_ref()),
-        // Only what lies beside the log counts: a cache is what a program names.
+        // Only results stored with the log count, because only a program names a cache.
         next_method: calibration::known(&args.dir, None)
             .ok()
             .map(|known| Next::new(&known)),
@@ -152,7 +152,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         }
         csv.flush()?;
     }
-    // As of verify and dump.
+    // As in verify and dump.
     let damages = report.scan.as_ref().map_or(0, |scan| scan.damages);
     Ok(match damages {
         0 => End::Done,
@@ -207,7 +207,7 @@ fn text(dir: &Path, i: &LogSummary, report: &Report) -> String {
     units.dedup();
     let units: Vec<String> = units.iter().map(u32::to_string).collect();
     let units = match units.as_slice() {
-        [] => "not known: no segment has a header that says so".to_owned(),
+        [] => "not known: no segment has a valid header".to_owned(),
         some => format!("{} bytes", some.join(", ")),
     };
     line("write unit", units);
@@ -224,7 +224,7 @@ fn text(dir: &Path, i: &LogSummary, report: &Report) -> String {
         "next opening",
         match i.bounds_known {
             true => format!("scans at most {}", bytes(report.next_opening_scans_at_most)),
-            false => "refuses: save what there is with `logforce salvage`".to_owned(),
+            false => "refuses: save the records with `logforce salvage`".to_owned(),
         },
     );
     if let Some(next) = &report.next_method {

@@ -18,21 +18,20 @@ use serde::Serialize;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// How often a log in use is looked at again before what looks like damage counts as that.
+/// Number of passes over a log in use before apparent damage counts as damage.
 const LOOKS: usize = 3;
-/// So many places are reported one by one.
+/// Largest number of damaged places that are reported one by one.
 const TOLD: usize = 10_000;
 
 const MORE: &str = "\
-Every batch from the first segment to the end of the log is read and its checksums, its link to
-the batch before it and its records are checked. What was truncated is no damage, whole or not, nor
-is what a crash left behind the last acknowledged record. A log may be checked while it is being
-written.
+Reads every batch from the first segment to the end of the log, and checks its checksums, its link to the
+batch before it, and its records. Truncated records do not count as damage, nor does what a crash left
+after the last acknowledged record. A log may be checked while a program writes it.
 
-Of a page file: its header, its page table or map, every page, and of a logged one the log. Beside a
-process that writes it, pages that are being written are not checked, and the report says how many.
+For a page file, checks its header, its page table or map, every page, and the log of a logged one. While
+a process writes it, pages that are being written are not checked; the report says how many.
 
-Exit status: 0 healthy, 1 damaged, 2 unusable arguments, 4 it could not be read, and nothing can be said.";
+Exit status: 0 healthy, 1 damaged, 2 unusable arguments, 4 it could not be read, so nothing is known.";
 
 /// Checks a log or a page file.
 #[derive(Debug, clap::Args)]
@@ -42,12 +41,12 @@ pub struct Args {
     log: LogArgs,
 }
 
-/// What one look through the log found.
+/// Results of one pass over the log.
 struct Look {
     summary: LogSummary,
     finding: VerifyReport,
     damages: Vec<Damage>,
-    /// Bytes of whole batches.
+    /// Number of bytes of whole batches.
     scanned: u64,
     took: Duration,
 }
@@ -88,10 +87,10 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         }
     };
     let damages: Vec<DamageInfo> = look.damages.iter().map(DamageInfo::from).collect();
-    // From the segments alone a log may look well that cannot be opened.
+    // By its segments alone, a log may look healthy that cannot be opened.
     let refused = match args.salvage {
         true => match logforce::inspect::open(&args.dir) {
-            // For want of a descriptor, or of memory: that says nothing of the log.
+            // For lack of descriptors or memory, for example. That says nothing about the log.
             Err(e) if e.kind() == ErrorKind::Io => return Err(e.into()),
             looked => looked.err(),
         },
@@ -144,7 +143,7 @@ fn look(args: &LogArgs) -> anyhow::Result<Look> {
     let took = start.elapsed();
     drop(walk);
     let mut finding = finding?;
-    // What was truncated, and its file reused, while it was looked at is not damaged.
+    // A place that was truncated and whose file was reused during the pass is not damaged.
     if summary.in_use
         && !damages.is_empty()
         && let Some(first) = logforce::inspect::open(&args.dir)?
@@ -153,7 +152,7 @@ fn look(args: &LogArgs) -> anyhow::Result<Look> {
             .first()
     {
         let before = damages.len();
-        // Of the metadata, which is no part of the log, none is overtaken.
+        // Damage of the metadata stays, because the metadata is never truncated.
         damages.retain(|d| d.lsn >= first.start || d.file.as_deref() == Some("control"));
         finding.damages -= (before - damages.len()) as u64;
     }
@@ -166,7 +165,7 @@ fn look(args: &LogArgs) -> anyhow::Result<Look> {
     })
 }
 
-/// A log whose bounds are unknown may be a part of one.
+/// Returns true if no damage was found. A log with unknown bounds is not healthy: it may be only a part.
 fn is_healthy(look: &Look, refused: Option<&Error>) -> bool {
     look.finding.damages == 0 && refused.is_none() && look.summary.bounds_known
 }
@@ -259,14 +258,14 @@ fn text(args: &LogArgs, look: &Look, refused: Option<&Error>) -> String {
     ));
     text.push_str(&match (f.damages, refused) {
         (0, Some(e)) => {
-            format!("DAMAGED: what the segments found hold is whole, but the log cannot be opened: {}. Save it with `logforce salvage`\n", refusal(e))
+            format!("DAMAGED: the contents of the segments found are whole, but the log cannot be opened: {}. Save it with `logforce salvage`\n", refusal(e))
         }
         _ => state(look, refused) + "\n",
     });
     text
 }
 
-/// In a few words: the first line of the report says it.
+/// Returns the state in a few words, for the first line of the report.
 fn state(look: &Look, refused: Option<&Error>) -> String {
     match (look.finding.damages, refused) {
         (0, None) if !look.summary.bounds_known => {

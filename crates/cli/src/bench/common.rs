@@ -1,4 +1,4 @@
-//! What the scenarios share.
+//! Flags and functions that all scenarios share: the directory to measure in, and the result files.
 
 use super::os;
 use crate::charts::Charts;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-/// Where to measure.
+/// The directory to measure in.
 #[derive(Debug, clap::Args)]
 pub struct Where {
     /// Directory on the disk to measure; a temporary directory is made in it and removed
@@ -29,7 +29,7 @@ impl Where {
         &self.dir
     }
 
-    /// Refuses a `--dir` that is no directory.
+    /// Checks that `--dir` is a directory.
     pub fn check(&self) -> anyhow::Result<()> {
         check_directory(&self.dir)
     }
@@ -51,34 +51,34 @@ impl DirArgs {
         self.positional.as_deref().unwrap_or(self.flag.dir())
     }
 
-    /// Refuses what is no directory.
+    /// Checks that the path is a directory.
     pub fn check(&self) -> anyhow::Result<()> {
         check_directory(self.dir())
     }
 }
 
-/// Refuses a `--dir` that is no directory.
+/// Checks that `--dir` is a directory; otherwise the arguments are unusable.
 pub fn check_directory(dir: &Path) -> anyhow::Result<()> {
     let why = match dir.metadata() {
         Ok(found) if found.is_dir() => return Ok(()),
         Ok(_) => "is not a directory",
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => "does not exist",
-        // What may not be looked at is no unusable argument.
+        // Any other error, such as a missing permission, does not make the argument unusable.
         Err(e) => return Err(e).with_context(|| format!("cannot look at {}", dir.display())),
     };
     bail!(Usage(format!("--dir {} {why}", dir.display())))
 }
 
-/// Where results go beside the terminal.
+/// Files that results are written to, in addition to the terminal.
 #[derive(Debug, clap::Args)]
 pub struct Files {
-    /// Write a report as JSON to FILE; - is standard output, and all else goes to standard error
+    /// Write the report as JSON to FILE; - writes to standard output, and other text to standard error
     #[arg(long, value_name = "FILE")]
     json: Option<Target>,
-    /// Write the rows as CSV to FILE; - is standard output, and all else goes to standard error
+    /// Write the rows as CSV to FILE; - writes to standard output, and other text to standard error
     #[arg(long, value_name = "FILE")]
     csv: Option<Target>,
-    /// Write a report with charts as one HTML file to FILE: for a browser, to pass on, to print
+    /// Write a report with charts to FILE, as one HTML file
     #[arg(long, value_name = "FILE")]
     report: Option<Target>,
     /// Write the charts of the report into the directory DIR, each as an SVG file
@@ -87,7 +87,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Refuses two in one place.
+    /// Checks that no two flags name the same file.
     pub fn check(&self) -> anyhow::Result<()> {
         let svg = self.svg.clone().map(Target::File);
         one_place_each(&[
@@ -98,7 +98,7 @@ impl Files {
         ])
     }
 
-    /// Opens them, before anything is measured.
+    /// Opens the files, before anything is measured.
     pub fn open(&self) -> anyhow::Result<Sinks> {
         Ok(Sinks {
             json: self.json.as_ref().map(Sink::open).transpose()?,
@@ -109,10 +109,10 @@ impl Files {
     }
 }
 
-/// Refuses flags that name the same place: the last one would be all that is left there.
+/// Checks that no two flags name the same file. Otherwise the last result would overwrite the others.
 pub fn one_place_each(flags: &[(&str, &Option<Target>)]) -> anyhow::Result<()> {
     for (n, (flag, target)) in flags.iter().enumerate() {
-        // A device, such as the null device, takes any number.
+        // A device, such as the null device, may be named several times.
         let is_device = |path: &Path| path.exists() && !path.is_file();
         let can_be_lost = match target {
             None => false,
@@ -126,7 +126,7 @@ pub fn one_place_each(flags: &[(&str, &Option<Target>)]) -> anyhow::Result<()> {
                 _ => "standard output (-)".to_owned(),
             };
             bail!(Usage(format!(
-                "only one of {other} and {flag} can have {place}"
+                "{other} and {flag} both write to {place}: name another file for one of them"
             )));
         }
     }
@@ -142,13 +142,13 @@ pub struct Sinks {
 }
 
 impl Sinks {
-    /// Data goes to standard output, so words must not.
+    /// Returns true if data goes to standard output, so that other text must not.
     pub fn have_stdout(&self) -> bool {
         let is_stdout = |s: &Option<Sink>| matches!(s, Some(Sink::Stdout));
         is_stdout(&self.json) || is_stdout(&self.csv) || is_stdout(&self.report)
     }
 
-    /// Writes the report, and its rows. All of them, whichever fails: it was measured for minutes.
+    /// Writes the report and its rows. A failure does not stop the other files: measuring took minutes.
     pub fn fill(self, document: &Document) -> anyhow::Result<()> {
         let json = self
             .json
@@ -169,7 +169,7 @@ impl Sinks {
     }
 }
 
-/// Writes a result as a page, and its charts into a directory.
+/// Writes a result as an HTML page, and its charts into a directory.
 pub fn draw(document: &Document, page: Option<Sink>, charts: Option<Charts>) -> anyhow::Result<()> {
     if let Some(sink) = page {
         sink.fill(|out| out.write_all(logforce_report::html(document).as_bytes()))?;
@@ -180,7 +180,7 @@ pub fn draw(document: &Document, page: Option<Sink>, charts: Option<Charts>) -> 
     }
 }
 
-/// The counters of the device below `path`, or why there are none.
+/// Returns the counters of the device below `path`, or a source that says why there are none.
 pub fn counters(path: &Path) -> Rc<dyn CounterSource> {
     match os::counters(path) {
         Ok(counters) => Rc::new(counters),
@@ -190,8 +190,8 @@ pub fn counters(path: &Path) -> Rc<dyn CounterSource> {
     }
 }
 
-/// Runs `body` with a directory of its own in `dir`, which is gone afterwards, also after Ctrl-C.
-/// `None` if the user interrupted before anything was measured.
+/// Runs `body` with a temporary directory in `dir`, and removes the directory, also after Ctrl-C.
+/// Returns `None` if the user interrupted before anything was measured.
 pub fn leaving_nothing<T>(
     dir: &Path,
     body: impl FnOnce(&Workplace, Interrupt) -> Result<T, MeasureError>,
@@ -201,13 +201,13 @@ pub fn leaving_nothing<T>(
     signal::install(interrupt.clone(), Arc::clone(&path_to_remove))?;
     for path in stale_directories(dir, os::is_running) {
         complain(&format!(
-            "note: {} was left by a run that was killed; remove it",
+            "note: {} was left behind by a killed run: remove it",
             path.display()
         ));
     }
     let measured = {
         let system = os::system();
-        // Gone at the end of this block, before anything is printed.
+        // Removed at the end of this block, before anything is printed.
         let place = Workplace::create(&system, dir)?;
         if let Ok(mut path) = path_to_remove.lock() {
             *path = Some(place.path().to_owned());
@@ -223,7 +223,7 @@ pub fn leaving_nothing<T>(
     }
 }
 
-/// What is measured on.
+/// Returns the machine and the filesystem that are measured.
 pub fn machine(directory: &dyn Directory) -> Result<Machine, MeasureError> {
     let facts = directory
         .facts_for_writing()
@@ -231,7 +231,7 @@ pub fn machine(directory: &dyn Directory) -> Result<Machine, MeasureError> {
     Ok(Machine::new(&facts, os::host()))
 }
 
-/// A URL without the password in it: reports are passed on.
+/// Returns the word with the password of a URL hidden, because reports are passed on.
 fn without_password(word: &str) -> String {
     let hidden = || {
         let (scheme, rest) = word.split_once("://")?;
@@ -243,10 +243,10 @@ fn without_password(word: &str) -> String {
     hidden().unwrap_or_else(|| word.to_owned())
 }
 
-/// The command line, without passwords, quoted where a shell would need it.
+/// Returns the command line without passwords, quoted where a shell needs it.
 pub fn command_line() -> String {
     let quote = |word: String| {
-        // The shells of Windows know double quotes, and a backslash is part of a path there.
+        // The shells of Windows use double quotes, and a backslash is part of a path there.
         let unquoted = if cfg!(windows) {
             "-_./,=:+\\"
         } else {
@@ -290,7 +290,7 @@ mod tests {
         }
     }
 
-    /// Where the system answers with an error, the argument may be right.
+    /// A path that the system cannot examine does not make the argument unusable.
     #[cfg(unix)]
     #[test]
     fn what_cannot_be_looked_at_is_no_missing_directory() {

@@ -8,9 +8,9 @@ use logforce_measure::group::Options;
 use logforce_terminal::arguments;
 use std::time::Duration;
 
-/// No record may be longer: many threads hold one each.
+/// Largest record, bytes. A larger one is refused, because each thread holds one in memory.
 const LONGEST_RECORD: u64 = 1 << 20;
-/// No more threads than this.
+/// Largest number of threads.
 const MOST_THREADS: u32 = 1024;
 
 /// Flags of the scenario.
@@ -19,21 +19,21 @@ const MOST_THREADS: u32 = 1024;
 pub struct Args {
     #[command(flatten)]
     place: Where,
-    /// Numbers of threads that commit, separated by commas
+    /// Numbers of committing threads, separated by commas
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,16,64,256",
         value_parser = arguments::within::<u32>(1, MOST_THREADS))]
     threads: Vec<u32>,
-    /// Sizes of their records, separated by commas
+    /// Record sizes, separated by commas
     #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', default_value = "128,16KiB",
         value_parser = arguments::size)]
     records: Vec<u64>,
-    /// Slices of each number of threads and size
+    /// Number of slices for each number of threads and record size
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = arguments::within::<u32>(1, u32::MAX))]
     rounds: u32,
-    /// How long each slice takes, seconds
+    /// Duration of each slice in seconds
     #[arg(long, value_name = "S", default_value = "0.25", value_parser = arguments::seconds)]
     slice: Duration,
-    /// The log's method [default: the library's]
+    /// Commit method of the log [default: the library's choice]
     #[arg(long, value_name = "METHOD", value_parser = arguments::method)]
     method: Option<Method>,
     #[command(flatten)]

@@ -10,16 +10,17 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  logforce bench inserts /data                     the log alone, with and without a second one
-  logforce bench inserts /data --servers           beside SQLite, PostgreSQL and MariaDB, as far as installed
+  logforce bench inserts /data                     the log alone, with and without a second log
+  logforce bench inserts /data --servers           compared with SQLite, PostgreSQL and MariaDB, if installed
   logforce bench inserts /data --postgres postgres://till@localhost/shop --clients 1,32 --json -
 
-The databases need a build with them, which needs a C compiler:
+The databases need a build with this feature, which needs a C compiler:
   cargo run --release --features databases -- bench inserts --servers
-Throw-away servers are started in a temporary directory of DIR, by unix sockets only, as an unprivileged
-user where this is run by root, and are gone afterwards. A server that runs already keeps its settings.";
+Temporary servers run in a temporary directory in DIR, accept connections by unix sockets only, and are
+removed afterwards. If root runs this, they run as an unprivileged user. The settings of a server that
+runs already are not changed.";
 
-/// No more clients than this: each has a thread, and a connection to a database.
+/// Largest number of clients; each has a thread and a connection to a database.
 const MOST_CLIENTS: u32 = 256;
 
 /// Flags of the scenario.
@@ -29,17 +30,17 @@ const MOST_CLIENTS: u32 = 256;
 pub struct Args {
     #[command(flatten)]
     place: DirArgs,
-    /// Inserts by one client whose time is taken
+    /// Number of timed inserts by one client
     #[arg(long, value_name = "N", default_value_t = PAIRS, value_parser = arguments::within::<u64>(1, MOST))]
     pairs: u64,
-    /// How often that is done, one setting after the other; less often what takes long
+    /// Number of repetitions for each setting, in turn; slow settings are repeated less often
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = arguments::within::<u32>(1, 1000))]
     rounds: u32,
-    /// Numbers of clients that insert at the same time after that, separated by commas
+    /// Then: numbers of clients that insert at the same time, separated by commas
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,4,16",
         value_parser = arguments::within::<u32>(1, MOST_CLIENTS))]
     clients: Vec<u32>,
-    /// How long each number of clients inserts
+    /// Seconds for which each number of clients inserts
     #[arg(long, value_name = "S", default_value = "2", value_parser = arguments::seconds)]
     seconds: Duration,
     #[command(flatten)]

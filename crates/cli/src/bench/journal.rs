@@ -8,13 +8,13 @@ use logforce_measure::journal::Options;
 use logforce_terminal::arguments::{self, chosen, named};
 use std::time::Duration;
 
-/// No chunk may be larger: it is held in memory.
+/// Largest chunk, bytes. A larger one is refused, because a chunk is held in memory.
 pub(super) const LARGEST_CHUNK: u64 = 1 << 30;
-/// No more writes in flight: each has a thread.
+/// Largest number of writes in flight; each has a thread.
 const MOST_IN_FLIGHT: u32 = 256;
-/// Size of each file, where no other is asked for.
+/// Default size of each file, bytes.
 const SIZE: u64 = 1 << 30;
-/// How long it may take, where nothing else is asked for.
+/// Default duration of the run.
 const TIME: Duration = Duration::from_secs(30);
 
 /// Flags of the scenario.
@@ -23,7 +23,7 @@ const TIME: Duration = Duration::from_secs(30);
 pub struct Args {
     #[command(flatten)]
     pub(super) place: Where,
-    /// Size of each file; shrunk to the time and space there is, but not below 64MiB
+    /// Size of each file; reduced if time or space is short, but not below 64MiB
     /// [default: 1GiB; with --sweep 256MiB]
     #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
     pub(super) size: Option<u64>,
@@ -36,10 +36,10 @@ pub struct Args {
     /// File states, separated by commas: fallocated, zeroed, recycled, growing [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = parse_state)]
     file_state: Vec<FileState>,
-    /// How long it may take, preparation included [default: 30; with --sweep 60]
+    /// Seconds that the run may take, preparation included [default: 30; with --sweep 60]
     #[arg(long, value_name = "S", value_parser = arguments::seconds, conflicts_with = "full")]
     pub(super) seconds: Option<Duration>,
-    /// All commits that the size holds (65,536 of 16KiB in 1GiB), however long it takes
+    /// Fill the file with commits (65,536 of 16KiB in 1GiB), however long it takes
     #[arg(long)]
     full: bool,
     #[command(flatten)]
@@ -52,28 +52,28 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[group(id = "sweep_flags")]
 pub struct SweepFlags {
-    /// Every method with 1 to 32 writes in flight, by threads and by io_uring where there is one, in
-    /// chunks of 512B to 256KiB: up to how many in flight pay, and in which chunks?
+    /// Measure every method with 1 to 32 writes in flight, by threads and by io_uring if available, in
+    /// chunks of 512B to 256KiB: how many writes in flight pay off, at which chunk size?
     #[arg(long, conflicts_with_all = ["full", "chunk", "file_state"])]
     sweep: bool,
     /// With --sweep: writes in flight, separated by commas [default: 1,2,4,8,16,32]
     #[arg(long, value_name = "N,N", value_delimiter = ',', requires = "sweep",
         value_parser = arguments::within::<u32>(1, MOST_IN_FLIGHT))]
     pub(super) depths: Vec<u32>,
-    /// With --sweep: bytes of a write, separated by commas [default: 512,1k,2k, … 256k]
+    /// With --sweep: sizes of a write, separated by commas [default: 512,1k,2k, … 256k]
     #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', requires = "sweep",
         value_parser = arguments::size)]
     pub(super) chunks: Vec<u64>,
 }
 
 impl SweepFlags {
-    /// A sweep is asked for.
+    /// Returns true if --sweep was given.
     pub fn is_asked_for(&self) -> bool {
         self.sweep
     }
 }
 
-/// Names the methods of `platform`.
+/// Returns the help text with the methods of `platform`.
 fn methods_help(platform: Platform) -> String {
     let names: Vec<&str> = platform.methods().iter().map(|m| m.name()).collect();
     format!(

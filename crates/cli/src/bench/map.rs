@@ -8,7 +8,8 @@ use logforce_measure::map::{LEAST, Options, PAGE, SIZES};
 use logforce_terminal::arguments;
 use std::time::Duration;
 
-/// No commit may change more pages: they are held in memory, and scattered over the smallest file.
+/// Largest number of pages that a commit changes. They are held in memory, and scattered over the
+/// smallest file.
 const MOST_PAGES: u64 = 1024;
 
 /// Flags of the scenario.
@@ -17,20 +18,20 @@ const MOST_PAGES: u64 = 1024;
 pub struct Args {
     #[command(flatten)]
     place: DirArgs,
-    /// Size of the largest file; a quarter and a sixteenth of it are measured too. Of each size
-    /// there are three files, filled beforehand
+    /// Size of the largest file; files of a quarter and a sixteenth of it are measured too. There are
+    /// three files of each size, filled beforehand
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = arguments::size)]
     size: u64,
-    /// Pages that a commit changes
+    /// Number of pages that a commit changes
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = arguments::within::<u64>(1, MOST_PAGES))]
     pages: u64,
-    /// Slices of each method and size
+    /// Number of slices of each method and size
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = arguments::within::<u32>(1, u32::MAX))]
     rounds: u32,
-    /// How long each slice takes, seconds
+    /// Duration of each slice in seconds
     #[arg(long, value_name = "S", default_value = "0.3", value_parser = arguments::seconds)]
     slice: Duration,
-    /// Files of 256MiB and less, 3 slices of 0.1 s
+    /// Use files of at most 256MiB, and 3 slices of 0.1 s
     #[arg(long, conflicts_with_all = ["size", "rounds", "slice"])]
     quick: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `logforce bench`: scenarios, each with flags of its own. Without a name it is `journal`.
+//! `logforce bench`: scenarios, each with its own flags. The default scenario is `journal`.
 
 pub mod common;
 mod group;
@@ -14,7 +14,7 @@ use crate::exit::End;
 use clap::Subcommand;
 use logforce_device::Platform;
 
-/// With an example of methods that `platform` has.
+/// Returns the examples, with methods that `platform` has.
 fn more(platform: Platform) -> String {
     let methods = format!("buffered,{}", platform.first_choice());
     format!(
@@ -23,16 +23,16 @@ Examples:
   logforce bench                            about half a minute, on the disk of this directory
   logforce bench --dir /data --full         as published: 65,536 commits of 16 KiB for each row
   logforce bench --method {methods} --file-state zeroed --json -
-  logforce bench --sweep --dir /data        a minute: how many writes in flight pay, in which chunks?
+  logforce bench --sweep --dir /data        a minute: how many writes in flight pay off, at which size?
   logforce bench --sweep --method {methods} --chunks 4k,64k --depths 1,8,64
-  logforce bench group                      the log alone and by many threads: what a write carries
+  logforce bench group                      commits to one log by many threads: how many share a write?
   logforce bench group --threads 8 --records 400
   logforce bench pages /data                from how many pages on is one barrier cheaper?
-  logforce bench map /data --size 8GiB      small commits to a large file: mapped, written, ours
+  logforce bench map /data --size 8GiB      small commits to a large file: mmap, writes, page files
   logforce bench inserts /data              500 sales, committed one by one: what does that cost?
 
-Files are made in a temporary directory and removed. Ctrl-C prints what was measured until then.
-A tenth of the disk is always left free, of a large one 8 GiB."
+Files are created in a temporary directory and removed. Ctrl-C ends the run and prints its results so far.
+A tenth of the disk always stays free; on a large disk, 8 GiB."
     )
 }
 
@@ -48,23 +48,23 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Scenario {
-    /// A pre-sized file and one commit per chunk, for every method in each file state; then
-    /// through the log (the default).
+    /// Write a pre-sized file with one commit per chunk, for every method in each file state; then
+    /// commit through the log (the default).
     Journal(journal::Args),
-    /// Commits to one log by N threads: your numbers of threads, your sizes of records.
+    /// Commit to one log by N threads, with the given numbers of threads and record sizes.
     Group(group::Args),
-    /// Commits of N pages and a header: written through or forced by one barrier, and from how
-    /// many pages on the barrier is cheaper.
+    /// Commit N pages and a header, written through or forced by one barrier: from how many pages on
+    /// is the barrier cheaper?
     Pages(pages::Args),
-    /// Small commits to large files: changed in a mapping and synced, written in sorted runs, or by
-    /// our page files; wall clock and the system's processor time, by the size of the file.
+    /// Commit small changes to large files: in a mapping that is synced, written in sorted runs, or by
+    /// page files. Shows wall-clock time and system CPU time for each file size.
     Map(map::Args),
-    /// Inserts that are committed one by one by N clients, forced at each commit, written or left for
-    /// later, with and without a second log: what durability costs, here and on databases.
+    /// Commit inserts one by one by N clients: forced at each commit, only written, or left for later;
+    /// with and without a second log. Shows what durability costs, in the log and in databases.
     Inserts(inserts::Args),
 }
 
-/// Runs the scenario asked for.
+/// Runs the chosen scenario.
 pub fn run(args: Args) -> anyhow::Result<End> {
     match args.scenario {
         None => journal_or_sweep(args.journal),

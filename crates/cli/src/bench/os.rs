@@ -1,4 +1,4 @@
-//! This operating system, as the measurements want it.
+//! Services of the operating system that the measurements use.
 
 use logforce_device::System;
 use logforce_measure::counters::{CounterSource, Reading};
@@ -8,12 +8,12 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-/// Files and directories.
+/// Returns the access to files and directories.
 pub fn system() -> impl System {
     logforce_device_os::OsSystem::new()
 }
 
-/// The computer.
+/// Returns a description of this computer.
 pub fn host() -> Host {
     let machine = logforce_device_os::machine();
     Host {
@@ -25,17 +25,17 @@ pub fn host() -> Host {
     }
 }
 
-/// Whether there is a process of that number.
+/// Returns true if a process with this id exists.
 pub fn is_running(pid: u32) -> bool {
     logforce_device_os::is_running(pid)
 }
 
-/// The counters of the device below a path; the error says why there are none.
+/// Returns the counters of the device below a path; the error says why there are none.
 pub fn counters(path: &Path) -> io::Result<DeviceCounters> {
     logforce_device_os::Counter::of(path).map(DeviceCounters)
 }
 
-/// A device's counters, held open: reading them is one small read.
+/// A device's counters, held open, so that a sample is one small read.
 pub struct DeviceCounters(logforce_device_os::Counter);
 
 impl CounterSource for DeviceCounters {
@@ -50,7 +50,7 @@ impl CounterSource for DeviceCounters {
     }
 }
 
-/// Mapping files, and processor time.
+/// Returns the functions that map files and that read the processor time.
 pub fn mapping() -> Os {
     Os {
         map: |path, len| {

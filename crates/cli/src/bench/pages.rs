@@ -13,20 +13,20 @@ use std::time::Duration;
 pub struct Args {
     #[command(flatten)]
     place: DirArgs,
-    /// Numbers of pages of a commit, separated by commas
+    /// Numbers of pages in a commit, separated by commas
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,5,10,20,40,80,160",
         value_parser = arguments::within::<u64>(1, MOST_PAGES))]
     pages: Vec<u64>,
     /// Size of the file, which is filled beforehand
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = arguments::size)]
     size: u64,
-    /// Slices of each case; with the 42 cases of the defaults they take half a minute
+    /// Number of slices of each case; the 42 cases of the defaults take half a minute
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = arguments::within::<u32>(1, u32::MAX))]
     rounds: u32,
-    /// How long each slice takes, seconds
+    /// Duration of each slice in seconds
     #[arg(long, value_name = "S", default_value = "0.07", value_parser = arguments::seconds)]
     slice: Duration,
-    /// Through the system's cache, as was published [default: past it, as page files write]
+    /// Write through the system's cache, as in the published results [default: bypass it, as page files do]
     #[arg(long)]
     cached: bool,
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! What every scenario does around its measurement: opens the files of the results, measures in a
-//! directory of its own, prints the report, writes the files, and says how it ended.
+//! Steps around the measurement of every scenario: opening the result files, measuring in a temporary
+//! directory, printing the report, writing the files, and returning how the run ended.
 
 use super::common::{Files, command_line, counters, leaving_nothing, machine};
 use super::os;
@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Measures a scenario in a directory of its own in `dir`, prints the report, and writes the files.
+/// Measures a scenario in a temporary directory in `dir`, prints the report, and writes the files.
 pub fn run<S: Scenario>(scenario: &S, dir: &Path, files: &Files) -> anyhow::Result<End> {
     let sinks = files.open()?;
     let stdout_has_data = sinks.have_stdout();
@@ -42,7 +42,7 @@ pub fn run<S: Scenario>(scenario: &S, dir: &Path, files: &Files) -> anyhow::Resu
     };
     let text = scenario.text(&document, terminal_width(stdout_has_data));
     let printed = print(&document.machine.under_caveat(text), stdout_has_data);
-    // Also where nobody reads what is printed, as behind `| head`.
+    // The files are written even if the reader of standard output is gone, as with `| head`.
     sinks.fill(&document)?;
     printed?;
     if document.interrupted {

@@ -8,9 +8,9 @@ use logforce_measure::sweep::{CHUNKS, DEPTHS, LEAST_SLICE, Options};
 use logforce_terminal::arguments::chosen;
 use std::time::Duration;
 
-/// Size of the file, where no other is asked for.
+/// Default size of the file, bytes.
 const SIZE: u64 = 256 << 20;
-/// How long it may take, where nothing else is asked for.
+/// Default duration of the run.
 const TIME: Duration = Duration::from_secs(60);
 
 fn options(args: &Journal) -> anyhow::Result<Options> {
@@ -44,7 +44,7 @@ fn options(args: &Journal) -> anyhow::Result<Options> {
     })
 }
 
-/// What was asked for, each once; `all` if nothing was.
+/// Returns the given values in ascending order, each once; or `all` if none is given.
 fn ascending<T: Copy + Ord>(asked: &[T], all: &[T]) -> Vec<T> {
     let mut values = if asked.is_empty() { all } else { asked }.to_vec();
     values.sort_unstable();

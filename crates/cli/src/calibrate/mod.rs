@@ -18,48 +18,48 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Longest trial: an interrupt waits for its end.
+/// Longest duration of --again. An interrupt waits for its end.
 const LONGEST: Duration = Duration::from_secs(60);
-/// How long it takes at most to measure what is not known: as MORE says.
+/// Longest measurement without --again, as `MORE` states.
 const AT_FIRST: Duration = Duration::from_millis(800);
-/// Of the time of --again, what page files may have in addition.
+/// Longest time that --again adds for page files.
 const PAGE_FILES: Duration = Duration::from_secs(2);
 
 const MORE: &str = "\
-Opening a log does this by itself where no method is set, for 300 ms at most and once for a
-filesystem. Here the answer can be seen, and measured again with more time.
+Opening a log without a set method does this by itself, once for a filesystem and in at most 300 ms. This
+command shows the result, and can measure again with more time.
 
-The result is kept in --cache, for programs that set the same directory as
-Options::calibration_cache, and in DIR if that is a log. A method other than the default is chosen
-only if it is faster by more than a tenth beyond the noise. It never guarantees less.
+The result is stored in --cache, for programs that set the same directory as Options::calibration_cache,
+and in DIR if that is a log. A method other than the default is chosen only if it is faster by more than
+a tenth beyond the noise. It never guarantees less than the default.
 
-For copy-on-write page files it is measured as well, in half a second (with --again as long as the
-rest, at most 2 s), up to how many runs of pages a commit is faster written through than forced by a
-barrier. Creating such a file does that by itself.";
+For copy-on-write page files, the command also measures up to how many runs of pages a commit is faster
+by write-through than by a barrier. This takes half a second (with --again as long as the rest, at most
+2 s). Creating such a file does this by itself.";
 
 /// Flags of the command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = MORE)]
 pub struct Args {
-    /// Directory on the disk in question, perhaps a log; a file is made in it and removed
+    /// Directory on the disk to measure, perhaps a log; a file is created in it and removed
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Measure, whatever is known already
+    /// Measure even if a result is known already
     #[arg(long)]
     again: bool,
-    /// How long --again may take, preparation included; at most 60
+    /// Seconds that --again may take, preparation included; at most 60
     #[arg(long, value_name = "S", default_value = "3", value_parser = arguments::seconds, requires = "again")]
     seconds: Duration,
-    /// Where results are shared [default: $XDG_CACHE_HOME/logforce or ~/.cache/logforce; on Windows
+    /// Directory of shared results [default: $XDG_CACHE_HOME/logforce or ~/.cache/logforce; on Windows
     /// %LOCALAPPDATA%\logforce\cache]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
-    /// Write the result as JSON to FILE; - is standard output, and all else goes to standard error
+    /// Write the result as JSON to FILE; - writes to standard output, and other text to standard error
     #[arg(long, value_name = "FILE")]
     json: Option<Target>,
 }
 
-/// Shows which method is used in a place, and why; measures where that is not known.
+/// Shows the method that logs use in a directory, and why; measures if that is not known.
 pub fn run(args: Args) -> anyhow::Result<End> {
     check_directory(&args.dir)?;
     if args.seconds > LONGEST {

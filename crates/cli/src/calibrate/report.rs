@@ -1,4 +1,4 @@
-//! What `logforce calibrate` shows, as data and for people. Field names are kept compatible; see
+//! Output of `logforce calibrate`, as JSON and as text. Field names are kept compatible; see
 //! `docs/cli-json.md`.
 
 use logforce::disk::FileState;
@@ -31,13 +31,13 @@ pub struct CalibrateReport {
     candidates: Vec<Candidate>,
     left_out: Vec<LeftOut>,
     evidence: Option<Evidence>,
-    /// Up to how much copy-on-write page files write through.
+    /// Limit up to which copy-on-write page files write through.
     write_through: Option<WriteThrough>,
-    /// Why that was not measured.
+    /// Reason for which that limit was not measured.
     write_through_missing: Option<String>,
     stored_in: Vec<String>,
     not_stored: Option<String>,
-    /// Why some results of power cuts cannot be read, and what to do.
+    /// Reasons for which some results of power cuts cannot be read, with the remedy.
     power_cuts_unread: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ struct Candidate {
     method: &'static str,
     median_us: f64,
     median_large_us: f64,
-    /// To the default's time; all three null for the default.
+    /// Its time divided by the default's; all three are null for the default.
     ratio: Option<f64>,
     ratio_low: Option<f64>,
     ratio_high: Option<f64>,
@@ -59,7 +59,7 @@ struct LeftOut {
     why: String,
 }
 
-/// When and for what it was measured.
+/// Time of the measurement, and the filesystem and device that it is valid for.
 #[derive(Debug, Serialize)]
 struct Evidence {
     /// RFC 3339, UTC.
@@ -77,7 +77,7 @@ struct Evidence {
     live: Option<Live>,
 }
 
-/// What real use has shown since.
+/// Statistics of real use since the measurement.
 #[derive(Debug, Serialize)]
 struct Live {
     method: &'static str,
@@ -85,7 +85,7 @@ struct Live {
     p50_us: f64,
 }
 
-/// Written through, or forced by a barrier after the writes?
+/// Comparison of write-through with a barrier after the writes.
 #[derive(Debug, Serialize)]
 struct WriteThrough {
     runs: u32,
@@ -98,14 +98,14 @@ struct WriteThrough {
     candidates: Vec<Shape>,
 }
 
-/// Commits of so many runs and bytes.
+/// Times of commits with this number of runs and bytes.
 #[derive(Debug, Serialize)]
 struct Shape {
     runs: u32,
     bytes: u64,
     write_through_us: f64,
     barrier_us: f64,
-    /// Of the first to the second; all three null from too few pairs.
+    /// The first time divided by the second; all three are null if there were too few pairs.
     ratio: Option<f64>,
     ratio_low: Option<f64>,
     ratio_high: Option<f64>,
@@ -169,7 +169,8 @@ fn evidence(c: &Calibration) -> Evidence {
     }
 }
 
-/// RFC 3339; `None` for what is no time that can be written so (it may come from a damaged file).
+/// Formats a time as RFC 3339. Returns `None` for 0, and for a time that cannot be written so, which a
+/// damaged file may hold.
 fn time(unix_millis: u64) -> Option<String> {
     let at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(unix_millis))?;
     let mut text = String::new();
@@ -221,7 +222,7 @@ impl CalibrateReport {
         }
     }
 
-    /// For people.
+    /// Returns the report as text.
     pub fn text(&self) -> String {
         let mut text = self.machine.under_caveat(format!("{}\n\n", self.machine));
         if !self.candidates.is_empty() {

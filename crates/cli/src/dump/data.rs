@@ -1,20 +1,20 @@
-//! The bytes of a record, for people.
+//! Printable forms of the bytes of a record.
 
 use std::fmt::Write;
 
-/// How to show bytes.
+/// Format of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Data {
-    /// As text, what cannot be printed as \xNN.
+    /// Text, with unprintable bytes as \xNN.
     Text,
-    /// As hexadecimal digits.
+    /// Hexadecimal digits.
     Hex,
-    /// Not at all.
+    /// Nothing.
     None,
 }
 
 impl Data {
-    /// At most `most` of `bytes`; `…` stands for more.
+    /// Returns at most `most` of `bytes`; `…` stands for the rest.
     pub fn show(self, bytes: &[u8], most: usize) -> Option<String> {
         let shown = &bytes[..bytes.len().min(most)];
         let mut text = match self {
@@ -49,7 +49,7 @@ fn escaped(bytes: &[u8]) -> String {
                 c if c.is_ascii_control() => {
                     let _ = write!(text, "\\x{:02x}", u32::from(c));
                 }
-                // Others that a terminal must not see: direction marks, C1 controls.
+                // Other characters that a terminal must not get: direction marks, C1 controls.
                 c if c.is_control() || is_invisible(c) => {
                     let _ = write!(text, "\\u{{{:x}}}", u32::from(c));
                 }

@@ -1,4 +1,4 @@
-//! One line of a dump.
+//! A line of a dump.
 
 use super::data::Data;
 use logforce::{
@@ -10,8 +10,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A batch, a record or a damaged place. What does not apply is `None`: left out of JSON, empty in
-/// CSV.
+/// A batch, a record or a damaged place. A field that does not apply is `None`: left out of JSON, empty
+/// in CSV.
 #[derive(Debug, Default, Serialize)]
 pub struct Line {
     what: &'static str,
@@ -35,11 +35,11 @@ pub struct Line {
     text: String,
 }
 
-/// Which file holds an LSN.
+/// Map from each LSN to the file that holds it.
 pub struct Places(BTreeMap<Lsn, (Lsn, String)>);
 
 impl Places {
-    /// Of these segments.
+    /// Builds the map of these segments.
     pub fn new(segments: &[SegmentInfo]) -> Self {
         let place = |s: &SegmentInfo| (s.start, (s.start.plus(s.len), s.name.clone()));
         Places(segments.iter().map(place).collect())
@@ -61,7 +61,7 @@ fn kind(kind: BatchKind) -> &'static str {
 }
 
 impl Line {
-    /// A batch.
+    /// Returns the line of a batch.
     pub fn batch(b: &BatchInfo) -> Self {
         let voids = b.void_from < b.lsn;
         let mut text = format!(
@@ -94,7 +94,7 @@ impl Line {
         }
     }
 
-    /// A record.
+    /// Returns the line of a record.
     pub fn record(record: &Record, proven: bool, places: &Places, data: Data, most: usize) -> Self {
         let (file, offset) = places.of(record.start).unzip();
         let data = data.show(&record.data, most);
@@ -120,7 +120,7 @@ impl Line {
         }
     }
 
-    /// A record of an append of which another part is lost.
+    /// Returns the line of a record whose append has lost another part.
     pub fn part(record: &Record, places: &Places, data: Data, most: usize) -> Self {
         let record = Line::record(record, true, places, data, most);
         Line {
@@ -131,7 +131,7 @@ impl Line {
         }
     }
 
-    /// A damaged place.
+    /// Returns the line of a damaged place.
     pub fn damage(d: &Damage) -> Self {
         Line {
             what: "damage",

@@ -18,26 +18,26 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 const MORE: &str = "\
-Measures nothing, and writes nothing in DIR. Stored results of `logforce calibrate` and of
-`logforce powercut` are taken from --cache, and from DIR if that is a log.";
+Measures nothing, and writes nothing to DIR. Reads the stored results of `logforce calibrate` and
+`logforce powercut` from --cache, and from DIR if that is a log.";
 
 /// Flags of the command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = MORE)]
 pub struct Args {
-    /// A directory on the disk in question, perhaps a log
+    /// Directory on the disk in question, perhaps a log
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Where results are shared [default: $XDG_CACHE_HOME/logforce or ~/.cache/logforce; on Windows
+    /// Directory of shared results [default: $XDG_CACHE_HOME/logforce or ~/.cache/logforce; on Windows
     /// %LOCALAPPDATA%\logforce\cache]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
-    /// Write the result as JSON to FILE; - is standard output, and all else goes to standard error
+    /// Write the result as JSON to FILE; - writes to standard output, and other text to standard error
     #[arg(long, value_name = "FILE")]
     json: Option<Target>,
 }
 
-/// Shows what the system says of a place, and what each method guarantees there.
+/// Shows what the system reports about a directory, and what each method guarantees there.
 pub fn run(args: Args) -> anyhow::Result<End> {
     check_directory(&args.dir)?;
     let json = args.json.as_ref().map(Sink::open).transpose()?;
@@ -54,7 +54,8 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     Ok(End::Done)
 }
 
-/// Refuses what is no directory. What may not be looked at is no unusable argument, and an error.
+/// Checks that the path is a directory. A path that the system cannot examine is an error, but not an
+/// unusable argument.
 fn check_directory(dir: &Path) -> anyhow::Result<()> {
     let unusable = |why: &str| {
         let dir = dir.display();
@@ -68,7 +69,7 @@ fn check_directory(dir: &Path) -> anyhow::Result<()> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => unusable("does not exist"),
         Err(e) => Err(e).with_context(|| {
             format!(
-                "cannot look at {}: nothing can be said of it",
+                "cannot look at {}, so nothing is known of it",
                 dir.display()
             )
         }),

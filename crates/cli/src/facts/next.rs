@@ -1,36 +1,36 @@
-//! Which method a log would use in a place, by what is known and without measuring.
+//! The method that a log would use in a directory, by what is known and without measuring.
 
 use logforce::disk::calibration::{Calibration, Report};
 use logforce::{Guarantee, Verdict, disk::FileState};
 use serde::Serialize;
 
-/// The method that a log opened now would use, if its program names none.
+/// Method that a log opened now would use, if its program names none.
 #[derive(Debug, Serialize)]
 pub struct Next {
-    /// The method.
+    /// Name of the method.
     pub method: &'static str,
-    /// Whether measuring has decided it; else it is the default.
+    /// True if measuring has decided it; otherwise it is the default.
     pub decided: bool,
-    /// Why this one.
+    /// Reason for this method.
     pub why: String,
-    /// Name of the guarantee of a force, with its doubt; null where the method is not offered.
+    /// Guarantee of a force, with `?` if it is doubted; null if the method is not offered.
     pub guarantee: Option<&'static str>,
-    /// How far that is to be believed.
+    /// Verdict on that guarantee.
     pub verdict: Option<&'static str>,
-    /// The party that the verdict rests on.
+    /// Party that the verdict rests on.
     pub source: Option<&'static str>,
-    /// Why.
+    /// Evidence for the verdict.
     pub evidence: Option<String>,
-    /// Whether a log that asks for power-loss, declared at least, which is the default, can be opened.
+    /// True if a log can be opened with the default requirement: power-loss, at least declared.
     pub is_enough: bool,
-    /// The files that hold what was measured.
+    /// Files that hold the measured results.
     pub stored_in: Vec<String>,
-    /// The method of the forces that logs were seen to make in real use; null if none is known.
+    /// Method of the forces that logs made in real use; null if none is known.
     pub seen_in_use: Option<&'static str>,
 }
 
 impl Next {
-    /// From what is known.
+    /// Builds it from what is known.
     pub fn new(known: &Report) -> Next {
         let method = known.decision.method;
         let assessed = known.facts.assess(method, FileState::Zeroed);
@@ -55,7 +55,7 @@ impl Next {
         }
     }
 
-    /// The method, how it was chosen, and what it is worth, in sentences.
+    /// Returns the method, how it was chosen and what it guarantees, in sentences.
     pub fn sentences(&self) -> String {
         let chosen = match (self.decided, self.stored_in.is_empty()) {
             (true, _) => "chosen by measuring",
@@ -73,7 +73,7 @@ impl Next {
         }
         if !self.is_enough {
             text.push_str(
-                " A log that asks for power-loss, declared at least, as logs do by default, is refused here.",
+                " A log with the default requirement (power-loss, at least declared) is refused here.",
             );
         }
         text

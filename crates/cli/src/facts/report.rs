@@ -1,4 +1,4 @@
-//! What `logforce facts` shows, as data. Field names are kept compatible; see `docs/cli-json.md`.
+//! Output of `logforce facts` as JSON. Field names are kept compatible; see `docs/cli-json.md`.
 
 use super::next::Next;
 use logforce::disk::calibration::Report;
@@ -14,35 +14,35 @@ pub struct FactsReport {
     schema: &'static str,
     version: u32,
     command: String,
-    /// The directory, as it was given.
+    /// Directory, as it was given.
     pub directory: String,
-    /// Whose methods there are.
+    /// Platform whose methods are listed.
     pub platform: &'static str,
     /// System, filesystem and device.
     pub machine: Machine,
-    /// What the filesystem does with a write.
+    /// Kind of the filesystem, by what it does with a write.
     pub kind: &'static str,
-    /// Identifies the filesystem; null if unknown.
+    /// Identity of the filesystem; null if unknown.
     pub volume: Option<String>,
-    /// Whether that stays the same as long as the filesystem exists, so that evidence can be kept.
+    /// True if that stays the same as long as the filesystem exists, so that evidence can be stored.
     pub volume_lasts: bool,
     /// Size of the filesystem in bytes.
     pub capacity: Option<u64>,
-    /// What direct I/O has to be aligned to; null where it is not offered.
+    /// Alignment that direct I/O needs; null if direct I/O is not offered.
     pub direct: Option<Direct>,
-    /// Whether the device honours write-through.
+    /// Answer to the question of whether the device honours write-through.
     pub write_through: WriteThrough,
-    /// The method without measuring.
+    /// Method that is used without measuring.
     pub default: &'static str,
-    /// Why.
+    /// Reason for the default.
     pub default_why: String,
     /// Every method of this system.
     pub methods: Vec<MethodLine>,
-    /// What a log opened here now would use.
+    /// Method that a log opened here now would use.
     pub next: Next,
-    /// What power cuts have shown.
+    /// Results of power cuts.
     pub power_cuts: Vec<Cuts>,
-    /// Why some of that cannot be read, and what to do: a loss may be recorded there.
+    /// Reasons for which some of them cannot be read, with the remedy. A loss may be recorded there.
     pub power_cuts_unread: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ pub struct Direct {
     pub offset: u32,
 }
 
-/// The answer to: does this device honour write-through?
+/// Answer to the question: does this device honour write-through?
 #[derive(Debug, Serialize)]
 pub struct WriteThrough {
     /// `yes`, `no`, or `unknown`.
@@ -63,9 +63,9 @@ pub struct WriteThrough {
     /// The party that the verdict rests on.
     pub source: &'static str,
     pub evidence: String,
-    /// The system completes a write through by a flush where the device has no FUA.
+    /// True if the system completes a write-through by a flush where the device has no FUA.
     pub completed_by_flush: bool,
-    /// What therefore matters here, in sentences.
+    /// Explanation of what durability depends on here.
     pub what_matters: String,
 }
 
@@ -74,17 +74,18 @@ pub struct WriteThrough {
 pub struct MethodLine {
     pub method: &'static str,
     pub is_default: bool,
-    /// Why it is not offered; null if it is, and then all that follows but `unprepared` is there.
+    /// Reason for which it is not offered. Null if it is offered; then all following fields but
+    /// `unprepared` are set.
     pub why_not: Option<String>,
     pub guarantee: Option<&'static str>,
     pub verdict: Option<&'static str>,
     pub source: Option<&'static str>,
     pub evidence: Option<String>,
-    /// On a file that was not filled beforehand; null where that is the same.
+    /// Guarantee on a file that was not filled beforehand; null if it is the same.
     pub unprepared: Option<Worth>,
 }
 
-/// What a force is worth.
+/// Guarantee of a force, with the verdict and its evidence.
 #[derive(Debug, Clone, Serialize)]
 pub struct Worth {
     pub guarantee: &'static str,
@@ -94,7 +95,7 @@ pub struct Worth {
     pub evidence: String,
 }
 
-/// What power cuts have shown of one method.
+/// Results of power cuts with one method.
 #[derive(Debug, Serialize)]
 pub struct Cuts {
     pub method: &'static str,
@@ -114,7 +115,7 @@ impl From<Assessment> for Worth {
 }
 
 impl FactsReport {
-    /// From what is known of a place.
+    /// Builds the report from what is known of a directory.
     pub fn new(command: String, dir: &Path, machine: Machine, known: &Report) -> FactsReport {
         let facts = &known.facts;
         FactsReport {
@@ -159,7 +160,7 @@ impl FactsReport {
 impl MethodLine {
     fn new(facts: &Facts, method: Method) -> MethodLine {
         let prepared = facts.assess(method, FileState::Zeroed).map(Worth::from);
-        // Of the states that a log's files are not in, the one that promises least.
+        // The weakest guarantee among the file states that a log's files are never in.
         let other = FileState::ALL
             .into_iter()
             .filter(|s| !s.is_written())
@@ -185,7 +186,7 @@ impl MethodLine {
 impl WriteThrough {
     fn new(facts: &Facts) -> WriteThrough {
         let declared = facts.write_through();
-        // A power cut counts for more than anybody's word.
+        // The result of a power cut counts for more than what a device or a system declares.
         let assessed = by_fua_alone(facts).and_then(|m| facts.assess(m, FileState::Zeroed));
         let shown = assessed.filter(|a| {
             let is_shown = matches!(a.verdict, Verdict::Proven | Verdict::Contradicted);
@@ -208,7 +209,7 @@ impl WriteThrough {
     }
 }
 
-/// A method here that relies on the device's own write-through, with no flush behind it.
+/// Returns a method that relies on the device's own write-through, without a flush after it.
 fn by_fua_alone(facts: &Facts) -> Option<Method> {
     let has_fua = facts.device.as_ref().and_then(|d| d.fua) == Some(true);
     match facts.platform {
@@ -235,7 +236,7 @@ fn what_matters(facts: &Facts) -> String {
             })
     };
     if facts.kind == FilesystemKind::Volatile {
-        return "There is no medium here, so the method makes no difference.".to_owned();
+        return "Files are kept in memory here, with no medium behind it, so the method makes no difference.".to_owned();
     }
     match facts.platform {
         Platform::Linux => {
@@ -256,7 +257,7 @@ fn what_matters(facts: &Facts) -> String {
             worth(Method::FullFsync)
         ),
         _ => format!(
-            "Windows sends no flush in place of a missing FUA, so the two methods with write-through are worth what the device makes of them. Those that flush do not depend on it: {}",
+            "Windows sends no flush in place of a missing FUA, so the guarantee of the two methods with write-through depends on the device. The methods that flush do not depend on it: {}",
             worth(Method::Flush)
         ),
     }

@@ -1,14 +1,14 @@
-//! What `logforce facts` shows, for people.
+//! Output of `logforce facts` as text.
 
 use super::report::{FactsReport, MethodLine};
 use logforce_terminal::layout;
 use logforce_terminal::layout::wrap;
 use logforce_terminal::numbers::bytes;
 
-/// Where values begin.
+/// Column at which values begin.
 const INDENT: usize = 15;
 
-/// The report, for a terminal of `width` characters.
+/// Returns the report for a terminal of `width` characters.
 pub fn render(report: &FactsReport, width: usize) -> String {
     let mut lines = Lines {
         text: String::new(),
@@ -41,7 +41,7 @@ pub fn render(report: &FactsReport, width: usize) -> String {
     if report.power_cuts.is_empty() && report.power_cuts_unread.is_empty() {
         lines.line(
             "power cuts",
-            "none are recorded for this place (see `logforce powercut`)",
+            "none are recorded for this filesystem (see `logforce powercut`)",
         );
     }
     lines.text
@@ -54,7 +54,7 @@ struct Lines {
 
 impl Lines {
     fn line(&mut self, what: &str, value: &str) {
-        // Between the two is more than one space, which wrapping would remove.
+        // Several spaces separate the two; wrapping would leave only one.
         let first = format!("{what:<INDENT$}");
         let rest = wrap(value, self.width.max(INDENT + 20) - INDENT, 0);
         let rest = rest.trim_end().replace('\n', &format!("\n{:INDENT$}", ""));
@@ -87,7 +87,9 @@ impl Lines {
             None => "unknown".to_owned(),
             Some(volume) if report.volume_lasts => volume.clone(),
             Some(volume) => {
-                format!("{volume}, which another may have after a restart: verdicts are not stored")
+                format!(
+                    "{volume}; another filesystem may have it after a restart, so verdicts are not stored"
+                )
             }
         };
         self.line("volume", &volume);
@@ -95,7 +97,7 @@ impl Lines {
         self.line("capacity", &capacity);
         let system = format!("{} {}, {}, {} cpus", m.os, m.kernel, m.arch, m.cpus);
         self.line("system", &system);
-        let device = m.device.as_deref().unwrap_or("none that can be named");
+        let device = m.device.as_deref().unwrap_or("none could be identified");
         let model = m.model.as_deref().map(|model| format!(", {model}"));
         self.line("device", &format!("{device}{}", model.unwrap_or_default()));
         if m.device.is_some() {
@@ -129,7 +131,7 @@ impl Lines {
         );
         self.line("sectors", &sectors);
         let rotational = match m.rotational {
-            Some(true) => "yes, by its own word (virtual disks say so by default)",
+            Some(true) => "yes, as reported by the device (virtual disks report this by default)",
             other => yes_or_no(other),
         };
         self.line("rotational", rotational);
@@ -140,7 +142,7 @@ impl Lines {
         self.text
             .push_str("\nDoes this device honour write-through?\n");
         let answer = match w.answer {
-            "unknown" => "unknown, nothing says so",
+            "unknown" => "unknown, nothing reports it",
             answer => answer,
         };
         let verdict = format!("{answer} ({}, {}): {}.", w.guarantee, w.verdict, w.evidence);
@@ -151,7 +153,7 @@ impl Lines {
         }
     }
 
-    /// The table, and under it each reason once.
+    /// Adds the table, and below it each reason once.
     fn methods(&mut self, methods: &[MethodLine]) {
         self.text.push_str(
             "\nWhat a force survives, on a file that was filled beforehand, as the log does:\n",
@@ -205,6 +207,6 @@ fn in_words(kind: &str) -> &'static str {
         "relocating" => "does not overwrite in place",
         "volatile" => "keeps files in memory",
         "remote" => "is on another machine",
-        _ => "what it does with a write is not known",
+        _ => "it is not known what it does with a write",
     }
 }

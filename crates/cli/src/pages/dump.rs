@@ -13,7 +13,7 @@ use logforce_terminal::numbers::{bytes, count};
 use serde::Serialize;
 use std::fmt;
 
-/// A line. What does not apply is `None`: left out of JSON, empty in CSV.
+/// A line. A field that does not apply is `None`: left out of JSON, empty in CSV.
 #[derive(Debug, Default, Serialize)]
 struct Line {
     what: &'static str,
@@ -185,7 +185,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// Whether there may be more.
+/// Adds the lines of a visit. Returns whether more may follow.
 fn list(out: &mut Listing, visit: &Visit<'_>, redo: bool) -> anyhow::Result<bool> {
     match visit {
         Visit::Header(slot) => out.line(&Line::header(slot)),

@@ -9,7 +9,7 @@ use logforce_terminal::numbers::{bytes, count};
 use serde::Serialize;
 use std::path::Path;
 
-/// What the header says, as JSON.
+/// Contents of the header, as JSON.
 #[derive(Debug, Serialize)]
 pub struct FileInfo {
     path: String,
@@ -55,7 +55,7 @@ impl SlotInfo {
 }
 
 impl FileInfo {
-    /// From an inspection.
+    /// Builds it from an inspection.
     pub fn new(dir: &Path, s: &FileSummary) -> Self {
         let h = &s.header;
         let log = s.log.as_ref();
@@ -86,7 +86,7 @@ impl FileInfo {
     }
 }
 
-/// What a walk found, as JSON.
+/// Results of a walk, as JSON.
 #[derive(Debug, Serialize)]
 pub struct WalkInfo {
     commit: u64,
@@ -120,7 +120,7 @@ struct TableJson {
 }
 
 impl WalkInfo {
-    /// From a walk.
+    /// Builds it from the results of a walk.
     pub fn new(r: &VerifyReport) -> Self {
         let (next_opening, refused_why) = match &r.next_opening {
             NextOpening::Ready => ("ready", None),
@@ -178,7 +178,7 @@ impl From<&Damage> for DamageInfo {
     }
 }
 
-/// How it was created.
+/// Describes the properties that the file was created with.
 pub fn kind(h: &PageFileHeader) -> String {
     format!(
         "{}, pages of {} with{} checksums",
@@ -188,7 +188,7 @@ pub fn kind(h: &PageFileHeader) -> String {
     )
 }
 
-/// The header slots, in words.
+/// Describes the header slots in words.
 pub fn header(s: &FileSummary) -> String {
     let broken = s.slots.iter().find_map(|slot| {
         let reject = slot.header.err()?;
@@ -197,14 +197,14 @@ pub fn header(s: &FileSummary) -> String {
     match broken {
         None => format!("both slots whole, sequence {}", s.header.sequence),
         Some((offset, reject)) => format!(
-            "sequence {}; the slot at byte {offset} cannot be used ({reject}): normal after a crash in the middle of \
-             writing it, and otherwise the other slot may be older than what was acknowledged",
+            "sequence {}; the slot at byte {offset} cannot be used ({reject}): this is normal after a crash \
+             during its write; otherwise the other slot may be older than the last acknowledged commit",
             s.header.sequence
         ),
     }
 }
 
-/// What was found, a line each.
+/// Describes the results of a walk, in lines.
 pub fn found(r: &VerifyReport) -> String {
     let mut text = format!(
         "{} of {} written, up to commit {}\n",
@@ -220,7 +220,7 @@ pub fn found(r: &VerifyReport) -> String {
     }
     if r.unreachable > 0 {
         text.push_str(&format!(
-            "{} in the map at or above the number of pages: no part of the file\n",
+            "{} in the map at or above the number of pages: not part of the file\n",
             count(r.unreachable, "page")
         ));
     }
@@ -235,7 +235,7 @@ pub fn found(r: &VerifyReport) -> String {
 
 fn redo_words(redo: &RedoSummary) -> String {
     match redo.commits {
-        0 => format!("log: nothing behind LSN {} to redo\n", redo.from),
+        0 => format!("log: nothing to redo after LSN {}\n", redo.from),
         commits => format!(
             "log: {} ({}) from LSN {} to {}, with the newest version of {}\n",
             count(commits, "commit"),
@@ -251,7 +251,7 @@ fn table_words(table: &TableSummary) -> String {
     let free = match table.free {
         Some(free) => format!("{} of {} free", free, count(table.places, "place")),
         None => format!(
-            "{}, how many are free is not known",
+            "{}, the number of free ones is not known",
             count(table.places, "place")
         ),
     };
@@ -262,10 +262,10 @@ fn table_words(table: &TableSummary) -> String {
     )
 }
 
-/// What to say of the next opening of a file that is open.
+/// Result of the next opening while the file is open.
 pub const OPEN_NOW: &str = "fails as long as a process has it open";
 
-/// What the next opening does.
+/// Describes what the next opening does.
 pub fn next_opening(s: &FileSummary, r: &VerifyReport) -> String {
     let does = match &r.next_opening {
         NextOpening::Ready => "has nothing to redo".to_owned(),
@@ -282,7 +282,7 @@ pub fn next_opening(s: &FileSummary, r: &VerifyReport) -> String {
     }
 }
 
-/// In a few words: the first line of a report says it.
+/// Returns the state in a few words, for the first line of a report.
 pub fn state(r: &VerifyReport) -> String {
     match (r.damages, r.in_use) {
         (0, 0) => "healthy".to_owned(),

@@ -1,4 +1,4 @@
-//! What `verify`, `dump` and `stat` say of a page file.
+//! Output of `verify`, `dump` and `stat` for a page file.
 
 pub mod dump;
 mod info;
@@ -12,7 +12,7 @@ use anyhow::bail;
 use logforce::pages::{Error, inspect::Inspector};
 use std::path::Path;
 
-/// What to say of a flag that a page file has no use for.
+/// Returns the error for a flag that does not apply to page files.
 pub fn only_for_logs(dir: &Path, flag: &str) -> Usage {
     Usage(format!(
         "{flag} is for logs, and {} holds a page file",
@@ -20,7 +20,7 @@ pub fn only_for_logs(dir: &Path, flag: &str) -> Usage {
     ))
 }
 
-/// What to say of a flag that a log has no use for.
+/// Returns the error for a flag that does not apply to logs.
 pub fn only_for_page_files(dir: &Path, flag: &str) -> Usage {
     Usage(format!(
         "{flag} is for page files, and {} holds none",
@@ -34,7 +34,7 @@ fn inspector(args: &LogArgs) -> anyhow::Result<Inspector> {
         bail!(only_for_logs(&args.dir, "--salvage"));
     }
     match logforce::pages::inspect::open(&args.dir) {
-        // Without the library's advice, which is to look at it with the command that is doing that.
+        // Leaves out the library's advice, which names the command that is running.
         Err(Error::Damaged {
             path,
             what,

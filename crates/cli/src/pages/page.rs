@@ -1,4 +1,4 @@
-//! `logforce dump --page`: one page, and where it comes from.
+//! `logforce dump --page`: one page and its source.
 
 use super::info::DamageInfo;
 use crate::dump::data::hex;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::Write;
 
-/// Bytes of a line.
+/// Number of bytes in a line.
 const WIDTH: usize = 16;
 
 #[derive(Serialize)]
@@ -27,7 +27,7 @@ struct Report {
     damage: Option<DamageInfo>,
 }
 
-/// Shows it.
+/// Shows the page.
 pub fn run(args: &LogArgs, page: u64) -> anyhow::Result<End> {
     let sinks = args.sinks()?;
     let found = super::inspector(args)?.page(page)?;
@@ -53,8 +53,8 @@ pub fn run(args: &LogArgs, page: u64) -> anyhow::Result<End> {
 
 fn source(found: &FoundPage) -> String {
     match &found.source {
-        PageSource::Absent if found.damage.is_some() => "nobody can tell".to_owned(),
-        PageSource::Absent => "zeroes: it was never written, or dropped".to_owned(),
+        PageSource::Absent if found.damage.is_some() => "unknown, because of damage".to_owned(),
+        PageSource::Absent => "zeroes: it was never written, or it was dropped".to_owned(),
         PageSource::Data(at) => {
             let place = match at.place {
                 Some(place) => format!(", place {place}"),
@@ -103,7 +103,7 @@ fn report(page: u64, found: &FoundPage) -> Report {
     }
 }
 
-/// Bytes in lines; `*` stands for lines like the one before.
+/// Formats bytes in lines; `*` stands for lines that repeat the one before.
 fn lines(bytes: &[u8]) -> String {
     let mut text = String::new();
     let (mut before, mut is_left_out) = (None, false);

@@ -75,7 +75,7 @@ pub fn run(args: &LogArgs, scan: bool) -> anyhow::Result<End> {
     }
 }
 
-/// Bytes of log that the next opening reads at most, where that is known.
+/// Returns the number of bytes of log that the next opening reads at most, if that is known.
 fn to_read(s: &FileSummary) -> Option<u64> {
     match (s.header.kind, &s.log) {
         (PageFileKind::Logged(state), Some(Ok(log))) => {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// So many places are reported one by one.
+/// Largest number of damaged places that are reported one by one.
 const REPORTED: usize = 10_000;
 
 #[derive(Serialize)]

@@ -9,7 +9,7 @@ use logforce_terminal::layout;
 use logforce_witness::{Check, Checked, Judgement, Round, RoundOutcome, RoundState, RunDir, check};
 use serde::Serialize;
 
-/// One check.
+/// Result of one check.
 #[derive(Serialize)]
 struct Report {
     schema: &'static str,
@@ -33,7 +33,7 @@ struct Report {
     not_recorded: Vec<String>,
 }
 
-/// One round.
+/// Result of one round.
 #[derive(Serialize)]
 struct Line {
     round: u32,
@@ -165,7 +165,7 @@ impl Report {
         }
         if self.same_boot {
             text.push_str(
-                "note: the system was not restarted since; a power cut usually restarts it\n",
+                "note: the system has not been restarted since the writes; a power cut usually restarts it\n",
             );
         }
         text.push_str(&format!(

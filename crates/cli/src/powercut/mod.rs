@@ -15,8 +15,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const STEPS: &str = "\
-How to do it, with the machine in question (its data on DIR may be lost: use one whose other data
-you can spare) and another one that stays on:
+You need the machine to test and another one that stays on. Power cuts may destroy data on the disk of
+DIR, so use a machine whose data you can spare:
 
   other$    logforce powercut witness
   machine$  logforce powercut write --witness other DIR     pull the plug after a minute, start again
@@ -24,18 +24,18 @@ you can spare) and another one that stays on:
   machine$  logforce powercut write --witness other DIR     pull the plug again, start again
   machine$  logforce powercut check --witness other DIR     the verdict; repeat the last two at will
 
-The first rounds write by a method that is known to be unsafe: if its loss cannot be seen, neither
-could the log's. After that a log commits by the method in question, and a small file beside it is
-not forced: if nothing of that is missing, there was no cut. A killed process, an orderly shutdown
-and the reset of a virtual machine are no cuts.
+The first rounds, the control phase, write by a method that is known to be unsafe. If its losses cannot be
+seen, losses of the log could not be seen either. After that a log commits by the method under test, and
+a small file beside it is never forced. If nothing of that file is missing, there was no power cut. A
+killed process, an orderly shutdown and the reset of a virtual machine do not count as power cuts.
 
-The verdict is stored in DIR and in --cache, by filesystem and method. Logs obey it: a method that
-lost data is refused there where power-loss is asked for.
+The verdict is stored in DIR and in --cache, by filesystem and method. Logs obey it: on that filesystem
+they refuse a method that lost data if power-loss is required.
 
 Exit status of check: 0 kept everything (or the control phase lost something, as it must), 1 lost
 something, 3 inconclusive, 4 failed.";
 
-/// Cuts the power of this machine, and says what the log kept.
+/// Tests with real power cuts what the log keeps.
 #[derive(Debug, clap::Args)]
 #[command(after_help = STEPS, arg_required_else_help = true)]
 pub struct Args {
@@ -45,34 +45,34 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// On another machine: take down what is acknowledged, until Ctrl-C.
+    /// On another machine: record what is acknowledged, until Ctrl-C.
     Witness(Witness),
-    /// On the machine in question: write, and acknowledge to the witness, until the plug is pulled.
+    /// On the machine under test: write, and acknowledge to the witness, until the plug is pulled.
     Write(Write),
-    /// After the restart: compare what is there with what was acknowledged, and record the verdict.
+    /// After the restart: compare the data with what was acknowledged, and record the verdict.
     Check(Check),
 }
 
 #[derive(Debug, clap::Args)]
 struct Witness {
-    /// Address to listen at; port 0 takes a free one
+    /// Address to listen on; port 0 chooses a free port
     #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:7133")]
     listen: String,
-    /// Directory for what it receives; made if it is missing
+    /// Directory for the received acknowledgements; created if it is missing
     #[arg(long, value_name = "DIR", default_value = "logforce-witness")]
     store: PathBuf,
 }
 
-/// The run, on the machine in question.
+/// The run, on the machine under test.
 #[derive(Debug, clap::Args)]
 struct RunArgs {
-    /// Directory of the run, on the disk in question; new or empty for the first round
+    /// Directory of the run, on the disk under test; new or empty for the first round
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// The witness; port 7133 if none is named
+    /// Address of the witness; the default port is 7133
     #[arg(long, value_name = "HOST:PORT")]
     witness: String,
-    /// Where verdicts are shared [default: $XDG_CACHE_HOME/logforce or ~/.cache/logforce; on Windows
+    /// Directory of shared verdicts [default: $XDG_CACHE_HOME/logforce or ~/.cache/logforce; on Windows
     /// %LOCALAPPDATA%\logforce\cache]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
@@ -82,14 +82,14 @@ struct RunArgs {
 struct Write {
     #[command(flatten)]
     run: RunArgs,
-    /// The log's method [default: what a log opened there would use]
+    /// Commit method of the log [default: the method that a log opened there would use]
     #[arg(long, value_name = "METHOD", value_parser = arguments::method)]
     method: Option<Method>,
-    /// What the control phase writes by: buffered, or direct (shows the loss of the device's own
-    /// cache; a device that protects its cache loses nothing by it) [default: buffered]
+    /// Writes of the control phase: buffered, or direct (shows losses of the device's own cache; a
+    /// device that protects its cache loses nothing by direct writes) [default: buffered]
     #[arg(long, value_name = "HOW", value_parser = parse_control)]
     control: Option<Control>,
-    /// Size that the log may take up, at least 4MiB; it is truncated when half of it is used
+    /// Space that the log may use, at least 4MiB; the log is truncated when half of it is used
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = arguments::size)]
     size: u64,
     /// Threads that commit and wait, at least 1
@@ -98,7 +98,7 @@ struct Write {
     /// Threads that submit commits and wait for them later
     #[arg(long, value_name = "N", default_value = "2", value_parser = arguments::within::<u16>(0, 64))]
     submitters: u16,
-    /// End after so long without a cut, as in 30s: a dry run
+    /// End after DURATION without a power cut, for example 30s: a dry run
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
     duration: Option<Duration>,
 }
@@ -107,10 +107,10 @@ struct Write {
 struct Check {
     #[command(flatten)]
     run: RunArgs,
-    /// Insist that DIR is this run's, though its file that says so is gone
+    /// Accept DIR as the directory of run ID, even if the file in it that says so is gone
     #[arg(long = "run", value_name = "ID")]
     id: Option<RunId>,
-    /// Write the result as JSON to FILE; - is standard output, and all else goes to standard error
+    /// Write the result as JSON to FILE; - writes to standard output, and other text to standard error
     #[arg(long, value_name = "FILE")]
     json: Option<Target>,
 }
@@ -119,7 +119,7 @@ fn parse_control(text: &str) -> Result<Control, String> {
     [Control::Buffered, Control::Direct]
         .into_iter()
         .find(|c| c.name() == text)
-        .ok_or_else(|| format!("unknown control '{text}'; known: buffered direct"))
+        .ok_or_else(|| format!("unknown control '{text}': use buffered or direct"))
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -133,7 +133,7 @@ impl RunArgs {
     }
 }
 
-/// Runs the part that was asked for.
+/// Runs the chosen part.
 pub fn run(args: Args) -> anyhow::Result<End> {
     match args.command {
         Command::Witness(args) => witness::run(&args),
@@ -147,5 +147,5 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     }
 }
 
-/// The version that is recorded with a verdict.
+/// Version that is recorded with a verdict.
 const TOOL: &str = env!("CARGO_PKG_VERSION");

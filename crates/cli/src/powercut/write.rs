@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> anyhow::Result<End> {
         &what,
         &mut |started| {
             began.set(Instant::now());
-            // If it cannot be printed, the plug is pulled all the same.
+            // A failure to print does not stop the run.
             let _ = print(&begun(started, args), false);
         },
         &mut |acknowledged, unforced| {
@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> anyhow::Result<End> {
     })
 }
 
-/// How long it goes on, where that is known: nobody knows when the plug is pulled.
+/// Returns the remaining time as text, or nothing if it is unknown when the plug is pulled.
 fn left(whole: Option<Duration>, elapsed: Duration) -> String {
     whole.map_or_else(String::new, |whole| {
         let left = whole.saturating_sub(elapsed).as_secs_f64().round();
@@ -89,13 +89,13 @@ fn begun(started: &Started, args: &Args) -> String {
     } = started;
     let what = match phase {
         Phase::Control => format!(
-            "CONTROL PHASE: {} writes that nothing forces. The cut must lose some of them, else this \
-             run cannot see loss",
+            "CONTROL PHASE: {} writes that are never forced. The power cut must lose some of them; \
+             otherwise this run cannot detect losses",
             subject.control.name()
         ),
         Phase::Measured => format!(
             "MEASURED: a log commits by {}, with {} and {} that submit; a small file \
-             beside it is not forced, to show that there was a cut",
+             beside it is not forced, to show that there was a power cut",
             subject.method,
             count(args.committers, "committer"),
             args.submitters

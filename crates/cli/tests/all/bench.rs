@@ -191,7 +191,7 @@ fn unusable_arguments_are_refused() {
             (&["--full", "--seconds", "3"], "cannot be used with"),
             (
                 &["nosuch"],
-                "There are: journal, group, pages, map, inserts.",
+                "Available commands: journal, group, pages, map, inserts.",
             ),
         ],
     );

@@ -93,7 +93,7 @@ fn a_url_that_leads_nowhere_is_refused() {
         let words = text(&out.stderr);
         assert_eq!(out.status.code(), Some(4), "{words}");
         assert!(words.contains(flag) && words.contains(why), "{words}");
-        assert!(words.contains("see that the server runs"), "{words}");
+        assert!(words.contains("check that the server runs"), "{words}");
         assert!(
             !words.contains("secret") && !words.contains("Error {"),
             "{words}"

@@ -150,7 +150,7 @@ fn in_memory_nothing_is_durable() {
     let printed = words(&facts(home.path(), &[path(dir.path())]));
     for part in [
         "keeps files in memory",
-        "There is no medium here",
+        "Files are kept in memory here",
         "nothing is measured here: the files are in memory",
         "is refused here",
     ] {

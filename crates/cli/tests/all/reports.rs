@@ -175,7 +175,7 @@ fn two_results_in_one_file_are_refused() {
     let dir = place();
     let out = tiny(dir.path(), &["--json", "x", "--csv", "x"]);
     assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
-    assert!(text(&out.stderr).contains("only one of --json and --csv can have x"));
+    assert!(text(&out.stderr).contains("--json and --csv both write to x"));
     let out = tiny(dir.path(), &["--report", "x", "--svg", "x"]);
     assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
     if cfg!(unix) {

@@ -91,8 +91,8 @@ fn numbers_that_are_none() {
         ("dump", &["--limit", "x"][..], "'x' is not a number"),
         ("dump", &["--limit", "1.5"], "give a whole one"),
         ("dump", &["--data-bytes", "x"], "'x' is not a number"),
-        ("dump", &["--from", "x"], "'x' is no LSN"),
-        ("dump", &["--raw", "-"], "'-' is no LSN"),
+        ("dump", &["--from", "x"], "'x' is not an LSN"),
+        ("dump", &["--raw", "-"], "'-' is not an LSN"),
         (
             "dump",
             &["--from", "5", "--to", "5"],

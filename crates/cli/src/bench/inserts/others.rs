@@ -1,38 +1,37 @@
-//! The databases beside the log. A build without the feature `databases` has the flags, too, and says
-//! how to get them.
+//! Databases to compare the log with. A build without the feature `databases` accepts the flags as well,
+//! and reports how to build with it.
 
 use logforce_measure::MeasureError;
 use logforce_measure::Setup;
 use logforce_measure::inserts::{Options, Others, SalesLedger};
 
-/// What SQLite needs beside the log, bytes: its table, and its WAL until the next checkpoint.
+/// Disk space that SQLite needs, bytes: for its table, and for its WAL until the next checkpoint.
 const SQLITE: u64 = if cfg!(feature = "databases") {
     64 << 20
 } else {
     0
 };
-/// What throw-away servers need, bytes: they take 0.4 GiB before the first row.
+/// Disk space that temporary servers need, bytes. They use 0.4 GiB before the first row.
 const SERVERS: u64 = 1 << 30;
 
 /// Flags of the databases.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Start throw-away servers of what is installed of PostgreSQL and MariaDB, in the temporary
-    /// directory, and measure them (build with --features databases)
+    /// Start temporary servers of PostgreSQL and MariaDB, if installed, and measure them (build with
+    /// --features databases)
     #[arg(long)]
     servers: bool,
-    /// Measure a PostgreSQL that runs already: postgres://USER@HOST/DATABASE. Makes a table in it, and
-    /// drops it again (build with --features databases)
+    /// Measure a running PostgreSQL: postgres://USER@HOST/DATABASE. Creates a table and drops it again
+    /// (build with --features databases)
     #[arg(long, value_name = "URL")]
     postgres: Option<String>,
-    /// Measure a MariaDB or MySQL that runs already: mysql://USER@HOST/DATABASE, in the same way (build
-    /// with --features databases)
+    /// Measure a running MariaDB or MySQL: mysql://USER@HOST/DATABASE. Creates a table and drops it again
+    /// (build with --features databases)
     #[arg(long, value_name = "URL")]
     mysql: Option<String>,
 }
 
-/// Returns what the databases need on the disk, bytes, and which flags would help where it is not
-/// there.
+/// Returns the disk space that the databases need, bytes, and the flags to change if there is less.
 fn need(args: &Args) -> (u64, &'static str) {
     match args.servers {
         true => (SQLITE + SERVERS, "another --dir, or leave out --servers"),
@@ -47,10 +46,12 @@ mod there {
     use anyhow::bail;
 
     impl Args {
-        /// Refuses what this build does not have.
+        /// Refuses the flags of databases that this build lacks.
         pub fn check(&self) -> anyhow::Result<()> {
             if self.servers || self.postgres.is_some() || self.mysql.is_some() {
-                bail!(Usage(format!("this build has no databases. {HOW}")));
+                bail!(Usage(format!(
+                    "this build does not support databases. {HOW}"
+                )));
             }
             Ok(())
         }
@@ -61,7 +62,7 @@ mod there {
             need(self)
         }
 
-        /// Adds nothing, and says how to get them.
+        /// Adds nothing, and returns a note on how to build with databases.
         fn add(
             &self,
             _: &mut Vec<Box<dyn SalesLedger>>,
@@ -73,9 +74,8 @@ mod there {
         }
     }
 
-    const HOW: &str = "SQLite, PostgreSQL and MariaDB beside this: `cargo run --release --features \
-         databases -- bench inserts --servers` (needs a C compiler, and of the servers what is to be \
-         measured).";
+    const HOW: &str = "To compare with SQLite, PostgreSQL and MariaDB: `cargo run --release --features \
+         databases -- bench inserts --servers` (needs a C compiler, and installed servers).";
 }
 
 #[cfg(feature = "databases")]
@@ -84,21 +84,21 @@ mod there {
     use crate::exit::Usage;
     use logforce_databases::{DatabaseSetup, Listed, mysql, postgres, sqlite};
 
-    /// The server of a flag's URL, or what to look at where it does not answer.
+    /// Returns the server of a flag's URL. If it does not answer, the error says what to check.
     fn reached(flag: &str, listed: Result<Listed, MeasureError>) -> Result<Listed, MeasureError> {
         listed.map_err(|e| match e {
             MeasureError::NotOffered(why) => MeasureError::NotOffered(format!(
-                "{flag}: {why}. Nothing was measured: see that the server runs, and that its URL is right"
+                "{flag}: {why}. Nothing was measured: check that the server runs and that its URL is right"
             )),
             e => e,
         })
     }
 
     impl Args {
-        /// Refuses what is no URL: a server that does not answer is another matter.
+        /// Refuses a malformed URL. A server that does not answer is reported later.
         pub fn check(&self) -> anyhow::Result<()> {
             let unusable = |flag: &str, form: &str, checked: Result<(), MeasureError>| {
-                // Without the URL, which may have a password in it.
+                // The message leaves out the URL, which may contain a password.
                 checked.map_err(|e| Usage(format!("{flag}: {e}: give {form}")))
             };
             if let Some(url) = &self.postgres {
@@ -136,16 +136,16 @@ mod there {
             };
             ledgers.extend(sqlite::ledgers(&place));
             let mut notes = vec![
-                "A database does more for an insert than a log: SQL, a table with an index, and a round \
-                 trip to the server but for SQLite, where one client writes at a time and the others try \
-                 again after a pause."
+                "A database does more for an insert than a log: it runs SQL and updates a table with an \
+                 index. Each insert is also a round trip to the server, except for SQLite, where one client \
+                 writes at a time and the others retry after a pause."
                     .to_owned(),
             ];
             let mut add = |listed: Listed| match listed {
                 Listed::Ledgers(more) => ledgers.extend(more),
                 Listed::Missing(why) => notes.push(why),
             };
-            // Whoever names a server wants its figures: without them nothing is measured.
+            // The user wants the figures of a server that is named, so a failure there ends the command.
             if let Some(url) = &self.postgres {
                 add(reached("--postgres", postgres::of_url(url, &place))?);
             }
@@ -167,12 +167,12 @@ mod there {
                 }
                 #[cfg(not(unix))]
                 notes.push(
-                    "Throw-away servers need a system with unix sockets: give --postgres or --mysql."
+                    "Temporary servers need a system with unix sockets: give --postgres or --mysql."
                         .to_owned(),
                 );
             } else if self.postgres.is_none() && self.mysql.is_none() {
                 notes.push(
-                    "PostgreSQL and MariaDB beside this: --servers, or --postgres and --mysql with a URL."
+                    "To compare with PostgreSQL and MariaDB: --servers, or --postgres and --mysql with a URL."
                         .to_owned(),
                 );
             }
