@@ -147,9 +147,7 @@ pub fn explain(case: RecoveryCase) -> &'static str {
         RecoveryCase::FullEnd => "the prepared segments are full, which is normal",
         RecoveryCase::Damaged => "data after it is known to have been durable and cannot be found",
         RecoveryCase::SegmentLost => "a segment that must exist is missing",
-        RecoveryCase::WrittenWrong => {
-            "the checksums after it are right, but the contents are wrong"
-        }
+        RecoveryCase::WrittenWrong => "the checksums after it are right but the contents are not",
         RecoveryCase::ReadError => "the device reports an error on reading what follows",
         _ => "the walk was stopped here",
     }

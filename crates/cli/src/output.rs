@@ -169,9 +169,7 @@ pub mod cannot_write {
                 _ => "name another path".to_owned(),
             },
             ErrorKind::IsADirectory => "name a file in it".to_owned(),
-            ErrorKind::NotADirectory => {
-                "a part of that path is a file: name another path".to_owned()
-            }
+            ErrorKind::NotADirectory => "a part of that path is a file: name another".to_owned(),
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                 "name a path that you may write to".to_owned()
             }

@@ -183,12 +183,8 @@ fn text(report: &RepairReport, done: bool) -> String {
     }
     if report.cut.is_none() && report.lost_meta.is_none() && report.aside.is_some() {
         text += match done {
-            true => {
-                "segments that hold no part of the log were missing and have been created again\n"
-            }
-            false => {
-                "segments that hold no part of the log are missing and would be created again\n"
-            }
+            true => "unused segments were missing and have been created again\n",
+            false => "unused segments are missing and would be created again\n",
         };
     }
     if let Some(aside) = &report.aside {

@@ -236,7 +236,8 @@ fn what_matters(facts: &Facts) -> String {
             })
     };
     if facts.kind == FilesystemKind::Volatile {
-        return "Files are kept in memory here, with no medium behind it, so the method makes no difference.".to_owned();
+        return "Files are kept in memory here, on no medium, so the method makes no difference."
+            .to_owned();
     }
     match facts.platform {
         Platform::Linux => {

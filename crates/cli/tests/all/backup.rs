@@ -1,4 +1,4 @@
-//! `logforce backup` of logs; of page files in `pages.rs`.
+//! `logforce backup` of logs. `pages.rs` tests backups of page files.
 
 use crate::common::{place, text};
 use crate::logs::{all_output, filled, flip, json, logforce, options, segments};
@@ -43,7 +43,7 @@ fn a_closed_log() {
     let said = text(&out.stderr);
     assert!(said.contains("from LSN"), "{said}");
 
-    // Record by record the same, under the same positions.
+    // Every record is the same, at the same LSN.
     let records = |path: &Path| {
         let log = logforce::open_existing(path, options()).unwrap();
         let read = log.read_from(log.front_lsn()).unwrap();
@@ -52,7 +52,7 @@ fn a_closed_log() {
     };
     assert!(text(&logforce(&to, "verify", &[]).stdout).contains("110 records"));
     assert_eq!(records(&path), records(&to));
-    // Again into the same place.
+    // A second backup into the same directory.
     let refused = back_up(&path, &to, &[]);
     assert_eq!(refused.status.code(), Some(4));
     assert!(all_output(&refused).contains("not empty"));
@@ -60,7 +60,7 @@ fn a_closed_log() {
     assert_eq!(inside.status.code(), Some(4));
     assert!(all_output(&inside).contains("own directory"));
     assert!(!path.join("inside").exists());
-    // By whatever way one comes there.
+    // Any path that leads there is refused.
     let dots = dir.path().join("to/../log/inside");
     assert!(all_output(&back_up(&path, &dots, &[])).contains("own directory"));
     #[cfg(unix)]
@@ -71,7 +71,7 @@ fn a_closed_log() {
         assert!(all_output(&back_up(&link, &path.join("inside"), &[])).contains("own directory"));
     }
     assert!(!path.join("inside").exists());
-    // Beside it is not in it.
+    // A directory beside the log is accepted.
     let beside = back_up(&path, &path.join("../beside"), &[]);
     assert_eq!(beside.status.code(), Some(0), "{}", all_output(&beside));
     // A backup needs a log.
@@ -85,7 +85,7 @@ fn a_closed_log() {
     assert!(!dir.path().join("x").exists());
 }
 
-/// Page files on a read-only mount cannot be opened, only read.
+/// Page files on a read-only mount can be read but not opened.
 #[cfg(target_os = "linux")]
 #[test]
 fn page_files_on_a_read_only_mount() {
@@ -121,7 +121,7 @@ fn rot_is_found_when_the_backup_is_made() {
     let (log, _) = filled(&path, 200);
     log.close().unwrap();
     let first = segments(&path)[0].clone();
-    // In the first record: before it lies the batch of the opening.
+    // A bit of the first record, which follows the batch of the opening.
     flip(&first, 2 * 4096 + 200);
     let out = back_up(&path, &to, &[]);
     let said = all_output(&out);
@@ -130,7 +130,7 @@ fn rot_is_found_when_the_backup_is_made() {
     assert!(!to.exists(), "nothing is left");
 }
 
-/// Raises a flag when it goes.
+/// Raises a flag when it is dropped.
 struct Raise<'a>(&'a AtomicBool);
 
 impl Drop for Raise<'_> {
@@ -139,15 +139,15 @@ impl Drop for Raise<'_> {
     }
 }
 
-/// Backups beside a program that commits and truncates, killed at any moment. What a kill leaves is no
-/// log, and the same command makes it one.
+/// Backups of a log that a program writes and truncates, killed at any moment. A killed backup leaves a
+/// directory that does not open as a log, and the same command completes it.
 #[test]
 fn killed_beside_a_writer() {
     let dir = place();
     let path = dir.path().join("log");
     let (log, _) = filled(&path, 300);
     let (stop, next) = (AtomicBool::new(false), AtomicU64::new(0));
-    // Under Wine a backup takes longer than it takes the writer to truncate what is being copied.
+    // Under Wine the writer truncates records faster than a backup copies them.
     let truncates = AtomicBool::new(true);
     let (mut whole, mut cut) = (0, 0);
     std::thread::scope(|scope| {
@@ -164,7 +164,7 @@ fn killed_beside_a_writer() {
                 std::thread::sleep(Duration::from_micros(500));
             }
         });
-        // Also if a check fails: the writer would go on for ever.
+        // Also stops the writer if a check fails. Otherwise it would go on for ever.
         let _stop = Raise(&stop);
         let mut rng = Rng::new(1);
         for round in 0..12 {
@@ -187,7 +187,7 @@ fn killed_beside_a_writer() {
                     assert_eq!(e.kind(), logforce::ErrorKind::NoLog, "{e}");
                     if to.join("control.backup").exists() {
                         let made = logforce::open_or_create(&to, options());
-                        let e = made.expect_err("it is no place for a new log");
+                        let e = made.expect_err("a new log is refused there");
                         assert!(e.to_string().contains("cut short"), "{e}");
                     }
                     truncates.store(!cfg!(windows), SeqCst);
@@ -205,7 +205,7 @@ fn killed_beside_a_writer() {
                 .collect();
             assert!(numbers.windows(2).all(|w| w[0] + 1 == w[1]), "{round}");
             if let Some(last) = numbers.last() {
-                // All but the last one, which a stamp proves only later.
+                // All records but the last one, which a stamp proves only later.
                 assert!(last + 2 >= before, "{round}: {last} of {before}");
             }
         }

@@ -1,5 +1,4 @@
-//! The built command, on a real disk, with so little to do that it takes no time. Nothing here
-//! depends on how fast that disk is.
+//! The built command on a real disk, with short runs. Nothing here depends on the speed of the disk.
 
 #[cfg(unix)]
 use crate::common::open_place;
@@ -30,7 +29,7 @@ fn without_anything_it_measures_every_row_here() {
     ] {
         assert!(printed.contains(word), "no '{word}' in\n{printed}");
     }
-    // No figures for macOS were published. A busy machine may have measured too little to compare.
+    // There are no published figures for macOS. A busy machine may have measured too little to compare.
     let is_compared = printed.contains("Oren Eini");
     let words: Vec<&str> = printed.split_whitespace().collect();
     let is_enough = !words.join(" ").contains("too little was measured");
@@ -70,7 +69,7 @@ fn json_on_stdout_is_clean_and_the_table_goes_past_it() {
     );
     assert!(report["started"].as_str().unwrap().ends_with('Z'));
     let rows = report["rows"].as_array().unwrap();
-    // Each method in four file states, and the log.
+    // Each method in four file states, and five rows of the log.
     assert_eq!(rows.len(), 4 * Method::here().len() + 5);
     let logged: Vec<&Value> = rows.iter().filter(|r| r["subject"] == "logforce").collect();
     let threads: Vec<u64> = logged
@@ -160,7 +159,7 @@ fn full_does_every_commit() {
         .filter(|l| l.contains(",1,8192,32,"))
         .count();
     let failed = csv.lines().filter(|l| l.contains(",1,8192,,")).count();
-    // Of each method four file states and the log.
+    // For each of two methods: four file states and the log.
     assert_eq!(commits + failed, 10, "{csv}");
     assert!(commits >= 4, "{csv}");
 }
@@ -187,7 +186,10 @@ fn unusable_arguments_are_refused() {
             (&["--seconds", "NaN"], "above 0"),
             (&["--dir", "nosuch"], "does not exist"),
             (&["--dir", "file"], "is not a directory"),
-            (&["--json", "-", "--csv", "-"], "can have standard output"),
+            (
+                &["--json", "-", "--csv", "-"],
+                "both write to standard output",
+            ),
             (&["--full", "--seconds", "3"], "cannot be used with"),
             (
                 &["nosuch"],
@@ -218,7 +220,7 @@ fn what_cannot_be_done_is_told_and_exits_1() {
     assert_empty(dir.path());
 }
 
-/// What cannot be written is told, and not only that it was measured in vain.
+/// The error names the file that cannot be written.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_below_the_report_is_told() {
@@ -232,7 +234,7 @@ fn a_full_disk_below_the_report_is_told() {
     assert_empty(dir.path());
 }
 
-/// Before anything is measured.
+/// The error comes before anything is measured.
 #[cfg(windows)]
 #[test]
 fn a_report_that_somebody_has_open_is_told() {
@@ -284,7 +286,7 @@ fn a_chunk_that_direct_io_cannot_take_is_na_with_its_reason() {
     );
 }
 
-/// The limit is one that only Unix sets.
+/// Only Unix has this limit.
 #[cfg(unix)]
 #[test]
 fn if_every_row_fails_the_command_fails() {

@@ -72,7 +72,7 @@ fn every_system_that_is_there_has_rows_and_the_others_are_named() {
     }
 }
 
-/// Before anything is measured, with what to look at and without the password.
+/// The error comes before anything is measured, says what to check, and hides the password.
 #[test]
 fn a_url_that_leads_nowhere_is_refused() {
     for (flag, url, why) in [
@@ -103,7 +103,7 @@ fn a_url_that_leads_nowhere_is_refused() {
     }
 }
 
-/// Before anything is measured, and without the password.
+/// The error comes before anything is measured, and hides the password.
 #[test]
 fn what_is_no_url_is_refused() {
     let dir = place();
@@ -122,7 +122,7 @@ fn what_is_no_url_is_refused() {
     );
 }
 
-/// Processes that were told of `dir`: servers, what they start, and guards.
+/// Processes with `dir` in their arguments or environment: servers, their children, and guards.
 #[cfg(target_os = "linux")]
 fn processes_of(dir: &Path) -> Vec<String> {
     let name = dir.file_name().unwrap().to_string_lossy().into_owned();
@@ -145,7 +145,7 @@ mod ended {
     use std::process::{Child, Stdio};
     use std::time::{Duration, Instant};
 
-    /// The guard is done in some seconds. A PostgreSQL whose files are gone ends by itself, in a minute.
+    /// Longest wait. The guard ends in some seconds. A PostgreSQL without its files ends by itself in a minute.
     const PATIENCE: Duration = Duration::from_secs(40);
 
     fn until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -156,8 +156,8 @@ mod ended {
         }
     }
 
-    /// The command under way, once `file` is below its temporary directory; `None`, and a line that
-    /// says so, where it ends before.
+    /// Returns the running command once `file` exists below its temporary directory. Returns `None` and
+    /// prints a line if the command ends before.
     fn under_way(dir: &Path, file: &str) -> Option<Child> {
         let arguments = [
             "inserts",
@@ -202,7 +202,7 @@ mod ended {
         std::fs::read_dir(dir).unwrap().next().is_none()
     }
 
-    /// Shared memory of all PostgreSQLs of this machine. That of another test's server goes when it ends.
+    /// Shared memory of all PostgreSQL servers of this machine, including those of other tests.
     fn shared_memory() -> BTreeSet<OsString> {
         let names = std::fs::read_dir("/dev/shm")
             .into_iter()
@@ -214,8 +214,8 @@ mod ended {
             .collect()
     }
 
-    // Made by servers that run, and not by the programs that make their files.
-    /// A table that `initdb` makes by a server of its own, which has shared memory.
+    // The running servers make these files; the programs that set them up do not.
+    /// A table that `initdb` makes with a temporary server, which has shared memory.
     const BOOTSTRAP: &str = "postgres/data/base/1/1247";
     const POSTGRES: &str = "postgres/data/postmaster.opts";
     const MARIADB: &str = "mariadb/pid";
@@ -223,7 +223,7 @@ mod ended {
     #[test]
     fn a_signal_ends_the_servers_and_leaves_nothing() {
         for (file, signal) in [
-            // While its files are made, and when it runs.
+            // While its files are created, and while it runs.
             ("postgres/data", Signal::INT),
             (BOOTSTRAP, Signal::INT),
             ("mariadb/data", Signal::INT),
@@ -248,7 +248,7 @@ mod ended {
         }
     }
 
-    /// Nobody is left to end them but the guard.
+    /// Only the guard is left to end them.
     #[test]
     fn a_command_that_is_killed_leaves_no_server_and_no_file() {
         for (file, twice) in [

@@ -1,5 +1,4 @@
-//! `logforce bench inserts` on the log, with so little to do that it takes no time. Nothing
-//! here depends on how fast the disk is.
+//! `logforce bench inserts` on the log, with short runs. Nothing here depends on the speed of the disk.
 
 use crate::common::{place, text};
 #[cfg(unix)]
@@ -53,7 +52,7 @@ fn every_policy_has_a_row_and_policy_1_is_one_force_for_each_commit() {
         assert!(row["error"].is_null(), "{row}");
         let (one, two) = (row["clients"] == 1, row["second_log"] == true);
         assert_eq!(row["pairs_s"].is_f64(), one, "{row}");
-        // The second round is left out where the first took long enough.
+        // The second round is left out if the first took long enough.
         let rounds = row["rounds"].as_u64();
         let slow = row["pairs_s"].as_f64().is_some_and(|s| s > 4.0);
         let wanted = if slow {
@@ -62,7 +61,7 @@ fn every_policy_has_a_row_and_policy_1_is_one_force_for_each_commit() {
             [Some(2); 2]
         };
         assert!(!one || wanted.contains(&rounds), "{row}");
-        // 5 of each client's before the clock starts.
+        // Each client makes 5 inserts before the clock starts.
         let before = rounds.map_or(4 * 5, |rounds| rounds * (500 + 5) + 5);
         let least = row["commits"].as_u64().unwrap() + before;
         assert_eq!(row["rows_checked"].as_u64(), Some(least), "{row}");
@@ -73,7 +72,7 @@ fn every_policy_has_a_row_and_policy_1_is_one_force_for_each_commit() {
         match row["policy"].as_u64() {
             Some(1) if one => assert_eq!(forces, logs, "{row}"),
             Some(1) => assert!(forces > 0.0 && forces <= logs, "{row}"),
-            // Within a second, whatever was committed meanwhile.
+            // One force within a second, for all commits meanwhile.
             _ => assert!(forces < logs / 2.0, "{row}"),
         }
     }
@@ -104,7 +103,7 @@ fn every_policy_has_a_row_and_policy_1_is_one_force_for_each_commit() {
     assert_eq!(tells_how, !cfg!(feature = "databases"), "{notes}");
 }
 
-/// Clients that are stopped between the two logs leave transactions that are in the first alone.
+/// Clients that are stopped between the two logs leave transactions that only the first log has.
 #[cfg(unix)]
 #[test]
 fn two_logs_are_in_step_after_a_run_that_was_cut_short() {
@@ -120,7 +119,7 @@ fn two_logs_are_in_step_after_a_run_that_was_cut_short() {
             && cut["rows_checked"].as_u64() >= Some(1)
         {
             assert_eq!(report["interrupted"], true);
-            // Read back as in a run that ends by itself: an error would say what is missing.
+            // The logs are read back as after a complete run. An error would say what is missing.
             assert!(cut["redone"].as_u64() <= Some(4), "{cut}");
             return;
         }
@@ -128,11 +127,11 @@ fn two_logs_are_in_step_after_a_run_that_was_cut_short() {
     logforce_testkit::skip!("this machine is so slow that no run was cut short at the second log");
 }
 
-/// More records than a round of one pair leaves, and far fewer than four clients write in their second.
+/// More records than a round of one pair leaves, and far fewer than four clients write in a second.
 #[cfg(unix)]
 const AMID: usize = 40;
 
-/// How many records the second log of the run in `dir` has, up to some; 0 while it has none.
+/// Returns the number of records in the second log of the run in `dir`, up to a limit; 0 if there is none.
 #[cfg(unix)]
 fn records_of_second(dir: &std::path::Path) -> usize {
     let mut inside = std::fs::read_dir(dir).unwrap().flatten();
@@ -145,8 +144,8 @@ fn records_of_second(dir: &std::path::Path) -> usize {
     })
 }
 
-/// What a run reports that is interrupted while clients write two logs; `None` where there is no space
-/// for it.
+/// Returns the report of a run that is interrupted while clients write two logs, or `None` if the disk
+/// has no space for it.
 #[cfg(unix)]
 fn cut_short() -> Option<Value> {
     let (dir, results) = (place(), place());
@@ -218,7 +217,7 @@ fn databases_take_another_build() {
             (&["inserts", "--servers"], "--features databases -- bench"),
             (
                 &["inserts", "--postgres", "postgres://h"],
-                "this build has no databases",
+                "this build does not support databases",
             ),
         ],
     );

@@ -1,5 +1,4 @@
-//! `logforce bench map`, with so little to do that it takes no time. Nothing here depends on how fast
-//! the disk is.
+//! `logforce bench map`, with short runs. Nothing here depends on the speed of the disk.
 
 use crate::common::{place, text};
 #[cfg(unix)]
@@ -67,6 +66,6 @@ fn ctrl_c_leaves_nothing() {
     let arguments = [
         "map", "--size", "64MiB", "--rounds", "1000000", "--slice", "0.01",
     ];
-    // While files are filled.
+    // Interrupts while files are filled.
     assert_ends_by_ctrl_c(&arguments, std::time::Duration::ZERO);
 }

@@ -1,5 +1,4 @@
-//! `logforce bench pages`, with so little to do that it takes no time. Nothing here depends on how
-//! fast the disk is.
+//! `logforce bench pages`, with short runs. Nothing here depends on the speed of the disk.
 
 use crate::common::place;
 use crate::runs::{Measured, assert_unusable, measured};

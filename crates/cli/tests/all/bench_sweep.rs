@@ -1,5 +1,4 @@
-//! `logforce bench journal --sweep`, with so few cells that it takes little time. Nothing here depends
-//! on how fast the disk is.
+//! `logforce bench journal --sweep`, with few cells. Nothing here depends on the speed of the disk.
 
 use crate::common::{place, text};
 use crate::methods::{cached, direct};
@@ -8,8 +7,8 @@ use crate::runs::assert_ends_by_ctrl_c;
 use crate::runs::{Measured, assert_empty, assert_unusable, command, measured};
 use logforce_testkit::process::Start;
 
-/// Sixteen cells of two methods by threads, four of which may be below the write unit, and as many
-/// by a queue where there is one.
+/// Sixteen cells of two methods by threads, four of which may be below the write unit; also sixteen
+/// by a queue if there is one.
 fn tiny(methods: &str) -> Vec<&str> {
     vec![
         "journal",
@@ -49,7 +48,7 @@ fn every_cell_is_there_or_says_why_not() {
             .unwrap();
         if let Some(error) = row["error"].as_str() {
             assert!(row["chunks_per_s"].is_null() && row["guarantee"].is_null());
-            // Sizes below the write unit; a disk that is very slow.
+            // Chunks below the write unit, or a very slow disk.
             let said =
                 error.contains("multiple of") || error.contains("time") || of["error"].is_string();
             assert!(said, "{row}");
@@ -158,7 +157,7 @@ fn the_json_of_an_interrupted_sweep_says_so() {
     .stderr(std::process::Stdio::null())
     .start()
     .unwrap();
-    // It ends by itself where there is no space; a slice of 600 s by so many cells is long.
+    // It ends by itself if there is no space. Otherwise 600 s over its cells give long slices.
     std::thread::sleep(std::time::Duration::from_millis(2500));
     if child.try_wait().unwrap().is_some() {
         return;
@@ -167,7 +166,7 @@ fn the_json_of_an_interrupted_sweep_says_so() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_empty(dir.path());
-    // On a disk so slow that nothing was measured there is none.
+    // On a very slow disk nothing was measured, and there is no result.
     let Ok(written) = std::fs::read(json) else {
         return;
     };
@@ -215,7 +214,7 @@ fn unusable_arguments_are_refused() {
     );
 }
 
-/// On a filesystem of 48 MiB, where this machine can make one.
+/// A run on a filesystem of 48 MiB, if this machine can create one.
 #[cfg(target_os = "linux")]
 #[test]
 fn no_space_is_told_and_nothing_is_left() {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// The command in `dir`, which knows of no cache but the one that it is told of.
+/// Runs the command in `dir` with `home` as the home directory, so that it finds no other cache.
 fn calibrate(dir: &Path, home: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_logforce"))
         .arg("calibrate")
@@ -33,7 +33,7 @@ fn report(out: &Output) -> Value {
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
-/// Whether it measured; a nearly full disk, or one in memory, is left alone.
+/// Returns true if it measured. It does not measure a nearly full disk, or one in memory.
 fn was_measured(report: &Value) -> bool {
     if report["origin"] == "skipped" {
         logforce_testkit::skip!("{}", report["why"]);
@@ -51,14 +51,14 @@ fn measures_once_and_shows_it_again() {
     if !was_measured(&first) {
         return;
     }
-    // On a busy machine the time of an opening is over before there is anything to compare.
+    // On a busy machine the time of an opening may end before there is anything to compare.
     for seconds in ["3", "30"] {
         if first["candidates"].as_array().unwrap().is_empty() {
             first = report(&run(&["--again", "--seconds", seconds, "--json", "-"]));
         }
     }
     assert_eq!(first["origin"], "measured");
-    // On a machine with other work to do the usual time may be over before anything is measured.
+    // On a busy machine the usual time may end before anything is measured.
     let first = match first["candidates"].as_array().unwrap().is_empty() {
         true => report(&run(&["--again", "--seconds", "5", "--json", "-"])),
         false => first,
@@ -122,7 +122,7 @@ fn a_log_learns_of_it() {
         "--seconds",
         "0.2",
     ];
-    // Also while it is open.
+    // Also while the log is open.
     let out = calibrate(dir.path(), home.path(), &arguments);
     assert!(out.status.success(), "{}", all_output(&out));
     log.close().unwrap();

@@ -1,4 +1,4 @@
-//! The built command when it is stopped, killed, or nobody listens.
+//! The built command when it is interrupted or killed, or when the reader of its output is gone.
 
 use crate::common::{place, text};
 use crate::methods::{cached, direct};
@@ -55,7 +55,7 @@ fn ctrl_c_removes_the_files_and_tells_what_was_measured() {
         signal(&child, kind);
         let out = child.wait_with_output().unwrap();
         let printed = text(&out.stdout) + &text(&out.stderr);
-        // On a very fast disk it may have been over before.
+        // On a very fast disk the run may have ended before.
         if out.status.success() {
             continue;
         }

@@ -1,4 +1,4 @@
-//! `logforce facts`, and what `logforce stat` tells of the next opening's method.
+//! `logforce facts`, and the method of the next opening in `logforce stat`.
 
 #[cfg(unix)]
 use crate::common::open_place;
@@ -15,7 +15,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// The command, which knows of no cache but the one that it is told of.
+/// Returns the command with `home` as the home directory, so that it finds no other cache.
 fn command(home: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_logforce"));
     command
@@ -47,7 +47,7 @@ fn json(out: &Output) -> Value {
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
-/// What is printed for people, without the breaks between lines.
+/// Returns the printed text without line breaks.
 fn words(out: &Output) -> String {
     assert!(out.status.success(), "{}", all_output(out));
     one_line(&text(&out.stdout))
@@ -156,7 +156,7 @@ fn in_memory_nothing_is_durable() {
     ] {
         assert!(printed.contains(part), "{part}: {printed}");
     }
-    // It is what opening does.
+    // An opening behaves the same.
     let opened = logforce::create_new(dir.path().join("log"), logforce::Options::new());
     assert!(opened.is_err());
     fs::remove_dir_all(dir.path().join("log")).ok();
@@ -183,7 +183,7 @@ fn what_cannot_be_looked_at_is_told() {
         all_output(&out)
     );
     let out = facts(home.path(), &[path(&file.join("below"))]);
-    // To Windows that is one more place that is not there.
+    // Windows reports that the path does not exist.
     let (code, why) = if cfg!(windows) {
         (2, "does not exist")
     } else {
@@ -193,8 +193,8 @@ fn what_cannot_be_looked_at_is_told() {
     assert!(all_output(&out).contains(why), "{}", all_output(&out));
 }
 
-/// What may not be read is no unusable argument. The superuser may read everything, so the command
-/// runs as somebody else then.
+/// An unreadable directory is an error, but not an unusable argument. The superuser may read everything,
+/// so the command then runs as another user.
 #[cfg(unix)]
 #[test]
 fn what_may_not_be_looked_at_is_told() {
@@ -220,11 +220,11 @@ fn what_may_not_be_looked_at_is_told() {
             printed.contains(why) && printed.contains("ermission denied"),
             "{printed}"
         );
-        // Once, and nothing is asked for that is not needed.
+        // The cause is named once, and no permission is requested that is not needed.
         assert_eq!(printed.matches("ermission denied").count(), 1, "{printed}");
         assert!(!printed.contains("writable"), "{printed}");
     }
-    // The owner, too, has to list the directory to remove it.
+    // The owner also must list the directory to remove it.
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
     let Some(out) = run(home.path()) else { return };
     assert!(
@@ -235,7 +235,7 @@ fn what_may_not_be_looked_at_is_told() {
     );
 }
 
-/// It is not taken for a file that was made for a try and can be removed.
+/// The command must not take a device for its own probe file and remove it.
 #[cfg(windows)]
 #[test]
 fn a_device_is_no_new_file() {
@@ -252,8 +252,8 @@ fn lost(place: &Place, method: Method) -> CutRun {
     run
 }
 
-/// Where the default survives a loss of power and verdicts can be kept; `None`, saying why, where
-/// not.
+/// Returns the filesystem and its default method if that survives a loss of power and verdicts can be
+/// stored. Otherwise prints the reason and returns `None`.
 fn place_of(dir: &Path) -> Option<(Place, Method)> {
     let facts = logforce::disk::facts(dir).unwrap();
     let method = facts.default_method();
@@ -301,7 +301,7 @@ fn what_a_cut_of_power_has_shown_is_told() {
     assert_empty(dir.path());
 }
 
-/// What cannot be read may have told of a loss: `facts`, `calibrate` and `stat` say so.
+/// An unreadable record may hold a loss: `facts`, `calibrate` and `stat` report it.
 #[test]
 fn a_record_of_cuts_that_cannot_be_read_is_told() {
     let (dir, home) = (place(), place());
@@ -335,7 +335,7 @@ fn a_record_of_cuts_that_cannot_be_read_is_told() {
             let unread = report["power_cuts_unread"].as_array().unwrap();
             assert_eq!(unread.len(), 2, "{report}");
         }
-        // What counts is what is beside the log.
+        // Only the record beside the log counts.
         let printed = words_of(&["stat", log]);
         if place_of(dir.path()).is_some() {
             assert!(printed.contains(path(&beside)), "{printed}");
@@ -379,7 +379,7 @@ fn what_was_measured_is_shown_and_not_measured_again() {
     assert_eq!(fs::read(&store).unwrap(), before);
     let printed = words(&facts(home.path(), &[dir]));
     assert!(printed.contains(path(&store)), "{printed}");
-    // A cache that is not there is not made.
+    // A missing cache is not created.
     let other = home.path().join("other");
     let report = json(&facts(
         home.path(),
@@ -409,7 +409,7 @@ fn stat_tells_the_method_of_the_next_opening() {
     for part in [method.name(), &assessed.evidence, &known.decision.why] {
         assert!(printed.contains(&one_line(part)), "{part}: {printed}");
     }
-    // A cut that lost something counts if it is recorded beside the log.
+    // A power cut that lost something counts if it is recorded beside the log.
     let Some((place, default)) = place_of(&log) else {
         return;
     };
@@ -425,7 +425,7 @@ fn stat_tells_the_method_of_the_next_opening() {
     assert!(printed.contains("a power cut lost 3 of 500"), "{printed}");
 }
 
-/// The names of all fields, at any depth.
+/// Collects the names of all fields, at any depth.
 fn names(value: &Value, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
@@ -447,12 +447,12 @@ fn the_document_names_every_field() {
     let mut report = json(&facts(home.path(), &[path(&log), "--json", "-"]));
     let stat = command(home.path(), &["stat", path(&log), "--json", "-"]);
     let mut stat = json(&{ stat }.to_end().unwrap());
-    // Of these there need be none here.
+    // These fields may be missing here.
     let mut found: BTreeSet<String> = ["kept", "memory", "offset"].map(str::to_owned).into();
     report["machine"] = Value::Null; // the other document's
     names(&report, &mut found);
     names(&stat["next_method"].take(), &mut found);
-    // Of all commands.
+    // Fields of all commands.
     found.retain(|name| !["schema", "version"].contains(&name.as_str()));
     let document = include_str!("../../../../docs/cli-json.md");
     let of = |heading: &str| {

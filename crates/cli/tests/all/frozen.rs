@@ -1,4 +1,4 @@
-//! Reading commands write nothing: they do not wait for a filesystem that is frozen for a snapshot.
+//! Reading commands write nothing, so they do not block on a filesystem that is frozen for a snapshot.
 
 use crate::common::place;
 use crate::logs::{all_output, filled};

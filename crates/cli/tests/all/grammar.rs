@@ -1,4 +1,4 @@
-//! `completions` and `man`: of every command, and of nothing else.
+//! `completions` and `man`: they cover every command.
 
 use crate::common::{place, text};
 use logforce_testkit::process::Start;
@@ -10,7 +10,7 @@ fn run(arguments: &[&str]) -> Output {
     command.args(arguments).to_end().unwrap()
 }
 
-/// The commands that the help lists.
+/// Returns the commands that the help lists.
 fn commands() -> Vec<String> {
     let help = text(&run(&["--help"]).stdout);
     let (_, list) = help.split_once("Commands:").unwrap();

@@ -1,5 +1,4 @@
-//! `logforce bench group`, with so little to do that it takes no time. Nothing here depends on how
-//! fast the disk is.
+//! `logforce bench group`, with short runs. Nothing here depends on the speed of the disk.
 
 use crate::common::place;
 #[cfg(unix)]
@@ -67,7 +66,7 @@ fn every_case_has_a_row_that_adds_up() {
     assert!(text.contains("records of 5000 B:"), "{text}");
 }
 
-/// Raises the flag when a slice is begun.
+/// Raises the flag when a slice begins.
 struct RaiseAt {
     at: u32,
     begun: Cell<u32>,

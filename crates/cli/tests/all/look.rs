@@ -37,7 +37,7 @@ fn a_healthy_log() {
     let notes = report["notes"].as_array().unwrap().clone();
     let out = logforce(&path, "stat", &["--scan"]);
     let printed = text(&out.stdout);
-    // As `facts` has it: where times mean nothing, its first note says so.
+    // As in `facts`: if times are meaningless here, the first note says so.
     let facts = json(&logforce(&path, "facts", &["--json", "-"]));
     let first = &facts["machine"]["notes"][0];
     let caveat = first.as_str().filter(|n| n.contains("TIMES MEASURED HERE"));
@@ -120,7 +120,7 @@ fn dump_shows_what_is_asked_for() {
     assert_eq!(records.len(), 20);
     assert_eq!(records[3]["lsn"], starts[3].0);
     assert_eq!(records[3]["data"].as_str().unwrap().len(), 2000);
-    // What a batch and a record say of their place is where they are.
+    // A batch and a record are at the reported offset of the file.
     let file = fs::read(path.join(records[3]["file"].as_str().unwrap())).unwrap();
     let offset = records[3]["offset"].as_u64().unwrap() as usize;
     let at = file[offset..offset + 64]
@@ -150,7 +150,7 @@ fn dump_shows_what_is_asked_for() {
     }
 }
 
-/// A log that is being written, its front following, is never called damaged.
+/// A log that is written and truncated at its front meanwhile is never reported as damaged.
 #[test]
 fn a_log_in_use_is_healthy() {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -172,7 +172,7 @@ fn a_log_in_use_is_healthy() {
                 }
             }
         });
-        // At the end it stops also when this one panics.
+        // Stops the writer at the end, also after a panic.
         struct Raise<'a>(&'a AtomicBool);
         impl Drop for Raise<'_> {
             fn drop(&mut self) {
@@ -182,7 +182,7 @@ fn a_log_in_use_is_healthy() {
         let raise = Raise(&stop);
         let rounds = 20 / LESS;
         let mut round = 0;
-        // On a slow disk until it has come to something meanwhile.
+        // On a slow disk it goes on until the writer has made progress.
         while round < rounds || (written.load(Relaxed) <= 50 && !writer.is_finished()) {
             round += 1;
             for command in ["verify", "dump", "stat"] {
@@ -221,7 +221,7 @@ fn a_log_in_use_is_healthy() {
     );
 }
 
-/// What a running log wrote down is shown without asking it, and later as what it is.
+/// The statistics of a running log are read from its file, and later shown as those of its last run.
 #[test]
 fn statistics_of_a_running_log() {
     let dir = place();
@@ -231,7 +231,7 @@ fn statistics_of_a_running_log() {
     let report = loop {
         let out = logforce(&path, "stat", &["--json", "-"]);
         let report = json(&out);
-        // A pause in between adds a stamp, which the page tells a little later.
+        // A pause adds a stamp, which appears on the page of statistics a little later.
         let live = &report["live"];
         if live["counters"]["records"] == 10 && live["durable"] == log.durable_lsn().0 {
             break report;

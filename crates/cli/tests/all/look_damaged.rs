@@ -1,4 +1,4 @@
-//! `dump`, `verify` and `stat` on logs that are damaged, or were cut off.
+//! `dump`, `verify` and `stat` on damaged and truncated logs.
 
 use crate::common::{place, text};
 use crate::logs::{
@@ -62,7 +62,7 @@ fn a_flipped_bit_is_named_by_file_and_offset() {
             .contains("DAMAGED in one place"),
         "{printed}"
     );
-    // Only who reads the log can know.
+    // Only a command that reads the log finds it.
     for (arguments, status) in [
         (&["--scan"][..], 1),
         (&[], 0),
@@ -79,7 +79,7 @@ fn a_flipped_bit_is_named_by_file_and_offset() {
     let out = logforce(&path, "dump", &[]);
     assert_eq!(out.status.code(), Some(1));
     assert!(text(&out.stdout).contains("DAMAGE") && text(&out.stdout).contains(&place));
-    // What lies behind is still shown.
+    // Records after the damage are still shown.
     assert!(
         text(&out.stdout).contains("record 59 "),
         "{}",
@@ -87,7 +87,7 @@ fn a_flipped_bit_is_named_by_file_and_offset() {
     );
 }
 
-/// Every segment has a damaged header: what only those say is said to be unknown.
+/// If every segment has a damaged header, the write unit is reported as unknown.
 #[test]
 fn without_a_header_the_write_unit_is_not_known() {
     let dir = place();
@@ -108,7 +108,7 @@ fn a_missing_segment_is_damage() {
         let path = dir.path().join("log");
         let (log, _) = filled(&path, 60);
         log.close().unwrap();
-        // The last but one holds the log's end.
+        // The last but one segment holds the log's end.
         let gone = segments(&path).remove(which);
         fs::remove_file(&gone).unwrap();
         let out = logforce(&path, "verify", &["--json", "-"]);
@@ -148,13 +148,13 @@ fn a_torn_tail_is_no_damage() {
         printed.contains("in flight") && printed.contains("healthy"),
         "{printed}"
     );
-    // It was acknowledged, in truth: nothing says so before a stamp follows.
+    // The batch was acknowledged, but nothing shows this before a stamp follows.
     assert!(
-        printed.contains("the last acknowledged batch, if it rotted"),
+        printed.contains("the last acknowledged batch would look the same"),
         "{printed}"
     );
     assert!(!printed.contains("never acknowledged"), "{printed}");
-    // The one before it is known to have been durable.
+    // The batch before it is known to have been durable.
     flip(&segments(&torn)[0], starts[8].0 + 700);
     flip(&segments(&torn)[0], starts[9].0 + 700);
     let out = logforce(&torn, "verify", &[]);
@@ -170,13 +170,13 @@ fn a_torn_tail_is_no_damage() {
     );
 }
 
-/// The method that a log there would have.
+/// Returns the method that a log there would have.
 fn options_method(path: &std::path::Path) -> logforce::Method {
     let log = logforce::create_new(path.with_extension("other"), options()).unwrap();
     log.recovered().method
 }
 
-/// The older slot does not know what was written since, so its word on the close is not believed.
+/// The older slot does not cover later writes, so its clean flag does not count.
 #[test]
 fn a_close_is_believed_from_both_slots_only() {
     let dir = place();
@@ -185,7 +185,7 @@ fn a_close_is_believed_from_both_slots_only() {
     log.close().unwrap();
     for (damaged, clean) in [(None, true), (Some(65_536), false), (Some(65_536), true)] {
         if let Some(offset) = damaged {
-            // The second time it is made whole again.
+            // The second flip of the bit restores it.
             flip(&path.join("control"), offset);
         }
         for command in ["verify", "dump", "stat"] {
@@ -196,7 +196,7 @@ fn a_close_is_believed_from_both_slots_only() {
     }
 }
 
-/// Nobody is sent to the command that he has just given.
+/// The advice does not name the command that the user has just run.
 #[test]
 fn two_segments_for_one_place_are_told() {
     let dir = place();
@@ -325,7 +325,7 @@ fn hostile_bytes_are_survived() {
             .chain([broken.join("control")])
         {
             let len = fs::metadata(&file).unwrap().len();
-            // Mostly in the headers, where lengths are.
+            // Mostly in the headers, which hold lengths.
             for _ in 0..1 + random() % 4 {
                 flip(
                     &file,

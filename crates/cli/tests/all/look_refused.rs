@@ -1,4 +1,4 @@
-//! `dump`, `verify` and `stat` where the system gives them no log, or takes no output.
+//! `dump`, `verify` and `stat` when the log cannot be read or the output cannot be written.
 
 #[cfg(unix)]
 use crate::common::open_place;
@@ -92,7 +92,7 @@ fn unreadable_files_are_told() {
     }
 }
 
-/// A scanner or a backup may do that; when it is done with the file, so is the trouble.
+/// A virus scanner or a backup may lock a file for a while.
 #[cfg(windows)]
 #[test]
 fn a_file_that_somebody_has_open_for_himself_is_told() {

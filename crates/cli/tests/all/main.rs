@@ -1,6 +1,6 @@
-//! The command, run as its users run it.
+//! Tests of the command, run as its users run it.
 //!
-//! One program: to link each file by itself took longer than to run it.
+//! All files form one program, because linking each by itself took longer than running it.
 
 mod backup;
 mod bench;

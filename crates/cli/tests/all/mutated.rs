@@ -1,6 +1,6 @@
-//! `dump`, `verify` and `stat` on directories that hold anything: logs with flipped bits, cut,
-//! exchanged and missing files, and headers that were forged under right checksums. They end in
-//! bounded memory, with a documented status, and what they write as JSON is JSON.
+//! `dump`, `verify` and `stat` on mutated directories: logs with flipped bits, truncated, exchanged and
+//! missing files, and forged headers with correct checksums. The commands end in bounded memory, with a
+//! documented status, and write valid JSON.
 
 use crate::common::{place, text};
 use crate::mutants::{Numbers, files, lay_out, mutate};
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Directories that are made. To start a program takes long on Windows.
+/// Number of mutated directories. Starting a program takes long on Windows.
 const CASES: u64 = if cfg!(windows) { 10 } else { 100 };
-/// A command that takes longer hangs.
+/// Longest time of a command; a longer one counts as hanging.
 const HANGS: Duration = Duration::from_secs(120);
 
 #[cfg(target_os = "linux")]
@@ -29,7 +29,7 @@ fn limited(program: &str) -> Command {
     Command::new(program)
 }
 
-/// The command on the log in `dir`, with 1 GiB of memory at most where there is such a limit.
+/// Runs the command on the log in `dir`, with at most 1 GiB of memory if the system has such a limit.
 fn bounded(dir: &Path, words: &[&str], what: &str) -> Output {
     let out = |name: &str| dir.with_extension(name);
     let [stdout, stderr] = ["out", "err"].map(|n| fs::File::create(out(n)).unwrap());
@@ -62,13 +62,13 @@ fn bounded(dir: &Path, words: &[&str], what: &str) -> Output {
     }
 }
 
-/// Checks what a command answered; true if it found the log whole.
+/// Checks the output of a command. Returns true if it found the log whole.
 fn check(words: &[&str], out: &Output, what: &str) -> bool {
     let stderr = text(&out.stderr);
     let what = format!("{words:?}: {}: {what}\n{stderr}", out.status);
-    // No code: a signal, as after an allocation that failed.
+    // There is no code after a signal, for example because an allocation failed.
     let code = out.status.code();
-    // 4 is for a record that is not there: nothing here keeps the commands from looking.
+    // Only a missing record may give 4, because nothing else keeps the commands from reading.
     let is_sought = words.contains(&"--raw");
     assert!(
         matches!(code, Some(0 | 1)) || code == Some(4) && is_sought,
@@ -118,7 +118,7 @@ fn whatever_a_directory_holds_the_commands_end_well() {
         log.commit(&[n; 1000]).unwrap();
     }
     log.set_meta(b"whatever").unwrap();
-    // As after a crash, and closed cleanly.
+    // One log as after a crash, and one closed cleanly.
     let crashed = files(&path("log"));
     log.close().unwrap();
     let bases = [crashed, files(&path("log"))];
@@ -149,6 +149,6 @@ fn whatever_a_directory_holds_the_commands_end_well() {
             "it changed something: {what}"
         );
     }
-    // Both happen, so both are tested.
+    // Both outcomes occur, so both are tested.
     assert!(well > CASES && ill > CASES, "{well} well, {ill} not");
 }

@@ -31,7 +31,7 @@ fn write(file: &PageFile, pages: impl IntoIterator<Item = u64>, byte: u8) {
     txn.commit().unwrap();
 }
 
-/// Pages 0 to 5 and 9 in the data file; 2 again, and 9 dropped, in the log of a logged one.
+/// Writes pages 0 to 5 and 9 to the data file. A logged file's log then changes page 2 and drops page 9.
 pub fn made(path: &Path, mode: CommitMode) {
     let file = logforce::pages::create_new(path, options(mode)).unwrap();
     write(&file, (0..6).chain([9]), b'a');
@@ -44,7 +44,7 @@ pub fn made(path: &Path, mode: CommitMode) {
     file.close().unwrap();
 }
 
-/// What differs from run to run is left out.
+/// Removes the parts of the output that differ from run to run.
 fn steady(printed: &str, dir: &Path) -> String {
     let printed = printed.replace(&dir.display().to_string(), "DIR");
     let mut text = String::new();
@@ -72,7 +72,7 @@ fn steady(printed: &str, dir: &Path) -> String {
     text
 }
 
-/// What a command prints, without what differs from run to run; it ends with this status.
+/// Checks the exit status of a command, and returns its output without the parts that differ between runs.
 #[track_caller]
 fn said(path: &Path, command: &str, arguments: &[&str], status: i32) -> String {
     let out = logforce(path, command, arguments);
@@ -142,7 +142,7 @@ fn whole_files_are_verified_and_listed() {
     let dir = place();
     let logged = dir.path().join("logged");
     made(&logged, CommitMode::Logged);
-    // How the log pads its batches is the write unit's affair.
+    // The size of the log depends on the write unit, to which batches are padded.
     let verified = said(&logged, "verify", &[], 0);
     let (before, after) = verified.split_once("commits, from ").unwrap();
     let after = after.split_once(" of log").unwrap().1;
@@ -167,7 +167,10 @@ fn whole_files_are_verified_and_listed() {
     assert_eq!(said(&cow, "dump", &[], 0), DUMP_COW);
     for path in [&logged, &cow] {
         let page = said(path, "dump", &["--page", "9"], 0);
-        assert_eq!(page, "page 9: zeroes: it was never written, or dropped\n");
+        assert_eq!(
+            page,
+            "page 9: zeroes: it was never written, or it was dropped\n"
+        );
         let page = said(path, "dump", &["--page", "10"], 4);
         assert!(page.contains("out of range"), "{page}");
         let stat = said(path, "stat", &["--scan"], 0);
@@ -322,7 +325,7 @@ fn what_is_for_the_other_kind_is_refused() {
     let refused = said(&file, "salvage", &[new.to_str().unwrap()], 2);
     assert!(refused.contains("holds a page file"), "{refused}");
     assert!(!new.exists());
-    // The log by itself is a log.
+    // The log alone is a valid log.
     assert!(said(&file.join("log"), "verify", &[], 0).contains("healthy"));
 }
 

@@ -1,4 +1,4 @@
-//! `--quiet`: errors, and the data that was asked for.
+//! `--quiet`: the command prints only errors and the requested data.
 
 use crate::common::{place, text};
 use crate::logs::{filled, flip};

@@ -1,4 +1,4 @@
-//! `logforce repair`: what it cuts, what it keeps in copies, and when it changes nothing.
+//! `logforce repair`: the records that it removes, the copies that it keeps, and when it changes nothing.
 
 use crate::common::{place, text};
 use crate::logs::{SEGMENT, all_output, copy, filled, flip, json, logforce, options, segments};
@@ -12,7 +12,7 @@ use std::process::Output;
 
 const RECORDS: u64 = 60;
 
-/// A closed log with a damaged header in the third segment, and the LSNs of its records.
+/// Creates a closed log with a damaged header in the third segment. Returns the LSNs of its records.
 fn damaged(path: &Path) -> Vec<Lsn> {
     let (log, starts) = filled(path, RECORDS);
     log.set_meta(b"vote").unwrap();
@@ -21,7 +21,7 @@ fn damaged(path: &Path) -> Vec<Lsn> {
     starts
 }
 
-/// All files in a directory, but for the lock file, which holds nothing.
+/// Reads all files in a directory except the lock file, which is empty.
 fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(dir).unwrap().map(|e| e.unwrap());
     let file = |e: fs::DirEntry| (e.file_name().into_string().unwrap(), e.path());
@@ -32,7 +32,7 @@ fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// The directories with copies in `parent`.
+/// Returns the directories with copies in `parent`.
 fn copies(parent: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(parent).unwrap().map(|e| e.unwrap().path());
     let mut found: Vec<PathBuf> = entries
@@ -52,7 +52,7 @@ fn ended(out: &Output, code: i32, parts: &[&str]) -> String {
     said
 }
 
-/// Changes neither the log nor what lies beside it.
+/// Checks that a refused repair changes neither the log nor the files beside it.
 #[track_caller]
 fn refused(path: &Path, arguments: &[&str], code: i32, parts: &[&str]) -> String {
     let (files, beside) = (contents(path), copies(path.parent().unwrap()));
@@ -68,7 +68,7 @@ fn starts_in(path: &Path) -> Vec<Lsn> {
     records.map(|r| r.unwrap().start).collect()
 }
 
-/// The numbers of the records that `salvage` saves of `from`.
+/// Returns the numbers of the records that `salvage` saves from `from`.
 fn salvaged(from: &Path, new: &Path) -> Vec<u64> {
     let arguments = [new.to_str().unwrap(), "--require", "process-crash"];
     let out = logforce(from, "salvage", &arguments);
@@ -83,7 +83,7 @@ fn salvaged(from: &Path, new: &Path) -> Vec<u64> {
     records.map(|r| number(r.unwrap().data)).collect()
 }
 
-/// Every name in the JSON is documented, and none is missing.
+/// Checks that every name in the JSON is documented, and that none is missing.
 #[track_caller]
 fn assert_fields(report: &Value) {
     let names = |value: &Value| -> Vec<String> {
@@ -134,7 +134,7 @@ fn a_log_is_cut_and_the_copies_hold_what_was() {
     let advised = format!("`logforce repair {}`", path.display());
     assert!(e.to_string().contains(&advised), "{e}");
 
-    // It does then as it said.
+    // The repair then does what the dry run said.
     refused(&path, &["--dry-run"], 0, &["would end at LSN", "would be"]);
     let plan = logforce(&path, "repair", &["--dry-run", "--json", "-"]);
     let plan = json(&plan);
@@ -170,7 +170,7 @@ fn a_log_is_cut_and_the_copies_hold_what_was() {
     assert!(cut["to"].as_u64().unwrap() >= 4 * SEGMENT, "{cut}");
     assert!(from <= 2 * SEGMENT + 8192, "{cut}");
 
-    // The copies: of all files but segments that end below, as they were.
+    // Copies of all files but the segments that end below, unchanged.
     let [aside] = &copies(dir.path())[..] else {
         panic!("{:?}", copies(dir.path()))
     };
@@ -187,7 +187,7 @@ fn a_log_is_cut_and_the_copies_hold_what_was() {
         }
     }
 
-    // The log goes on with what lies below; all the rest can be had from the copies.
+    // The log keeps the records below; the copies hold all others.
     let below = starts.iter().filter(|s| s.0 < from).count();
     assert!(below > 20 && below < RECORDS as usize - 20, "{below}");
     assert_eq!(cut["records"], RECORDS as usize - below);
@@ -201,7 +201,10 @@ fn a_log_is_cut_and_the_copies_hold_what_was() {
     log.truncate_front(log.tail_lsn()).unwrap();
     log.commit(b"last").unwrap();
     log.close().unwrap();
-    assert!(contents(aside) == kept, "the copies are nobody's but yours");
+    assert!(
+        contents(aside) == kept,
+        "only the user may remove the copies"
+    );
     let saved = salvaged(aside, &dir.path().join("saved"));
     assert_eq!(saved, (below as u64..RECORDS).collect::<Vec<_>>());
     let out = logforce(aside, "dump", &["--salvage", "--records"]);
@@ -217,7 +220,7 @@ fn a_second_run_finds_nothing_to_repair() {
     damaged(&path);
     ended(&logforce(&path, "repair", &["--yes"]), 0, &["copies ("]);
     let made = copies(dir.path());
-    // That needs no confirmation.
+    // No confirmation is needed.
     for arguments in [&[][..], &["--yes"], &["--dry-run"]] {
         refused(
             &path,
@@ -241,7 +244,7 @@ fn a_second_run_finds_nothing_to_repair() {
     );
     assert_eq!(copies(dir.path()), made);
 
-    // Damage further down is none of its business.
+    // A repair does not handle damage further below.
     let healthy = dir.path().join("healthy");
     let (log, starts) = filled(&healthy, RECORDS);
     log.close().unwrap();
@@ -263,7 +266,7 @@ fn the_copies_of_two_repairs_are_kept() {
         panic!("{:?}", copies(dir.path()))
     };
     let kept = contents(one);
-    // The same log again, with other bytes at the same LSN.
+    // The same log again, with different bytes at the same LSN.
     fs::remove_dir_all(&path).unwrap();
     fs::rename(&first, &path).unwrap();
     flip(&segments(&path)[3], 9000);
@@ -283,7 +286,7 @@ fn copies_go_elsewhere() {
     let (path, parent) = (dir.path().join("log"), dir.path().join("elsewhere"));
     damaged(&path);
     let arguments = ["--yes", "--aside", parent.to_str().unwrap()];
-    // It is not made: a name that is wrong is no place for the only copy.
+    // A missing parent is not created, because a mistyped name must not get the only copy.
     let said = refused(&path, &arguments, 4, &["elsewhere"]);
     assert!(!parent.exists(), "{said}");
     fs::create_dir(&parent).unwrap();
@@ -297,7 +300,7 @@ fn copies_go_elsewhere() {
     );
     let saved = salvaged(&made[0], &dir.path().join("saved"));
     assert_eq!(saved.len() + starts_in(&path).len(), RECORDS as usize);
-    // Nothing changes the only copy of those records.
+    // The only copy of those records is not changed.
     refused(&made[0], &["--yes"], 4, &["copies", "salvage"]);
     let opened = logforce::open_existing(&made[0], options());
     assert_eq!(opened.unwrap_err().kind(), ErrorKind::NotALog);
@@ -364,7 +367,7 @@ fn what_cannot_be_repaired_is_left_as_it_is() {
     ended(&out, 4, &["does not exist"]);
     assert!(!at("nosuch").exists());
 
-    // Open, here or in another process.
+    // The log is open, here or in another process.
     let (log, _) = filled(&at("open"), 3);
     let files = contents(&at("open"));
     for arguments in [&["--yes"][..], &["--dry-run"]] {
@@ -376,7 +379,7 @@ fn what_cannot_be_repaired_is_left_as_it_is() {
     drop(log);
     assert_eq!(contents(&at("open")).len(), files.len());
 
-    // Two segments for one part of the log: only its owner knows which one is right.
+    // Two segments hold the same part of the log. Only the user knows which one is right.
     damaged(&at("twice"));
     let again = at("twice").join("00000000000000ff.seg");
     fs::copy(&segments(&at("twice"))[0], again).unwrap();
@@ -388,7 +391,7 @@ fn what_cannot_be_repaired_is_left_as_it_is() {
     refused(&at("uncontrolled"), &["--yes"], 4, &["logforce salvage"]);
 }
 
-/// The log of a page file must not end below what the file has taken from it.
+/// The log of a page file must not end below the commits that the data file has applied.
 #[test]
 fn a_page_files_log_is_cut_above_what_is_applied_only() {
     let dir = place();
@@ -398,14 +401,14 @@ fn a_page_files_log_is_cut_above_what_is_applied_only() {
     assert!(said.contains(file.join("log").to_str().unwrap()), "{said}");
     refused(&file.join("log"), &["--yes"], 0, &["nothing was repaired"]);
 
-    // All of it is gone, also what the checkpoint has taken.
+    // The whole log is lost, including the commits that the checkpoint has applied.
     flip(&segments(&file.join("log"))[0], 20);
     let words = ["from which the data file needs it", "the same backup"];
     for arguments in [&["--yes"][..], &["--dry-run"]] {
         let said = refused(&file.join("log"), arguments, 1, &words);
         assert!(!said.contains("logforce repair"), "{said}");
     }
-    // Its log may be on another disk.
+    // The log may be on another disk.
     #[cfg(unix)]
     {
         let elsewhere = dir.path().join("elsewhere");
@@ -414,7 +417,7 @@ fn a_page_files_log_is_cut_above_what_is_applied_only() {
         refused(&file.join("log"), &["--yes"], 1, &words);
     }
 
-    // Above, the commits that were cut are missing, and the file opens.
+    // Damage above: the removed commits are missing, and the file opens.
     let above = dir.path().join("above");
     let log = options().max_batch_size(16 << 10).calibrate(false);
     let options = logforce::pages::Options::new()
@@ -446,7 +449,7 @@ fn a_page_files_log_is_cut_above_what_is_applied_only() {
     );
 }
 
-/// Without space for copies or a segment the log is as it was, and it is repaired once there is some.
+/// Without space for copies or a segment the log stays unchanged. With space it is repaired.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_changes_nothing() {
@@ -468,7 +471,7 @@ fn a_full_disk_changes_nothing() {
     assert!(files == contents(&path), "the log is as it was");
     // An unfinished copy would take the space that the next attempt needs.
     assert!(copies(disk.path()).is_empty());
-    // The copies go elsewhere, and there is no space for the segment in which the log is to go on.
+    // The copies go elsewhere, but there is no space for the segment in which the log would continue.
     let elsewhere = home.path().to_str().unwrap();
     let arguments = ["--yes", "--aside", elsewhere];
     let out = logforce(&path, "repair", &arguments);

@@ -15,7 +15,7 @@ fn run(dir: &Path, arguments: &[&str]) -> Output {
     command.args(arguments).current_dir(dir).to_end().unwrap()
 }
 
-/// A result of a tiny run, as `a.json` in `dir`.
+/// Writes the result of a tiny run to `a.json` in `dir`.
 fn measured(dir: &Path) -> Value {
     let bench = place();
     let json = dir.join("a.json");
@@ -98,7 +98,7 @@ fn a_report_can_go_to_standard_output_alone() {
     assert_empty(dir.path());
 }
 
-/// Before anything is measured: a run of ten minutes would not end in this test.
+/// The error comes before measuring. Otherwise the run of ten minutes would not end in this test.
 #[test]
 fn what_cannot_be_written_is_refused_at_once() {
     let (bench, results) = (place(), place());
@@ -145,7 +145,7 @@ fn what_cannot_be_written_is_refused_at_once() {
         );
         if cfg!(target_os = "linux") {
             let advice = match place {
-                "no/such/x" => "make the directory no/such first",
+                "no/such/x" => "create the directory no/such first",
                 "." => "name a file in it",
                 "file" => "is not a directory",
                 _ => "a part of that path is a file",
@@ -169,7 +169,7 @@ fn what_cannot_be_written_is_refused_at_once() {
     );
 }
 
-/// The last one would be all that is left there.
+/// The last result would overwrite the others.
 #[test]
 fn two_results_in_one_file_are_refused() {
     let dir = place();
@@ -185,7 +185,7 @@ fn two_results_in_one_file_are_refused() {
     }
 }
 
-/// What was measured for minutes is not lost with the reader of the table, nor with one of the files.
+/// A closed reader of the table or one failed file does not lose the other results.
 #[cfg(target_os = "linux")]
 #[test]
 fn one_result_that_cannot_be_written_takes_no_other_with_it() {
@@ -272,7 +272,7 @@ fn two_runs_are_compared_and_a_loss_stops_a_pipeline() {
     );
 }
 
-/// What a pipeline relies on: no row is gone in silence.
+/// A pipeline can rely on this: every missing row is reported.
 #[test]
 fn what_is_gone_stops_a_pipeline() {
     let dir = place();

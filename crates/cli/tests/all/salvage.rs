@@ -24,7 +24,7 @@ fn record(n: u32) -> Vec<u8> {
         .collect()
 }
 
-/// The numbers of the records of a log, each of them whole.
+/// Returns the numbers of the records of a log, and checks that each record is whole.
 fn numbers(dir: &Path) -> Vec<u32> {
     let log = logforce::open_existing(dir, options()).unwrap();
     let all = log.read_from(log.front_lsn()).unwrap();
@@ -69,7 +69,7 @@ fn segments(path: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// What is saved can be opened; what is not is told, and nothing else is missing.
+/// Salvages `src`. Checks that the new log opens, and that nothing is missing but what the report names.
 fn saved(src: &Path, new: &Path, more: &[&str]) -> (Vec<u32>, Value, String) {
     let before = contents(src);
     let (out, json) = salvage(src, new, more);
@@ -126,7 +126,7 @@ fn a_whole_log_is_saved_whole() {
     let log2 = logforce::open_existing(dir.path().join("new"), options()).unwrap();
     assert_eq!(log2.meta().as_deref(), Some(&b"term 7"[..]));
 
-    // Which LSN is which; the report goes elsewhere.
+    // The map lists the LSNs; the report goes elsewhere.
     let (out, json) = salvage(
         &log,
         &dir.path().join("both"),
@@ -173,12 +173,12 @@ fn a_lost_control_file() {
     fs::remove_file(log.join("control")).unwrap();
     let (found, json, printed) = saved(&log, &dir.path().join("new"), &[]);
     assert_eq!(found, (0..RECORDS).collect::<Vec<_>>(), "{printed}");
-    // The metadata lay in it.
+    // The control file held the metadata.
     assert_eq!(json["metadata_saved"], false, "{printed}");
     assert_eq!(json["complete"], false, "{printed}");
 }
 
-/// All that is there is whole. Whether it is all there was, only the control file said.
+/// All segments found are whole, but only the control file would say if they are all.
 #[test]
 fn without_a_control_file_nobody_knows_what_is_missing() {
     let dir = place();
@@ -195,7 +195,7 @@ fn without_a_control_file_nobody_knows_what_is_missing() {
         .summary()
         .prepared_end;
     assert!(segments.len() > 3 && front.0 < 256 << 10);
-    // All segments are left, all but the first, the first two.
+    // All segments are left, then all but the first, then the first two.
     for (n, left) in [0..segments.len(), 1..segments.len(), 0..2]
         .into_iter()
         .enumerate()
@@ -221,8 +221,8 @@ fn without_a_control_file_nobody_knows_what_is_missing() {
         let mut parts = vec![
             "something MAY BE MISSING".to_owned(),
             match from {
-                Lsn::ORIGIN => format!("what lay above LSN {to}, "),
-                from => format!("what lay below LSN {from}, "),
+                Lsn::ORIGIN => format!("Records above LSN {to}, "),
+                from => format!("Records below LSN {from}, "),
             },
             format!("above LSN {to}, "),
             "may have been truncated at the front".to_owned(),
@@ -257,12 +257,12 @@ fn without_a_control_file_nobody_knows_what_is_missing() {
             assert!(!printed.contains(part), "{printed}");
         }
     }
-    // What the control file says is known.
+    // With the control file the bounds are known.
     let known = logforce::inspect::salvage(&whole).unwrap().summary();
     assert!(known.bounds_known && known.front == front);
 }
 
-/// Records and metadata are one log: to lack either is to be incomplete.
+/// A log without its metadata is incomplete, like one that lacks records.
 #[test]
 fn lost_metadata_is_missing() {
     let dir = place();
@@ -303,8 +303,8 @@ fn a_lost_segment() {
     assert_eq!((found[0], found[found.len() - 1]), (0, RECORDS - 1));
 }
 
-/// A flipped bit in a segment's header costs no record, and is told. Where a repair has cut the log there,
-/// the records are in the copies.
+/// A flipped bit in a segment's header loses no record, and is reported. After a repair ended the log
+/// there, the copies hold the records.
 #[test]
 fn a_damaged_header() {
     let dir = place();
@@ -341,7 +341,7 @@ fn a_damaged_header() {
     assert!(first.contains("healthy"), "{printed}");
     let copies = report.aside.unwrap();
     let (found, json, printed) = saved(&copies, &dir.path().join("cut"), &[]);
-    // The copies may show some of what lies below as well.
+    // The copies may also show some records below.
     let mut all = [below.clone(), found].concat();
     all.sort();
     all.dedup();
@@ -368,7 +368,7 @@ fn a_damaged_middle() {
         printed.contains(&format!("NOT SAVED: damaged at LSN {from} to {to}, ")),
         "{printed}"
     );
-    // One batch of one record.
+    // One batch with one record is lost.
     assert_eq!(found.len(), RECORDS as usize - 1, "{printed}");
 }
 
@@ -390,7 +390,7 @@ fn what_must_not_be() {
             "{printed}"
         );
     }
-    // Left by one that was killed.
+    // A killed salvage left this directory.
     fs::create_dir(dir.path().join("new.partial")).unwrap();
     let (out, _) = salvage(&log, &new, &[]);
     assert!(text(&out.stderr).contains("remove it first"));

@@ -1,5 +1,5 @@
-//! What the command says: numbers with the right word, ends that are normal called so, errors that
-//! say what to do, and nothing in a debug form.
+//! Wording of the output: correct plurals, normal ends that are called normal, errors with a remedy, and
+//! no debug output.
 
 #[cfg(target_os = "linux")]
 use crate::common::open_place;
@@ -10,8 +10,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// What is said of a name below a file, and of one that is too long. Windows answers as if nothing were
-/// there.
+/// Messages for a name below a file, and for a name that is too long. Windows reports both as missing.
 const NO_NAMES: [&str; 2] = match cfg!(windows) {
     true => ["the directory does not exist"; 2],
     false => ["it is not a directory", "too long"],
@@ -24,7 +23,7 @@ const LOOKING: [(&str, &[&str]); 4] = [
     ("stat", &[]),
 ];
 
-/// `1 segments`, `1 records` and their like, in what was printed.
+/// Returns wrong plurals such as `1 segments` and `1 records` in the printed text.
 fn wrong_plurals(text: &str) -> Vec<String> {
     let words: Vec<&str> = text.split([' ', '\n', '(', ')', ',', ';', ':']).collect();
     words
@@ -55,13 +54,13 @@ fn one_is_one_and_two_are_two() {
     assert!(two.contains("2 records ("), "{two}");
 }
 
-/// Wherever a log ends, it is said that this is as it should be, unless it is not.
+/// The output calls the end of a log normal unless it is damage.
 #[test]
 fn an_end_that_is_normal_is_called_so() {
     let dir = place();
     let path = dir.path().join("log");
     let (log, starts) = filled(&path, 30);
-    // As a crash leaves it, with a write that was torn.
+    // A log as after a crash, with a torn write.
     let torn = dir.path().join("torn");
     copy(&path, &torn);
     log.close().unwrap();
@@ -149,7 +148,7 @@ fn numbers_out_of_range_name_the_range() {
     }
 }
 
-/// Where nothing is left that says whether there was metadata, none is called lost.
+/// Metadata is not reported as lost if nothing shows that it was ever set.
 #[test]
 fn metadata_that_was_never_set_is_not_lost() {
     let dir = place();
@@ -167,7 +166,7 @@ fn metadata_that_was_never_set_is_not_lost() {
         );
         assert!(said.contains("missing"), "{command}: {said}");
     }
-    // What the segments hold is whole, and yet no program can open the log.
+    // The contents of the segments are whole, but no program can open the log.
     let out = logforce(&path, "verify", &["--salvage"]);
     assert_eq!(out.status.code(), Some(1), "{}", all_output(&out));
     for part in ["cannot be opened", "logforce salvage"] {
@@ -177,7 +176,7 @@ fn metadata_that_was_never_set_is_not_lost() {
             all_output(&out)
         );
     }
-    // What was there and is not any more is.
+    // Metadata that was set and is gone is reported as lost.
     let path = dir.path().join("other");
     let (log, _) = filled(&path, 3);
     log.set_meta(b"a vote").unwrap();
@@ -188,7 +187,7 @@ fn metadata_that_was_never_set_is_not_lost() {
     }
     let said = all_output(&logforce(&path, "verify", &[]));
     assert!(said.contains("LOST"), "{said}");
-    // Salvaged, it is lost as well if the slots are there and damaged.
+    // With --salvage it is also reported as lost if the slots exist and are damaged.
     let control = File::options().write(true).open(control).unwrap();
     control.set_len(256 << 10).unwrap();
     let said = all_output(&logforce(&path, "verify", &["--salvage"]));
@@ -221,7 +220,7 @@ fn places_that_are_no_log() {
     }
 }
 
-/// Runs it as a user to whom nothing belongs; `None` where that cannot be done.
+/// Runs the command as a user who owns nothing. Returns `None` if that is not possible.
 #[cfg(target_os = "linux")]
 fn as_nobody(command: &str, dir: &Path) -> Option<Output> {
     let program = Path::new(env!("CARGO_BIN_EXE_logforce"));
@@ -229,7 +228,7 @@ fn as_nobody(command: &str, dir: &Path) -> Option<Output> {
     Some(call.arg(command).arg(dir).to_end().unwrap())
 }
 
-/// Who may read a log may look into it, and who may not is not asked to write to it.
+/// Read permission suffices to inspect a log. Without it, the error does not ask for write permission.
 #[cfg(target_os = "linux")]
 #[test]
 fn looking_takes_the_right_to_read() {

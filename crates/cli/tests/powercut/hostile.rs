@@ -1,4 +1,4 @@
-//! A witness that is told rubbish, and one that tells it.
+//! A witness that receives malformed messages, and one that sends them.
 
 use crate::common::text;
 use crate::testbed::{Rig, testbed, until};
@@ -14,7 +14,7 @@ fn connect(testbed: &Rig) -> TcpStream {
     TcpStream::connect(&testbed.witness.address).unwrap()
 }
 
-/// What the witness said to `bytes`, after its greeting, until it ended the connection.
+/// Returns the witness's answer to `bytes`, after its greeting, until it closed the connection.
 fn answer(testbed: &Rig, bytes: &[u8]) -> String {
     let mut stream = connect(testbed);
     let _ = stream.write_all(bytes);
@@ -93,7 +93,7 @@ fn a_witness_that_is_told_rubbish_says_so_and_goes_on() {
         let said = answer(&testbed, &bytes);
         assert!(said.contains(words), "{words}: {said}");
     }
-    // Who says half a thing and closes is let go.
+    // The witness drops a client that sends half a message and closes.
     for cut in [3, 10, 20] {
         let mut stream = connect(&testbed);
         stream.write_all(&hello("Look")[..cut]).unwrap();
@@ -121,7 +121,7 @@ fn more_connections_than_there_is_room_for_are_turned_away() {
     let said = text(&out.stderr);
     assert!(said.contains("too many connections"), "{said}");
     drop(idle);
-    until("there is room again", || {
+    until("a connection is free again", || {
         Client::connect(&testbed.witness.address, Role::Look, RunId(5)).ok()
     });
 }
@@ -144,7 +144,7 @@ fn what_is_no_witness_is_told() {
     let liar = std::thread::spawn(move || {
         for lie in lies {
             let (mut stream, _) = listener.accept().unwrap();
-            // Who has heard enough hangs up, perhaps before all was said.
+            // The client may hang up before the whole message was sent.
             let _ = stream.write_all(&lie);
             let _ = stream.shutdown(Shutdown::Write);
             let _ = stream.read_to_end(&mut Vec::new());
@@ -173,7 +173,7 @@ fn a_later_connection_takes_the_run_over() {
         Some(state?.rounds.len())
     };
     until("the round begins", || known().filter(|n| *n == 1));
-    // As after a cut: nobody has closed the first.
+    // As after a power cut: the first connection was not closed.
     let mut second = connect(&testbed);
     second.write_all(&hello("Check")).unwrap();
     second.shutdown(Shutdown::Write).unwrap();

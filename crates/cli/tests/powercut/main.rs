@@ -1,4 +1,4 @@
-//! `logforce powercut`: the whole way, and all that can go wrong on it. The cuts are the test's own.
+//! `logforce powercut`: a complete run, and its failures. The test simulates the power cuts.
 
 #[path = "../all/common/mod.rs"]
 mod common;
@@ -59,7 +59,7 @@ fn a_log_that_keeps_everything_is_proven_and_one_that_does_not_is_contradicted()
             Value::from(files.map(|f| f.display().to_string()).to_vec())
         );
         assert_documented(&report);
-        // Again: the same, and nothing is counted twice.
+        // A second check gives the same result and counts nothing twice.
         assert_eq!(testbed.checked(0)["expected"], report["expected"]);
         assert_eq!(cuts::recorded(testbed.path("cache")).unwrap()[0].cuts, cuts);
     }
@@ -178,7 +178,7 @@ fn a_log_that_vanished_is_a_loss_and_a_wrong_directory_is_none() {
     testbed.ready();
     testbed.cut(2, "canary");
     let run = testbed.run_id().to_string();
-    // The wrong directory, in every way.
+    // Wrong directories of all kinds.
     let foreign = testbed.path("foreign");
     fs::create_dir(&foreign).unwrap();
     fs::write(foreign.join("letter"), "x").unwrap();
@@ -195,11 +195,11 @@ fn a_log_that_vanished_is_a_loss_and_a_wrong_directory_is_none() {
         assert!(said.contains(words) && said.contains("--run ID"), "{said}");
     }
     let out = testbed.command("write", &foreign, &[]).to_end().unwrap();
+    // The directory of another run.
     assert!(
         text(&out.stderr).contains("contains other files"),
         "{out:?}"
     );
-    // Another run's.
     let other = "0123456789abcdef0123456789abcdef";
     let out = testbed.check(&["--run", other]);
     assert!(text(&out.stderr).contains("belongs to run"), "{out:?}");
@@ -209,9 +209,9 @@ fn a_log_that_vanished_is_a_loss_and_a_wrong_directory_is_none() {
     let out = command.arg(testbed.dir()).to_end().unwrap();
     assert_eq!(out.status.code(), Some(4));
     assert!(text(&out.stderr).contains("does not know run"), "{out:?}");
-    // None of that was a verdict, or changed anything.
+    // None of these gave a verdict or changed anything.
     assert!(!testbed.path("cache").join(cuts::NAME).exists());
-    // The right one, with its log gone, and then with everything gone.
+    // The right directory without its log, and then without anything.
     fs::remove_dir_all(testbed.dir()).unwrap();
     let out = testbed.check(&[]);
     assert_eq!(out.status.code(), Some(4));

@@ -1,5 +1,5 @@
-//! A witness and a writer on this machine, and cuts that the test makes: the writer is killed, and
-//! what "was not forced" is put back to an earlier state.
+//! A witness and a writer on this machine, and simulated power cuts: the test kills the writer and
+//! restores an earlier state of the file that "was not forced".
 
 use crate::common::{place, text};
 use logforce::{Guarantee, Method, disk::FileState};
@@ -14,7 +14,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The method of the runs: this system's way to write and then to flush.
+/// Method of the runs: this system's write followed by a flush.
 pub const METHOD: Method = if cfg!(windows) {
     Method::Flush
 } else if cfg!(target_os = "macos") {
@@ -23,7 +23,7 @@ pub const METHOD: Method = if cfg!(windows) {
     Method::Fdatasync
 };
 
-/// Ends with the test, whatever happens.
+/// A process that ends with the test, even after a panic.
 pub struct Running(pub Child);
 
 impl Drop for Running {
@@ -34,20 +34,20 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Without a chance to do anything more.
+    /// Kills the process, which cannot do anything more.
     pub fn kill(&mut self) {
         self.0.kill().unwrap();
         self.ended();
     }
 
-    /// As by Ctrl-C.
+    /// Interrupts the process as Ctrl-C does.
     #[cfg(unix)]
     pub fn interrupt(&self) {
         use rustix::process::{Pid, Signal, kill_process};
         kill_process(Pid::from_child(&self.0), Signal::INT).unwrap();
     }
 
-    /// Its status; it has to end.
+    /// Waits until the process ends, and returns its status.
     pub fn ended(&mut self) -> i32 {
         until("the command ends", || self.0.try_wait().unwrap())
             .code()
@@ -55,7 +55,7 @@ impl Running {
     }
 }
 
-/// Waits for something that has to happen.
+/// Waits for something that must happen.
 pub fn until<T>(what: &str, mut happened: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -104,7 +104,7 @@ pub struct Rig {
     pub witness: Witness,
 }
 
-/// `None`, saying why, where no log survives a loss of power by the facts.
+/// Creates the test bed. If by its facts no log survives a loss of power here, prints this and returns `None`.
 pub fn testbed() -> Option<Rig> {
     let home = place();
     let facts = logforce::disk::facts(home.path()).unwrap();
@@ -122,7 +122,7 @@ impl Rig {
         self.home.path().join(name)
     }
 
-    /// The run's directory.
+    /// Returns the directory of the run.
     pub fn dir(&self) -> PathBuf {
         self.path("run")
     }
@@ -168,21 +168,21 @@ impl Rig {
         Running(child.start().unwrap())
     }
 
-    /// A writer that has to be refused.
+    /// Runs a writer that must be refused. Returns its output.
     pub fn refused_to_write(&self, more: &[&str]) -> String {
         let out = self.command("write", &self.dir(), more).to_end().unwrap();
         assert_eq!(out.status.code(), Some(4), "{out:?}");
         text(&out.stderr)
     }
 
-    /// The witness's latest round.
+    /// Returns the witness's latest round.
     pub fn round(&self) -> Option<Round> {
         let run = self.run_id();
         let (_, state) = Client::connect(&self.witness.address, Role::Look, run).unwrap();
         state?.rounds.pop()
     }
 
-    /// Waits until round `number` has so many commits and unforced writes acknowledged.
+    /// Waits until round `number` has this number of acknowledged commits and unforced writes.
     pub fn reaches(&self, number: u32, acknowledged: u64, unforced: u64) -> Round {
         let file = self.dir().join("powercut.json");
         until("the run begins", || file.exists().then_some(()));
@@ -193,22 +193,22 @@ impl Rig {
         })
     }
 
-    /// A round that is cut: the writer is killed, and what was written to the unforced file `name`
-    /// (in the control phase `control`, else `canary`) lately is gone.
+    /// Simulates a power cut in a round: kills the writer and drops the latest writes to the unforced file
+    /// `name` (`control` in the control phase, otherwise `canary`).
     pub fn cut(&self, number: u32, name: &str) {
         let commits = if name == "control" { 0 } else { 300 };
         let mut writer = self.write(&[]);
         let seen = self.reaches(number, commits, 20);
         let (file, before) = (self.dir().join(name), self.path("before"));
         fs::copy(&file, &before).unwrap();
-        // What is acknowledged from now on is not in the copy.
+        // The copy does not contain what is acknowledged from now on.
         let copied = self.round().unwrap().unforced;
         self.reaches(number, seen.acknowledged + commits, copied + 20);
         writer.kill();
         fs::copy(&before, &file).unwrap();
     }
 
-    /// The control phase, with a loss.
+    /// Runs the control phase, with a loss.
     pub fn ready(&self) {
         self.cut(1, "control");
         let out = self.check(&[]);
@@ -217,7 +217,7 @@ impl Rig {
         assert!(said.contains("READY: The control phase lost"), "{said}");
     }
 
-    /// The report of a check that ended with `status`.
+    /// Returns the report of a check that ended with `status`.
     pub fn checked(&self, status: i32) -> Value {
         let out = self.check(&["--json", "-"]);
         assert_eq!(out.status.code(), Some(status), "{out:?}");
@@ -225,7 +225,7 @@ impl Rig {
     }
 }
 
-/// All that a file of the run's log held is gone but its beginning.
+/// Empties the files of the run's log, except their beginning.
 pub fn wipe_log(dir: &Path) {
     for entry in fs::read_dir(dir.join("log")).unwrap() {
         let path = entry.unwrap().path();

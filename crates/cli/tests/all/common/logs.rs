@@ -1,4 +1,4 @@
-//! Logs to look into.
+//! Logs for the reading commands.
 
 use crate::common::text;
 use logforce::{Guarantee, Log, Lsn, Options};
@@ -9,20 +9,20 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Size of a segment.
+/// Size of a segment, bytes.
 pub const SEGMENT: u64 = 64 << 10;
 
-/// To start a program takes long on Windows, and still longer under Wine: less of the same.
+/// Divisor for repetitions. Starting a program takes long on Windows, and longer under Wine.
 pub const LESS: usize = if cfg!(windows) { 4 } else { 1 };
 
-/// Small segments, and whatever guarantee there is.
+/// Returns options with small segments that accept any guarantee.
 pub fn options() -> Options {
     Options::new()
         .segment_size(SEGMENT)
         .require(Guarantee::ProcessCrash)
 }
 
-/// The command on the log in `dir`.
+/// Runs the command on the log in `dir`.
 pub fn logforce(dir: &Path, command: &str, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_logforce"))
         .arg(command)
@@ -33,17 +33,17 @@ pub fn logforce(dir: &Path, command: &str, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What it printed: standard output, then standard error.
+/// Returns the printed text: standard output, then standard error.
 pub fn all_output(out: &Output) -> String {
     text(&out.stdout) + &text(&out.stderr)
 }
 
-/// What it printed to standard output, as JSON.
+/// Returns the standard output, parsed as JSON.
 pub fn json(out: &Output) -> Value {
     serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {}", all_output(out)))
 }
 
-/// A log of `count` records `record <n>` with 1000 bytes each, committed one by one.
+/// Creates a log of `count` records `record <n>` with 1000 bytes each, committed one by one.
 pub fn filled(path: &Path, count: u64) -> (Log, Vec<Lsn>) {
     let log = logforce::create_new(path, options()).unwrap();
     let starts = (0..count)
@@ -56,7 +56,7 @@ pub fn filled(path: &Path, count: u64) -> (Log, Vec<Lsn>) {
     (log, starts)
 }
 
-/// The segments, in order.
+/// Returns the segments in order.
 pub fn segments(path: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = std::fs::read_dir(path)
         .unwrap()

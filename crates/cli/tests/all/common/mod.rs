@@ -1,14 +1,14 @@
-//! What all tests of the built command share.
+//! Functions that all tests of the built command share.
 #![allow(dead_code)]
 
 use logforce_testkit::another_user;
 
-/// A new directory on the disk that the build is on.
+/// Creates a directory on the disk that the build is on.
 pub fn place() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// Makes a directory on a disk that other users may enter.
+/// Creates a directory on a disk that other users may enter.
 pub fn open_place() -> tempfile::TempDir {
     let on = another_user::directory(env!("CARGO_TARGET_TMPDIR"));
     let dir = tempfile::tempdir_in(on).unwrap();
@@ -16,7 +16,7 @@ pub fn open_place() -> tempfile::TempDir {
     dir
 }
 
-/// Output as text.
+/// Returns output as text.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }

@@ -1,10 +1,10 @@
-//! Logs that something was done to, always the same by the same seed.
+//! Mutated logs. The same seed always makes the same changes.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Numbers that are always the same (SplitMix64).
+/// Reproducible random numbers (SplitMix64).
 pub struct Numbers(pub u64);
 
 impl Numbers {
@@ -41,7 +41,7 @@ pub fn files(dir: &Path) -> Files {
         .collect()
 }
 
-/// What has a checksum in this file: where it begins, and how long it is.
+/// Returns the offset and the length of a structure with a checksum in this file.
 fn sealed(name: &str, bytes: &[u8], numbers: &mut Numbers) -> (usize, usize) {
     let pages = bytes.len() / 4096;
     match name {
@@ -52,8 +52,8 @@ fn sealed(name: &str, bytes: &[u8], numbers: &mut Numbers) -> (usize, usize) {
     }
 }
 
-/// Puts something else into eight bytes of a structure, and makes its checksum right. What the
-/// checksum does not catch must be caught by the checks behind it.
+/// Changes eight bytes of a structure and corrects its checksum, so that the checks after the checksum
+/// must catch the change.
 fn forge(name: &str, bytes: &mut [u8], numbers: &mut Numbers) {
     let (at, len) = sealed(name, bytes, numbers);
     let Some(of) = bytes.get_mut(at..at + len) else {
@@ -82,7 +82,7 @@ fn forge(name: &str, bytes: &mut [u8], numbers: &mut Numbers) {
     of[8..12].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Does something to the files; says what.
+/// Changes the files, and returns a description of the change.
 pub fn mutate(files: &mut Files, numbers: &mut Numbers) -> String {
     let names: Vec<String> = files.keys().cloned().collect();
     if names.is_empty() {

@@ -1,4 +1,4 @@
-//! Running `logforce bench`.
+//! Functions that run `logforce bench`.
 
 use crate::common::{place, text};
 use logforce_testkit::process::Start;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// `logforce bench` with `arguments`, run in `dir`.
+/// Returns the command `logforce bench` with `arguments`, to be run in `dir`.
 pub fn command(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_logforce"));
     bench_in(&mut command, dir, arguments);
@@ -23,7 +23,7 @@ pub fn bench_in<'c>(command: &'c mut Command, dir: &Path, arguments: &[&str]) ->
         .stdin(Stdio::null())
 }
 
-/// Nothing is left in `dir`.
+/// Checks that nothing is left in `dir`.
 pub fn assert_empty(dir: &Path) {
     let left: Vec<_> = fs::read_dir(dir)
         .unwrap()
@@ -32,24 +32,24 @@ pub fn assert_empty(dir: &Path) {
     assert!(left.is_empty(), "left behind: {left:?}");
 }
 
-/// What a scenario wrote.
+/// Output of a scenario.
 pub struct Measured {
-    /// For people.
+    /// Text for people.
     pub text: String,
-    /// As JSON.
+    /// Report as JSON.
     pub report: Value,
-    /// Its rows.
+    /// Rows of the report.
     pub rows: Vec<Value>,
 }
 
-/// Runs a scenario whose `section` of docs/NAME.md names every field of the report and of its first
-/// row. Its text fits a terminal, its CSV has every row, and it leaves nothing. `None` where the
-/// disk has no space for it.
+/// Runs a scenario, and checks that `section` of docs/NAME.md names every field of the report and of
+/// its first row, that the text fits a terminal, that the CSV has every row, and that no file is left.
+/// Returns `None` if the disk has no space for it.
 pub fn measured(arguments: &[&str], document: &str, section: &str) -> Option<Measured> {
     measured_in(&place(), arguments, document, section)
 }
 
-/// The same in an empty directory of the caller's.
+/// Does the same in an empty directory of the caller.
 pub fn measured_in(
     dir: &tempfile::TempDir,
     arguments: &[&str],
@@ -91,8 +91,8 @@ fn assert_documented(document: &str, section: &str, report: &Value) {
     }
 }
 
-/// Each of these arguments is refused as unusable, for a reason that contains these words, and
-/// nothing is left.
+/// Checks that each of these arguments is refused as unusable, for a reason that contains these words,
+/// and that nothing is left.
 pub fn assert_unusable(dir: &Path, cases: &[(&[&str], &str)]) {
     let before = fs::read_dir(dir).unwrap().count();
     for (arguments, why) in cases {
@@ -104,8 +104,8 @@ pub fn assert_unusable(dir: &Path, cases: &[(&[&str], &str)]) {
     assert_eq!(fs::read_dir(dir).unwrap().count(), before);
 }
 
-/// An interrupt so long after the first file was made ends the command, which says so and leaves
-/// nothing.
+/// Checks that an interrupt, `after` the first file was created, ends the command, that the command
+/// reports it, and that nothing is left.
 #[cfg(unix)]
 pub fn assert_ends_by_ctrl_c(arguments: &[&str], after: std::time::Duration) {
     let dir = place();
@@ -114,7 +114,7 @@ pub fn assert_ends_by_ctrl_c(arguments: &[&str], after: std::time::Duration) {
         .stderr(Stdio::piped())
         .start()
         .unwrap();
-    // Where there is no space for it, it ends and makes none.
+    // Without enough space the command ends and creates no file.
     while fs::read_dir(dir.path()).unwrap().next().is_none() && child.try_wait().unwrap().is_none()
     {
         std::thread::sleep(std::time::Duration::from_millis(5));

@@ -1,9 +1,9 @@
-//! What is done to logs.
+//! Changes to logs.
 
 use super::made::Made;
 use crate::mutants::{Files, Numbers};
 
-/// What numbers drawn at random seldom come to.
+/// Returns changes that random numbers seldom produce.
 pub fn one_by_one(made: &Made) -> Vec<(String, Files)> {
     let mut all = Vec::new();
     let mut changed = |what: String, base: &Files, change: &dyn Fn(&mut Files)| {
@@ -11,7 +11,7 @@ pub fn one_by_one(made: &Made) -> Vec<(String, Files)> {
         change(&mut files);
         all.push((what, files));
     };
-    // Appends of several records lose each part once; a log that was repaired loses each batch that says so.
+    // Appends of several records lose each part once. A repaired log loses each batch that records the repair.
     for name in ["sizes, closed", "repaired, crashed"] {
         let base = made.latest(name);
         for (file, at) in batches(base) {
@@ -27,7 +27,7 @@ pub fn one_by_one(made: &Made) -> Vec<(String, Files)> {
             });
         }
     }
-    // What was truncated comes back, under right checksums.
+    // Truncated records come back, with correct checksums.
     for (name, base) in made.all.iter().filter(|(n, _)| n.starts_with("torn")) {
         for (file, at) in batches(base) {
             let header = &base[&file][at..at + 128];
@@ -41,7 +41,7 @@ pub fn one_by_one(made: &Made) -> Vec<(String, Files)> {
             });
         }
     }
-    // What was cut can be read again, and the batch that cut it cannot; the anchor is where it was before.
+    // Removed records can be read again, the batch that removed them cannot, and the anchor is the old one.
     let damaged = made.latest("repaired, damaged");
     let before = &damaged["control"];
     let (base, (file, at)) = (made.latest("repaired, crashed"), &made.damaged);
@@ -66,7 +66,7 @@ pub fn one_by_one(made: &Made) -> Vec<(String, Files)> {
     all
 }
 
-/// A file as it was at another time.
+/// Replaces a file by an earlier or later version.
 pub fn stale(
     files: &mut Files,
     name: &str,
@@ -85,10 +85,10 @@ pub fn stale(
     format!("{file}: of another time")
 }
 
-/// The write unit of most of these logs.
+/// Write unit of most of these logs, bytes.
 pub const UNIT: usize = 4096;
 
-/// Files and offsets of what begins like a batch.
+/// Returns files and offsets of bytes that begin like a batch.
 pub fn batches(files: &Files) -> Vec<(String, usize)> {
     let of_file = |(name, bytes): (&String, &Vec<u8>)| -> Vec<(String, usize)> {
         let pages = bytes.chunks(UNIT).enumerate();
@@ -100,7 +100,7 @@ pub fn batches(files: &Files) -> Vec<(String, usize)> {
     files.iter().flat_map(of_file).collect()
 }
 
-/// Something done to a batch, wherever one lies.
+/// Changes a batch, and returns a description of the change.
 pub fn aimed(files: &mut Files, numbers: &mut Numbers) -> String {
     let batches = batches(files);
     if batches.is_empty() {
@@ -126,7 +126,7 @@ pub fn aimed(files: &mut Files, numbers: &mut Numbers) -> String {
             "another batch"
         }
         3 if bytes.len() > 136 => {
-            // A frame, with its checksums made right.
+            // A frame, with corrected checksums.
             bytes[128 + numbers.below(8)] ^= 1 << numbers.below(4);
             let len = u32::from_le_bytes(bytes[84..88].try_into().unwrap()) as usize;
             let payload = bytes.get(128..128 + len).unwrap_or_default();
@@ -148,7 +148,7 @@ pub fn aimed(files: &mut Files, numbers: &mut Numbers) -> String {
     format!("{name}: batch at {at}: {what}")
 }
 
-/// Makes the checksum of a header or a slot right again.
+/// Corrects the checksum of a header or a slot.
 fn seal(sealed: &mut [u8]) {
     sealed[8..12].fill(0);
     let crc = crc32c::crc32c(sealed);

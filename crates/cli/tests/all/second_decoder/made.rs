@@ -1,4 +1,4 @@
-//! Logs of all kinds, as their files are.
+//! Files of logs of all kinds.
 
 use super::changed::{batches, number};
 use crate::common::place;
@@ -48,9 +48,9 @@ fn record(n: usize) -> Vec<u8> {
 pub struct Made {
     pub place: tempfile::TempDir,
     pub all: Vec<(String, Files)>,
-    /// A stamp says what is durable. Without stamps less is damage.
+    /// True if stamps say what is durable. Without stamps less counts as damage.
     pub is_stamped: bool,
-    /// Where `repaired` was damaged before it was repaired the last time.
+    /// File and offset of the damage in `repaired` before its last repair.
     pub damaged: (String, usize),
 }
 
@@ -59,7 +59,7 @@ impl Made {
         self.place.path().join(name)
     }
 
-    /// The last one of this name.
+    /// Returns the last log of this name.
     pub fn latest(&self, name: &str) -> &Files {
         let found = self.all.iter().rfind(|(n, _)| n == name);
         &found.unwrap().1
@@ -73,25 +73,25 @@ impl Made {
         logforce::open_existing(self.path(name), options).unwrap()
     }
 
-    /// Ends the log before damage, if it ends at any.
+    /// Repairs the log, which ends it before its damage.
     fn repair(&self, name: &str) -> RepairReport {
         logforce::inspect::repair(self.path(name), &RepairOptions::new()).unwrap()
     }
 
-    /// As its copies are, which a repair has made.
+    /// Adds the copies that a repair has made.
     fn take_copies(&mut self, name: &str, report: RepairReport) {
         if let Some(aside) = report.aside {
             self.all.push((format!("{name}, cut"), files(&aside)));
         }
     }
 
-    /// As the files are now.
+    /// Adds the files as they are now.
     fn take(&mut self, name: &str, how: &str) {
         let files = files(&self.path(name));
         self.all.push((format!("{name}, {how}"), files));
     }
 
-    /// As the last one was, from now on: what a crash of the process leaves.
+    /// Replaces the log's directory by the files that a crash of the process would leave.
     fn crash(&mut self, name: &str, log: Log) {
         let before = files(&self.path(name));
         drop(log);
@@ -100,7 +100,7 @@ impl Made {
     }
 }
 
-/// All sizes, appends of several records, records and appends over several batches and segments.
+/// Adds records of all sizes, appends of several records, and both over several batches and segments.
 fn sizes(made: &mut Made) {
     let log = made.create("sizes");
     made.is_stamped = log.guarantee() == Guarantee::PowerLoss;
@@ -119,7 +119,7 @@ fn sizes(made: &mut Made) {
     made.take("sizes", "closed");
 }
 
-/// Segments that are gone at the front, in the middle of an append, and used again.
+/// Adds logs whose segments are truncated at the front, within an append, and reused.
 fn fronts(made: &mut Made) {
     let log = made.create("fronts");
     for round in 0..6 {
@@ -140,7 +140,7 @@ fn fronts(made: &mut Made) {
     made.crash("fronts", log);
 }
 
-/// Openings, each after a crash; truncations at the end, some of them nested; batches in old epochs.
+/// Adds openings after crashes, nested truncations at the end, and batches of old epochs.
 fn epochs(made: &mut Made) {
     let mut log = made.create("epochs");
     for round in 0..5_usize {
@@ -164,7 +164,7 @@ fn epochs(made: &mut Made) {
     made.take("epochs", "closed");
 }
 
-/// Crashes in the middle of a record over several batches, which the next opening voids.
+/// Adds crashes within a record over several batches, which the next opening voids.
 fn torn(made: &mut Made) {
     let log = made.create("torn");
     log.commit(&record(800)).unwrap();
@@ -183,7 +183,7 @@ fn torn(made: &mut Made) {
     }
 }
 
-/// A coarser device: the log goes on in a new segment.
+/// Adds a log that moves to a device with a larger write unit and continues in a new segment.
 fn coarser(made: &mut Made) {
     let log = made.create("coarser");
     for n in 0..9 {
@@ -200,7 +200,7 @@ fn coarser(made: &mut Made) {
     made.crash("coarser", log);
 }
 
-/// Repaired twice, with copies of what was cut.
+/// Adds a log that was repaired twice, with the copies of what was removed.
 fn repaired(made: &mut Made) {
     let log = made.create("repaired");
     for n in 0..30 {
@@ -212,7 +212,7 @@ fn repaired(made: &mut Made) {
     made.crash("repaired", log);
     for _ in 0..2 {
         let mut files = files(&made.path("repaired"));
-        // Below the anchor an opening would not come by.
+        // An opening does not read below the anchor.
         let anchor = number(&files["control"][72..80]);
         let above = |(file, at): &(String, usize)| number(&files[file][at + 32..at + 40]) >= anchor;
         let damaged = batches(&files).into_iter().find(above).unwrap();

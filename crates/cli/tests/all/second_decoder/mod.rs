@@ -1,5 +1,5 @@
-//! `tools/decoder/decode.py` reads logs by `docs/format.md` alone. What it says of a log is what
-//! `logforce dump` says: of whole logs, of logs after crashes, and of logs that something was done to.
+//! `tools/decoder/decode.py` reads logs by `docs/format.md` alone. Its output must equal that of
+//! `logforce dump`, for whole logs, logs after crashes, and mutated logs.
 
 mod changed;
 mod made;
@@ -18,10 +18,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Logs that something was done to.
+/// Number of mutated logs.
 const MUTANTS: u64 = 150;
 
-/// The decoder, asked directory by directory.
+/// The decoder, which answers for one directory at a time.
 struct Decoder {
     child: Child,
     questions: Option<ChildStdin>,
@@ -29,7 +29,7 @@ struct Decoder {
 }
 
 impl Decoder {
-    /// `None` where there is no Python.
+    /// Starts the decoder. Returns `None` if there is no Python.
     fn start() -> Option<Decoder> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/decoder/decode.py");
         let started = Command::new("python3")
@@ -68,7 +68,7 @@ impl Decoder {
 
 impl Drop for Decoder {
     fn drop(&mut self) {
-        // It ends with its input.
+        // The decoder ends at the end of its input.
         self.questions = None;
         self.child.wait().unwrap();
     }
@@ -80,7 +80,7 @@ enum Mode {
     Salvage,
 }
 
-/// What `logforce dump` says, in the decoder's words.
+/// Returns the output of `logforce dump` in the decoder's form.
 fn dumped(dir: &Path, mode: Mode) -> Value {
     let mut arguments = vec!["--json", "-", "--data", "hex"];
     if mode == Mode::Salvage {
@@ -104,7 +104,7 @@ fn dumped(dir: &Path, mode: Mode) -> Value {
     json!({ "log": log, "entries": entries, "end": dump["end"], "case": dump["case"] })
 }
 
-/// Why nothing is read.
+/// Returns the reason for which nothing is read.
 fn refused(dir: &Path, mode: Mode, said: &str) -> Value {
     let opened = match mode {
         Mode::Strict => logforce::inspect::open(dir),
@@ -125,7 +125,7 @@ fn refused(dir: &Path, mode: Mode, said: &str) -> Value {
     })
 }
 
-/// How often what was seen.
+/// Number of times that each outcome was seen.
 #[derive(Default)]
 struct Seen(BTreeMap<String, u64>);
 
@@ -156,7 +156,7 @@ impl Seen {
     }
 }
 
-/// Both say the same of the log in `dir`.
+/// Checks that both give the same output for the log in `dir`.
 fn compare(decoder: &mut Decoder, dir: &Path, mode: Mode, seen: &mut Seen, what: &str) {
     let mut decoded = decoder.ask(dir, mode);
     let proven_to = decoded["proven_to"].clone();
@@ -176,7 +176,7 @@ fn compare(decoder: &mut Decoder, dir: &Path, mode: Mode, seen: &mut Seen, what:
     }
     seen.note(&decoded);
     if mode == Mode::Strict && decoded["error"].is_null() {
-        // Without the bytes: one more program for each log.
+        // Compares without the bytes, which would need one more program run for each log.
         let finding = logforce::inspect::open(dir)
             .unwrap()
             .walk(&mut |_| true)
@@ -185,7 +185,7 @@ fn compare(decoder: &mut Decoder, dir: &Path, mode: Mode, seen: &mut Seen, what:
     }
 }
 
-/// Where the two part, and no more.
+/// Returns only the first difference of the two.
 fn first_difference(a: &Value, b: &Value) -> (String, String) {
     if let (Value::Object(x), Value::Object(y)) = (a, b) {
         let parted = x.iter().find(|(k, v)| y.get(*k) != Some(v));
