@@ -122,7 +122,7 @@ fn what_is_no_url_is_refused() {
     );
 }
 
-/// Processes with `dir` in their arguments or environment: servers, their children, and guards.
+/// Returns the command lines that contain the name of `dir`: servers, their children, and guards.
 #[cfg(target_os = "linux")]
 fn processes_of(dir: &Path) -> Vec<String> {
     let name = dir.file_name().unwrap().to_string_lossy().into_owned();
@@ -202,7 +202,7 @@ mod ended {
         std::fs::read_dir(dir).unwrap().next().is_none()
     }
 
-    /// Shared memory of all PostgreSQL servers of this machine, including those of other tests.
+    /// Returns the shared memory of all PostgreSQL servers. Memory of other tests' servers goes when they end.
     fn shared_memory() -> BTreeSet<OsString> {
         let names = std::fs::read_dir("/dev/shm")
             .into_iter()

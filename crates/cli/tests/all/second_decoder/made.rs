@@ -91,7 +91,7 @@ impl Made {
         self.all.push((format!("{name}, {how}"), files));
     }
 
-    /// Replaces the log's directory by the files that a crash of the process would leave.
+    /// Adds the files as a crash of the process would leave them now, and goes on with these.
     fn crash(&mut self, name: &str, log: Log) {
         let before = files(&self.path(name));
         drop(log);

@@ -176,7 +176,7 @@ fn compare(decoder: &mut Decoder, dir: &Path, mode: Mode, seen: &mut Seen, what:
     }
     seen.note(&decoded);
     if mode == Mode::Strict && decoded["error"].is_null() {
-        // Compares without the bytes, which would need one more program run for each log.
+        // Calls the library, because the command would be one more process for each log.
         let finding = logforce::inspect::open(dir)
             .unwrap()
             .walk(&mut |_| true)
