@@ -1,4 +1,4 @@
-//! Small logs of which everything is known, to be damaged; and every way to open what is left.
+//! Small logs with known contents, which tests damage; and every way to open the result.
 
 use crate::memory::{FileImage, MemorySystem};
 use crate::mending::OnDamage;
@@ -11,48 +11,48 @@ use logforce_core::{
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader};
 use logforce_testkit::{Failure, SimOptions, Survival};
 
-/// A log as it lies on a medium, and what it holds.
+/// A log on a medium, and its known contents.
 pub struct Fixture {
-    /// For messages.
+    /// Name of the log, for messages.
     pub name: String,
-    /// Its files.
+    /// Files of the log.
     pub image: FileImage,
-    /// What it is opened with.
+    /// Options with which it is opened.
     pub options: Options,
-    /// What was done to it.
+    /// Model of the calls that were made on it.
     pub model: Model,
-    /// Its live records, in order.
+    /// Live records, in order.
     pub live: Vec<(Lsn, Known)>,
-    /// Its batches, in order.
+    /// Batches, in order.
     pub batches: Vec<BatchInfo>,
-    /// The header of a torn write: a part of its batch is there.
+    /// Header of a torn write, of whose batch only a part exists.
     pub torn: Option<BatchHeader>,
-    /// What the inspector shows of it.
+    /// Result of inspecting it.
     pub look: Look,
-    /// What opening it shows.
+    /// Result of opening it.
     pub shown: Shown,
 }
 
-/// How the work on a log ended.
+/// End of the work on a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It was closed.
+    /// The log was closed.
     Closed,
-    /// Power was lost, and everything that had not been forced.
+    /// Power was lost, and with it everything that had not been forced.
     Cut,
-    /// Power was lost while a record of so many bytes was written: its header and a part of the record
-    /// are there.
+    /// Power was lost while a record of this many bytes was written. Its header and a part of the record
+    /// exist.
     Torn(usize),
 }
 
-/// What an inspector sees.
+/// Result of an inspection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
     /// Summary of the directory and the control file.
     pub summary: LogSummary,
     /// Result of the walk.
     pub finding: VerifyReport,
-    /// The damage that it reported.
+    /// Damage that the walk reported.
     pub damages: Vec<Damage>,
     /// The records.
     pub records: Vec<Record>,
@@ -65,30 +65,30 @@ pub struct Look {
 /// Metadata as read: a value, none, or damaged.
 pub type Meta = Result<Option<Vec<u8>>, Box<Damage>>;
 
-/// What an opening shows.
+/// Result of an opening.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
-    /// The records that could be read.
+    /// Records that could be read.
     pub records: Vec<Record>,
-    /// The damage that ended the reading.
+    /// Damage that ended the reading.
     pub damage: Option<Damage>,
-    /// The damage at which a repair has cut the log.
+    /// Damage before which a repair ended the log.
     pub lost: Option<Damage>,
     /// The metadata.
     pub meta: Meta,
-    /// Where the log ended.
+    /// LSN at which the log ended.
     pub end: Lsn,
-    /// Why there.
+    /// Reason for that end.
     pub case: Option<RecoveryCase>,
-    /// Closed in order.
+    /// True if the log was closed cleanly.
     pub clean: bool,
-    /// Records below are gone.
+    /// LSN below which records are gone.
     pub front: Lsn,
-    /// Where the next record will lie.
+    /// LSN of the next record.
     pub tail: Lsn,
 }
 
-/// Inspects the log, which changes nothing. `salvage`: also without a usable control file.
+/// Inspects the log, which changes nothing. With `salvage`, also without a usable control file.
 pub fn look(memory: &MemorySystem, salvage: bool) -> Result<Look, Error> {
     let inspector = match salvage {
         true => Inspector::salvage(memory, PATH)?,
@@ -121,7 +121,7 @@ fn meta(read: Result<Option<Vec<u8>>, Error>) -> Result<Meta, Error> {
     }
 }
 
-/// The records up to the first that cannot be read.
+/// Returns the records up to the first that cannot be read, and the damage there.
 fn gather<R>(reader: Result<R, Error>) -> Result<(Vec<Record>, Option<Damage>), Error>
 where
     R: Iterator<Item = Result<Record, Error>>,
@@ -129,7 +129,7 @@ where
     let (mut records, mut damage) = (Vec::new(), None);
     let mut take = |read: Result<Record, Error>| match read {
         Ok(record) => {
-            assert!(damage.is_none(), "a record behind damage");
+            assert!(damage.is_none(), "a record after damage");
             records.push(record);
             Ok(())
         }
@@ -224,7 +224,7 @@ fn tear(world: &World, steps: &[Step], len: usize) {
     panic!("no crash leaves a part of the write");
 }
 
-/// The header of the torn batch.
+/// Returns the header of the torn batch.
 fn torn(image: &FileImage, look: &Look) -> Option<BatchHeader> {
     let end = look.finding.end;
     let holds = |s: &&logforce_core::SegmentInfo| s.start <= end && end < s.start.plus(s.len);
@@ -235,7 +235,7 @@ fn torn(image: &FileImage, look: &Look) -> Option<BatchHeader> {
 }
 
 impl Fixture {
-    /// Does `steps` in an empty directory, and ends.
+    /// Performs `steps` in an empty directory, then `ending`.
     pub fn new(name: &str, options: Options, steps: &[Step], ending: Ending) -> Fixture {
         let mut disk = SimOptions::default();
         if let Ending::Torn(_) = ending {
@@ -254,7 +254,7 @@ impl Fixture {
             Ending::Torn(len) => tear(&world, &steps, len),
         }
         match ending {
-            // The statistics page is never forced; `Kept` leaves it among the files of a closed log.
+            // The statistics page is never forced; `Kept` keeps it among the files of a closed log.
             Ending::Closed => world.disk.crash(Failure::Power, Some(Survival::Kept), 1),
             Ending::Cut => world.disk.crash(Failure::Power, Some(Survival::Lost), 1),
             Ending::Torn(_) => {}
@@ -275,7 +275,7 @@ impl Fixture {
         let torn = torn(&image, &look);
         if let Ending::Torn(_) = ending {
             assert!(torn.is_some(), "nothing is torn");
-            // Removes from the model what was not acknowledged and is not there.
+            // Removes from the model what was not acknowledged and does not exist.
             let recovered = world.recover(1, Failure::Power, &[]);
             recovered.expect("a healthy log");
         }
@@ -295,7 +295,7 @@ impl Fixture {
         fixture
     }
 
-    /// Checks that the medium holds all that was done.
+    /// Checks that the medium holds all acknowledged work.
     fn check_complete(&self) {
         self.is_prefix(&self.look.records, &self.name);
         self.is_prefix(&self.shown.records, &self.name);
@@ -305,7 +305,7 @@ impl Fixture {
         assert_eq!(self.look.meta, Ok(self.model.meta.clone()));
     }
 
-    /// A fresh system with the files as they are.
+    /// Returns a new system with a copy of the files.
     pub fn system(&self) -> MemorySystem {
         self.image.system(PATH)
     }
@@ -314,7 +314,7 @@ impl Fixture {
     pub fn is_prefix(&self, records: &[Record], what: &str) {
         assert!(
             records.len() <= self.live.len(),
-            "{what}: records that never were"
+            "{what}: more records than were appended"
         );
         for (e, (lsn, k)) in records.iter().zip(&self.live) {
             assert!(
@@ -331,7 +331,11 @@ impl Fixture {
         for e in records {
             let known = self.model.records.get(&e.start);
             let same = known.is_some_and(|k| k.end == e.end && *k.data == e.data);
-            assert!(same, "{what}: {} never was, or was changed", e.start);
+            assert!(
+                same,
+                "{what}: {} was never appended, or was changed",
+                e.start
+            );
         }
     }
 
@@ -342,7 +346,7 @@ impl Fixture {
         }
     }
 
-    /// How many live records belong to appends that end at or below `end`.
+    /// Returns the number of live records whose append ends at or below `end`.
     pub fn whole_below(&self, end: Lsn) -> usize {
         let mut count = 0;
         for (n, (_, k)) in self.live.iter().enumerate() {
@@ -360,19 +364,19 @@ impl Fixture {
         count
     }
 
-    /// The highest stamp behind the batch of this number, that of a torn write included.
+    /// Returns the highest stamp after the batch of this number, including that of a torn write.
     pub fn stamp_behind(&self, number: usize) -> Option<Lsn> {
         let behind = self.batches[number + 1..].iter().map(|b| b.stamp);
         behind.chain(self.torn.iter().map(|t| t.stamp)).max()
     }
 
-    /// Exclusive end of the last append that was ever made.
+    /// Returns the exclusive end of the last append ever made.
     pub fn appended_to(&self) -> Lsn {
         let last = self.model.records.values().map(|k| k.end).max();
         last.unwrap_or(Lsn::ORIGIN)
     }
 
-    /// Whether all of `[from, to)` was voided.
+    /// Returns true if all of `[from, to)` was voided.
     pub fn is_void(&self, from: Lsn, to: Lsn) -> bool {
         let covers = |v: &(Lsn, Lsn)| v.0 <= from && to <= v.1;
         self.model.voids.iter().any(covers)

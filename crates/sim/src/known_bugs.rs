@@ -1,4 +1,4 @@
-//! The known bugs that `--cfg planted` compiles in, and the suite that has to catch each.
+//! Known bugs that `--cfg planted` compiles in, and the suite that must catch each.
 
 mod pages;
 mod tools;
@@ -6,14 +6,14 @@ mod tools;
 pub use pages::{PAGES, PAGES_BY_TEST};
 pub use tools::{FUZZING, ORDERINGS, SYSTEM_CALLS};
 
-/// A known bug: a place in the shipped code that says `planted!("name")`.
+/// A known bug: code of the library that says `planted!("name")`.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownBug {
-    /// Its name, the value of `LOGFORCE_PLANTED` that turns it on.
+    /// Name of the bug: the value of `LOGFORCE_PLANTED` that turns it on.
     pub name: &'static str,
-    /// What it breaks, in words; an invariant of the design where there is one for it.
+    /// Description of the effect, after the number of the design's invariant that it breaks, if any.
     pub breaks: &'static str,
-    /// The seed of a run that found it, if random runs search for it. It is tried first, and the others
+    /// Seed of a run that found it, if random runs search for it. This seed is tried first, and others
     /// only if it no longer finds the bug.
     pub seed: Option<u64>,
 }
@@ -35,13 +35,13 @@ impl KnownBug {
     }
 }
 
-/// A part of the list: `some` bugs, others at each turn, so that all get their turn.
+/// Returns `some` bugs of the list, different ones at each turn, so that every bug gets its turn.
 pub fn in_turn(list: &[KnownBug], some: usize, turn: u64) -> impl Iterator<Item = &KnownBug> {
     let begin = turn as usize % list.len().max(1);
     list.iter().cycle().skip(begin).take(some.min(list.len()))
 }
 
-/// Caught by random runs.
+/// Bugs that random runs catch.
 pub const SIMULATION: &[KnownBug] = &[
     bug(
         "history-not-compared",
@@ -210,7 +210,7 @@ pub const SIMULATION: &[KnownBug] = &[
     .found_by(0),
 ];
 
-/// Caught by exploring interleavings, with shuttle.
+/// Bugs that exploring interleavings with shuttle catches.
 pub const INTERLEAVINGS: &[KnownBug] = &[
     bug(
         "wake-work",
@@ -227,7 +227,7 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
     bug("claim-kept", "a job that begins leaves no next leader"),
     bug(
         "next-leader-looks-once",
-        "a next leader that wakes for nothing waits on an event that nobody signals for its successor",
+        "a next leader that wakes for nothing waits on an event that no thread signals for its successor",
     ),
     bug(
         "wake-committers",
@@ -446,7 +446,7 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
     ),
     bug(
         "late-observe-room",
-        "an append reads the event's count after it has found no room",
+        "an append reads the event's count after it has found no space",
     ),
     bug(
         "late-observe-close",
@@ -466,7 +466,7 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
     ),
     bug(
         "sleep-uncounted",
-        "a sleeper is not counted, so a notification wakes nobody",
+        "a sleeper is not counted, so a notification wakes no thread",
     ),
     bug(
         "ring-without-change",
@@ -476,7 +476,7 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
         "lock-uncontended",
         "a waiter for a lock does not mark it as contended",
     ),
-    bug("wake-next-holder", "a release of a lock wakes nobody"),
+    bug("wake-next-holder", "a release of a lock wakes no thread"),
     bug(
         "ack-before-landing",
         "invariant 1: durable as soon as the write has begun",
@@ -511,7 +511,7 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
     ),
     bug(
         "latest-goes-back",
-        "a thread gets an older latest state of a page file than another has told it of",
+        "a thread gets an older latest state of a page file than the one that another thread named",
     ),
     bug(
         "state-shown-early",
@@ -519,7 +519,7 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
     ),
 ];
 
-/// Caught by the exhaustive suite: every bit, length, subset of names, pair of crashes.
+/// Bugs that the exhaustive suite catches: every bit, length, subset of names, pair of crashes.
 pub const EXHAUSTIVE: &[KnownBug] = &[
     bug(
         "header-checksum-ignored",
@@ -589,7 +589,7 @@ pub const EXHAUSTIVE: &[KnownBug] = &[
     ),
     bug(
         "write-limit-unannounced",
-        "3: batches lie above the limit, where nobody looks for the stamps in them",
+        "3: batches lie above the limit, where no opening searches for their stamps",
     ),
     bug(
         "backup-begun-unsynced",
@@ -655,7 +655,7 @@ mod tests {
                 planted_in(&path, found);
             } else if path.extension().is_some_and(|e| e == "rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
-                // Elsewhere a known bug is a statement; in the list of wakes it is a variant's name.
+                // In the list of wakes a known bug is the name of a variant; elsewhere it is a statement.
                 let before = match path.ends_with("sync/wake.rs") {
                     true => " = \"",
                     false => "planted!(\"",

@@ -1,4 +1,4 @@
-//! `cargo xtask sim`: random runs by the thousand, and each again by its seed.
+//! `cargo xtask sim`: thousands of random runs, each of which its seed repeats.
 
 #![forbid(unsafe_code)]
 
@@ -30,9 +30,9 @@ logforce-sim planted [--pages] [--search] [--seeds N] [NAME]...
     The seed that is known to find it comes first, unless --search is given.
 ";
 
-/// Runs of a batch, by default.
+/// Default number of runs in a batch.
 const SEEDS: u64 = 10_000;
-/// A batch of so many runs must have covered every kind of fault and every row of the decision table.
+/// Number of runs from which on a batch must cover every kind of fault and every row of the decision table.
 const ENOUGH: u64 = 2_000;
 
 #[derive(Debug)]
@@ -42,12 +42,12 @@ struct Options {
     minutes: Option<f64>,
     threads: usize,
     seed: Option<u64>,
-    /// The page file, and not the log.
+    /// True for the page file, false for the log.
     pages: bool,
     planted: bool,
     search: bool,
     go_on: bool,
-    /// A file of seeds that are run as well.
+    /// File of seeds that are run as well.
     listed: Option<PathBuf>,
     names: Vec<String>,
 }
@@ -100,7 +100,7 @@ impl Options {
         }
         let many = self.seeds.is_some() || self.minutes.is_some() || self.from > 0 || self.go_on;
         if self.seed.is_some() && (many || self.planted) {
-            return Err("--seed makes one run and goes with nothing else".into());
+            return Err("--seed makes one run and cannot be used with other options".into());
         }
         if self.planted && self.minutes.is_some() {
             return Err("planted takes --seeds, not --minutes".into());
@@ -118,7 +118,7 @@ impl Options {
                 continue;
             }
             return Err(match others.iter().find(|(_, list)| is_in(list)) {
-                Some((suite, _)) => format!("{name} is for the suite {suite} to find").into(),
+                Some((suite, _)) => format!("the suite {suite} must find {name}").into(),
                 None => format!("no known bug is called {name}; sim/src/known_bugs.rs lists them")
                     .into(),
             });
@@ -169,15 +169,15 @@ fn one<S: Subject>(seed: u64) -> ExitCode {
     }
 }
 
-/// Makes the run of a seed. What it covered, or why it failed.
+/// Makes the run of a seed. Returns its coverage, or the reason for its failure.
 fn checked<S: Subject>(seed: u64) -> Result<S::Coverage, String> {
     let ran = catch_unwind(AssertUnwindSafe(|| S::run(seed)));
     let coverage = ran.map_err(|panic| text(&*panic))?;
     S::too_little(&coverage).map_or(Ok(coverage), Err)
 }
 
-/// Keeps a run on one processor: its threads take turns, and waking one on another processor costs
-/// more than the work it does there. They inherit the processor from the thread that starts them.
+/// Keeps a run on one processor. Its threads take turns, and waking one on another processor costs more
+/// than its work. The threads inherit the processor from the thread that starts them.
 #[cfg(target_os = "linux")]
 fn stay_on_one_processor(worker: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -188,7 +188,7 @@ fn stay_on_one_processor(worker: usize) {
     if let Some(mine) = allowed.get(worker % allowed.len().max(1)) {
         let mut one = CpuSet::new();
         one.set(*mine);
-        // Without it the run is only slower.
+        // If this fails, the run is only slower.
         let _ = sched_setaffinity(None, &one);
     }
 }
@@ -203,7 +203,7 @@ struct Failed {
 }
 
 fn many<S: Subject>(options: &Options) -> ExitCode {
-    // Panics are part of a run: of checks that a power cut interrupts, of the device. The one that
+    // Panics of the device, and of checks that a power cut interrupts, are part of a run. The panic that
     // fails a run is printed below, and in full by `--seed`.
     std::panic::set_hook(Box::new(|_| {}));
     be_quiet();
@@ -259,7 +259,7 @@ fn many<S: Subject>(options: &Options) -> ExitCode {
     let (coverage, failed) = all.into_inner().expect("never panics");
     let took = began.elapsed().as_secs_f64();
     println!(
-        "{coverage}in {took:.1} s, {:.0} runs a second",
+        "{coverage}in {took:.1} s, {:.0} runs per second",
         S::runs(&coverage) as f64 / took
     );
     if let Some(Failed { seed, why }) = failed {
@@ -274,8 +274,8 @@ fn many<S: Subject>(options: &Options) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The seeds in a file, each at the start of a line with what it found behind it, and those of the
-/// known bugs.
+/// Returns the seeds in a file, each at the start of a line before a note on what it found, and the seeds of
+/// the known bugs.
 fn listed<S: Subject>(file: &Path) -> Result<Vec<u64>, String> {
     let name = file.display();
     let text = std::fs::read_to_string(file).map_err(|e| format!("{name}: {e}"))?;
@@ -320,7 +320,7 @@ fn with_bug<S: Subject>(
         .env("LOGFORCE_PLANTED", name)
         .output()
         .ok()?;
-    // Another status is no failed run: a signal, or no such bug.
+    // Any other status does not mean a failed run, but a signal or an unknown bug.
     if run.status.code() != Some(1) {
         return None;
     }
@@ -330,7 +330,7 @@ fn with_bug<S: Subject>(
     Some((seed.to_owned(), why.to_owned()))
 }
 
-/// Looks for each known bug.
+/// Searches for each known bug.
 fn planted(options: &Options) -> ExitCode {
     if !cfg!(planted) {
         eprintln!("error: this build has no known bugs in it; `cargo xtask planted` makes one");
@@ -355,7 +355,7 @@ fn planted(options: &Options) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Looks for those of one list. Returns how many were caught.
+/// Searches for the known bugs of one list. Returns the number of bugs that were caught.
 fn search<S: Subject>(options: &Options, missed: &mut Vec<&str>) -> u64 {
     let seeds = options.seeds.unwrap_or(SEEDS);
     let chosen =
@@ -368,10 +368,7 @@ fn search<S: Subject>(options: &Options, missed: &mut Vec<&str>) -> u64 {
         let mut found = known.and_then(|seed| run(seed, 1));
         if found.is_none() {
             if let Some(seed) = known {
-                println!(
-                    "{:<34} {seed:>6}          does not find it any more",
-                    bug.name
-                );
+                println!("{:<34} {seed:>6}          no longer finds it", bug.name);
             }
             found = run(0, seeds);
         }

@@ -1,4 +1,4 @@
-//! Openings of a damaged log: refused, or repaired before.
+//! Openings of a damaged log, with or without a repair before.
 
 use crate::model::{PATH, read, small};
 use logforce_core::{
@@ -12,14 +12,14 @@ use std::path::Path;
 /// Treatment of damage before an opening, which refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDamage {
-    /// None.
+    /// No treatment: the opening refuses the log.
     Refuse,
-    /// The log is repaired.
+    /// A repair before the opening.
     Repair,
 }
 
 impl OnDamage {
-    /// Repairs the log if that is to be done.
+    /// Repairs the log if this is the treatment.
     pub fn mend(self, system: &dyn System) -> Result<Option<RepairReport>> {
         match self {
             OnDamage::Refuse => Ok(None),
@@ -27,7 +27,7 @@ impl OnDamage {
         }
     }
 
-    /// Opens the log, which may be repaired before; with what the repair did.
+    /// Opens the log, perhaps after a repair. Returns the report of the repair.
     pub fn open(
         self,
         system: &dyn System,
@@ -39,7 +39,7 @@ impl OnDamage {
     }
 }
 
-/// A log that must open after a repair, and what that did.
+/// Returns a log that must open after a repair, and the report of the repair.
 ///
 /// # Panics
 /// If the repair or the opening fails.
@@ -50,10 +50,10 @@ pub fn repaired(system: &dyn System, options: &Options) -> (Log, RepairReport) {
     (log, report.expect("it was repaired"))
 }
 
-/// The records that salvage shows of the log in `path`.
+/// Returns the records that salvage shows of the log in `path`.
 ///
 /// # Panics
-/// If it fails, but for a log of which no segment can be used.
+/// If salvage fails, except for a log without a usable segment.
 pub fn salvaged(system: &dyn System, path: &Path) -> Vec<Record> {
     let mut found = Vec::new();
     let inspector = match Inspector::salvage(system, path) {
@@ -70,7 +70,7 @@ pub fn salvaged(system: &dyn System, path: &Path) -> Vec<Record> {
     found
 }
 
-/// The records that a repair has cut, from its copies.
+/// Returns the records that a repair has removed, from its copies.
 ///
 /// # Panics
 /// If there are none.
@@ -78,10 +78,10 @@ pub fn cut(system: &dyn System, report: &RepairReport) -> Vec<Record> {
     salvaged(system, report.aside.as_deref().expect("there are copies"))
 }
 
-/// Returns where an opening begins to look, the batches of a log, and how many damages the inspector found.
+/// Returns the LSN where an opening begins to read, the batches of a log, and the inspector's number of damages.
 ///
 /// # Panics
-/// If it cannot be inspected.
+/// If the log cannot be inspected.
 pub fn batches(disk: &SimDisk, seed: u64) -> (Lsn, Vec<BatchInfo>, u64) {
     SimRuntime::run(seed, |rt| {
         let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be inspected");
@@ -97,7 +97,7 @@ pub fn batches(disk: &SimDisk, seed: u64) -> (Lsn, Vec<BatchInfo>, u64) {
     })
 }
 
-/// Makes a log with so many records of 3,000 bytes, and cuts the power; returns them.
+/// Creates a log with this number of records of 3,000 bytes, and cuts the power. Returns the records.
 ///
 /// # Panics
 /// If a call fails.
@@ -117,7 +117,7 @@ pub fn made(records: u8) -> (SimDisk, Vec<Record>) {
     (disk, all)
 }
 
-/// Flips a bit of the first batch with records that an opening comes to; returns that batch.
+/// Flips a bit of the first batch with records that an opening reads. Returns that batch.
 ///
 /// # Panics
 /// If the log is damaged already.
@@ -130,7 +130,7 @@ pub fn rot(disk: &SimDisk) -> BatchInfo {
     b
 }
 
-/// Repairs the log, works on it, and cuts the power at once, which leaves what `survival` says.
+/// Repairs the log, works on it, and cuts the power at once. `survival` decides what is left.
 ///
 /// # Panics
 /// If the repair or the opening fails.
@@ -145,7 +145,7 @@ pub fn live(disk: &SimDisk, survival: Survival, work: impl FnOnce(&Log)) -> Repa
     report
 }
 
-/// Commits four records of 3,000 bytes; returns all of the log.
+/// Commits four records of 3,000 bytes. Returns all records of the log.
 ///
 /// # Panics
 /// If a call fails.

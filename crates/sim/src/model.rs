@@ -1,5 +1,5 @@
-//! A model of a log: what was appended, acknowledged and truncated. After any crash it says what must
-//! be there, what may be, and what must not.
+//! A model of a log: records that were appended, acknowledged and truncated. After any crash it says
+//! which records must exist, which may, and which must not.
 
 use logforce_core::{
     Environment, EnvironmentOptions, Error, ErrorKind, Guarantee, Inspector, Log, Lsn, OpenMode,
@@ -10,31 +10,31 @@ use logforce_testkit::{Failure, Rng};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The directory of the log in these tests.
+/// Directory of the log in these tests.
 pub const PATH: &str = "/log";
 
-/// A record as the caller of `append` knows it: its start is its key in [`Model::records`].
+/// A record as the caller of `append` knows it. Its start is its key in [`Model::records`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     /// Exclusive end.
     pub end: Lsn,
-    /// Its bytes. Shared, because a model is cloned before each check of a log.
+    /// Bytes of the record. Shared, because a model is cloned before each check of a log.
     pub data: Arc<Vec<u8>>,
     /// Start of the atomic append that it belongs to.
     pub group: Lsn,
 }
 
-/// What is known of a log from the results of its calls alone.
+/// State of a log as known from the results of its calls alone.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
-    /// An opening has returned: from now on there is a log, whatever fails.
+    /// True once an opening has returned. From then on there is a log, whatever fails.
     pub created: bool,
     /// Records that were appended, and neither truncated at the front nor lost in a crash. Voided ones
     /// stay.
     pub records: BTreeMap<Lsn, Known>,
     /// Records that were truncated at the front.
     past: BTreeMap<Lsn, Arc<Vec<u8>>>,
-    /// Records that a repair has cut. Salvage may show them where the batch that voids them is lost.
+    /// Records that a repair has removed. Salvage may show them if the batch that voids them is lost.
     cut: BTreeMap<Lsn, Arc<Vec<u8>>>,
     /// Acknowledged void ranges.
     pub voids: Vec<(Lsn, Lsn)>,
@@ -42,29 +42,29 @@ pub struct Model {
     weak_voids: Vec<(Lsn, Lsn, Guarantee)>,
     /// Calls of `truncate_back` that did not succeed.
     pub voids_in_flight: Vec<Lsn>,
-    /// Records below are gone.
+    /// LSN below which records are gone.
     pub front: Lsn,
     /// Calls of `truncate_front` that did not succeed.
     pub fronts_in_flight: Vec<Lsn>,
-    /// Acknowledged up to here, by what the acknowledgement promised.
+    /// LSN up to which records were acknowledged, by the guarantee of the acknowledgement.
     acked: BTreeMap<Guarantee, Lsn>,
-    /// New records lie at or above.
+    /// Lowest LSN of new records.
     floor: Lsn,
-    /// Commits that did not return: only the log shows whether they are in it, and where.
+    /// Commits that did not return. Only the log shows whether they are in it, and where.
     begun: Vec<Vec<u8>>,
-    /// The metadata that was last acknowledged, or found by an opening.
+    /// Metadata that was last acknowledged, or found by an opening.
     pub meta: Option<Vec<u8>>,
-    /// Metadata that was set since, and not acknowledged.
+    /// Metadata that was set since and not acknowledged.
     metas_in_flight: Vec<Option<Vec<u8>>>,
-    /// Only one thread works: what it appends never lies inside a range that it voided.
+    /// True if only one thread works. Its records never lie inside a range that it voided.
     pub alone: bool,
-    /// Makes every record's bytes different.
+    /// Counter that makes the bytes of every record different.
     next: u64,
-    /// Truncations that succeeded.
+    /// Number of truncations that succeeded.
     truncations: u64,
 }
 
-/// What a failure must have left: the weakest guarantee that covers it.
+/// Returns the weakest guarantee that covers a failure. Records with that guarantee must be left.
 pub fn covering(failure: Failure) -> Guarantee {
     match failure {
         Failure::Process => Guarantee::ProcessCrash,
@@ -74,7 +74,7 @@ pub fn covering(failure: Failure) -> Guarantee {
 }
 
 impl Model {
-    /// Bytes for a record of `len`, unlike those of any other.
+    /// Returns `len` bytes for a record, unlike those of any other.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         self.next += 1;
         let mut rng = Rng::new(self.next);
@@ -86,7 +86,7 @@ impl Model {
         data
     }
 
-    /// Notes a commit that is begun.
+    /// Notes that a commit has begun.
     pub fn began(&mut self, data: Vec<u8>) {
         self.begun.push(data);
     }
@@ -96,7 +96,7 @@ impl Model {
         self.begun.retain(|d| d != data);
     }
 
-    /// Learns from an opened log where the commits lie that did not return.
+    /// Learns from an opened log the positions of the commits that did not return.
     fn resolve_begun(&mut self, found: &[Record]) {
         for e in found {
             if !self.records.contains_key(&e.start) && self.begun.contains(&e.data) {
@@ -159,7 +159,7 @@ impl Model {
         }
     }
 
-    /// Notes that everything below `end` was acknowledged.
+    /// Notes that all records below `end` were acknowledged.
     pub fn acked(&mut self, end: Lsn, guarantee: impl Into<Guarantee>) {
         let guarantee = guarantee.into();
         if guarantee == Guarantee::PowerLoss {
@@ -171,7 +171,7 @@ impl Model {
         }
     }
 
-    /// Acknowledged up to here against `failure`.
+    /// Returns the LSN up to which records were acknowledged against `failure`.
     pub fn acked_to(&self, failure: Failure) -> Lsn {
         self.acked
             .get(&covering(failure))
@@ -179,30 +179,30 @@ impl Model {
             .unwrap_or_default()
     }
 
-    /// Where the log ended when it was opened last.
+    /// Returns the end of the log at its last opening.
     pub fn opened_at(&self) -> Lsn {
         self.floor
     }
 
-    /// Whether this record was ever appended there, as far as is known.
+    /// Returns true if this record was ever appended at its LSN, as far as is known.
     pub fn ever(&self, e: &Record) -> bool {
         let record = self.records.get(&e.start).map(|k| &k.data);
         let data = record.or_else(|| self.past.get(&e.start));
         data.map_or_else(|| self.begun.contains(&e.data), |data| **data == e.data)
     }
 
-    /// Returns true if a repair has cut this record.
+    /// Returns true if a repair has removed this record.
     pub fn was_cut(&self, e: &Record) -> bool {
         let data = self.cut.get(&e.start);
         data.is_some_and(|data| **data == e.data)
     }
 
-    /// Whether a truncation returned an error, and may have happened all the same.
+    /// Returns true if a truncation returned an error but may have happened.
     pub fn is_truncating(&self) -> bool {
         !(self.fronts_in_flight.is_empty() && self.voids_in_flight.is_empty())
     }
 
-    /// Whether a truncation succeeded, at either end.
+    /// Returns true if a truncation succeeded, at either end.
     pub fn was_truncated(&self) -> bool {
         self.truncations > 0
     }
@@ -211,11 +211,11 @@ impl Model {
         self.voids.iter().any(|(a, b)| (*a..*b).contains(&lsn))
     }
 
-    /// The records that are part of the log as far as is known, in order.
+    /// Returns the records that are part of the log as far as is known, in order.
     ///
-    /// An atomic append is live as a whole or not at all. Where a crash cut it short, the next opening
-    /// voids the part that was written. That range ends before the append's last records, and the model
-    /// takes it for a truncation if one was in flight to the same place.
+    /// An atomic append is live as a whole or not at all. If a crash left only a part of it, the next
+    /// opening voids that part. The range ends before the append's last records, and the model takes it
+    /// for a truncation if one was in flight to the same LSN.
     pub fn live(&self) -> Vec<(Lsn, Known)> {
         self.records
             .range(self.front..)
@@ -224,7 +224,7 @@ impl Model {
             .collect()
     }
 
-    /// Boundaries between appends below `end`.
+    /// Returns the boundaries between appends below `end`.
     pub fn boundaries(&self, end: Lsn) -> Vec<Lsn> {
         self.live()
             .into_iter()
@@ -233,8 +233,8 @@ impl Model {
             .collect()
     }
 
-    /// Checks a log that was opened after `failure`, and adopts what it shows: the opening made that
-    /// durable, and what is missing is gone for good.
+    /// Checks a log that was opened after `failure`, and adopts its records. The opening made these
+    /// durable, and the missing ones are gone for good.
     pub fn verify(&mut self, system: &dyn System, log: &Log, failure: Failure) {
         self.created = true;
         self.forget_voids(failure);
@@ -256,15 +256,15 @@ impl Model {
             tail >= end.max(high).max(acked),
             "tail {tail}: {end} was found, {high} voided, {acked} acknowledged"
         );
-        // Of an append that was voided in part and never written to its end, the rest of the LSNs is
+        // An append may have been voided in part and never written to its end. The rest of its LSNs is
         // used again.
         self.records.retain(|_, k| k.end <= tail);
         for (lsn, k) in live.iter().skip(found.len()) {
             self.records.remove(lsn);
-            // A read does not find there what recovery dropped.
+            // A read must not find the records that recovery dropped.
             match log.read_at(*lsn) {
                 Err(e) => assert_ne!(e.kind(), ErrorKind::Damaged, "{e}"),
-                Ok(e) => assert_ne!(e.data, *k.data, "dropped, and back at {lsn}"),
+                Ok(e) => assert_ne!(e.data, *k.data, "dropped, but back at {lsn}"),
             }
         }
         // Weaker acknowledgements, which did not cover this failure, have lapsed.
@@ -276,7 +276,7 @@ impl Model {
         self.check_walk(system, &found, false);
     }
 
-    /// Adopts what a log shows that was repaired.
+    /// Adopts the records of a repaired log.
     pub fn adopt(&mut self, log: &Log) {
         self.front = log.front_lsn();
         self.fronts_in_flight.clear();
@@ -287,7 +287,7 @@ impl Model {
         self.resolve_begun(&found);
         let mut known = std::mem::take(&mut self.records);
         for e in &found {
-            // A group is there as a whole or not at all: the record keeps its group.
+            // An append exists as a whole or not at all, so the record keeps its group.
             let group = known.remove(&e.start).map_or(e.start, |k| k.group);
             let (end, data) = (e.end, e.data.clone().into());
             self.records.insert(e.start, Known { end, data, group });
@@ -298,7 +298,7 @@ impl Model {
         };
         self.voids
             .retain(|v| v.1 > log.front_lsn() && is_void(v.0) && is_void(Lsn(v.1.0 - 1)));
-        // Voided records were not cut, and stay where they lay.
+        // Voided records were not removed, and stay at their LSNs.
         for (lsn, k) in known {
             if self.is_voided(lsn) {
                 self.records.insert(lsn, k);
@@ -312,7 +312,7 @@ impl Model {
         self.floor = log.tail_lsn();
     }
 
-    /// Checks that an open log shows exactly what was forced. For one writer only.
+    /// Checks that an open log shows exactly the forced records. For one writer only.
     pub fn check_readable(&self, log: &Log) {
         let durable = log.durable_lsn();
         let found = read(log, log.front_lsn());
@@ -322,7 +322,7 @@ impl Model {
         self.check_answers(log, &found);
     }
 
-    /// Checks that a follower shows all that is durable, and nothing else. For one writer only.
+    /// Checks that a follower shows exactly the durable records. For one writer only.
     pub fn check_followed(&self, log: &Log) {
         let mut follower = log
             .follow_lsn(log.front_lsn())
@@ -334,7 +334,7 @@ impl Model {
         assert_eq!(shown, read(log, log.front_lsn()));
     }
 
-    /// Checks that a log that failed still shows what was acknowledged. A truncation that returned an
+    /// Checks that a failed log still shows the acknowledged records. A truncation that returned an
     /// error may show or not.
     pub fn check_prefix_readable(&self, log: &Log) {
         let found = read(log, log.front_lsn());
@@ -369,8 +369,8 @@ impl Model {
         self.voids.retain(|v| v.1 > front);
     }
 
-    /// Notes a truncation at the back, acknowledged or found to have happened. Only the log knows its
-    /// end, since other threads may have appended meanwhile.
+    /// Notes a truncation at the back that was acknowledged, or that was found to have happened. Only the
+    /// log knows its end, because other threads may have appended meanwhile.
     pub fn voided(&mut self, log: &Log, from: Lsn) {
         match log.read_at(from) {
             Err(Error::Voided { from: a, to, .. }) => {
@@ -385,14 +385,14 @@ impl Model {
         }
     }
 
-    /// Takes over what a copy of the model learned in `voided`.
+    /// Takes over what a copy of the model learned in [`voided`](Self::voided).
     pub fn take_voids(&mut self, from: Model) {
         self.truncations = from.truncations;
         self.voids = from.voids;
         self.weak_voids = from.weak_voids;
     }
 
-    /// A void range whose acknowledgement does not cover `failure` may be there or not from now on.
+    /// Forgets void ranges whose acknowledgement does not cover `failure`: from now on they may exist or not.
     fn forget_voids(&mut self, failure: Failure) {
         for (from, to, guarantee) in std::mem::take(&mut self.weak_voids) {
             if guarantee < covering(failure) {
@@ -431,7 +431,7 @@ impl Model {
             }
             let kind = log.read_from(end).map(|_| ()).map_err(|e| e.kind());
             assert_eq!(kind, Err(ErrorKind::Voided), "{end} in {from}..{to}");
-            // A reader that has come to the range continues behind it.
+            // A reader that reaches the range continues after it.
             let next = match log.read_from(*from) {
                 Ok(reader) => reader.map(|r| r.expect("readable").start).next(),
                 Err(e) => {
@@ -458,7 +458,7 @@ impl Model {
         assert_eq!(kind, Err(ErrorKind::BeyondEnd));
     }
 
-    /// Checks that the inspector sees no damage before recovery, and no half of an append.
+    /// Checks that the inspector sees no damage before recovery, and no incomplete append.
     pub fn check_crashed(&mut self, system: &dyn System, failure: Failure) {
         self.forget_voids(failure);
         if self.created && self.voids_in_flight.is_empty() && self.fronts_in_flight.is_empty() {
@@ -466,7 +466,7 @@ impl Model {
         }
     }
 
-    /// Checks that the inspector sees the same records, and no damage. `crashed`: the log was not
+    /// Checks that the inspector sees the same records, and no damage. If `crashed`, the log was not
     /// opened since a crash, and may hold an unfinished append.
     pub fn check_walk(&self, system: &dyn System, found: &[Record], crashed: bool) {
         let inspector = Inspector::open(system, PATH).expect("a healthy log can be inspected");
@@ -476,7 +476,7 @@ impl Model {
             .walk(&mut |visit| {
                 match visit {
                     Visit::Record { record, proven } => {
-                        assert!(proven_before || !proven, "proven behind unproven");
+                        assert!(proven_before || !proven, "proven after unproven");
                         proven_before = proven;
                         seen.push(record.clone());
                     }
@@ -528,7 +528,7 @@ fn check_prefix(found: &[Record], live: &[(Lsn, Known)], acked: Lsn) {
     }
 }
 
-/// All records from `from` on.
+/// Reads all records from `from` on.
 pub fn read(log: &Log, from: Lsn) -> Vec<Record> {
     let reader = log.read_from(from).unwrap_or_else(|e| panic!("{e}"));
     reader
@@ -544,7 +544,7 @@ pub fn lock(model: &Mutex<Model>) -> MutexGuard<'_, Model> {
     model.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Small sizes, so that a short workload fills segments and batches.
+/// Returns options with small sizes, so that a short workload fills segments and batches.
 pub fn small() -> Options {
     Options::new()
         .segment_size(24 << 10)
@@ -552,11 +552,11 @@ pub fn small() -> Options {
         .buffer_size(24 << 10)
         .idle_stamp(std::time::Duration::from_millis(2))
         .max_spare_segments(1)
-        // The statistics page has tests of its own.
+        // Other tests cover the statistics page.
         .live_stats(false)
 }
 
-/// Opens the log like a program that knows whether there is one.
+/// Opens the log like a program that knows if there is one.
 pub fn open(
     system: &dyn System,
     created: bool,
@@ -568,7 +568,7 @@ pub fn open(
     } else {
         OpenMode::OpenOrCreate
     };
-    // It lasts for as long as the log.
+    // The environment lives as long as the log.
     let environment = environment
         .map(|options| Environment::start(system.runtime(), options))
         .transpose()?;

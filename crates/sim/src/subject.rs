@@ -1,4 +1,4 @@
-//! What random runs are about: the log, or the page file.
+//! Subjects of random runs: the log, or the page file.
 
 use crate::known_bugs::{self, KnownBug};
 use crate::{pages, simulation};
@@ -6,13 +6,13 @@ use std::fmt::Display;
 
 /// A kind of random run.
 pub trait Subject {
-    /// What its runs covered.
+    /// Coverage of its runs.
     type Coverage: Default + Display + Send;
 
-    /// The words of a command that choose it.
+    /// Words of a command that choose it.
     const WORDS: &'static [&'static str];
 
-    /// The known bugs that its runs have to find.
+    /// Known bugs that its runs must find.
     const KNOWN_BUGS: &'static [KnownBug];
 
     /// Makes the run of a seed.
@@ -21,20 +21,20 @@ pub trait Subject {
     /// If an invariant does not hold.
     fn run(seed: u64) -> Self::Coverage;
 
-    /// Why a run did too little; `None` if it did enough.
+    /// Returns the reason for which a run did too little; `None` if it did enough.
     fn too_little(coverage: &Self::Coverage) -> Option<String>;
 
-    /// Adds another's counts.
+    /// Adds the counts of another.
     fn add(all: &mut Self::Coverage, one: &Self::Coverage);
 
-    /// How many runs these are.
+    /// Returns the number of runs.
     fn runs(coverage: &Self::Coverage) -> u64;
 
-    /// What a large batch should have met and did not.
+    /// Returns the cases that a large batch should have met and did not.
     fn gaps(coverage: &Self::Coverage) -> Vec<String>;
 }
 
-/// The log.
+/// Random runs of the log.
 pub struct LogRuns;
 
 impl Subject for LogRuns {
@@ -70,7 +70,7 @@ impl Subject for LogRuns {
     }
 }
 
-/// The page file.
+/// Random runs of the page file.
 pub struct PageRuns;
 
 impl Subject for PageRuns {

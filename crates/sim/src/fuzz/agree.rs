@@ -7,7 +7,7 @@ use crate::mending::OnDamage;
 use logforce_core::{BatchInfo, Error, ErrorKind, Record};
 use logforce_testkit::SimDisk;
 
-/// What each way shows of one log.
+/// Results of reading one log in each way.
 struct Ways {
     strict: Result<Written, Error>,
     truncated: Result<Written, Error>,
@@ -38,18 +38,18 @@ impl Ways {
     }
 }
 
-/// Whether the error reports damage.
+/// Returns true if the error reports damage.
 fn is_damage(e: &Error) -> bool {
     e.kind() == ErrorKind::Damaged
 }
 
-/// Which of `some` are not among `all`.
+/// Returns the records of `some` that are not among `all`.
 fn missing<'e>(some: &'e [Record], all: &[Record]) -> Vec<&'e Record> {
     some.iter().filter(|e| !all.contains(e)).collect()
 }
 
-/// Checks that the walk has a reason to deny these records: a forgery contradicts what an opening does
-/// not read, the walk reports damage there, and takes no batch of what follows for one of the log's.
+/// Checks that the walk has a reason to miss these records: a forgery contradicts bytes that an opening
+/// does not read, and the walk reports damage there and accepts no batch after it.
 fn denied_by_forgery(extra: &[&Record], walked: &Walked, case: &Case<'_>, how: &str) {
     let is_denied = |e: &&&Record| {
         let covers = |b: &BatchInfo| (b.lsn..b.end).contains(&e.start);
@@ -59,10 +59,10 @@ fn denied_by_forgery(extra: &[&Record], walked: &Walked, case: &Case<'_>, how: &
     assert_eq!(unexplained, None, "{how}: the walk denies it");
 }
 
-/// Opens a log in every way, and compares.
+/// Opens a log in every way, and compares the results.
 ///
 /// # Panics
-/// Where two ways contradict each other.
+/// If two ways contradict each other.
 pub(super) fn agree(disk: &SimDisk, m: &Mutated<'_>, case: &Case<'_>) {
     let ways = Ways::of(disk, m);
     if super::says() {
@@ -73,7 +73,7 @@ pub(super) fn agree(disk: &SimDisk, m: &Mutated<'_>, case: &Case<'_>) {
         Err(e) => {
             // A log that cannot be listed cannot be opened either; only salvage reads it.
             let opened = ways.strict.is_ok() || ways.read.is_ok();
-            assert!(!opened, "opened, and not to be inspected: {e}");
+            assert!(!opened, "opened, but cannot be inspected: {e}");
             return;
         }
     };
@@ -86,7 +86,7 @@ pub(super) fn agree(disk: &SimDisk, m: &Mutated<'_>, case: &Case<'_>) {
         Err(e) if is_damage(e) => {
             assert!(!damages.is_empty(), "{}", says(&format!("refused: {e}")));
         }
-        // No space, no lock: this says nothing about the log.
+        // An error such as a full disk or a taken lock says nothing about the log.
         Err(_) => {}
     }
     match &ways.read {
@@ -99,8 +99,8 @@ pub(super) fn agree(disk: &SimDisk, m: &Mutated<'_>, case: &Case<'_>) {
     if let Ok(written) = &ways.truncated {
         let shown = &written.before;
         let extra = missing(&shown.records, &walked.records);
-        // What an earlier truncation voided may be there again; the opening reports that. It learns what
-        // was voided from the anchor on, which a forged control slot can make name another range.
+        // Records that an earlier truncation voided may come back, and the opening reports that. It knows
+        // the voided ranges from the anchor on, and a forged control slot can name another range.
         let reported = shown.lost && (case.void_damaged() || case.is_forged());
         if !reported {
             denied_by_forgery(&extra, walked, case, "truncated");
@@ -119,7 +119,7 @@ pub(super) fn agree(disk: &SimDisk, m: &Mutated<'_>, case: &Case<'_>) {
     case.proven(&walked.proven);
 }
 
-/// Checks that an opening shows what the walk shows, and ends where that found damage.
+/// Checks that an opening shows what the walk shows, and ends where the walk found damage.
 fn same(shown: &Shown, walked: &Walked, case: &Case<'_>, how: &str) {
     let damages = &walked.damages;
     let control = Some("control".to_owned());
@@ -137,7 +137,7 @@ fn same(shown: &Shown, walked: &Walked, case: &Case<'_>, how: &str) {
             assert_eq!(both[..], walked.records[..all], "{how}: {e}");
         }
         Some(_) => {}
-        // Rot below the front costs no record.
+        // Damage below the front loses no record.
         None if damages
             .iter()
             .all(|d| d.lsn < shown.front && d.file != control) =>
@@ -149,7 +149,7 @@ fn same(shown: &Shown, walked: &Walked, case: &Case<'_>, how: &str) {
             both.retain(|e| !extra.contains(&e));
             assert_eq!(both, walked.records, "{how}: other records");
         }
-        // A forgery may contradict what an opening does not read.
+        // A forgery may contradict bytes that an opening does not read.
         None => case.fail(&format!("{how} to the end, and the walk found {damages:?}")),
     }
 }

@@ -1,4 +1,4 @@
-//! A made-up directory: arbitrary bytes, and structures with right checksums and arbitrary contents.
+//! Made-up directories: arbitrary bytes, and structures with correct checksums and arbitrary contents.
 
 use super::base::{disk_options, options};
 use super::opening;
@@ -12,7 +12,7 @@ use logforce_format::{
 };
 use logforce_testkit::SimDisk;
 
-/// No made-up file is longer.
+/// Largest size of a made-up file, bytes.
 const LONGEST: usize = 96 << 10;
 const FILES: usize = 8;
 const LOG: LogId = LogId([7; 16]);
@@ -44,7 +44,7 @@ enum ControlFile<'a> {
 #[derive(Debug, Arbitrary)]
 enum Slot<'a> {
     Blank,
-    /// Right checksum, arbitrary contents.
+    /// Correct checksum, arbitrary contents.
     Sealed(&'a [u8]),
     Made {
         sequence: u8,
@@ -84,10 +84,10 @@ enum Part<'a> {
         unit: u8,
         epoch: u8,
     },
-    /// Right magic and checksum, arbitrary contents.
+    /// Correct magic and checksum, arbitrary contents.
     Sealed(Magic, &'a [u8]),
     Batch {
-        /// The LSN in its header, in sectors; its true place if not given.
+        /// LSN in its header, in sectors; its actual position if not given.
         lsn: Option<u16>,
         kind: u8,
         epoch: u8,
@@ -95,7 +95,7 @@ enum Part<'a> {
         stamp: u16,
         void_from: Option<u16>,
         last_void: u16,
-        /// Links to the batch made before.
+        /// True if it links to the batch made before.
         linked: bool,
         frames: Vec<(u8, &'a [u8])>,
     },
@@ -108,7 +108,7 @@ enum Magic {
     Live,
 }
 
-/// An epoch with a fixed nonce.
+/// Returns an epoch with a fixed nonce.
 fn epoch(counter: u8) -> Epoch {
     Epoch {
         counter: counter.into(),
@@ -196,13 +196,13 @@ impl Name<'_> {
     }
 }
 
-/// A file being made.
+/// A file under construction.
 #[derive(Default)]
 struct Making {
     bytes: Vec<u8>,
-    /// Where the segment begins, by its header.
+    /// Start of the segment, by its header.
     start: Lsn,
-    /// Checksum of the last batch, of whatever file.
+    /// Checksum of the last batch in any file.
     link: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Real logs, made once by the library itself on a simulated disk, and what is known of them.
+//! Real logs, made once by the library on a simulated disk, and their known contents.
 
 use super::Files;
 use super::scripts::{Act, Boot, End, SCRIPTS, Script};
@@ -12,41 +12,41 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Space for file data: a log that claims to be longer fills this disk, not the machine's memory.
+/// Capacity of the disk, bytes. A log that claims to be longer fills this disk, not the machine's memory.
 const CAPACITY: u64 = 4 << 20;
 
 /// A real log.
 pub(super) struct Base {
     pub(super) name: &'static str,
     pub(super) options: Options,
-    /// The disk with the log, at rest.
+    /// Disk with the log, at rest.
     pub(super) disk: Snapshot,
-    /// The log's files at the end.
+    /// Files of the log at the end.
     pub(super) files: Files,
-    /// The same at earlier moments, all on the medium then.
+    /// Files of the log at earlier moments, as they were on the medium.
     pub(super) versions: Vec<Files>,
     /// Names of the segments, in the log's order.
     pub(super) segments: Vec<SegmentInfo>,
-    /// The batches, in the log's order.
+    /// Batches, in the log's order.
     pub(super) batches: Vec<BatchInfo>,
-    /// The records that are part of the log, in order.
+    /// Records that are part of the log, in order.
     pub(super) live: Vec<Record>,
-    /// All records that were ever appended, by LSN: several where a crash lost the first.
+    /// All records that were ever appended, by LSN; several if a crash lost the first.
     pub(super) history: BTreeMap<Lsn, Vec<Record>>,
     pub(super) meta: Option<Vec<u8>>,
-    /// Every value that the metadata has had.
+    /// All values that the metadata has had.
     pub(super) metas: Vec<Option<Vec<u8>>>,
-    /// Where the scan at opening starts, by the control file.
+    /// LSN at which the scan of an opening starts, by the control file.
     pub(super) anchor: Lsn,
 }
 
-/// All of them.
+/// Returns all base logs.
 pub(super) fn all() -> &'static [Base] {
     static BASES: OnceLock<Vec<Base>> = OnceLock::new();
     BASES.get_or_init(|| SCRIPTS.iter().map(Base::make).collect())
 }
 
-/// The options of the disk for these logs.
+/// Returns the options of the disk for these logs.
 pub(super) fn disk_options() -> SimOptions {
     SimOptions {
         // Fewer and larger sectors, because each input pays for them.
@@ -57,7 +57,7 @@ pub(super) fn disk_options() -> SimOptions {
     }
 }
 
-/// Small sizes: a short log has everything, and an input is cheap.
+/// Returns options with small sizes, so that a short log has every feature and an input is cheap.
 pub(super) fn options(segment_size: u64) -> Options {
     let batch = (segment_size / 2) as u32;
     Options::new()
@@ -69,7 +69,7 @@ pub(super) fn options(segment_size: u64) -> Options {
         .calibrate(false)
 }
 
-/// A base being made.
+/// A base log under construction.
 struct Making {
     disk: SimDisk,
     options: Options,
@@ -79,7 +79,7 @@ struct Making {
     next: u64,
 }
 
-/// The files of a log's directory as they are on the medium.
+/// Returns the files of a log's directory as they are on the medium.
 fn files(disk: &SimDisk) -> Files {
     FileImage::of(disk, PATH).files
 }
@@ -170,7 +170,7 @@ impl Making {
         self.versions.push(files(&self.disk));
     }
 
-    /// Bytes unlike those of any other record.
+    /// Returns bytes unlike those of any other record.
     fn bytes(&mut self, len: usize) -> Vec<u8> {
         self.next += 1;
         let mut rng = Rng::new(self.next);
@@ -183,7 +183,7 @@ impl Making {
         self.history.entry(start).or_default().push(record);
     }
 
-    /// The start of the nth record from the end.
+    /// Returns the start of the nth record from the end.
     fn from_end(log: &Log, n: usize) -> Result<Lsn, Error> {
         let all: Result<Vec<Record>, Error> = log.read_from(log.front_lsn())?.collect();
         let starts: Vec<Lsn> = all?.iter().map(|e| e.start).collect();

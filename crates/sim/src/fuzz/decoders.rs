@@ -1,4 +1,4 @@
-//! Every decoder of the format: it returns, and encoding what it decoded gives the same bytes.
+//! Every decoder of the format: it must return, and encoding its result must give the same bytes.
 
 use super::sealing::seal;
 use arbitrary::Arbitrary;
@@ -13,9 +13,9 @@ use logforce_format::{
 #[derive(Debug, Arbitrary)]
 pub(super) struct Input<'a> {
     what: What,
-    /// The bytes begin as they should, version included.
+    /// True if the bytes begin with the correct magic and version.
     begins: bool,
-    /// They have a right checksum.
+    /// True if they have a correct checksum.
     sealed: bool,
     bytes: &'a [u8],
 }
@@ -40,7 +40,7 @@ enum What {
     Live,
 }
 
-/// As many bytes as the structure has, zeroes where the input ends.
+/// Returns bytes of the structure's length, filled with zeroes after the end of the input.
 fn sized<const N: usize>(input: &Input<'_>, magic: &[u8; 6]) -> [u8; N] {
     let mut all = [0; N];
     let len = input.bytes.len().min(N);
@@ -80,7 +80,7 @@ fn batch(input: &Input<'_>, epoch: u8, prev_crc: Option<u32>, room: u16) {
     assert!(!short || BatchHeader::decode(input.bytes).is_err());
     match BatchHeader::decode(&b) {
         Ok(h) => {
-            assert_eq!(h.encode(), b, "a batch header is not what it was read from");
+            assert_eq!(h.encode(), b, "encoding a batch header gives other bytes");
             assert!(h.stamp <= h.lsn && h.void_from <= h.lsn && h.last_void < h.lsn);
             assert!(h.end(4096) > h.lsn || h.lsn.plus(4096) == Lsn::MAX);
             let e = Expected {
@@ -119,7 +119,7 @@ fn frames(payload: &[u8], base: Lsn, count: u8, unknown: bool) {
             whole = false;
             continue;
         };
-        assert!(whole, "a frame behind a broken one");
+        assert!(whole, "a frame after a broken one");
         assert_eq!(frame.lsn, base.plus(at as u64));
         assert_eq!(frame.header.len as usize, frame.data.len());
         let mut again = frame.header.encode().to_vec();
@@ -136,7 +136,7 @@ fn frames(payload: &[u8], base: Lsn, count: u8, unknown: bool) {
         Sequence::default()
     };
     let taken = sequence.push_all(payload, base, count.into());
-    assert!(whole || taken.is_err(), "a broken frame was taken");
+    assert!(whole || taken.is_err(), "a broken frame was accepted");
     if let (Ok(()), Some(from)) = (taken, sequence.open_from()) {
         assert!(from >= base);
     }
@@ -146,11 +146,7 @@ fn segment(input: &Input<'_>) {
     let b: [u8; SEGMENT_HEADER_LEN] = sized(input, b"LFSEGM");
     match SegmentHeader::decode(&b) {
         Ok(h) => {
-            assert_eq!(
-                h.encode(),
-                b,
-                "a segment header is not what it was read from"
-            );
+            assert_eq!(h.encode(), b, "encoding a segment header gives other bytes");
             assert!(h.first_batch() < h.end() && h.contains(h.start) && !h.contains(h.end()));
         }
         Err(reject) => assert!(!reject.name().is_empty() && !reject.to_string().is_empty()),
@@ -165,7 +161,7 @@ fn control(input: &Input<'_>) {
             assert_eq!(
                 c.encode()[..],
                 b[..],
-                "a control slot is not what it was read from"
+                "encoding a control slot gives other bytes"
             );
             assert!(c.first_segment <= c.front && c.front <= c.anchor.lsn);
             assert!(c.anchor.lsn <= c.prepared_end && c.knows(c.epoch));
@@ -184,11 +180,7 @@ fn meta(input: &Input<'_>, had: bool) {
     id.0.copy_from_slice(&b[16..32]);
     let read = logforce_format::Meta::decode(&b, id);
     match &read {
-        Ok(m) => assert_eq!(
-            m.encode()[..],
-            b[..],
-            "metadata is not what it was read from"
-        ),
+        Ok(m) => assert_eq!(m.encode()[..], b[..], "encoding metadata gives other bytes"),
         Err(reject) => assert!(!reject.name().is_empty() && !reject.to_string().is_empty()),
     }
     let valid = read.is_ok();
@@ -201,7 +193,7 @@ fn meta(input: &Input<'_>, had: bool) {
 fn live(input: &Input<'_>) {
     let b: [u8; LIVE_LEN] = sized(input, b"LFLIVE");
     match Live::decode(&b) {
-        Ok(l) => assert_eq!(l.encode()[..], b[..], "a page is not what it was read from"),
+        Ok(l) => assert_eq!(l.encode()[..], b[..], "encoding a page gives other bytes"),
         Err(reject) => assert!(!reject.name().is_empty() && !reject.to_string().is_empty()),
     }
 }

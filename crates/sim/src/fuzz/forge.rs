@@ -1,5 +1,5 @@
-//! Forgeries: a field is changed and the checksums are made right, so that the checks behind them
-//! are reached. A bug or an attacker does this, a device never.
+//! Forgeries: a field is changed and the checksums are corrected, so that the later checks are reached. A
+//! bug or an attacker does this, but never a device.
 
 use super::mutated::{ByteAddress, Mutated};
 use super::sealing::{seal, seal_batch};
@@ -72,14 +72,14 @@ const META: &[Field] = &[
     (40, 8), // reserved
 ];
 
-/// A change under right checksums.
+/// A change with corrected checksums.
 #[derive(Debug, Clone, Arbitrary)]
 pub(super) enum Forgery<'a> {
     Batch {
         batch: u8,
         field: u8,
         value: Value,
-        /// The batches behind link to it again.
+        /// True if the batches after it link to it again.
         chain: bool,
     },
     Payload {
@@ -111,7 +111,7 @@ pub(super) enum Forgery<'a> {
         field: u8,
         value: Value,
     },
-    /// Whatever is at the batch's place gets right checksums.
+    /// The bytes at the batch's position get correct checksums.
     Seal { batch: u8 },
 }
 
@@ -122,16 +122,16 @@ pub(super) enum Slots {
     Both,
 }
 
-/// What a field becomes.
+/// New value of a field.
 #[derive(Debug, Clone, Copy, Arbitrary)]
 pub(super) enum Value {
     Exact(u64),
     Plus(i8),
-    /// In sectors of 512 bytes.
+    /// The old value plus this many sectors of 512 bytes.
     PlusSectors(i8),
     Flip(u8),
     FromTop(u8),
-    /// Where a batch begins or ends.
+    /// The start or the end of a batch.
     Start(u8),
     End(u8),
 }
@@ -163,7 +163,7 @@ fn patch(m: &mut Mutated<'_>, name: &str, at: usize, fields: &[Field], field: u8
     m.bytes(name, at + offset)[..len].copy_from_slice(&new[..len]);
 }
 
-/// Makes the checksums of a batch right; then, if wanted, those of the ones that chain to it.
+/// Corrects the checksums of a batch and, with `chain`, of the batches that link to it.
 fn seal_from(m: &mut Mutated<'_>, batch: u8, chain: bool) {
     let base = m.base;
     let count = base.batches.len().max(1);

@@ -1,14 +1,13 @@
-//! What the fuzz targets do with an input. The targets in `fuzz/` at the root of the repository only
-//! pass the bytes on. Here they are plain functions, so that a test of this workspace can replay every
-//! kept input without a fuzzer.
+//! Bodies of the fuzz targets. The targets in `fuzz/` at the root of the repository only pass the bytes
+//! on. Here they are plain functions, so that a test of this workspace can replay every kept input
+//! without a fuzzer.
 //!
 //! - [`decoders`]: every decoder of the format, on arbitrary bytes;
 //! - [`arbitrary_files`]: a made-up directory, opened in every way;
-//! - [`mutated_log`]: a real log, damaged, rolled back or forged in places, opened in every way and
+//! - [`mutated_log`]: a real log, damaged, rolled back or forged in parts, opened in every way and
 //!   compared with what the log had acknowledged.
 //!
-//! A function panics where something is wrong. With `LOGFORCE_FUZZ_SAY` set it prints what an input
-//! does.
+//! A function panics if something is wrong. If `LOGFORCE_FUZZ_SAY` is set, it prints what an input does.
 
 mod agree;
 mod arbitrary_files;
@@ -27,19 +26,19 @@ use arbitrary::{Arbitrary, Unstructured};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A directory's files. Unchanged ones are shared with the log that they come from.
+/// Files of a directory. Unchanged files are shared with the log that they come from.
 type Files = BTreeMap<String, Arc<Vec<u8>>>;
 
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name, and its corpus's.
+    /// Name of the target and of its corpus.
     pub name: &'static str,
-    /// Runs an input. Returns whether it is worth keeping.
+    /// Function that runs an input. Returns whether the input should be kept.
     pub run: fn(&[u8]) -> bool,
 }
 
-/// All of them.
+/// All fuzz targets.
 pub const TARGETS: &[Target] = &[
     Target {
         name: "decoders",
@@ -55,41 +54,41 @@ pub const TARGETS: &[Target] = &[
     },
 ];
 
-/// Every decoder of the format.
+/// Runs every decoder of the format.
 ///
 /// # Panics
-/// Where a decoder contradicts the bytes.
+/// If a decoder contradicts the bytes.
 pub fn decoders(bytes: &[u8]) -> bool {
     run(bytes, decoders::run)
 }
 
-/// A made-up directory.
+/// Opens a made-up directory.
 ///
 /// # Panics
-/// Where a log that opened does not keep what it then acknowledged.
+/// If a log that opened does not keep what it then acknowledged.
 pub fn arbitrary_files(bytes: &[u8]) -> bool {
     run(bytes, arbitrary_files::run)
 }
 
-/// A mutated log, opened in one way.
+/// Opens a mutated log in one way.
 ///
 /// # Panics
-/// Where it shows what it must not, or does not report a loss.
+/// If the log shows what it must not, or does not report a loss.
 pub fn mutated_log(bytes: &[u8]) -> bool {
     run(bytes, mutated_log::run)
 }
 
-/// A mutated log, opened in all ways: by a strict opening and by one that truncates, read, inspected
-/// and salvaged.
+/// Opens a mutated log in all ways: by a strict opening, by one that truncates, for reading, for
+/// inspection and for salvage.
 ///
 /// # Panics
-/// Where two ways contradict each other.
+/// If two ways contradict each other.
 pub fn all_ways(bytes: &[u8]) -> bool {
     run(bytes, mutated_log::all_ways)
 }
 
-/// Allocates what a target keeps from one input to the next, so that the bound on memory counts only
-/// an input's own.
+/// Allocates the memory that a target keeps between inputs, so that the bound on memory counts only that
+/// of an input.
 pub fn warm_up() {
     base::all();
 }

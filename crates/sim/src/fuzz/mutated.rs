@@ -1,4 +1,4 @@
-//! A log's files while they are mutated, and the bytes in them by the structure that holds them.
+//! Files of a log under mutation, with their bytes addressed by structure.
 
 use super::Files;
 use super::base::Base;
@@ -8,7 +8,7 @@ use logforce_format::{BATCH_HEADER_LEN, CONTROL_SLOT_OFFSETS, META_SLOT_OFFSETS}
 use logforce_testkit::SimDisk;
 use std::sync::Arc;
 
-/// A byte, by the structure that holds it.
+/// Address of a byte by the structure that holds it.
 #[derive(Debug, Clone, Copy, Arbitrary)]
 pub(super) enum ByteAddress {
     Byte { file: u8, at: u32 },
@@ -19,21 +19,21 @@ pub(super) enum ByteAddress {
     Meta { second: bool, at: u16 },
 }
 
-/// The kinds of mutations made: they decide what can be expected.
+/// Kinds of mutations made, which decide what can be expected.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Kinds {
-    /// Something is older than the rest.
+    /// True if a part is older than the rest.
     pub(super) rolled_back: bool,
-    /// Something has right checksums that the log never wrote.
+    /// True if a part has correct checksums but was never written by the log.
     pub(super) forged: bool,
 }
 
-/// A log's files, being mutated.
+/// Files of a log under mutation.
 pub(super) struct Mutated<'b> {
     pub(super) base: &'b Base,
     pub(super) files: Files,
     pub(super) kinds: Kinds,
-    /// Name and offset.
+    /// Names and offsets of unreadable sectors.
     pub(super) unreadable: Vec<(String, u64)>,
 }
 
@@ -55,13 +55,13 @@ impl<'b> Mutated<'b> {
         }
     }
 
-    /// The name of the nth file.
+    /// Returns the name of the nth file.
     pub(super) fn name(&self, n: u8) -> Option<String> {
         let at = usize::from(n) % self.files.len().max(1);
         self.files.keys().nth(at).cloned()
     }
 
-    /// File and offset of a place.
+    /// Returns the file and the offset of an address.
     pub(super) fn place(&self, place: ByteAddress) -> Option<(String, usize)> {
         let of_batch = |batch: u8| {
             let count = self.base.batches.len().max(1);
@@ -102,7 +102,7 @@ impl<'b> Mutated<'b> {
         })
     }
 
-    /// The bytes of a file from `at` on; empty if they are not there.
+    /// Returns the bytes of a file from `at` on; empty if there are none.
     pub(super) fn bytes(&mut self, name: &str, at: usize) -> &mut [u8] {
         let bytes = self.files.get_mut(name).map(Arc::make_mut);
         bytes.and_then(|b| b.get_mut(at..)).unwrap_or(&mut [])

@@ -1,4 +1,4 @@
-//! A mutated log, opened in one way or in all.
+//! Fuzz targets that open a mutated log in one way or in all ways.
 
 use super::agree::agree;
 use super::base::{self, Base, disk_options};
@@ -12,7 +12,7 @@ use arbitrary::Arbitrary;
 use logforce_testkit::SimDisk;
 use std::sync::Arc;
 
-/// With more mutations one would hide the other.
+/// Largest number of mutations. With more, one would hide another.
 const MUTATIONS: usize = 12;
 
 #[derive(Debug, Arbitrary)]
@@ -32,7 +32,7 @@ enum How {
     Truncate,
 }
 
-/// A disk with the mutated log.
+/// Returns a disk with the mutated log.
 fn disk(base: &Base, m: &Mutated<'_>) -> SimDisk {
     let disk = SimDisk::new(disk_options(), 1);
     disk.restore(&base.disk);
@@ -95,7 +95,7 @@ pub(super) fn run(input: Input<'_>) {
     }
 }
 
-/// The same log, opened in all ways.
+/// Opens the same log in all ways.
 pub(super) fn all_ways(input: Input<'_>) {
     let bases = base::all();
     let base = &bases[usize::from(input.base) % bases.len()];

@@ -1,4 +1,4 @@
-//! Mutations of a real log's files: what a device, a filesystem, or a copy at the wrong moment may do.
+//! Mutations of a real log's files, as a device, a filesystem, or a copy at the wrong moment may cause.
 
 use super::base::Base;
 use super::forge::Forgery;
@@ -8,10 +8,10 @@ use logforce_format::BATCH_HEADER_LEN;
 use std::sync::Arc;
 
 const SECTOR: usize = 512;
-/// The longest mutated file.
+/// Largest size of a mutated file, bytes.
 const LONGEST: usize = 512 << 10;
 
-/// One change. Numbers are taken modulo what there is.
+/// One change. Numbers are taken modulo the number of files, batches or bytes.
 #[derive(Debug, Clone, Arbitrary)]
 pub(super) enum Mutation<'a> {
     Flip {
@@ -51,7 +51,7 @@ pub(super) enum Mutation<'a> {
         to: u8,
         fresh: bool,
     },
-    /// A misdirected write: sectors of another place.
+    /// A misdirected write: sectors of another position.
     Misdirect {
         from: ByteAddress,
         to: ByteAddress,
@@ -81,7 +81,7 @@ pub(super) enum Mutation<'a> {
     Unreadable {
         at: ByteAddress,
     },
-    /// A change with every checksum made right.
+    /// A change with all checksums corrected.
     Forge(Forgery<'a>),
 }
 
@@ -112,7 +112,7 @@ impl Mutation<'_> {
                 bytes[..len].fill(*byte);
             }
             Mutation::Shorten { file, at } => {
-                // The place gives the new length, in whatever file it lies.
+                // The address gives the new length, in whatever file it lies.
                 let (name, (_, at)) = (m.name(*file)?, m.place(*at)?);
                 let bytes = m.files.get_mut(&name).map(Arc::make_mut)?;
                 bytes.truncate(at);
@@ -136,7 +136,7 @@ impl Mutation<'_> {
             Mutation::Copy { from, to, fresh } => {
                 let bytes = m.files[&m.name(*from)?].clone();
                 let name = if *fresh {
-                    // As a segment, a spare, or one under preparation.
+                    // Name of a segment, of a spare, or of a segment under preparation.
                     let suffix = ["seg", "spare", "tmp", "seg.damaged"][usize::from(*to) % 4];
                     format!("{:016x}.{suffix}", u64::from(*to) << 12)
                 } else {

@@ -1,5 +1,5 @@
-//! Every way to open a log, and what it shows. Reads, steps and memory are bounded, so that a hang is
-//! a failure.
+//! Every way to open a log, and the results. Reads, steps and memory are bounded, so that a hang is a
+//! failure.
 
 use crate::mending::OnDamage;
 use crate::model::PATH;
@@ -9,44 +9,44 @@ use logforce_core::{
 };
 use logforce_testkit::{SimDisk, SimRuntime};
 
-/// No log of these has more of anything: more is a hang.
+/// Largest number of records, batches or damages in these logs. More counts as a hang.
 const MOST: usize = 20_000;
 const STEPS: u64 = 2_000_000;
 
-/// What an inspection found.
+/// Results of an inspection.
 #[derive(Debug, Default)]
 pub(super) struct Walked {
     pub(super) records: Vec<Record>,
-    /// Those of them that are called proven.
+    /// Records among them that are reported as proven.
     pub(super) proven: Vec<Record>,
     pub(super) batches: Vec<BatchInfo>,
     pub(super) damages: Vec<Damage>,
     pub(super) meta: Option<Result<Option<Vec<u8>>, Error>>,
 }
 
-/// What reading showed, and the error that ended it.
+/// Results of reading, and the error that ended it.
 #[derive(Debug, Clone)]
 pub(super) struct Shown {
     pub(super) records: Vec<Record>,
     pub(super) ended: Option<Error>,
     pub(super) meta: Option<Vec<u8>>,
-    /// A repair reported a loss.
+    /// True if a repair reported a loss.
     pub(super) lost: bool,
-    /// The opening's report.
+    /// Report of the opening.
     pub(super) recovered: Option<RecoveryReport>,
-    /// Records below are gone.
+    /// LSN below which records are gone.
     pub(super) front: Lsn,
 }
 
-/// What the next opening showed, and the record that was committed, if it is there.
+/// Results of the next opening, and the committed record if it exists.
 type Again = Result<(Shown, Result<Record, Error>), Error>;
 
-/// What an opening for writing showed, and what became of a record that it acknowledged.
+/// Results of an opening for writing, and of reading back a record that it acknowledged.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) before: Shown,
-    /// The record that was committed, and what the next opening showed of the log. None if the
-    /// log could not take it, or could not be closed.
+    /// Record that was committed, and the results of the next opening. None if the log could not
+    /// take the record, or could not be closed.
     pub(super) after: Option<(Record, Again)>,
 }
 
@@ -135,7 +135,7 @@ pub(super) fn read_only(disk: &SimDisk) -> Result<Shown, Error> {
     })
 }
 
-/// Follows as another process does.
+/// Follows the log as another process does.
 pub(super) fn follow(disk: &SimDisk) -> Option<Vec<Record>> {
     run(|rt| {
         let log = ReadOnly::open(&*disk.system(rt), PATH).ok()?;
@@ -208,8 +208,8 @@ pub(super) fn write(
 }
 
 impl Written {
-    /// Checks that the next opening shows all that the first one showed, and what was committed after
-    /// it. Also of a forged log: the opening accepted it, so it must be kept.
+    /// Checks that the next opening shows all that the first one showed, and the record committed after
+    /// it. This also holds for a forged log, because the opening accepted it.
     pub(super) fn check(&self) {
         let before = &self.before;
         let Some((new, again)) = &self.after else {
@@ -217,17 +217,17 @@ impl Written {
         };
         let (after, found) = match again {
             Ok(shown) => shown,
-            Err(e) => panic!("committed, closed, and not opened again: {e}"),
+            Err(e) => panic!("committed and closed, but does not open again: {e}"),
         };
         match found {
-            Ok(found) => assert_eq!(found, new, "committed, and something else is there"),
-            Err(e) => panic!("committed, and not there: {e}"),
+            Ok(found) => assert_eq!(found, new, "committed, but the log has other bytes"),
+            Err(e) => panic!("committed, but missing: {e}"),
         }
         let mut expected = before.records.clone();
         if before.ended.is_none() {
             expected.push(new.clone());
         }
-        assert_eq!(after.records, expected, "another log after a commit");
+        assert_eq!(after.records, expected, "other records after a commit");
         let kind = |shown: &Shown| shown.ended.as_ref().map(|e| e.kind());
         assert_eq!(kind(after), kind(before), "another end");
         assert_eq!(after.meta, before.meta, "other metadata");

@@ -1,8 +1,8 @@
-//! The oracle: what a mutated log may show.
+//! The oracle: rules for the records that a mutated log may show.
 //!
-//! A damaged log shows a prefix of what was there; where what is left proves that more was durable, it
-//! reports the loss. A log that was rolled back in parts shows nothing that was never appended. A
-//! forged log may show anything: it only has to return, and to keep what it acknowledges from then on.
+//! A damaged log shows a prefix of its records. If the remaining bytes prove that more was durable, it
+//! reports the loss. A log that was rolled back in parts shows only records that were appended. A forged
+//! log may show anything: it only must return, and keep what it acknowledges from then on.
 
 use super::Files;
 use super::base::Base;
@@ -15,16 +15,16 @@ use logforce_format::{
 };
 use std::collections::BTreeSet;
 
-/// A mutated log, and what can be expected of it.
+/// A mutated log, and the expectations for it.
 pub(super) struct Case<'b> {
     m: &'b Mutated<'b>,
-    /// Everything below was durable: what is left proves it.
+    /// LSN below which everything was durable, as the remaining bytes prove.
     proven: Lsn,
-    /// A batch that voids records was changed: what it voided may be there again.
+    /// True if a batch that voids records was changed, so that the voided records may come back.
     void_damaged: bool,
 }
 
-/// Whether the bytes at `at` are the same in both.
+/// Returns true if the bytes at `at` are the same in both.
 fn same(a: &Files, b: &Files, name: &str, at: usize, len: usize) -> bool {
     let of = |files: &Files| -> Option<Vec<u8>> {
         files.get(name)?.get(at..at + len).map(<[u8]>::to_vec)
@@ -71,13 +71,13 @@ impl<'b> Case<'b> {
         self.m.base
     }
 
-    /// Whether something has a right checksum that the log never wrote. The fuzzer sees what a checksum
-    /// is compared with, and may forge one by chance.
+    /// Returns true if bytes that the log never wrote have a correct checksum. The fuzzer sees the value
+    /// that a checksum is compared with, and may forge one by chance.
     pub(super) fn is_forged(&self) -> bool {
         self.m.kinds.forged || forged_by_chance(self.base(), &self.m.files)
     }
 
-    /// Fails, unless a forgery explains it.
+    /// Panics, unless a forgery explains the finding.
     pub(super) fn fail(&self, what: &str) {
         if self.is_forged() {
             return;
@@ -120,7 +120,7 @@ impl<'b> Case<'b> {
         self.check(right, || "metadata that is not the latest".to_owned());
     }
 
-    /// Checks that the records are a prefix of the log.
+    /// Checks that the records are a prefix of the log's records.
     fn beginning(&self, records: &[Record], how: &str) {
         for e in records {
             self.check(self.was_appended(e), || {
@@ -138,11 +138,11 @@ impl<'b> Case<'b> {
             });
         }
         self.check(records.len() <= self.base().live.len(), || {
-            format!("{how}: more than there was")
+            format!("{how}: more records than the log had")
         });
     }
 
-    /// Checks that all that is proven durable is there.
+    /// Checks that all records that are proven durable exist.
     fn complete(&self, records: &[Record], how: &str) {
         let missing = self.base().live.get(records.len());
         let right = self.m.kinds.rolled_back || missing.is_none_or(|e| e.end > self.proven);
@@ -160,19 +160,22 @@ impl<'b> Case<'b> {
         }
     }
 
-    /// Whether a batch that voids records was changed.
+    /// Returns true if a batch that voids records was changed.
     pub(super) fn void_damaged(&self) -> bool {
         self.void_damaged
     }
 
-    /// Checks that what the walk calls proven was part of the log.
+    /// Checks that the records that the walk reports as proven were part of the log.
     pub(super) fn proven(&self, records: &[Record]) {
         if self.m.kinds.rolled_back {
             return;
         }
         for e in records {
             self.check(self.base().live.contains(e), || {
-                format!("{} is called proven, and was no part of the log", e.start)
+                format!(
+                    "{} is reported as proven, but was not part of the log",
+                    e.start
+                )
             });
         }
     }
@@ -203,20 +206,20 @@ impl<'b> Case<'b> {
         self.kept(written, how);
     }
 
-    /// Checks that the next opening keeps what this one showed, and what was committed after it.
+    /// Checks that the next opening keeps what this one showed, and the record committed after it.
     fn kept(&self, written: &Written, how: &str) {
         let before = &written.before;
         if written.after.is_none() {
             self.check(
                 before.ended.is_some() || self.m.kinds.rolled_back || self.m.files.len() > 30,
-                || format!("{how}: it takes no record"),
+                || format!("{how}: the log accepts no record"),
             );
         }
         written.check();
     }
 }
 
-/// All whole headers and slots in the files.
+/// Returns all whole headers and slots in the files.
 fn whole(files: &Files) -> BTreeSet<Vec<u8>> {
     let mut found = BTreeSet::new();
     for (name, bytes) in files {

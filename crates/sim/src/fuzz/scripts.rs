@@ -1,23 +1,23 @@
-//! The scripts by which the logs are made that are mutated. Together they have every kind of batch,
-//! records and atomic appends across batches and segments, both truncations, metadata, recycled
-//! segments, several openings, crashes, and two write units.
+//! Scripts that make the logs to mutate. Together the logs have every kind of batch, records and atomic
+//! appends across batches and segments, both truncations, metadata, recycled segments, several openings,
+//! crashes, and two write units.
 
 use logforce_testkit::Survival;
 
-/// What is done with a log.
+/// One action on a log.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Act {
-    /// Append a record of so many bytes.
+    /// Append a record of this many bytes.
     Append(usize),
-    /// Append so many records of so many bytes atomically.
+    /// Append a number of records of a number of bytes each, atomically.
     Group(usize, usize),
     /// Append and force.
     Commit(usize),
     /// Force everything.
     Force,
-    /// Truncate at the front, keeping so many records.
+    /// Truncate at the front, keeping this many records.
     Front(usize),
-    /// Truncate at the back, voiding so many records.
+    /// Truncate at the back, voiding this many records.
     Back(usize),
     /// Change the metadata.
     Meta(usize),
@@ -27,7 +27,7 @@ pub(super) enum Act {
     Version,
 }
 
-/// How an opening ends.
+/// End of an opening.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum End {
     Close,
@@ -35,16 +35,16 @@ pub(super) enum End {
     Cut(Survival),
 }
 
-/// From an opening to its end.
+/// The actions from an opening to its end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Boot {
-    /// The device's physical sector, which the write unit follows.
+    /// Physical sector of the device, bytes, which the write unit follows.
     pub(super) sector: u32,
     pub(super) acts: &'static [Act],
     pub(super) end: End,
 }
 
-/// How a log is made, boot by boot.
+/// Steps that make a log, boot by boot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Script {
     pub(super) name: &'static str,

@@ -1,11 +1,11 @@
-//! Makes checksums right after bytes were changed: only an attacker or a bug writes such bytes.
+//! Corrected checksums after a change of bytes. Only an attacker or a bug writes such bytes.
 
 use logforce_format::{BATCH_HEADER_LEN, payload_crc};
 
-/// The offset of the checksum in every structure. It is computed as if these bytes were zero.
+/// Offset of the checksum in every structure. It is computed as if these bytes were zero.
 const HOLE: usize = 8;
 
-/// Puts the right checksum into a structure that has all of these bytes, and returns it.
+/// Puts the correct checksum into the structure that these bytes are, and returns it.
 pub(super) fn seal(bytes: &mut [u8]) -> u32 {
     let crc = payload_crc(0, &bytes[..HOLE]);
     let crc = payload_crc(crc, &[0; 4]);
@@ -14,8 +14,8 @@ pub(super) fn seal(bytes: &mut [u8]) -> u32 {
     crc
 }
 
-/// Puts the right checksums into a batch whose header begins these bytes: that of the payload, as
-/// far as it is there, and the header's own, which it returns.
+/// Puts the correct checksums into a batch whose header begins these bytes: that of the payload, as far as
+/// it exists, and that of the header, which it returns.
 pub(super) fn seal_batch(bytes: &mut [u8]) -> u32 {
     let (header, rest) = bytes.split_at_mut(BATCH_HEADER_LEN);
     let mut len = [0; 4];

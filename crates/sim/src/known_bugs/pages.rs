@@ -1,8 +1,8 @@
-//! Those of the page file.
+//! Known bugs of the page file.
 
 use super::{KnownBug, bug};
 
-/// Caught by random runs (`logforce-sim --pages`).
+/// Bugs that random runs catch (`logforce-sim --pages`).
 pub const PAGES: &[KnownBug] = &[
     bug(
         "page-before-log",
@@ -147,8 +147,8 @@ pub const PAGES: &[KnownBug] = &[
     ).found_by(22),
 ];
 
-/// Caught by a test of `crates/pages` (`tests/all/known_bugs.rs`): random runs hardly meet them, or do
-/// not inspect.
+/// Bugs that a test of `crates/pages` catches (`tests/all/known_bugs.rs`). Random runs hardly meet them,
+/// or do not inspect.
 pub const PAGES_BY_TEST: &[KnownBug] = &[
     bug(
         "page-map-checksum-ignored",
@@ -176,7 +176,7 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
     ),
     bug(
         "versions-kept",
-        "older versions of pages keep their space when nobody reads them any more",
+        "older versions of pages keep their space when no reader needs them any more",
     ),
     bug(
         "table-checksum-unverified",
@@ -192,7 +192,7 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
     ),
     bug(
         "commit-without-room",
-        "a commit is accepted whose pages have no room in the data file",
+        "a commit is accepted whose pages have no space in the data file",
     ),
     bug(
         "inspected-table-believed",
@@ -237,6 +237,6 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
     ),
     bug(
         "doubt-accepted",
-        "a guarantee that nobody answers for opens by default, and prints as any other",
+        "a guarantee without a source is accepted by default, and is printed like any other",
     ),
 ];

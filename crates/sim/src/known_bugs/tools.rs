@@ -1,4 +1,4 @@
-//! Known bugs that programs beside the simulator catch: loom, the fuzzer, failing system calls.
+//! Known bugs that other programs than the simulator catch: loom, the fuzzer, failing system calls.
 
 use super::{KnownBug, bug};
 
@@ -23,7 +23,7 @@ pub const ORDERINGS: &[KnownBug] = &[
     ),
 ];
 
-/// Bugs that fuzzing catches: `cargo xtask fuzz --planted` runs it.
+/// Bugs that fuzzing catches. `cargo xtask fuzz --planted` runs it.
 pub const FUZZING: &[KnownBug] = &[
     bug(
         "length-before-checksum",

@@ -1,8 +1,8 @@
-//! A directory in memory, without a scheduler: the cheapest place to open a log, for tests that open
-//! one a million times.
+//! A directory in memory, without a scheduler: the cheapest way to open a log, for tests that open one a
+//! million times.
 //!
-//! The files hold what a simulated disk held after a crash; tests ask what the shipped code makes of
-//! *those* bytes. Crashes, reordering and threads are simulated by [`SimDisk`] alone.
+//! The files hold what a simulated disk held after a crash. Tests check what the shipped code makes of
+//! *those* bytes. Only [`SimDisk`] simulates crashes, reordering and threads.
 
 mod runtime;
 
@@ -19,15 +19,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The files of a directory, as bytes. Clones share them until one is changed.
+/// Files of a directory, as bytes. Clones share the bytes until one is changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileImage {
-    /// The bytes of each file, by name.
+    /// Bytes of each file, by name.
     pub files: BTreeMap<String, Arc<Vec<u8>>>,
 }
 
 impl FileImage {
-    /// The files on the medium of a disk.
+    /// Returns the files on the medium of a disk.
     pub fn of(disk: &SimDisk, dir: &str) -> FileImage {
         let file = |name: String| {
             let bytes = disk.file_bytes(dir, &name);
@@ -45,7 +45,7 @@ impl FileImage {
         Arc::make_mut(file)[offset] ^= 1 << bit;
     }
 
-    /// A system that holds a copy of these files in the directory `path`. No call fails.
+    /// Returns a system that holds a copy of these files in the directory `path`. No call fails.
     pub fn system(&self, path: &str) -> MemorySystem {
         let node = |(name, bytes): (&String, &Arc<Vec<u8>>)| {
             (name.clone(), Arc::new(Mutex::new(bytes.clone())))
@@ -65,7 +65,7 @@ impl FileImage {
 
 type Node = Arc<Mutex<Arc<Vec<u8>>>>;
 
-/// A system of one directory in memory. Its threads never run: opening a log and reading it needs
+/// A system of one directory in memory. Its threads never run, because opening and reading a log needs
 /// none.
 #[derive(Clone)]
 pub struct MemorySystem {
@@ -76,16 +76,16 @@ pub struct MemorySystem {
 struct Inner {
     path: PathBuf,
     nodes: Mutex<BTreeMap<String, Node>>,
-    /// Directories that were made beside it.
+    /// Directories that were created beside it.
     others: Mutex<BTreeMap<PathBuf, MemorySystem>>,
     cut: AtomicBool,
     calls: Mutex<Calls>,
 }
 
-/// The calls that were made, and those that fail.
+/// Calls that were made, and calls that fail.
 #[derive(Default)]
 struct Calls {
-    /// Every call so far, in order.
+    /// All calls so far, in order.
     made: Vec<Call>,
     failing_calls: Vec<FailingCalls>,
 }
@@ -95,7 +95,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Inner {
-    /// Counts a call. Fails, or returns how short its result must be.
+    /// Counts a call. Returns an error, or by how much its result must be short.
     fn short(&self, call: Call) -> io::Result<Option<Refusal>> {
         if self.cut.load(SeqCst) {
             return Err(io::Error::other("power is cut"));
@@ -119,27 +119,27 @@ impl Inner {
 }
 
 impl MemorySystem {
-    /// From now on every call fails, so that a dropped log does no more work.
+    /// Makes every further call fail, so that a dropped log does no more work.
     pub fn cut(&self) {
         self.inner.cut.store(true, SeqCst);
     }
 
-    /// From now on these calls fail.
+    /// Makes these calls fail from now on.
     pub fn fail_calls(&self, failing: FailingCalls) {
         lock(&self.inner.calls).failing_calls.push(failing);
     }
 
-    /// From now on no call fails.
+    /// Makes all calls succeed from now on.
     pub fn stop_failing_calls(&self) {
         lock(&self.inner.calls).failing_calls.clear();
     }
 
-    /// The calls that were made so far, in order.
+    /// Returns the calls that were made so far, in order.
     pub fn calls(&self) -> Vec<Call> {
         lock(&self.inner.calls).made.clone()
     }
 
-    /// The files as they are now.
+    /// Returns the files as they are now.
     pub fn image(&self) -> FileImage {
         let nodes = lock(&self.inner.nodes);
         let file = |(name, node): (&String, &Node)| (name.clone(), lock(node).clone());

@@ -6,8 +6,8 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-/// Only the caller's thread runs. That is a valid schedule until the caller waits for another thread
-/// without a timeout, which panics.
+/// A runtime in which only the caller's thread runs. That is a valid schedule until the caller waits for
+/// another thread without a timeout, which panics.
 #[derive(Default)]
 pub(super) struct Inert {
     nanos: AtomicU64,
@@ -42,7 +42,7 @@ impl Runtime for Inert {
     fn wake_all(&self, _: &AtomicU32) {}
 
     fn random(&self) -> u64 {
-        // The same in every opening, so that a difference between two openings comes from the bytes.
+        // The same numbers in every opening, so that a difference between two openings comes from the bytes.
         0x9e37_79b9_7f4a_7c15 ^ self.nanos.load(SeqCst)
     }
 

@@ -1,4 +1,4 @@
-//! What random runs of page files covered, in numbers.
+//! Coverage of random runs of page files, in numbers.
 
 use logforce_testkit::{Failure, FaultCounts, FaultKind};
 use std::collections::BTreeMap;
@@ -7,9 +7,9 @@ use std::fmt;
 /// Counts over one run or many.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Runs,
+    /// Runs.
     pub runs: u64,
-    /// and those of them with a logged file.
+    /// Runs with a logged file.
     pub logged: u64,
     /// Calls of the page file.
     pub calls: u64,
@@ -21,7 +21,7 @@ pub struct Coverage {
     pub refused: u64,
     /// Commits that dropped pages right after a refused commit.
     pub shrunk: u64,
-    /// Transactions whose outcome nobody knew when the boot ended.
+    /// Transactions whose outcome was unknown when the boot ended.
     pub unknown: u64,
     /// Snapshots that were compared with the model.
     pub snapshots: u64,
@@ -35,11 +35,11 @@ pub struct Coverage {
     pub crashes_in_recovery: u64,
     /// Openings while calls failed for a while.
     pub openings_amid_failing_calls: u64,
-    /// Corrupted copies that were opened,
+    /// Corrupted copies that were opened.
     pub corrupted_copies: u64,
-    /// and those of them on which damage was reported.
+    /// Corrupted copies on which damage was reported.
     pub damages: u64,
-    /// How often each kind of fault took effect.
+    /// Number of times that each kind of fault took effect.
     pub faults: BTreeMap<FaultKind, u64>,
 }
 
@@ -81,7 +81,7 @@ impl Coverage {
         ]
     }
 
-    /// Adds another's counts.
+    /// Adds the counts of another.
     pub fn add(&mut self, other: &Coverage) {
         let mut other = other.clone();
         for ((_, mine), (_, others)) in self.counts().into_iter().zip(other.counts()) {
@@ -92,7 +92,7 @@ impl Coverage {
         }
     }
 
-    /// What a large batch of runs should have met and did not.
+    /// Returns the cases that a large batch of runs should have met and did not.
     pub fn gaps(&self) -> Vec<String> {
         let mut all = self.clone();
         let missing = all.counts().into_iter().filter(|(_, n)| **n == 0);

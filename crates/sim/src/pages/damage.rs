@@ -1,4 +1,4 @@
-//! What a page file shows of a copy on which something rotted: the right bytes or the damage's place.
+//! Checks of a page file on a corrupted copy: it must show the correct bytes or report the damage's place.
 
 use super::model::{Image, State, Universe};
 use super::workload::Notes;
@@ -8,17 +8,17 @@ use logforce_format::PageFileHeader;
 use logforce_pages::{CommitMode, Error, ErrorKind, PageFile, Snapshot};
 use logforce_testkit::{Rng, SectorFault, SimDisk, SimRuntime};
 
-/// Where the first page lies.
+/// Offset of the first page, bytes.
 const DATA: u64 = 128 << 10;
-/// Where the second header slot lies.
+/// Offset of the second header slot, bytes.
 const SECOND_SLOT: u64 = 64 << 10;
-/// The part of a slot, and of a map's sector, that is looked at.
+/// Number of bytes of a slot, and of a map's sector, that are checked.
 const SLOT: u64 = 4096;
 
-/// Bits that are flipped in a copy at most.
+/// Largest number of bits that are flipped in a copy.
 const MOST_FLIPS: u64 = 3;
 
-/// What was damaged.
+/// Kind of place that was damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Slot,
@@ -26,10 +26,10 @@ enum Place {
     Map,
 }
 
-/// Damages one kind of place of the crashed disk, opens it, and looks at every page.
+/// Damages one kind of place of the crashed disk, opens the file, and checks every page.
 pub(super) fn corrupt_and_look(run: &mut Run, notes: &Notes, commit: u64, found: &State) {
     let schedule = run.rng.bits();
-    // A slot may be torn by the crash; of two whole ones the other is enough.
+    // The crash may have torn a slot. If both are whole, one may be damaged.
     let has_two_slots = slots_of(&run.disk) == 2;
     let Some(place) = corrupt(&run.disk, &mut run.rng, run.fixed.mode) else {
         return;
@@ -59,7 +59,7 @@ pub(super) fn corrupt_and_look(run: &mut Run, notes: &Notes, commit: u64, found:
             true => found.clone(),
             false => match before(notes, &snapshot, shown, &run.fixed.universe) {
                 Some(expected) => expected,
-                // Of a boot before: nobody knows any more.
+                // The commit is of an earlier boot, whose notes are gone.
                 None => return false,
             },
         };
@@ -90,8 +90,8 @@ pub(super) fn corrupt_and_look(run: &mut Run, notes: &Notes, commit: u64, found:
     run.coverage.damages += u64::from(damaged);
 }
 
-/// Writes a whole page, which mends a damaged one, checkpoints and closes. Pages beside it that the map has
-/// lost must stay damaged. Returns the state afterwards, `None` if the file refused.
+/// Writes a whole page, which mends a damaged one, then checkpoints and closes. Other pages that the map has
+/// lost must stay damaged. Returns the state afterwards, or `None` if the file refused.
 fn write_beside(run: &Run, file: &PageFile, mut expected: State) -> Option<State> {
     let universe = &run.fixed.universe;
     let mut rng = Rng::new(run.rng.clone().bits() ^ 0xbe51_de00);
@@ -114,8 +114,9 @@ fn write_beside(run: &Run, file: &PageFile, mut expected: State) -> Option<State
     Some(expected)
 }
 
-/// What the snapshot of an older commit must show, which is what it shows if the notes explain it: a
-/// commit of unknown outcome may be this one or a later one. `None` for a commit of a boot before.
+/// Returns the state that the snapshot of an older commit must show. It is the shown state if the notes
+/// explain it: a commit of unknown outcome may be this one or a later one. Returns `None` for a commit of
+/// an earlier boot.
 fn before(notes: &Notes, snapshot: &Snapshot, shown: u64, universe: &Universe) -> Option<State> {
     if shown < notes.history.base_commit {
         return None;
@@ -139,14 +140,14 @@ fn compare(run: &Run, snapshot: &Snapshot, expected: &State, place: Place) -> bo
         match snapshot.read(page, &mut buf) {
             Ok(()) => {
                 let wrong_bits = wrong_bits(&buf, expected.pages.get(&page));
-                // Without checksums rot in a page is served; another page never is.
+                // Without checksums a page with flipped bits is served, but never another page.
                 let may_be_wrong = match place == Place::Pages && !run.fixed.checksums {
                     true => MOST_FLIPS,
                     false => 0,
                 };
                 assert!(
                     wrong_bits <= may_be_wrong,
-                    "page {page} is served and wrong in {wrong_bits} bits"
+                    "page {page} is served with {wrong_bits} wrong bits"
                 );
             }
             Err(e) => {
@@ -165,7 +166,7 @@ fn wrong_bits(found: &[u8], expected: Option<&Image>) -> u64 {
     wrong.map(|b| u64::from(b.count_ones())).sum()
 }
 
-/// How many header slots are whole.
+/// Returns the number of whole header slots.
 fn slots_of(disk: &SimDisk) -> usize {
     let bytes = disk.file_bytes(PATH, "pages").unwrap_or_default();
     let slots = [0, SECOND_SLOT as usize].into_iter();
@@ -173,7 +174,7 @@ fn slots_of(disk: &SimDisk) -> usize {
     slots.filter(|s| PageFileHeader::decode(s).is_ok()).count()
 }
 
-/// The error says what is damaged; where the map is, pages cannot be written either.
+/// Checks that the error names the damage. If the map is damaged, pages cannot be written either.
 fn is_reported(error: &Error, place: Place) {
     let is_damage = match error.kind() {
         ErrorKind::Damaged => true,
@@ -203,7 +204,7 @@ fn corrupt(disk: &SimDisk, rng: &mut Rng, mode: CommitMode) -> Option<Place> {
         Place::Pages => ("pages", DATA, len("pages")),
         Place::Map => ("map", 0, len("map")),
     };
-    // The last pages may be far off, with nothing between.
+    // The last pages may be far away, with nothing between.
     let to = to.min(from + (256 << 10));
     if to <= from {
         return None;
@@ -223,9 +224,9 @@ fn corrupt(disk: &SimDisk, rng: &mut Rng, mode: CommitMode) -> Option<Place> {
         let mut bit = rng.below(8) as u8;
         let offset = match rng.below(3) {
             0 => from + rng.below(to - from),
-            // The fields of a header, the first entries of a map or a node.
+            // Fields of a header, or the first entries of a map or a node.
             1 => from + rng.below((to - from).min(128)),
-            // Whether a page of the map is present.
+            // The bit that says if a page of the map is present.
             _ if place == Place::Map => {
                 bit = 0;
                 8 + 8 * rng.below(60)

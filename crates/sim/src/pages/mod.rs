@@ -1,9 +1,9 @@
 //! Random runs of a page file, each determined by a seed: both commit modes, threads, options,
 //! disks, failures, crashes inside recovery, and what the file shows of a corrupted copy.
 //!
-//! The model ([`model`]) knows only the answers of the calls. From them it says which state the file
-//! may show after a failure: that after one of the commits, not before the last acknowledged one,
-//! with every commit whole or absent and in one order on which all snapshots agree.
+//! The model ([`model`]) knows only the results of the calls. From them it derives which state the file
+//! may show after a failure: the state after the last acknowledged commit or a later one. Every commit is
+//! whole or absent, and all snapshots agree on one order.
 
 mod coverage;
 mod damage;
@@ -23,10 +23,10 @@ use setup::Fixed;
 use std::sync::{Arc, Mutex};
 use workload::{Notes, Work};
 
-/// The page file's directory.
+/// Directory of the page file.
 const PATH: &str = "/db";
 
-/// A run makes at least so many calls of the page file.
+/// Least number of calls of the page file in a run.
 pub const CALLS: u64 = 60;
 
 /// A run in progress.
@@ -34,23 +34,23 @@ struct Run {
     name: String,
     disk: SimDisk,
     fixed: Fixed,
-    /// Of the boot.
+    /// Options of the boot.
     options: Options,
     rng: Rng,
-    /// Draws the calls that fail for a while. Separate from `rng`, so that up to the first call that
-    /// fails a run is what it would be without them.
+    /// Generator that draws the calls that fail for a while. It is separate from `rng`, so that these calls
+    /// do not change a run before the first of them fails.
     failing_rng: Rng,
     coverage: Coverage,
-    /// The durable state, and its commit.
+    /// Durable state, and its commit.
     base: State,
     base_commit: u64,
     stamp: u64,
 }
 
-/// Makes the run of a seed, and returns what it covered.
+/// Makes the run of a seed, and returns its coverage.
 ///
 /// # Panics
-/// If the page file does not show what it must, with what was seen.
+/// If the page file does not show what it must. The message names what was seen.
 pub fn run(seed: u64) -> Coverage {
     let mut rng = Rng::new(seed ^ 0x9a6e_f11e);
     let disk = SimOptions {
@@ -79,7 +79,7 @@ pub fn run(seed: u64) -> Coverage {
         let notes = run.work(boot);
         let failure = run.crash();
         run.recover(boot, notes, failure);
-        // What has panicked so far was meant to.
+        // All panics so far were intended.
         forget_reports();
         boot += 1;
     }
@@ -101,8 +101,8 @@ impl Run {
         self.options = self.fixed.options(&mut self.rng, &self.disk.options());
     }
 
-    /// Plans what fails during the next work. Returns whether the disk may be full, and whether calls
-    /// may fail.
+    /// Plans the faults during the next work. Returns whether the disk may be full, and whether calls may
+    /// fail.
     fn plan_faults(&mut self, boot: u64) -> (bool, bool) {
         let (disk, rng) = (&self.disk, &mut self.rng);
         let (mut may_be_full, mut may_fail) = (false, false);
@@ -127,7 +127,7 @@ impl Run {
             may_be_full = true;
         }
         if boot == 0 && rng.one_in(4) {
-            // While the file is made.
+            // Fails while the file is created.
             disk.cut_at(rng.below(50));
         } else if !rng.one_in(3) {
             let within = rng.pick(&[60, 300, 900]);
@@ -155,7 +155,7 @@ impl Run {
         }
     }
 
-    /// A boot: opens, works in some threads, and closes or not. Returns what was noted down.
+    /// Performs a boot: opens, works in some threads, and perhaps closes. Returns the notes.
     fn work(&mut self, boot: u64) -> Notes {
         let (may_be_full, may_fail) = self.plan_faults(boot);
         let rng = &mut self.rng;
@@ -168,14 +168,14 @@ impl Run {
         let is_logged = self.fixed.mode == CommitMode::Logged;
         let notes = self.new_notes();
         let facts = self.disk.options().facts();
-        // Shrinking is sure to succeed only where overwriting needs no space, and no page shares a granule
+        // Shrinking is sure to succeed only if overwriting needs no space, and no page shares a granule
         // with another.
         let can_shrink = !is_logged
             && threads == 1
             && !may_fail
             && facts.kind == FilesystemKind::InPlace
             && self.fixed.page_size >= facts.write_unit();
-        // Drawn aside: what else a seed means stays.
+        // Draws from a separate generator, so that the other choices of a seed stay the same.
         let mut aside = Rng::new(schedule ^ 0xb10c_f111);
         let fills = is_logged
             && !may_fail
@@ -232,7 +232,7 @@ impl Run {
             if closes {
                 work.close();
             } else {
-                // Killed: the file is not closed in an orderly way, and its threads must end.
+                // A kill: the file is not closed, and its threads must end.
                 disk.cut();
             }
             let notes = std::mem::take(&mut *work.notes());
@@ -261,7 +261,7 @@ impl Run {
         PageFile::open(&*system, PATH, OpenMode::OpenOrCreate, self.options.clone())
     }
 
-    /// Opens while calls fail: it succeeds, or answers an error that says nothing about the file.
+    /// Opens while calls fail. The opening succeeds, or its error says nothing about the file.
     fn open_amid_failing_calls(&mut self, boot: u64) {
         while self.failing_rng.one_in(3) {
             let failing = failing_calls(&mut self.failing_rng);
@@ -292,8 +292,8 @@ impl Run {
         }
     }
 
-    /// Opens what the failure left, perhaps with crashes inside the opening, and compares it with the
-    /// notes.
+    /// Opens the file after the failure, perhaps with crashes inside the opening, and compares it with
+    /// the notes.
     fn recover(&mut self, boot: u64, notes: Notes, failure: Failure) {
         self.open_amid_failing_calls(boot);
         while self.rng.one_in(3) {
@@ -349,12 +349,12 @@ impl Run {
         (self.base, self.base_commit) = (found, commit);
     }
 
-    /// Compares what was found with the notes.
+    /// Compares the found state with the notes.
     fn compare(&mut self, notes: &Notes, commit: u64, found: &State) {
         let universe = &self.fixed.universe;
         assert!(
             commit >= notes.acknowledged.max(self.base_commit),
-            "commit {} was acknowledged, and {commit} is the last one",
+            "commit {} was acknowledged, but {commit} is the last one",
             notes.acknowledged.max(self.base_commit)
         );
         let known = &notes.history;
@@ -364,12 +364,12 @@ impl Run {
             let difference = known.at(commit, universe).difference(found);
             let why = difference.map(|d| format!("expected, and found: {d}"));
             panic!(
-                "no prefix of the commits is what commit {commit} holds: {}",
+                "no prefix of the commits gives the state of commit {commit}: {}",
                 why.or_else(|| known.not_isolated(commit, universe))
                     .unwrap_or_default()
             );
         };
-        // A full disk refuses commits whose numbers nobody may have learned.
+        // A full disk refuses commits whose numbers may have stayed unknown.
         if notes.unknown.is_empty() {
             let seen_wrong = history.not_isolated(commit, universe);
             assert_eq!(seen_wrong, None);
@@ -377,7 +377,7 @@ impl Run {
         for seen in &notes.seen {
             assert!(
                 !seen.is_durable || seen.commit <= commit,
-                "a durable snapshot showed commit {}, and {commit} is left",
+                "a durable snapshot showed commit {}, but {commit} is left",
                 seen.commit
             );
             let is_known =
@@ -385,7 +385,10 @@ impl Run {
             if is_known {
                 let then = history.at(seen.commit, universe);
                 if let Some(difference) = then.difference(&seen.state) {
-                    panic!("commit {} was shown otherwise: {difference}", seen.commit);
+                    panic!(
+                        "commit {} was shown with other contents: {difference}",
+                        seen.commit
+                    );
                 }
                 self.coverage.snapshots += 1;
             }
@@ -394,7 +397,7 @@ impl Run {
 }
 
 impl Work {
-    /// Closing makes everything durable that was committed.
+    /// Closes the file, which makes all commits durable.
     fn close(&self) {
         let closed = self.file.clone().close();
         let mut notes = self.notes();
@@ -415,7 +418,7 @@ impl Work {
 fn failing_calls(rng: &mut Rng) -> Vec<logforce_testkit::FailingCalls> {
     let mut all = random_failing_calls(rng);
     for failing in &mut all {
-        // What the medium does not give twice counts as damage.
+        // A read error of the medium that repeats counts as damage.
         if failing.how == Refusal::Medium && failing.calls == [Call::Read] {
             failing.failing = 1;
         }
@@ -423,7 +426,7 @@ fn failing_calls(rng: &mut Rng) -> Vec<logforce_testkit::FailingCalls> {
     all
 }
 
-/// Whether the error says nothing about what is on the medium.
+/// Returns true if the error says nothing about the contents of the medium.
 fn says_nothing(error: &Error) -> bool {
     matches!(
         error.kind(),

@@ -1,26 +1,26 @@
-//! What a page file must show: the state after each commit.
+//! The states that a page file must show: one after each commit.
 
 use logforce_pages::{Result, Snapshot, Transaction};
 use logforce_testkit::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The contents of a page.
+/// Contents of a page.
 pub type Image = Arc<[u8]>;
 
-/// The pages that a run uses.
+/// Pages that a run uses.
 #[derive(Debug, Clone)]
 pub struct Universe {
-    /// Pages below this number: most transactions are about these, so that they meet.
+    /// Number of pages, from 0 on, that most transactions use, so that they conflict.
     near: u64,
-    /// At the edges of the map's sectors and of the page table's nodes, and far off.
+    /// Pages at the edges of the map's sectors and of the page table's nodes, and pages far away.
     far: Vec<u64>,
-    /// The size of a page, bytes.
+    /// Size of a page, bytes.
     size: usize,
 }
 
 impl Universe {
-    /// Of a file with pages of `size` bytes, with pages up to the number `last`.
+    /// Returns the pages for a file with pages of `size` bytes and page numbers up to `last`.
     pub fn new(size: u32, near: u64, last: u64) -> Universe {
         let edges = [
             31,
@@ -45,12 +45,12 @@ impl Universe {
         }
     }
 
-    /// All of them.
+    /// Returns all page numbers.
     pub fn pages(&self) -> impl Iterator<Item = u64> {
         (0..self.near).chain(self.far.iter().copied())
     }
 
-    /// The size of a page, bytes.
+    /// Returns the size of a page, bytes.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -62,7 +62,7 @@ impl Universe {
         }
     }
 
-    /// A whole page: its number and who wrote it, in every 16 bytes.
+    /// Returns a whole page, with its number and the writer's stamp in every 16 bytes.
     pub fn contents(&self, page: u64, stamp: u64) -> Vec<u8> {
         let mut unit = page.to_le_bytes().to_vec();
         unit.extend(stamp.to_le_bytes());
@@ -75,20 +75,20 @@ impl Universe {
 pub enum Step {
     /// A page is written as a whole.
     Write(u64),
-    /// So many bytes of a page are changed, from an offset on.
+    /// Some bytes of a page are changed.
     Change {
-        /// The page.
+        /// Number of the page.
         page: u64,
-        /// Where.
+        /// Offset in the page, bytes.
         at: usize,
-        /// How many.
+        /// Number of bytes.
         len: usize,
     },
     /// A page is dropped.
     Discard(u64),
-    /// The pages from this one on are dropped.
+    /// All pages from this one on are dropped.
     Shrink(u64),
-    /// The file gets so many pages.
+    /// The file grows to this number of pages.
     Grow(u64),
 }
 
@@ -101,7 +101,7 @@ impl Step {
     }
 }
 
-/// Steps that a transaction on `count` pages accepts.
+/// Returns random steps that a transaction on `count` pages accepts.
 pub fn random_steps(rng: &mut Rng, universe: &Universe, mut count: u64) -> Vec<Step> {
     let mut steps = Vec::new();
     if rng.one_in(12) {
@@ -155,17 +155,17 @@ pub fn shrinking_steps(rng: &mut Rng, universe: &Universe, count: u64) -> Vec<St
 /// A transaction that may be committed.
 #[derive(Debug, Clone)]
 pub struct Done {
-    /// Which it is: it writes this into its pages.
+    /// Identity of the transaction, which it writes into its pages.
     pub stamp: u64,
-    /// What it does.
+    /// Steps of the transaction.
     pub steps: Vec<Step>,
-    /// What it saw of the pages that it writes: `None` for zeroes. No other transaction may come
-    /// between.
+    /// Contents that it saw of the pages that it writes; `None` for zeroes. No other transaction may
+    /// commit these pages in between.
     pub before: Vec<(u64, Option<Image>)>,
 }
 
 impl Done {
-    /// One that has not looked at anything.
+    /// Creates a transaction that has not read anything.
     pub fn new(stamp: u64, steps: Vec<Step>) -> Done {
         Done {
             stamp,
@@ -174,7 +174,7 @@ impl Done {
         }
     }
 
-    /// Looks at what it will write.
+    /// Reads the pages that it will write.
     ///
     /// # Errors
     /// Of the page file.
@@ -191,7 +191,7 @@ impl Done {
         Ok(())
     }
 
-    /// Takes its steps in a transaction.
+    /// Performs its steps in a transaction.
     ///
     /// # Errors
     /// Of the page file.
@@ -225,14 +225,14 @@ fn not_zeroes(bytes: &[u8]) -> Option<Image> {
 /// A committed state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
-    /// The pages that are not zeroes.
+    /// Pages that are not zeroes.
     pub pages: BTreeMap<u64, Image>,
-    /// Pages have numbers below this one.
+    /// Number of pages.
     pub count: u64,
 }
 
 impl State {
-    /// The state after the transaction.
+    /// Applies the steps of a transaction.
     pub fn apply(&mut self, done: &Done, universe: &Universe) {
         for step in &done.steps {
             let (page, bytes) = match *step {
@@ -262,7 +262,7 @@ impl State {
         }
     }
 
-    /// What a snapshot shows of the universe.
+    /// Returns the state that a snapshot shows.
     ///
     /// # Errors
     /// Of the page file.
@@ -281,7 +281,7 @@ impl State {
         Ok(state)
     }
 
-    /// Where two states differ, in words; `None` if they are the same.
+    /// Describes the difference between two states; `None` if they are the same.
     pub fn difference(&self, other: &State) -> Option<String> {
         if self.count != other.count {
             return Some(format!("{} pages and {}", self.count, other.count));
@@ -312,19 +312,19 @@ impl State {
     }
 }
 
-/// What was committed since some state.
+/// Commits since some state.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    /// That state,
+    /// State at the beginning.
     pub base: State,
-    /// and the number of the last commit in it.
+    /// Number of the last commit in that state.
     pub base_commit: u64,
-    /// By number.
+    /// Transactions, by commit number.
     pub done: BTreeMap<u64, Done>,
 }
 
 impl History {
-    /// The state after a commit, without those whose numbers nobody knows.
+    /// Returns the state after a commit, without commits whose numbers are unknown.
     pub fn at(&self, commit: u64, universe: &Universe) -> State {
         let mut state = self.base.clone();
         for done in self.done.range(..=commit).map(|(_, done)| done) {
@@ -333,20 +333,20 @@ impl History {
         state
     }
 
-    /// Whether the number of each commit up to this one is known.
+    /// Returns true if all commits up to this number are known.
     pub fn is_whole(&self, commit: u64) -> bool {
         (self.base_commit + 1..=commit).all(|n| self.done.contains_key(&n))
     }
 
-    /// Each transaction saw what was there when it was committed, of the pages that it writes. What was
-    /// seen otherwise, in words.
+    /// Checks that each transaction saw the latest contents of the pages that it wrote. Returns a
+    /// violation in words, or `None`.
     pub fn not_isolated(&self, commit: u64, universe: &Universe) -> Option<String> {
         let mut state = self.base.clone();
         for (number, done) in self.done.range(..=commit) {
             for (page, before) in &done.before {
                 if state.pages.get(page) != before.as_ref() {
                     return Some(format!(
-                        "commit {number} did not see who wrote page {page} last"
+                        "commit {number} did not see the last write of page {page}"
                     ));
                 }
             }
@@ -355,9 +355,9 @@ impl History {
         None
     }
 
-    /// The history that leads to `found` with commit number `commit`: with those of the transactions
-    /// of unknown outcome in the gaps that make it so, and that agree with what snapshots showed, each
-    /// with its commit. `None` if none do.
+    /// Returns a history that leads to the state `found` after commit `commit`. It fills gaps in the commit
+    /// numbers with transactions of unknown outcome, and must agree with the states that snapshots showed
+    /// (`seen`, each with its commit). Returns `None` if there is no such history.
     pub fn explain<'a>(
         &self,
         unknown: &[Done],
@@ -376,7 +376,7 @@ impl History {
             let is_isolated = || history.not_isolated(commit, universe).is_none();
             history.at(commit, universe) == *found
                 && (!history.is_whole(commit) || is_isolated())
-                // Without a choice the caller says what differs.
+                // If there is no choice, the caller reports the difference.
                 && (unknown.is_empty() || seen.clone().all(agrees))
         };
         self.fill(unknown, gaps, &fits)

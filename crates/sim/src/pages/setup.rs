@@ -1,4 +1,4 @@
-//! What a run draws: the disk, what is fixed at the file's creation, and the options of each boot.
+//! Random setup of a run: the disk, the properties fixed at creation, and the options of each boot.
 
 use super::model::Universe;
 use logforce_core::{FileState, Guarantee, Method, Options as LogOptions};
@@ -6,21 +6,21 @@ use logforce_pages::{CommitMode, Options, WriteThroughLimit};
 use logforce_testkit::{Rng, SimOptions};
 use std::time::Duration;
 
-/// What is fixed when the file is created.
+/// Properties that are fixed when the file is created.
 #[derive(Debug, Clone)]
 pub struct Fixed {
-    /// How it commits.
+    /// Commit mode.
     pub mode: CommitMode,
-    /// The size of a page, bytes.
+    /// Size of a page, bytes.
     pub page_size: u32,
-    /// Whether each page has a checksum.
+    /// True if each page has a checksum.
     pub checksums: bool,
-    /// The pages that are used.
+    /// Pages that are used.
     pub universe: Universe,
 }
 
 impl Fixed {
-    /// Draws it.
+    /// Draws the properties.
     pub fn random(rng: &mut Rng) -> Fixed {
         let mode = rng.pick(&[CommitMode::Logged, CommitMode::CopyOnWrite]);
         let page_size = rng.pick(&[512, 512, 512, 4096, 4096, 4096, 16384, 65536]);
@@ -28,7 +28,7 @@ impl Fixed {
             65536 => 8,
             _ => 6 + rng.below(16),
         };
-        // A logged file holds each page at its place, and reads its map up to the last one.
+        // A logged file holds each page at its fixed place, and reads its map up to the last page.
         let last = match mode {
             CommitMode::CopyOnWrite => rng.pick(&[0, 1024, 1 << 40]),
             CommitMode::Logged => rng.pick(&[0, 0, 1024, 65_536]),
@@ -50,7 +50,7 @@ impl Fixed {
             .checksums(self.checksums)
             .cache(rng.pick(&[0, 4, 64, 4096]) * self.page_size as usize)
             .writers(rng.pick(&[1, 2, 4]))
-            // Drawn aside: what else a seed means stays.
+            // Draws from a separate generator, so that the other choices of a seed stay the same.
             .direct(Rng::new(rng.clone().bits() ^ 0x5d1e).one_in(2))
             .checkpoint_distance(page * rng.pick(&[16, 16, 64, 4096]))
             .log(log_options(rng, disk, page));

@@ -1,4 +1,4 @@
-//! What threads do with a page file, and what they note down.
+//! Work of threads on a page file, and their notes.
 
 use super::model::{Done, History, State, Step, Universe, random_steps, shrinking_steps};
 use logforce_core::{Guarantee, Policy};
@@ -7,73 +7,73 @@ use logforce_testkit::{Rng, SimDisk};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What was noted down; looked at when all threads have ended.
+/// Notes of the threads, which are checked when all threads have ended.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// The transactions whose numbers are known.
+    /// Transactions whose numbers are known.
     pub history: History,
-    /// The highest commit that was acknowledged as durable.
+    /// Highest commit that was acknowledged as durable.
     pub acknowledged: u64,
-    /// Transactions of which nobody knows whether they are committed.
+    /// Transactions whose outcome is unknown.
     pub unknown: Vec<Done>,
-    /// What snapshots showed; compared when all numbers are known.
+    /// Contents that snapshots showed, which are compared when all numbers are known.
     pub seen: Vec<ObservedSnapshot>,
-    /// The last stamp that was given to a transaction.
+    /// Last stamp that was given to a transaction.
     pub stamp: u64,
-    /// Calls of the page file.
+    /// Number of calls of the page file.
     pub calls: u64,
-    /// Transactions that lost a conflict.
+    /// Number of transactions that lost a conflict.
     pub conflicts: u64,
-    /// Transactions that were refused for lack of space.
+    /// Number of transactions that were refused for lack of space.
     pub refused: u64,
-    /// Transactions that dropped pages after such a refusal.
+    /// Number of transactions that dropped pages after such a refusal.
     pub shrunk: u64,
 }
 
 /// Contents that a snapshot showed.
 #[derive(Debug)]
 pub struct ObservedSnapshot {
-    /// Its commit.
+    /// Commit of the snapshot.
     pub commit: u64,
-    /// Its pages.
+    /// Pages of the snapshot.
     pub state: State,
-    /// It was of the durable state.
+    /// True if it was a snapshot of the durable state.
     pub is_durable: bool,
 }
 
-/// A boot's work, shared by its threads.
+/// Work of a boot, shared by its threads.
 pub struct Work {
-    /// The page file,
+    /// The page file.
     pub file: PageFile,
-    /// and its pages.
+    /// Pages that are used.
     pub universe: Universe,
-    /// What was noted down.
+    /// Notes of the threads.
     pub notes: Mutex<Notes>,
-    /// Below the file.
+    /// Disk below the file.
     pub disk: SimDisk,
-    /// The disk may be full.
+    /// True if the disk may be full.
     pub may_be_full: bool,
-    /// Policies that do not force may be used: a full disk can take such commits of a copy-on-write
-    /// file back, and nobody learns which.
+    /// True if policies that do not force may be used. A full disk can roll back such commits of a
+    /// copy-on-write file without reporting which.
     pub may_be_weak: bool,
-    /// Calls may fail.
+    /// True if calls may fail.
     pub may_fail: bool,
-    /// Pages can be dropped even on a full disk.
+    /// True if pages can be dropped even on a full disk.
     pub can_shrink: bool,
-    /// The disk becomes full halfway. What is committed of a logged file needs no more space.
+    /// True if the disk becomes full halfway. The commits of a logged file then need no more space.
     pub fills: bool,
 }
 
-/// Why a thread ends: the page file, or the power, has failed.
+/// End of a thread because the page file or the power has failed.
 struct Ended;
 
 impl Work {
-    /// The notes.
+    /// Returns the notes.
     pub fn notes(&self) -> MutexGuard<'_, Notes> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One thread's work.
+    /// Performs the work of one thread.
     pub fn run(&self, seed: u64, count: u64) {
         let _ = self.try_run(&mut Rng::new(seed), count);
     }
@@ -123,7 +123,7 @@ impl Work {
         held.iter().try_for_each(|h| self.still_shows(h))
     }
 
-    /// An error that need not end the thread is `None`.
+    /// Returns `None` for an error that need not end the thread.
     fn unless_it_fails<T>(&self, result: Result<T>) -> std::result::Result<Option<T>, Ended> {
         self.notes().calls += 1;
         let error = match result {
@@ -138,7 +138,7 @@ impl Work {
         }
     }
 
-    /// An error needs a reason, and its kind fits.
+    /// Checks that an error has a cause in this run, and that its kind fits.
     fn expect(&self, error: &Error) {
         let fits = match error.kind() {
             ErrorKind::Io | ErrorKind::Poisoned => true,
@@ -169,13 +169,9 @@ impl Work {
         if self.fills
             && let Err(Error::NoSpace { path, .. }) = &done
         {
-            // But for older versions that a snapshot reads.
+            // Except for older versions that a snapshot reads.
             let is_kept = path.ends_with("versions");
-            assert!(
-                is_kept,
-                "what is committed has no space in {}",
-                path.display()
-            );
+            assert!(is_kept, "the commits have no space in {}", path.display());
         }
         if self.unless_it_fails(done)?.is_some()
             && let Ok(before) = before
@@ -217,13 +213,13 @@ impl Work {
         let number = handle.commit();
         self.note(number, &done);
         if !self.may_be_full && rng.one_in(8) {
-            // Nobody waits for it, and it is carried out.
+            // No thread waits for the commit, but it is carried out.
             return Ok(());
         }
         self.ended(handle.wait(), policy, done, Some(number))
     }
 
-    /// Makes the steps in a transaction. Returns `None` if a call failed that may fail.
+    /// Performs the steps in a transaction. Returns `None` if a call failed that may fail.
     fn build(
         &self,
         txn: &mut Transaction,
@@ -269,7 +265,7 @@ impl Work {
         assert!(before.is_none(), "two commits have the number {number}");
     }
 
-    /// A commit has ended; `number` is its number if it was known before.
+    /// Notes the end of a commit. `number` is its number if that was known before.
     fn ended(
         &self,
         result: Result<Acknowledged>,
@@ -304,7 +300,7 @@ impl Work {
             }
             return Ok(());
         }
-        // It may have been written all the same.
+        // The commit may have been written nevertheless.
         if number.is_none() {
             notes.unknown.push(done);
         }

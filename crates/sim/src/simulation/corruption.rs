@@ -1,6 +1,6 @@
-//! Corrupted copies: a copy of the disk is corrupted, then opened, read or salvaged. What it shows
-//! must be true, and less than before only where the loss is reported or where nothing that is left
-//! could prove it.
+//! Corrupted copies: a copy of the disk is corrupted, then opened, read or salvaged. It must show only true
+//! records. It may show fewer than before only if the loss is reported, or if no remaining bytes could prove
+//! it.
 
 use super::{Coverage, note_refusal};
 use crate::mending::OnDamage;
@@ -15,9 +15,9 @@ use logforce_format::{
 };
 use logforce_testkit::{Failure, Misread, Rng, SectorFault, SimRuntime};
 
-/// What an undamaged copy shows.
+/// Contents of an undamaged copy.
 struct Truth {
-    /// Where an opening begins to check that each batch follows the one before.
+    /// LSN from which on an opening checks that each batch follows the one before.
     anchor: Lsn,
     batches: Vec<BatchInfo>,
     segments: Vec<String>,
@@ -25,18 +25,18 @@ struct Truth {
     meta: Option<Vec<u8>>,
 }
 
-/// Where the damage is.
+/// Places of the damage.
 #[derive(Debug, Default)]
 struct Aim {
     /// Sectors of files: name, first byte, end.
     places: Vec<(String, u64, u64)>,
-    /// Reads went wrong, at unknown places.
+    /// True if reads went wrong at unknown places.
     anywhere: bool,
-    /// A whole file is gone.
+    /// True if a whole file is gone.
     removed: bool,
-    /// Something has right checksums that was never written there.
+    /// True if bytes that were never written there have correct checksums.
     forged: bool,
-    /// A batch was replaced by one with other records and right checksums: only the next batch, which
+    /// Batch that was replaced by one with other records and correct checksums. Only the next batch, which
     /// names its predecessor's checksum, proves that.
     replaced: Option<Lsn>,
 }
@@ -52,7 +52,7 @@ impl Aim {
         self.places.iter().any(|p| p.0 == "control")
     }
 
-    /// Both slots of the control file were hit. Where one is old and the other broken, that looks
+    /// Returns true if both slots of the control file were hit. An old slot beside a broken one looks
     /// like a crash in the middle of a change, and the old one counts.
     fn ages_control(&self) -> bool {
         let hit = |slot: u64| {
@@ -63,13 +63,13 @@ impl Aim {
         self.anywhere || CONTROL_SLOT_OFFSETS.into_iter().all(hit)
     }
 
-    /// One place in the segments, so that no other damage hides the stamp that proves it durable.
+    /// Returns true for one place in the segments: no other damage hides the stamp that proves it durable.
     fn is_simple(&self) -> bool {
         !self.anywhere && self.places.len() == 1 && !self.is_in_control()
     }
 }
 
-/// How the corrupted copy is opened.
+/// Way of opening the corrupted copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Strict,
@@ -78,17 +78,17 @@ enum Way {
     Salvage,
 }
 
-/// What was seen.
+/// Results of reading the corrupted copy.
 struct Seen {
     records: Vec<Record>,
-    /// What ended the reading.
+    /// Error that ended the reading.
     error: Option<Error>,
-    /// A loss was reported, in any way.
+    /// True if a loss was reported, in any way.
     reported: bool,
     meta: Result<Option<Vec<u8>>, Error>,
 }
 
-/// Corrupts the disk, opens it in one way and checks what that shows; leaves it corrupted. Returns
+/// Corrupts the disk, opens it in one way and checks the result. Leaves the disk corrupted. Returns
 /// whether the log was repaired, so that the run can continue on it.
 pub(super) fn corrupt_and_look(
     world: &mut World,
@@ -104,8 +104,8 @@ pub(super) fn corrupt_and_look(
     let seed = rng.bits();
     let truth = Truth::of(world, seed);
     world.restore(&image);
-    // After a process crash the system's cache hides the medium: damage shows only after the next
-    // power cut.
+    // After a process crash the system's cache hides the medium. Damage shows only after the next power
+    // cut.
     if failure == Failure::Process && rng.one_in(2) {
         return false;
     }
@@ -149,14 +149,14 @@ pub(super) fn corrupt_and_look(
     was_truncated
 }
 
-/// Continues the run on a log that was repaired: from now on the model is what it shows.
+/// Continues the run on a repaired log, whose records the model adopts.
 pub(super) fn continue_truncated(world: &World, seed: u64) {
     let _report = world.report("continuing".to_owned());
     world.disk.reboot(seed);
     SimRuntime::run(seed, |rt| {
         let system = world.disk.system(rt);
         let opened = crate::model::open(&*system, true, world.options.clone(), None);
-        let log = opened.unwrap_or_else(|e| panic!("repaired, and damaged again: {e}"));
+        let log = opened.unwrap_or_else(|e| panic!("repaired, but damaged again: {e}"));
         let mut model = lock(&world.model).clone();
         model.adopt(&log);
         *lock(&world.model) = model;
@@ -165,27 +165,27 @@ pub(super) fn continue_truncated(world: &World, seed: u64) {
     world.disk.reboot(seed ^ 1);
 }
 
-/// Checks that what a repair has cut does not come back once it can be read again: the next opening
-/// shows the same.
+/// Checks that records that a repair has removed do not come back once they can be read again: the next
+/// opening shows the same.
 fn check_stays_given_up(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
     world.disk.reboot(seed);
     world.disk.lift_faults();
     hide_opening(world, seed, given_up, truth);
     let _report = world.report("the damage has passed".to_owned());
     let again = look(world, seed ^ 1, Way::Strict);
-    let again = again.unwrap_or_else(|e| panic!("repaired, and damaged again: {e}"));
+    let again = again.unwrap_or_else(|e| panic!("repaired, but damaged again: {e}"));
     if let Some(e) = again.error {
-        panic!("repaired, and damaged again: {e}");
+        panic!("repaired, but damaged again: {e}");
     }
     let (was, is) = (given_up.records.len(), again.records.len());
     assert!(
         again.records == given_up.records,
-        "repaired to {was} records, and {is} are there again"
+        "repaired to {was} records, but the log has {is} again"
     );
 }
 
-/// Makes the batch unreadable by which a repair has cut records, or removes its segment. That is damage, and
-/// must not bring back anything that was cut.
+/// Makes the batch by which a repair has removed records unreadable, or removes its segment. That is damage,
+/// and must not bring back any removed record.
 fn hide_opening(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
     let _report = world.report("the opening's own batch is lost".to_owned());
     let image = world.image();
@@ -202,7 +202,7 @@ fn hide_opening(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
             true
         })
     })
-    .unwrap_or_else(|e| panic!("repaired, and cannot be looked at: {e}"));
+    .unwrap_or_else(|e| panic!("repaired, but cannot be inspected: {e}"));
     if let Some((file, offset)) = cutting {
         let how = seed >> 1;
         let _ = match how % 3 {
@@ -215,13 +215,13 @@ fn hide_opening(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
             _ => Way::Repair,
         };
         if let Ok(seen) = look(world, seed ^ 2, way) {
-            // What a call had voided may be back: the batch that says so may be lost as well.
+            // Records that a call had voided may be back, because the batch that says so may be lost as well.
             let was_given_up =
                 |e: &&Record| truth.records.contains(e) && !given_up.records.contains(e);
             let back = seen.records.iter().find(was_given_up);
             assert!(
                 back.is_none(),
-                "given up, and back where the opening's batch is lost ({file}, {}, {way:?}): {}",
+                "given up, but back because the opening's batch is lost ({file}, {}, {way:?}): {}",
                 how % 3,
                 back.map_or(Lsn::ORIGIN, |e| e.start)
             );
@@ -264,7 +264,7 @@ impl Truth {
         self.batches.iter().filter(|b| b.lsn >= self.anchor)
     }
 
-    /// The batches as lines, for the message of a run that fails.
+    /// Returns the batches as lines, for the message of a failed run.
     fn described(&self) -> String {
         if is_quiet() {
             return String::new();
@@ -284,12 +284,12 @@ impl Truth {
         self.batches.iter().map(line).collect()
     }
 
-    /// Whether a batch that voids records lies behind damage that no stamp distinguishes from a torn
-    /// write. The log ends before it then, as if the truncation had never been called.
+    /// Returns true if a batch that voids records lies after damage that no stamp distinguishes from a
+    /// torn write. The log then ends before it, as if the truncation had never been called.
     fn void_hidden(&self, aim: &Aim) -> bool {
         let whole = || self.batches.iter().filter(|b| !aim.touches(b));
         let torn = |t: &&BatchInfo| !whole().any(|b| b.lsn > t.lsn && b.stamp > t.lsn);
-        // A control file that is what it was before names an older anchor.
+        // An older version of the control file names an older anchor.
         let begins = |b: &&BatchInfo| aim.ages_control() || b.lsn >= self.anchor;
         let touched = self
             .batches
@@ -304,8 +304,8 @@ impl Truth {
             .any(|b| b.void_from < b.lsn && b.lsn >= end)
     }
 
-    /// Whether a part of this record is in the batch that was replaced: its bytes are not what was
-    /// written, and that batch does not show it.
+    /// Returns true if a part of this record is in the replaced batch. Its bytes are not the written
+    /// ones, and the batch alone does not show that.
     fn is_replaced(&self, aim: &Aim, e: &Record) -> bool {
         let mut replaced = self.batches.iter().filter(|b| aim.replaced == Some(b.lsn));
         replaced.any(|b| e.start < b.end && e.end > b.lsn)
@@ -315,7 +315,7 @@ impl Truth {
         if let Ok(meta) = &seen.meta {
             assert!(
                 *meta == self.meta || seen.reported || aim.is_in_control() || aim.anywhere,
-                "metadata {meta:?}, and it was {:?}",
+                "metadata is {meta:?}, but it was {:?}",
                 self.meta
             );
         }
@@ -330,8 +330,8 @@ impl Truth {
                 continue;
             }
             // Four reasons: the batch that voided the record is lost; a call that was never
-            // acknowledged truncated it; it lies in the system's cache only, which an opening for
-            // writing does not trust; or it lies below the front, in a segment that is still there,
+            // acknowledged truncated it; it lies only in the system's cache, which an opening for
+            // writing does not trust; or it lies below the front, in a segment that still exists,
             // and only the corrupted control file knows the front.
             let model = lock(&world.model);
             let aged = aim.ages_control() && e.start < model.front;
@@ -339,7 +339,7 @@ impl Truth {
             let allowed = void_lost || hidden || cached || aged || model.is_truncating();
             assert!(
                 allowed && (model.ever(e) || self.is_replaced(aim, e)),
-                "{} never was, or was voided",
+                "{} was never appended, or was voided",
                 e.start
             );
         }
@@ -355,12 +355,12 @@ impl Truth {
         }
         assert!(
             aim.replaced.is_none() || seen.error.is_some() || seen.reported,
-            "a batch was replaced, and its successor accepts it"
+            "a batch was replaced, but its successor accepts it"
         );
         if let Some(e) = &seen.error {
             if aim.anywhere && e.kind() == ErrorKind::InvalidInput {
-                // A read gave the sector's older bytes, once: there lay a batch that a crash had left
-                // unacknowledged, with its records elsewhere. Nothing links a read in the middle.
+                // A read once gave the sector's older bytes: an unacknowledged batch that a crash had left
+                // there, with its records elsewhere. A read in the middle of the log checks no link.
                 coverage.other_refusals += 1;
                 return;
             }
@@ -368,12 +368,12 @@ impl Truth {
         } else if seen.reported {
             coverage.damages += 1;
         } else if let Some(first) = self.records.get(shown.len()) {
-            // Less, and no report: nothing that is left may be able to prove the loss.
+            // Fewer records without a report: then no remaining bytes may be able to prove the loss.
             let stamps = self.batches.iter().filter(|b| !aim.touches(b));
             let bound = stamps.map(|b| b.stamp).max().unwrap_or_default();
             assert!(
                 first.end > bound || void_lost || !aim.is_simple(),
-                "silently truncated at {}, and a stamp proves {bound}",
+                "silently truncated at {}, but a stamp proves {bound}",
                 first.start
             );
             coverage.unprovable += 1;
@@ -401,7 +401,7 @@ fn corrupt(world: &World, rng: &mut Rng, truth: &Truth, failure: Failure) -> Aim
         aim.removed = true;
         return aim;
     }
-    // After a process crash the cache still has the true batch, and would be written back over it.
+    // After a process crash the cache still has the original batch, and would be written back over it.
     if rng.one_in(6)
         && failure != Failure::Process
         && let Some((b, forged)) = replace(world, rng, truth)
@@ -452,7 +452,7 @@ fn choose(rng: &mut Rng, truth: &Truth) -> (String, u64) {
             (name.clone(), rng.pick(&[0, rng.clone().below(150_000)]))
         }
         3..=5 if truth.above_anchor().count() > 0 => {
-            // Here only stamps distinguish damage from a torn tail.
+            // Above the anchor only stamps distinguish damage from a torn tail.
             let count = truth.above_anchor().count() as u64;
             let b = truth.above_anchor().nth(rng.below(count) as usize);
             let b = b.expect("counted just now");
@@ -472,7 +472,7 @@ fn choose(rng: &mut Rng, truth: &Truth) -> (String, u64) {
     }
 }
 
-/// Forges a header with right checksums that the log never wrote: another predecessor, payload or
+/// Forges a header with correct checksums that the log never wrote: with another predecessor, payload or
 /// stamp.
 fn forge(
     world: &World,
@@ -497,8 +497,8 @@ fn forge(
     Some(SectorFault::Forged(header.encode().to_vec().into()))
 }
 
-/// Draws a batch above the anchor that has a successor, and forges another one like it: one byte of a
-/// record changed, and all checksums right. The record does not continue in the successor.
+/// Draws a batch above the anchor that has a successor, and replaces it by a forgery: one byte of a record is
+/// changed and all checksums are correct. The record does not continue in the successor.
 fn replace<'t>(
     world: &World,
     rng: &mut Rng,
@@ -514,7 +514,7 @@ fn replace<'t>(
     let payload = batch
         .get(BATCH_HEADER_LEN..)?
         .get(..header.payload_len as usize)?;
-    // Behind the frame's header lies the record.
+    // The record follows the frame's header.
     let at = FRAME_HEADER_LEN;
     if payload.len() <= at || BATCH_HEADER_LEN + at >= sector {
         return None;

@@ -1,4 +1,4 @@
-//! What random runs covered, in numbers.
+//! Coverage of random runs, in numbers.
 
 use crate::workload::RecoveryTotals;
 use logforce_core::RecoveryCase;
@@ -21,9 +21,9 @@ pub struct Coverage {
     pub crashes_in_recovery: u64,
     /// Copies that were restored without their zeroes.
     pub sparse_copies: u64,
-    /// Openings while calls failed for a while,
+    /// Openings while calls failed for a while.
     pub openings_amid_failing_calls: u64,
-    /// and those of them that succeeded.
+    /// Openings while calls failed that succeeded.
     pub opened_amid_failing_calls: u64,
     /// Openings that returned, and were compared with the model.
     pub openings: u64,
@@ -33,21 +33,21 @@ pub struct Coverage {
     pub truncated: u64,
     /// Corrupted copies that were opened, read or salvaged.
     pub corrupted_copies: u64,
-    /// Of those: the ones that reported damage,
+    /// Corrupted copies that reported damage.
     pub damages: u64,
-    /// the ones that refused with another error,
+    /// Corrupted copies that were refused with another error.
     pub other_refusals: u64,
-    /// the ones that showed everything all the same,
+    /// Corrupted copies that showed everything nevertheless.
     pub unharmed: u64,
-    /// the ones that showed less, where everything missing lay above the highest stamp left,
+    /// Corrupted copies that showed fewer records, all missing ones above the highest stamp left.
     pub unprovable: u64,
-    /// and the ones whose log was truncated at the damage and on which the run continued.
+    /// Corrupted copies whose log was truncated at the damage and on which the run continued.
     pub continued: u64,
     /// Followers that were refused because the log has another history.
     pub diverged: u64,
-    /// How often each row of the decision table was reached.
+    /// Number of times that each row of the decision table was reached.
     pub cases: BTreeMap<RecoveryCase, u64>,
-    /// How often each kind of fault took effect.
+    /// Number of times that each kind of fault took effect.
     pub faults: BTreeMap<FaultKind, u64>,
 }
 
@@ -78,7 +78,7 @@ impl Coverage {
         }
     }
 
-    /// Adds another's counts.
+    /// Adds the counts of another.
     pub fn add(&mut self, other: &Coverage) {
         let pairs = [
             (&mut self.runs, other.runs),
@@ -117,7 +117,7 @@ impl Coverage {
         }
     }
 
-    /// What these runs should have covered and did not: they prove less than they claim then.
+    /// Returns the cases that these runs should have covered and did not.
     pub fn gaps(&self) -> Vec<String> {
         let mut gaps = Vec::new();
         for case in RecoveryCase::ALL {

@@ -1,5 +1,5 @@
-//! Followers of a log that goes back: an older copy of its directory is restored, and written to. A replica
-//! that follows it, or that begins at a stored position, must end with the records of the log.
+//! Followers of a log that goes back: an older copy of its directory is restored and written to. A replica
+//! that follows the log, or begins at a stored position, must end with the log's records.
 
 use crate::model::{PATH, small};
 use logforce_core::{
@@ -18,12 +18,12 @@ struct Copy {
     placed: Vec<Lsn>,
 }
 
-/// State of a replica: all records of the log from its base up to its position.
+/// A replica: all records of the log from its base up to its position.
 #[derive(Clone, Default)]
 struct Replica {
     records: BTreeMap<Lsn, Vec<u8>>,
     stored: Option<String>,
-    /// The front where the replica began. It never had the records below.
+    /// Front at which the replica began. It never had the records below.
     base: Lsn,
     diverged: u64,
 }
@@ -41,7 +41,7 @@ impl Replica {
         self.stored = stored.map(|stored| stored.back_to(from).to_string());
     }
 
-    /// Does what an error demands before a new follower begins.
+    /// Follows the advice of an error before a new follower begins.
     fn heed(&mut self, error: Error) {
         match error {
             Error::Diverged { from, lsn, .. } => {
@@ -122,14 +122,14 @@ impl Replica {
                 .collect();
             let lacks: Vec<_> = there.keys().filter(|lsn| !has.contains_key(lsn)).collect();
             panic!(
-                "{what} is at {:?}, has {wrong:?} that the log has not, and lacks {lacks:?}",
+                "{what} is at {:?}, has {wrong:?} that the log lacks, and lacks {lacks:?}",
                 self.stored
             );
         }
     }
 }
 
-/// Opens the log. In one run of five the write unit changes, and with it the header area of segments.
+/// Opens the log. In every fifth run the write unit changes, and with it the header area of segments.
 fn open(system: &dyn System, units: &mut Option<Rng>) -> Log {
     let mut options = small();
     if let Some(rng) = units {
@@ -143,7 +143,7 @@ fn open(system: &dyn System, units: &mut Option<Rng>) -> Log {
     log.expect("nothing fails")
 }
 
-/// Commits and truncates at both ends, also after records that an earlier call has `placed`. A copy may hold
+/// Commits, and truncates at both ends, also at records that an earlier call has `placed`. A copy may hold
 /// records that the history of a position has voided.
 fn write(log: &Log, rt: &SimRuntime, rng: &mut Rng, placed: &mut Vec<Lsn>) {
     for _ in 0..1 + rng.below(15) {
@@ -196,7 +196,7 @@ fn restore(disk: &SimDisk, copy: &Copy, in_files_of_its_own: bool) {
     }
 }
 
-/// Makes the run of a seed; returns how often a follower was refused for another history.
+/// Makes the run of a seed. Returns how often a follower was refused because of another history.
 pub(super) fn run(seed: u64) -> u64 {
     let mut rng = Rng::new(seed ^ 0x4157_0213);
     let mut units = Some(Rng::new(seed ^ 0x4157_0214)).filter(|_| seed % 5 == 3);

@@ -18,13 +18,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// A run makes at least so many calls of the log,
+/// Least number of calls of the log in a run.
 pub const CALLS: u64 = 200;
 
-/// and has at least so many power cuts.
+/// Least number of power cuts in a run.
 pub const POWER_CUTS: u64 = 3;
 
-/// Random options, and the size of their segments.
+/// Draws options. Returns them and the size of their segments.
 fn random_options(rng: &mut Rng, disk: &SimOptions) -> (Options, u64) {
     let unit = disk.facts().write_unit();
     let methods: Vec<Method> = Method::LINUX
@@ -48,8 +48,8 @@ fn random_options(rng: &mut Rng, disk: &SimOptions) -> (Options, u64) {
     (options, segment_size)
 }
 
-/// Lets segments begin small and grow, and draws an environment for the log. Drawn apart from the
-/// rest, so that the runs of known seeds stay what they were otherwise.
+/// Lets segments begin small and grow, and draws an environment for the log. Uses a separate generator,
+/// so that the other choices of known seeds stay the same.
 fn share(world: &mut World, segment_size: u64, rng: &mut Rng) {
     let unit = u64::from(world.disk.options().facts().write_unit());
     if rng.one_in(3) {
@@ -63,12 +63,12 @@ fn share(world: &mut World, segment_size: u64, rng: &mut Rng) {
             .memory_size(rng.pick(&[0, 64 << 10, 64 << 20]))
             .open_logs(1)
     });
-    // What may be written ends before what is prepared.
+    // The write limit lies below the end of the prepared space.
     if rng.one_in(2) {
         let step = rng.pick(&[1, 8 * unit, 30 * unit]);
         world.options = world.options.clone().write_limit_step(step);
     }
-    // What counts as bulk: some segments are only reserved.
+    // The bulk threshold: some segments are only reserved.
     if rng.one_in(2) {
         let bulk = rng.pick(&[1, unit, 4 * unit]);
         world.options = world.options.clone().force_of_bulk(bulk);
@@ -102,31 +102,31 @@ fn random_threads(rng: &mut Rng) -> Vec<Vec<Step>> {
 struct Simulation {
     world: World,
     rng: Rng,
-    /// Draws the calls that fail for a while. Separate from `rng`, so that up to the first call that
-    /// fails a run is what it would be without them.
+    /// Generator that draws the calls that fail for a while. It is separate from `rng`, so that these calls
+    /// do not change a run before the first of them fails.
     failing_rng: Rng,
     coverage: Coverage,
-    /// Draws what logs share.
+    /// Generator that draws the shared environment.
     sharing_rng: Rng,
-    /// Decides when the log is restored by a copy. Separate, for the same reason.
+    /// Generator that decides when the log is restored from a copy. It is separate for the same reason.
     copying_rng: Rng,
-    /// The device was made to panic.
+    /// True if the device was made to panic.
     panics: bool,
-    /// The size of the largest segments that the run had.
+    /// Size of the largest segments in the run, bytes.
     largest_segment: u64,
 }
 
-/// Makes the run of a seed, and returns what it covered.
+/// Makes the run of a seed, and returns its coverage.
 ///
 /// # Panics
-/// If an invariant does not hold, with what was seen.
+/// If an invariant does not hold. The message names what was seen.
 pub fn run(seed: u64) -> Coverage {
     let mut rng = Rng::new(seed);
     let mut copying_rng = Rng::new(seed ^ 0x00c0_b1e5);
     let disk = SimOptions {
         tells_blocks: !copying_rng.one_in(4),
-        // A batch of thousands of runs never prints these lines, and they would cost as much time as
-        // the run itself.
+        // A batch of thousands of runs never prints these lines, which would cost as much time as the
+        // run itself.
         log_lines: if is_quiet() { 0 } else { 400 },
         ..SimOptions::random(seed)
     };
@@ -171,7 +171,7 @@ pub fn run(seed: u64) -> Coverage {
             run.coverage.sparse_copies += 1;
         }
         run.recover(boot, failure);
-        // What has panicked so far was meant to.
+        // All panics so far were intended.
         forget_reports();
         boot += 1;
     }
@@ -190,7 +190,7 @@ impl Simulation {
         self.largest_segment = self.largest_segment.max(segment_size);
     }
 
-    /// Plans what fails during the next work.
+    /// Plans the faults during the next work.
     fn plan_faults(&mut self) {
         let (disk, rng) = (&self.world.disk, &mut self.rng);
         self.panics = false;
@@ -236,8 +236,8 @@ impl Simulation {
         if let Err(e) = &result
             && !world.disk.is_cut()
         {
-            // An error needs a call of the device that failed, not only one that was planned to, and
-            // its kind says what failed.
+            // An error needs a call of the device that failed, not only a planned failure, and its
+            // kind must fit.
             let fits = [
                 ErrorKind::Io,
                 ErrorKind::NoSpace,
@@ -250,8 +250,8 @@ impl Simulation {
         world.disk.change(|o| o.capacity = None);
     }
 
-    /// Ends the boot by a failure. Returns its kind, and the kind that it amounts to: the model
-    /// demands what that one is sure to leave.
+    /// Ends the boot by a failure. Returns its kind and the kind that it amounts to. The model demands
+    /// the records that survive the latter.
     fn crash(&mut self) -> (Failure, Failure) {
         let failure = self.rng.pick(&[
             Failure::Power,
@@ -266,7 +266,7 @@ impl Simulation {
         (failure, amounts_to)
     }
 
-    /// Inspects and opens the log while calls fail. Returns what all failures so far amount to.
+    /// Inspects and opens the log while calls fail. Returns the kind that all failures so far amount to.
     fn recover_amid_failing_calls(&mut self, failure: Failure) -> Failure {
         let (world, rng) = (&self.world, &mut self.failing_rng);
         let mut worst = failure;
@@ -330,7 +330,7 @@ impl Simulation {
     }
 }
 
-/// How many calls of the device have failed, or panicked.
+/// Returns the number of device calls that have failed or panicked.
 fn errors(world: &World) -> u64 {
     let counts = world.disk.faults();
     let kinds = [

@@ -1,5 +1,5 @@
-//! Opening and inspecting a log while calls fail for a while: with errors of the process, which say
-//! nothing about the log, or once with an error of the medium, which a retry does not show.
+//! Opening and inspecting a log while calls fail for a while: with errors of the process, which say nothing
+//! about the log, or once with an error of the medium, which does not occur at a retry.
 
 use super::World;
 use crate::mending::OnDamage;
@@ -9,7 +9,7 @@ use logforce_device::System;
 use logforce_testkit::{Call, FailingCalls, Failure, Refusal, Rng, SimDisk, SimRuntime};
 use std::sync::Arc;
 
-/// The records that a look shows, in order.
+/// Records that one way to read shows, in order.
 type Shown = Result<Vec<Record>, Error>;
 
 /// Ways to read a log that change nothing.
@@ -21,10 +21,10 @@ enum Look {
     Salvage,
 }
 
-/// After so many errors in one look calls stop failing.
+/// Number of errors in one reading after which calls stop failing.
 const MAX_ERRORS: u32 = 12;
 
-/// Draws failing calls that must leave no trace once they are over: the caller gets an error that says
+/// Draws failing calls that must have no effect once they are over: the caller gets an error that says
 /// nothing about the log, or its call succeeds as if none had failed.
 pub fn random_failing_calls(rng: &mut Rng) -> Vec<FailingCalls> {
     let mut medium = false;
@@ -33,8 +33,8 @@ pub fn random_failing_calls(rng: &mut Rng) -> Vec<FailingCalls> {
             let within = rng.pick(&[1, 8, 40, 150]);
             let after = rng.below(within);
             match rng.below(12) {
-                // The log reads three times before it reports damage: two errors of the medium are
-                // harmless, if there are no others.
+                // The log reads three times before it reports damage, so two errors of the medium are
+                // harmless if there are no others.
                 0..=2 if !medium => {
                     medium = true;
                     FailingCalls {
@@ -77,7 +77,7 @@ pub fn random_failing_calls(rng: &mut Rng) -> Vec<FailingCalls> {
         .collect()
 }
 
-/// Draws failing reads: the writer's calls succeed.
+/// Draws failing reads; the writer's calls succeed.
 pub(super) fn random_failing_reads(rng: &mut Rng) -> FailingCalls {
     let how = rng.pick(&[
         Refusal::TooManyFiles,
@@ -99,12 +99,12 @@ pub(super) fn random_failing_reads(rng: &mut Rng) -> FailingCalls {
     }
 }
 
-/// Checks that an error while calls fail does not accuse the log of damage.
+/// Checks that an error while calls fail does not report damage.
 pub fn check_not_damage(e: &Error, what: &str) {
     assert_eq!(e.kind(), ErrorKind::Io, "amid failing calls, {what}: {e}");
 }
 
-/// Everything that a reader shows, continuing after errors of failing calls.
+/// Returns all records that a reader shows, continuing after errors of failing calls.
 pub(super) fn read_through(
     disk: &SimDisk,
     what: &str,
@@ -128,8 +128,8 @@ pub(super) fn read_through(
 }
 
 impl World {
-    /// Opens the log while calls fail. The opening succeeds as if none did, or fails without calling
-    /// the log damaged; it truncates nothing and sets no file aside. Returns whether it succeeded.
+    /// Opens the log while calls fail. The opening succeeds as if none failed, or fails without reporting
+    /// damage. It truncates nothing and sets no file aside. Returns whether it succeeded.
     pub fn open_amid_failing_calls(
         &self,
         seed: u64,
@@ -176,8 +176,8 @@ impl World {
                 }
             }
         });
-        // A short listing may have hidden a file that an interrupted preparation left; the opening sets
-        // that aside when it finds the name taken.
+        // A short listing may have hidden a file of an interrupted preparation. The opening sets that file
+        // aside when it finds the name taken.
         let hidden = |t: &FailingCalls| t.how.is_short() && t.calls.contains(&Call::Entries);
         if !failing_calls.iter().any(hidden) {
             assert_eq!(self.set_aside(), before, "set aside amid failing calls");
@@ -185,14 +185,14 @@ impl World {
         opened
     }
 
-    /// The names of files that were set aside as damaged.
+    /// Returns the names of files that were set aside as damaged.
     fn set_aside(&self) -> Vec<String> {
         let names = self.disk.names(PATH).into_keys();
         names.filter(|n| n.contains("damaged")).collect()
     }
 
-    /// Reads the log in one way that changes nothing, first undisturbed and then while calls fail:
-    /// both show the same records.
+    /// Reads the log in one way that changes nothing, first undisturbed and then while calls fail. Checks
+    /// that both show the same records.
     pub fn look_amid_failing_calls(&self, seed: u64, rng: &mut Rng) {
         if !lock(&self.model).created {
             return;

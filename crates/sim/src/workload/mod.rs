@@ -1,5 +1,5 @@
-//! Workloads on a simulated disk: what threads do with a log, every way to end that, and the check of
-//! the next opening.
+//! Workloads on a simulated disk: the work of threads on a log, every way to end it, and the check of the
+//! next opening.
 
 mod failing_calls;
 mod report;
@@ -20,32 +20,32 @@ use worker::{Worker, close, unless_cut};
 
 /// A disk with a log, and the model of that log.
 pub struct World {
-    /// The disk.
+    /// Disk with the log.
     pub disk: SimDisk,
-    /// What the log is opened with.
+    /// Options with which the log is opened.
     pub options: Options,
-    /// The environment of its own in which the log is opened, if it has no threads of its own.
+    /// Separate environment in which the log is opened, if the log does not start threads itself.
     pub environment: Option<EnvironmentOptions>,
-    /// The model of the log.
+    /// Model of the log.
     pub model: Shared,
-    /// For messages.
+    /// Name, for messages.
     pub name: String,
-    /// Calls of the log that workloads have made.
+    /// Number of calls of the log that workloads have made.
     pub calls: Arc<AtomicU64>,
-    /// What the checked openings found.
+    /// Totals of the checked openings.
     pub found: Arc<Mutex<RecoveryTotals>>,
 }
 
 /// Totals of all recoveries.
 #[derive(Debug, Clone, Default)]
 pub struct RecoveryTotals {
-    /// Openings that returned.
+    /// Number of openings that returned.
     pub openings: u64,
-    /// The row of the decision table at which each recovery ended.
+    /// Row of the decision table at which each recovery ended.
     pub ends: Vec<RecoveryCase>,
-    /// Batches that were accepted.
+    /// Number of batches that were accepted.
     pub batches: u64,
-    /// Places that an earlier opening had given up and that recovery passed.
+    /// Number of places that an earlier opening had given up and that recovery passed.
     pub resumed: u64,
 }
 
@@ -57,7 +57,7 @@ pub struct Image {
 }
 
 impl World {
-    /// A world with an empty disk and no log.
+    /// Returns a world with an empty disk and no log.
     pub fn new(name: impl Into<String>, disk: SimOptions, options: Options, seed: u64) -> World {
         World {
             disk: SimDisk::new(disk, seed),
@@ -79,13 +79,13 @@ impl World {
         found.resumed += recovered.resumed;
     }
 
-    /// Runs one thread for each list of steps, from opening to the first error or the end. The log
-    /// is closed at the end, which may fail.
+    /// Runs one thread for each list of steps, from the opening to the first error or the end. Closes the
+    /// log at the end, which may fail.
     pub fn work(&self, seed: u64, threads: &[Vec<Step>]) -> Result<(), Error> {
         self.work_after(Failure::Process, seed, threads)
     }
 
-    /// As [`work`](Self::work), on what a failure has left: it begins with recovery.
+    /// Does the same as [`work`](Self::work) after a failure: it begins with recovery.
     pub fn work_after(
         &self,
         failure: Failure,
@@ -141,7 +141,7 @@ impl World {
         }
     }
 
-    /// Opens the log after `failure` and checks it; then does `steps`, closes, and checks again.
+    /// Opens the log after `failure` and checks it; then performs `steps`, closes, and checks again.
     pub fn recover(&self, seed: u64, failure: Failure, steps: &[Step]) -> Result<(), Error> {
         let _report = self.report(format!("recovering, schedule {seed}"));
         SimRuntime::run(seed, |rt| {
@@ -176,8 +176,8 @@ impl World {
         Ok(log)
     }
 
-    /// As `work` for one thread, on a device with failing operations: continues after an error that
-    /// leaves the log usable, and checks what a poisoned log shows.
+    /// Does the same as `work` for one thread, on a device with failing operations. Continues after an
+    /// error that leaves the log usable, and checks the records of a poisoned log.
     pub fn work_through(&self, seed: u64, steps: &[Step]) -> WorkloadOutcome {
         let _report = self.report(format!("working through faults, schedule {seed}"));
         SimRuntime::run(seed, |rt| {
@@ -212,8 +212,8 @@ impl World {
         })
     }
 
-    /// Opens, and stops at the first error; for crashes inside recovery. Returns whether the opening
-    /// returned; if so, it is checked against the model.
+    /// Opens the log, and stops at the first error; for crashes inside recovery. Returns whether the
+    /// opening returned. If so, the log is checked against the model.
     pub fn try_open(&self, seed: u64, failure: Failure) -> bool {
         let _report = self.report(format!("opening, schedule {seed}"));
         SimRuntime::run(seed, |rt| {
@@ -236,7 +236,7 @@ impl World {
         })
     }
 
-    /// The disk and the model as they are.
+    /// Returns the disk and the model as they are.
     pub fn image(&self) -> Image {
         Image {
             disk: self.disk.snapshot(),
@@ -244,29 +244,29 @@ impl World {
         }
     }
 
-    /// Back to an image.
+    /// Goes back to an image.
     pub fn restore(&self, image: &Image) {
         self.disk.restore(&image.disk);
         *lock(&self.model) = image.model.clone();
     }
 
-    /// The last operation that was made to fail, as the disk logged it.
+    /// Returns the last operation that was made to fail, as the disk logged it.
     pub fn failed_operation(&self) -> String {
         self.disk.failed_operation()
     }
 
-    /// Prints at a panic what the world was doing.
+    /// Returns a guard that reports at a panic what the world was doing.
     pub fn report(&self, what: String) -> FailureReport {
         FailureReport::new(self.disk.clone(), format!("{}: {what}", self.name))
     }
 }
 
-/// How a workload on a failing device ended.
+/// Outcome of a workload on a failing device.
 #[derive(Debug)]
 pub enum WorkloadOutcome {
     /// Nothing failed.
     Fine,
-    /// Something was refused, and the log went on.
+    /// A call was refused, and the log went on.
     Refused(Error),
     /// The log failed.
     Poisoned,
@@ -274,8 +274,8 @@ pub enum WorkloadOutcome {
     NotOpened(Error),
 }
 
-/// What a failure amounts to. After a failed barrier its bytes may be missing as after a power cut,
-/// because the next opening trusts only the medium.
+/// Returns the kind that a failure amounts to. After a failed barrier bytes may be missing as after a power
+/// cut, because the next opening trusts only the medium.
 pub(crate) fn amounts_to(disk: &SimDisk, failure: Failure) -> Failure {
     if disk.barrier_failed() {
         Failure::Power

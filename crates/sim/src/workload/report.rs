@@ -1,5 +1,5 @@
-//! What a world was doing when something panicked: printed, held until a run is known to have
-//! failed, or left out.
+//! Reports of what a world was doing at a panic: printed, held until a run is known to have failed, or
+//! left out.
 
 use logforce_testkit::SimDisk;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -7,27 +7,27 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 static QUIET: AtomicBool = AtomicBool::new(false);
-/// Panics and reports that nobody has seen yet, if they are held.
+/// Panics and reports that were not printed yet, if they are held.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
-/// From now on no [`FailureReport`] prints anything: in a batch of thousands of runs panics are usual.
+/// Stops every [`FailureReport`] from printing, because panics are usual in a batch of thousands of runs.
 pub fn be_quiet() {
     QUIET.store(true, Relaxed);
 }
 
-/// Whether [`be_quiet`] was called.
+/// Returns true if [`be_quiet`] was called.
 pub fn is_quiet() -> bool {
     QUIET.load(Relaxed)
 }
 
-/// From now on panics and reports are held and not printed. A run injects panics, and a check that a
-/// power cut interrupts panics too: printed, they make a run that passes look like one that failed.
+/// Holds panics and reports from now on instead of printing them. A run injects panics, and a check that a
+/// power cut interrupts panics too. If printed, they would make a passing run look like a failed one.
 pub fn hold_reports() {
     with_held(|held| *held = Some(Vec::new()));
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
         let mut text = format!("thread '{}' {panic}", thread.name().unwrap_or("-"));
-        // Taken only if the environment asks for it, as by the usual hook.
+        // Captured only if the environment requests it, as by the usual hook.
         let backtrace = Backtrace::capture();
         if backtrace.status() == BacktraceStatus::Captured {
             text = format!("{text}\nstack backtrace:\n{backtrace}");
@@ -36,7 +36,7 @@ pub fn hold_reports() {
     }));
 }
 
-/// What is held was part of the run, which goes on.
+/// Drops the held texts: they were part of the run, which goes on.
 pub fn forget_reports() {
     with_held(|held| {
         if let Some(held) = held {
@@ -45,7 +45,7 @@ pub fn forget_reports() {
     });
 }
 
-/// The panics and reports that are held.
+/// Returns the held panics and reports.
 pub fn held_reports() -> String {
     with_held(|held| {
         held.iter()
@@ -55,7 +55,7 @@ pub fn held_reports() -> String {
     })
 }
 
-/// Holds a text, if texts are held.
+/// Holds a text if texts are held. Returns whether it did.
 fn hold(text: String) -> bool {
     with_held(|held| match held {
         Some(held) => {

@@ -1,4 +1,4 @@
-//! The steps of a thread: what it does with a log.
+//! Steps of a thread on a log.
 
 use logforce_core::{MAX_META_LEN, Method, Policy};
 use logforce_testkit::Rng;
@@ -7,9 +7,9 @@ use std::time::Duration;
 /// One step of a thread.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Append a record of so many bytes.
+    /// Append a record of this many bytes.
     Append(usize),
-    /// Append so many records atomically.
+    /// Append a number of records of a number of bytes each, atomically.
     Group(usize, usize),
     /// Append and force.
     Commit(usize),
@@ -17,33 +17,33 @@ pub enum Step {
     CommitGroup(usize, usize),
     /// Force everything that this thread appended.
     Force,
-    /// Truncate at the front, removing so many percent of the appends.
+    /// Truncate at the front, removing this percentage of the appends.
     Front(u64),
-    /// Truncate at the back, voiding so many of the last appends.
+    /// Truncate at the back, voiding this many of the last appends.
     Back(usize),
-    /// Let the log be idle for so many milliseconds.
+    /// Leave the log idle for this many milliseconds.
     Idle(u64),
     /// Read everything and compare. For one thread only.
     Read,
     /// Close and open again. For one thread only.
     Reopen,
-    /// As `Reopen`, by another method.
+    /// Like `Reopen`, but with another method.
     Switch(Method),
     /// Cut the power.
     Cut,
     /// Drop the log, ignoring the result of its closing, and open it again.
     Drop,
-    /// Submit a record of so many bytes under a policy, and keep the handle.
+    /// Submit a record of this many bytes under a policy, and keep the handle.
     Submit(usize, Policy),
     /// Wait for all kept handles.
     WaitAll,
     /// Drop all kept handles, in whatever state they are.
     DropHandles,
-    /// Commit a record of so many bytes under a policy.
+    /// Commit a record of this many bytes under a policy.
     CommitWith(usize, Policy),
-    /// Set the metadata to so many bytes. Only one thread does that.
+    /// Set the metadata to this many bytes. Only one thread does that.
     Meta(usize),
-    /// Follow the log from its front to what is durable, and compare. For one thread only.
+    /// Follow the log from its front to its durable end, and compare. For one thread only.
     Follow,
 }
 
@@ -58,7 +58,7 @@ fn random_policy(rng: &mut Rng) -> Policy {
     }
 }
 
-/// Steps that follow from a seed.
+/// Returns random steps, which follow from a seed.
 pub fn random_steps(rng: &mut Rng, count: u64, alone: bool) -> Vec<Step> {
     (0..count)
         .map(|_| {

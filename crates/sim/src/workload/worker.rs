@@ -20,18 +20,18 @@ pub(super) fn close(model: &Shared, log: Log) -> Result<(), Error> {
     // Workers may still hold clones.
     let clone = log.clone();
     log.close()?;
-    // Closing ends with full barriers, whatever the method.
+    // Closing ends with full barriers with any method.
     lock(model).acked(clone.durable_lsn(), Guarantee::PowerLoss);
     Ok(())
 }
 
-/// Makes a check during which no call fails. An error once the power is cut fails no check, since
+/// Makes a check during which no call fails. An error after a power cut does not fail the check, because
 /// nothing can be read then.
 pub(super) fn unless_cut(disk: &SimDisk, check: impl FnOnce()) -> Result<(), Error> {
     or_cut(disk, || disk.without_failing_calls(check))
 }
 
-/// As [`unless_cut`], for a check during which calls may fail.
+/// Does the same as [`unless_cut`] for a check during which calls may fail.
 fn or_cut(disk: &SimDisk, check: impl FnOnce()) -> Result<(), Error> {
     match catch_unwind(AssertUnwindSafe(check)) {
         Ok(()) => Ok(()),
@@ -77,7 +77,7 @@ impl Worker {
         self.log.as_ref().expect("open between steps")
     }
 
-    /// Checks a poisoned log: it accepts and forces nothing more, and what was durable can be read.
+    /// Checks a poisoned log: it accepts and forces nothing more, and durable records can be read.
     pub fn check_poisoned(&self) {
         let log = self.log();
         // A write that was in flight at the failure may still complete, a stamp for example.
@@ -182,8 +182,8 @@ impl Worker {
         }
     }
 
-    /// Makes a check of what can be read. A disk whose barrier fails may lose what a method that
-    /// guarantees less has forced: another thread's barrier may fail at any time.
+    /// Makes a check of readable records. A disk whose barrier fails may lose records that a weaker method
+    /// has forced, and another thread's barrier may fail at any time.
     fn unless_lost(&self, check: impl FnOnce()) -> Result<(), Error> {
         let forces_less = self.log().guarantee() < Guarantee::PowerLoss;
         match catch_unwind(AssertUnwindSafe(|| or_cut(&self.disk, check))) {
@@ -193,7 +193,7 @@ impl Worker {
         }
     }
 
-    /// Reads while reads fail: each shows the same, or an error after which the reader continues.
+    /// Reads while reads fail. Each read shows the same, or an error after which the reader continues.
     fn read_amid_failing_calls(&self) {
         let (log, mut rng) = (self.log(), Rng::new(self.calls.load(Relaxed)));
         let front = log.front_lsn();
@@ -249,7 +249,7 @@ impl Worker {
             return self.append(1, len).and_then(|()| self.force());
         }
         let data = lock(&self.model).bytes(len);
-        // If it fails its place is unknown, and the record may be in the log all the same.
+        // If the commit fails, its LSN is unknown, but the record may be in the log.
         lock(&self.model).began(data.clone());
         let committed = self.log().commit(&data)?;
         assert_eq!(committed.guarantee, self.log().guarantee());
@@ -331,7 +331,7 @@ impl Worker {
         };
         lock(&self.model).fronts_in_flight.push(to);
         match log.truncate_front(to) {
-            // Another thread voided the place meanwhile, and the call did nothing.
+            // Another thread voided that LSN meanwhile, and the call did nothing.
             Err(e) if e.kind() == ErrorKind::Voided => {
                 lock(&self.model).fronts_in_flight.retain(|f| *f != to);
                 Ok(())
@@ -365,7 +365,7 @@ impl Worker {
         let Some(from) = from else { return Ok(()) };
         lock(&self.model).voids_in_flight.push(from);
         log.truncate_back(from)?;
-        // Not under the model's lock: it reads.
+        // The model's lock is not held during the check, because the check reads.
         let mut model = lock(&self.model).clone();
         unless_cut(&self.disk, || model.voided(log, from))?;
         let known = model;
