@@ -1,11 +1,11 @@
 //! Exhaustive tests: every bit of a log flipped, every length of every file, every subset of directory
 //! changes, every pair of crashes of a short workload.
 //!
-//! Each test prints its counts. By default some cases are opened in the cheaper ways only;
-//! `LOGFORCE_EXHAUSTIVE=all` opens each in every way.
+//! Each test prints its counts. By default some cases are opened only in the cheaper ways.
+//! `LOGFORCE_EXHAUSTIVE=all` opens each case in every way.
 
-/// Part of each test's name, so that a run of all tests can leave these out (`--skip exhaustive::`)
-/// and have them run beside the others.
+/// Prefix of each test's name, so that a run of all tests can leave these out (`--skip exhaustive::`) and
+/// run them beside the others.
 mod exhaustive {
     mod backups;
     mod bits;

@@ -1,11 +1,11 @@
-//! Replays every input that fuzzing has kept, without a fuzzer: the corpora, which reach all code that
-//! fuzzing reached, and the regressions, each of which once found a bug.
+//! Replay of every kept fuzzing input, without a fuzzer: the corpora, which reach all code that fuzzing
+//! reached, and the regressions, each of which once found a bug.
 
 use logforce_sim::fuzz::{TARGETS, all_ways};
 use logforce_testkit::Rng;
 use std::path::Path;
 
-/// Runs all inputs of a target below `fuzz/<what>`; returns how many.
+/// Runs all inputs of a target below `fuzz/<what>`. Returns their number.
 fn replay(what: &str, name: &str, run: fn(&[u8]) -> bool) -> usize {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     let Ok(entries) = std::fs::read_dir(root.join(what).join(name)) else {
@@ -44,7 +44,7 @@ fn all_ways_agree_on_the_corpus() {
     }
 }
 
-/// The same on random mutants; `LOGFORCE_SEED=N` repeats one.
+/// All ways agree on random mutants; `LOGFORCE_SEED=N` repeats one.
 #[test]
 fn all_ways_agree_on_random_mutants() {
     for seed in logforce_sim::seeds(200, 4_000) {

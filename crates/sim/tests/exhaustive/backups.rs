@@ -1,4 +1,4 @@
-//! A backup is cut short at each of its operations: what is left is no log, or the whole of it.
+//! Backups that end at each of their operations: the copy does not open, or it is complete.
 
 use logforce_core::{
     BackupOptions, BackupReport, Error, ErrorKind, Log, OpenMode, Options, backup,
@@ -11,11 +11,11 @@ const LOG: &str = "/log";
 const COPY: &str = "/copy";
 
 fn options() -> Options {
-    // No stamps by the clock: each run has the same operations.
+    // There are no timed stamps, so that each run has the same operations.
     small().idle_stamp(std::time::Duration::MAX)
 }
 
-/// A log of several segments, truncated, with metadata and a range that was voided.
+/// Creates a log of several segments, truncated, with metadata and a voided range.
 fn with_a_log() -> SimDisk {
     let disk = SimDisk::new(SimOptions::default(), 3);
     SimRuntime::run(1, |rt| {
@@ -36,7 +36,7 @@ fn with_a_log() -> SimDisk {
 fn back_up(disk: &SimDisk, rt: &SimRuntime) -> Result<BackupReport, Error> {
     let log = Log::open(&*disk.system(rt), LOG, OpenMode::OpenExisting, options())?;
     let made = log.backup(COPY, BackupOptions::new())?;
-    // What comes later is not in it.
+    // Later records are not in the backup.
     log.commit(b"later")?;
     log.close()?;
     Ok(made)
@@ -49,7 +49,7 @@ fn contents(log: &Log) -> Vec<Vec<u8>> {
     all
 }
 
-/// The copy opens and holds all, or it is refused as what it is. Returns whether it opened.
+/// Checks that the copy opens and is complete, or is refused as an unfinished backup. Returns whether it opened.
 fn check(disk: &SimDisk, what: &str) -> bool {
     SimRuntime::run(2, |rt| {
         let system = disk.system(rt);
@@ -73,7 +73,7 @@ fn check(disk: &SimDisk, what: &str) -> bool {
                 let text = e.to_string();
                 let says = text.contains("backup that was cut short") || text.contains("is empty");
                 assert!(says, "{what}: {text}");
-                // It is written anew.
+                // The backup is made again.
                 let log = Log::open(&*system, LOG, OpenMode::OpenExisting, options());
                 let log = log.expect("it opens");
                 let made = log.backup(COPY, BackupOptions::new());
@@ -100,7 +100,7 @@ fn a_crash_at_every_operation() {
         let made = SimRuntime::run(1, |rt| back_up(&disk, rt));
         let image = disk.snapshot();
         for (n, survival) in Survival::ALL.into_iter().enumerate() {
-            // Of subsets some, so that of names that nothing has synced each is the one that is lost.
+            // Several subsets, so that each unsynced name is lost in one of them.
             let times = match survival {
                 Survival::Writes | Survival::Sectors => 8,
                 _ => 1,
@@ -113,7 +113,7 @@ fn a_crash_at_every_operation() {
                 match check(&disk, &what) {
                     true => opened += 1,
                     false => {
-                        assert!(made.is_err(), "{what}: it was reported as made");
+                        assert!(made.is_err(), "{what}: the backup was reported as made");
                         refused += 1;
                     }
                 }
@@ -124,8 +124,8 @@ fn a_crash_at_every_operation() {
     assert!(opened > 10 && refused > 10);
 }
 
-/// Another process truncates the log, and writes on, while its files are copied: of what is copied then,
-/// segments go and come back as later ones. The copy is whole all the same, or begins again.
+/// Another process truncates the log and goes on writing while its files are copied. Segments disappear and
+/// come back as later ones. The copy is complete nevertheless, or begins again.
 #[test]
 fn a_truncation_at_every_step() {
     let mut steps = 0;
@@ -140,7 +140,7 @@ fn a_truncation_at_every_step() {
                 log.commit(vec![n; 5_000]).expect("nothing fails");
             };
             (0..12).for_each(fill);
-            // A stamp for all of it.
+            // A stamp that covers all records.
             log.set_meta(b"vote").expect("nothing fails");
             let mut calls = 0;
             let mut progress = |_, _| {
@@ -166,7 +166,7 @@ fn a_truncation_at_every_step() {
                 records.map(|r| r.expect("whole")).collect()
             };
             let found = read(&copy, made.front);
-            // All that was there before, or what the truncation left.
+            // All earlier records, or those that the truncation left.
             let firsts = [0, 11];
             let first = found.first().map(|r| r.data[0]);
             assert!(firsts.map(Some).contains(&first), "step {at}: {first:?}");
@@ -190,7 +190,7 @@ fn a_truncation_at_every_step() {
     assert!(steps > 3 && again > 2, "{steps}, {again}");
 }
 
-/// The progress callback closes the log: the backup ends, nothing waits for itself, and the log is whole.
+/// The progress callback closes the log: the backup ends, no call waits for itself, and the log is whole.
 #[test]
 fn a_close_at_every_step() {
     let mut steps = 0;
@@ -199,7 +199,7 @@ fn a_close_at_every_step() {
         let met = SimRuntime::run(1, |rt| {
             let system = disk.system(rt);
             let log = Log::open(&*system, LOG, OpenMode::OpenExisting, options());
-            // Not dropped if the test fails, because the drop would wait as well.
+            // The log is not dropped if the test fails, because the drop would wait as well.
             let log = ManuallyDrop::new(log.expect("nothing fails"));
             let mut calls = 0;
             let made = log.backup(
@@ -207,7 +207,7 @@ fn a_close_at_every_step() {
                 BackupOptions::new().progress(|_, _| {
                     if calls == at {
                         Log::clone(&log).close().expect("nothing fails");
-                        // The log is closed, and the lock is free.
+                        // The log is closed and the lock is free.
                         let again = Log::open(&*system, LOG, OpenMode::OpenExisting, options());
                         drop(again.expect("nothing fails"));
                     }

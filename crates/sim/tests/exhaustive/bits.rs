@@ -12,37 +12,37 @@ use logforce_sim::model::PATH;
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-/// How many bytes of one part are one piece of work.
+/// Number of bytes of a part that form one piece of work.
 const PIECE: usize = 64;
 
-/// How the bits of a byte are flipped, and by which ways each is looked at.
+/// Ways in which a flipped bit is checked.
 #[derive(Debug, Clone, Copy)]
 struct Ways {
     look: bool,
     open: bool,
     truncate: bool,
-    /// For how many bits it counts: the others of the byte are the same case.
+    /// Number of bits that it stands for, because the others of the byte are the same case.
     stands_for: u64,
 }
 
-/// Everything that counts is done bit by bit and by every way. What is left out, and why that is
-/// the same case (`LOGFORCE_EXHAUSTIVE=all` leaves out nothing):
+/// Returns the ways in which a flip is checked, or `None` if it is left out. Every relevant bit is checked in
+/// every way. The following cases are left out, because others stand for them. `LOGFORCE_EXHAUSTIVE=all`
+/// leaves out nothing.
 ///
-/// - Payloads are truncated at for one bit of each byte: their checksum is wrong, whichever bit it
-///   was, and nothing else of them is looked at then.
-/// - The zeroes that a slot's checksum covers are opened for one bit of each byte: the slot is
-///   rejected before any of it is read as a field.
-/// - Void bytes are flipped 64 at a time, the same bit of each, and one of the 64 alone; an opening
-///   looks at one of the eight groups. Code that compared them with anything, zeroes or a checksum,
-///   would see 64 changed bits if it saw one: a checksum of 32 bits sees all such bursts but for
-///   one in four billion.
-/// - Of those three, outside of a deep run, only the one bit of each byte, and the one group of eight,
-///   at which most is done: nothing reads a single bit of them. All of those are looked at; of the
-///   payloads one in four is opened and one in eight truncated at. The zeroes of a slot are flipped
-///   64 at a time then, as void bytes are. Of what is flipped 64 at a time one whole group of bytes in
-///   four has its turn, and every smaller one: none is read at one place and not at the next.
-/// - Of all other bits, outside of a deep run, one of each byte: of the closed and of the torn log the
-///   same, of the crashed log others (`turn`). All have the same fields.
+/// - Payloads: a truncating opening is tried for one bit of each byte. Any flipped bit makes the checksum
+///   wrong, and then the payload is not read further.
+/// - Zeroes that a slot's checksum covers: an opening is tried for one bit of each byte. The slot is
+///   rejected before any field of it is read.
+/// - Void bytes: the same bit of 64 bytes is flipped at once, and one of the 64 alone. An opening is tried
+///   for one of the eight groups. Code that compared these bytes with zeroes or a checksum would see 64
+///   changed bits if it saw one. A checksum of 32 bits misses one such burst in four billion.
+/// - Outside of a deep run these three get only the one bit of each byte, and the one group of eight, with
+///   the most checks, because no code reads a single bit of them. All of these are inspected. One payload
+///   byte in four is opened, and one in eight is truncated at. The zeroes of a slot are then flipped 64 at a
+///   time, like void bytes. Of the groups of 64 bytes one in four is tried, and every smaller group, because
+///   no code reads one of these places and not the next.
+/// - Of all other bits, outside of a deep run, one of each byte is tried: the same bits of the closed and
+///   the torn log, others of the crashed log (`turn`). All three have the same fields.
 fn ways(region: Region, byte: usize, bit: u8, turn: usize) -> Option<Ways> {
     let one = all() || byte % 8 == usize::from(bit);
     let every = Ways {
@@ -77,7 +77,7 @@ fn ways(region: Region, byte: usize, bit: u8, turn: usize) -> Option<Ways> {
             };
             (one, ways)
         }
-        // An opening that truncates meets the damage in the same code as one that refuses.
+        // A truncating opening meets the damage in the same code as a refusing one.
         _ => {
             let is_here = thorough() || (byte + usize::from(bit)) % 8 == turn;
             return is_here.then_some(Ways {
@@ -96,7 +96,7 @@ fn ways(region: Region, byte: usize, bit: u8, turn: usize) -> Option<Ways> {
     })
 }
 
-/// Whether the bytes of a piece are flipped at once.
+/// Returns true if the bytes of a piece are flipped at once.
 fn together(region: Region) -> bool {
     match region {
         Region::Void | Region::Live => !all(),
@@ -111,12 +111,12 @@ struct Count {
     looked: u64,
     opened: u64,
     truncated: u64,
-    /// Bits that were flipped with no other.
+    /// Number of bits that were flipped alone.
     singly: u64,
-    /// Bits that were flipped only along with the same bit of other bytes; and in how many flips.
+    /// Number of bits that were flipped only together with the same bit of other bytes.
     together: u64,
     flips_together: u64,
-    /// Bits that were not flipped: another stands for them.
+    /// Number of bits that were not flipped, because another stands for them.
     left_out: u64,
 }
 
@@ -143,7 +143,7 @@ struct Flipper<'a> {
 }
 
 impl Flipper<'_> {
-    /// Flips `bit` of these bytes at once, looks by the ways, and flips it back.
+    /// Flips `bit` of these bytes at once, checks in the given ways, and flips it back.
     fn flip(&mut self, part: &Part, bytes: &[usize], bit: u8, ways: Ways) {
         let what = match bytes {
             [byte] => format!("bit {bit} of byte {byte}"),
@@ -179,7 +179,7 @@ impl Flipper<'_> {
         for byte in bytes {
             self.image.flip(&part.file, *byte, bit);
         }
-        // Statistics that are not believed any more are what the inspector alone sees.
+        // Only the inspector sees statistics that became invalid.
         let same = fates.windows(2).all(|f| f[0] == f[1]);
         assert!(
             same || part.region == Region::Live,
@@ -211,7 +211,7 @@ impl Flipper<'_> {
                 }
                 continue;
             }
-            // The piece's first byte decides for all of them.
+            // The first byte of the piece decides for all of its bytes.
             let Some(ways) = ways(bytes[0]) else {
                 continue;
             };
@@ -227,7 +227,7 @@ impl Flipper<'_> {
     }
 }
 
-/// Pieces of parts, so that the processors have even shares.
+/// Splits parts into pieces, so that the processors get even shares.
 fn pieces(fixture: &Fixture) -> Vec<Part> {
     let mut pieces = Vec::new();
     for part in parts(fixture) {
@@ -240,12 +240,12 @@ fn pieces(fixture: &Fixture) -> Vec<Part> {
             at = end;
         }
     }
-    // What is most likely to show something comes first.
+    // The pieces that most likely find a bug come first.
     pieces.sort_by_key(|p| p.region == Region::Void);
     pieces
 }
 
-/// Whether a change looks at it; see `ways`.
+/// Returns true if the piece is checked outside of a deep run; see `ways`.
 fn has_its_turn(piece: &Part) -> bool {
     let is_one_of_many = together(piece.region) && piece.bytes.len() == PIECE;
     !is_one_of_many || (piece.bytes.start / PIECE).is_multiple_of(4)
@@ -293,7 +293,7 @@ fn flip_everything(fixture: &Fixture, turn: usize, files: fn(&str) -> bool) -> C
     count
 }
 
-/// Bits of the batches that no stamp proves.
+/// Returns the number of bits of the batches that no stamp proves.
 fn unprovable(fixture: &Fixture) -> u64 {
     let bits = |b: &logforce_core::BatchInfo| 8 * (128 + u64::from(b.payload_len));
     let anchor = fixture.look.summary.anchor;
@@ -307,7 +307,7 @@ fn unprovable(fixture: &Fixture) -> u64 {
 fn every_bit_of_a_closed_log() {
     let fixture = logs::closed();
     let count = flip_everything(&fixture, 0, |_| true);
-    // A close in order leaves nothing that rot could pass off as a torn tail.
+    // After a clean close no damage can pass for a torn tail.
     assert_eq!(count.fates.get(&Fate::AboveStamp), None);
     assert_eq!(unprovable(&fixture), 0);
 }
@@ -318,7 +318,7 @@ fn every_bit_of_a_crashed_log() {
     let count = flip_everything(&fixture, 1, |_| true);
     let above = count.fates.get(&Fate::AboveStamp).copied();
     assert_eq!(above, Some(unprovable(&fixture)));
-    // While commits follow each other, it is the last batch, and no more.
+    // While commits follow each other, only the last batch is not proven.
     let last = fixture
         .batches
         .last()
@@ -326,8 +326,8 @@ fn every_bit_of_a_crashed_log() {
     assert_eq!(above, last);
 }
 
-/// A write half there, whose header is whole: it proves the batch before it, and nothing that any
-/// bit of it may say makes it a batch. The other files are those of the logs above.
+/// A torn write with a whole header proves the batch before it, and no flipped bit makes it a batch. The
+/// other files are the same as those of the logs above.
 #[test]
 fn every_bit_of_a_torn_log() {
     let fixture = logs::torn();
@@ -336,7 +336,7 @@ fn every_bit_of_a_torn_log() {
     assert_eq!(count.fates.get(&Fate::AboveStamp), None);
 }
 
-/// The same bit of both slots: neither is used, and the error names that.
+/// Flips of the same bit of both slots: neither slot is used, and the error names both.
 #[test]
 fn every_bit_of_both_slots() {
     let fixture = logs::closed();

@@ -1,47 +1,47 @@
-//! What must come of a flipped bit, by what was hit.
+//! Expected effects of a flipped bit, by the region that was hit.
 
 use super::regions::Region;
 use logforce_core::{BatchInfo, BatchKind, Damage, Error, ErrorKind, Lsn, RecoveryCase};
 use logforce_format::Decision;
 use logforce_sim::fixture::{Fixture, Look, Shown};
 
-/// What came of a flipped bit.
+/// Effect of a flipped bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fate {
-    /// The opening, the reading or the inspector reported it, and where.
+    /// The opening, the reading or the inspector reported it, with its place.
     Detected,
     /// The other of two slots had the same contents.
     OtherSlot,
-    /// Nothing is different.
+    /// No result is different.
     NoEffect,
-    /// Above the highest surviving stamp: taken for a torn tail.
+    /// It lies above the highest surviving stamp and passes for a torn tail.
     AboveStamp,
 }
 
-/// What was done, for messages and for the bound.
+/// A change to a log, for messages and for the bound.
 pub struct Trial<'a> {
-    /// The log.
+    /// The log before the change.
     pub fixture: &'a Fixture,
-    /// What was hit.
+    /// Region that was hit.
     pub region: Region,
-    /// For messages.
+    /// Description for messages.
     pub what: String,
 }
 
-/// A damaged batch: what the log's other batches say of it.
+/// A damaged batch, and what the log's other batches say about it.
 struct Hit<'a> {
     batch: &'a BatchInfo,
-    /// The opening does not scan it: it lies below the anchor.
+    /// True if the opening does not scan it, because it lies below the anchor.
     below: bool,
-    /// No stamp of a batch behind it lies above it, and no anchor.
+    /// True if neither the stamp of a later batch nor the anchor lies above it.
     unprovable: bool,
-    /// The highest stamp that is left, or the anchor.
+    /// Highest stamp that is left, or the anchor.
     highest: Lsn,
-    /// No record of it is part of the log, and none behind it is found through it.
+    /// True if no record of it is part of the log, and no later record is found through it.
     gone: bool,
-    /// All of it was voided.
+    /// True if all of it was voided.
     void: bool,
-    /// It takes something back, or one behind it does.
+    /// True if it or a later batch voids records.
     voids: bool,
 }
 
@@ -75,15 +75,15 @@ impl<'a> Trial<'a> {
         );
     }
 
-    /// What the inspector must see.
+    /// Checks the result of the inspector.
     pub fn looked(&self, look: Result<Look, Error>) -> Fate {
         let (v, what) = (self.fixture, &self.what);
-        let look = look.unwrap_or_else(|e| panic!("{what}: cannot be looked at: {e}"));
+        let look = look.unwrap_or_else(|e| panic!("{what}: cannot be inspected: {e}"));
         let mut expected = v.look.clone();
         match self.region {
             Region::Void => {}
             Region::UnitHead | Region::Torn => {
-                // Zeroes or not, there is no batch: the log ends here in another row of the table.
+                // There is no batch, with or without zeroes. The log ends in another row of the table.
                 assert_eq!(look.finding.case.decision(), Decision::End, "{what}");
                 expected.finding.case = look.finding.case;
             }
@@ -91,12 +91,12 @@ impl<'a> Trial<'a> {
                 assert!(look.live.is_none() || look.live == v.look.live, "{what}");
                 let seen = look.live.is_some();
                 expected.live.clone_from(&look.live);
-                assert!(look == expected, "{what}: something else is different");
+                assert!(look == expected, "{what}: another result is different");
                 return if seen { Fate::NoEffect } else { Fate::Detected };
             }
             Region::ControlSlot(_) | Region::ControlRest(_) => {
                 expected.summary.control_whole = false;
-                // One slot alone does not show that the log was closed in order.
+                // One slot alone does not show that the log was closed cleanly.
                 expected.summary.clean = false;
                 assert!(look == expected, "{what}: {look:#?}");
                 return Fate::OtherSlot;
@@ -121,10 +121,7 @@ impl<'a> Trial<'a> {
             }
             Region::BatchHeader(n) | Region::Payload(n) => return self.batch_looked(&look, n),
         }
-        assert!(
-            look == expected,
-            "{what}: something is different: {look:#?}"
-        );
+        assert!(look == expected, "{what}: a result is different: {look:#?}");
         Fate::NoEffect
     }
 
@@ -133,7 +130,7 @@ impl<'a> Trial<'a> {
         assert_eq!(look.summary, self.fixture.look.summary, "{what}");
         assert_eq!(look.meta, self.fixture.look.meta, "{what}");
         if hit.void && look.damages.is_empty() {
-            // A walk continues behind the range.
+            // A walk continues after the range.
             assert!(look.records == self.fixture.look.records, "{what}");
             let proven = self.fixture.look.finding.proven_to;
             assert_eq!(look.finding.proven_to, proven, "{what}");
@@ -152,7 +149,7 @@ impl<'a> Trial<'a> {
         Fate::Detected
     }
 
-    /// Everything around `[from, to)` can be saved, and nothing else is.
+    /// Checks that exactly the records around `[from, to)` can be saved.
     fn saved(&self, look: &Look, from: Lsn, to: Lsn, voids: bool) {
         let (v, what) = (self.fixture, &self.what);
         v.were_appended(&look.records, what);
@@ -175,18 +172,18 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// The log ends before the batch, and what is missing lies above the highest stamp.
+    /// Checks that the log ends before the batch, and that all missing records lie above the highest stamp.
     fn cut(&self, records: &[logforce_core::Record], end: Lsn, hit: &Hit<'_>) {
         let (v, what) = (self.fixture, &self.what);
         v.is_prefix(records, what);
         assert_eq!(records.len(), v.whole_below(hit.batch.lsn), "{what}");
         for (lsn, k) in &v.live[records.len()..] {
-            assert!(k.end > hit.highest, "{what}: {lsn} is proven and gone");
+            assert!(k.end > hit.highest, "{what}: {lsn} is proven but gone");
         }
         assert!(hit.highest <= end && end <= hit.batch.lsn, "{what}: {end}");
     }
 
-    /// What opening it must report.
+    /// Checks the result of an opening.
     pub fn opened(&self, opened: Result<Shown, Error>) -> Fate {
         let (v, what) = (self.fixture, &self.what);
         if let Ok(shown) = &opened {
@@ -221,7 +218,7 @@ impl<'a> Trial<'a> {
                 if hit.unprovable {
                     let shown = opened.as_ref().expect("nothing speaks against it");
                     assert_eq!(shown.damage, None, "{what}");
-                    // Torn, or, without its magic, another's.
+                    // Torn, or, without its magic, stale.
                     let ends = [Some(RecoveryCase::TornEnd), Some(RecoveryCase::StaleEnd)];
                     assert!(ends.contains(&shown.case), "{what}: {:?}", shown.case);
                     self.cut(&shown.records, shown.end, &hit);
@@ -232,7 +229,7 @@ impl<'a> Trial<'a> {
                 }
                 match &opened {
                     Ok(shown) => {
-                        assert!(hit.below, "{what}: acknowledged, and opened without it");
+                        assert!(hit.below, "{what}: acknowledged, but opened without it");
                         self.read_up_to(shown, &hit)
                     }
                     Err(_) => {
@@ -246,16 +243,19 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// A log that opened, with a broken batch below the anchor.
+    /// Checks a log that opened, with a broken batch below the anchor.
     fn read_up_to(&self, shown: &Shown, hit: &Hit<'_>) -> Fate {
         let (v, what) = (self.fixture, &self.what);
         v.is_prefix(&shown.records, what);
         if shown.damage.is_some() {
-            assert!(!hit.gone, "{what}: reported by reading, which passes it by");
+            assert!(
+                !hit.gone,
+                "{what}: reported by reading, which should skip it"
+            );
             assert_eq!(shown.records.len(), v.whole_below(hit.batch.lsn), "{what}");
             return Fate::Detected;
         }
-        // Nothing of it is needed to read the records.
+        // Reading the records does not need the batch.
         let empty = hit.batch.frames == 0;
         assert!(hit.gone || empty, "{what}: read over it");
         assert_eq!(
@@ -271,7 +271,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Regions where every opening shows everything.
+    /// Checks regions whose damage hides no record from any opening; `None` for other regions.
     fn untouched(&self, opened: &Result<Shown, Error>) -> Option<Fate> {
         let (v, what) = (self.fixture, &self.what);
         let mut expected = v.shown.clone();
@@ -285,7 +285,7 @@ impl<'a> Trial<'a> {
                 Fate::NoEffect
             }
             Region::ControlSlot(_) | Region::ControlRest(_) => {
-                // Its word is good only while the other slot is whole.
+                // A slot shows a clean close only while the other slot is whole.
                 expected.clean = false;
                 Fate::OtherSlot
             }
@@ -299,7 +299,7 @@ impl<'a> Trial<'a> {
         Some(fate)
     }
 
-    /// What truncating at the damage must do.
+    /// Checks the result of truncating at the damage.
     pub fn truncated(&self, opened: Result<Shown, Error>) {
         let (v, what) = (self.fixture, &self.what);
         if self.untouched(&opened).is_some() {
@@ -318,7 +318,7 @@ impl<'a> Trial<'a> {
         let voids = |b: &BatchInfo| b.kind == BatchKind::Void && b.lsn >= from;
         let void_lost = shown.lost.is_some() && v.batches.iter().any(voids);
         if void_lost {
-            // What was voided is not known any more.
+            // The voided ranges are not known any more.
             v.were_appended(&shown.records, what);
         } else {
             v.is_prefix(&shown.records, what);
@@ -343,7 +343,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Both slots of a structure are broken: the error names that, and neither slot is used.
+/// Checks the error for two broken slots: it names the control file, and neither slot is used.
 pub fn names_control(result: Result<Shown, Error>, what: &str) {
     let Err(e) = result else {
         panic!("{what}: opened")

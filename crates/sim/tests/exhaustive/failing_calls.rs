@@ -1,5 +1,5 @@
-//! Every call of an opening and of a look fails, in every way that says nothing about the log, once
-//! and from then on.
+//! Failures of every call of an opening and of an inspection, in every way that says nothing about the log,
+//! once and from then on.
 
 use super::logs;
 use super::workers::{all, share};
@@ -11,7 +11,7 @@ use logforce_sim::model::PATH;
 use logforce_sim::workload::check_not_damage;
 use logforce_testkit::{Call, FailingCalls, Refusal};
 
-/// How the log is looked at.
+/// Ways to read the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Strict,
@@ -59,17 +59,17 @@ struct Count {
     as_without: u64,
 }
 
-/// What a call is answered with, and how often.
+/// Returns the errors of a call, and how often each is returned.
 fn answers(call: Call, number: usize) -> Vec<(Refusal, u64)> {
     let mut answers = Vec::new();
     for (n, how) in Refusal::OF_THE_PROCESS.into_iter().enumerate() {
-        // One of them for each call, each of them for as many.
+        // One error for each call in turn, so that all errors are used equally often.
         if all() || n == number % Refusal::OF_THE_PROCESS.len() {
             answers.extend([(how, 1), (how, u64::MAX)]);
         }
     }
     if call == Call::Read {
-        // A third look gets it.
+        // The third read succeeds.
         answers.extend([(Refusal::Medium, 1), (Refusal::Medium, 2)]);
     } else {
         answers.extend([(Refusal::Medium, 1), (Refusal::Medium, u64::MAX)]);
@@ -86,7 +86,7 @@ fn set_aside(memory: &MemorySystem) -> bool {
     names.any(|name| name.contains("damaged"))
 }
 
-/// Fails the call of this number among those that `way` makes.
+/// Fails the call of this number among the calls of `way`.
 fn fail(fixture: &Fixture, way: Way, calls: &[Call], number: usize, count: &mut Count) {
     let call = calls[number];
     let before = calls[..number].iter().filter(|c| **c == call).count();
@@ -101,7 +101,7 @@ fn fail(fixture: &Fixture, way: Way, calls: &[Call], number: usize, count: &mut 
         .map(|answer| vec![failing(answer)])
         .collect();
     if call == Call::Read {
-        // A medium error, and then the retry fails for lack of memory.
+        // A medium error, after which the retry fails for lack of memory.
         let again = failing((Refusal::NoMemory, u64::MAX));
         tried.push(vec![failing((Refusal::Medium, 1)), again]);
     }
@@ -126,13 +126,13 @@ fn fail(fixture: &Fixture, way: Way, calls: &[Call], number: usize, count: &mut 
             Err(e) => {
                 assert!(
                     !costs_nothing,
-                    "{what}: a second look would have shown it: {e}"
+                    "{what}: a second read would have succeeded: {e}"
                 );
                 check_not_damage(&e, &what);
                 count.errors += 1;
             }
             Ok(mut answer) => {
-                // The statistics are a hint: there are none where they cannot be read.
+                // The statistics are optional, and missing if they cannot be read.
                 if let Answer::Look(look) = &mut answer
                     && look.live.is_none()
                 {
@@ -145,7 +145,7 @@ fn fail(fixture: &Fixture, way: Way, calls: &[Call], number: usize, count: &mut 
                 };
                 assert!(
                     answer == expected,
-                    "{what}: shows something else: {answer:#?}"
+                    "{what}: shows another result: {answer:#?}"
                 );
                 count.as_without += 1;
             }
@@ -153,7 +153,7 @@ fn fail(fixture: &Fixture, way: Way, calls: &[Call], number: usize, count: &mut 
         if way.writes() {
             assert!(
                 hidden || !set_aside(&memory),
-                "{what}: something was set aside"
+                "{what}: a file was set aside"
             );
             let again = memory.image().system(PATH);
             let again = open_to_write(&again, &fixture.options, OnDamage::Refuse);
@@ -169,7 +169,7 @@ fn fail(fixture: &Fixture, way: Way, calls: &[Call], number: usize, count: &mut 
     }
 }
 
-/// What `way` shows where nothing fails.
+/// Returns the result of `way` without failures.
 fn as_read(way: Way, fixture: &Fixture) -> Answer {
     let shown = way.go(fixture, &fixture.system());
     shown.unwrap_or_else(|e| panic!("{way:?}, and nothing fails: {e}"))

@@ -1,4 +1,4 @@
-//! Each known bug of the list, put in by a run of this same program, has to be caught.
+//! Checks that each known bug of the list is caught, by running this same program with the bug.
 
 use logforce_sim::known_bugs::EXHAUSTIVE;
 use std::process::Command;
@@ -8,7 +8,7 @@ const FAILED_SYNCS: &str = "page_file::failures::every_failing_operation_then_an
 const REPAIR_CRASHES: &str = "repairs::a_power_cut_in_a_repair_loses_nothing";
 const REPAIRS_LATER: &str = "repairs::what_was_cut_stays_cut";
 
-/// The tests that are asked, by bug: the others would take their time over nothing.
+/// Test that must catch each bug. Other tests would only take time.
 const SUSPECTS: [(&str, &str); 32] = [
     (
         "header-checksum-ignored",
@@ -99,7 +99,7 @@ fn planted_bugs_are_caught() {
             .output()
             .expect("the program starts again");
         let text = String::from_utf8_lossy(&output.stdout);
-        // A start that fails, or a signal, is no failed test.
+        // A failed start or a signal does not count as a failed test.
         let failed = text.contains(&format!("test {test} ... FAILED"));
         if failed && output.status.code() == Some(101) {
             println!("{name}: caught by {test}");

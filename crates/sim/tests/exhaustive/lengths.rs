@@ -1,4 +1,4 @@
-//! Every length of every file: cut short anywhere, missing, or longer than it was.
+//! Every length of every file: cut short anywhere, missing, or longer than before.
 
 use super::expect::names_control;
 use super::logs;
@@ -13,14 +13,14 @@ use logforce_sim::model::PATH;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What was made of a file.
+/// New length of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Length {
     Missing,
     Is(usize),
 }
 
-/// A file of another length, and what is asserted of it.
+/// A file of another length, with its checks.
 struct Cut<'a> {
     fixture: &'a Fixture,
     file: &'a str,
@@ -47,7 +47,7 @@ impl<'a> Cut<'a> {
             Length::Missing => drop(image.files.remove(file)),
             Length::Is(len) => {
                 let mut cut = bytes[..len.min(bytes.len())].to_vec();
-                // What a filesystem shows there: zeroes; or what a copy has at its end: anything.
+                // Zeroes, as a filesystem shows there, or other bytes, as a copy may have at its end.
                 cut.resize(len, if len % 2 == 0 { 0 } else { 0xa5 });
                 image.files.insert(file.to_owned(), Arc::new(cut));
             }
@@ -70,7 +70,7 @@ impl<'a> Cut<'a> {
         open_to_write(&self.system(), &self.fixture.options, on_damage)
     }
 
-    /// `opens`: also by opening, not by looking alone.
+    /// Checks the file by inspection and, with `opens`, also by opening.
     fn check(&self, opens: bool, count: &mut Count) {
         count.lengths += 1;
         count.opened += u64::from(opens);
@@ -93,7 +93,7 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// It makes no difference.
+    /// Checks that the length makes no difference.
     fn nothing(&self, opens: bool) {
         let (v, what) = (self.fixture, &self.what);
         let mut look = look(&self.system(), false).unwrap_or_else(|e| panic!("{what}: {e}"));
@@ -111,15 +111,15 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// The control file promises the segment: it is lost, and reported as lost.
+    /// Checks that a segment that the control file names is reported as lost.
     fn segment(&self, opens: bool) {
         let (v, what) = (self.fixture, &self.what);
         let segments = &v.look.summary.segments;
         let named = segments.iter().find(|s| s.name == self.file);
         let s = named.unwrap_or_else(|| panic!("{what}: what is that file?"));
         let look = look(&self.system(), false).unwrap_or_else(|e| panic!("{what}: {e}"));
-        // What it still holds is read, and where that ends is told when the walk comes to it: the
-        // segment itself, at the end. Nothing below it is damaged.
+        // The batches that it still holds are read. Their end is reported when the walk reaches it, and
+        // the segment itself at the end of the walk. Nothing below the segment is damaged.
         let d = look.damages.iter().min_by_key(|d| d.lsn);
         let d = d.unwrap_or_else(|| panic!("{what}: verify found nothing"));
         let named = (d.lsn, d.case, d.file.as_deref());
@@ -151,7 +151,7 @@ impl<'a> Cut<'a> {
             b.kind == logforce_core::BatchKind::Void && b.lsn >= s.start
         };
         if shown.lost.is_some() && v.batches.iter().any(voids) {
-            // What was voided is not known any more.
+            // The voided ranges are not known any more.
             v.were_appended(&shown.records, what);
         } else {
             v.is_prefix(&shown.records, what);
@@ -164,11 +164,11 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// A slot counts while it is there to its last byte.
+    /// Checks that a slot counts as long as its last byte exists.
     fn control(&self, opens: bool, count: &mut Count) {
         let (v, what) = (self.fixture, &self.what);
         let Length::Is(len) = self.length else {
-            // No log, and never a fresh one in place of it.
+            // There is no log, and a new one must not replace it.
             let kind = self.open(OnDamage::Repair).map_err(|e| e.kind());
             assert_eq!(kind.err(), Some(ErrorKind::NoLog), "{what}");
             count.detected += 1;
@@ -225,14 +225,15 @@ impl<'a> Cut<'a> {
     }
 }
 
-/// Every length up to the file's own and some above, and none at all. With each: whether to open,
-/// too. All edges are opened: where anything begins or ends, and two bytes to each side. What is
-/// left out, and why that is the same case (`LOGFORCE_EXHAUSTIVE=all` leaves out nothing):
+/// Returns every length up to the file's own, some larger ones, and a missing file; each with the decision
+/// whether to open the log, too. It is opened at all edges: within two bytes of the start or end of a
+/// structure. Some cases are left out, because others stand for them (`LOGFORCE_EXHAUSTIVE=all` leaves out
+/// nothing):
 ///
-/// - Of the lengths at which the control file ends between two slots, one in 16: they differ in
-///   zeroes that are behind the file's end or before it, which reads as the same.
-/// - In the second log, of the lengths at which a segment ends away from an edge, one in 8: to be
-///   shorter than its header says is all that is looked at, and the first log has them all.
+/// - Of the lengths at which the control file ends between two slots, one in 16 is tried. They differ only
+///   in zeroes before or after the file's end, which read the same.
+/// - In the second log, of the lengths at which a segment ends away from an edge, one in 8 is tried. The
+///   code only checks that the file is shorter than its header says, and the first log has all lengths.
 fn lengths(fixture: &Fixture, second: bool) -> Vec<(&str, Length, bool)> {
     let mut cuts = Vec::new();
     let parts = parts(fixture);
@@ -251,7 +252,7 @@ fn lengths(fixture: &Fixture, second: bool) -> Vec<(&str, Length, bool)> {
             "control" if void.iter().any(|v| v.contains(&len)) => 16,
             "control" if thorough() => 1,
             "control" => 8,
-            // Every change: the edges, and these.
+            // Outside of deep runs: the edges and every 64th length.
             _ if !thorough() => 64,
             _ if second => 8,
             _ => 1,

@@ -1,5 +1,5 @@
-//! What may be written ends at the limit in the control file, and so do searches for stamps: of a crashed
-//! log every batch is lost in turn, and is reported wherever a later one proves it durable.
+//! The limit in the control file ends both writes and searches for stamps. Each batch of a crashed log is
+//! lost in turn, and the loss is reported if a later batch proves that it was durable.
 
 use super::workers::thorough;
 use logforce_core::{
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const LOG: &str = "/log";
 
-/// Segments that hold many times what is written at once, so that the limit lies within one.
+/// Returns options with segments much larger than a write, so that the limit lies within a segment.
 fn options(step: u64) -> Options {
     Options::new()
         .segment_size(4 << 20)
@@ -23,7 +23,7 @@ fn options(step: u64) -> Options {
         .idle_stamp(Duration::MAX)
 }
 
-/// Two openings that commit so much each, the second one cut off.
+/// Makes two openings with this number of commits each, and cuts the power in the second one.
 fn crashed(step: u64, commits: [usize; 2]) -> SimDisk {
     let disk = SimDisk::new(SimOptions::default(), 5);
     for (n, count) in commits.into_iter().enumerate() {
@@ -38,7 +38,7 @@ fn crashed(step: u64, commits: [usize; 2]) -> SimDisk {
             for k in 0..count {
                 log.commit(vec![k as u8; 7_000]).expect("nothing fails");
             }
-            // The last one without a later stamp.
+            // The last opening leaves no later stamp.
             if n == 0 {
                 log.close().expect("nothing fails");
             }
@@ -87,7 +87,7 @@ fn every_batch_of_a_crashed_log_is_lost() {
     } else {
         &[200 << 10, 400 << 10]
     };
-    // The control file gets the anchor with each limit: crashes at different distances from one.
+    // The control file gets the anchor together with each limit, so the crashes differ in their distance from it.
     let cases = steps
         .iter()
         .flat_map(|step| [(*step, 40), (*step, 55), (*step, 72)]);
@@ -100,7 +100,7 @@ fn every_batch_of_a_crashed_log_is_lost() {
             inspector.expect("it can be looked at").summary().anchor
         });
         let beyond = all.iter().enumerate().filter(|(_, b)| b.lsn >= anchor);
-        // One batch, or all up to the last but some.
+        // One batch is lost, or all but the last few.
         for ((n, batch), left) in beyond.flat_map(|b| [(b, usize::MAX), (b, 1), (b, 3)]) {
             disk.restore(&image);
             disk.crash(Failure::Power, Some(Survival::Lost), 1);
@@ -116,7 +116,7 @@ fn every_batch_of_a_crashed_log_is_lost() {
             match open(&disk, step) {
                 Err(e) => {
                     assert_eq!(e.kind(), ErrorKind::Damaged, "{what}: {e}");
-                    assert!(proven, "{what}: nothing proves it: {e}");
+                    assert!(proven, "{what}: no batch proves it: {e}");
                     reported += 1;
                 }
                 Ok((case, end)) => {
@@ -131,8 +131,8 @@ fn every_batch_of_a_crashed_log_is_lost() {
     assert!(reported > 100 && torn > 0);
 }
 
-/// A crashed log of segments that are far longer than what was written: the opening reads what may have
-/// been written, and not what is prepared.
+/// After a crash of a log with long segments, the opening reads only up to the write limit, and not all of
+/// the prepared space.
 #[test]
 fn an_opening_reads_no_further_than_the_limit() {
     let step = 128 << 10;
@@ -145,6 +145,6 @@ fn an_opening_reads_no_further_than_the_limit() {
     let before = disk.counters().bytes_read;
     open(&disk, step).expect("it is whole");
     let read = disk.counters().bytes_read - before;
-    // 10 commits of 8 KiB, the control file, and chunks of 512 KiB that reach beyond.
+    // 10 commits of 8 KiB, the control file, and chunks of 512 KiB that reach further.
     assert!(read < 2 << 20, "{read} bytes were read");
 }

@@ -1,18 +1,18 @@
-//! The logs that are damaged: small, and with everything in them that a log can have.
+//! The logs to damage: small, and with every structure that a log can have.
 
 use logforce_core::{BatchKind, Options};
 use logforce_sim::fixture::{Ending, Fixture};
 use logforce_sim::model::small;
 use logforce_sim::workload::Step;
 
-/// A few hundred records in every kind of batch, over several segments, one of them recycled.
-/// `before`: so many that the long run of records begins in the last unit of a segment.
+/// Returns steps that write a few hundred records in every kind of batch, over several segments, one of them
+/// recycled. With `before` first commits, the long run of records begins in the last unit of a segment.
 fn steps(before: usize) -> Vec<Step> {
-    // First contents, later truncated: their bytes stay in the recycled file.
+    // These first records are truncated later. Their bytes stay in the recycled file.
     let mut steps = vec![Step::Commit(30), Step::Meta(40)];
     steps.extend((0..before).map(|n| Step::Commit(100 + n)));
     steps.extend([Step::Front(100), Step::Meta(25), Step::Commit(9)]);
-    // Over batches and segments: a unit holds twenty-two of them.
+    // Records over batches and segments; a unit holds twenty-two of them.
     steps.extend(vec![Step::Append(170); 26]);
     steps.extend([Step::Force, Step::Group(5, 30), Step::CommitGroup(4, 20)]);
     steps.extend(vec![Step::Append(8); 40]);
@@ -30,7 +30,7 @@ fn options(segment_size: u64) -> Options {
     small().segment_size(segment_size).live_stats(true)
 }
 
-/// Closed in order: all is below the anchor, and proven.
+/// Returns a log that was closed cleanly: all records are below the anchor and proven.
 pub fn closed() -> Fixture {
     checked(Fixture::new(
         "closed log",
@@ -40,7 +40,7 @@ pub fn closed() -> Fixture {
     ))
 }
 
-/// Without power all of a sudden: the opening has something to scan.
+/// Returns a log after a power cut, so that the opening has batches to scan.
 pub fn crashed() -> Fixture {
     checked(Fixture::new(
         "crashed log",
@@ -50,8 +50,8 @@ pub fn crashed() -> Fixture {
     ))
 }
 
-/// Without power in the middle of a write, of which a part is there. Small: what the other logs
-/// have is flipped there.
+/// Returns a log after a power cut in the middle of a write, of which a part exists. It is small, because the
+/// other logs cover all other structures.
 pub fn torn() -> Fixture {
     let mut steps = vec![Step::Commit(30), Step::CommitGroup(3, 40), Step::Append(9)];
     steps.extend([Step::Commit(700), Step::Back(1), Step::Commit(60)]);

@@ -7,14 +7,14 @@ use logforce_sim::workload::{Step, World};
 use logforce_testkit::{Failure, Fault, Left, SimOptions, Survival};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the log does after a recovery: it needs all its files, the spares too.
+/// Returns the steps after a recovery, which need all files of the log, including the spares.
 fn after() -> Vec<Step> {
     let mut steps = vec![Step::Commit(9_000); 4];
     steps.extend([Step::Front(60), Step::Commit(9_000), Step::Read]);
     steps
 }
 
-/// Creation, rollover, recycling, truncation of several segments, closing and opening.
+/// Returns steps of creation, rollover, recycling, truncation of several segments, closing and opening.
 fn steps() -> Vec<Step> {
     let mut steps = vec![Step::Commit(100)];
     steps.extend(vec![Step::Commit(7_000); 8]);
@@ -25,7 +25,7 @@ fn steps() -> Vec<Step> {
     steps
 }
 
-/// Truncation of several segments, whose files are used again.
+/// Returns steps that truncate several segments and use their files again.
 fn recycling() -> Vec<Step> {
     let mut steps = vec![Step::Commit(7_000); 9];
     steps.extend([Step::Front(100), Step::Idle(5)]);
@@ -33,7 +33,7 @@ fn recycling() -> Vec<Step> {
     steps
 }
 
-/// All combinations of what may be left of each.
+/// Returns all combinations of what may be left of each change.
 fn combinations(may: &[Vec<Left>]) -> Vec<Vec<Left>> {
     let mut all = vec![Vec::new()];
     for choices in may {
@@ -70,7 +70,7 @@ impl Case {
         World::new(name, disk, self.options.clone(), 1)
     }
 
-    /// Cuts the power at one operation, and looks at everything that may be left of the names.
+    /// Cuts the power at one operation, and checks every state in which it may leave the names.
     fn at(&self, op: u64, count: &mut Count) {
         let world = self.world(&format!("cut at {op}"));
         world.disk.cut_at(op);
@@ -79,7 +79,7 @@ impl Case {
         self.all_that_may_be_left(&world, op, count);
     }
 
-    /// One operation fails, the log goes on where it can, and is cut after its close.
+    /// Fails one operation; the log goes on if it can. Cuts the power after its close.
     fn failing_at(&self, op: u64, at_most: usize, count: &mut Count) {
         let world = self.world(&format!("failing at {op}"));
         world.disk.fail_at(op, Fault::Io);
@@ -108,7 +108,7 @@ impl Case {
                 count.states += 1;
                 let after = if may.is_empty() { vec![] } else { after() };
                 let recovered = world.recover(op, Failure::Power, &[]);
-                // All the files are used again: one that had two names must not be two.
+                // All files are used again. A file with two names must not become two files.
                 let recovered =
                     recovered.and_then(|()| world.recover(op, Failure::Process, &after));
                 recovered.unwrap_or_else(|e| {
@@ -120,7 +120,7 @@ impl Case {
         }
     }
 
-    /// How many changes of names a cut at each operation leaves undecided.
+    /// Returns, for a power cut at each operation, the number of undecided name changes.
     fn undecided(&self) -> Vec<usize> {
         let whole = self.world("whole");
         whole.work(1, &[steps()]).expect("nothing fails");
@@ -136,8 +136,8 @@ impl Case {
         found.into_iter().map(|(_, undecided)| undecided).collect()
     }
 
-    /// At every `stride`th of the operations with as many undecided changes, so that the few with many
-    /// of them are among those; at none with more than `at_most`.
+    /// Cuts the power at every `stride`th operation among those with the same number of undecided changes,
+    /// so that the few operations with many changes are included. Skips those with more than `at_most`.
     fn everywhere(&self, stride: usize, at_most: usize) {
         let mut before = BTreeMap::<usize, usize>::new();
         let mut points = Vec::new();
@@ -186,8 +186,8 @@ fn every_subset_of_names_with_spares() {
     .everywhere(if thorough() { 1 } else { 15 }, usize::MAX);
 }
 
-/// A file whose preparation failed may come back, with the header of a segment that was prepared in another
-/// file since.
+/// A file whose preparation failed may come back, with the header of a segment that has since been prepared
+/// in another file.
 #[test]
 fn every_subset_of_names_after_a_failure() {
     let case = Case {
@@ -211,8 +211,8 @@ fn every_subset_of_names_after_a_failure() {
     assert!(points > ops / 2, "{points} of {ops}");
 }
 
-/// No filesystem that the log is meant for does this; one without a journal may. What may be left
-/// grows by four for each change that is undecided: a change stops at four of them.
+/// A filesystem without a journal may leave halves of renames; the supported filesystems do not. Each
+/// undecided change multiplies the number of possible states by four, so at most four changes are tried.
 #[test]
 fn every_subset_of_halves_of_renames() {
     Case {
@@ -226,7 +226,7 @@ fn every_subset_of_halves_of_renames() {
     );
 }
 
-/// What a repair may leave: each file of the log is a spare as well, whatever its place.
+/// A filesystem repair may leave each file of the log a second time under the name of a spare.
 #[test]
 fn every_file_is_another_spare() {
     let case = Case {

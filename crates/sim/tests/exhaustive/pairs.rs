@@ -7,7 +7,7 @@ use logforce_sim::workload::{Step, World};
 use logforce_testkit::{Failure, Rng, SimOptions, Survival};
 use std::collections::BTreeMap;
 
-/// What is done before the first crash: commits, an append of several records, rollover, both
+/// Returns the steps before the first crash: commits, an append of several records, rollover, both
 /// truncations, metadata.
 fn before() -> Vec<Step> {
     vec![
@@ -24,7 +24,7 @@ fn before() -> Vec<Step> {
     ]
 }
 
-/// The steps after both crashes.
+/// Returns the steps after both crashes.
 fn after() -> Vec<Step> {
     vec![
         Step::CommitGroup(2, 900),
@@ -37,17 +37,17 @@ fn after() -> Vec<Step> {
     ]
 }
 
-/// Two crashes: how the first comes and what it leaves of what was not durable, and what the second,
-/// a power cut, leaves.
+/// A pair of crashes: the kind of the first and what survives it of the volatile data, and what survives the
+/// second, a power cut.
 ///
-/// After a power cut nothing is left that is not durable. Only after a killed process can recovery
-/// find bytes that the next power cut loses.
+/// After a power cut only durable data is left. Only after a killed process can recovery find bytes that the
+/// next power cut loses.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     first: Failure,
     left: Survival,
     second: Survival,
-    /// Recovery can read past the system's cache, or has to believe it.
+    /// True if recovery can read past the system's cache; otherwise it must believe the cache.
     direct: bool,
 }
 
@@ -81,7 +81,7 @@ const KINDS: [Kind; 10] = [
 #[derive(Debug, Default)]
 struct Count {
     firsts: u64,
-    /// By the kind of the first crash.
+    /// Number of pairs, by the kind of the first crash.
     pairs: BTreeMap<String, u64>,
 }
 
@@ -94,7 +94,7 @@ fn world(at: String, direct: bool) -> World {
     World::new(at, disk, options, 1)
 }
 
-/// The operations that the workload takes before the first crash.
+/// Returns the number of operations of the workload before the first crash.
 fn operations(direct: bool) -> u64 {
     let whole = world("whole".to_owned(), direct);
     whole.work(1, &[before()]).expect("nothing fails");
@@ -102,7 +102,7 @@ fn operations(direct: bool) -> u64 {
     whole.disk.ops()
 }
 
-/// The first crash at `first`, the second at every operation from there on.
+/// Makes the first crash at `first`, and the second at every operation from there on.
 fn from(first: u64, kind: Kind, count: &mut Count) {
     let world = world(format!("cut at {first}"), kind.direct);
     world.disk.cut_at(first);
@@ -110,12 +110,12 @@ fn from(first: u64, kind: Kind, count: &mut Count) {
     assert!(world.disk.is_cut(), "{}: {result:?}", world.name);
     world.disk.crash(kind.first, Some(kind.left), first);
     let crashed = world.image();
-    // Recovery from the first crash, and on.
+    // Recovers from the first crash and goes on.
     let go_on = || -> Result<(), Error> { world.work_after(kind.first, first, &[after()]) };
     go_on().expect("nothing fails");
     let ops = world.disk.ops();
     count.firsts += 1;
-    // Of a change, some of them; what is left out after this crash is done after its neighbours.
+    // Outside of a deep run only some; the neighbours of this crash have the others.
     let stride = if thorough() { 1 } else { 3 };
     for second in (first % stride..ops).step_by(stride as usize) {
         let _report = world.report(format!("{kind:?}, the second at {second} of {ops}"));
@@ -138,9 +138,9 @@ fn every_pair_of_crashes() {
         let kinds = KINDS.into_iter().filter(|k| k.direct == direct);
         let kinds: Vec<Kind> = kinds.collect();
         for first in 0..operations(direct) {
-            // One kind at each point; the neighbours have the others. But what a process that ends
-            // leaves in a cache that cannot be read past is what recovery must force: that is tried
-            // everywhere, or which point has it would be a matter of counting.
+            // One kind at each point; the neighbours have the others. But recovery must force what a
+            // killed process leaves in a cache that cannot be bypassed. That kind is tried at every
+            // point, because otherwise chance would decide which points have it.
             let rotating = kinds[first as usize % kinds.len()];
             let process = kinds.iter().copied().find(|k| k.first == Failure::Process);
             let here = match (all(), process) {
@@ -153,7 +153,7 @@ fn every_pair_of_crashes() {
             todo.extend(here.into_iter().map(|kind| (first, kind)));
         }
     }
-    // What recovery must force first, and else in no order, so that a bug is met soon.
+    // Pairs in which recovery must force come first, the others in random order, so that a bug shows soon.
     let mut rng = Rng::new(0);
     todo.sort_by_cached_key(|(_, kind)| (kind.first != Failure::Process, rng.bits()));
     let workers = share(todo.len(), Count::default, |count, n| {

@@ -1,4 +1,4 @@
-//! What each byte of a log's files is.
+//! Regions of a log's files.
 
 use logforce_format::{
     BATCH_HEADER_LEN, CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, META_SLOT_LEN, META_SLOT_OFFSETS,
@@ -7,45 +7,45 @@ use logforce_format::{
 use logforce_sim::fixture::Fixture;
 use std::ops::Range;
 
-/// What a byte is part of.
+/// Structure that a byte belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Region {
     /// The header of the batch of this number.
     BatchHeader(usize),
-    /// Its payload.
+    /// The payload of the batch of this number.
     Payload(usize),
     /// The header of the segment of this number.
     SegmentHeader(usize),
-    /// A slot of the control file, where it says something.
+    /// The fields of a slot of the control file.
     ControlSlot(usize),
-    /// A slot of the metadata, where it says something.
+    /// The fields and contents of a slot of the metadata.
     MetaSlot(usize),
     /// The zeroes of those slots, which their checksums cover.
     ControlRest(usize),
-    /// As `ControlRest`, of the metadata.
+    /// The same zeroes in a slot of the metadata.
     MetaRest(usize),
-    /// The beginning of a write unit where a batch could be and none is.
+    /// The beginning of a write unit where a batch could begin but none does.
     UnitHead,
-    /// The part of a torn write that is there.
+    /// The part of a torn write that exists.
     Torn,
     /// The page of statistics.
     Live,
-    /// Padding, header areas, units never written, what lies between the slots.
+    /// Padding, header areas, units never written, the space between the slots.
     Void,
 }
 
-/// Some bytes of one file.
+/// A range of bytes of one file.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// Its name.
+    /// Name of the file.
     pub file: String,
-    /// Where.
+    /// Offsets of the bytes.
     pub bytes: Range<usize>,
-    /// What they are.
+    /// Region that they belong to.
     pub region: Region,
 }
 
-/// Every byte of every file, in one part each.
+/// Returns parts that cover every byte of every file once.
 pub fn parts(fixture: &Fixture) -> Vec<Part> {
     let mut parts = Vec::new();
     for (file, bytes) in &fixture.image.files {
@@ -81,7 +81,7 @@ fn known(fixture: &Fixture, file: &str) -> Vec<(Range<usize>, Region)> {
     let mut put = |from: usize, len: usize, region| known.push((from..from + len, region));
     match file {
         "control" => {
-            // The history that these logs have ends well before.
+            // The history of these logs ends well before this offset.
             let said = 256 + 16 * 8;
             for (n, at) in CONTROL_SLOT_OFFSETS.into_iter().enumerate() {
                 put(at as usize, said, Region::ControlSlot(n));

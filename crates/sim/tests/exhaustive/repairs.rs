@@ -1,5 +1,5 @@
-//! The power goes at each operation of a repair, and later the batch is lost by which the repaired log went on:
-//! log and copies together have every record, and nothing that was cut comes back.
+//! Power cuts at each operation of a repair, and later loss of the batch by which the repaired log went on:
+//! log and copies together have every record, and no removed record comes back.
 
 use logforce_core::{Error, Log, Record, RecoveryCase, RepairOptions, repair};
 use logforce_sim::mending::{OnDamage, batches, commit_some, live, made, repaired, rot, salvaged};
@@ -7,9 +7,8 @@ use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{Failure, SimRuntime, Survival};
 use std::path::Path;
 
-/// The damage passes, and the batch by which the log went on is not what it was, or is gone with its segment; or
-/// the power went before anything else was committed. The log refuses, and what was cut does not come back by
-/// another repair.
+/// The damage passes, and the batch by which the log went on is changed, or gone with its segment; or the power
+/// was cut before another commit. The log refuses, and removed records do not come back by another repair.
 #[test]
 fn what_was_cut_stays_cut() {
     for (how, goes_on, case) in [
@@ -43,7 +42,7 @@ fn what_was_cut_stays_cut() {
         }
         let shown = |log: &Log| -> Vec<Record> {
             let mut shown = Vec::new();
-            // Up to the damage, and behind it.
+            // Up to the damage, and after it.
             for from in [log.front_lsn(), went_on.lsn.plus(4096)] {
                 let records = log.read_from(from);
                 shown.extend(records.into_iter().flatten().map_while(Result::ok));
@@ -76,12 +75,12 @@ fn what_was_cut_stays_cut() {
 enum Harm {
     Batch,
     Segment,
-    /// The segment with the last records: nothing behind it says that it held any.
+    /// The segment with the last records; no later bytes say that it held any.
     LastSegment,
 }
 
-/// The power goes at each operation of a repair. Log and copies together have every record, whatever the device
-/// has kept of what was not forced, and the next repair ends where the first would have.
+/// After a power cut at each operation of a repair, log and copies together have every record, whatever the
+/// device has kept of unforced data, and the next repair ends where the first would have.
 #[test]
 fn a_power_cut_in_a_repair_loses_nothing() {
     let log = Path::new(PATH);
@@ -134,7 +133,7 @@ fn a_power_cut_in_a_repair_loses_nothing() {
                 assert_eq!(lost, None, "{what}: neither in the log nor in the copies");
                 let image = disk.snapshot();
                 if let Ok((log, _)) = OnDamage::Refuse.open(&*system, &small()) {
-                    // The repair was through.
+                    // The repair was complete.
                     let tail = log.tail_lsn();
                     assert!(tail > used_to, "{what}: LSNs from {tail} on are used again");
                     drop(log);

@@ -1,9 +1,9 @@
-//! Worker threads: a test's cases, shared among the processors.
+//! Worker threads that share the cases of a test among the processors.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// Calls `work` for each number below `count`, in several threads, each with a state of its own
-/// from `begin`; returns the states. After a panic no thread takes another number.
+/// Calls `work` for each number below `count`, in several threads, each with its own state from `begin`.
+/// Returns the states. After a panic no thread takes another number.
 pub fn share<S: Send>(
     count: usize,
     begin: impl Fn() -> S + Sync,
@@ -42,12 +42,12 @@ impl Drop for Failing<'_> {
     }
 }
 
-/// Whether everything is to be done by every way.
+/// Returns true if every case is to be checked in every way.
 pub fn all() -> bool {
     std::env::var("LOGFORCE_EXHAUSTIVE").is_ok_and(|v| v == "all")
 }
 
-/// Whether what hardly differs from another case is done as well.
+/// Returns true if cases that hardly differ from another are tried as well.
 pub fn thorough() -> bool {
     all() || logforce_sim::is_deep()
 }

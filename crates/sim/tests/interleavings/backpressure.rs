@@ -1,4 +1,4 @@
-//! Too little buffer space and too few prepared segments: every waiter is woken.
+//! Shortage of buffer space and of prepared segments: every waiter is woken.
 
 use crate::harness::{explore, explore_by};
 use crate::world::{METHODS, Word, World, below, one_in, options, pick, record};
@@ -7,14 +7,14 @@ use logforce_core::{
 };
 use std::sync::Arc;
 
-/// Buffer space for two batches and no more.
+/// Returns options with buffer space for only two batches.
 fn narrow() -> Options {
     options().buffer_size(8 << 10).method(pick(&METHODS))
 }
 
 /// Waits for space in a task, then appends.
 fn submit_async(world: &World, log: &Log, data: &[u8]) -> Result<CommitHandle, Error> {
-    // More than is needed, at times.
+    // Sometimes reserves more than is needed.
     let permit = world.block_on(log.reserve(data.len() + pick(&[0, 100])))?;
     permit.submit(data, Policy::Force)
 }
@@ -43,7 +43,7 @@ fn place(world: &World, log: &Log, data: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// The buffer is full most of the time: threads and tasks wait for space in it.
+/// With a mostly full buffer, threads and tasks wait for space in it.
 #[test]
 fn full_buffer() {
     explore("full_buffer", || {
@@ -66,7 +66,7 @@ fn full_buffer() {
     });
 }
 
-/// No thread forces: the writing thread alone writes full batches to make space.
+/// If no thread forces, the writing thread alone writes full batches to make space.
 #[test]
 fn appends_alone() {
     explore("appends_alone", || {
@@ -85,8 +85,8 @@ fn appends_alone() {
     });
 }
 
-/// Records that are never submitted or forced, and a task that waits for buffer space: only the
-/// thread that frees some wakes it.
+/// A task waits for buffer space beside records that are never submitted or forced. Only the thread that
+/// frees space wakes it.
 #[test]
 fn a_task_waits_for_room() {
     explore("a_task_waits_for_room", || {
@@ -108,8 +108,8 @@ fn a_task_waits_for_room() {
     });
 }
 
-/// Permits hold the space of the buffer; some are used, some dropped, and those who wait for the space
-/// get it either way.
+/// Permits hold the space of the buffer. Some are used, some dropped, and waiters get the space either
+/// way.
 #[test]
 fn permits() {
     explore("permits", || {
@@ -132,7 +132,7 @@ fn permits() {
         for (n, permit) in held.into_iter().enumerate() {
             match one_in(2) {
                 true => drop(permit),
-                // Nothing is written for it: nobody else wakes those who wait.
+                // No write follows a dropped permit, so only the drop wakes the waiters.
                 false => {
                     let within = std::time::Duration::MAX / 8;
                     let data = record(n as u64, 40);
@@ -146,7 +146,7 @@ fn permits() {
     });
 }
 
-/// Permits have taken the last space below the cap. Each can be used, although earlier appends are forced
+/// Permits hold the last space below the cap. Each can be used, although earlier appends are forced
 /// meanwhile, in batches that end at unplanned points.
 #[test]
 fn permits_at_the_cap() {
@@ -185,7 +185,7 @@ fn permits_at_the_cap() {
     });
 }
 
-/// More than the prepared segments hold: appends wait for the preparing thread.
+/// Appends of more than the prepared segments hold wait for the preallocator.
 #[test]
 fn new_segments() {
     explore("new_segments", || {
@@ -208,7 +208,7 @@ fn new_segments() {
     });
 }
 
-/// A callback in the writing thread appends more than the buffer holds: it makes the space itself.
+/// A callback in the writing thread that appends more than the buffer holds makes the space itself.
 #[test]
 fn a_callback_fills_up() {
     explore("a_callback_fills_up", || {
@@ -225,14 +225,14 @@ fn a_callback_fills_up() {
             drop(inner);
             counter.add();
         });
-        submitted.expect("there is room");
+        submitted.expect("there is space");
         log.append(&record(2, 5_000)).expect("nothing fails");
         called.reaches(1);
         world.close(log).expect("nothing fails");
     });
 }
 
-/// A callback in the writing thread waits for futures, which wait for that thread: they do its work.
+/// A callback in the writing thread waits for futures that wait for that thread: they do its work.
 #[test]
 fn a_callback_awaits() {
     explore("a_callback_awaits", || {
@@ -258,19 +258,19 @@ fn a_callback_awaits() {
             }
             counter.add();
         });
-        submitted.expect("there is room");
+        submitted.expect("there is space");
         called.reaches(1);
         world.close(log).expect("nothing fails");
     });
 }
 
-/// Callbacks of two logs fill up a third one of their environment, which has as many threads: one is
-/// left to prepare a segment for it.
+/// Callbacks of two logs fill a third log of their environment, which has two threads. One thread is left to
+/// prepare a segment for it.
 #[test]
 fn callbacks_fill_another_log() {
     explore_by("callbacks_fill_another_log", 200, || {
         let world = World::new();
-        // A pause in filling a segment for another log delays them, and ends by the clock.
+        // A pause in filling a segment for another log delays them, and the clock ends it.
         let clock = world.rt.with_clock();
         let shared = EnvironmentOptions::new().threads(2);
         let environment = Environment::start(Arc::new(world.rt.clone()), &shared);
@@ -294,7 +294,7 @@ fn callbacks_fill_another_log() {
                 drop(to);
                 counter.add();
             });
-            submitted.expect("there is room");
+            submitted.expect("there is space");
         }
         called.reaches(2);
         for log in from.into_iter().chain([to]) {
@@ -304,7 +304,7 @@ fn callbacks_fill_another_log() {
     });
 }
 
-/// At the cap the owner is asked for room, in a thread or in a task, until the log closes.
+/// At the cap the owner gets requests for checkpoints, in a thread or in a task, until the log closes.
 #[test]
 fn a_checkpoint_makes_room() {
     explore("a_checkpoint_makes_room", || {
@@ -330,7 +330,7 @@ fn a_checkpoint_makes_room() {
                     Err(e) => assert_eq!(e.kind(), ErrorKind::Closed, "{e}"),
                 }
             }
-            assert!(made > 0, "nobody has asked");
+            assert!(made > 0, "there was no request");
         });
         let threads: Vec<_> = (0..2)
             .map(|thread| {
@@ -338,7 +338,7 @@ fn a_checkpoint_makes_room() {
                 world.spawn(move |_| {
                     for n in 0..8 {
                         let data = record(10 * thread + n, 30_000);
-                        // Asked for room, the owner makes some, and nothing else does.
+                        // Only the owner makes space, when it gets a request.
                         while let Err(e) = log.commit(&data) {
                             assert_eq!(e.kind(), ErrorKind::Full, "{e}");
                             shuttle::thread::yield_now();
@@ -355,7 +355,7 @@ fn a_checkpoint_makes_room() {
     });
 }
 
-/// A pin goes, and the front follows by itself: the room is there for those who wait at the cap.
+/// A pin is dropped and the front follows by itself, which makes space for the waiters at the cap.
 #[test]
 fn a_pin_gives_room() {
     explore("a_pin_gives_room", || {
@@ -373,7 +373,7 @@ fn a_pin_gives_room() {
             true => pin.advance(to).expect("the end is there"),
             false => drop(pin),
         }
-        // Nothing else wakes the preallocator, and time does not pass.
+        // No other event wakes the preallocator, and time does not pass.
         while log.front_lsn() < to {
             shuttle::thread::yield_now();
         }

@@ -1,4 +1,4 @@
-//! Threads that commit.
+//! Committing threads.
 
 use crate::harness::{explore, explore_by};
 use crate::world::{METHODS, Word, World, below, follow, one_in, options, pick, record};
@@ -7,7 +7,7 @@ use logforce_device::Runtime;
 use logforce_device::sync::locks_taken_here;
 use std::time::Duration;
 
-/// The simplest case: every commit returns, and is durable then.
+/// The simplest case: every commit returns, and its record is then durable.
 #[test]
 fn committers() {
     explore("committers", || {
@@ -34,14 +34,14 @@ fn committers() {
     });
 }
 
-/// A write waits for the commits that were acknowledged last to come again: some do, some don't, and the
-/// one that would begin it at the latest may be overtaken.
+/// A write waits for the threads whose commits were acknowledged last. Some commit again, some do not, and
+/// the thread that would begin the write at the latest may be overtaken.
 #[test]
 fn gathering() {
     explore_by("gathering", 300, || {
         let world = World::new();
         let log = world.open(options().in_flight_at_first(0));
-        // The gathering ends by it, where no commit comes.
+        // The clock ends the gathering if no commit comes.
         let clock = world.rt.with_clock();
         let threads: Vec<_> = (0..3)
             .map(|n| {
@@ -70,7 +70,7 @@ fn gathering() {
     });
 }
 
-/// Several writes in flight, which complete in any order; other threads read.
+/// Several writes in flight complete in any order, while other threads read.
 #[test]
 fn flights() {
     explore("flights", || {
@@ -90,7 +90,7 @@ fn flights() {
                     for i in 0..2 {
                         let data = record(10 * n + i, 3_000);
                         let before = world.watermark(&log);
-                        let at = log.append(&data).expect("there is room");
+                        let at = log.append(&data).expect("there is space");
                         log.force(at.end).expect("nothing fails");
                         world.durable(at.start, at.end, &data);
                         assert!(world.watermark(&log) >= before.max(at.end));
@@ -108,7 +108,7 @@ fn flights() {
     });
 }
 
-/// Commits of every policy at once. Here time passes, when no thread can run.
+/// Commits of every policy at once. Time passes when no thread can run.
 #[test]
 fn policies() {
     explore("policies", || {
@@ -144,8 +144,7 @@ fn policies() {
     });
 }
 
-/// What was promised by a deadline becomes durable by itself: a follower sees it, and nobody
-/// forces.
+/// Records with a deadline become durable by themselves: a follower sees them, and no thread forces.
 #[test]
 fn deadlines() {
     explore("deadlines", || {
@@ -172,7 +171,7 @@ fn deadlines() {
                 let next = world.block_on(follower.next());
                 world.shown(&next.expect("the log goes on").expect("nothing fails"));
             }
-            // Not when the log's own thread happens to look at something else.
+            // The log's thread must act at the deadline, not at another event.
             let took = world.rt.now() - began;
             assert!(took < 50 * within, "after {took:?}");
         }
@@ -181,8 +180,8 @@ fn deadlines() {
     });
 }
 
-/// A method that guarantees nothing against loss of power has a list of unforced segments, and
-/// barriers for closing.
+/// A method without a guarantee against loss of power keeps a list of unforced segments, and uses barriers
+/// for closing.
 #[test]
 fn weak_methods() {
     explore("weak_methods", || {
@@ -210,12 +209,12 @@ fn weak_methods() {
     });
 }
 
-/// Mutexes that a commit locks where nobody else commits: the log's twice (to stage the record and
-/// take the job, and to publish what was written), and the segment's twice (for its handle, and to
-/// note where the batch lies).
+/// Number of mutex locks of a commit without competition: the log's twice (to stage the record and take the
+/// job, and to publish the written LSN), and the segment's twice (for its handle, and to note the batch's
+/// position).
 const LOCKS_OF_A_COMMIT: u64 = 4;
 
-/// The same where staging and forcing are two calls: the log's once more, and nothing else.
+/// Number of locks if staging and forcing are two calls: one more of the log.
 const LOCKS_OF_TWO_CALLS: u64 = LOCKS_OF_A_COMMIT + 1;
 
 /// A commit takes no more locks than it needs, whatever the log's own threads do meanwhile.
@@ -237,7 +236,7 @@ fn locks_of_a_commit() {
             log.force(at.end).expect("nothing fails");
             assert_eq!(locks_taken_here() - before, LOCKS_OF_TWO_CALLS, "force");
         }
-        // The writer thread would lead some of the jobs that the handles wait for.
+        // The writing thread would lead some of the jobs that the handles wait for.
         let (began, ended) = (Word::new(&world), Word::new(&world));
         let (begins, ends) = (began.clone(), ended.clone());
         let occupy = move |_| {

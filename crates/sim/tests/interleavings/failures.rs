@@ -1,4 +1,4 @@
-//! The device fails, or panics: every waiter gets the error, no commit is acknowledged wrongly, and
+//! Failures and panics of the device: every waiter gets the error, no commit is acknowledged wrongly, and
 //! the lock is released once nothing is in flight.
 
 use crate::harness::explore;
@@ -9,9 +9,9 @@ use logforce_testkit::{Failure, Fault, Survival};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// The errors that a failing log may return.
+/// Checks that a failing log may return this error.
 fn expected(e: &Error) {
-    // The last where a segment could not be prepared: then nothing was accepted.
+    // `Io` occurs if a segment could not be prepared; then the log accepted nothing.
     let kinds = [ErrorKind::Poisoned, ErrorKind::Closed, ErrorKind::Io];
     assert!(kinds.contains(&e.kind()), "{e}");
 }
@@ -50,7 +50,7 @@ fn step(world: &World, log: &Log, n: u64, called: &Arc<Word>) -> Result<u32, Err
     Ok(0)
 }
 
-/// Nothing, where the device's panic came through: it is part of the test.
+/// Runs `body`. Returns `None` if the device's panic came through, which is part of the test.
 fn survive<T>(body: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(body)).ok()
 }
@@ -61,7 +61,7 @@ fn end(world: &World, log: Log) {
     }
 }
 
-/// Some operation of the next ones fails.
+/// Works while one of the next operations fails.
 fn work_and_fail(fault: Fault) {
     let mut world = World::new();
     world.failing = true;
@@ -112,7 +112,7 @@ fn work_and_fail(fault: Fault) {
     for thread in threads {
         callbacks += thread.join().expect("no thread panics");
     }
-    // Also without a close: a log that has failed calls them all.
+    // A failed log calls all callbacks even without a close.
     if one_in(2) {
         called.reaches(callbacks);
     }
@@ -122,7 +122,7 @@ fn work_and_fail(fault: Fault) {
         thread.join().expect("no thread panics");
     }
     assert!(!world.is_locked(), "a log that has ended keeps the lock");
-    // A power cut now: what was acknowledged is there afterwards, and no opening reports damage.
+    // After a power cut now, all acknowledged records exist, and no opening reports damage.
     let lost = Some(Survival::Lost);
     world.disk.crash(Failure::Power, lost, below(1 << 20));
     if one_in(2) {
@@ -132,20 +132,20 @@ fn work_and_fail(fault: Fault) {
     world.all_there();
 }
 
-/// A write, a barrier or whatever comes fails.
+/// A write, a barrier or any other operation fails.
 #[test]
 fn failing() {
     explore("failing", || work_and_fail(Fault::Io));
 }
 
-/// As `failing`, and the thread that asked unwinds.
+/// An operation panics, and the calling thread unwinds.
 #[test]
 fn panicking() {
     explore("panicking", || work_and_fail(Fault::Panic));
 }
 
-/// One of several writes in flight fails, of one job or of several, while a callback waits for one
-/// of them and the log is closed: the lock is not given up before all have landed.
+/// One of several writes in flight fails, of one job or of several, while a callback waits for one of them
+/// and the log is closed. The lock is not released before all writes have completed.
 #[test]
 fn failing_in_flight_writes() {
     explore("failing_in_flight_writes", || {
@@ -154,10 +154,10 @@ fn failing_in_flight_writes() {
         world.disk.change(|disk| disk.blocking = false);
         let methods = [Method::DirectDsync, Method::Dsync];
         let options = options().buffer_size(64 << 10).method(pick(&methods));
-        // With one, a committer claims the next job, and the log's own thread sleeps.
+        // With a limit of one, a committer claims the next job, and the log's thread sleeps.
         let log = world.open(options.max_in_flight_writes(pick(&[1, 3])));
         if one_in(2) {
-            // The preparing thread wakes others when it is done.
+            // The preallocator wakes others when it is done.
             world.rest();
         }
         world.disk.fail_at(world.disk.ops() + below(8), Fault::Io);
@@ -198,13 +198,13 @@ fn failing_in_flight_writes() {
     });
 }
 
-/// The log's directory is moved away while nothing is to be prepared: the next completed write makes
-/// the writing thread check it, and every waiter gets the error without another call.
+/// The log's directory is moved away while nothing is to be prepared. The next completed write makes the
+/// writing thread check it, and every waiter gets the error without another call.
 #[test]
 fn displaced() {
     explore("displaced", || {
         let world = World::new();
-        // By the last one there are no stamps either, which would have the thread look.
+        // The last method has no stamps, which would make the thread check.
         let method = pick(&[Method::DirectDsync, Method::Fdatasync, Method::Buffered]);
         let log = world.open(options().method(method).require(Guarantee::Nothing));
         let from = log.durable_lsn();
@@ -221,7 +221,7 @@ fn displaced() {
                 })
             })
             .collect();
-        // What a weak method acknowledges is not on the medium: it is not looked for there.
+        // Records that a weak method acknowledges are not on the medium, so they are not checked there.
         if let Ok(mut follower) = log.follow_lsn(from) {
             match one_in(2) {
                 true => while follower.next_blocking().is_some() {},

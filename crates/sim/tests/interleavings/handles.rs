@@ -1,4 +1,4 @@
-//! Submitted records: handles waited for, polled, awaited, and dropped in every state; callbacks;
+//! Submitted records: handles that are waited for, polled, awaited, and dropped in every state; callbacks;
 //! followers as tasks.
 
 use crate::harness::explore;
@@ -14,19 +14,19 @@ fn poll_once(world: &World, handle: &mut CommitHandle) -> Poll<Result<Acknowledg
     Pin::new(handle).poll(&mut Context::from_waker(&waker))
 }
 
-/// Ends a handle in one of the ways there are.
+/// Ends a handle in one of several ways.
 fn finish(world: &World, log: &Log, mut handle: CommitHandle, data: &[u8]) {
     let done = match below(6) {
         0 => handle.wait(),
         1 => world.block_on(handle),
         2 => {
-            // Another task's waker first: the last one counts.
+            // First with another task's waker; the last waker counts.
             match poll_once(world, &mut handle) {
                 Poll::Ready(done) => done,
                 Poll::Pending => world.block_on(handle),
             }
         }
-        // Dropped at once, after a poll, or whenever it is.
+        // Dropped at once, after a poll, or later.
         3 => return,
         4 => {
             let _ = poll_once(world, &mut handle);
@@ -51,7 +51,7 @@ fn finish(world: &World, log: &Log, mut handle: CommitHandle, data: &[u8]) {
     world.acknowledged(&done.expect("nothing fails"), data);
 }
 
-/// No thread commits: the writing thread does all jobs.
+/// If no thread commits, the writing thread does all jobs.
 #[test]
 fn handles() {
     explore("handles", || {
@@ -65,7 +65,7 @@ fn handles() {
                     for i in 0..2 {
                         let data = record(10 * n + i, 40);
                         open.push((
-                            log.submit(&data, Policy::Force).expect("there is room"),
+                            log.submit(&data, Policy::Force).expect("there is space"),
                             data,
                         ));
                     }
@@ -78,7 +78,7 @@ fn handles() {
         for thread in threads {
             thread.join().expect("no thread panics");
         }
-        // Those that were dropped are durable after this too.
+        // The records of dropped handles are durable after this too.
         let tail = log.tail_lsn();
         world.close(log).expect("nothing fails");
         let medium =
@@ -87,14 +87,14 @@ fn handles() {
     });
 }
 
-/// A single handle is awaited, and no other thread works: only one wake can reach it.
+/// A single handle is awaited while no other thread works, so only one wake can reach it.
 #[test]
 fn one_handle() {
     explore("one_handle", || {
         let world = World::new();
         let clock = world.rt.with_clock();
         let log = world.open(options().method(pick(&METHODS)));
-        // The second fills a batch to its last byte: the LSN waited for is the one reached.
+        // The second size fills a batch to its last byte: the handle waits for exactly the LSN that is reached.
         let data = record(1, pick(&[40, 4096 - 128 - 8]));
         let within = std::time::Duration::MAX / 8;
         let policy = match one_in(2) {
@@ -103,7 +103,7 @@ fn one_handle() {
                 force_within: within,
             },
         };
-        let handle = log.submit(&data, policy).expect("there is room");
+        let handle = log.submit(&data, policy).expect("there is space");
         let forcing = one_in(4).then(|| {
             log.submit(Batch::new(), Policy::Force)
                 .expect("nothing fails")
@@ -114,7 +114,7 @@ fn one_handle() {
             world.block_on(forcing).expect("nothing fails");
             world.durable(done.start, done.end, &data);
         }
-        let at = log.append(&record(2, 40)).expect("there is room");
+        let at = log.append(&record(2, 40)).expect("there is space");
         let forcing = log
             .submit(Batch::new(), Policy::Force)
             .expect("nothing fails");
@@ -125,7 +125,7 @@ fn one_handle() {
     });
 }
 
-/// Handles beside threads that commit: either may lead a job.
+/// Handles beside committing threads: either may lead a job.
 #[test]
 fn handles_and_committers() {
     explore("handles_and_committers", || {
@@ -146,7 +146,7 @@ fn handles_and_committers() {
             world.spawn(move |world| {
                 for i in 10..12 {
                     let data = record(i, 40);
-                    let handle = log.submit(&data, Policy::Force).expect("there is room");
+                    let handle = log.submit(&data, Policy::Force).expect("there is space");
                     finish(world, &log, handle, &data);
                 }
             })
@@ -157,8 +157,8 @@ fn handles_and_committers() {
     });
 }
 
-/// Each callback is called once, in the order of the records, when the record is where its policy
-/// wants it; one submits again, one is dropped with the log.
+/// Each callback is called once, in the order of the records, when the record has the state that its policy
+/// demands. One callback submits again, one is dropped with the log.
 #[test]
 fn callbacks() {
     explore("callbacks", || {
@@ -184,14 +184,14 @@ fn callbacks() {
                 inner.acknowledged(&done.expect("nothing fails"), &expected);
                 order.lock().expect("no panic").push(number);
                 if let Some(log) = again {
-                    // In the log's own thread: it must do its own writing.
+                    // In the log's own thread, which must write for itself.
                     if let Err(e) = log.commit(&record(100, 40)) {
                         assert_eq!(e.kind(), ErrorKind::Closed, "{e}");
                     }
                 }
                 called.add();
             });
-            submitted.expect("there is room");
+            submitted.expect("there is space");
         }
         let waits = one_in(2);
         if waits {
@@ -211,7 +211,7 @@ fn callbacks() {
     });
 }
 
-/// Another thread's job writes the record of a callback, and nothing happens after it.
+/// The job of another thread writes the record of a callback, and nothing else happens afterwards.
 #[test]
 fn a_callback_beside_committers() {
     explore("a_callback_beside_committers", || {
@@ -231,7 +231,7 @@ fn a_callback_beside_committers() {
             done.expect("nothing fails");
             counter.add();
         });
-        submitted.expect("there is room");
+        submitted.expect("there is space");
         called.reaches(1);
         for thread in threads {
             thread.join().expect("no thread panics");
@@ -240,7 +240,7 @@ fn a_callback_beside_committers() {
     });
 }
 
-/// Followers that are tasks and followers that block, while records come one at a time.
+/// Followers in tasks and blocking followers, while records come one at a time.
 #[test]
 fn followers() {
     explore("followers", || {
@@ -270,7 +270,7 @@ fn followers() {
     });
 }
 
-/// A follower shows a record before the next comes: each has its own wake.
+/// A follower shows each record before the next comes, so that each needs its own wake.
 #[test]
 fn followers_in_step() {
     explore("followers_in_step", || {

@@ -1,4 +1,4 @@
-//! Runs a test in many schedules, and prints how to repeat a failing one.
+//! Exploration of a test in many schedules; the message of a failure says how to repeat it.
 
 use logforce_sim::from_env;
 use logforce_testkit::CLOCK;
@@ -10,14 +10,14 @@ use std::panic::PanicHookInfo;
 use std::sync::Once;
 use std::time::Instant;
 
-/// Schedules of a test by default.
+/// Default number of schedules of a test.
 const SCHEDULES: u64 = 600;
-/// Schedules that follow from one seed. PCT learns from the first how long they are.
+/// Number of schedules that follow from one seed. PCT learns their length from the first.
 const BLOCK: usize = 20;
-/// A schedule with more steps than this goes round and round.
+/// Largest number of steps of a schedule. More steps mean an endless loop.
 const MAX_STEPS: usize = 400_000;
 
-/// What runs in this thread.
+/// Test that runs in this thread.
 #[derive(Clone, Copy)]
 struct Running {
     test: &'static str,
@@ -29,13 +29,12 @@ thread_local! {
     static RUNNING: Cell<Option<Running>> = const { Cell::new(None) };
 }
 
-/// Runs `body` in as many schedules as are wanted.
+/// Runs `body` in the requested number of schedules.
 pub fn explore(test: &'static str, body: fn()) {
     explore_by(test, SCHEDULES, body);
 }
 
-/// The same of a test with long schedules, of which a change runs fewer: `usual` if nobody says how
-/// many.
+/// Does the same for a test with long schedules, by default in `usual` of them.
 pub fn explore_by(test: &'static str, usual: u64, body: fn()) {
     install_hook();
     let blocks = match from_env("LOGFORCE_SEED") {
@@ -67,7 +66,7 @@ pub fn explore_by(test: &'static str, usual: u64, body: fn()) {
     );
 }
 
-/// Half of the seeds at random, the others by priorities with one to four changes.
+/// Returns the strategy of a seed: half of the seeds random, the others priorities with one to four changes.
 fn strategy(seed: u64) -> Box<dyn Scheduler> {
     match seed % 2 {
         0 => Box::new(RandomScheduler::new_from_seed(seed, BLOCK)),
@@ -82,15 +81,15 @@ fn strategy(seed: u64) -> Box<dyn Scheduler> {
 fn config() -> Config {
     let mut config = Config::new();
     config.stack_size = 512 << 10;
-    // The seed is enough to repeat it.
+    // The seed suffices to repeat the schedule.
     config.failure_persistence = FailurePersistence::None;
     config.max_steps = MaxSteps::FailAfter(MAX_STEPS);
     config.silence_warnings = true;
     config
 }
 
-/// A scheduler that gives the clock the turn only when no other thread can run: a timeout that ends a
-/// wait sooner would hide a lost wake.
+/// A scheduler that runs the clock only when no other thread can run. An earlier timeout would hide a lost
+/// wake.
 struct Walk {
     inner: Box<dyn Scheduler>,
 }
@@ -125,12 +124,12 @@ impl Scheduler for Walk {
     }
 }
 
-/// A failed schedule ends the process at once: unwinding would run destructors that wait for
-/// threads which will never run again.
+/// Installs a panic hook by which a failed schedule ends the process at once. Unwinding would run destructors
+/// that wait for threads which never run again.
 fn install_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Shuttle puts in a hook of its own, once; ours comes after it and in its place.
+        // Shuttle installs a hook once. This hook is installed later and replaces it.
         Runner::new(RandomScheduler::new_from_seed(0, 1), config()).run(|| ());
         let usual = std::panic::take_hook();
         drop(usual);
@@ -163,7 +162,7 @@ fn failed(info: &PanicHookInfo<'_>) {
     if std::env::var_os("LOGFORCE_BACKTRACE").is_some() {
         lines += &format!("{}\n", std::backtrace::Backtrace::force_capture());
     }
-    // Past the harness's capture: the process ends here.
+    // Bypasses the harness's capture, because the process ends here.
     let _ = std::io::stderr().write_all(lines.as_bytes());
     if RUNNING.get().is_some() {
         std::process::exit(101);

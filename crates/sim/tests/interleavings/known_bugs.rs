@@ -1,4 +1,4 @@
-//! Each known bug of the list, put in by a run of this same program, has to be caught.
+//! Checks that each known bug of the list is caught, by running this same program with the bug.
 
 use logforce_sim::from_env;
 use logforce_sim::known_bugs::{INTERLEAVINGS, KnownBug, in_turn};
@@ -6,10 +6,10 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// What became of a bug.
+/// Result of the search for a bug.
 struct Caught {
     name: &'static str,
-    /// The line with the test, the seed and the schedule; or what happened instead.
+    /// Line with the test, the seed and the schedule; or what happened instead.
     by: Result<String, String>,
     seconds: f64,
 }
@@ -24,8 +24,8 @@ impl Caught {
     }
 }
 
-/// The same schedules each time, whatever others the run asks for; more of them where these do not
-/// find it any more.
+/// Number of schedules in the first and the second search. The first schedules are the same each time,
+/// whatever the run requests. The second search runs if these no longer find the bug.
 const SCHEDULES: [&str; 2] = ["600", "6000"];
 
 fn try_out(bug: &KnownBug) -> Caught {
@@ -53,7 +53,7 @@ fn search(bug: &KnownBug, schedules: &str) -> Result<String, String> {
         .output()
         .expect("the program starts again");
     let text = String::from_utf8_lossy(&output.stderr);
-    // Written by the failed schedule itself: a start that fails, or a signal, is none.
+    // The failed schedule writes this line. A failed start or a signal writes none.
     let line = text.lines().find_map(|l| l.strip_prefix("FAILED "));
     match line {
         Some(line) if output.status.code() == Some(101) => Ok(line.to_owned()),
@@ -61,10 +61,10 @@ fn search(bug: &KnownBug, schedules: &str) -> Result<String, String> {
     }
 }
 
-/// How many are tried where they take turns.
+/// Number of bugs that are tried when they take turns.
 const A_TURN: usize = 6;
 
-/// The list's bugs, tried two at a time; with `LOGFORCE_TURN=K` some of them, others for another K.
+/// All bugs of the list are caught, two tried at a time. `LOGFORCE_TURN=K` selects some of them.
 #[test]
 fn planted_bugs_are_caught() {
     if std::env::var_os("LOGFORCE_PLANTED").is_some() {

@@ -1,20 +1,20 @@
-//! What a simulated disk holds of the log at some moment, batch by batch, without the log's help.
+//! Contents of the log on a simulated disk at some moment, read batch by batch without the log's code.
 
 use logforce_core::Lsn;
 use logforce_format::frame::FRAME_HEADER_LEN;
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, SegmentHeader};
 use logforce_testkit::SimDisk;
 
-/// Which bytes count.
+/// Layer of storage whose bytes count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
-    /// Those that a cut leaves which loses everything volatile.
+    /// Bytes that remain after a power cut that loses everything volatile.
     Stable,
-    /// Those that the running system sees.
+    /// Bytes that the running system sees.
     Visible,
 }
 
-/// The log's contiguous prefix on the disk.
+/// Contiguous prefix of the log on the disk.
 pub struct Medium {
     segments: Vec<(SegmentHeader, Vec<u8>)>,
     /// Exclusive end of the last batch that links to the one before.
@@ -70,7 +70,7 @@ impl Medium {
         }
     }
 
-    /// Whether the record that begins at `start` begins with these bytes.
+    /// Returns true if the record at `start` begins with these bytes.
     pub fn holds(&self, start: Lsn, tag: &[u8]) -> bool {
         let segment = self.segments.iter().find(|(s, _)| s.contains(start));
         segment.is_some_and(|(segment, bytes)| {

@@ -1,4 +1,4 @@
-//! Threads that commit to a page file, one that holds a snapshot, and checkpoints.
+//! Page files with committing threads, a thread that holds a snapshot, and checkpoints.
 
 use crate::harness::explore_by;
 use crate::world::{World, below, one_in, options, pick};
@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 
 const PATH: &str = "/file";
 const PAGE: usize = 512;
-/// Schedules of a test by default: each is some times as long as one of the log's.
+/// Default number of schedules of a test. Each is several times as long as a schedule of the log.
 const USUAL: u64 = 200;
 
-/// What was acknowledged, with the disk of that moment: the page, its tag, and the commit.
+/// Acknowledged commits: page, tag, commit number, and the disk at that moment.
 type Acknowledged = Arc<Mutex<Vec<(u64, u64, u64, Image)>>>;
 
 fn page_options(mode: CommitMode) -> Options {
@@ -49,7 +49,7 @@ fn tag(snapshot: &Snapshot, page: u64) -> u64 {
     tag
 }
 
-/// Commits a page of the thread's own, and one that all write. Returns how often it was too late.
+/// Commits a page that only this thread writes, and one that all write. Returns the number of conflicts.
 fn commit(world: &World, file: &PageFile, n: u64, i: u64, all: &Acknowledged) -> u64 {
     let tag = 100 * n + i + 1;
     let image = tag.to_le_bytes().repeat(PAGE / 8);
@@ -72,7 +72,11 @@ fn commit(world: &World, file: &PageFile, n: u64, i: u64, all: &Acknowledged) ->
             assert_eq!(done.guarantee, Guarantee::PowerLoss);
             let durable = file.snapshot().expect("nothing fails");
             assert!(durable.commit() >= done.commit);
-            assert_eq!(self::tag(&durable, n), tag, "nobody else writes this page");
+            assert_eq!(
+                self::tag(&durable, n),
+                tag,
+                "no other thread writes this page"
+            );
             let disk = world.disk.snapshot();
             let mut all = all.lock().expect("no panic");
             all.push((n, tag, done.commit, disk));
@@ -80,16 +84,16 @@ fn commit(world: &World, file: &PageFile, n: u64, i: u64, all: &Acknowledged) ->
         }
         Err(e) => {
             assert!(shares && e.kind() == ErrorKind::Conflict, "{e}");
-            // A transaction that begins again sees the commit that was ahead, and does not conflict with it
-            // once more.
+            // A transaction that begins again sees the commit that came first, and does not conflict with
+            // it again.
             assert!(file.latest().expect("nothing fails").commit() > before);
             1
         }
     }
 }
 
-/// Reads states while others commit: each stays as it is, and none is older than one that was read
-/// before it, by whichever thread.
+/// Reads states while others commit. Each state stays unchanged, and none is older than one that any thread
+/// read before.
 fn look(file: &PageFile, latest: &AtomicU64) {
     let mut last = 0;
     for _ in 0..4 {
@@ -139,7 +143,7 @@ fn work(mode: CommitMode) {
             world.spawn(move |_| look(&file, &latest))
         })
         .collect();
-    // Something to show, and enough for a checkpoint to overwrite it.
+    // Contents to show, and enough commits for a checkpoint to overwrite them.
     let held = match one_in(2) {
         true => file.snapshot(),
         false => file.latest(),
@@ -154,7 +158,7 @@ fn work(mode: CommitMode) {
     drop(held);
     file.close().expect("nothing fails");
     assert_eq!(world.disk.max_in_flight_writes(), 0);
-    // The power goes when one of the commits was acknowledged: it is there, and so is what was before.
+    // A power cut at the moment of an acknowledgement keeps that commit and all earlier ones.
     let all = std::mem::take(&mut *all.lock().expect("no panic"));
     if all.is_empty() {
         return;
@@ -168,11 +172,11 @@ fn work(mode: CommitMode) {
     let snapshot = file.snapshot().expect("nothing fails");
     assert!(
         snapshot.commit() >= *number,
-        "commit {number} was acknowledged, and {} is the last one",
+        "commit {number} was acknowledged, but {} is the last one",
         snapshot.commit()
     );
     let there = tag(&snapshot, *page);
-    // The thread's next commit may be there too.
+    // The thread's next commit may exist too.
     assert!(
         there == *own || there == own + 1,
         "{there} in place of {own}"
@@ -181,13 +185,13 @@ fn work(mode: CommitMode) {
     file.close().expect("nothing fails");
 }
 
-/// Through the log: with the thread that applies.
+/// Logged page files, with the thread that applies commits.
 #[test]
 fn logged_page_files() {
     explore_by("logged_page_files", USUAL, || work(CommitMode::Logged));
 }
 
-/// By copy-on-write: with the thread that forces what nobody waits for.
+/// Copy-on-write page files, with the background flusher.
 #[test]
 fn copy_on_write_page_files() {
     explore_by("copy_on_write_page_files", USUAL, || {

@@ -1,4 +1,4 @@
-//! Truncation and closing beside commits.
+//! Truncation and closing while other threads commit.
 
 use crate::harness::explore;
 use crate::world::{METHODS, World, below, follow, one_in, options, pick, point, record};
@@ -8,7 +8,7 @@ fn allowed(e: &Error, kinds: &[ErrorKind]) {
     assert!(kinds.contains(&e.kind()), "{e}");
 }
 
-/// Both ends move while others commit and follow.
+/// Both ends move while other threads commit and follow.
 #[test]
 fn truncations() {
     explore("truncations", || {
@@ -43,7 +43,7 @@ fn truncations() {
         if one_in(2) {
             match log.truncate_front(first.end) {
                 Ok(()) => assert!(log.front_lsn() >= first.end),
-                // What begins there was voided.
+                // The record that began there was voided.
                 Err(e) => allowed(&e, &[ErrorKind::Voided]),
             }
         }
@@ -56,7 +56,7 @@ fn truncations() {
     });
 }
 
-/// There is no prepared space left for the batch that takes records back: it waits for it.
+/// Without prepared space, the batch that voids records waits for it.
 #[test]
 fn truncation_waits_for_space() {
     explore("truncation_waits_for_space", || {
@@ -77,7 +77,7 @@ fn truncation_waits_for_space() {
     });
 }
 
-/// Some of everything that may be in flight when the log is closed.
+/// Makes one of the calls that may be in flight when the log is closed.
 fn busy(world: &World, log: &Log, n: u64) -> Result<(), Error> {
     let data = record(n, if one_in(3) { 5_000 } else { 40 });
     match below(7) {
@@ -96,7 +96,7 @@ fn busy(world: &World, log: &Log, n: u64) -> Result<(), Error> {
         4 => log
             .truncate_back(log.tail_lsn())
             .or_else(|e| match e.kind() {
-                // Others append meanwhile: their batch may end before.
+                // Other threads append meanwhile, and their batch may end before.
                 ErrorKind::InvalidInput | ErrorKind::BeyondEnd => Ok(()),
                 _ => Err(e),
             })?,
@@ -110,8 +110,8 @@ fn busy(world: &World, log: &Log, n: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Clones are used, closed and dropped at once: everybody is answered, and nothing is left in the
-/// air when the first close returns.
+/// Clones are used, closed and dropped at once. Every call returns, and nothing is in flight when the first
+/// close returns.
 #[test]
 fn closing() {
     explore("closing", || {
@@ -150,7 +150,7 @@ fn closing() {
         for thread in threads {
             thread.join().expect("no thread panics");
         }
-        // The lock was given up, and everything is there.
+        // The lock was released, and all records exist.
         if one_in(4) {
             let again = world.open(options());
             assert!(again.recovered().clean);
@@ -159,15 +159,15 @@ fn closing() {
     });
 }
 
-/// The log is closed while its writing thread is about to write a stamp, for nobody has committed for
-/// a while: the close has the last word, and the next opening learns that it was one in order.
+/// The log is closed while its writing thread is about to write an idle stamp. The close comes last, and the
+/// next opening sees a clean close.
 #[test]
 fn closing_an_idle_log() {
     explore("closing_an_idle_log", || {
         let world = World::new();
         let idle = options().idle_stamp(std::time::Duration::from_micros(1));
         let log = world.open(idle.method(pick(&METHODS)));
-        let done = log.commit(&record(100, 40)).expect("there is room");
+        let done = log.commit(&record(100, 40)).expect("there is space");
         world.acknowledged(&done, &record(100, 40));
         for _ in 0..below(4) {
             point(&world);
@@ -179,7 +179,7 @@ fn closing_an_idle_log() {
     });
 }
 
-/// The last clone goes: that closes too, and gives up the lock.
+/// Dropping the last clone also closes the log and releases the lock.
 #[test]
 fn dropping() {
     explore("dropping", || {
@@ -196,12 +196,12 @@ fn dropping() {
             .collect();
         let handle = log
             .submit(&record(100, 40), Policy::Force)
-            .expect("there is room");
+            .expect("there is space");
         drop(log);
         for thread in threads {
             thread.join().expect("no thread panics");
         }
-        // It outlives the log.
+        // The handle outlives the log.
         let done = world.block_on(handle).expect("nothing fails");
         world.acknowledged(&done, &record(100, 40));
         let again = world.open(options());

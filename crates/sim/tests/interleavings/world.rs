@@ -1,4 +1,4 @@
-//! One schedule's disk, runtime and log, and what must hold at each acknowledgement.
+//! Disk, runtime and log of one schedule, and the checks at each acknowledgement.
 
 use crate::medium::{Layer, Medium};
 use logforce_core::{
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 pub const DIR: &str = "/log";
 
-/// The methods whose guarantee covers a power cut here.
+/// Methods whose guarantee covers a power cut here.
 pub const METHODS: [Method; 4] = [
     Method::DirectDsync,
     Method::DirectFdatasync,
@@ -28,7 +28,7 @@ pub const METHODS: [Method; 4] = [
     Method::Fdatasync,
 ];
 
-/// A choice of the schedule's own random bits.
+/// Returns a number below `n` from the schedule's own random bits.
 pub fn below(n: u64) -> u64 {
     thread_rng().next_u64() % n
 }
@@ -41,15 +41,15 @@ pub fn pick<T: Copy>(from: &[T]) -> T {
     from[below(from.len() as u64) as usize]
 }
 
-/// A unique record: its first eight bytes distinguish it from all others.
+/// Returns a unique record, which its first eight bytes distinguish from all others.
 pub fn record(number: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![number as u8; len.max(8)];
     bytes[..8].copy_from_slice(&(0x10f0_0000 + number).to_le_bytes());
     bytes
 }
 
-/// Small segments and batches, no stamps by the clock, no statistics: what is left waits for
-/// wakes alone.
+/// Returns options with small segments and batches, without timed stamps and statistics, so that every wait
+/// needs a wake.
 pub fn options() -> Options {
     Options::new()
         .segment_size(128 << 10)
@@ -63,14 +63,14 @@ pub fn options() -> Options {
         .method(Method::DirectDsync)
 }
 
-/// What one schedule happens on.
+/// The environment of one schedule.
 #[derive(Clone)]
 pub struct World {
     pub disk: SimDisk,
     pub rt: ShuttleRuntime,
-    /// Operations of the disk fail.
+    /// True if operations of the disk fail.
     pub failing: bool,
-    /// What was reported as durable: where it begins, and its first bytes.
+    /// Records that were reported as durable: start and first bytes.
     promised: Arc<Mutex<BTreeMap<Lsn, [u8; 8]>>>,
 }
 
@@ -90,7 +90,7 @@ impl World {
         }
     }
 
-    /// Opens the log: one in four in an environment of its own.
+    /// Opens the log; one log in four gets a separate environment.
     pub fn open(&self, options: Options) -> Log {
         if !one_in(4) {
             return self.open_alone(options);
@@ -99,26 +99,26 @@ impl World {
         let shared = EnvironmentOptions::new().threads(2).memory_size(memory);
         let environment = Environment::start(Arc::new(self.rt.clone()), &shared);
         let environment = environment.expect("threads start");
-        // It lasts for as long as the log.
+        // The environment lives as long as the log.
         let options = options
             .first_segment_size(128 << 10)
             .environment(&environment);
         self.open_alone(options)
     }
 
-    /// Opens the log with threads of its own.
+    /// Opens the log without an environment, so that it starts its threads itself.
     pub fn open_alone(&self, options: Options) -> Log {
         self.open_in(DIR, options)
     }
 
-    /// Opens a log in this directory, with what these options say.
+    /// Opens a log in this directory with these options.
     pub fn open_in(&self, dir: &str, options: Options) -> Log {
         let system = self.disk.system(&self.rt);
         let system: &dyn System = &*system;
         Log::open(system, dir, OpenMode::OpenOrCreate, options).expect("nothing fails in opening")
     }
 
-    /// Lets time pass until no thread has work: the next segment is prepared.
+    /// Lets time pass until no thread has work, so that the next segment is prepared.
     pub fn rest(&self) {
         let clock = self.rt.with_clock();
         let word = AtomicU32::new(0);
@@ -137,7 +137,7 @@ impl World {
         let medium = Medium::of(&self.disk, DIR, Layer::Stable);
         assert!(
             medium.end >= end,
-            "acknowledged up to {end}, and a cut now leaves {}",
+            "acknowledged up to {end}, but a power cut now leaves {}",
             medium.end
         );
         assert!(medium.holds(start, &data[..8]), "another record at {start}");
@@ -153,12 +153,12 @@ impl World {
         for (start, tag) in &*promised {
             assert!(
                 *start < medium.end && medium.holds(*start, tag),
-                "acknowledged at {start} and gone"
+                "acknowledged at {start} but gone"
             );
         }
     }
 
-    /// Whether the log's lock is held.
+    /// Returns true if the log's lock is held.
     pub fn is_locked(&self) -> bool {
         let directory = self.disk.system(&self.rt).directory(Path::new(DIR));
         let directory = directory.expect("the directory is there");
@@ -170,13 +170,13 @@ impl World {
         match done.guarantee.guarantee {
             Guarantee::PowerLoss => self.durable(done.start, done.end, data),
             Guarantee::Nothing => {}
-            // A barrier that fails takes along what was written before it.
+            // A failed barrier may lose what was written before it.
             _ if self.failing => {}
             _ => {
                 let medium = Medium::of(&self.disk, DIR, Layer::Visible);
                 assert!(
                     medium.end >= done.end,
-                    "written up to {}, and the system sees {}",
+                    "written up to {}, but the system sees {}",
                     done.end,
                     medium.end
                 );
@@ -185,18 +185,18 @@ impl World {
         }
     }
 
-    /// A follower was shown a record.
+    /// Notes that a follower has shown a record.
     pub fn shown(&self, record: &Record) {
         self.durable(record.start, record.end, &record.data);
     }
 
-    /// The log's durable LSN, which must not be ahead of the medium.
+    /// Returns the log's durable LSN, which must not be ahead of the medium.
     pub fn watermark(&self, log: &Log) -> Lsn {
         let said = log.durable_lsn();
         let medium = Medium::of(&self.disk, DIR, Layer::Stable);
         assert!(
             medium.end >= said,
-            "durable up to {said}, and a cut now leaves {}",
+            "durable up to {said}, but a power cut now leaves {}",
             medium.end
         );
         said
@@ -228,7 +228,7 @@ impl World {
     }
 }
 
-/// Counts, and can be waited for.
+/// A counter that threads can wait for.
 pub struct Word {
     count: AtomicU32,
     rt: ShuttleRuntime,
@@ -255,7 +255,7 @@ impl Word {
         self.rt.wait(&self.count, seen, None);
     }
 
-    /// Returns once it has counted so far.
+    /// Waits until the counter has reached this number.
     pub fn reaches(&self, wanted: u32) {
         loop {
             let seen = self.count();
@@ -273,7 +273,7 @@ impl Wake for Word {
     }
 }
 
-/// Reads along until the log ends; nothing is shown that is not on the medium.
+/// Follows until the log ends. Checks that every shown record is on the medium.
 pub fn follow(world: &World, log: &Log, from: Lsn, tasks: bool) -> Vec<Record> {
     let Ok(mut follower) = log.follow_lsn(from) else {
         return Vec::new();
@@ -291,13 +291,13 @@ pub fn follow(world: &World, log: &Log, from: Lsn, tasks: bool) -> Vec<Record> {
                 world.shown(&record);
                 seen.push(record);
             }
-            // Voided, or the log has failed; after a failure it ends.
+            // The range was voided, or the log has failed; after a failure the follower ends.
             Some(Err(_)) => {}
         }
     }
 }
 
-/// A scheduling point.
+/// Makes a scheduling point.
 pub fn point(world: &World) {
     world.rt.point();
 }

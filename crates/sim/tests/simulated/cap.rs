@@ -316,7 +316,7 @@ fn a_log_full_of_appends_asks_too() {
         log.force(log.tail_lsn()).unwrap();
         log.truncate_front(log.durable_lsn()).unwrap();
         assert!(requests.try_next().is_none());
-        log.commit(&[1; 8_000]).expect("there is room");
+        log.commit(&[1; 8_000]).expect("there is space");
         log.close().unwrap();
     });
 }

@@ -323,14 +323,14 @@ fn a_callback_appends_more_than_fits() {
             let submitted = log.submit_then(b"first", Policy::Force, move |first| {
                 first.expect("nothing fails");
                 for _ in 0..20 {
-                    inner.append(&[1; 30_000]).expect("there is room");
+                    inner.append(&[1; 30_000]).expect("there is space");
                     count.fetch_add(1, SeqCst);
                 }
                 let last = inner.commit(b"last").expect("nothing fails");
                 assert!(inner.durable_lsn() >= last.end);
                 count.fetch_add(1, SeqCst);
             });
-            submitted.expect("there is room");
+            submitted.expect("there is space");
             while done.load(SeqCst) < 21 {
                 rt.sleep(Duration::from_millis(1));
             }
@@ -406,7 +406,7 @@ fn a_woken_task_holds_the_last_clone() {
             };
             let log = opened(&disk, rt, options());
             let mut follower = log.follow_lsn(log.front_lsn()).expect("the front is there");
-            let submitted = log.submit(b"first", Policy::Force).expect("there is room");
+            let submitted = log.submit(b"first", Policy::Force).expect("there is space");
             let waker = Arc::new(Holder(Mutex::new(Some(log)))).into();
             let mut submitted = pin!(submitted);
             let polled = submitted.as_mut().poll(&mut Context::from_waker(&waker));
@@ -526,7 +526,7 @@ fn a_callback_needs_no_clock() {
                     called.fetch_add(1, SeqCst);
                     rt.wake_all(&called);
                 });
-                submitted.expect("there is room");
+                submitted.expect("there is space");
             }
             let began = rt.now();
             loop {

@@ -1,5 +1,5 @@
-//! Every bit of a small page file: a flip is reported with its place or has no effect, and where pages
-//! have checksums, nothing wrong is ever served.
+//! Every bit of a small page file: a flip is reported with its place or has no effect. If pages have
+//! checksums, no wrong page is ever served.
 
 use super::{PATH, Subject, subject};
 use crate::exhaustive::workers::{share, thorough};
@@ -10,7 +10,7 @@ use logforce_testkit::{SimDisk, SimOptions, SimRuntime, Snapshot};
 
 const LOG: &str = "/db/log";
 
-/// What came of the flips.
+/// Counts of the effects of flips.
 #[derive(Debug, Default)]
 struct Count {
     flips: u64,
@@ -19,7 +19,7 @@ struct Count {
     older: u64,
 }
 
-/// A file that was killed with commits in its log that the data file does not hold.
+/// Returns a file that was killed with commits in its log that the data file does not hold yet.
 fn killed(subject: &Subject) -> (Snapshot, u64, State) {
     let options = SimOptions {
         log_lines: 0,
@@ -44,7 +44,7 @@ fn killed(subject: &Subject) -> (Snapshot, u64, State) {
     (disk.snapshot(), commit, state)
 }
 
-/// A bit, by the file and the offset.
+/// A bit, by its file and offset.
 #[derive(Debug, Clone)]
 struct Bit {
     dir: &'static str,
@@ -53,8 +53,8 @@ struct Bit {
     bit: u8,
 }
 
-/// The bits to flip. Those that a field lies on, all; of bytes that only a checksum reads, and of
-/// zeroes, some, or all in a deep run.
+/// Returns the bits to flip: all bits of fields; and some bits, in a deep run all, of zeroes and of bytes
+/// that only a checksum reads.
 fn bits(disk: &SimDisk) -> Vec<Bit> {
     let mut all = Vec::new();
     for dir in [PATH, LOG] {
@@ -110,8 +110,8 @@ fn flip(
             }
         };
         let snapshot = file.snapshot().expect("it is open");
-        // A damaged newer header of a copy-on-write file shows the commit before. Of a log the last
-        // batch, above its highest stamp, passes for a torn one.
+        // With a damaged newer header, a copy-on-write file shows the commit before. In a log, the last
+        // batch above the highest stamp passes for a torn one.
         let may_be_older =
             bit.dir == LOG || (subject.mode == CommitMode::CopyOnWrite && bit.name == "pages");
         assert!(
@@ -134,7 +134,10 @@ fn flip(
                         Some(image) => buf[..] == image[..],
                         None => buf.iter().all(|b| *b == 0),
                     };
-                    assert!(is_right, "{what}: page {page} is served and wrong");
+                    assert!(
+                        is_right,
+                        "{what}: page {page} is served with wrong contents"
+                    );
                 }
                 Err(e) => {
                     is_damage(&e, bit, &what);
@@ -153,8 +156,8 @@ fn flip(
     });
 }
 
-/// Damage is reported as such. Of the log: as the log reports it, or as one that ends too early for its
-/// data file. Once the checkpointer has met damage of the map, calls say that the file has failed.
+/// Checks that damage is reported as damage. Damage of the log is reported as by the log, or as a log that
+/// ends too early for its data file. After the checkpointer met damage of the map, calls report a failed file.
 fn is_damage(e: &Error, bit: &Bit, what: &str) {
     let fits = match e.kind() {
         ErrorKind::Damaged => true,

@@ -1,11 +1,11 @@
-//! A crash at every operation of the workload and of the opening after it, and every pair of both.
+//! Crashes at every operation of the workload and of the opening after it, and all pairs of both.
 
 use super::{Subject, disks, subjects};
 use crate::exhaustive::workers::{share, thorough};
 use logforce_core::OpenMode;
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
 
-/// What a crash leaves.
+/// Kinds of crashes, and what survives them.
 const KINDS: [(Failure, Survival); 8] = [
     (Failure::Power, Survival::Lost),
     (Failure::Power, Survival::Sectors),
@@ -17,7 +17,7 @@ const KINDS: [(Failure, Survival); 8] = [
     (Failure::Process, Survival::Sectors),
 ];
 
-/// Operations of the whole workload.
+/// Returns the number of operations of the whole workload.
 fn operations(subject: &Subject, disk: &SimOptions) -> u64 {
     let disk = SimDisk::new(disk.clone(), 5);
     let (_, error) = SimRuntime::run(3, |rt| subject.work(&disk, rt));
@@ -25,7 +25,7 @@ fn operations(subject: &Subject, disk: &SimOptions) -> u64 {
     disk.ops()
 }
 
-/// The crash at `op`, and of those that come next in recovery some or all.
+/// Makes the crash at `op`, and then some or all of the crashes in the recovery after it.
 fn crash_at(subject: &Subject, options: &SimOptions, op: u64, pairs: &mut u64) {
     let disk = SimDisk::new(options.clone(), 5);
     disk.cut_at(op);
@@ -33,7 +33,7 @@ fn crash_at(subject: &Subject, options: &SimOptions, op: u64, pairs: &mut u64) {
     assert!(disk.is_cut(), "{error:?}");
     let left = disk.snapshot();
     for (n, (failure, survival)) in (0..).zip(KINDS) {
-        // What is left out at this operation is done at its neighbours.
+        // The cases left out at this operation are tried at its neighbours.
         if !thorough() && !(op + n).is_multiple_of(4) {
             continue;
         }
@@ -50,7 +50,7 @@ fn crash_at(subject: &Subject, options: &SimOptions, op: u64, pairs: &mut u64) {
         }
         for second in 0.. {
             disk.restore(&crashed);
-            // A boot of its own: operations count from 0.
+            // A new boot, in which operations count from 0.
             disk.crash(Failure::Process, Some(Survival::Kept), second);
             disk.cut_at(second);
             SimRuntime::run(4, |rt| {

@@ -1,5 +1,5 @@
-//! Each operation of the workload fails once, or panics: it is reported, nobody hangs, and what was
-//! acknowledged is there afterwards.
+//! Failures and panics of each operation of the workload: they are reported, no thread hangs, and all
+//! acknowledged commits exist afterwards.
 
 use super::{Subject, disks, subjects};
 use crate::exhaustive::workers::{share, thorough};
@@ -18,7 +18,7 @@ fn disk() -> SimDisk {
     SimDisk::new(options, 5)
 }
 
-/// Fails operation `op`. Returns whether there is such an operation, and whether an error told of it.
+/// Fails operation `op`. Returns whether there is such an operation, and whether an error reported it.
 fn fail_at(subject: &Subject, fault: Fault, op: u64) -> (bool, bool) {
     let disk = disk();
     disk.fail_at(op, fault);
@@ -34,7 +34,7 @@ fn fail_at(subject: &Subject, fault: Fault, op: u64) -> (bool, bool) {
         assert!(is_reported, "{what}");
     }
     disk.reboot(op);
-    // A commit that was refused for lack of space and one that came after it are both there or not.
+    // A commit that was refused for lack of space and a later one both exist or both do not.
     subject.check(&disk, acknowledged, &what);
     (op < ops, error.is_some())
 }
@@ -67,12 +67,12 @@ fn every_failing_operation_of_a_page_file() {
     assert!(reported > 80, "{reported}");
 }
 
-/// Seeds for each operation. A seed decides how much of a failed sync the medium has all the same.
+/// Number of seeds for each operation. A seed decides how much of a failed sync reaches the medium.
 const SEEDS: u64 = 6;
 
-/// Fails operation `op`, opens the file again in the same boot, where the system's cache shows what a
-/// sync that failed has lost, grows it over all that was ever dropped, closes it, and cuts the power.
-/// Returns whether there is such an operation, and whether the file was there to be opened.
+/// Fails operation `op` and opens the file again in the same boot, where the system's cache still shows what
+/// a failed sync has lost. Then grows the file over all pages that were ever dropped, closes it, and cuts the
+/// power. Returns whether there is such an operation, and whether there was a file to open.
 fn fail_at_and_reopen(subject: &Subject, options: &SimOptions, op: u64, seed: u64) -> (bool, bool) {
     let disk = SimDisk::new(options.clone(), seed);
     disk.fail_at(op, Fault::Io);
@@ -140,7 +140,7 @@ fn every_failing_operation_then_an_opening_and_a_cut() {
     assert!(opened > 80, "{opened}");
 }
 
-/// The system panics in the middle of a call, in whatever thread. Returns whether there is such an
+/// Makes the system panic in the middle of a call, in any thread. Returns whether there is such an
 /// operation.
 fn panic_at(subject: &Subject, op: u64) -> bool {
     let disk = disk();

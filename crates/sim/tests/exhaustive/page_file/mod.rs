@@ -1,5 +1,5 @@
-//! A short workload of a page file, in both commit modes: every crash, every pair of crashes,
-//! every failing operation, every bit.
+//! A short workload of a page file, in both commit modes: every crash, every pair of crashes, every failing
+//! operation, every bit.
 
 mod bits;
 mod crashes;
@@ -13,7 +13,7 @@ use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 const PATH: &str = "/db";
 const PAGE: u32 = 512;
 
-/// A page file to be tried: how it commits, and with what options.
+/// A page file under test: its commit mode and options.
 #[derive(Debug, Clone)]
 struct Subject {
     mode: CommitMode,
@@ -21,8 +21,8 @@ struct Subject {
     universe: Universe,
 }
 
-/// With small pages and short distances, so that a short workload has checkpoints and uses places
-/// again.
+/// Returns a page file with small pages and short distances, so that a short workload has checkpoints and
+/// uses places again.
 fn subject(mode: CommitMode, through: usize, checksums: bool) -> Subject {
     let last = match mode {
         CommitMode::CopyOnWrite => 1 << 40,
@@ -57,7 +57,7 @@ fn log_options(disk: &SimOptions) -> logforce_core::Options {
         .live_stats(false)
 }
 
-/// Both commit modes; copy-on-write by barriers and by writing through.
+/// Returns both commit modes, copy-on-write with barriers and with write-through.
 fn subjects() -> Vec<Subject> {
     vec![
         subject(CommitMode::Logged, 0, true),
@@ -75,7 +75,7 @@ fn change(page: u64) -> Step {
     }
 }
 
-/// Every kind of change, and enough for places to be used again.
+/// Returns every kind of change, and enough of them that places are used again.
 fn transactions(mode: CommitMode) -> Vec<Done> {
     use Step::{Discard, Grow, Shrink, Write};
     let far = match mode {
@@ -89,7 +89,7 @@ fn transactions(mode: CommitMode) -> Vec<Done> {
         vec![change(1), change(33), Write(1023)],
         vec![Shrink(300), Write(3)],
         vec![change(0), change(1), change(2), change(3)],
-        // Drops pages and adds them again, also in a map sector that nothing else changes.
+        // Drops pages and adds them again, also in a map sector that no other transaction changes.
         vec![Shrink(2), Grow(300), Write(32)],
         vec![Discard(0), Write(1)],
         vec![Write(0), Write(2), Write(1024)],
@@ -98,7 +98,7 @@ fn transactions(mode: CommitMode) -> Vec<Done> {
     numbered.map(|(n, steps)| Done::new(n, steps)).collect()
 }
 
-/// A checkpoint follows these transactions.
+/// Numbers of the transactions after which a checkpoint follows.
 const CHECKPOINTS: [u64; 2] = [3, 7];
 
 impl Subject {
@@ -107,7 +107,7 @@ impl Subject {
         PageFile::open(&*disk.system(rt), PATH, mode, options)
     }
 
-    /// The states after each commit, the empty one first.
+    /// Returns the states after each commit, beginning with the empty one.
     fn states(&self) -> Vec<State> {
         let history = History {
             done: (1..).zip(transactions(self.mode)).collect(),
@@ -123,7 +123,7 @@ impl Subject {
         Ok(txn.commit()?.commit)
     }
 
-    /// Commits one after the other. Returns how many were acknowledged, and the first error.
+    /// Commits one transaction after the other. Returns the number of acknowledged ones, and the first error.
     fn work(&self, disk: &SimDisk, rt: &SimRuntime) -> (u64, Option<Error>) {
         let mut acknowledged = 0;
         let mut body = || {
@@ -146,8 +146,8 @@ impl Subject {
         Ok((snapshot.commit(), State::of(&snapshot, &self.universe)?))
     }
 
-    /// Opens what a crash has left: a state not before the last acknowledged one, and no later than
-    /// that which was under way; then goes on from there. Returns the commits that were there.
+    /// Opens the file after a crash. Its state must lie between the last acknowledged commit and the one
+    /// that was in progress. Then goes on from there. Returns the number of commits in the file.
     fn check(&self, disk: &SimDisk, acknowledged: u64, what: &str) -> u64 {
         let states = self.states();
         SimRuntime::run(7, |rt| {
