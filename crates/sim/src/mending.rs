@@ -78,7 +78,8 @@ pub fn cut(system: &dyn System, report: &RepairReport) -> Vec<Record> {
     salvaged(system, report.aside.as_deref().expect("there are copies"))
 }
 
-/// Returns the LSN where an opening begins to read, the batches of a log, and the inspector's number of damages.
+/// Returns the LSN where an opening begins to read, the batches of a log, and the inspector's number of
+/// damages.
 ///
 /// # Panics
 /// If the log cannot be inspected.

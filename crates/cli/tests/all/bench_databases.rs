@@ -145,7 +145,8 @@ mod ended {
     use std::process::{Child, Stdio};
     use std::time::{Duration, Instant};
 
-    /// Longest wait. The guard ends in some seconds. A PostgreSQL without its files ends by itself in a minute.
+    /// Longest wait. The guard ends in some seconds. A PostgreSQL without its files ends by itself in a
+    /// minute.
     const PATIENCE: Duration = Duration::from_secs(40);
 
     fn until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -202,7 +203,8 @@ mod ended {
         std::fs::read_dir(dir).unwrap().next().is_none()
     }
 
-    /// Returns the shared memory of all PostgreSQL servers. Memory of other tests' servers goes when they end.
+    /// Returns the shared memory of all PostgreSQL servers. Memory of other tests' servers goes when they
+    /// end.
     fn shared_memory() -> BTreeSet<OsString> {
         let names = std::fs::read_dir("/dev/shm")
             .into_iter()

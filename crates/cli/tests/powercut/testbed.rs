@@ -104,7 +104,8 @@ pub struct Rig {
     pub witness: Witness,
 }
 
-/// Creates the test bed. If by its facts no log survives a loss of power here, prints this and returns `None`.
+/// Creates the test bed. If by its facts no log survives a loss of power here, prints this and returns
+/// `None`.
 pub fn testbed() -> Option<Rig> {
     let home = place();
     let facts = logforce::disk::facts(home.path()).unwrap();

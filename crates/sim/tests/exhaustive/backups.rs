@@ -49,7 +49,8 @@ fn contents(log: &Log) -> Vec<Vec<u8>> {
     all
 }
 
-/// Checks that the copy opens and is complete, or is refused as an unfinished backup. Returns whether it opened.
+/// Checks that the copy opens and is complete, or is refused as an unfinished backup. Returns whether it
+/// opened.
 fn check(disk: &SimDisk, what: &str) -> bool {
     SimRuntime::run(2, |rt| {
         let system = disk.system(rt);

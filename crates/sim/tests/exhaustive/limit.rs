@@ -51,7 +51,7 @@ fn crashed(step: u64, commits: [usize; 2]) -> SimDisk {
 
 fn batches(disk: &SimDisk) -> Vec<BatchInfo> {
     SimRuntime::run(2, |rt| {
-        let inspector = Inspector::open(&*disk.system(rt), LOG).expect("it can be looked at");
+        let inspector = Inspector::open(&*disk.system(rt), LOG).expect("it can be inspected");
         let mut found = Vec::new();
         let walked = inspector.walk(&mut |visit| {
             if let Visit::Batch(batch) = visit {
@@ -87,7 +87,8 @@ fn every_batch_of_a_crashed_log_is_lost() {
     } else {
         &[200 << 10, 400 << 10]
     };
-    // The control file gets the anchor together with each limit, so the crashes differ in their distance from it.
+    // The control file gets the anchor together with each limit, so the crashes differ in their distance
+    // from it.
     let cases = steps
         .iter()
         .flat_map(|step| [(*step, 40), (*step, 55), (*step, 72)]);
@@ -97,7 +98,7 @@ fn every_batch_of_a_crashed_log_is_lost() {
         let all = batches(&disk);
         let anchor = SimRuntime::run(2, |rt| {
             let inspector = Inspector::open(&*disk.system(rt), LOG);
-            inspector.expect("it can be looked at").summary().anchor
+            inspector.expect("it can be inspected").summary().anchor
         });
         let beyond = all.iter().enumerate().filter(|(_, b)| b.lsn >= anchor);
         // One batch is lost, or all but the last few.
@@ -138,7 +139,7 @@ fn an_opening_reads_no_further_than_the_limit() {
     let step = 128 << 10;
     let disk = crashed(step, [2, 10]);
     let prepared = SimRuntime::run(2, |rt| {
-        let inspector = Inspector::open(&*disk.system(rt), LOG).expect("it can be looked at");
+        let inspector = Inspector::open(&*disk.system(rt), LOG).expect("it can be inspected");
         inspector.summary().prepared_end.0
     });
     assert!(prepared >= 4 << 20, "{prepared}");

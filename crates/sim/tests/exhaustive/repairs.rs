@@ -7,8 +7,9 @@ use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{Failure, SimRuntime, Survival};
 use std::path::Path;
 
-/// The damage passes, and the batch by which the log went on is changed, or gone with its segment; or the power
-/// was cut before another commit. The log refuses, and removed records do not come back by another repair.
+/// The damage passes, and the batch by which the log went on is changed, or gone with its segment; or the
+/// power was cut before another commit. The log refuses, and removed records do not come back by another
+/// repair.
 #[test]
 fn what_was_cut_stays_cut() {
     for (how, goes_on, case) in [

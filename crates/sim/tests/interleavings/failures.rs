@@ -121,7 +121,7 @@ fn work_and_fail(fault: Fault) {
     for thread in watching.into_iter().chain(closer) {
         thread.join().expect("no thread panics");
     }
-    assert!(!world.is_locked(), "a log that has ended keeps the lock");
+    assert!(!world.is_locked(), "a closed log keeps the lock");
     // After a power cut now, all acknowledged records exist, and no opening reports damage.
     let lost = Some(Survival::Lost);
     world.disk.crash(Failure::Power, lost, below(1 << 20));
@@ -236,6 +236,6 @@ fn displaced() {
         };
         assert_eq!(cause.kind(), ErrorKind::Displaced, "{cause}");
         expected(&world.close(log).expect_err("the log has failed"));
-        assert!(!world.is_locked(), "a log that has ended keeps the lock");
+        assert!(!world.is_locked(), "a closed log keeps the lock");
     });
 }

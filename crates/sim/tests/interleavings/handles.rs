@@ -94,7 +94,8 @@ fn one_handle() {
         let world = World::new();
         let clock = world.rt.with_clock();
         let log = world.open(options().method(pick(&METHODS)));
-        // The second size fills a batch to its last byte: the handle waits for exactly the LSN that is reached.
+        // The second size fills a batch to its last byte: the handle waits for exactly the LSN that is
+        // reached.
         let data = record(1, pick(&[40, 4096 - 128 - 8]));
         let within = std::time::Duration::MAX / 8;
         let policy = match one_in(2) {

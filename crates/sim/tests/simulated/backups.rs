@@ -1,4 +1,4 @@
-//! Backups of a log that is written and truncated meanwhile.
+//! Backups of a log that is written and truncated at the same time.
 
 use crate::common::open;
 use logforce_core::{
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const COPY: &str = "/copy";
 
-/// Start, end and bytes of what was acknowledged.
+/// Start, end and bytes of the acknowledged records.
 type Known = Arc<Mutex<Vec<(Lsn, Lsn, Vec<u8>)>>>;
 
 fn options() -> Options {
@@ -31,7 +31,7 @@ fn records(log: &Log) -> Vec<Record> {
     read.map(|r| r.expect("whole")).collect()
 }
 
-/// All that was acknowledged before the backup is in it; nothing from its end on; and nothing else.
+/// A backup has all records that were acknowledged before it, none from its end on, and no others.
 #[test]
 fn a_log_that_is_written_and_truncated_meanwhile() {
     for seed in 0..40 {
@@ -96,7 +96,7 @@ fn a_log_that_is_written_and_truncated_meanwhile() {
     }
 }
 
-/// Of a log in another process: what stamps prove, or all of it after a close.
+/// A backup of another process's log has the records that stamps prove, or all after a close.
 #[test]
 fn a_log_of_another_process() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -120,7 +120,7 @@ fn a_log_of_another_process() {
         let part = records(&opened.expect("it opens"));
         assert!(
             part.len() >= 18,
-            "all but what no stamp proves: {}",
+            "all records that a stamp proves: {}",
             part.len()
         );
         assert_eq!(part[..], all[..part.len()]);
@@ -142,7 +142,7 @@ fn places_that_are_refused() {
         refused(&format!("{PATH}/inside"), "own directory");
         log.backup(COPY, BackupOptions::new()).expect("made");
         refused(COPY, "not empty");
-        // With less space than it needs, it begins nothing.
+        // A backup without enough space does not begin.
         disk.change(|o| o.capacity = Some(600 << 10));
         let e = log
             .backup("/small", BackupOptions::new())
@@ -170,7 +170,7 @@ fn a_call_that_fails() {
             disk.fail_at(disk.ops() + at, Fault::Io);
             let made = log.backup(COPY, BackupOptions::new());
             let open = || Log::open(&*disk.system(rt), COPY, OpenMode::OpenExisting, options());
-            // A failure that the backup did not meet is the first opening's.
+            // If the backup did not meet the failure, the first opening does.
             match (made, open().or_else(|_| open())) {
                 (Ok(_), Ok(copied)) => assert_eq!(records(&copied).len(), 8),
                 (Err(Error::Poisoned { .. }), _) => {}
@@ -187,7 +187,7 @@ fn a_call_that_fails() {
     assert!(failed > 10, "{failed}");
 }
 
-/// A close waits for a backup; what it copies are the log's own files.
+/// A close waits for a backup of the log.
 #[test]
 fn a_close_waits_for_a_backup() {
     for seed in 0..20 {
@@ -222,7 +222,7 @@ fn a_close_waits_for_a_backup() {
     }
 }
 
-/// Where the log has to take the front away from under a backup, that says so and leaves nothing.
+/// If the log must move the front past a backup, the backup reports it and leaves no files.
 #[test]
 fn a_backup_whose_pin_is_broken() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -245,7 +245,7 @@ fn a_backup_whose_pin_is_broken() {
                 }
             }),
         );
-        let e = made.expect_err("what it copied is gone");
+        let e = made.expect_err("the copied records are gone");
         assert_eq!(e.kind(), ErrorKind::Truncated, "{e}");
         assert!(disk.names(COPY).is_empty(), "nothing is left");
         log.close().expect("nothing fails");

@@ -1,5 +1,5 @@
-//! Bulk appends: segments that are only reserved, several prepared at a time, and what a write to one is
-//! worth.
+//! Bulk appends: segments that are only reserved, several prepared at a time, and the guarantee of writes to
+//! them.
 
 use crate::common::opened;
 use logforce_core::{Guarantee, Log, Method, Options, Policy};
@@ -26,7 +26,7 @@ fn options() -> Options {
         .live_stats(false)
 }
 
-/// Appends so many bytes, and forces them.
+/// Appends this many bytes, and forces them.
 fn bulk(log: &Log, bytes: u64) {
     for _ in 0..bytes / RECORD as u64 {
         log.append(&vec![7; RECORD]).expect("nothing fails");
@@ -34,7 +34,7 @@ fn bulk(log: &Log, bytes: u64) {
     log.force(log.tail_lsn()).expect("nothing fails");
 }
 
-/// Bytes of the segments and spares.
+/// Returns the number of bytes of the segments and spares.
 fn on_disk(disk: &SimDisk, rt: &SimRuntime) -> u64 {
     let system = disk.system(rt);
     let dir = (&*system as &dyn System)
@@ -70,18 +70,18 @@ fn segments_are_reserved_in_bulk_and_filled_for_commits() {
         bulk(&log, 16 * SEGMENT);
         let after = log.stats().counters;
         let prepared = after.segments_prepared - before.segments_prepared;
-        // Of the first the log did not know yet what it would be used for.
+        // The log prepared the first ones before it knew of the bulk appends.
         assert!(after.segments_unfilled + 2 >= prepared, "{after:?}");
         assert!(prepared >= 14, "{after:?}");
-        // Several have one sync of their names.
+        // One sync covers the names of several segments.
         let syncs = after.directory_syncs - before.directory_syncs;
         assert!(syncs * 3 <= prepared, "{syncs} for {prepared}");
         let written = after.device_write_bytes - before.device_write_bytes;
         assert!(
             written < 18 * SEGMENT,
-            "filled all the same: {written} bytes"
+            "filled nevertheless: {written} bytes"
         );
-        // Those that are there are used up; then they are filled again.
+        // The reserved segments are used up first; after that segments are filled again.
         for _ in 0..6 {
             commit_over_a_segment(&log);
         }
@@ -102,7 +102,8 @@ fn a_write_that_is_the_first_to_its_blocks_is_worth_less() {
         let worth = |policy| log.commit_with(b"a record", policy).unwrap().guarantee;
         assert_eq!(worth(WRITE), Guarantee::OsCrash);
         log.force(log.tail_lsn()).unwrap();
-        // What is written and not forced counts as relied on: nothing is bulk before the next segment.
+        // Callers rely on written records that are not forced, so nothing counts as bulk before the next
+        // segment.
         commit_over_a_segment(&log);
         commit_over_a_segment(&log);
         bulk(&log, 8 * SEGMENT);
@@ -110,11 +111,11 @@ fn a_write_that_is_the_first_to_its_blocks_is_worth_less() {
         assert_eq!(worth(WRITE), Guarantee::ProcessCrash);
         assert_eq!(worth(Policy::Force), Guarantee::PowerLoss);
         log.close().unwrap();
-        // The next opening knows it, too.
+        // The next opening also knows that.
         let log = opened(&disk, rt, options().method(Method::DirectDsync));
         let worth = |policy| log.commit_with(b"a record", policy).unwrap().guarantee;
         assert_eq!(worth(WRITE), Guarantee::ProcessCrash);
-        // Back in filled segments.
+        // The log is back in filled segments.
         for _ in 0..8 {
             commit_over_a_segment(&log);
         }
@@ -123,7 +124,7 @@ fn a_write_that_is_the_first_to_its_blocks_is_worth_less() {
     });
 }
 
-/// As long as callers rely on what is written, filled segments keep that worth what it was.
+/// As long as callers rely on written records, segments are filled and keep the guarantee of writes.
 #[test]
 fn nothing_is_only_reserved_while_writes_are_relied_on() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -167,7 +168,7 @@ fn nothing_is_only_reserved_where_a_force_does_not_cover_it() {
     }
 }
 
-/// The cap holds for segments that are prepared together, too.
+/// The cap also holds for segments that are prepared together.
 #[test]
 fn those_prepared_at_once_stay_below_the_cap() {
     for segments in 3..8 {
@@ -179,7 +180,7 @@ fn those_prepared_at_once_stay_below_the_cap() {
                 assert!(on_disk(&disk, rt) <= cap, "{} of {cap}", on_disk(&disk, rt));
             }
             assert!(log.tail_lsn().0 + SEGMENT > cap, "{} used", log.tail_lsn());
-            // What is truncated is used again.
+            // Truncated segments are used again.
             log.force(log.tail_lsn()).unwrap();
             log.truncate_front(log.tail_lsn()).unwrap();
             rt.sleep(Duration::from_secs(1));
@@ -214,7 +215,7 @@ fn spares_are_used_together() {
 }
 
 /// A file that was only reserved is filled before commits use it again, if the filesystem does not report its
-/// blocks. This holds in the same opening, and after one whose method forces nothing.
+/// blocks. This holds in the same opening, and after an opening whose method forces nothing.
 #[test]
 fn spares_that_were_only_reserved_are_filled() {
     for reopens in [false, true] {
@@ -228,7 +229,7 @@ fn spares_that_were_only_reserved_are_filled() {
             bulk(&log, 8 * SEGMENT);
             assert!(unfilled(&log) > 4);
             if reopens {
-                // The next opening learns from their headers what these spares are.
+                // The next opening learns from their headers that these spares were only reserved.
                 log.truncate_front(log.tail_lsn()).unwrap();
                 log.close().unwrap();
                 log = opened(
@@ -251,7 +252,7 @@ fn spares_that_were_only_reserved_are_filled() {
             assert!(recycled >= 6, "{after:?}");
             let all = after.device_write_bytes - before.device_write_bytes;
             let filling = all - (after.batch_bytes - before.batch_bytes);
-            // New ones are filled, too; two spares were, before the log knew what it was used for.
+            // New segments are filled, too. Two spares were filled before the log knew of the bulk appends.
             let prepared = after.segments_prepared - before.segments_prepared;
             assert!(
                 filling >= (prepared - 2) * SEGMENT,

@@ -1,5 +1,5 @@
-//! A cap on the log's size: refused cleanly, told in time, never waited for in a circle (the
-//! scheduler reports a deadlock).
+//! A cap on the log's size: appends are refused cleanly, checkpoints requested in time, and there is no
+//! deadlock (the scheduler would report it).
 
 use crate::common::open;
 use logforce_core::{Batch, CheckpointDue, Error, ErrorKind, Log, Lsn, Options, Policy};
@@ -19,11 +19,11 @@ fn capped(segments: u64) -> Options {
 
 fn sized() -> Options {
     let options = small().segment_size(SEGMENT).max_batch_size(32 << 10);
-    // No batch but those of the test's appends.
+    // Only the test's appends write batches.
     options.buffer_size(64 << 10).idle_stamp(Duration::MAX)
 }
 
-/// Bytes of all segment files that are there.
+/// Returns the number of bytes of all segment files.
 fn used(disk: &SimDisk) -> u64 {
     let files = disk.stable_names(PATH).into_iter();
     let files = files.filter(|n| n.ends_with(".seg") || n.ends_with(".spare"));
@@ -42,7 +42,7 @@ fn fill_up(log: &Log) -> (Vec<Lsn>, Error) {
     }
 }
 
-/// Truncates as far as it is asked to, as an owner would whose checkpoint covers that.
+/// Truncates as far as requested, like an owner whose checkpoint covers that.
 fn make_room(log: &Log, due: CheckpointDue) -> Result<(), Error> {
     if due.truncate_to < due.durable {
         return log.truncate_front(due.truncate_to);
@@ -50,8 +50,8 @@ fn make_room(log: &Log, due: CheckpointDue) -> Result<(), Error> {
     log.truncate_front(log.durable_lsn())
 }
 
-/// Where the system fails while files are renamed or removed, they still take up space: the next
-/// truncation goes on with them, or a log with a cap would be full until it is opened again.
+/// If renaming or removing files fails, they still take up space. The next truncation goes on with them.
+/// Otherwise a log with a cap would stay full until it is opened again.
 #[test]
 fn what_a_truncation_could_not_finish_the_next_one_does() {
     let mut failed = 0;
@@ -63,14 +63,14 @@ fn what_a_truncation_could_not_finish_the_next_one_does() {
             let to = ends[ends.len() - 4];
             disk.fail_at(disk.ops() + op, Fault::Io);
             let truncated = log.truncate_front(to);
-            // By then the front has moved, and only files are left to do.
+            // The front has moved already, and only files are left to be removed.
             if truncated.is_err() && log.front_lsn() == to {
                 failed += 1;
                 assert_eq!(fill_up(&log).1.kind(), ErrorKind::Full);
                 log.truncate_front(to).unwrap_or_else(|e| panic!("{e}"));
                 let (more, e) = fill_up(&log);
                 assert_eq!(e.kind(), ErrorKind::Full, "{e}");
-                assert!(more.len() > 8, "only {} found room", more.len());
+                assert!(more.len() > 8, "only {} found space", more.len());
                 assert!(used(&disk) <= 4 * SEGMENT, "{}", used(&disk));
                 log.close().unwrap();
                 let log = open(&disk, rt, &capped(4)).expect("opened");
@@ -78,7 +78,7 @@ fn what_a_truncation_could_not_finish_the_next_one_does() {
             }
         });
     }
-    // Two segments leave, and the directory is synced.
+    // Two segments are removed, and the directory is synced.
     assert!(failed >= 3, "{failed}");
 }
 
@@ -116,7 +116,7 @@ fn full_is_refused_and_goes_on() {
                     assert!(used(&disk) <= segments * SEGMENT, "{}", used(&disk));
                     ends.extend(more);
                 }
-                // Full, and still closed, opened, truncated at both ends.
+                // A full log can be closed, opened, and truncated at both ends.
                 log.close().unwrap();
                 let log = open(&disk, rt, &options).expect("opened while full");
                 assert_eq!(fill_up(&log).1.kind(), ErrorKind::Full);
@@ -124,7 +124,7 @@ fn full_is_refused_and_goes_on() {
                 log.truncate_front(log.durable_lsn()).unwrap();
                 assert!(!fill_up(&log).0.is_empty());
                 log.close().unwrap();
-                // A lower one than what is there; and none.
+                // A cap below the current size, then no cap.
                 let log = open(&disk, rt, &capped(3)).expect("a lower cap");
                 let end = log.commit(b"x").map(|c| c.end);
                 if let Err(e) = end {
@@ -148,7 +148,7 @@ fn full_is_refused_and_goes_on() {
     });
 }
 
-/// Commits, and tries again while the log is full: that is, until its owner has truncated it.
+/// Commits, and tries again while the log is full, until its owner has truncated it.
 fn commit_at_the_cap(rt: &SimRuntime, log: &Log, data: &[u8]) -> Result<u64, Error> {
     for refused in 0..10_000 {
         match log.commit(data) {
@@ -157,10 +157,10 @@ fn commit_at_the_cap(rt: &SimRuntime, log: &Log, data: &[u8]) -> Result<u64, Err
             Err(e) => return Err(e),
         }
     }
-    panic!("nobody makes room");
+    panic!("the owner makes no space");
 }
 
-/// The owner's checkpoint is a record of the log itself, for which it has kept space.
+/// The owner's checkpoint is a record in the log, for which the owner has reserved space.
 #[test]
 fn a_checkpoint_thread_keeps_it_from_being_full() {
     let mut refused = 0;
@@ -188,7 +188,7 @@ fn a_checkpoint_thread_keeps_it_from_being_full() {
                     });
                     match noted.and_then(|()| make_room(&owned, due)) {
                         Ok(()) => kept = owned.try_reserve(10).ok(),
-                        // A close in between is no failure.
+                        // A close in between does not count as a failure.
                         Err(e) => assert_eq!(e.kind(), ErrorKind::Closed, "{e}"),
                     }
                 }
@@ -219,7 +219,7 @@ fn a_checkpoint_thread_keeps_it_from_being_full() {
     println!("{refused} of 3,600 commits were refused at first");
 }
 
-/// It comes while there is space: an owner that is quick enough sees no append refused.
+/// A request comes while there is space, so that a fast owner sees no refused append.
 #[test]
 fn a_request_comes_a_segment_ahead() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -235,10 +235,10 @@ fn a_request_comes_a_segment_ahead() {
         };
         assert_eq!((due.used, due.limit), (4 * SEGMENT, 4 * SEGMENT));
         assert_eq!(due.truncate_to, Lsn(SEGMENT));
-        // Filling the last segment takes as long as half of the one in use.
+        // Preparing the last segment takes as long as filling half of the current one.
         assert!(due.durable <= Lsn(2 * SEGMENT + SEGMENT * 3 / 4), "{due:?}");
-        // It does nothing, and is asked again before it is too late; then appends are refused, and each
-        // refusal asks once.
+        // The owner does nothing, and gets another request before it is too late. After that appends are
+        // refused, and each refusal makes one request.
         let mut asked = 0;
         let full = loop {
             match log.commit(&[1; 8_000]) {
@@ -253,17 +253,18 @@ fn a_request_comes_a_segment_ahead() {
             assert!(requests.try_next().is_none());
             assert_eq!(fill_up(&log).1.kind(), ErrorKind::Full);
         }
-        // A request that is met before it is taken is none any more.
+        // A request that is met before it is taken is withdrawn.
         log.truncate_front(log.durable_lsn()).unwrap();
         assert!(requests.try_next().is_none());
         log.close().unwrap();
     });
 }
 
-/// One that is taken late tells where the log is by then.
+/// A request that is taken late has the log's current positions.
 #[test]
 fn a_request_taken_late() {
-    // The first run finds out how many commits it takes. The second makes one more, and only then takes it.
+    // The first run finds the number of commits before a request. The second makes one more before it takes
+    // it.
     let mut wanted = u64::MAX;
     for late in [false, true] {
         let disk = SimDisk::new(SimOptions::default(), 1);
@@ -274,12 +275,12 @@ fn a_request_taken_late() {
                 let at = log.commit(&[1; 8_000]).unwrap();
                 rt.sleep(Duration::from_millis(1));
                 if commits <= 2 {
-                    // Too little to do what is asked for.
+                    // This truncation does not meet the request.
                     log.truncate_front(at.end).unwrap();
                 }
                 if commits > wanted || !late {
                     let Some(due) = requests.try_next() else {
-                        assert!(!late, "not asked after {wanted}");
+                        assert!(!late, "no request after {wanted}");
                         continue;
                     };
                     wanted = commits;
@@ -296,7 +297,7 @@ fn a_request_taken_late() {
     }
 }
 
-/// Full of records that nobody has forced: the owner forces them, and truncates.
+/// A log full of unforced records also makes a request: the owner forces them, and truncates.
 #[test]
 fn a_log_full_of_appends_asks_too() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -355,7 +356,7 @@ fn requests_end_with_the_log() {
     assert!(taken.load(SeqCst) > 20, "{}", taken.load(SeqCst));
 }
 
-/// A pin does not make a log refuse what its owner has made room for.
+/// A pin does not make the log refuse appends for which its owner has made space.
 #[test]
 fn pins_give_way_at_the_cap() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -371,14 +372,14 @@ fn pins_give_way_at_the_cap() {
         log.commit(&[1; 8_000]).expect("the pin gives way");
         assert!(old.is_broken() && !new.is_broken());
         assert_eq!(log.front_lsn(), ends[ends.len() - 1]);
-        // One that holds nothing back that was to go is none of it.
+        // A pin that does not hold back the front stays unbroken.
         assert_eq!(fill_up(&log).1.kind(), ErrorKind::Full);
         assert!(!new.is_broken());
         log.close().unwrap();
     });
 }
 
-/// Writers, an owner of any kind, pins, a cut: no deadlock, nothing lost, never above the cap.
+/// Writers, owners of all kinds, pins and a power cut: no deadlock, no loss, never above the cap.
 fn run(seed: u64) {
     let mut rng = Rng::new(seed);
     let disk = SimDisk::new(SimOptions::random(seed), seed);
@@ -392,8 +393,8 @@ fn run(seed: u64) {
         .buffer_size(unit * (8 + rng.below(16)))
         .max_spare_segments(rng.below(4) as usize)
         .max_log_size(cap);
-    // No owner; one that does nothing; one that appends little, or much, before it truncates; one that
-    // closes the log.
+    // No owner; an owner that does nothing; owners that append little or much before they truncate; an
+    // owner that closes the log.
     let manners = rng.below(5);
     let cut = rng.one_in(2).then(|| rng.below(300));
     let acked: Arc<Mutex<Vec<Lsn>>> = Arc::default();

@@ -1,4 +1,4 @@
-//! What the program of random runs says of one of them.
+//! Output of the program of random runs for one run.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! Many threads that commit, under schedules of every kind: no thread sleeps for ever (the scheduler
-//! reports a deadlock), and nothing is acknowledged that a power cut loses.
+//! Many committing threads, under schedules of every kind: no thread sleeps for ever (the scheduler reports
+//! a deadlock), and a power cut loses no acknowledged record.
 
 use crate::common::{block_on, opened};
 use logforce_core::{
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake};
 use std::time::Duration;
 
-/// What was acknowledged, and as surviving what.
+/// Acknowledged records, with their guarantees.
 type Acked = Arc<Mutex<BTreeMap<Lsn, (Vec<u8>, Guarantee)>>>;
 
 /// One thread of a run.
@@ -26,11 +26,11 @@ struct Committer {
     rt: SimRuntime,
     rng: Rng,
     acked: Acked,
-    /// Callbacks that were called, and how many are to come.
+    /// Number of callbacks that were called, and number of expected ones.
     called: Arc<AtomicU64>,
     expected: Arc<AtomicU64>,
     longest: u64,
-    /// Appended, and not forced yet.
+    /// Appended records that are not forced yet.
     open: Vec<(RecordRange, Vec<u8>)>,
 }
 
@@ -51,8 +51,8 @@ impl Committer {
         }
     }
 
-    /// By itself, with others, asynchronously, or as an append that is forced later, perhaps by
-    /// another.
+    /// Commits one record, a batch, asynchronously, or as an append that is forced later, perhaps by another
+    /// thread.
     fn step(&mut self) -> Result<(), Error> {
         let len = if self.rng.one_in(3) {
             self.longest
@@ -115,7 +115,7 @@ impl Committer {
                             self.ack(done.start, data.clone(), done.guarantee);
                         }
                         2 => {
-                            // Nothing polls: it must come by itself.
+                            // No call polls the handle, so the result must come by itself.
                             while !handle.is_done() {
                                 self.rt.sleep(Duration::from_millis(1));
                             }
@@ -157,9 +157,9 @@ impl Committer {
     }
 }
 
-/// Reads along until the log is closed; returns what it saw.
+/// Follows until the log is closed. Returns the records that it saw.
 fn follow(log: &Log, rt: &SimRuntime, how: u64) -> Vec<Record> {
-    // Only a cut keeps the front from being read.
+    // Only a power cut prevents reading the front.
     let Ok(mut follower) = log.follow_lsn(log.front_lsn()) else {
         return Vec::new();
     };
@@ -175,7 +175,7 @@ fn follow(log: &Log, rt: &SimRuntime, how: u64) -> Vec<Record> {
                 seen.push(record);
             }
             Some(Err(e)) => {
-                // The disk's own words, once it is cut.
+                // Errors that the disk causes after the power cut.
                 let kind = e.kind();
                 let expected = [ErrorKind::Poisoned, ErrorKind::Damaged, ErrorKind::Io];
                 assert!(expected.contains(&kind), "{e}");
@@ -209,7 +209,7 @@ fn run(seed: u64) {
         .buffer_size(256 << 10)
         .max_in_flight_writes(1 + rng.below(4) as usize)
         .in_flight_at_first(4)
-        // Mostly far too little, so that writes are in flight together and complete in any order.
+        // Mostly very small, so that writes are in flight together and complete in any order.
         .large_write_size(rng.pick(&[1, 1, 4096, 65_536]))
         .method(rng.pick(&methods))
         .live_stats(rng.one_in(2));
@@ -282,7 +282,7 @@ fn run(seed: u64) {
             there.insert(record.start, record.data);
         }
         let mut acked = acked.lock().unwrap().clone();
-        // What a follower was shown was durable.
+        // Records that a follower showed were durable.
         for record in followed.lock().unwrap().iter().flatten() {
             acked.insert(record.start, (record.data.clone(), Guarantee::PowerLoss));
         }
@@ -307,7 +307,7 @@ fn no_thread_sleeps_for_ever_and_nothing_acknowledged_is_lost() {
     }
 }
 
-/// A callback runs in the thread that makes room: what it appends must not wait for itself.
+/// A callback runs in the thread that makes space, so its appends must not wait for that thread.
 #[test]
 fn a_callback_appends_more_than_fits() {
     for seed in 0..50 {
@@ -339,7 +339,7 @@ fn a_callback_appends_more_than_fits() {
     }
 }
 
-/// The last clone of a log goes with a callback, or a callback closes the log.
+/// A callback drops the last clone of a log, or closes the log.
 #[test]
 fn a_callback_closes_the_log() {
     for seed in 0..100 {
@@ -358,7 +358,7 @@ fn a_callback_closes_the_log() {
                     }
                 });
                 match submitted {
-                    // The third one's callback was quick.
+                    // The callback of the third record came early.
                     Err(e) => assert_eq!(e.kind(), ErrorKind::Closed),
                     Ok(_) => accepted += 1,
                 }
@@ -367,7 +367,7 @@ fn a_callback_closes_the_log() {
             while called.load(SeqCst) < accepted {
                 rt.sleep(Duration::from_millis(1));
             }
-            // The lock is given up, sooner or later.
+            // The lock is released sooner or later.
             let system = disk.system(rt);
             let again = loop {
                 let options = Options::new().segment_size(512 << 10);
@@ -431,8 +431,8 @@ fn a_woken_task_holds_the_last_clone() {
     }
 }
 
-/// The device's code panics in a committer's thread, in the writing thread, or in the preparing one:
-/// the log fails, and everybody else is told.
+/// The device's code panics in a committer's thread, in the writing thread, or in the preallocator: the log
+/// fails, and all other threads get the error.
 #[test]
 fn a_panic_under_the_log_wakes_every_thread() {
     let (mut unwound, mut failed) = (0, 0);
@@ -498,7 +498,7 @@ fn a_panic_under_the_log_wakes_every_thread() {
     assert!(unwound > 10 && failed > 10, "{unwound} {failed}");
 }
 
-/// A callback comes when its record is durable, whichever thread wrote it, with no clock to help.
+/// A callback comes when its record is durable, whichever thread wrote it, without any timeout.
 #[test]
 fn a_callback_needs_no_clock() {
     for seed in 0..200 {

@@ -1,4 +1,4 @@
-//! What several of these tests use.
+//! Functions that several of these tests use.
 
 use logforce_core::{Error, Log, OpenMode, Options, RepairReport};
 use logforce_device::Runtime;
@@ -11,18 +11,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::task::{Context, Poll, Wake};
 
-/// Opens the log, or makes one.
+/// Opens the log, or creates one.
 pub fn open(disk: &SimDisk, rt: &SimRuntime, options: &Options) -> Result<Log, Error> {
     let system = disk.system(rt);
     Log::open(&*system, PATH, OpenMode::OpenOrCreate, options.clone())
 }
 
-/// As [`open`], where nothing may fail.
+/// Opens the log like [`open`], and panics on an error.
 pub fn opened(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Log {
     open(disk, rt, &options).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Opens a log that may be repaired before; with what the repair did.
+/// Opens a log, perhaps after a repair. Returns the report of the repair.
 pub fn mended(
     disk: &SimDisk,
     rt: &SimRuntime,
@@ -32,12 +32,12 @@ pub fn mended(
     on_damage.open(&*disk.system(rt), options)
 }
 
-/// As [`mended`], where a repair must succeed.
+/// Opens a log like [`mended`], after a repair that must succeed.
 pub fn repaired(disk: &SimDisk, rt: &SimRuntime, options: &Options) -> (Log, RepairReport) {
     mending::repaired(&*disk.system(rt), options)
 }
 
-/// The control slots, with right checksums, and something else in them.
+/// Changes the control slots and corrects their checksums.
 pub fn forge_control(disk: &SimDisk, change: impl Fn(&mut Control)) {
     let mut bytes = disk.file_bytes(PATH, "control").expect("a control file");
     for at in CONTROL_SLOT_OFFSETS {

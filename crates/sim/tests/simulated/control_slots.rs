@@ -1,4 +1,4 @@
-//! Bad sectors in and behind the slots of the control file.
+//! Bad sectors in and after the slots of the control file.
 
 use crate::common::open;
 use logforce_core::{Error, Log, Options};
@@ -8,7 +8,7 @@ use logforce_testkit::{Call, FailingCalls, Refusal, SimDisk, SimOptions, SimRunt
 
 const RECORDS: usize = 6;
 
-/// Large enough for the largest of these sectors.
+/// Returns options for the largest of these sectors.
 fn roomy() -> Options {
     let options = small().segment_size(64 << 10).first_segment_size(64 << 10);
     options.max_batch_size(32 << 10).buffer_size(128 << 10)
@@ -31,7 +31,8 @@ fn closed(sector: u32) -> SimDisk {
     disk
 }
 
-/// Opens; how many records it shows, and whether both slots were valid: only then it knows of the close.
+/// Opens the log. Returns the number of records, and whether both slots were valid: only then the close is
+/// known.
 fn opened(disk: &SimDisk) -> Result<(usize, bool), Error> {
     SimRuntime::run(2, |rt| {
         let log: Log = open(disk, rt, &roomy())?;
@@ -39,7 +40,7 @@ fn opened(disk: &SimDisk) -> Result<(usize, bool), Error> {
     })
 }
 
-/// 60 KiB behind a slot are unused.
+/// The 60 KiB after a slot are unused.
 #[test]
 fn a_bad_sector_behind_a_slot_loses_nothing() {
     for sector in [512, 4096, 16 << 10] {
@@ -57,7 +58,7 @@ fn a_bad_sector_behind_a_slot_loses_nothing() {
             let shown = opened(&disk).unwrap_or_else(|e| panic!("{sector}, {behind}: {e}"));
             assert_eq!(shown, (RECORDS, true), "{sector}, {behind}");
         }
-        // In the slot itself it loses that slot, and no more.
+        // A bad sector in the slot itself loses only that slot.
         disk.restore(&image);
         disk.reboot(1);
         assert!(disk.make_unreadable(PATH, "control", CONTROL_SLOT_OFFSETS[0] + 4095));
@@ -65,7 +66,7 @@ fn a_bad_sector_behind_a_slot_loses_nothing() {
     }
 }
 
-/// What such a slot holds is unknown while the process cannot read: no damage, and no slot that is lost.
+/// While reads fail with an error of the process, the slot's contents are unknown: neither damaged nor lost.
 #[test]
 fn an_error_of_the_process_behind_one_of_the_medium_stays_an_error() {
     let disk = closed(512);

@@ -1,4 +1,4 @@
-//! A crash at every device operation of a workload, and what recovery makes of it.
+//! Crashes at every device operation of a workload, and the recovery after them.
 
 use logforce_core::{Guarantee, Method, Options};
 use logforce_sim::model::{lock, small};
@@ -6,7 +6,7 @@ use logforce_sim::stride;
 use logforce_sim::workload::{Step, World};
 use logforce_testkit::{Failure, SimOptions, Survival};
 
-/// What is done after a recovery: the log must take it.
+/// Steps after a recovery, which the log must accept.
 pub const AFTER: [Step; 4] = [
     Step::Append(100),
     Step::Commit(3000),
@@ -28,12 +28,12 @@ impl Case {
         World::new(name, self.disk.clone(), self.options.clone(), 1)
     }
 
-    /// Cuts the power at every operation and looks at several survivals of each.
+    /// Cuts the power at every operation and checks several survivals of each.
     fn crash_everywhere(&self, failure: Failure, survivals: u64) {
         self.crash_at(failure, survivals, 0, 1);
     }
 
-    /// As `crash_everywhere`, at every `stride`th operation only.
+    /// Does the same as `crash_everywhere` only at every `stride`th operation.
     pub fn crash_at(&self, failure: Failure, survivals: u64, first: usize, stride: usize) {
         let whole = self.world("whole");
         whole.work(1, &self.threads).expect("nothing fails");
@@ -48,7 +48,7 @@ impl Case {
                 world.restore(&image);
                 let survival = Survival::ALL[((op + n) % 5) as usize];
                 world.disk.crash(failure, Some(survival), op * 10 + n);
-                // The whole of what follows only for one: it costs more than the rest.
+                // All later steps run only for one survival, because they cost more than the rest.
                 let after = if n == 0 { &AFTER[..] } else { &[] };
                 let recovered = world.recover(op, failure, after);
                 recovered.unwrap_or_else(|e| {
@@ -72,7 +72,7 @@ pub fn case(name: &'static str, threads: Vec<Vec<Step>>) -> Case {
     }
 }
 
-/// Commits that fill several segments.
+/// Returns commits that fill several segments.
 fn rollover() -> Vec<Step> {
     let mut steps = vec![Step::Commit(0), Step::Commit(10), Step::Idle(5)];
     steps.extend((0..10).map(|n| Step::Commit(1000 + 900 * n)));
@@ -80,7 +80,7 @@ fn rollover() -> Vec<Step> {
     steps
 }
 
-/// Records over several batches and segments, atomic groups among them.
+/// Returns appends of records over several batches and segments, with atomic groups among them.
 pub fn spanning() -> Vec<Step> {
     vec![
         Step::Commit(100),
@@ -93,7 +93,7 @@ pub fn spanning() -> Vec<Step> {
     ]
 }
 
-/// Truncation at both ends, with recycling, and appends behind it.
+/// Returns truncations at both ends, with recycling, and appends after them.
 pub fn truncation() -> Vec<Step> {
     let mut steps = Vec::new();
     for _ in 0..3 {
@@ -105,7 +105,7 @@ pub fn truncation() -> Vec<Step> {
     steps
 }
 
-/// Many appends and one force; then the batches beside a through write.
+/// Returns many appends and one force, then batches beside a through write.
 pub fn bulk() -> Vec<Step> {
     let mut steps = vec![Step::Append(1_500); 40];
     steps.extend([Step::Force, Step::Append(5_000), Step::Idle(5)]);
@@ -114,7 +114,7 @@ pub fn bulk() -> Vec<Step> {
     steps
 }
 
-/// Closing, opening, being dropped.
+/// Returns steps that close, open and drop the log.
 fn reopening() -> Vec<Step> {
     vec![
         Step::Commit(100),
@@ -171,7 +171,7 @@ fn several_committers_survive() {
     case("committers", threads).crash_everywhere(Failure::Power, 3);
 }
 
-/// Every durable method on several kinds of disk.
+/// Every durable method survives on several kinds of disk.
 #[test]
 fn every_durable_method_survives() {
     let kinds = [
@@ -209,7 +209,7 @@ fn every_durable_method_survives() {
                 .max_batch_size(16 << 10)
                 .method(method)
                 .require(guarantee);
-            // Together they visit every operation; each of them alone would take a while.
+            // All methods together visit every operation; each alone would take too long.
             let every = stride(5);
             let first = (3 * method as usize + n) % every;
             case.crash_at(Failure::Power, 1, first, every);

@@ -1,4 +1,4 @@
-//! Damage: distinguished from a torn tail wherever a stamp allows it, never a silently shorter log.
+//! Damage: distinguished from a torn tail if a stamp allows it, and never a silently shorter log.
 
 use crate::common::{mended, repaired};
 use crate::crash::{case, spanning};
@@ -12,7 +12,7 @@ use logforce_sim::model::{Known, PATH, lock, read, small};
 use logforce_sim::workload::{Image, Step, World};
 use logforce_testkit::{Failure, SimOptions, SimRuntime, Survival};
 
-/// A log whose batches are known, to be damaged.
+/// A log with known batches, which the tests damage.
 struct Fixture {
     world: World,
     image: Image,
@@ -21,17 +21,17 @@ struct Fixture {
     segments: Vec<String>,
 }
 
-/// What an opening answered.
+/// Result of an opening.
 enum Opened {
-    /// It refused, with what damage.
+    /// It refused with this damage.
     Damaged(Box<Damage>),
-    /// It opened: the records that could be read, the damage that ended the reading, what was
-    /// reported as lost, the tail.
+    /// It opened: the records that could be read, the damage that ended the reading, the reported
+    /// loss, the tail.
     Shows(Vec<Record>, Option<Box<Damage>>, Option<Damage>, Lsn),
 }
 
 impl Fixture {
-    /// A log that was cut at the end of its work, or closed.
+    /// Creates a log whose work ended with a power cut or a close.
     fn new(name: &str, steps: &[Step], closed: bool) -> Fixture {
         let world = World::new(name, SimOptions::default(), small(), 1);
         if closed {
@@ -65,7 +65,7 @@ impl Fixture {
         }
     }
 
-    /// Where an opening begins to look.
+    /// Returns the LSN at which an opening begins to read.
     fn anchor(&self) -> Lsn {
         SimRuntime::run(1, |rt| {
             let inspector = Inspector::open(&*self.world.disk.system(rt), PATH).expect("healthy");
@@ -73,7 +73,7 @@ impl Fixture {
         })
     }
 
-    /// Opens and reads; closes by losing power.
+    /// Opens and reads, then cuts the power.
     fn open(&self, on_damage: OnDamage) -> Opened {
         SimRuntime::run(7, |rt| {
             let options = &self.world.options;
@@ -100,7 +100,7 @@ impl Fixture {
         })
     }
 
-    /// Whether all of `[from, to)` was voided.
+    /// Returns true if all of `[from, to)` was voided.
     fn is_void(&self, from: Lsn, to: Lsn) -> bool {
         let model = lock(&self.world.model);
         model.voids.iter().any(|v| v.0 <= from && to <= v.1)
@@ -110,17 +110,20 @@ impl Fixture {
         self.is_prefix_but(shown, false);
     }
 
-    /// `void_lost`: nobody knows any more what was voided, so that may be there again.
+    /// Checks the prefix. With `void_lost` the voided ranges are unknown, and voided records may come back.
     fn is_prefix_but(&self, shown: &[Record], void_lost: bool) {
         let live = |e: &&Record| !void_lost || self.live.iter().any(|(lsn, _)| *lsn == e.start);
         let shown: Vec<&Record> = shown.iter().filter(live).collect();
-        assert!(shown.len() <= self.live.len(), "records that never were");
+        assert!(
+            shown.len() <= self.live.len(),
+            "more records than were appended"
+        );
         for (e, (lsn, k)) in shown.iter().zip(&self.live) {
             assert_eq!((e.start, e.end, &e.data), (*lsn, k.end, &*k.data));
         }
     }
 
-    /// Walks, and returns the damages and the records found.
+    /// Walks the log, and returns the damages and the records found.
     fn walk(&self) -> (Vec<Damage>, Vec<Record>) {
         SimRuntime::run(7, |rt| {
             let inspector =
@@ -139,14 +142,14 @@ impl Fixture {
         })
     }
 
-    /// Checks every way to open after `[from, to)` was damaged. `unprovable`: nothing that is left
-    /// says that it had been durable.
+    /// Checks every way to open after `[from, to)` was damaged. If `unprovable`, no remaining bytes say
+    /// that it had been durable.
     fn check(&self, what: &str, from: Lsn, to: Lsn, unprovable: bool) {
         let what = format!("{}: {what} {from}..{to}", self.world.name);
         let _report = self.world.report(what.clone());
         let damaged = self.world.image();
 
-        // Everything around it can be saved, but for the rest of an append.
+        // All records around it can be saved, except the rest of an append.
         let (damages, saved) = self.walk();
         let touched = |(lsn, k): &&(Lsn, Known)| *lsn < to && k.end > from;
         let lost: Vec<Lsn> = self
@@ -214,8 +217,8 @@ impl Fixture {
         self.world.restore(&damaged);
     }
 
-    /// Crashes at every fifth operation of the repair: an opening refuses, or shows what the finished repair does;
-    /// and the next repair ends there, too.
+    /// Crashes at every fifth operation of the repair. An opening then refuses, or shows what the finished
+    /// repair shows; and the next repair ends at the same LSN.
     fn crash_while_repairing(&self, what: &str, damaged: &Image, shown: &[Record], free: bool) {
         let ops = self.world.disk.ops();
         for op in (0..ops).step_by(5) {
@@ -231,13 +234,13 @@ impl Fixture {
             match self.open(OnDamage::Refuse) {
                 Opened::Damaged(_) | Opened::Shows(_, Some(_), ..) => {}
                 Opened::Shows(again, None, ..) => {
-                    // Only if the repair was through.
+                    // Only if the repair was complete.
                     assert!(again == shown || free, "{what}: other records after {op}");
                 }
             }
             self.world.restore(&between);
             match self.open(OnDamage::Repair) {
-                Opened::Damaged(d) => panic!("{what}: cut at {op} and not repaired: {d}"),
+                Opened::Damaged(d) => panic!("{what}: cut at {op} but not repaired: {d}"),
                 Opened::Shows(again, ..) => {
                     assert!(again == shown || free, "{what}: other records after {op}");
                 }
@@ -254,7 +257,7 @@ fn steps() -> Vec<Step> {
     steps
 }
 
-/// A bit of each batch: in its header, in its payload.
+/// Flips a bit in the header and in the payload of each batch.
 fn flip_everywhere(closed: bool) {
     let fixture = Fixture::new(if closed { "closed" } else { "cut" }, &steps(), closed);
     let last_stamp = fixture.batches.iter().map(|b| b.stamp).max();
@@ -264,7 +267,7 @@ fn flip_everywhere(closed: bool) {
         let payload = (b.payload_len > 0).then_some(128 + u64::from(b.payload_len) / 2);
         let places = [Some(0), Some(20), Some(84), Some(100), payload];
         for (field, at) in places.into_iter().flatten().enumerate() {
-            // What is left out in this batch is done in its neighbours.
+            // The cases left out for this batch are tried for its neighbours.
             if closed && !is_deep() && (n + field) % 2 == 1 {
                 continue;
             }
@@ -274,12 +277,12 @@ fn flip_everywhere(closed: bool) {
                 .disk
                 .flip_bit(PATH, &b.file, b.offset + at, at as u8);
             assert!(flipped, "{b:?}");
-            // What cannot be distinguished lies above the highest stamp of the batches behind.
+            // Damage that cannot be distinguished lies above the highest stamp of the later batches.
             let behind = fixture.batches[n + 1..].iter().map(|b| b.stamp).max();
             let unprovable = anchor <= b.lsn && behind.is_none_or(|s| s <= b.lsn);
             silent += u32::from(unprovable);
             assert!(!unprovable || last_stamp <= Some(b.lsn));
-            // A stamp between a record and the batch that takes it back is void with it.
+            // A stamp between a record and the batch that voids it is void, too.
             let voided = fixture.is_void(b.lsn, b.end);
             let unprovable = unprovable || voided;
             fixture.check(&format!("bit of byte {at}"), b.lsn, b.end, unprovable);
@@ -316,7 +319,7 @@ fn a_missing_segment() {
                         assert_eq!((d.lsn, d.case), (from, RecoveryCase::SegmentLost), "{d}");
                         assert_eq!(d.file.as_ref(), Some(name), "{d}");
                     }
-                    Opened::Shows(..) => panic!("{name} is missing, and no error says so"),
+                    Opened::Shows(..) => panic!("{name} is missing, but no error reports it"),
                 }
                 fixture.world.restore(&fixture.image);
                 if header {
@@ -347,8 +350,8 @@ fn a_sector_that_cannot_be_read() {
     }
 }
 
-/// Behind the end of a log that was closed in order nothing can be missing, and the next batch is
-/// written over what the medium does not give back there. After a crash it may be a batch.
+/// After the end of a cleanly closed log nothing can be missing, and the next batch overwrites the
+/// unreadable sector. After a crash that sector may hold a batch.
 #[test]
 fn a_sector_behind_the_end_that_cannot_be_read() {
     for closed in [true, false] {
@@ -381,7 +384,7 @@ fn an_emptied_directory_is_no_fresh_log() {
             log.map(drop).map_err(|e| e.kind())
         })
     };
-    // The control file first: what is left is no fresh log, whatever was asked for.
+    // Without the control file the rest does not pass for a new log in any mode.
     fixture.world.disk.remove_file(PATH, "control");
     for mode in [
         OpenMode::OpenExisting,
@@ -402,7 +405,7 @@ fn an_emptied_directory_is_no_fresh_log() {
     assert_eq!(open(OpenMode::OpenExisting), Err(ErrorKind::NoLog));
 }
 
-/// One slot of the control file, and both, at every moment of a workload.
+/// Damage to one slot and to both slots of the control file, at every moment of a workload.
 #[test]
 fn a_damaged_control_slot() {
     let mut steps = steps();
@@ -415,7 +418,7 @@ fn a_damaged_control_slot() {
         world.disk.cut_at(op);
         let _ = world.work(1, &case.threads);
         world.disk.crash(Failure::Power, None, op);
-        // Whole first: an opening puts both slots right.
+        // First undamaged: an opening restores both slots.
         assert!(world.try_open(op, Failure::Power));
         world.disk.crash(Failure::Power, Some(Survival::Lost), op);
         let image = world.image();
@@ -443,11 +446,11 @@ fn a_damaged_control_slot() {
     }
 }
 
-/// Records of a log that was repaired, and the LSNs that it gives out next.
+/// A repaired log accepts records, and does not use LSNs again.
 #[test]
 fn a_repaired_log_goes_on() {
     let fixture = Fixture::new("goes on", &steps(), false);
-    // The first that the opening looks at: behind it there are stamps enough.
+    // The first batch that the opening reads; enough stamps follow it.
     let anchor = fixture.anchor();
     let b = fixture
         .batches
@@ -480,8 +483,8 @@ fn a_repaired_log_goes_on() {
     });
 }
 
-/// Two histories of one log that agree in everything but the bytes, as a copied directory and a
-/// bad source of random numbers make them: no batch of the one passes for the other's.
+/// Two histories of one log that differ only in their bytes, as after a copied directory with a bad source
+/// of random numbers: no batch of the one passes for a batch of the other.
 #[test]
 fn a_twins_batch_is_not_taken() {
     let steps = vec![Step::Commit(100); 6];
@@ -527,11 +530,11 @@ fn a_twins_batch_is_not_taken() {
             }
         }
     }
-    assert!(scanned > 0, "the opening looked at none");
+    assert!(scanned > 0, "the opening read no batch");
 }
 
-/// The bound on what cannot be told apart: a force of several batches is stamped at once, without
-/// waiting for the log to be idle; all of it is proven from then on.
+/// A force of several batches is stamped at once, without waiting until the log is idle. This bounds the
+/// records that cannot be distinguished from a torn tail.
 #[test]
 fn a_force_of_several_batches_is_stamped() {
     let never = std::time::Duration::from_secs(3600);

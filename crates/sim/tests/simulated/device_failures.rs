@@ -1,4 +1,4 @@
-//! Devices that fail, and devices that are full.
+//! Failing devices and full devices.
 
 use crate::crash::{AFTER, Case, bulk, case, spanning, truncation};
 use logforce_core::{ErrorKind, Method};
@@ -7,7 +7,7 @@ use logforce_sim::stride;
 use logforce_sim::workload::{Image, Step, WorkloadOutcome, World};
 use logforce_testkit::{Failure, Fault, Refusal, SimOptions, Survival};
 
-/// How often a fault did what.
+/// Number of times that a fault had each effect.
 #[derive(Debug, Default)]
 struct Coverage {
     poisoned: usize,
@@ -16,8 +16,8 @@ struct Coverage {
 }
 
 impl Case {
-    /// Makes every `stride`th operation fail once. The log either goes on or stops, and tells which;
-    /// whatever the next opening shows is on the medium.
+    /// Makes every `stride`th operation fail once. The log either goes on or stops, and reports which. All
+    /// records that the next opening shows are on the medium.
     fn fail_everywhere(&self, fault: Fault, every: usize) -> Coverage {
         let [steps] = &self.threads[..] else {
             panic!("one thread")
@@ -65,8 +65,8 @@ impl Case {
         coverage
     }
 
-    /// After a failed write of the control file the system's cache may show what the medium never
-    /// got. A reopening that builds on that is cut too.
+    /// After a failed write of the control file the system's cache may show bytes that the medium never
+    /// got. A reopening that builds on them is cut by a power failure too.
     fn cut_the_reopening(&self, world: &World, image: &Image, seed: u64) {
         world.restore(image);
         world.try_open(seed, Failure::Process);
@@ -94,7 +94,7 @@ impl Case {
             );
         }
         if !data || failed.contains("logforce-prepare") && !failed.contains("control") {
-            // Preparing a segment fails cleanly, and so does what changes names.
+            // Preparing a segment and changing names fail cleanly.
             assert!(
                 !matches!(outcome, WorkloadOutcome::Poisoned),
                 "{failed}: {outcome:?}"
@@ -160,7 +160,7 @@ fn no_space_at_any_operation() {
     assert!(coverage.poisoned > 40 / stride(2), "{coverage:?}");
 }
 
-/// A disk that fills up: refused before acceptance, and on again once there is space.
+/// On a disk that fills up, appends are refused before acceptance, and accepted again once there is space.
 #[test]
 fn a_full_disk_is_refused_cleanly() {
     let disk = SimOptions {
@@ -175,7 +175,7 @@ fn a_full_disk_is_refused_cleanly() {
     assert_eq!(e.kind(), ErrorKind::NoSpace, "{e}");
     let full = lock(&world.model).live().len();
     assert!((5..50).contains(&full), "{full} records");
-    // Nothing at all is left, and still it can be opened, read and truncated; then it goes on.
+    // Without any space the log can be opened, read and truncated; then it goes on.
     let steps = [
         Step::Read,
         Step::Front(70),
@@ -193,7 +193,7 @@ fn a_full_disk_is_refused_cleanly() {
         .expect("recover");
 }
 
-/// Fills up again and again, and is cut anywhere.
+/// A log fills the disk again and again, and the power is cut anywhere.
 #[test]
 fn a_crash_on_a_full_disk() {
     let mut steps = Vec::new();
@@ -218,7 +218,7 @@ fn a_crash_on_a_full_disk() {
     }
 }
 
-/// Copy-on-write needs space to overwrite: there a full disk stops the log.
+/// A copy-on-write filesystem needs space to overwrite, so a full disk stops the log.
 #[test]
 fn a_full_disk_under_copy_on_write() {
     let disk = SimOptions {

@@ -1,4 +1,4 @@
-//! Several logs in one environment: each keeps what it acknowledged, whatever the others do.
+//! Several logs in one environment: each keeps its acknowledged records, whatever the others do.
 
 use logforce_core::{
     Environment, EnvironmentOptions, Error, ErrorKind, Log, Lsn, OpenMode, Options, Policy,
@@ -29,10 +29,10 @@ fn open(disk: &SimDisk, rt: &SimRuntime, n: usize, options: Options) -> Result<L
     Log::open(&*disk.system(rt), path(n), OpenMode::OpenOrCreate, options)
 }
 
-/// What one log has acknowledged, in order, and where.
+/// Acknowledged records of one log, in order, with their LSNs.
 type Acknowledged = Vec<(Lsn, Vec<u8>)>;
 
-/// Commits and truncates; ends at the first error, which a cut of the power causes.
+/// Commits and truncates. Ends at the first error, which a power cut causes.
 fn work(log: &Log, mut rng: Rng, kept: &Mutex<Acknowledged>) -> Result<(), Error> {
     for n in 0..25u64 {
         let data = vec![n as u8; 1 + rng.below(6_000) as usize];
@@ -82,7 +82,7 @@ fn each_keeps_what_it_acknowledged_through_a_power_cut() {
                 }
                 drop(shared);
                 for joiner in joiners {
-                    // A cut ends threads in the middle of their calls.
+                    // A power cut ends threads in the middle of their calls.
                     assert!(joiner.join().is_ok() || disk.is_cut(), "{seed}");
                 }
             });
@@ -95,7 +95,7 @@ fn each_keeps_what_it_acknowledged_through_a_power_cut() {
                     let log = log.unwrap_or_else(|e| panic!("{seed}, log {n}: {e}"));
                     for (start, data) in kept.lock().unwrap().iter() {
                         let read = match log.read_at(*start) {
-                            // A truncation that was in progress at the cut.
+                            // A truncation was in progress at the power cut.
                             Err(e) if e.kind() == ErrorKind::Truncated => continue,
                             read => read,
                         };
@@ -111,7 +111,7 @@ fn each_keeps_what_it_acknowledged_through_a_power_cut() {
     assert!(cuts > 60, "only {cuts} of 120 boots were cut");
 }
 
-/// The log after a failure of one of them: the others go on.
+/// After a failure of one log the others go on.
 #[test]
 fn a_log_that_fails_fails_alone() {
     for seed in 0..20 {
@@ -123,7 +123,7 @@ fn a_log_that_fails_fails_alone() {
                 .collect();
             disk.fail_at(0, Fault::Io);
             let results: Vec<_> = logs.iter().map(|log| log.commit(b"x").is_err()).collect();
-            // Whichever call came first: the fault takes effect once.
+            // The fault takes effect once, in whichever call comes first.
             assert!(
                 results.iter().filter(|failed| **failed).count() <= 1,
                 "{results:?}"
@@ -140,12 +140,12 @@ fn a_log_that_fails_fails_alone() {
     }
 }
 
-/// A device that panics somewhere in a close keeps no lock, and no thread waiting: not even where the
-/// closing thread does the last step of the writer's task, the page of statistics.
+/// After a panic of the device anywhere in a close, the lock is released and no thread waits. This also holds
+/// if the closing thread does the last step of the writer's task, the page of statistics.
 #[test]
 fn a_device_that_panics_in_a_close() {
     let mut panics = 0;
-    // A close makes ten calls; the last two are made by this thread in some schedules.
+    // A close makes ten calls. In some schedules this thread makes the last two.
     for (n, schedule) in (0..12).flat_map(|n| (0..5).map(move |s| (n, s))) {
         let disk = SimDisk::new(SimOptions::default(), n);
         SimRuntime::run(schedule, |rt| {
@@ -157,7 +157,7 @@ fn a_device_that_panics_in_a_close() {
             let closed = catch_unwind(AssertUnwindSafe(|| log.close()));
             panics += u32::from(closed.is_err());
             if matches!(closed, Ok(Ok(()))) {
-                // It did not come so far.
+                // The close did not reach that call.
                 return;
             }
             let log = open(&disk, rt, 0, options).expect("the lock was released");
@@ -169,8 +169,8 @@ fn a_device_that_panics_in_a_close() {
     assert!(panics > 5, "{panics}");
 }
 
-/// Closes all logs at once, from a thread of the program or from a callback of one of them. Failed forces are
-/// reported by the log's directory.
+/// All logs are closed at once, from a thread of the program or from a callback of one of them. Failed forces
+/// are reported by the log's directory.
 #[test]
 fn all_are_closed_at_once() {
     const MANY: usize = 40;

@@ -1,4 +1,4 @@
-//! What fuzzing found, each as a case of its own.
+//! Bugs that fuzzing found, one test for each.
 
 use crate::common::{forge_control, mended};
 use logforce_core::{Damage, Error, Inspector, Log, OpenMode, Record, RecoveryCase, Visit};
@@ -10,7 +10,7 @@ use logforce_sim::mending::OnDamage;
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 
-/// A log with several segments: its records, its segments' names.
+/// Creates a log with several segments. Returns its records and the names of the segments.
 fn several_segments(disk: &SimDisk) -> (Vec<Record>, Vec<String>) {
     SimRuntime::run(1, |rt| {
         let system = disk.system(rt);
@@ -31,9 +31,9 @@ fn open(system: &dyn System, on_damage: OnDamage) -> Result<Log, Error> {
     Log::open(system, PATH, OpenMode::OpenExisting, small())
 }
 
-/// Two segments have each other's names, and one of them is damaged. The place of the lost one was
-/// prepared anew under its name, and the whole one that had it was put aside: the next opening
-/// missed it, and what was committed in between was gone.
+/// Two segments have each other's names, and one of them is damaged. A new segment replaced the lost one
+/// under its name, and the whole one that had this name was set aside. The next opening missed it, and
+/// records committed in between were lost.
 #[test]
 fn a_whole_segment_with_the_name_of_a_lost_one_is_kept() {
     for (lost, whole) in [(0, 1), (1, 0), (2, 1), (3, 0)] {
@@ -66,9 +66,8 @@ fn a_whole_segment_with_the_name_of_a_lost_one_is_kept() {
     }
 }
 
-/// The tail is read again past the cache, in pieces that hold a sector which cannot be read. Where
-/// the loss was known already, and where it was found only then, it was not reported, and the LSNs
-/// behind it were used again.
+/// The tail is read again past the cache, in pieces with an unreadable sector. The loss was not reported,
+/// whether it was known already or found only then, and the LSNs after it were used again.
 #[test]
 fn a_loss_found_while_the_tail_is_read_again_is_reported() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -125,8 +124,8 @@ fn a_loss_found_while_the_tail_is_read_again_is_reported() {
     assert!(lost >= 3, "{lost}");
 }
 
-/// Opens, commits, closes, opens again: what was acknowledged is there. Answers the error of the
-/// first opening, if it was refused.
+/// Opens, commits, closes and opens again. Checks that all acknowledged records exist. Returns the error if
+/// the first opening was refused.
 fn refused_or_kept(disk: &SimDisk, on_damage: OnDamage) -> Option<Error> {
     SimRuntime::run(2, |rt| {
         let system = disk.system(rt);
@@ -142,7 +141,7 @@ fn refused_or_kept(disk: &SimDisk, on_damage: OnDamage) -> Option<Error> {
         let before = shown(&log);
         let new = log.commit(b"new").expect("commit");
         log.close().expect("close");
-        let log = open(&*system, OnDamage::Refuse).expect("what was believed is kept");
+        let log = open(&*system, OnDamage::Refuse).expect("an accepted log opens again");
         assert_eq!(shown(&log)[..before.len()], before);
         let found = log.read_at(new.start).expect("acknowledged");
         assert_eq!(found.data, b"new");
@@ -172,9 +171,8 @@ fn damage_of(error: Option<Error>, what: &str) -> Damage {
     }
 }
 
-/// A segment header with a right checksum says that it lies elsewhere, or has another write unit.
-/// The log took a record, and the next opening failed: what it wrote began in the middle of a
-/// device's block.
+/// A segment header with a correct checksum has another start or another write unit. The log accepted a
+/// record, and the next opening failed, because the record began in the middle of a device's block.
 #[test]
 fn a_segment_header_that_contradicts_its_neighbours_is_refused() {
     let whole = SimDisk::new(SimOptions::default(), 1);
@@ -224,12 +222,12 @@ fn a_segment_header_that_contradicts_its_neighbours_is_refused() {
             }
         }
     }
-    // Of another unit nobody learns who does not write or scan there.
+    // Another write unit is noticed only by an opening that writes or scans there.
     assert!(refused >= 20 && kept <= names.len(), "{refused} {kept}");
 }
 
-/// Two files hold the same part of the log. Whatever is done with both of them on, salvage goes on
-/// with the one that has the name of its place.
+/// Two files hold the same part of the log. Openings refuse them, and salvage uses the one whose name fits
+/// its position.
 #[test]
 fn segments_that_overlap_are_refused_and_salvage_takes_one() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -251,9 +249,9 @@ fn segments_that_overlap_are_refused_and_salvage_takes_one() {
     assert!(strays.iter().any(|(name, _)| name == other), "{strays:?}");
 }
 
-/// The control file says that the segments begin or end in the middle of one: the next one to be
-/// prepared would overlap it. Or its counters stand at their end: the next opening, or the next
-/// slot, would have no number of its own.
+/// The control file says that the segments begin or end in the middle of a segment, so that the next prepared
+/// segment would overlap it. Or its counters are at their maximum, so that the next opening, or the next
+/// slot, would not get a unique number.
 #[test]
 fn a_control_file_that_cannot_be_gone_on_from_is_refused() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -283,8 +281,7 @@ fn a_control_file_that_cannot_be_gone_on_from_is_refused() {
     }
 }
 
-/// Without a control slot nobody knows whether there was metadata. Salvage said that it was never
-/// set.
+/// Without a control slot it is unknown if there was metadata. Salvage reported that it was never set.
 #[test]
 fn salvage_does_not_say_that_metadata_was_never_set() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -302,7 +299,7 @@ fn salvage_does_not_say_that_metadata_was_never_set() {
         }
         disk.put_file(PATH, "control", &bytes);
     };
-    // The slots of the metadata are whole: it is there.
+    // The slots of the metadata are whole, so it exists.
     blank(&disk);
     let (_, inspector) = salvaged(&disk);
     assert_eq!(inspector.meta().expect("whole"), Some(b"a vote".to_vec()));
@@ -324,8 +321,8 @@ fn salvage_does_not_say_that_metadata_was_never_set() {
     }
 }
 
-/// The control file says that another batch ends at the anchor than does: an opening begins there, and
-/// refuses what does not follow. `verify` said that all was well.
+/// The control file names another batch at the anchor than the one that ends there. An opening begins there
+/// and refuses a batch that does not follow. `verify` reported a healthy log.
 #[test]
 fn what_lies_below_the_anchor_is_held_against_it() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -361,8 +358,8 @@ fn what_lies_below_the_anchor_is_held_against_it() {
     }
 }
 
-/// A log without records whose first segment has, by a header with a right checksum, a larger write unit: its
-/// first batch would lie where the control file says that one ends.
+/// A forged header gives the first segment of a log without records a larger write unit. Its first batch
+/// would then begin at the LSN where, by the control file, a batch ends.
 #[test]
 fn a_write_unit_that_the_control_file_contradicts_is_refused() {
     let disk = SimDisk::new(SimOptions::default(), 1);

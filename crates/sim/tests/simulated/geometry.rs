@@ -23,7 +23,7 @@ fn options(unit: u32, method: Method) -> Options {
         .live_stats(false)
 }
 
-/// A log that crashed on a device is opened on one with another write unit, and then again on the
+/// A log that crashed on one device is opened on a device with another write unit, and then again on the
 /// first.
 #[test]
 fn the_write_unit_changes() {
@@ -33,7 +33,7 @@ fn the_write_unit_changes() {
         (4096, 16384, cached, true),
         (8192, 4096, direct, true),
         (16384, 8192, cached, true),
-        // There the tail is written again, past the cache only where that was its unit.
+        // The tail is written again, bypassing the cache only if its write unit allows that.
         (4096, 16384, direct, false),
     ] {
         for op in (40..220).step_by(stride(4)) {
@@ -63,13 +63,13 @@ fn the_write_unit_changes() {
     }
 }
 
-/// From many short segments to long ones: what was prepared is used up first.
+/// After a change from short to long segments, the prepared short ones are used up first.
 #[test]
 fn the_segment_length_changes() {
     for (first, second) in [(16 << 10, 256 << 10), (256 << 10, 16 << 10)] {
         let mut world = World::new(format!("{first}"), SimOptions::default(), small(), 1);
         world.options = small().segment_size(first);
-        // The record that is refused leaves all its segments prepared.
+        // The refused record leaves all its segments prepared.
         world.disk.change(|o| o.capacity = Some(600 << 10));
         let outcome = world.work_through(1, &[Step::Commit(10), Step::Append(900_000)]);
         assert!(
@@ -114,9 +114,10 @@ fn an_append_fills_a_bounded_number_of_segments() {
             assert!(refused.to_string().contains("segment_size"), "{refused}");
         }
         assert_eq!(log.tail_lsn(), tail);
-        log.commit(vec![1; LONGEST]).expect("it may be as long");
+        log.commit(vec![1; LONGEST])
+            .expect("this length is accepted");
         log.commit(Batch::of(&[&first, &second]))
-            .expect("so may a batch");
+            .expect("a batch of this length is accepted");
         log.close().expect("nothing fails");
         let log = opened(&disk, rt, options());
         assert_eq!(log.read_from(log.front_lsn()).unwrap().count(), 3);

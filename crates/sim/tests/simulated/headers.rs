@@ -1,4 +1,4 @@
-//! Segment headers that a read returns wrong.
+//! Segment headers that are read wrong.
 
 use crate::common::mended;
 use logforce_core::{Inspector, Log, OpenMode};
@@ -6,7 +6,7 @@ use logforce_sim::mending::OnDamage;
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{FaultKind, Misread, SimDisk, SimOptions, SimRuntime};
 
-/// A log of some segments, one of them unused, that was closed in order.
+/// Creates a cleanly closed log of some segments, one of them unused.
 fn closed() -> SimDisk {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
@@ -21,7 +21,7 @@ fn closed() -> SimDisk {
     disk
 }
 
-/// Each read of an opening answers wrong bytes, once: what a second look reads is not lost, and no file
+/// Each read of an opening returns wrong bytes once. Bytes that a second read gets are not lost, and no file
 /// is set aside.
 #[test]
 fn a_header_that_is_read_wrong_once_costs_nothing() {
@@ -32,7 +32,7 @@ fn a_header_that_is_read_wrong_once_costs_nothing() {
         for n in 0..40 {
             let disk = &whole;
             disk.restore(&image);
-            // Which sector is given instead is another one each time.
+            // Each time another sector is returned instead.
             disk.reboot(10 + n);
             let before = disk.faults().get(FaultKind::MisdirectedRead);
             disk.misread_at(n, Misread::Misdirected);
@@ -59,7 +59,7 @@ fn a_header_that_is_read_wrong_once_costs_nothing() {
     }
 }
 
-/// A refusal names its file and the reason, though the header can be read again by then.
+/// A refusal names the file and the reason, even if the header can be read again by then.
 #[test]
 fn a_refusal_for_a_header_says_what_was_seen() {
     let disk = closed();
@@ -68,7 +68,7 @@ fn a_refusal_for_a_header_says_what_was_seen() {
     for n in 0..40 {
         disk.restore(&image);
         disk.reboot(1);
-        // As often as it is looked at.
+        // As often as the opening reads it.
         for again in 0..3 {
             disk.misread_at(n + again, Misread::Error);
         }
@@ -81,7 +81,7 @@ fn a_refusal_for_a_header_says_what_was_seen() {
                 assert!(text.contains("header cannot be read"), "read {n}: {text}");
                 reported += 1;
             }
-            Inspector::open(&*system, PATH).expect("it can be looked at");
+            Inspector::open(&*system, PATH).expect("it can be inspected");
         });
     }
     assert!(reported > 2, "{reported}");

@@ -1,5 +1,5 @@
-//! The page of statistics in the log's directory: what it says, when it is written, and that
-//! nothing depends on it.
+//! The page of statistics in the log's directory: its contents, the times of its writes, and that no call
+//! depends on it.
 
 use crate::common::opened;
 use crate::crash::{bulk, case, spanning, truncation};
@@ -20,7 +20,7 @@ fn page(disk: &SimDisk, rt: &SimRuntime) -> Option<LiveStats> {
     Inspector::open(&*disk.system(rt), PATH).unwrap().live()
 }
 
-/// The file as the system shows it; the medium may never get it.
+/// Returns the file as the system shows it; the medium may never get it.
 fn bytes(disk: &SimDisk, rt: &SimRuntime) -> Vec<u8> {
     let dir = disk.system(rt).directory(PATH.as_ref()).unwrap();
     let file = dir.open(LIVE, OpenFile::READ).unwrap();
@@ -30,7 +30,7 @@ fn bytes(disk: &SimDisk, rt: &SimRuntime) -> Vec<u8> {
     bytes
 }
 
-/// How many operations on the page the disk has seen.
+/// Returns the number of operations on the page that the disk has seen.
 fn touched(disk: &SimDisk) -> usize {
     let log = disk.log();
     let writes = log.lines().filter(|l| l.contains(": submit live["));
@@ -45,7 +45,8 @@ fn talkative() -> SimDisk {
     SimDisk::new(options, 1)
 }
 
-/// Also by methods that write no stamps, for which the writing thread is never woken.
+/// The page matches the log's statistics, also with methods without stamps, which never wake the writing
+/// thread.
 #[test]
 fn it_says_what_the_log_says() {
     use logforce_core::Guarantee::ProcessCrash;
@@ -61,7 +62,7 @@ fn it_says_what_the_log_says() {
                 }
             }
             let (stats, live) = (log.stats(), page(&disk, rt).expect("a page"));
-            // Written before its own write was counted, and after everything else.
+            // The page is written after everything else, but before its own write is counted.
             let mut expected = stats.counters;
             expected.device_writes -= 1;
             expected.device_write_bytes -= 4096;
@@ -74,7 +75,7 @@ fn it_says_what_the_log_says() {
             assert_eq!(live.commit_to_force_ratio(), stats.commit_to_force_ratio());
             assert!(live.open_for > Duration::from_secs(5) && live.open_for < stats.open_for);
             assert_eq!(live.pid, 1);
-            // Idle: the disk is left alone, however long.
+            // While the log is idle there are no disk operations.
             let ops = disk.ops();
             rt.sleep(Duration::from_secs(1000));
             assert_eq!(disk.ops(), ops, "{method}");
@@ -116,7 +117,7 @@ fn it_is_written_once_a_second_at_most_and_can_be_turned_off() {
     assert!(!disk.log().contains("live"));
 }
 
-/// Missing, short, rotten, another log's, unreadable: it is ignored.
+/// A page that is missing, short, damaged, unreadable or of another log is ignored.
 #[test]
 fn rubbish_is_no_page_and_no_error() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -169,7 +170,7 @@ fn rubbish_is_no_page_and_no_error() {
         log.close().unwrap();
         assert_eq!(page(&disk, rt), None, "it is turned off");
     });
-    // Of another log.
+    // A page of another log.
     let other = SimDisk::new(SimOptions::default(), 2);
     SimRuntime::run(5, |rt| {
         opened(&other, rt, small()).close().unwrap();
@@ -178,7 +179,7 @@ fn rubbish_is_no_page_and_no_error() {
     });
 }
 
-/// A directory where only the page is left is an empty one.
+/// A directory with only the page counts as empty.
 #[test]
 fn alone_it_is_no_log() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -207,7 +208,7 @@ fn a_crash_at_every_operation() {
     case.crash_at(Failure::Process, 1, 1, 6);
 }
 
-/// Whatever fails of the page, the log continues as if nothing had failed.
+/// After any failure of the page, the log continues as if nothing had failed.
 #[test]
 fn its_failures_fail_no_call() {
     let mut case = case("live", vec![bulk()]);
@@ -240,7 +241,7 @@ fn its_failures_fail_no_call() {
     }
 }
 
-/// On a full disk there may be no room for it; the log's own room is not touched.
+/// On a full disk the page may find no space. It never takes space that the log has reserved.
 #[test]
 fn a_full_disk() {
     let mut case = case("live, full", vec![truncation()]);

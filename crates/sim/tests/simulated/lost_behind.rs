@@ -1,4 +1,4 @@
-//! A segment is lost that an opening does not come to, since the log seems to end before it.
+//! Loss of a segment that an opening does not reach, because the log seems to end before it.
 
 use crate::common::{mended, repaired};
 use logforce_core::{
@@ -10,7 +10,7 @@ use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
 use std::time::Duration;
 
-/// Without stamps other than those of batches with records.
+/// Returns options with which only batches with records carry stamps.
 fn options() -> Options {
     small().idle_stamp(Duration::from_secs(3600))
 }
@@ -51,8 +51,8 @@ fn is_refused(disk: &SimDisk, seed: u64) -> bool {
     })
 }
 
-/// The last batch of a segment is rotten, and the segment behind it is lost, with the stamp that would
-/// say that this batch had been durable: the loss is told, and what was cut with it does not come back.
+/// The last batch of a segment is damaged, and the next segment is lost with the stamp that proved this
+/// batch. The loss is reported, and records that the repair removed do not come back.
 #[test]
 fn a_segment_lost_behind_a_rotten_batch_is_reported() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -62,14 +62,14 @@ fn a_segment_lost_behind_a_rotten_batch_is_reported() {
     let [rotten, next] = next.expect("more than a segment") else {
         unreachable!("windows of two");
     };
-    assert!(rotten.lsn >= anchor, "nothing but a stamp tells");
+    assert!(rotten.lsn >= anchor, "only a stamp proves it");
     assert!(disk.flip_bit(PATH, &rotten.file, rotten.offset + 200, 0));
     assert!(disk.remove_file(PATH, &next.file));
     assert!(is_refused(&disk, 3));
 
     let damaged = disk.snapshot();
     let place = mend(&disk, 4).0.aside.expect("it is damaged");
-    // Cut at each operation of the repair, until it returns.
+    // A power cut at each operation of the repair, until it returns.
     for op in 0.. {
         disk.restore(&damaged);
         disk.cut_at(op);
@@ -80,7 +80,7 @@ fn a_segment_lost_behind_a_rotten_batch_is_reported() {
         });
         disk.reboot(op);
         let tells = is_refused(&disk, op) || disk.names(&place).contains_key("control");
-        assert!(tells, "cut at {op}, and nothing tells");
+        assert!(tells, "cut at {op}, but nothing reports the loss");
         if returned.is_some() {
             assert!(op > 20, "hardly cut");
             break;
@@ -103,10 +103,10 @@ fn a_segment_lost_behind_a_rotten_batch_is_reported() {
     assert!(disk.remove_file(PATH, &went_on.file));
     let (report, again) = mend(&disk, 6);
     assert!(report.cut.is_some());
-    assert_eq!(again, shown, "what was cut is back");
+    assert_eq!(again, shown, "removed records are back");
 }
 
-/// A log that was closed in order ends where it says: nothing was in a segment behind that.
+/// A cleanly closed log ends where it says, so no record was in a later segment.
 #[test]
 fn a_segment_lost_behind_a_close_cost_nothing() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -123,7 +123,8 @@ fn a_segment_lost_behind_a_close_cost_nothing() {
     assert_eq!(shown.len(), 9);
 }
 
-/// Nor was anything in one whose header is damaged: its file is kept, and nothing is cut.
+/// An unused segment with a damaged header held no records either: its file is kept, and no record is
+/// removed.
 #[test]
 fn an_unused_segment_with_a_damaged_header_costs_nothing() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -149,7 +150,7 @@ fn an_unused_segment_with_a_damaged_header_costs_nothing() {
         SimRuntime::run(4, |rt| {
             let system = disk.system(rt);
             assert_eq!(cut(&*system, &report), []);
-            let inspector = Inspector::open(&*system, PATH).expect("it can be looked at");
+            let inspector = Inspector::open(&*system, PATH).expect("it can be inspected");
             let walked = inspector.walk(&mut |_| true).expect("it can be walked");
             assert_eq!((walked.records, walked.damages), (9, 0));
         });

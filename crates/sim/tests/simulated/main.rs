@@ -1,6 +1,6 @@
 //! The log on a simulated disk: crashes at every operation, failing devices, damage, random runs.
 //!
-//! By subject; what they have in common is in the crate itself.
+//! The files are divided by subject; common code is in the crate itself.
 
 mod backups;
 mod bulk;

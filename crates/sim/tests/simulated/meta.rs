@@ -1,4 +1,4 @@
-//! The metadata: the last acknowledged value or the one in flight, whatever crashes, fails or rots.
+//! The metadata: the last acknowledged value or the one in flight, after any crash, failure or damage.
 
 use crate::common::{open, repaired};
 use logforce_core::{
@@ -15,12 +15,12 @@ const OLD_LEN: usize = 128 << 10;
 
 type Value = Option<Vec<u8>>;
 
-/// The value, by the results of the calls.
+/// Possible values, by the results of the calls.
 #[derive(Debug, Clone, Default)]
 struct Known {
-    /// Acknowledged, or shown by an opening.
+    /// Value that was acknowledged, or shown by an opening.
     durable: Value,
-    /// Asked for and not answered, or answered with an error.
+    /// Values whose call did not return, or returned an error.
     open: Vec<Value>,
 }
 
@@ -39,7 +39,7 @@ fn value(n: u64) -> Vec<u8> {
     let len = [0, 1, 700, MAX_META_LEN, 3_333][n as usize % 5];
     let mut rng = Rng::new(n);
     let mut bytes: Vec<u8> = (0..len).map(|_| rng.bits() as u8).collect();
-    // Distinct even where they are short; one of them is empty.
+    // Short values are distinct too; one of them is empty.
     if len > 8 {
         bytes[..8].copy_from_slice(&n.to_le_bytes());
     }
@@ -55,7 +55,7 @@ fn set(log: &Log, known: &mut Known, n: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Sets it among other work that writes the control file.
+/// Sets the metadata among other work that writes the control file.
 fn work(
     disk: &SimDisk,
     rt: &SimRuntime,
@@ -77,7 +77,7 @@ fn work(
     log.close()
 }
 
-/// Opens twice after a crash: what the first opening shows outlives whatever comes next.
+/// Opens twice after a crash. The value that the first opening shows survives any later failure.
 fn recover(disk: &SimDisk, options: &Options, known: &mut Known, seed: u64, what: &str) {
     SimRuntime::run(seed, |rt| {
         if let Ok(seen) = ReadOnly::open(&*disk.system(rt), PATH) {
@@ -121,7 +121,7 @@ fn disks() -> Vec<(SimOptions, Options)> {
     ]
 }
 
-/// A log of an earlier version: a control file without space for metadata.
+/// Turns the log into one of an earlier version: its control file has no space for metadata.
 fn make_old(disk: &SimDisk, options: &Options) {
     SimRuntime::run(1, |rt| {
         let log = open(disk, rt, options).expect("a fresh log");
@@ -156,7 +156,7 @@ fn a_crash_at_every_operation() {
                 let _ = SimRuntime::run(1, |rt| work(&disk, rt, &options, &mut known));
                 let image = disk.snapshot();
                 for (n, survival) in Survival::ALL.into_iter().enumerate() {
-                    // What is left out after this cut is done after its neighbours.
+                    // The cases left out after this cut are tried after its neighbours.
                     if !is_deep() && (n + op as usize) % 2 == 1 {
                         continue;
                     }
@@ -175,8 +175,8 @@ fn a_crash_at_every_operation() {
     }
 }
 
-/// The opening after a crash is cut too, at every operation of its own; what one that returned has
-/// shown is there for good.
+/// The opening after a crash is also cut, at each of its operations. The value that a returned opening has
+/// shown is durable.
 #[test]
 fn a_crash_in_recovery() {
     for (kind, options) in disks() {
@@ -193,7 +193,7 @@ fn a_crash_in_recovery() {
             let failure = [Failure::Process, Failure::Power][op as usize / 3 % 2];
             disk.crash(failure, Some(survival), op);
             let image = disk.snapshot();
-            // What is left out after this cut is done after its neighbours.
+            // The cases left out after this cut are tried after its neighbours.
             let every = if is_deep() { 1 } else { 2 };
             for cut in (op % every..40).step_by(every as usize) {
                 let what = format!("{kind:?}, cut at {op}, and at {cut} of the opening");
@@ -213,8 +213,8 @@ fn a_crash_in_recovery() {
     }
 }
 
-/// After a failed barrier the system's cache shows what the medium never got, and an opening that
-/// cannot read past it builds on that. It is cut at every operation.
+/// After a failed barrier the system's cache shows bytes that the medium never got, and an opening that
+/// cannot read past it builds on them. That opening is cut at every operation.
 fn cut_the_reopening(disk: &SimDisk, options: &Options, known: &Known, seed: u64, what: &str) {
     let image = disk.snapshot();
     for cut in 0..10 {
@@ -236,7 +236,7 @@ fn cut_the_reopening(disk: &SimDisk, options: &Options, known: &Known, seed: u64
     }
 }
 
-/// Fails at every operation: poisoned or refused, and on reopening what was acknowledged.
+/// After an error at every operation the log is poisoned or refuses; reopening shows the acknowledged value.
 #[test]
 fn an_error_at_every_operation() {
     for (kind, options) in disks() {
@@ -267,7 +267,7 @@ fn an_error_at_every_operation() {
                 if !kind.direct && barrier && !old {
                     cut_the_reopening(&disk, &options, &known, op, &what);
                 }
-                // Killed, and a reopening without a crash.
+                // A killed process, and a reopening without a crash.
                 for survival in [None, Some(Survival::Lost)] {
                     disk.restore(&image);
                     disk.crash(Failure::Process, None, op);
@@ -282,10 +282,10 @@ fn an_error_at_every_operation() {
     }
 }
 
-/// A value, and when the call that set it began and was answered.
+/// A value, and the times at which the call that set it began and returned.
 type Call = (Vec<u8>, u64, Option<u64>);
 
-/// Threads that set it at once: each value found was current at some time since the last answer.
+/// Threads set it at the same time. Each value found was current at some time since the last return.
 fn run(seed: u64) {
     let mut rng = Rng::new(seed);
     let (kind, options) = disks().swap_remove(rng.below(3) as usize);
@@ -296,7 +296,7 @@ fn run(seed: u64) {
         rt.tolerate_panics();
         let log = open(&disk, rt, &options).expect("nothing fails yet");
         match fault {
-            // A barrier that fails for the control slots must not take the metadata with it.
+            // A failed barrier for the control slots must not lose the metadata.
             true => disk.fail_at(disk.ops() + cut, Fault::Io),
             false => disk.cut_at(disk.ops() + cut),
         }
@@ -356,7 +356,7 @@ fn several_threads_set_it() {
     seeds(100, 600).for_each(run);
 }
 
-/// A closed log with metadata.
+/// Creates a closed log with metadata.
 fn closed() -> (SimDisk, Options) {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
@@ -391,7 +391,7 @@ fn rot_of_one_slot_is_mended() {
                 disk.cut();
             });
             disk.crash(Failure::Power, Some(Survival::Lost), 1);
-            // The other one may rot next: the opening has mended the first.
+            // The other slot may be damaged next, because the opening has mended the first.
             let other = SLOTS[0] + SLOTS[1] - slot;
             assert!(disk.flip_bit(PATH, "control", other + 100, 1));
             SimRuntime::run(1, |rt| {
@@ -413,7 +413,7 @@ fn zero(disk: &SimDisk, slots: &[u64]) {
     disk.put_file(PATH, "control", &bytes);
 }
 
-/// A slot that cannot be read is no loss where none was ever written.
+/// An unreadable slot does not count as a loss if no metadata was ever written.
 #[test]
 fn an_error_where_nothing_was_set_is_no_loss() {
     for slot in SLOTS {
@@ -482,7 +482,7 @@ fn rot_of_both_slots_is_damage() {
             );
             let refused = read_only.meta().expect_err(&what);
             assert_eq!(refused.kind(), ErrorKind::Damaged, "{what}: {refused}");
-            let inspector = Inspector::open(&*system, PATH).expect("it can be looked at");
+            let inspector = Inspector::open(&*system, PATH).expect("it can be inspected");
             let mut reported = Vec::new();
             let finding = inspector.walk(&mut |v| {
                 if let Visit::Damage(d) = v {
@@ -492,7 +492,7 @@ fn rot_of_both_slots_is_damage() {
             });
             assert_eq!(finding.expect("walk").damages, 1, "{what}");
             assert!(reported[0].found.contains("metadata"), "{}", reported[0]);
-            // Given up on purpose: there is none then, and nothing to repair.
+            // The metadata was given up by a repair. Then there is none, and nothing more to repair.
             for n in 0..2 {
                 let (log, report) = repaired(&disk, rt, &options);
                 assert_eq!(log.meta(), None);

@@ -1,4 +1,4 @@
-//! Bugs that an outside review found; each lost or hid acknowledged data.
+//! Bugs that an external review found; each lost or hid acknowledged data.
 
 use crate::common::open;
 use logforce_core::{ErrorKind, Log, Lsn, Method, Options};
@@ -17,8 +17,8 @@ fn all(log: &Log) -> Vec<Vec<u8>> {
     records.map(|r| r.unwrap().data).collect()
 }
 
-/// A record was written along with an idle stamp, which did not cover it; no other stamp followed,
-/// and when the record rotted it passed for a torn write.
+/// A record was written together with an idle stamp, which did not cover it. No other stamp followed, and
+/// when the record was damaged, it passed for a torn write.
 #[test]
 fn what_goes_along_with_a_stamp_is_stamped_too() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -44,8 +44,8 @@ fn what_goes_along_with_a_stamp_is_stamped_too() {
     });
 }
 
-/// A control file put back from an older copy knows nothing of the later segments. They were
-/// removed as left over.
+/// A control file restored from an older copy does not name the later segments. They were removed as
+/// leftovers.
 #[test]
 fn an_older_control_file_removes_nothing() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -77,9 +77,8 @@ fn an_older_control_file_removes_nothing() {
     });
 }
 
-/// An opening that began a segment of its own failed at its first barrier: the cache showed the
-/// batch by which it did, the medium had none. The next opening went on behind the gap, which
-/// nothing voided.
+/// An opening that began a new segment failed at its first barrier. The cache showed the batch that says so,
+/// but the medium did not have it. The next opening went on after the gap, which no batch voided.
 #[test]
 fn a_jump_that_is_only_in_the_cache_is_not_taken() {
     let options = |unit| small().method(Method::Fdatasync).write_unit_size(unit);
@@ -99,7 +98,7 @@ fn a_jump_that_is_only_in_the_cache_is_not_taken() {
             });
             disk.fail_at(disk.ops() + op, Fault::Io);
             SimRuntime::run(2, |rt| {
-                // Fails, or its preparing thread met the fault, or nothing did.
+                // The opening fails, or the preallocator meets the fault, or no call does.
                 drop(open(&disk, rt, &options(8192)));
             });
             let opened = SimRuntime::run(3, |rt| {

@@ -1,5 +1,5 @@
-//! How many writes are in flight follows the device: simulated disks that take their time, and many
-//! threads that commit.
+//! Adaptation of the number of writes in flight to the device: slow simulated disks, and many committing
+//! threads.
 
 use crate::common::opened;
 use logforce_core::Options;
@@ -8,13 +8,13 @@ use logforce_testkit::{Delays, SimDisk, SimOptions, SimRuntime};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What threads that commit one record after the other saw of a disk.
+/// Measurements of threads that commit one record after the other.
 struct Seen {
-    /// The median of the commits in the second half of the time.
+    /// Median time of the commits in the second half of the run.
     p50: Duration,
-    /// How many there were then.
+    /// Number of commits in the second half.
     commits: usize,
-    /// How many writes began beside none, one, two... others then.
+    /// Numbers of writes that began beside none, one, two... others in the second half.
     beside: Vec<u64>,
 }
 
@@ -66,7 +66,7 @@ fn commits(delays: Delays, threads: usize, time: Duration, options: Options) -> 
     })
 }
 
-/// A networked volume: a commit waits for hardly more than its own write.
+/// On a networked volume, a commit waits for hardly more than its own write.
 #[test]
 fn a_disk_that_serves_many_at_once_gets_many() {
     for write in [1, 5] {
@@ -85,7 +85,7 @@ fn a_disk_that_serves_many_at_once_gets_many() {
     }
 }
 
-/// Where one write waits for the other in the device, a second one gains nothing.
+/// If the device serves one write after the other, a second write in flight gains nothing.
 #[test]
 fn a_disk_that_serves_one_after_another_gets_one() {
     for threads in [2, 16] {
@@ -97,7 +97,7 @@ fn a_disk_that_serves_one_after_another_gets_one() {
     }
 }
 
-/// A write waits for those that were acknowledged last, and no longer than half of what it takes.
+/// A write waits for the threads that were acknowledged last, for at most half of its own duration.
 #[test]
 fn commits_that_do_not_come_again_are_not_waited_for() {
     let write = Duration::from_millis(1);

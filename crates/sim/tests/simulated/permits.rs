@@ -1,4 +1,4 @@
-//! Permits at the end of the space that a log may have: each has its space, whatever happens in between.
+//! Permits at the cap of a log's size: each has its space, whatever happens in between.
 
 use crate::common::{block_on, opened};
 use logforce_core::{Error, ErrorKind, Options, Permit, Policy};

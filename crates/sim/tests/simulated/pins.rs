@@ -1,4 +1,4 @@
-//! Pins: readers that hold the front, and what becomes of those that hold too much.
+//! Pins: readers that hold the front, and pins that break because they hold too much.
 
 use crate::common::open;
 use logforce_core::{Batch, Error, ErrorKind, Log, Lsn, Pin, Record};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Commits records; where each begins, and the end of the last.
+/// Commits records. Returns the start of each, and the end of the last.
 fn fill(log: &Log, count: usize) -> Vec<Lsn> {
     let commits = (0..count).map(|n| log.commit(&vec![n as u8; 5_000]).expect("nothing fails"));
     let places: Vec<_> = commits.collect();
@@ -19,7 +19,7 @@ fn fill(log: &Log, count: usize) -> Vec<Lsn> {
     starts
 }
 
-/// What is done in the background is done soon.
+/// Waits for an effect of background work, which must come soon.
 fn soon(rt: &SimRuntime, what: &str, mut is: impl FnMut() -> bool) {
     for _ in 0..100 {
         if is() {
@@ -60,16 +60,16 @@ fn a_pin_holds_the_front() {
             assert_eq!(log.front_lsn(), at[3], "wanted already");
             assert_eq!(log.read_at(at[3]).unwrap().start, at[3]);
             assert_eq!(kind(log.pin(at[2])), ErrorKind::Truncated);
-            // For the writer the records that the pin holds back are truncated already.
+            // For the writer, the records that the pin holds are already truncated.
             assert_eq!(kind(log.truncate_back(at[14])), ErrorKind::Truncated);
-            // A pin below the wanted front is no worse than those that are there.
+            // A new pin below the wanted front is accepted, because other pins hold the front there.
             let middle = log.pin(at[5]).unwrap();
             early.advance(at[3]).unwrap();
             early.advance(at[6]).unwrap();
             soon(rt, "to the new one", || log.front_lsn() == at[5]);
             drop(middle);
             soon(rt, "to the first", || log.front_lsn() == at[6]);
-            // Not backwards.
+            // A pin does not move backwards.
             early.advance(at[4]).unwrap();
             assert_eq!(early.lsn(), at[6]);
             drop(early);
@@ -79,7 +79,7 @@ fn a_pin_holds_the_front() {
             soon(rt, "space", || segments(&disk) < many);
             log.truncate_front(at[20]).unwrap();
             assert_eq!(log.front_lsn(), at[18]);
-            // Without an end: closing asks nobody.
+            // A pin needs no end: closing does not wait for it.
             log.close().unwrap();
             assert_eq!(late.lsn(), at[18]);
             drop(late);
@@ -108,7 +108,7 @@ fn where_a_pin_can_be() {
         let within = log.pin(group[1].start).unwrap();
         assert_eq!(within.lsn(), group[0].start, "an append is kept as a whole");
         drop(within);
-        // What was refused holds nothing.
+        // A refused pin holds nothing.
         log.truncate_front(at[3]).unwrap();
         assert_eq!(log.front_lsn(), at[3]);
         let pin = log.pin(log.front_lsn()).unwrap();
@@ -118,7 +118,7 @@ fn where_a_pin_can_be() {
         );
         assert_eq!(kind(pin.advance(at[3].plus(8))), ErrorKind::InvalidInput);
         assert_eq!(pin.lsn(), at[3]);
-        // Record by record through an atomic append: the front stays at its start.
+        // A pin moves record by record through an atomic append, and the front stays at the append's start.
         log.truncate_front(group[2].end).unwrap();
         pin.advance(group[1].start).unwrap();
         assert_eq!(pin.lsn(), group[1].start);
@@ -127,7 +127,7 @@ fn where_a_pin_can_be() {
         pin.advance(group[0].start).unwrap();
         pin.advance(group[2].end).unwrap();
         soon(rt, "past the append", || log.front_lsn() == group[2].end);
-        // Voided under the pin.
+        // The records at the pin are voided.
         let at = fill(&log, 6);
         let held = log.pin(at[4]).unwrap();
         log.truncate_back(at[2]).unwrap();
@@ -153,14 +153,14 @@ fn a_dead_reader_is_cut_off() {
         assert_eq!(reader.next().unwrap().unwrap().start, at[1]);
         log.truncate_front(at[8]).unwrap();
         assert_eq!((log.front_lsn(), dead.is_broken()), (at[1], false));
-        // Read ahead is what it has; then the front has passed it.
+        // The reader shows what it has read ahead, and then the front has passed it.
         log.truncate_front(at[13]).unwrap();
         assert!(dead.is_broken() && !alive.is_broken());
         assert_eq!(log.front_lsn(), at[12]);
         assert_eq!(kind(dead.advance(at[20])), ErrorKind::Truncated);
         let e = reader.find_map(Result::err).expect("it was cut off");
         assert_eq!(e.kind(), ErrorKind::Truncated, "{e}");
-        // A new one below the limit's reach, as soon as the next segment is prepared.
+        // A new pin is too far back as soon as the next segment is prepared.
         log.truncate_front(at[20]).unwrap();
         let late = log.pin(at[12]).unwrap();
         assert!(!late.is_broken());
@@ -170,7 +170,7 @@ fn a_dead_reader_is_cut_off() {
     });
 }
 
-/// A writer that truncates and readers that follow it with pins, under every schedule.
+/// Tests a writer that truncates and readers that follow it with pins, under a schedule.
 fn run(seed: u64) {
     let mut rng = Rng::new(seed);
     let disk = SimDisk::new(SimOptions::random(seed), seed);
@@ -248,7 +248,7 @@ fn run(seed: u64) {
     });
 }
 
-/// Reads with a pin: every record in order, and nothing is taken from under it.
+/// Reads with a pin: every record comes in order, and the front does not pass the pin.
 fn follow(
     log: &Log,
     rt: &SimRuntime,
@@ -289,7 +289,7 @@ fn follow(
                 }
                 if !pin.is_broken() {
                     let front = log.front_lsn();
-                    // It may break in between.
+                    // The pin may break in between.
                     assert!(front <= at || pin.is_broken(), "{front} is past {at}");
                 }
             }
@@ -306,7 +306,7 @@ fn follow(
 
 fn pinned(log: &Log, rt: &SimRuntime, disk: &SimDisk) -> Option<(Pin, Lsn)> {
     if rt.random().is_multiple_of(2) {
-        // However many truncations are on their way.
+        // This holds for any number of truncations in progress.
         let pin = log.pin(None).expect("it waits for truncations");
         let at = pin.lsn();
         assert!(log.front_lsn() <= at || pin.is_broken(), "passed");
@@ -333,7 +333,7 @@ fn readers_with_pins_lose_nothing() {
     seeds(60, 300).for_each(run);
 }
 
-/// While another thread moves the front all the time.
+/// A pin of the front waits for truncations while another thread moves the front all the time.
 #[test]
 fn a_pin_of_the_front_waits_for_truncations() {
     for seed in 0..30 {

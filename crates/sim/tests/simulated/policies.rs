@@ -1,4 +1,4 @@
-//! What commits of each policy wait for, what they are worth, and what they cost the device.
+//! Policies: what their commits wait for, their guarantees, and their cost on the device.
 
 use logforce_core::{Batch, Guarantee, Log, Method, OpenMode, Options, Policy};
 use logforce_device::{Runtime, System, WriteCache};
@@ -35,7 +35,7 @@ fn open(disk: &SimDisk, rt: &SimRuntime, method: Method) -> Log {
         options,
     )
     .expect("nothing fails");
-    // The next segment is prepared, the last stamp is down.
+    // The next segment is prepared, and the last stamp is written.
     rt.sleep(Duration::from_secs(1));
     log
 }
@@ -61,7 +61,7 @@ fn what_each_policy_returns() {
             assert_eq!(after.writes, before.writes + 1, "{method}");
             assert_eq!(after.barriers, before.barriers, "{method}");
             assert_eq!(after.through_writes, before.through_writes, "{method}");
-            // The batch before it is unforced: a write through would make only itself durable.
+            // The batch before it is unforced, and a write-through would make only itself durable.
             let done = log.commit_with(b"forced", Policy::Force).unwrap();
             assert_eq!(done.guarantee, Guarantee::PowerLoss, "{method}");
             let forced = disk.counters();
@@ -101,7 +101,7 @@ fn deadlines_are_met_with_one_force_for_all() {
                 let forces = counters.barriers + counters.through_writes
                     - before.barriers
                     - before.through_writes;
-                // One, and the stamp that says so where it covered several batches.
+                // One force, and a stamp if the force covered several batches.
                 let most = 1 + u64::from(policy == WRITE);
                 assert!(
                     (1..=most).contains(&forces),
@@ -113,7 +113,7 @@ fn deadlines_are_met_with_one_force_for_all() {
     }
 }
 
-/// Another thread's force in time is enough.
+/// A force of another thread before the deadline suffices.
 #[test]
 fn a_force_that_is_not_owed_any_more_is_not_done() {
     let disk = disk();
@@ -129,7 +129,7 @@ fn a_force_that_is_not_owed_any_more_is_not_done() {
     });
 }
 
-/// Under a method that proves nothing to a stamp, and with nothing to stamp, nothing happens.
+/// An idle log does nothing with a method without stamps, or if there is nothing to stamp.
 #[test]
 fn an_idle_log_sleeps() {
     for method in [
@@ -152,8 +152,8 @@ fn an_idle_log_sleeps() {
     }
 }
 
-/// Records that stream in after a force, and that nobody forces: at most one stamp takes some
-/// along, the rest is written when batches fill.
+/// Records that stream in after a force without another force: at most one stamp writes some of them, the
+/// rest is written when batches fill.
 #[test]
 fn a_stream_without_forces_is_not_forced() {
     for (every, method) in [
@@ -164,7 +164,7 @@ fn a_stream_without_forces_is_not_forced() {
         let disk = disk();
         SimRuntime::run(1, |rt| {
             let log = open(&disk, rt, method);
-            // A force of more than one batch asks for a stamp of its own.
+            // A force of more than one batch needs a separate stamp.
             let at = log.append(&[1; 100_000]).unwrap();
             log.force(at.end).unwrap();
             let before = disk.counters();
@@ -182,7 +182,7 @@ fn a_stream_without_forces_is_not_forced() {
     }
 }
 
-/// What a stamp made durable without being asked is shown when somebody asks, without another
+/// Records that a stamp made durable unasked are reported as durable at the next force, without another
 /// write.
 #[test]
 fn what_a_stamp_took_along_is_durable_when_asked_for() {
@@ -202,7 +202,7 @@ fn what_a_stamp_took_along_is_durable_when_asked_for() {
     });
 }
 
-/// A stamp takes along what is owed later, without saying so: at the deadline it is said.
+/// A stamp makes records with a later deadline durable. They are reported as durable at the deadline.
 #[test]
 fn what_a_stamp_took_along_is_shown_at_its_deadline() {
     for policy in [

@@ -7,8 +7,8 @@ use logforce_sim::workload::Step;
 use logforce_testkit::{Failure, SimOptions};
 
 impl Case {
-    /// Cuts the power at every `stride`th operation of the workload, then at every operation of
-    /// the recovery from that; `twice`: then at some of the recovery from that again.
+    /// Cuts the power at every `stride`th operation of the workload, then at every operation of the
+    /// recovery; with `twice`, then also at some operations of the recovery from that.
     fn crash_in_recovery(&self, stride: usize, twice: bool) {
         let whole = self.world("whole");
         whole.work(1, &self.threads).expect("nothing fails");

@@ -1,6 +1,6 @@
-//! A follower in another process: it shows nothing that a cut takes away, nothing twice, nothing
-//! out of order, and in the end everything; across segment changes, truncation at both ends,
-//! failures and openings of the writer, crashes, and restarts of its own.
+//! A follower in another process shows no record that a power cut takes away, none twice and none out of
+//! order, and in the end all records. This holds across segment changes, truncation at both ends, failures
+//! and openings of the writer, crashes, and restarts of the follower.
 
 use crate::common::open;
 use logforce_core::{
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What a replica has: the records below its position that were not voided or truncated.
+/// A replica: the records below its position that were not voided or truncated.
 #[derive(Debug, Default)]
 struct Replica {
     records: BTreeMap<Lsn, Vec<u8>>,
@@ -24,7 +24,7 @@ struct Replica {
     end: Lsn,
     /// Stored position, if it has begun before.
     position: Option<Position>,
-    /// Records below were truncated before it saw them, or may have been.
+    /// LSN below which records were truncated before it saw them, or may have been.
     base: Lsn,
     shown: u64,
     voided: u64,
@@ -54,7 +54,7 @@ impl Replica {
         }
     }
 
-    /// A follower that goes on where the replica is, unless the disk is cut.
+    /// Returns a follower that continues at the replica's position, unless the power is cut.
     fn restart(&mut self, disk: &SimDisk, system: &dyn System) -> Option<ReadOnlyFollower> {
         loop {
             let follower = ReadOnly::open(system, PATH).and_then(|log| self.begin(&log));
@@ -67,14 +67,14 @@ impl Replica {
                     self.voided += 1;
                 }
                 Err(_) if disk.is_cut() => return None,
-                // The fault was meant for the writer and has hit this one.
+                // The fault was meant for the writer but has hit this follower.
                 Err(e) if e.kind() == ErrorKind::Io => {}
                 Err(e) => panic!("at {}: {e}", self.end),
             }
         }
     }
 
-    /// Follows until `stop` is set and nothing is left, or the disk is cut.
+    /// Follows until `stop` is set and no record is left, or the power is cut.
     fn follow(&mut self, disk: &SimDisk, rt: &SimRuntime, rng: &mut Rng, stop: &AtomicBool) {
         let system = disk.system(rt);
         let Some(mut follower) = self.restart(disk, &*system) else {
@@ -91,7 +91,7 @@ impl Replica {
                     last = record.end;
                     self.records.insert(record.start, record.data);
                     self.end = record.end;
-                    // Either may be stored, to start from again.
+                    // Either position may be stored for a restart.
                     let position = follower.position();
                     self.position = Some(match rng.one_in(2) {
                         true => position.back_to(record.end),
@@ -128,15 +128,15 @@ impl Replica {
                 },
                 Err(e) => panic!("at {}: {e}", self.end),
             }
-            // While a part of an append is read it stands in front of the padding again that it stood
-            // behind; over a record it never goes back.
+            // While a part of an append is read, the position may move back over padding, but never over
+            // a record.
             let at = follower.position().lsn();
             let again = self.records.range(at..).next();
             assert!(again.is_none(), "at {at} it would show {again:?} again");
         }
     }
 
-    /// Checks that everything it has is in the log, or was voided, or truncated.
+    /// Checks that every record of the replica is in the log, or was voided, or truncated.
     fn check(&mut self, log: &Log, complete: bool) {
         let mut there = BTreeMap::new();
         for record in log.read_from(log.front_lsn()).expect("the front is there") {
@@ -148,7 +148,7 @@ impl Replica {
                 Some(found) => assert!(found == data, "other bytes at {lsn}"),
                 None => match log.read_at(*lsn) {
                     Err(Error::Voided { .. }) if !complete => {}
-                    other => panic!("{lsn} was shown, and is not there: {other:?}"),
+                    other => panic!("{lsn} was shown, but is missing: {other:?}"),
                 },
             }
         }
@@ -161,7 +161,7 @@ impl Replica {
     }
 }
 
-/// Writes for a while, alone or as one of several; `truncates` is for one of them.
+/// Writes for a while, alone or as one of several writers. Only one of them `truncates`.
 fn write(log: &Log, rt: &SimRuntime, rng: &mut Rng, truncates: bool) -> Result<(), Error> {
     let mut acked: Vec<Lsn> = Vec::new();
     for _ in 0..5 + rng.below(40) {
@@ -226,8 +226,8 @@ fn options(rng: &mut Rng, disk: &SimOptions) -> Options {
         .max_in_flight_writes(1 + rng.below(4) as usize)
 }
 
-/// One boot: the log is opened a few times, written, closed or failed; replicas look on. Answers
-/// whether the last opening was closed in order.
+/// Makes one boot: opens the log a few times, writes, closes it or lets it fail, while replicas follow.
+/// Returns whether the last opening was closed cleanly.
 fn boot(seed: u64, disk: &SimDisk, options: &Options, replicas: &[Arc<Mutex<Replica>>]) -> bool {
     let mut rng = Rng::new(seed ^ 0xb007);
     if rng.one_in(3) {
@@ -242,7 +242,7 @@ fn boot(seed: u64, disk: &SimDisk, options: &Options, replicas: &[Arc<Mutex<Repl
         };
         let mut followers = Vec::new();
         let mut in_order = false;
-        // On a log that was not opened since the crash, or is not there yet.
+        // The follower begins before the log was opened after the crash, or before it exists.
         let early = rng.one_in(2) && ReadOnly::open(&*disk.system(rt), PATH).is_ok();
         for opening in 0..1 + rng.below(3) {
             let start_followers = |followers: &mut Vec<_>| {
@@ -260,12 +260,12 @@ fn boot(seed: u64, disk: &SimDisk, options: &Options, replicas: &[Arc<Mutex<Repl
                 start_followers(&mut followers);
                 rt.sleep(Duration::from_millis(rng.below(30)));
             }
-            // With a coarser one than before the log continues in a new segment.
+            // With a larger write unit than before, the log continues in a new segment.
             let unit = rng.pick(&[4096, 4096, 8192]);
             let log = match open(disk, rt, &options.clone().write_unit_size(unit)) {
                 Ok(log) => log,
                 Err(_) if disk.is_cut() => break,
-                // By a planned fault.
+                // A planned fault caused this.
                 Err(e) => {
                     assert_ne!(e.kind(), ErrorKind::Damaged, "{e}");
                     in_order = false;
@@ -319,7 +319,7 @@ fn run(seed: u64) -> [u64; 4] {
         ]);
         let kept = rng.pick(&[Survival::Kept, Survival::Lost]);
         disk.crash(failure, rng.one_in(2).then_some(kept), seed ^ round);
-        // Looking must not change what the next boot finds.
+        // This check must not change the state for the next boot.
         let image = disk.snapshot();
         SimRuntime::run(seed, |rt| {
             let log = match open(&disk, rt, &options) {

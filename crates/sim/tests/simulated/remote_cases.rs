@@ -1,5 +1,5 @@
-//! A follower in another process, in single situations: what a look costs, openings that go on in
-//! a segment of their own, damage that an opening cut, another log in the place of the one.
+//! A follower in another process, in single situations: the cost of a poll, openings that continue in a new
+//! segment, damage at which a repair ended the log, and another log in the same directory.
 
 use crate::common::{opened, repaired};
 use logforce_core::{
@@ -20,7 +20,7 @@ fn follow(disk: &SimDisk, rt: &SimRuntime, from: Lsn) -> ReadOnlyFollower {
     log.follow_lsn(from).unwrap()
 }
 
-/// What comes within a second.
+/// Returns the records that come within a second.
 fn all(follower: &mut ReadOnlyFollower) -> Vec<Vec<u8>> {
     let mut seen = Vec::new();
     let timeout = Duration::from_secs(1);
@@ -46,12 +46,12 @@ fn a_look_in_vain_reads_three_places() {
         for _ in 0..800 {
             assert_eq!(follower.try_next().unwrap(), None);
         }
-        // A poll reads two slots of the control file and a header, and every eighth time past the cache as
-        // well. Once it reads the last batch by its name.
+        // A poll reads two slots of the control file and a header, and every eighth time also past the
+        // cache. Once it opens the file of the last batch by name and reads the batch.
         let reads = disk.reads() - before;
         assert!(reads <= 800 * 3 + 101, "{reads} reads");
         assert_eq!(disk.ops(), ops, "it only reads");
-        // One more record costs a few more, however long the log is.
+        // One more record costs a few more reads, however long the log is.
         log.commit(b"one more").unwrap();
         rt.sleep(Duration::from_secs(1));
         let before = disk.reads();
@@ -62,7 +62,7 @@ fn a_look_in_vain_reads_three_places() {
     });
 }
 
-/// An opening on a coarser device begins a segment of its own.
+/// An opening on a device with a larger write unit begins a new segment.
 #[test]
 fn a_coarser_write_unit() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -83,8 +83,8 @@ fn a_coarser_write_unit() {
     });
 }
 
-/// A segment is lost, and a repair cuts the log there, under the feet of followers before it and
-/// behind it. Each follower that had what is gone is notified; in the end all have what the log has.
+/// A segment is lost, and a repair ends the log there, while followers are before or after it. Each follower
+/// that had removed records is notified. In the end all have the log's records.
 #[test]
 fn a_cut_at_damage() {
     for taken in [0, 1, 6, 7, 8, 14, 20] {
@@ -107,10 +107,11 @@ fn a_cut_at_damage() {
             assert!(disk.remove_file(PATH, &lost));
             let (log, report) = repaired(&disk, rt, &small());
             assert!(report.cut.is_some());
-            // Before anything proves that the repair is durable.
+            // At this time no batch proves that the repair is durable.
             let look = ReadOnly::open(&*disk.system(rt), PATH).unwrap();
             match look.follow(&follower.position()) {
-                // What lies below it can still be read; it is told of the cut once that is proven.
+                // Records below its position can still be read. The follower reports the repair once it is
+                // proven.
                 Ok(begun) => assert_eq!(begun.position(), follower.position()),
                 Err(Error::Voided { lsn, from, .. }) => {
                     assert!(taken >= 6 && from < lsn, "{taken}: {lsn} {from}");
@@ -151,8 +152,8 @@ fn a_cut_at_damage() {
     }
 }
 
-/// A truncation that is seen before it is durable, and that a failure undoes: what it covered
-/// is not lost on the follower.
+/// A truncation is seen before it is durable, and a failure undoes it. The follower does not lose the
+/// records that it covered.
 #[test]
 fn a_truncation_that_never_was() {
     let (mut never, mut done) = (0, 0);
@@ -208,7 +209,7 @@ fn a_truncation_that_never_was() {
     assert!(never > 0 && done > 0, "{never} {done}");
 }
 
-/// Without stamps the anchor proves, which comes to places that were looked at before.
+/// Without stamps only the anchor proves records, and it moves over records that were read before.
 #[test]
 fn segment_changes_prove_under_a_weak_method() {
     let disk = SimDisk::new(SimOptions::default(), 1);

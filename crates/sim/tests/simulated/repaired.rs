@@ -1,4 +1,5 @@
-//! Copies that a repair keeps of what it cuts. Crashes within one, and later losses, are in the exhaustive suite.
+//! Copies that a repair keeps of what it removes. The exhaustive suite tests crashes in repairs and later
+//! losses.
 
 use crate::common::repaired;
 use logforce_core::{Lsn, Record, RepairOptions, RepairReport, repair};
@@ -11,8 +12,8 @@ fn in_copies(disk: &SimDisk, report: &RepairReport) -> Vec<Record> {
     SimRuntime::run(1, |rt| cut(&*disk.system(rt), report))
 }
 
-/// A log is repaired, goes on, and is repaired again in the segment where it went on. Both copies stay, also
-/// when the front passes what they are of; and a log that opens is not touched.
+/// A log is repaired, goes on, and is repaired again in the segment where it went on. Both copies stay, even
+/// if the front passes their records. A log that opens is not changed.
 #[test]
 fn each_repair_has_copies_of_its_own() {
     let (disk, first) = made(4);
@@ -48,8 +49,8 @@ fn each_repair_has_copies_of_its_own() {
     assert_eq!(in_copies(&disk, &two), later);
 }
 
-/// The header of a segment cannot be read, and can be afterwards: nothing that was cut is back, and log and copies
-/// together have all records.
+/// The header of a segment is unreadable during a repair and readable afterwards. No removed record comes
+/// back, and log and copies together have all records.
 #[test]
 fn a_segment_that_can_be_read_again_is_in_the_copies() {
     let (disk, all) = made(12);
@@ -70,7 +71,7 @@ fn a_segment_that_can_be_read_again_is_in_the_copies() {
     assert_eq!([left, in_copies(&disk, &report)].concat(), all);
 }
 
-/// Looking before a repair changes nothing, and says what the repair then does.
+/// A dry run changes nothing, and reports what the repair then does.
 #[test]
 fn a_dry_run_changes_nothing() {
     let (disk, _) = made(12);
@@ -96,8 +97,8 @@ fn a_dry_run_changes_nothing() {
     });
 }
 
-/// The segment in which the front lies has a damaged header. What was truncated in front of it is not in the copies
-/// either.
+/// The segment with the front has a damaged header. The records truncated before the front are not in the
+/// copies either.
 #[test]
 fn copies_bring_back_nothing_below_the_front() {
     let disk = SimDisk::new(SimOptions::default(), 1);

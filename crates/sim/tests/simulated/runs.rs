@@ -4,7 +4,7 @@ use logforce_sim::pages;
 use logforce_sim::seeds;
 use logforce_sim::simulation::{CALLS, Coverage, POWER_CUTS, run};
 
-/// `LOGFORCE_SEED=N` makes only that one.
+/// Random runs pass; `LOGFORCE_SEED=N` makes only that one.
 #[test]
 fn random_runs() {
     // The stage `simulation` of `cargo xtask test` makes more.
@@ -18,7 +18,7 @@ fn random_runs() {
     println!("{all}");
 }
 
-/// Seeds that found a bug in the version of their day; since then each is one more run.
+/// Seeds that once found a bug pass. With newer code each is just one more random run.
 #[test]
 fn seeds_that_found_a_bug() {
     let lines = include_str!("../../seeds.txt").lines();

@@ -1,4 +1,4 @@
-//! What salvage, `dump` and `verify` show behind damage was part of the log.
+//! Records that salvage, `dump` and `verify` show after damage: all were part of the log.
 
 use crate::common::{mended, repaired};
 use logforce_core::{
@@ -9,7 +9,7 @@ use logforce_sim::mending::{OnDamage, cut};
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
 
-/// What a walk shows.
+/// Results of a walk.
 #[derive(Debug, Default)]
 struct Shown {
     records: Vec<Record>,
@@ -46,7 +46,7 @@ fn walk(disk: &SimDisk) -> Shown {
     })
 }
 
-/// Batches of two write units at most.
+/// Returns options with batches of at most two write units.
 fn options(disk: &SimDisk) -> Options {
     let unit = disk.options().physical_sector;
     small()
@@ -54,12 +54,12 @@ fn options(disk: &SimDisk) -> Options {
         .max_batch_size(2 * u64::from(unit))
 }
 
-/// Opens, works, and loses power at once; everything that was written is there.
+/// Opens, works, and cuts the power at once. All written bytes survive.
 fn live<T>(disk: &SimDisk, work: impl FnOnce(&Log) -> T) -> T {
     live_as(disk, 1, work)
 }
 
-/// As [`live`]; the seed makes one log another than the next.
+/// Does the same as [`live`]. The seed makes logs different.
 fn live_as<T>(disk: &SimDisk, seed: u64, work: impl FnOnce(&Log) -> T) -> T {
     let options = options(disk);
     let done = SimRuntime::run(seed, |rt| {
@@ -92,12 +92,12 @@ fn holding<'s>(shown: &'s Shown, data: &[u8]) -> Vec<&'s BatchInfo> {
 
 const FIRST: &[u8] = b"acknowledged";
 const GIVEN_UP: &[u8] = &[3; 3_000];
-/// Fills a batch, and two.
+/// Record that fills one batch.
 const ONE_BATCH: &[u8] = &[2; 8_056];
 const TWO_BATCHES: &[u8] = &[2; 2 * 8_056];
 
-/// A log that lost power while `lost` and [`GIVEN_UP`] were written: of the former the last batch is
-/// not there, of the latter all is. Answers where the log ends.
+/// Makes a log that lost power while `lost` and [`GIVEN_UP`] were written. The last batch of the former is
+/// missing; the latter is complete. Returns the end of the log.
 fn torn(disk: &SimDisk, lost: &[u8]) -> Lsn {
     live(disk, |log| {
         log.commit(FIRST).expect("commit");
@@ -120,13 +120,13 @@ fn torn(disk: &SimDisk, lost: &[u8]) -> Lsn {
     missing.lsn
 }
 
-/// No way to read the log shows what an opening has given up.
+/// Checks that no way to read the log shows records that an opening has given up.
 fn given_up(disk: &SimDisk, also: Option<&[u8]>) {
     let shown = walk(disk);
-    assert!(!shown.has(GIVEN_UP), "given up, and there again: {shown:?}");
+    assert!(!shown.has(GIVEN_UP), "given up, but there again: {shown:?}");
     assert!(shown.has(FIRST) && shown.damages > 0);
     if let Some(also) = also {
-        assert!(shown.has(also), "acknowledged behind the damage");
+        assert!(shown.has(also), "acknowledged after the damage");
     }
     let live = |e: &Record| e.data == FIRST || also.is_some_and(|a| e.data == a);
     assert!(shown.records.iter().all(live));
@@ -143,8 +143,8 @@ fn given_up(disk: &SimDisk, also: Option<&[u8]>) {
     disk.restore(&whole);
 }
 
-/// An opening writes its first batch over the beginning of a torn tail. If that batch cannot be
-/// read, nothing but the control file says that the rest of the tail was given up.
+/// An opening writes its first batch over the beginning of a torn tail. If that batch cannot be read, only
+/// the control file says that the rest of the tail was given up.
 #[test]
 fn a_tail_that_was_given_up_behind_an_unreadable_opening_is_not_shown() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -157,12 +157,12 @@ fn a_tail_that_was_given_up_behind_an_unreadable_opening_is_not_shown() {
     given_up(&disk, None);
 }
 
-/// A device with coarser sectors has the log go on in a segment of its own. The batch that says so
-/// names an earlier one of the kind, and that one is damaged: what the later one voids stays void.
+/// On a device with larger sectors the log continues in a new segment. The batch that says so names an
+/// earlier batch of the same kind, which is damaged. Records that the later one voids stay void.
 #[test]
 fn what_is_void_stays_so_where_an_earlier_void_range_is_lost() {
     let disk = SimDisk::new(SimOptions::default(), 1);
-    // Two batches, of which the first stays: the opening voids it.
+    // A record of two batches, of which the first is left; the opening voids it.
     let end = torn(&disk, TWO_BATCHES);
     live(&disk, |log| assert_eq!(log.recovered().end, end));
     disk.change(|o| o.physical_sector = 8_192);
@@ -176,7 +176,7 @@ fn what_is_void_stays_so_where_an_earlier_void_range_is_lost() {
     given_up(&disk, Some(b"later"));
 }
 
-/// The same, and it is the batch that has given up the tail which is damaged.
+/// The same, but the batch that has given up the tail is damaged.
 #[test]
 fn a_tail_that_an_unknown_void_range_may_hold_is_not_shown() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -192,8 +192,8 @@ fn a_tail_that_an_unknown_void_range_may_hold_is_not_shown() {
     given_up(&disk, Some(b"later"));
 }
 
-/// One batch of the list of void ranges is damaged. What the others have voided stays
-/// void, and of what this one may have voided nothing is called proven.
+/// One batch of the list of void ranges is damaged. Records that the others have voided stay void, and no
+/// record that this one may have voided is reported as proven.
 #[test]
 fn one_lost_void_range_brings_back_no_more_than_its_own() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -240,8 +240,8 @@ fn one_lost_void_range_brings_back_no_more_than_its_own() {
     }
 }
 
-/// A truncation that another one goes beyond. The batch of the first is damaged: what it voided is
-/// known all the same, and nothing is refused or given up for it.
+/// A later truncation covers an earlier one, whose batch is damaged. Its range is known nevertheless, and no
+/// record is refused or given up because of it.
 #[test]
 fn a_void_range_within_another_can_be_done_without() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -253,7 +253,7 @@ fn a_void_range_within_another_can_be_done_without() {
         log.commit(b"voided with it").expect("commit");
         log.truncate_back(voided).expect("truncate");
         log.commit(b"later").expect("commit");
-        // So that the anchor lies behind all of it.
+        // The close moves the anchor past all of it.
         log.clone().close().expect("close");
     });
     let shown = walk(&disk);
@@ -275,8 +275,8 @@ fn a_void_range_within_another_can_be_done_without() {
     }
 }
 
-/// A crash has left the beginning of an append, and the metadata is lost: the two have nothing to do
-/// with each other. But of an append that is damaged in the middle whole records are parts.
+/// A crash has left the beginning of an append, and independently the metadata is lost: the append's records
+/// are not reported. But whole records of an append with damage in the middle are reported as parts.
 #[test]
 fn what_was_never_finished_is_not_listed_for_damage_elsewhere() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -319,7 +319,7 @@ fn hurt_header(disk: &SimDisk, file: &str) {
     assert!(disk.flip_bit(PATH, file, 20, 1), "{file}");
 }
 
-/// Three segments and a bit more.
+/// Makes a log of a little more than three segments.
 fn of_segments(disk: &SimDisk, seed: u64) -> (Shown, Vec<String>) {
     live_as(disk, seed, |log| {
         for n in 0..40_u8 {
@@ -334,8 +334,8 @@ fn of_segments(disk: &SimDisk, seed: u64) -> (Shown, Vec<String>) {
     (shown, files)
 }
 
-/// The header of a segment costs no record: each batch says which log it is of and where it lies, and
-/// names its predecessor. That the header is damaged is told, and an opening refuses.
+/// A damaged segment header loses no record, because each batch names its log, its LSN and its predecessor.
+/// The damage of the header is reported, and an opening refuses.
 #[test]
 fn a_segment_without_its_header_is_known_by_its_batches() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -353,7 +353,7 @@ fn a_segment_without_its_header_is_known_by_its_batches() {
             assert_eq!(shown.damages, 1, "{n} {without_control}");
         }
     }
-    // Not one is left: the log is the one of the batches.
+    // Without any header, the batches identify the log.
     disk.restore(&whole);
     assert!(disk.remove_file(PATH, "control"));
     for file in &files {
@@ -371,8 +371,8 @@ fn a_segment_without_its_header_is_known_by_its_batches() {
     });
 }
 
-/// What lies in a file from an earlier life of it says another place, and another log's batches say
-/// that: neither is shown.
+/// Batches from an earlier use of a file name another LSN, and batches of another log name that log. Neither
+/// are shown.
 #[test]
 fn a_segment_without_its_header_shows_nothing_of_another_place_or_log() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -394,7 +394,7 @@ fn a_segment_without_its_header_shows_nothing_of_another_place_or_log() {
     }
 }
 
-/// A repair cuts a segment with a damaged header. Its records are in the copies.
+/// A repair removes a segment with a damaged header. Its records are in the copies.
 #[test]
 fn what_was_cut_for_its_header_can_be_read() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -409,8 +409,8 @@ fn what_was_cut_for_its_header_can_be_read() {
     });
 }
 
-/// A segment's file ends too early, and a repair cuts there: of what is left in the file all can be had
-/// afterwards that could be had before. Also where its header is damaged besides.
+/// A segment's file ends too early, and a repair ends the log there. All records that could be read from the
+/// file before can be read afterwards. This also holds if its header is damaged.
 #[test]
 fn a_file_that_is_too_short_loses_nothing_more_by_a_repair() {
     for segment_size in [16 << 10, 64 << 10] {
@@ -458,12 +458,12 @@ fn a_file_that_is_too_short_loses_nothing_more_by_a_repair() {
     }
 }
 
-/// A record that begins in one segment and ends in the third, and nobody knows the one between: what
-/// is left of it must not pass for the record, however early its loss was noticed.
+/// A record begins in one segment and ends in the third, and the segment between is lost. The rest of the
+/// record must not pass for the record, however early the loss was noticed.
 #[test]
 fn a_record_whose_middle_is_lost_is_not_put_together() {
     let long = vec![5; 150 << 10];
-    // Wherever in the batches of the first segment it begins.
+    // The record may begin anywhere in the batches of the first segment.
     for before in (45..70).map(|kib| kib << 10) {
         let disk = SimDisk::new(SimOptions::default(), 1);
         live(&disk, |log| {
@@ -472,7 +472,7 @@ fn a_record_whose_middle_is_lost_is_not_put_together() {
             log.force(at.end).expect("force");
             log.truncate_front(at.start).expect("truncate");
         });
-        // An opening that left whole segments: before the walk begins, it is known to be missed.
+        // The segments of an earlier opening are whole, so its loss is known before the walk begins.
         live(&disk, |log| {
             for _ in 0..100 {
                 log.commit(FIRST).expect("commit");

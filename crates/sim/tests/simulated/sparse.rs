@@ -1,5 +1,5 @@
-//! Logs restored by a copy that leaves zeroes out: writes to the holes keep the log's guarantee, and need no
-//! space that was not checked.
+//! Logs restored from a sparse copy: writes to the holes keep the log's guarantee, and need no space that
+//! was not checked before.
 
 use crate::common::{open, opened};
 use logforce_core::{ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy};
@@ -25,7 +25,7 @@ fn options(method: Method) -> Options {
         .live_stats(false)
 }
 
-/// Makes a closed log of some segments and a spare, and copies it.
+/// Creates a closed log of some segments and a spare, and copies it.
 fn copied(disk: &SimDisk, method: Method) {
     SimRuntime::run(1, |rt| {
         let log = opened(disk, rt, options(method));
@@ -62,7 +62,7 @@ fn commits_into_holes_are_worth_what_they_are_said_to_be() {
             let before = SimRuntime::run(2, |rt| {
                 let log = opened(&disk, rt, options(method));
                 let before = count(&log);
-                // The commits write over the holes of the segment in use and of the reused spares.
+                // The commits overwrite the holes of the current segment and of the reused spares.
                 for n in 0..200u8 {
                     let done = log
                         .commit_with([n | 1; 4_000], policy)
@@ -100,7 +100,7 @@ fn a_copy_opens_on_a_full_disk_and_can_be_truncated() {
     for method in [Method::Direct, Method::DirectDsync] {
         let disk = SimDisk::new(SimOptions::default(), 1);
         copied(&disk, method);
-        // The free space does not suffice for the holes of the segment in use.
+        // The free space does not suffice for the holes of the current segment.
         let little = options(method).first_segment_size(32 << 10);
         let space = taken(&disk) + (64 << 10);
         disk.change(|o| o.capacity = Some(space));
@@ -120,7 +120,7 @@ fn a_copy_opens_on_a_full_disk_and_can_be_truncated() {
             }
             log.close().expect("nothing fails");
         });
-        // Without space the opening is refused, and succeeds unchanged once there is some.
+        // Without space the opening is refused. With space the same opening succeeds.
         let disk = SimDisk::new(SimOptions::default(), 1);
         copied(&disk, method);
         let space = taken(&disk);

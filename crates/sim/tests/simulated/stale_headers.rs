@@ -1,5 +1,5 @@
-//! Headers from before a file was used again: the device has lost the write of the new one, or a read shows
-//! the old one. Such a header says that the file holds what was truncated.
+//! Stale headers of reused files: the device has lost the write of the new header, or a read shows the old
+//! one. A stale header says that the file holds a truncated segment.
 
 use crate::common::{mended, open, repaired};
 use logforce_core::{Error, Inspector, LogSummary, Lsn, Record, Visit};
@@ -10,14 +10,14 @@ use logforce_testkit::{
 };
 use std::collections::BTreeMap;
 
-/// How many records the log holds.
+/// Number of records in the log.
 const RECORDS: usize = 6;
 
-/// A log that has used files again, and was cut.
+/// A log that has used files again, after a power cut.
 struct Recycled {
     disk: SimDisk,
     image: Snapshot,
-    /// The segments whose files held truncated ones before.
+    /// Segments whose files held truncated segments before.
     used: Vec<String>,
 }
 
@@ -58,13 +58,13 @@ impl Recycled {
         log
     }
 
-    /// The names of the segments, in their order.
+    /// Returns the names of the segments, in their order.
     fn segments(&self) -> Vec<String> {
         let names = self.disk.names(PATH).into_keys();
         names.filter(|n| n.ends_with(".seg")).collect()
     }
 
-    /// All files, with what is on the medium.
+    /// Returns all files with their contents on the medium.
     fn files(&self) -> BTreeMap<String, Option<Vec<u8>>> {
         let names = self.disk.names(PATH).into_keys();
         let with_bytes = |name: String| (name.clone(), self.disk.file_bytes(PATH, &name));
@@ -76,7 +76,7 @@ impl Recycled {
         self.disk.reboot(1);
     }
 
-    /// Opens and closes; how many records it shows.
+    /// Opens and closes the log. Returns the number of records.
     fn open(&self, spares: usize, on_damage: OnDamage) -> Result<usize, Error> {
         SimRuntime::run(2, |rt| {
             let options = small().max_spare_segments(spares);
@@ -87,7 +87,7 @@ impl Recycled {
         })
     }
 
-    /// An opening refuses, and changes no name and no byte. The error.
+    /// Checks that an opening refuses, and changes no name and no byte. Returns the error.
     fn changes_nothing(&self, what: &str) -> String {
         let mut error = String::new();
         for spares in [0, 4] {
@@ -100,7 +100,7 @@ impl Recycled {
         error
     }
 
-    /// The same; then the header can be read.
+    /// Checks the same; afterwards the header can be read and the log opens.
     fn costs_nothing(&self, what: &str) {
         self.changes_nothing(what);
         self.disk.lift_faults();
@@ -109,11 +109,11 @@ impl Recycled {
 
     fn look<T>(&self, look: impl FnOnce(Inspector) -> T) -> T {
         SimRuntime::run(3, |rt| {
-            look(Inspector::open(&*self.disk.system(rt), PATH).expect("it can be looked at"))
+            look(Inspector::open(&*self.disk.system(rt), PATH).expect("it can be inspected"))
         })
     }
 
-    /// How many records an inspector shows, and what else it says.
+    /// Returns the number of records that an inspector shows, its summary, and the number of damages.
     fn seen(&self) -> (usize, LogSummary, u64) {
         self.look(|inspector| {
             let mut shown = 0;
@@ -152,7 +152,7 @@ fn a_refused_opening_leaves_the_file_as_it_is() {
     }
 }
 
-/// Names are hints: the file may have that of a segment that another file holds.
+/// Names are only hints: the file may have the name of a segment that another file holds.
 #[test]
 fn also_one_with_the_name_of_another_segment() {
     let log = Recycled::new();
@@ -166,7 +166,7 @@ fn also_one_with_the_name_of_another_segment() {
     }
 }
 
-/// Whatever has become of a segment in the middle, a refused opening leaves its bytes where they are.
+/// Whatever happened to a segment in the middle, a refused opening leaves its bytes unchanged.
 #[test]
 fn no_refused_opening_changes_a_file() {
     let log = Recycled::new();
@@ -185,7 +185,7 @@ fn no_refused_opening_changes_a_file() {
         log.rename(one, to);
         log.changes_nothing(&format!("{one} as {to}"));
     }
-    // And what else has a wrong name stays so: a name may be what tells which file was lost.
+    // Other wrong names stay as well, because a name may show which file was lost.
     log.reset();
     assert!(log.disk.remove_file(PATH, one));
     log.rename(other, one);
@@ -193,7 +193,7 @@ fn no_refused_opening_changes_a_file() {
     assert!(refused.contains("the file of this name holds"), "{refused}");
 }
 
-/// A header that says what the file holds counts, whatever the name and whatever else is lost.
+/// A header counts whatever the file's name is and whatever else is lost.
 #[test]
 fn a_whole_segment_under_another_name_is_read() {
     let log = Recycled::new();
@@ -215,8 +215,8 @@ fn a_whole_segment_under_another_name_is_read() {
     }
 }
 
-/// A truncated segment under another name, with nothing lost: what a rename may leave that a crash cut short.
-/// It is not kept for ever.
+/// A crash during a rename may leave a truncated segment under another name, with nothing lost. That file is
+/// not kept for ever.
 #[test]
 fn a_truncated_segment_under_another_name_is_used_again_or_removed() {
     let log = Recycled::new();
@@ -237,7 +237,7 @@ fn a_truncated_segment_under_another_name_is_used_again_or_removed() {
     }
 }
 
-/// Another look past the cache gets the new header.
+/// A second read past the cache gets the new header.
 #[test]
 fn a_header_that_is_stale_once_costs_nothing() {
     let log = Recycled::new();
@@ -255,7 +255,7 @@ fn a_header_that_is_stale_once_costs_nothing() {
             let shown = log
                 .open(4, on_damage)
                 .unwrap_or_else(|e| panic!("read {n}: {e}"));
-            // The end of the log may be read as it was before its last commit.
+            // The end of the log may be read in its state before the last commit.
             wrong += usize::from(shown != RECORDS);
             assert!(shown + 1 >= RECORDS, "read {n}: {shown}");
         }
@@ -263,7 +263,7 @@ fn a_header_that_is_stale_once_costs_nothing() {
     assert!(wrong <= 4, "{wrong}");
 }
 
-/// What an inspector and a repair make of the segment.
+/// Returns the results of an inspector and of a repair for the segment.
 fn what_is_made_of(
     log: &Recycled,
     name: &str,
@@ -280,7 +280,7 @@ fn what_is_made_of(
     (shown, summary, done)
 }
 
-/// As a header whose checksum is wrong, which says nothing: what its batches say counts.
+/// A stale header is treated like one with a wrong checksum: only the batches count.
 #[test]
 fn it_counts_as_one_that_is_damaged() {
     let log = Recycled::new();

@@ -1,4 +1,4 @@
-//! What the log counts, against what the disk counts. Counts, no times.
+//! Counters of the log, compared with those of the disk. Times are not compared.
 
 use crate::common::opened;
 use logforce_core::{Batch, Guarantee, HistogramSnapshot, Method, Options, Policy, Result, Stats};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const COMMITS: u64 = 50;
 
-/// Room for everything, and nothing of the log's own in between.
+/// Returns options with enough space, and without writes by the log itself in between.
 fn roomy(method: Method) -> Options {
     Options::new()
         .segment_size(1 << 20)
@@ -18,7 +18,7 @@ fn roomy(method: Method) -> Options {
         .live_stats(false)
 }
 
-/// What committing one by one costs, by the log's numbers and by the disk's.
+/// Measures the cost of committing one by one, by the counters of the log and of the disk.
 fn singles(method: Method) -> Stats {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
@@ -40,7 +40,7 @@ fn singles(method: Method) -> Stats {
         assert_eq!(c.device_barriers, now.barriers - counted.barriers);
         assert_eq!(c.directory_syncs, 0);
         assert_eq!(after.durable, log.durable_lsn());
-        assert_eq!(after.oldest_io_age, Duration::ZERO, "nothing is under way");
+        assert_eq!(after.oldest_io_age, Duration::ZERO, "nothing is in flight");
         log.close().unwrap();
         stats
     })
@@ -63,7 +63,7 @@ fn single_commits_by_every_method() {
         let stats = singles(method);
         let c = &stats.counters;
         let user: u64 = (0..COMMITS).sum();
-        // A header of 128 bytes, a frame's of 8, the record up to a multiple of 8.
+        // A batch header of 128 bytes, a frame header of 8, and the record padded to a multiple of 8.
         let used: u64 = (0..COMMITS).map(|n| 136 + n.next_multiple_of(8)).sum();
         assert_eq!((c.appends, c.records, c.record_bytes), (50, 50, user));
         assert_eq!((c.commits_force, c.commits_write, c.submits), (50, 0, 0));
@@ -105,7 +105,7 @@ fn batches_of_many_records_waits_and_policies() {
         }
         log.append(Batch::of(&[b"one", b"two", b"three"])).unwrap();
         log.force(log.tail_lsn()).unwrap();
-        // Durable already: nothing waits.
+        // The record is durable already, so the call does not wait.
         log.force(log.tail_lsn()).unwrap();
         let within = Duration::from_secs(1);
         let write = Policy::Write {
@@ -130,7 +130,7 @@ fn batches_of_many_records_waits_and_policies() {
         assert_eq!(stats.batch_records.sum(), 30, "{stats:#?}");
         assert_eq!(stats.batch_records.max(), 23);
         assert_eq!(stats.commit.count(), 0);
-        // The force, the write, and those of the submissions that were not done by then.
+        // The force, the write, and the submissions that were not complete by then.
         assert!((2..=7).contains(&stats.wait.count()), "{stats:#?}");
         assert!((1..=5).contains(&stats.submit.count()), "{stats:#?}");
         assert_eq!(stats.force.count(), c.forces);
@@ -139,8 +139,8 @@ fn batches_of_many_records_waits_and_policies() {
     });
 }
 
-/// Over a whole life, with preparations, truncation and recycling: each write, barrier and sync
-/// that the disk saw is counted.
+/// Over a log's whole life, with preparation, truncation and recycling, each write, barrier and sync that the
+/// disk saw is counted.
 #[test]
 fn everything_that_the_disk_sees_is_counted() {
     for method in [Method::DirectDsync, Method::DirectFdatasync] {
@@ -162,7 +162,7 @@ fn everything_that_the_disk_sees_is_counted() {
             assert_eq!(c.device_write_bytes, counted.bytes, "{method}");
             assert_eq!(c.through_writes, counted.through_writes);
             assert_eq!(c.device_barriers, counted.barriers);
-            // Making the log's directory durable is the system's.
+            // The system, not the log, makes the log's directory durable.
             assert!((counted.dir_syncs - c.directory_syncs) <= 2, "{c:?}");
             assert!(c.segments_prepared > 5 && c.segments_recycled > 0, "{c:?}");
             assert!(c.segment_waits > 0, "{c:?}");
@@ -173,7 +173,7 @@ fn everything_that_the_disk_sees_is_counted() {
     }
 }
 
-/// A call that does not come back is seen from another thread.
+/// Another thread sees the age of a call that does not return.
 #[test]
 fn a_call_under_way_has_an_age() {
     let disk = SimDisk::new(SimOptions::default(), 1);

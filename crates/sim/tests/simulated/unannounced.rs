@@ -1,5 +1,5 @@
-//! A segment that was prepared and is not in the control file yet is no part of the log: a later
-//! opening may put another one in its place, and a reader must not go on in the one it has seen.
+//! A prepared segment that is not in the control file yet does not belong to the log. A later opening may
+//! replace it, and a reader must not continue in the segment that it has seen.
 
 use logforce_core::{Damage, Inspector, Log, Lsn, OpenMode, Options, ReadOnly, Visit};
 use logforce_sim::model::{PATH, small};
@@ -12,7 +12,7 @@ fn options(segment: u64) -> Options {
         .idle_stamp(Duration::from_secs(3600))
 }
 
-/// Writes so many records of 3,000 bytes, one in each batch.
+/// Writes this number of records of 3,000 bytes, one in each batch.
 fn commit(log: &Log, records: u8) -> Lsn {
     let mut end = Lsn::ORIGIN;
     for n in 0..records {
@@ -21,11 +21,11 @@ fn commit(log: &Log, records: u8) -> Lsn {
     end
 }
 
-/// More segments than a reader keeps open: what it reads again it opens by name.
+/// Number of records. They fill more segments than a reader keeps open, so that it opens them again by name.
 const RECORDS: u8 = 50;
 
-/// A log of one writer that is killed at the end, with the operation `op` failing; answers how many
-/// there were.
+/// Makes a log of one writer that is killed at the end, with the operation `op` failing. Returns the number
+/// of operations.
 fn killed(disk: &SimDisk, op: u64) -> u64 {
     let ops = SimRuntime::run(1, |rt| {
         disk.fail_at(op, Fault::Io);
@@ -39,10 +39,10 @@ fn killed(disk: &SimDisk, op: u64) -> u64 {
     ops
 }
 
-/// Whether there is a segment that the control file does not know, behind those that it does.
+/// Returns true if there is a segment after those that the control file names.
 fn has_unannounced(disk: &SimDisk) -> bool {
     SimRuntime::run(2, |rt| {
-        let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be looked at");
+        let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be inspected");
         let summary = inspector.summary();
         let mut segments = summary.segments.iter();
         summary.segments.len() > 8 && segments.any(|s| s.start >= summary.prepared_end)
@@ -78,7 +78,7 @@ fn another_opening_puts_another_segment_there() {
             disk.restore(&there);
             SimRuntime::run(3, |rt| {
                 let system = disk.system(rt);
-                let before = Inspector::open(&*system, PATH).expect("it can be looked at");
+                let before = Inspector::open(&*system, PATH).expect("it can be inspected");
                 let read_only = ReadOnly::open(&*system, PATH).expect("it can be read");
                 let mut follower = read_only
                     .follow_lsn(read_only.front_lsn())
@@ -89,7 +89,7 @@ fn another_opening_puts_another_segment_there() {
                 let end = commit(&log, RECORDS);
                 let damages = walk(&before);
                 assert!(damages.is_empty(), "{segment}: {damages:?}");
-                let now = Inspector::open(&*system, PATH).expect("it can be looked at");
+                let now = Inspector::open(&*system, PATH).expect("it can be inspected");
                 assert_eq!(walk(&now), []);
                 log.close().expect("nothing fails");
                 while follower.position().lsn() < end {

@@ -1,4 +1,4 @@
-//! What is written and not forced stays little, also if no caller ever forces.
+//! The amount of written but unforced data stays small, even if no caller ever forces.
 
 use crate::common::opened;
 use logforce_core::Method;
@@ -6,7 +6,7 @@ use logforce_sim::model::{PATH, small};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::time::Duration;
 
-/// How many segments hold bytes that a loss of power would take.
+/// Returns the number of segments with bytes that a loss of power would take.
 fn unforced(disk: &SimDisk) -> usize {
     let names = disk.names(PATH);
     let segments = names.keys().filter(|n| n.ends_with(".seg"));
@@ -15,7 +15,7 @@ fn unforced(disk: &SimDisk) -> usize {
         .count()
 }
 
-/// As many as may lack a barrier.
+/// Largest number of segments that may lack a barrier.
 const MOST: usize = 4;
 
 #[test]

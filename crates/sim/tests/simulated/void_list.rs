@@ -1,5 +1,5 @@
-//! The control file names the latest batch that voids a range. If it names another batch, or none, with right
-//! checksums, an opening goes on with what the log itself says, and its records are there at the next one.
+//! The control file names the latest batch that voids a range. If a forged one names another batch or none,
+//! an opening uses what the log itself says, and its records exist at the next opening.
 
 use crate::common::{forge_control, mended, open};
 use logforce_core::{Error, RecoveryCase};
@@ -8,7 +8,7 @@ use logforce_sim::mending::OnDamage;
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
 
-/// When a part of the log is voided.
+/// Time at which a part of the log is voided.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Voids {
     Nothing,
@@ -29,7 +29,7 @@ fn log(voids: Voids, closes: bool) -> SimDisk {
         }
         if voids == Voids::Last {
             log.truncate_back(back[6]).expect("nothing fails");
-            // Writes down where the log ends: after the batch that voids.
+            // Stores the end of the log, which lies after the voiding batch, in the control file.
             log.truncate_front(back[1]).expect("nothing fails");
         }
         match closes {
@@ -50,7 +50,7 @@ fn control(disk: &SimDisk) -> Control {
     Control::decode(slot).expect("a slot")
 }
 
-/// Opens, commits so many records, and is cut; how many the log shows then.
+/// Opens, commits this number of records, and cuts the power. Returns the number of records in the log.
 fn opened(disk: &SimDisk, on_damage: OnDamage, commits: usize) -> Result<usize, Error> {
     let shown = SimRuntime::run(2, |rt| {
         let (log, _) = mended(disk, rt, &small(), on_damage)?;
@@ -86,7 +86,7 @@ fn a_forged_begin_of_the_list_costs_nothing_that_is_committed_after_it() {
                 .into_iter()
                 .chain([last.plus(4096), right.front.plus(12_288)])
             {
-                // A list that ends at or below the front is not broken, and nothing contradicts it.
+                // A list that ends at or below the front is valid, and nothing contradicts it.
                 if forged == last || forged <= right.front || forged > anchor {
                     continue;
                 }
@@ -113,7 +113,7 @@ fn a_forged_begin_of_the_list_costs_nothing_that_is_committed_after_it() {
     assert!(went_on > 30 && refused > 0, "{went_on}, {refused}");
 }
 
-/// What is void is unknown then, and nothing says it: that is damage, not a log without void ranges.
+/// The void ranges are then unknown. That is damage, and must not pass for a log without void ranges.
 #[test]
 fn an_unknown_range_is_refused() {
     let disk = log(Voids::Nothing, true);

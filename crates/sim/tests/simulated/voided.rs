@@ -1,4 +1,4 @@
-//! Voided records do not come back, also where the batch that voids them is cut off with damage.
+//! Voided records do not come back, even if the batch that voids them is removed with damage.
 
 use crate::common::repaired;
 use logforce_core::{
@@ -13,8 +13,8 @@ fn open(system: &dyn System, options: Options) -> Log {
     Log::open(system, PATH, OpenMode::OpenOrCreate, options).expect("it opens")
 }
 
-/// Records over several segments are voided, and one of those segments is lost: the truncation at the
-/// damage keeps what lies before, except what had been voided there.
+/// Records over several segments are voided, and one of these segments is lost. The truncation at the damage
+/// keeps the records before it, except the voided ones.
 #[test]
 fn a_truncation_at_damage_brings_nothing_back() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -26,7 +26,7 @@ fn a_truncation_at_damage_brings_nothing_back() {
         let commit = |len| log.commit(&vec![7; len]).expect("nothing fails");
         commit(20_000);
         let middle = commit(20_000);
-        // The batch that takes it back must lie in another segment than what is lost.
+        // The voiding batch must lie in another segment than the lost one.
         commit(20_000);
         commit(20_000);
         log.truncate_back(back.start).expect("nothing fails");
@@ -61,8 +61,8 @@ fn a_truncation_at_damage_brings_nothing_back() {
     }
 }
 
-/// Two neighbouring segments cannot be read just once; the log is truncated there. When they can be
-/// read again neither may count for anything.
+/// Two neighbouring segments are unreadable for a while, and the log is truncated there. When they can be
+/// read again, neither may count.
 #[test]
 fn segments_that_can_be_read_again_stay_cut() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -91,13 +91,13 @@ fn segments_that_can_be_read_again_stay_cut() {
     let truncated = shown(2, small());
     assert!(!truncated.is_empty() && truncated.len() < 8);
     disk.lift_faults();
-    // Another length of segments than those had.
+    // With another segment length than before.
     assert_eq!(shown(3, small().segment_size(32 << 10)), truncated);
     assert_eq!(shown(4, small()), truncated);
 }
 
-/// A log that was truncated at damage is truncated there again, because the batch with which it had
-/// gone on cannot be read. When that can be read again, the first truncation's line is not back.
+/// A log that was truncated at damage is truncated there again, because the batch by which it went on cannot
+/// be read. When that batch can be read again, the records after the first truncation do not come back.
 #[test]
 fn the_first_of_two_truncations_does_not_come_back() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -121,7 +121,7 @@ fn the_first_of_two_truncations_does_not_come_back() {
             if !more.is_empty() {
                 log.commit(more).expect("nothing fails");
             }
-            // Nothing more than that.
+            // The opening does nothing else.
             disk.cut();
         });
         disk.reboot(seed);
@@ -136,14 +136,14 @@ fn the_first_of_two_truncations_does_not_come_back() {
         let log = open(&*disk.system(rt), small());
         let shown = read(&log, log.front_lsn());
         let back = shown.iter().any(|e| e.data == b"the first line");
-        assert!(!back, "what was given up is back");
+        assert!(!back, "records that were given up are back");
         assert_eq!(shown[0].data, b"kept");
         log.close().expect("nothing fails");
     });
 }
 
-/// The first segment of a log is lost, so that nothing is left of it; the log that goes on is whole,
-/// and damage in it costs what lies behind it, not all of it.
+/// The first segment of a log is lost, so that no record is left. The log that goes on is whole, and damage
+/// in it loses only the records after the damage.
 #[test]
 fn a_log_truncated_to_nothing_goes_on() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -210,11 +210,11 @@ fn a_log_truncated_to_nothing_goes_on() {
     });
 }
 
-/// A record fills its batch to the last byte, and all behind it is voided, or given up at damage: a
-/// reader that has come to its end continues from there, reading, following and truncating.
+/// A record fills its batch to the last byte, and everything after it is voided, or given up at damage.
+/// Reading, following and truncating continue from its end.
 #[test]
 fn a_full_batch_before_voided_records() {
-    // One unit of the device: header, frame header, data. Among them the last one of a segment.
+    // One write unit: header, frame header, data. One of these batches is the last in a segment.
     let full = [7; 4096 - 128 - 8];
     let mut losses = 0;
     for (count, damaged) in (1..8).flat_map(|n| [(n, false), (n, true)]) {
@@ -243,7 +243,7 @@ fn a_full_batch_before_voided_records() {
         SimRuntime::run(3, |rt| {
             let (log, report) = repaired(&disk, rt, &small());
             if damaged && report.cut.is_none() {
-                // It lies below the anchor, and an opening does not see it.
+                // The damage lies below the anchor, where an opening does not read.
                 return;
             }
             losses += u32::from(damaged);
@@ -267,7 +267,7 @@ fn a_full_batch_before_voided_records() {
     assert!(losses > 3);
 }
 
-/// Voided records are counted, in however many segments they lie.
+/// Voided records are counted in any number of segments.
 #[test]
 fn voided_records_are_counted() {
     for segment_size in [16 << 10, 1 << 20] {
@@ -281,7 +281,7 @@ fn voided_records_are_counted() {
                 .collect();
             log.truncate_back(ends[9]).expect("nothing fails");
             log.close().expect("nothing fails");
-            let inspector = Inspector::open(&*system, PATH).expect("it can be looked at");
+            let inspector = Inspector::open(&*system, PATH).expect("it can be inspected");
             let found = inspector.walk(&mut |_| true).expect("it can be walked");
             assert_eq!((found.records, found.voided, found.damages), (10, 10, 0));
         });

@@ -11,7 +11,8 @@ pub fn one_by_one(made: &Made) -> Vec<(String, Files)> {
         change(&mut files);
         all.push((what, files));
     };
-    // Appends of several records lose each part once. A repaired log loses each batch that records the repair.
+    // Appends of several records lose each part once. A repaired log loses each batch that records the
+    // repair.
     for name in ["sizes, closed", "repaired, crashed"] {
         let base = made.latest(name);
         for (file, at) in batches(base) {

@@ -157,7 +157,8 @@ fn flip(
 }
 
 /// Checks that damage is reported as damage. Damage of the log is reported as by the log, or as a log that
-/// ends too early for its data file. After the checkpointer met damage of the map, calls report a failed file.
+/// ends too early for its data file. After the checkpointer met damage of the map, calls report a failed
+/// file.
 fn is_damage(e: &Error, bit: &Bit, what: &str) {
     let fits = match e.kind() {
         ErrorKind::Damaged => true,
