@@ -63,7 +63,7 @@ pub fn without_data(dir: &Path) -> anyhow::Error {
         );
     }
     let missing = format!(
-        "{0} holds no log, and no page file: {0}/log is the log of a page file whose file 'pages' is \
+        "{0} holds no log, and no page file: {0}/log is the log of a page file, but its file 'pages' is \
          missing. Restore the whole directory from a backup; `logforce dump {0}/log` lists the log",
         dir.display()
     );

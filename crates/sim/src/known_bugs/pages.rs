@@ -176,7 +176,7 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
     ),
     bug(
         "versions-kept",
-        "older versions of pages keep their space when no reader needs them any more",
+        "older versions of pages keep their space when no snapshot reads them any more",
     ),
     bug(
         "table-checksum-unverified",

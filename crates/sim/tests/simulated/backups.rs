@@ -187,7 +187,7 @@ fn a_call_that_fails() {
     assert!(failed > 10, "{failed}");
 }
 
-/// A close waits for a backup of the log.
+/// A close waits for a backup, which copies this log's own files.
 #[test]
 fn a_close_waits_for_a_backup() {
     for seed in 0..20 {

@@ -97,7 +97,7 @@ fn a_disk_that_serves_one_after_another_gets_one() {
     }
 }
 
-/// A write waits for the threads that were acknowledged last, for at most half of its own duration.
+/// A write waits for the threads that were acknowledged last, for at most half of its duration.
 #[test]
 fn commits_that_do_not_come_again_are_not_waited_for() {
     let write = Duration::from_millis(1);
