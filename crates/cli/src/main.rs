@@ -74,7 +74,7 @@ enum Command {
     Man(completions::Man),
     /// Show which commit method logs use on this disk, and why; measure if that is not known.
     Calibrate(calibrate::Args),
-    /// Show what the system reports about a disk, if it honours write-through, and what each method
+    /// Show what the system reports about a disk, whether it honours write-through, and what each method
     /// guarantees there; measures and writes nothing.
     Facts(facts::Args),
     /// List the batches and records of a log, or the pages of a page file, and what is damaged.

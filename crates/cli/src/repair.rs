@@ -14,7 +14,7 @@ const MORE: &str = "\
 For a log that an opening refuses as damaged: ends the log before the damage, so that it opens again. The
 damage and everything after it is removed, including acknowledged records. Records before it stay, and no
 LSN is used again. First stop the program that has the log open, also for --dry-run, which takes the log's
-lock. --dry-run says if an opening refuses the log, what would be removed, and how large the copies are.
+lock. --dry-run says whether an opening refuses the log, what would be removed, and the size of the copies.
 
 Before any change, it copies the control file and every segment from which it removes something into a
 directory NAME.cut-ID-LSN beside the log. `logforce salvage` saves the readable records of the copies in a
