@@ -60,7 +60,7 @@ pub fn command(options: &Options) -> Result<bool> {
         );
     }
     let bill = dir.join("sbom.cdx.json");
-    bill_of_materials(&workspace.root, &target, &bill)?;
+    bill_of_materials(&workspace, &target, &bill)?;
 
     let archive = format!("{name}.tar.gz");
     run(Command::new("tar")
@@ -161,25 +161,25 @@ fn described(program: &Path, dir: &Path, version: &str) -> Result<()> {
 }
 
 /// Writes the bill of materials of the command.
-fn bill_of_materials(root: &Path, target: &str, to: &Path) -> Result<()> {
-    let name = "logforce-bill";
-    run(Command::new(cargo()).current_dir(root).args([
-        "cyclonedx",
-        "--manifest-path",
-        "crates/cli/Cargo.toml",
-        "--format",
-        "json",
-        "--spec-version",
-        "1.5",
-        "--target",
-        target,
-        "--override-filename",
-        name,
-    ]))
-    .context("if the command is missing: cargo install cargo-cyclonedx")?;
-    let made = root.join("crates/cli").join(format!("{name}.json"));
-    std::fs::copy(&made, to).with_context(|| format!("copy {}", made.display()))?;
-    std::fs::remove_file(&made).with_context(|| format!("remove {}", made.display()))
+fn bill_of_materials(workspace: &Workspace, target: &str, to: &Path) -> Result<()> {
+    const NAME: &str = "logforce-bill";
+    let made = run(Command::new(cargo())
+        .current_dir(&workspace.root)
+        .args(["cyclonedx", "--manifest-path", "crates/cli/Cargo.toml"])
+        .args(["--format", "json", "--spec-version", "1.5"])
+        .args(["--target", target, "--override-filename", NAME]))
+    .context("if the command is missing: cargo install cargo-cyclonedx");
+    // The tool describes every crate of the workspace, each in its own folder.
+    for c in &workspace.crates {
+        let file = c.dir.join(format!("{NAME}.json"));
+        if c.name == "logforce-cli" && made.is_ok() {
+            std::fs::copy(&file, to).with_context(|| format!("copy {}", file.display()))?;
+        }
+        if file.exists() {
+            std::fs::remove_file(&file).with_context(|| format!("remove {}", file.display()))?;
+        }
+    }
+    made
 }
 
 /// Packs the published crates, compiled by themselves. Returns their names.

@@ -85,6 +85,8 @@ struct Seen {
     error: Option<Error>,
     /// True if a loss was reported, in any way.
     reported: bool,
+    /// Start of the part that a repair removed.
+    cut_from: Option<Lsn>,
     meta: Result<Option<Vec<u8>>, Error>,
 }
 
@@ -216,8 +218,11 @@ fn hide_opening(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
         };
         if let Ok(seen) = look(world, seed ^ 2, way) {
             // Records that a call had voided may be back, because the batch that says so may be lost as well.
-            let was_given_up =
-                |e: &&Record| truth.records.contains(e) && !given_up.records.contains(e);
+            // So may those below the cut: the repair found a batch beyond it that voids them.
+            let was_given_up = |e: &&Record| {
+                let is_cut = given_up.cut_from.is_none_or(|from| from <= e.start);
+                is_cut && truth.records.contains(e) && !given_up.records.contains(e)
+            };
             let back = seen.records.iter().find(was_given_up);
             assert!(
                 back.is_none(),
@@ -552,13 +557,15 @@ fn open(
 ) -> Result<Seen, Error> {
     let mended = on_damage.mend(system)?;
     let log = Log::open(system, PATH, OpenMode::OpenExisting, world.options.clone())?;
-    let lost = mended.is_some_and(|report| report.aside.is_some());
+    let lost = mended.as_ref().is_some_and(|report| report.aside.is_some());
+    let cut = mended.and_then(|report| report.cut);
     let (records, error) = collect(log.read_from(log.front_lsn()));
     let meta = Ok(log.meta());
     if abruptly {
         world.disk.cut();
     }
     Ok(Seen {
+        cut_from: cut.map(|cut| cut.from),
         reported: lost,
         records,
         error,
@@ -570,6 +577,7 @@ fn read_only(system: &dyn logforce_device::System) -> Result<Seen, Error> {
     let log = ReadOnly::open(system, PATH)?;
     let (records, error) = collect(log.read_from(log.front_lsn()));
     Ok(Seen {
+        cut_from: None,
         reported: false,
         records,
         error,
@@ -605,6 +613,7 @@ fn salvage(system: &dyn logforce_device::System) -> Result<Seen, Error> {
         true
     })?;
     Ok(Seen {
+        cut_from: None,
         records,
         error: None,
         reported,

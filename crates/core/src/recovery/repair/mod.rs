@@ -89,7 +89,8 @@ pub struct RepairReport {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cut {
-    /// Start of the removed part. All records below are still in the log.
+    /// Start of the removed part. All records below are still in the log, except those that a
+    /// `truncate_back` had voided whose own batch is in the removed part.
     pub from: Lsn,
     /// Exclusive end of the removed part, at which the log continues. In a dry run, the end of the prepared
     /// segments.
