@@ -123,7 +123,10 @@ fn newest_is(changelog: &str, version: &str) -> Result<()> {
 
 /// Builds the command.
 fn build(workspace: &Workspace, target: &str) -> Result<PathBuf> {
-    run(Command::new(cargo()).current_dir(&workspace.root).args([
+    let mut cargo = Command::new(cargo());
+    // Debug information is two thirds of the file.
+    cargo.env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo");
+    run(cargo.current_dir(&workspace.root).args([
         "build",
         "--release",
         "--locked",
