@@ -84,7 +84,7 @@ fn run(
     limits: Limits,
     began: Duration,
 ) -> io::Result<Vec<Turn>> {
-    // Preparing the file may take a fifth of the time.
+    // Preparing the file should take at most a fifth of the budget.
     let prepared_by = began + limits.budget / 5;
     // Reserves time to remove the file.
     let end = began + limits.budget - limits.budget / 16;

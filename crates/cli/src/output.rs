@@ -195,7 +195,8 @@ pub fn is_quiet() -> bool {
     IS_QUIET.load(Relaxed)
 }
 
-/// Prints text for a person: to standard output, or to standard error if standard output carries data.
+/// Prints text for a person: to standard output, or to standard error if standard output carries data. Prints
+/// nothing if `--quiet` was given.
 pub fn print(text: &str, stdout_has_data: bool) -> anyhow::Result<()> {
     if is_quiet() {
         return Ok(());

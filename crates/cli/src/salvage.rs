@@ -61,7 +61,7 @@ pub struct Args {
     json: Option<Target>,
 }
 
-/// Parses the name of a guarantee.
+/// Parses the name of a guarantee, except `Nothing`.
 pub fn parse_guarantee(text: &str) -> Result<Guarantee, String> {
     let all = [
         Guarantee::ProcessCrash,

@@ -97,7 +97,8 @@ pub enum Reject {
     /// The stamp lies above the batch.
     #[error("stamp above the batch")]
     StampAhead,
-    /// The void range does not fit the kind, or lies above the batch.
+    /// The start of the void range does not fit the batch's kind, or lies above the batch. Or the batch names
+    /// itself or a later batch as the latest earlier one that voids something.
     #[error("void range")]
     VoidRange,
     /// The predecessor's epoch does not fit: an epoch batch does not follow a lower epoch, another kind names

@@ -214,11 +214,11 @@ pub const SIMULATION: &[KnownBug] = &[
 pub const INTERLEAVINGS: &[KnownBug] = &[
     bug(
         "wake-work",
-        "none of the wakes of the writing thread that are due when the mutex is released",
+        "the writing thread gets none of the wake-ups that are due when the mutex is released",
     ),
     bug(
         "wake-prepare",
-        "none of the wakes of the preallocator that are due when the mutex is released",
+        "the preallocator gets none of the wake-ups that are due when the mutex is released",
     ),
     bug(
         "wake-next-leader",
@@ -349,7 +349,7 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
     ),
     bug(
         "late-observe-checkpoint",
-        "a thread reads the event's count after it has found no request",
+        "a thread reads the event's count too late: after it has found no request",
     ),
     bug(
         "callback-awaits-a-thread",
@@ -442,27 +442,27 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
     ),
     bug(
         "late-observe-commit",
-        "a committer reads the event's count after it has released the mutex",
+        "a committer reads the event's count too late: after it has released the mutex",
     ),
     bug(
         "late-observe-room",
-        "an append reads the event's count after it has found no space",
+        "an append reads the event's count too late: after it has found no space",
     ),
     bug(
         "late-observe-close",
-        "a close reads the event's count after it has looked at what it waits for",
+        "a close reads the event's count too late: after it has looked at what it waits for",
     ),
     bug(
         "late-observe-work",
-        "the writing thread reads the event's count after it has found nothing to do",
+        "the writing thread reads the event's count too late: after it has found nothing to do",
     ),
     bug(
         "late-observe-prepare",
-        "the preallocator reads the event's count after it has found nothing to do",
+        "the preallocator reads the event's count too late: after it has found nothing to do",
     ),
     bug(
         "late-observe-follower",
-        "a follower reads the event's count after it has found no record",
+        "a follower reads the event's count too late: after it has found no record",
     ),
     bug(
         "sleep-uncounted",

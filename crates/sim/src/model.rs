@@ -124,7 +124,7 @@ impl Model {
         let found = log.meta();
         assert!(
             found == self.meta || self.metas_in_flight.contains(&found),
-            "metadata {found:?}: {:?} was acknowledged, {:?} asked for",
+            "metadata {found:?}: {:?} was acknowledged, {:?} in flight",
             self.meta,
             self.metas_in_flight
         );

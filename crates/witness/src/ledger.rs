@@ -171,7 +171,7 @@ pub struct RunLedger {
 
 fn bounded(text: &str) -> Result<(), String> {
     if text.len() > LONGEST || text.contains(char::is_control) {
-        return Err("a text is too long or contains control characters".to_owned());
+        return Err("invalid text in the run: maximum 600 bytes, no control characters".to_owned());
     }
     Ok(())
 }

@@ -262,7 +262,7 @@ impl<S: Source> Walk<'_, S> {
                 let what = match count {
                     1 => "no page refers to it, and it is not free".to_owned(),
                     _ => format!(
-                        "no page refers to it and the {} after it, and they are not free",
+                        "no page refers to it, and it is not free; the same is true of the {} after it",
                         count - 1
                     ),
                 };

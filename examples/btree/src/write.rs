@@ -43,7 +43,7 @@ impl<'t> Write<'t> {
         })
     }
 
-    /// Returns the number of keys, with the changes of this write.
+    /// Returns the number of keys after the changes of this write.
     pub fn len(&self) -> u64 {
         self.draft.meta.keys
     }
@@ -53,7 +53,7 @@ impl<'t> Write<'t> {
         self.len() == 0
     }
 
-    /// Returns the value of a key, with the changes of this write.
+    /// Returns the value of a key after the changes of this write.
     ///
     /// # Errors
     /// As [`View::get`](crate::View::get).

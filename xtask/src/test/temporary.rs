@@ -50,8 +50,7 @@ pub fn make(temp: &Path) -> Result<()> {
     made.with_context(|| temp.display().to_string())
 }
 
-/// Removes a temporary directory of tests, with the filesystems that are still mounted in it. Tests that were
-/// killed could not remove them.
+/// Removes a temporary directory of tests. First unmounts the filesystems that killed tests have left in it.
 pub fn clean(temp: &Path) -> Result<()> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     // Unmounts the innermost first.

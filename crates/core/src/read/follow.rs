@@ -24,6 +24,7 @@ use std::time::Duration;
 ///   returned, or that lie below its starting position. It continues after them.
 /// - [`Error::Truncated`](crate::Error::Truncated) when `truncate_front` has passed it. It ends.
 /// - The log's failure, after every durable record. It ends.
+/// - Others, such as [`Error::Io`](crate::Error::Io). Each of them ends it.
 pub struct Follower {
     view: Arc<View>,
     reader: Reader,

@@ -118,7 +118,7 @@ impl LogBuffer {
             let wanted = FRAME_HEADER_LEN + rest.next_multiple_of(FRAME_ALIGN);
             let open = self.open_batch(segments, wanted);
             let room = open.room();
-            // A frame needs its header and, unless it ends the record, at least one unit of data.
+            // A frame needs its header and, unless the record is empty, `FRAME_ALIGN` bytes for data.
             if room < FRAME_HEADER_LEN + rest.min(1).next_multiple_of(FRAME_ALIGN) {
                 self.close_open(segments, *group);
                 continue;

@@ -93,7 +93,7 @@ struct InFlightWrite {
 #[derive(Clone, Copy)]
 struct PendingSync {
     job: u32,
-    /// LSN below which the barrier makes everything durable.
+    /// Sealed LSN when the job began. The bytes below it are those that the job makes durable.
     target: Lsn,
     /// Written LSN when the barrier began. The barrier covers everything below it as well.
     covered: Lsn,

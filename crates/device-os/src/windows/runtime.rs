@@ -12,9 +12,8 @@ use windows_sys::Win32::System::Threading::{
 
 pub fn wait(word: &AtomicU32, seen: u32, timeout: Option<Duration>) {
     let millis = timeout.map_or(INFINITE, milliseconds);
-    // SAFETY: both addresses are of four bytes that live through the call. The word is changed
-    // by atomic operations only, and the system looks at it as atomically. Whichever it was
-    // that ended the wait, the caller looks again.
+    // SAFETY: both addresses are of four bytes that live through the call. Only atomic operations change the
+    // word, and the system reads it atomically. Whatever ends the wait, the caller reads the word again.
     unsafe {
         WaitOnAddress(word.as_ptr().cast(), ptr::from_ref(&seen).cast(), 4, millis);
     }

@@ -86,7 +86,7 @@ fn user() -> io::Result<String> {
     // An array of u64, so that the structure is aligned; a SID is at most 68 bytes.
     let mut memory = [0u64; 32];
     let mut len = 0;
-    // SAFETY: the token is open; the memory is as long as is said.
+    // SAFETY: the token is open; the memory has the length that is passed.
     let ok = unsafe {
         GetTokenInformation(
             token.as_raw_handle(),
@@ -109,7 +109,8 @@ fn user() -> io::Result<String> {
     if ok == 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a text that ends in a NUL, made by the call; it is read up to there, then freed once.
+    // SAFETY: the call has allocated the text and ended it with a NUL. The text is read up to the NUL, and
+    // then freed once.
     unsafe {
         let len = (0..).take_while(|i| *text.add(*i) != 0).count();
         let owned = String::from_utf16_lossy(std::slice::from_raw_parts(text, len));

@@ -294,7 +294,8 @@ fn a_closed_log_that_changes_under_a_follower() {
     log.commit(b"one").unwrap();
     log.close().unwrap();
 
-    // The follower has read nothing yet when an older copy overwrites the bytes.
+    // The follower starts at the log's end. It has read no record when an older copy overwrites the files in
+    // place.
     let mut follower = remote(&dir, logforce::read_only(&dir).unwrap().durable_lsn()).unwrap();
     assert!(follower.next_timeout(Duration::ZERO).unwrap().is_none());
     for (bytes, path) in &copy {

@@ -155,8 +155,8 @@ impl Generations {
             true => whole * (12 * applied + pages) / (16 * pages),
             false => whole,
         };
-        // The first commit of a generation is always admitted, because it may be larger than everything
-        // allowed.
+        // `filled` does not include the new commit. So the first commit of a generation is always admitted,
+        // even if it is larger than everything allowed.
         if self.open.is_empty() || filled < allowed {
             return Ok(Admission::Go);
         }

@@ -1,5 +1,5 @@
-//! Tests of many threads that change one page. A conflict is with a commit whose order is decided, and no
-//! thread waits forever.
+//! Tests of many threads that change one page. Each conflict is with a commit that a new transaction sees,
+//! and no thread waits forever.
 
 use crate::common::{MODES, disk, open, options};
 use logforce_core::OpenMode;

@@ -354,7 +354,7 @@ impl Run {
         let universe = &self.fixed.universe;
         assert!(
             commit >= notes.acknowledged.max(self.base_commit),
-            "commit {} was acknowledged, but {commit} is the last one",
+            "commit {} was acknowledged or found before, but {commit} is the last one",
             notes.acknowledged.max(self.base_commit)
         );
         let known = &notes.history;

@@ -77,7 +77,8 @@ fn work(
     log.close()
 }
 
-/// Opens twice after a crash. The value that the first opening shows survives any later failure.
+/// Opens the log three times after a crash, with a power cut before the second and the third opening. Both
+/// must show the value that the first one shows.
 fn recover(disk: &SimDisk, options: &Options, known: &mut Known, seed: u64, what: &str) {
     SimRuntime::run(seed, |rt| {
         if let Ok(seen) = ReadOnly::open(&*disk.system(rt), PATH) {

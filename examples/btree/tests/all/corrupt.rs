@@ -164,7 +164,7 @@ fn a_forged_number_of_pages_is_looked_at_in_no_time() {
         assert_eq!(report.page_count, forged);
         let problems: Vec<_> = report.problems.iter().map(ToString::to_string).collect();
         let expected = format!(
-            "page {own}: no page refers to it and the {} after it, and they are not free",
+            "page {own}: no page refers to it, and it is not free; the same is true of the {} after it",
             forged - own - 1
         );
         assert_eq!(problems, [expected]);

@@ -1,4 +1,4 @@
-//! Trials: is another limit better than the one in use?
+//! Trials: measurements that compare the limit in use with another one.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -273,7 +273,7 @@ impl Trials {
             self.pause = (self.pause * longer).min(LONGEST_PAUSE);
         }
         self.next = None;
-        // Writes that are in flight belong to no turn.
+        // Writes of the ended turn that are still in flight count for no other turn.
         self.era = self.era.wrapping_add(1);
     }
 }

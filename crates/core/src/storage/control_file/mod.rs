@@ -25,7 +25,7 @@ const _: () = assert!(CONTROL_SLOT_OFFSETS[1] == MAX_WRITE_UNIT as u64);
 /// at least one valid slot. If a slot decays later, the other one has the same contents.
 pub(crate) struct ControlFile {
     dir: Arc<dyn Directory>,
-    /// Open file; `None` in an environment, where the file is opened for each change.
+    /// Open file; `None` if the log is in an environment, where each change opens the file anew.
     kept_open: Option<Arc<dyn File>>,
     /// Lock that is held across the write, so that sequence numbers reach the file in order.
     update_lock: RuntimeMutex,

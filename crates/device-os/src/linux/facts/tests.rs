@@ -310,7 +310,7 @@ fn without_privilege<T: Send>(run: impl FnOnce() -> T + Send) -> T {
 #[test]
 fn what_may_not_be_looked_at_is_not_missing() {
     let hidden = [
-        // The mounts, and options that only the superblock has.
+        // The mounts, the options of the ext4, and its journal.
         "proc/self/mountinfo",
         "proc/fs/ext4/vda/options",
         "proc/fs/jbd2",

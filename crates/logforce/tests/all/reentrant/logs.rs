@@ -168,7 +168,7 @@ const CALLS: &[Call] = &[
     ("drop", |log, _| drop(log.clone())),
 ];
 
-/// Entries of the table that are not functions of a log.
+/// Names in `CALLS` that `the_table_is_complete` does not compare with public functions.
 const OTHERS: [&str; 4] = ["append_many", "handles, awaited", "open", "drop"];
 
 const POLICIES: [Policy; 3] = [

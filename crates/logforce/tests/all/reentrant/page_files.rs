@@ -120,7 +120,7 @@ const CALLS: &[Call] = &[
     ("drop", |file, _| drop(file.clone())),
 ];
 
-/// Entries of the table that are not functions of the types.
+/// Names in `CALLS` that `the_table_is_complete` does not compare with public functions.
 const OTHERS: [&str; 3] = ["many", "open", "drop"];
 
 const POLICIES: [Policy; 3] = [
