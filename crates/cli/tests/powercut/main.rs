@@ -255,7 +255,7 @@ fn a_witness_that_goes_stops_the_writer_and_knows_it_all_when_it_is_back() {
         .unwrap();
     for words in [
         "the witness at 127.0.0.1",
-        "gone",
+        "lost the connection",
         "commits",
         "same --store",
     ] {
@@ -289,7 +289,7 @@ fn two_witnesses_do_not_share_a_store() {
     let out = second.arg(testbed.path("store")).to_end().unwrap();
     assert_eq!(out.status.code(), Some(4));
     assert!(
-        text(&out.stderr).contains("another witness uses"),
+        text(&out.stderr).contains("another witness is using"),
         "{out:?}"
     );
 }

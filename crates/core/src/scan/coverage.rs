@@ -121,7 +121,7 @@ pub(crate) fn check_bounds(segments: &Segments, control: &Control, path: &Path) 
         let first = segment.header.first_batch();
         if segment.header.start < anchor && anchor <= first {
             let found = format!(
-                "according to its header the first batch begins at LSN {first}, but according to the control file a batch ends at {anchor}"
+                "according to its header no batch ends at or below LSN {first}, but according to the control file one ends at {anchor}"
             );
             return damaged(anchor, segment.name(), found);
         }

@@ -241,7 +241,7 @@ fn segments_that_overlap_are_refused_and_salvage_takes_one() {
     for on_damage in [OnDamage::Refuse, OnDamage::Repair] {
         let damage = damage_of(refused_or_kept(&disk, on_damage), "overlapping");
         assert_eq!(damage.file.as_deref(), Some(other));
-        assert!(damage.found.contains(" of the log, of which "), "{damage}");
+        assert!(damage.found.contains(" of the log, but "), "{damage}");
     }
     let (found, inspector) = salvaged(&disk);
     assert_eq!(found, records);
@@ -378,7 +378,7 @@ fn a_write_unit_that_the_control_file_contradicts_is_refused() {
         let damage = damage_of(refused_or_kept(&disk, on_damage), "a write unit");
         assert_eq!(damage.file.as_deref(), Some(name), "{damage}");
         assert!(
-            damage.found.contains("no batch ends before LSN 8192"),
+            damage.found.contains("no batch ends at or below LSN 8192"),
             "{damage}"
         );
     }
