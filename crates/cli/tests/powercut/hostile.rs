@@ -84,7 +84,7 @@ fn a_witness_that_is_told_rubbish_says_so_and_goes_on() {
         (then("King", &[]), "cannot decode a message"),
         (then("Look", &[br#"J"Acks""#]), "does not know the run"),
         (then("Look", &[NEW]), "exists already"),
-        (then("Write", &[&long]), "too long"),
+        (then("Write", &[&long]), "maximum 600 bytes"),
         (then("Write", &[BEGIN]), "does not know the run"),
         (then("Write", &[NEW, &gap]), "no round is in progress"),
         (then("Write", &[BEGIN, &gap]), "after record 0"),
