@@ -129,7 +129,12 @@ impl Compared<'_> {
         }
         // The byte lies in a truncated segment before the front, or in a segment's header area. The next
         // batch names the epoch before it.
-        match first_batch_at(self.view, at)?.filter(|next| *next < self.end) {
+        let mut next = first_batch_at(self.view, at)?;
+        // A repair leaves zeroes in the range that it voids, which may begin in a header area.
+        while let Some((_, to)) = next.and_then(|next| self.view.voids().covering(next)) {
+            next = first_batch_at(self.view, to)?;
+        }
+        match next.filter(|next| *next < self.end) {
             Some(next) => {
                 let next = Batches::small_reads().load(self.view, ScanState::unlinked(next))?;
                 Ok(epoch_before(&next.header))
