@@ -35,9 +35,10 @@
 //!
 //! Opening fails with [`ErrorKind::Unavailable`] if the guarantee of [`Options::require`] (by default
 //! `PowerLoss`) is not available: in memory (tmpfs), with barriers turned off, or on a device that has lost
-//! data in a recorded power cut. [`Log::guarantee`] returns the guarantee, [`Log::recovered`] the reasons. No
-//! software can protect data on a device that lies about its flushes; [`disk::cuts`] returns the results of
-//! power-cut tests.
+//! data in a recorded power cut. It also fails if no party answers for the guarantee, as on NFS or FUSE;
+//! [`Options::require_verdict`] accepts that. [`Log::guarantee`] returns the guarantee, [`Log::recovered`]
+//! the evidence for it. No software can protect data on a device that lies about its flushes; [`disk::cuts`]
+//! returns the recorded results of power-cut tests.
 //!
 //! If [`Options::method`] is not set, the first opening on a filesystem measures for at most 300 ms which
 //! commit method is fastest. It compares only methods that guarantee what the default method guarantees.
@@ -48,11 +49,11 @@
 //! | call | returns | use it |
 //! |---|---|---|
 //! | [`Log::commit`] | when the record is durable | in threads: those that commit at the same time share one device write |
-//! | [`Log::append`], then [`Log::force`] | at once; when all below is durable | to force once for many |
+//! | [`Log::append`], then [`Log::force`] | `append` at once, `force` when everything below its position is durable | to force once for many records |
 //! | [`Log::commit_async`] | when the record is durable | in tasks; it never blocks |
-//! | [`Log::reserve`], then [`Permit::submit`] | when there is space; at once, with a handle to await | in tasks that must control the order of their records |
+//! | [`Log::reserve`], then [`Permit::submit`] | `reserve` when there is space, `submit` at once, with a handle to await | in tasks that must control the order of their records |
 //! | [`Log::submit`] | at once, with a handle; **it may block for space** | in threads that continue in the meantime |
-//! | [`Log::submit_then`] | at once; a callback later | in code that has neither a thread nor a task to wait in |
+//! | [`Log::submit_then`] | at once, and calls back later; **it may block for space** | in code that has neither a thread nor a task to wait in |
 //!
 //! Each call takes a record (any bytes) or a [`Batch`] of several records. After a crash either all records
 //! of a batch are present or none. [`Log::commit_with`] and [`Log::submit`] take a [`Policy`]. Any policy
@@ -62,14 +63,15 @@
 //! | [`Policy`] | returns when the record is | a loss of power may lose |
 //! |---|---|---|
 //! | `Force`, the default | durable | nothing that was acknowledged |
-//! | `Write { force_within }` | written: it survives a crash of the process | the last `force_within` |
-//! | `Interval { within }` | in the buffer: it survives nothing | the last `within`, and so may a crash of the process |
+//! | `Write { force_within }` | written: it survives a crash of the process | the records of the last `force_within` |
+//! | `Interval { within }` | in the buffer: it survives nothing | the records of the last `within`; a crash of the process may, too |
 //!
 //! The last two policies lose only the newest records: the records that remain are always a prefix.
 //!
 //! # Checkpoints and truncation
 //!
-//! A log that is never truncated grows without limit. A checkpoint takes three steps:
+//! A log that is never truncated grows without limit. A checkpoint is a durable copy of your state, after
+//! which the log can drop the records that the state contains. It takes three steps:
 //!
 //! 1. call [`Log::force`] with the end of the last record **that your state contains**;
 //! 2. write the state durably, together with that position;
@@ -77,8 +79,8 @@
 //!
 //! Do not use [`Log::durable_lsn`] as the position: another thread may have committed a record that it has
 //! not applied yet. So append and apply under one lock, and force outside it. [`Options::max_log_size`]
-//! limits the size of the log. [`Log::checkpoint_requests`] ask a thread or a task for a checkpoint before
-//! the log is full.
+//! limits the size of the log. Before the log is full, it requests a checkpoint from the thread or task that
+//! receives [`Log::checkpoint_requests`].
 //!
 //! ```
 //! # use logforce::{ErrorKind, Log, Lsn, Options};
@@ -153,7 +155,7 @@
 //! # Reading
 //!
 //! [`Log::read_at`] and [`Log::read_from`] return durable records; [`Log::read_back_from`] and [`Log::last`]
-//! read backwards. None of them blocks the writer. [`Reader::next_ref`] returns each record without a copy.
+//! read backwards. None of them blocks the writer. [`Reader::next_ref`] returns a record without copying it.
 //! [`Log::follow`] waits for further records, in a thread or as a stream in a task.
 //!
 //! Another process reads and follows the log with [`read_only`]. It sees records once a later write proves
@@ -185,16 +187,16 @@
 //! | | |
 //! |---|---|
 //! | a record | 0 bytes to 64 MiB ([`Log::MAX_RECORD_LEN`]) |
-//! | a [`Batch`] | up to 64 MiB in all; each record counts rounded up to 8 bytes, and each but the first 8 bytes more |
+//! | a [`Batch`] | up to 64 MiB in all; each record counts with its length rounded up to a multiple of 8, each record after the first with 8 bytes more |
 //! | metadata | up to 4,000 bytes ([`Log::MAX_META_LEN`]) |
 //! | a single small commit | writes 4 KiB, or the device's unit if larger ([`Tuning::write_unit_size`]); concurrent commits share that |
 //! | disk | the current segment and, once half of it is used, the next one ([`Options::segment_size`], 64 MiB each by default; [`Options::first_segment_size`] makes the first ones smaller); up to four during bulk appends; up to two more for reuse ([`Tuning::max_spare_segments`]) |
 //! | memory | [`Options::buffer_size`] (4 MiB) for records that are appended and not yet written |
 //! | threads | two for each open log; an [`Environment`] shares six among any number of logs |
-//! | descriptors | 8 for each open log, up to 30 while barriers are due; in an [`Environment`] one for an idle log |
+//! | descriptors | 9 for each open log, up to 30 while barriers are due; in an [`Environment`] one for an idle log |
 //! | writers | one process, with one [`Log`] and its clones; calls of a forked child are refused |
 //! | positions | 2<sup>64</sup> bytes of log; an [`Lsn`] that was durable is never reused |
-//! | network filesystems | only one machine may mount it, because it may not see the locks of another one |
+//! | network filesystems | only one machine may mount one, because machines may not see each other's locks |
 //!
 //! # Not only a log
 //!
