@@ -1,6 +1,6 @@
 //! Calls of a log in the callbacks of a log.
 
-use super::{OnDrop, Once, assert_complete, memory, poll, public_functions, wait, within_limit};
+use super::{Home, OnDrop, Once, assert_complete, poll, public_functions, wait, within_limit};
 use crate::common::*;
 use logforce::{
     BackupOptions, Batch, EnvironmentOptions, ErrorKind, Log, Lsn, Method, Options, Policy, Tuning,
@@ -389,7 +389,7 @@ fn may_close(name: &str) -> bool {
 fn every_call_in_every_callback() {
     for (setting, options) in settings() {
         for (callback, trigger) in CALLBACKS {
-            let home = memory();
+            let home = Home::new();
             let mut open: Option<Log> = None;
             for (n, (call, make)) in CALLS.iter().enumerate() {
                 let what = format!("{setting}: {call} in {callback}");
@@ -427,7 +427,7 @@ fn every_call_in_every_callback() {
 fn close_all_in_every_callback() {
     for method in [Method::Dsync, Method::Fdatasync] {
         for (callback, trigger) in CALLBACKS {
-            let home = memory();
+            let home = Home::new();
             let dir = home.path().to_owned();
             within_limit(&format!("{method:?}: close_all in {callback}"), move || {
                 let one = EnvironmentOptions::new().threads(1);
@@ -459,7 +459,7 @@ fn close_all_in_every_callback() {
 /// call would wait for.
 #[test]
 fn a_waker_makes_no_call_that_waits() {
-    let home = memory();
+    let home = Home::new();
     let options = with(false, Method::Fdatasync);
     let log = logforce::create_new(home.path().join("log"), options).unwrap();
     let (own, answers) = (log.clone(), Arc::<Mutex<Vec<_>>>::default());

@@ -25,10 +25,33 @@ fn within_limit<T: Send + 'static>(what: &str, body: impl FnOnce() -> T + Send +
     }
 }
 
-/// Returns a directory in memory, if there is one: these tests make thousands of commits and do not need a
-/// disk.
-fn memory() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| temp())
+/// A directory in memory, if there is one: these tests make thousands of commits and do not need a disk.
+struct Home(std::path::PathBuf);
+
+impl Home {
+    fn new() -> Home {
+        let home = tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| temp());
+        Home(home.keep())
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // A log whose last clone was in a callback closes in its own thread, and may still write files.
+        let removed = || match std::fs::remove_dir_all(&self.0) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                std::thread::sleep(Duration::from_millis(10));
+                false
+            }
+            _ => true,
+        };
+        let is_gone = (0..500).any(|_| removed());
+        assert!(is_gone || std::thread::panicking(), "{}", self.0.display());
+    }
 }
 
 /// A call that is made once, although its callback may be called again.

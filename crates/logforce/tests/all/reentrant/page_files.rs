@@ -1,6 +1,6 @@
 //! Calls of a page file in the callbacks of a page file.
 
-use super::{OnDrop, Once, assert_complete, memory, public_functions, wait, within_limit};
+use super::{Home, OnDrop, Once, assert_complete, public_functions, wait, within_limit};
 use crate::common::*;
 use logforce::pages::{self, CommitMode, ErrorKind, Options, PageFile, Transaction};
 use logforce::{BackupOptions, Guarantee, Policy};
@@ -275,7 +275,7 @@ fn may_close(name: &str) -> bool {
 fn every_call_in_every_callback() {
     for mode in MODES {
         for (callback, trigger) in CALLBACKS {
-            let home = memory();
+            let home = Home::new();
             let mut open: Option<PageFile> = None;
             for (n, (call, make)) in CALLS.iter().enumerate() {
                 let what = format!("{mode:?}: {call} in {callback}");
