@@ -19,6 +19,6 @@ type kind struct {
 }
 
 var kinds = map[string]kind{
-	"etcd-wal": {create: createEtcd, read: readEtcd, bulk: 64 << 20},
-	"raft-wal": {create: createRaft, read: readRaft, bulk: 1 << 20},
+	"etcd-wal":    {create: createEtcd, read: readEtcd, bulk: 64 << 20},
+	"raft-wal-go": {create: createRaft, read: readRaft, bulk: 1 << 20},
 }

@@ -147,3 +147,14 @@ fn every_rival_of_the_build_says_its_version() {
         }
     }
 }
+
+/// A row can be distinguished from every other one, and HashiCorp's log from the Rust crate raft-wal.
+#[test]
+fn names_are_unique() {
+    let all = all();
+    let mut names: Vec<&str> = all.iter().map(Entry::name).collect();
+    assert!(names.contains(&"raft-wal-go") && !names.contains(&"raft-wal"));
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all.len());
+}

@@ -180,8 +180,8 @@ pub trait Opened: Send + Sync {
 
 /// Name of etcd's log.
 pub const ETCD_WAL: &str = "etcd-wal";
-/// Name of HashiCorp's log.
-pub const RAFT_WAL: &str = "raft-wal";
+/// Name of HashiCorp's log. A Rust crate is called raft-wal, too.
+pub const RAFT_WAL: &str = "raft-wal-go";
 
 /// An entry of the list of rivals.
 pub enum Entry {

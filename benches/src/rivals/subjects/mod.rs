@@ -1,9 +1,13 @@
 //! All rivals, in the order of the table.
 
+#[cfg(feature = "hiqlite-wal")]
+mod batch;
 #[cfg(feature = "fjall")]
 mod fjall;
 #[cfg(feature = "fsys")]
 mod fsys;
+#[cfg(feature = "hiqlite-wal")]
+mod hiqlite_wal;
 #[cfg(feature = "lmdb")]
 mod lmdb;
 mod logforce;
@@ -13,6 +17,8 @@ pub(in crate::rivals) mod okaywal;
 mod open_wal;
 #[cfg(feature = "raft-engine")]
 pub(super) mod raft_engine;
+#[cfg(feature = "raft-log")]
+mod raft_log;
 mod raw;
 mod recycling;
 #[cfg(feature = "redb")]
@@ -58,6 +64,8 @@ pub fn all() -> Vec<Entry> {
         Entry::Here(Box::new(recycling::Recycling)),
         behind!("okaywal", okaywal::Okaywal),
         behind!("raft-engine", raft_engine::RaftEngine),
+        behind!("raft-log", raft_log::RaftLog),
+        behind!("hiqlite-wal", hiqlite_wal::HiqliteWal),
         behind!("rocksdb", rocksdb::RocksDb),
         behind!("open-wal", open_wal::OpenWal),
         behind!("fsys", fsys::Fsys),
