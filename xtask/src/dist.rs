@@ -1,4 +1,4 @@
-//! A release: everything that is published for one system, below `target/dist`.
+//! A release: the command for one system, below `target/dist/TARGET`.
 //!
 //! It is made from a tagged commit without changes. `docs/policies.md` has the steps before and after.
 
@@ -11,8 +11,12 @@ use std::process::Command;
 /// Files of the repository that an archive gets.
 const FILES: [&str; 4] = ["CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
-/// Makes a release for one system: the archive with the command, its manual pages, completions and bill of
-/// materials (CycloneDX), the packages of the published crates, and the checksums of all.
+/// File that the tool for bills of materials makes in the folder of each crate. Git ignores it, because an
+/// interrupted run leaves some behind.
+const BILL: &str = "logforce-bill";
+
+/// Makes a release of the command for one system: an archive with its manual pages, completions and bill of
+/// materials (CycloneDX), and the checksum of the archive.
 #[derive(Debug, PartialEq, Eq, clap::Args)]
 pub struct Options {
     /// The system; on Linux that of this machine with musl, so that the command is one static file.
@@ -37,15 +41,19 @@ pub fn command(options: &Options) -> Result<bool> {
         Some(target) => target.clone(),
         None => host.replace("-linux-gnu", "-linux-musl"),
     };
-    let out = workspace.target.join("dist");
-    let name = format!("logforce-{version}-{target}");
-    let dir = out.join(&name);
-    if out.exists() {
-        std::fs::remove_dir_all(&out).with_context(|| format!("remove {}", out.display()))?;
-    }
-    std::fs::create_dir_all(&dir).with_context(|| format!("make {}", dir.display()))?;
-
+    // Before the build, which takes minutes.
+    output(Command::new(cargo()).args(["cyclonedx", "--version"])).context(
+        "install the tool for bills of materials: cargo install --locked cargo-cyclonedx",
+    )?;
     let program = build(&workspace, &target)?;
+
+    // What an earlier run has made stays until this one has succeeded.
+    let out = workspace.target.join("dist").join(&target);
+    let partial = out.with_extension("partial");
+    remove(&partial)?;
+    let name = format!("logforce-{version}-{target}");
+    let dir = partial.join(&name);
+    std::fs::create_dir_all(&dir).with_context(|| format!("create {}", dir.display()))?;
     let copied = dir.join(program.file_name().context("a program without a name")?);
     std::fs::copy(&program, &copied).with_context(|| format!("copy {}", program.display()))?;
     for file in FILES {
@@ -59,21 +67,37 @@ pub fn command(options: &Options) -> Result<bool> {
             "{target} is another system: no manual pages or completions, and the command was not run"
         );
     }
-    let bill = dir.join("sbom.cdx.json");
-    bill_of_materials(&workspace, &target, &bill)?;
+    bill_of_materials(&workspace, &target, &dir.join("sbom.cdx.json"))?;
 
     let archive = format!("{name}.tar.gz");
     run(Command::new("tar")
-        .current_dir(&out)
+        .current_dir(&partial)
         .args(["-czf", &archive, &name]))?;
     std::fs::remove_dir_all(&dir)?;
-    let mut made = vec![archive];
-    made.extend(packages(&workspace, &version, &out)?);
-    made.sort();
-    let sums = output(Command::new("sha256sum").current_dir(&out).args(&made))?;
-    std::fs::write(out.join(format!("SHA256SUMS-{target}")), &sums)?;
-    println!("{}below {}", sums, out.display());
+    let sum = checksum(&partial, &archive)?;
+    std::fs::write(partial.join(format!("{archive}.sha256")), &sum)?;
+    remove(&out)?;
+    std::fs::rename(&partial, &out).with_context(|| format!("name {}", out.display()))?;
+    println!("{sum}in {}", out.display());
     Ok(true)
+}
+
+fn remove(dir: &Path) -> Result<()> {
+    match std::fs::remove_dir_all(dir) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(e).with_context(|| format!("remove {}", dir.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Asks the program for SHA-256 that the system has.
+fn checksum(dir: &Path, file: &str) -> Result<String> {
+    let gnu = output(Command::new("sha256sum").current_dir(dir).arg(file));
+    gnu.or_else(|_| {
+        let mut perl = Command::new("shasum");
+        output(perl.current_dir(dir).args(["-a", "256", file]))
+    })
 }
 
 fn version(workspace: &Workspace) -> Result<String> {
@@ -95,7 +119,7 @@ fn ready(root: &Path, version: &str) -> Result<()> {
     let changes = git(&["status", "--porcelain"])?;
     ensure!(
         changes.is_empty(),
-        "the sources are changed: commit\n{changes}"
+        "the sources are changed: commit or remove\n{changes}"
     );
     let tag = format!("v{version}");
     let tags = git(&["tag", "--points-at", "HEAD"])?;
@@ -121,32 +145,30 @@ fn newest_is(changelog: &str, version: &str) -> Result<()> {
     Ok(())
 }
 
-/// Builds the command.
+/// Builds the command. No path of this machine gets into it, and no debug information, which is two thirds
+/// of the file.
 fn build(workspace: &Workspace, target: &str) -> Result<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    let mut flags = format!("--remap-path-prefix={}=.", workspace.root.display());
+    if let Some(home) = home {
+        flags += &format!("\x1f--remap-path-prefix={}=cargo", home.display());
+    }
     let mut cargo = Command::new(cargo());
-    // Debug information is two thirds of the file.
-    cargo.env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo");
-    run(cargo.current_dir(&workspace.root).args([
-        "build",
-        "--release",
-        "--locked",
-        "--package",
-        "logforce-cli",
-        "--target",
-        target,
-    ]))
-    .with_context(|| format!("if the system is missing: rustup target add {target}"))?;
-    let suffix = if target.contains("windows") {
-        ".exe"
-    } else {
-        ""
+    cargo
+        .current_dir(&workspace.root)
+        .env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo")
+        .env("CARGO_ENCODED_RUSTFLAGS", flags)
+        .args(["build", "--release", "--locked"])
+        .args(["--package", "logforce-cli", "--target", target]);
+    run(&mut cargo)
+        .with_context(|| format!("if the system is missing: rustup target add {target}"))?;
+    let suffix = match target.contains("windows") {
+        true => ".exe",
+        false => "",
     };
-    let program = workspace
-        .target
-        .join(target)
-        .join("release")
-        .join(format!("logforce{suffix}"));
-    Ok(program)
+    let built = workspace.target.join(target).join("release");
+    Ok(built.join(format!("logforce{suffix}")))
 }
 
 /// Runs the command for its version, its manual pages and its completions.
@@ -165,48 +187,22 @@ fn described(program: &Path, dir: &Path, version: &str) -> Result<()> {
 
 /// Writes the bill of materials of the command.
 fn bill_of_materials(workspace: &Workspace, target: &str, to: &Path) -> Result<()> {
-    const NAME: &str = "logforce-bill";
-    let made = run(Command::new(cargo())
+    run(Command::new(cargo())
         .current_dir(&workspace.root)
         .args(["cyclonedx", "--manifest-path", "crates/cli/Cargo.toml"])
         .args(["--format", "json", "--spec-version", "1.5"])
-        .args(["--target", target, "--override-filename", NAME]))
-    .context("if the command is missing: cargo install cargo-cyclonedx");
+        .args(["--target", target, "--override-filename", BILL]))?;
     // The tool describes every crate of the workspace, each in its own folder.
     for c in &workspace.crates {
-        let file = c.dir.join(format!("{NAME}.json"));
-        if c.name == "logforce-cli" && made.is_ok() {
+        let file = c.dir.join(format!("{BILL}.json"));
+        if c.name == "logforce-cli" {
             std::fs::copy(&file, to).with_context(|| format!("copy {}", file.display()))?;
         }
         if file.exists() {
             std::fs::remove_file(&file).with_context(|| format!("remove {}", file.display()))?;
         }
     }
-    made
-}
-
-/// Packs the published crates, compiled by themselves. Returns their names.
-fn packages(workspace: &Workspace, version: &str, out: &Path) -> Result<Vec<String>> {
-    let mut command = Command::new(cargo());
-    command
-        .current_dir(&workspace.root)
-        .args(["package", "--locked", "--allow-dirty"]);
-    let published = workspace.crates.iter().filter(|c| c.is_published);
-    let names: Vec<_> = published.map(|c| c.name.as_str()).collect();
-    for name in &names {
-        command.args(["--package", name]);
-    }
-    run(&mut command)?;
-    names
-        .iter()
-        .map(|name| {
-            let file = format!("{name}-{version}.crate");
-            let made = workspace.target.join("package").join(&file);
-            std::fs::copy(&made, out.join(&file))
-                .with_context(|| format!("copy {}", made.display()))?;
-            Ok(file)
-        })
-        .collect()
+    Ok(())
 }
 
 fn run(command: &mut Command) -> Result<()> {

@@ -64,7 +64,7 @@ pub struct Setting {
 #[derive(Debug, PartialEq, Eq, clap::Args)]
 pub struct Options {
     /// Full volume instead of that for every change, with fresh seeds, the other systems in full, and
-    /// every known bug: about an hour on two cores.
+    /// every known bug: one to two hours on two cores.
     #[arg(long)]
     deep: bool,
     /// First seed of the deep run [default: derived from the commit].

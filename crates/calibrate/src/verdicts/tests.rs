@@ -168,7 +168,7 @@ fn a_loss_whose_place_cannot_be_compared_counts() {
     let mut other = facts.clone();
     (other.volume, other.filesystem) = (String::new(), "otherfs".to_owned());
     assert_eq!(tried(&runs, &other), []);
-    // Of two losses, the one that certainly happened here is reported.
+    // If two losses are known, the one that certainly happened here is reported.
     let mut elsewhere = run(3, Method::Dsync, 9);
     (elsewhere.place.model, elsewhere.at) = (String::new(), u64::MAX);
     let known = tried(&[runs[0].clone(), elsewhere], &facts);

@@ -119,7 +119,7 @@ impl Log {
     /// several threads share device writes.
     ///
     /// # Errors
-    /// Those of [`Log::append`]. After [`Error::Poisoned`](crate::Error::Poisoned) it is unknown whether the
+    /// Fails as [`Log::append`] does. After [`Error::Poisoned`](crate::Error::Poisoned) it is unknown whether the
     /// record is in the log, until the log is opened again.
     pub fn commit(&self, records: impl Append) -> Result<Acknowledged> {
         self.commit_with(records, Policy::Force)

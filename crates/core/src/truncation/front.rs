@@ -164,7 +164,7 @@ impl Engine {
 /// caller has the turn of the pins.
 ///
 /// # Errors
-/// Those of the system. The next call tries again.
+/// Errors of the system. The next call tries again.
 pub(crate) fn finish_retired(engine: &Engine) -> Result<()> {
     let options = &engine.config.options;
     // Called before the spares are locked, because it reads the clock.

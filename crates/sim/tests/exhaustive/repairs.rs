@@ -43,7 +43,7 @@ fn what_was_cut_stays_cut() {
         }
         let shown = |log: &Log| -> Vec<Record> {
             let mut shown = Vec::new();
-            // Up to the damage, and after it.
+            // One range before the damage, and one after it.
             for from in [log.front_lsn(), went_on.lsn.plus(4096)] {
                 let records = log.read_from(from);
                 shown.extend(records.into_iter().flatten().map_while(Result::ok));
