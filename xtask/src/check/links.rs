@@ -1,17 +1,8 @@
 //! Rule: links between pages of the documentation point to existing files and headings.
 
-use super::{Violation, list, shown};
+use super::{Violation, all_files, shown};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
-
-/// Folders with pages.
-const FOLDERS: [&str; 5] = [
-    "",
-    "crates/logforce",
-    "docs",
-    "docs/decisions",
-    "docs/guide",
-];
 
 /// Finds links to missing files or headings.
 pub fn check(root: &Path) -> Result<Vec<Violation>> {
@@ -31,16 +22,12 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     Ok(found)
 }
 
-/// Returns the pages of the documentation.
+/// Returns the pages of the documentation, in any folder.
 pub fn pages(root: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for folder in FOLDERS.map(|folder| root.join(folder)) {
-        if folder.is_dir() {
-            found.extend(list(&folder)?);
-        }
-    }
-    found.retain(|page| page.extension().is_some_and(|e| e == "md"));
-    Ok(found)
+    let mut files = Vec::new();
+    all_files(root, root, &mut files)?;
+    files.retain(|file| file.ends_with(".md"));
+    Ok(files.into_iter().map(|file| root.join(file)).collect())
 }
 
 fn read(page: &Path) -> Result<String> {

@@ -82,6 +82,19 @@ pub fn command() -> Result<bool> {
     Ok(found.is_empty())
 }
 
+/// Collects the files below a directory, without build output and git's files, by their paths from the root.
+fn all_files(root: &Path, dir: &Path, files: &mut Vec<String>) -> Result<()> {
+    for path in list(dir)? {
+        let name = path.file_name().unwrap_or_default();
+        match path.is_dir() {
+            true if name != "target" && name != ".git" => all_files(root, &path, files)?,
+            true => {}
+            false => files.push(shown(root, &path)),
+        }
+    }
+    Ok(())
+}
+
 /// Runs `cargo xtask wording`.
 pub fn wording(part: Option<&str>) -> Result<bool> {
     wording::command(&Workspace::find()?.root, part)

@@ -2,7 +2,7 @@
 
 use super::imports::words;
 use super::links::pages;
-use super::{Violation, list, shown};
+use super::{Violation, all_files, shown};
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -43,19 +43,6 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
         }
     }
     Ok(found)
-}
-
-/// Collects the files below a directory, without build output and git's files.
-fn all_files(root: &Path, dir: &Path, files: &mut Vec<String>) -> Result<()> {
-    for path in list(dir)? {
-        let name = path.file_name().unwrap_or_default();
-        match path.is_dir() {
-            true if name != "target" && name != ".git" => all_files(root, &path, files)?,
-            true => {}
-            false => files.push(shown(root, &path)),
-        }
-    }
-    Ok(())
 }
 
 /// Returns the text between backquotes outside code blocks, with line numbers.

@@ -87,7 +87,12 @@ struct Part {
 pub fn check(root: &Path) -> Result<Vec<Violation>> {
     let committed = committed(root)?;
     let mut found = Vec::new();
-    for (name, part) in parts(root)? {
+    let parts = parts(root)?;
+    for name in committed.keys().filter(|name| !parts.contains_key(*name)) {
+        let what = format!("has a part {name}, which does not exist");
+        found.push(Violation::new(COMMITTED, what, "remove the line"));
+    }
+    for (name, part) in parts {
         let (openings, words) = committed.get(&name).copied().unwrap_or_default();
         let counts = part.counts;
         let mut compare = |what: &str, now: usize, before: usize| {
@@ -195,34 +200,46 @@ fn parts(root: &Path) -> Result<BTreeMap<String, Part>> {
     let part: &mut Part = parts.entry(PAGES.to_owned()).or_default();
     for page in links::pages(root)? {
         let text = std::fs::read_to_string(&page).with_context(|| page.display().to_string())?;
-        for (line, text) in text.lines().enumerate() {
-            part.words(&format!("{}:{}", shown(root, &page), line + 1), text);
-        }
+        part.page(&shown(root, &page), &text);
     }
     Ok(parts)
 }
 
 impl Part {
     fn source(&mut self, file: &str, text: &str) {
-        let mut before = None;
         for Prose { line, kind, text } in prose(text) {
             let place = format!("{file}:{line}");
-            self.words(&place, text);
-            let begins = before != Some((line - 1, kind));
-            before = Some((line, kind));
-            if kind != Kind::Doc || !begins {
+            self.words(&place, &text);
+            if !matches!(kind, Kind::Inner | Kind::Outer) {
                 continue;
             }
             self.counts.comments += 1;
-            if OPENINGS
-                .iter()
-                .any(|opening| text.trim_start().starts_with(opening))
-            {
+            if OPENINGS.iter().any(|opening| text.starts_with(opening)) {
                 self.counts.openings += 1;
-                self.places
-                    .push(format!("{place}: opening: {}", text.trim()));
+                self.places.push(format!("{place}: opening: {text}"));
             }
         }
+    }
+
+    /// Counts the words of a page, by paragraphs and by rows of tables.
+    fn page(&mut self, file: &str, text: &str) {
+        let mut paragraph = String::new();
+        let mut begin = 1;
+        for (n, line) in text.lines().chain([""]).enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('|') {
+                self.words(&format!("{file}:{begin}"), &paragraph);
+                paragraph.clear();
+            }
+            if paragraph.is_empty() {
+                begin = n + 1;
+            }
+            if !line.is_empty() {
+                paragraph += line;
+                paragraph.push(' ');
+            }
+        }
+        self.words(&format!("{file}:{begin}"), &paragraph);
     }
 
     fn words(&mut self, place: &str, text: &str) {
@@ -232,8 +249,9 @@ impl Part {
             let is_word = |at: usize| {
                 let end = &lower[at + word.len()..];
                 let (before, end) = (lower[..at].chars().next_back(), end.chars().next());
+                // In `{told}` it is a variable.
                 let is_letter =
-                    |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+                    |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || "_{".contains(c));
                 let is_there = lower[..at].trim_end().ends_with("there");
                 !is_letter(before) && !is_letter(end) && !is_there
             };
@@ -251,114 +269,130 @@ impl Part {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    Doc,
+    /// A doc comment about what contains it.
+    Inner,
+    /// A doc comment about what follows it.
+    Outer,
     Comment,
     Literal,
 }
 
-/// One line of a comment or of a string literal.
-struct Prose<'a> {
-    /// Counted from 1.
+/// A string literal, or a comment: lines of one kind without anything between them.
+struct Prose {
+    /// First line, counted from 1.
     line: usize,
     kind: Kind,
-    text: &'a str,
+    /// Lines, joined by spaces.
+    text: String,
 }
 
-/// Comments and string literals of a source.
-fn prose(source: &str) -> Vec<Prose<'_>> {
-    let mut found = Vec::new();
-    // Marks that end the literal in which a line begins.
-    let mut inside: Option<String> = None;
+/// End of a string literal.
+struct End {
+    marks: String,
+    is_raw: bool,
+}
+
+/// Returns comments and string literals of a source.
+fn prose(source: &str) -> Vec<Prose> {
+    let mut found: Vec<Prose> = Vec::new();
+    // Last line of the latest comment with nothing else in its line.
+    let mut commented = 0;
+    // The literal in which a line begins.
+    let mut inside: Option<End> = None;
     for (n, text) in source.lines().enumerate() {
         let mut rest = text;
         let line = n + 1;
         loop {
             if let Some(end) = &inside {
-                let at = literal_end(rest, end);
-                let text = &rest[..at.unwrap_or(rest.len())];
-                found.push(Prose {
-                    line,
-                    kind: Kind::Literal,
-                    text,
-                });
+                let at = end.position(rest);
+                let part = &rest[..at.unwrap_or(rest.len())];
+                if let Some(literal) = found.last_mut() {
+                    literal.text.push(' ');
+                    literal.text += part.trim().trim_end_matches('\\').trim_end();
+                }
                 let Some(at) = at else { break };
-                rest = &rest[at + end.len()..];
+                rest = &rest[at + end.marks.len()..];
                 inside = None;
             }
             let Some(at) = rest.find(['"', '/', '\'']) else {
                 break;
             };
-            let from = &rest[at..];
-            if let Some(comment) = from.strip_prefix("//") {
-                let doc = comment
-                    .strip_prefix(['/', '!'])
-                    .filter(|d| !d.starts_with('/'));
-                let kind = if doc.is_some() {
-                    Kind::Doc
-                } else {
-                    Kind::Comment
-                };
-                found.push(Prose {
-                    line,
-                    kind,
-                    text: doc.unwrap_or(comment),
-                });
+            let (before, from) = rest.split_at(at);
+            if let Some(text) = from.strip_prefix("//") {
+                let (kind, text) = kind_of(text);
+                let text = text.trim();
+                let is_alone = before.trim().is_empty();
+                let goes_on = is_alone && commented + 1 == line;
+                match found.last_mut().filter(|last| goes_on && last.kind == kind) {
+                    Some(last) => last.text = format!("{} {text}", last.text),
+                    None => found.push(Prose {
+                        line,
+                        kind,
+                        text: text.to_owned(),
+                    }),
+                }
+                commented = if is_alone { line } else { 0 };
                 break;
             }
             if let Some(literal) = from.strip_prefix('"') {
-                let hashes = rest[..at].len() - rest[..at].trim_end_matches('#').len();
-                let raw = rest[..at].trim_end_matches('#').ends_with('r');
-                inside = Some(match raw {
-                    true => format!("\"{}", "#".repeat(hashes)),
-                    false => "\"".to_owned(),
+                inside = Some(End::after(before));
+                found.push(Prose {
+                    line,
+                    kind: Kind::Literal,
+                    text: String::new(),
                 });
                 rest = literal;
                 continue;
             }
             // A character: `'"'` begins no literal.
-            let skipped = ["'\"'", "'\\\"'"].into_iter().find(|c| from.starts_with(c));
-            rest = &from[skipped.map_or(1, str::len)..];
+            let character = ["'\"'", "'\\\"'"].into_iter().find(|c| from.starts_with(c));
+            rest = &from[character.map_or(1, str::len)..];
         }
     }
     found
 }
 
-/// Position at which a literal ends in `text`.
-fn literal_end(text: &str, end: &str) -> Option<usize> {
-    let mut from = 0;
-    loop {
-        let at = from + text[from..].find(end)?;
-        let slashes = text[..at].len() - text[..at].trim_end_matches('\\').len();
-        // In raw literals a backslash escapes nothing.
-        if slashes.is_multiple_of(2) || end.len() > 1 {
-            return Some(at);
+/// Returns the kind of a comment, from what follows its two slashes, and its text.
+fn kind_of(text: &str) -> (Kind, &str) {
+    match (text.strip_prefix('!'), text.strip_prefix('/')) {
+        (Some(text), _) => (Kind::Inner, text),
+        (_, Some(text)) if !text.starts_with('/') => (Kind::Outer, text),
+        _ => (Kind::Comment, text),
+    }
+}
+
+impl End {
+    /// Returns the end of the literal whose first quotation mark follows `before`.
+    fn after(before: &str) -> End {
+        let unhashed = before.trim_end_matches('#');
+        let is_raw = unhashed.ends_with('r');
+        let hashes = if is_raw {
+            before.len() - unhashed.len()
+        } else {
+            0
+        };
+        let marks = format!("\"{}", "#".repeat(hashes));
+        End { marks, is_raw }
+    }
+
+    /// Returns the position in `text`, if the literal ends there.
+    fn position(&self, text: &str) -> Option<usize> {
+        let mut from = 0;
+        loop {
+            let at = from + text[from..].find(&self.marks)?;
+            let slashes = text[..at].len() - text[..at].trim_end_matches('\\').len();
+            // In a raw literal a backslash escapes nothing.
+            if self.is_raw || slashes.is_multiple_of(2) {
+                return Some(at);
+            }
+            from = at + 1;
         }
-        from = at + 1;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const SOURCE: &str = r##"
-//! What is here.
-//! What is not the first line.
-
-/// Returns a word that nobody reads.
-fn f() -> char {
-    // Nobody reads it; how many are there?
-    let roomy = "there is no room"; // "quoted": of ours
-    let raw = r#"a "told" \"#;
-    let escaped = "a \" worth";
-    let over = "two \
-                so many lines";
-    '"'
-}
-
-/// Whether it is.
-fn told() {}
-"##;
 
     fn counts(source: &str) -> (usize, usize, usize) {
         let mut part = Part::default();
@@ -372,11 +406,50 @@ fn told() {}
     }
 
     #[test]
-    fn openings_and_words_are_counted_where_they_are_prose() {
-        // Nobody (2), room, of ours, told, worth, so many.
-        assert_eq!(counts(SOURCE), (2, 7, 3));
-        assert_eq!(counts("fn told(room: u8) {}\n"), (0, 0, 0));
-        assert_eq!(counts("/// There is no log. It is no log.\n"), (0, 1, 1));
+    fn openings_are_those_of_doc_comments() {
+        for (openings, comments, source) in [
+            (1, 1, "//! What is here.\n//! What is not the first line.\n"),
+            (1, 2, "//! A module.\n/// Whether it is.\n"),
+            (2, 2, "/// Of one.\nfn f() {}\n/// That of two.\n"),
+            (0, 0, "// What is no doc comment.\n//// Nor is this.\n"),
+            (0, 1, "/// Whatever it is.\n"),
+            (1, 1, "let path = r\"\\\\.\\\";\n/// Where it is.\n"),
+            (1, 1, "let quote = '\"';\n/// Which it is.\n"),
+            (1, 1, "let quote = '\\\"';\n/// Which it is.\n"),
+        ] {
+            let (found, _, all) = counts(source);
+            assert_eq!((found, all), (openings, comments), "{source}");
+        }
+        for opening in OPENINGS {
+            assert_eq!(counts(&format!("/// {opening}it.\n")).0, 1, "{opening}");
+        }
+    }
+
+    #[test]
+    fn words_are_those_of_prose() {
+        for (words, source) in [
+            (0, "fn told(room: u8) {}\n"),
+            (0, "// The bug room_taken is retold.\n"),
+            (0, "// There is no log.\n"),
+            (0, "let text = \"{told}\";\n"),
+            (1, "// Nobody reads it.\n"),
+            (2, "let text = \"nobody\"; // nobody\n"),
+            (2, "let text = r#\"a \"told\" \\\"#; // nobody\n"),
+            (1, "let text = \"a \\\" worth\";\n"),
+            (1, "let text = \"so \\\n    many lines\";\n"),
+            (1, "/// A line that is\n/// no longer whole.\n"),
+            (0, "f(); // a line that is\n// no longer whole\n"),
+            (0, "// A line that is\nf(); // no longer whole\n"),
+        ] {
+            assert_eq!(counts(source).1, words, "{source}");
+        }
+        for word in WORDS {
+            assert_eq!(counts(&format!("// {word}.\n")).1, 1, "{word}");
+        }
+        let mut part = Part::default();
+        part.page("a.md", "One that is\nno page.\n\nTwo.\n\nNobody.\n");
+        assert_eq!(part.counts.words, 2);
+        assert!(part.places[1].starts_with("a.md:6:"), "{:?}", part.places);
     }
 
     #[test]
@@ -407,6 +480,20 @@ fn told() {}
         assert_eq!(check(root).unwrap().len(), 1);
         command(root, Some("a")).unwrap();
         command(root, Some("b")).unwrap_err();
+        assert!(!command(root, None).unwrap(), "it commits a rise");
+        write("README.md", "");
+        write(COMMITTED, "b: 0 0\n");
+        assert_eq!(check(root).unwrap().len(), 1);
+        for folder in ["benches", "crates/c", "docs/new", "examples", "fuzz"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        write(COMMITTED, "");
+        write("benches/b.rs", "/// What.\n// Nobody.\n");
+        write("examples/e.rs", "// Nobody.\n");
+        write("fuzz/f.rs", "// Nobody.\n");
+        write("crates/c/c.rs", "// Nobody.\n");
+        write("docs/new/n.md", "Nobody.\n");
+        assert_eq!(check(root).unwrap().len(), 5);
         write(COMMITTED, "a: 1\n");
         check(root).unwrap_err();
     }

@@ -30,6 +30,8 @@ struct View {
     files: BTreeSet<PathBuf>,
     /// Changed files, as git reports them.
     changed: BTreeSet<String>,
+    /// Reason why git reports none, for example a checkout of another user.
+    git_failed: Option<String>,
 }
 
 /// Compares the machine before and after the tests.
@@ -111,6 +113,12 @@ impl Watch {
         for file in after.files.difference(&self.before.files) {
             found.add(self.strict, format!("the file {}", file.display()));
         }
+        if let Some(why) = &after.git_failed {
+            found.add(
+                self.strict,
+                format!("changes in the source, which git does not report: {why}"),
+            );
+        }
         for line in after.changed.difference(&self.before.changed) {
             found.add(self.strict, format!("a change in the source: {line}"));
         }
@@ -180,7 +188,14 @@ fn look(root: &Path) -> View {
         .args(["status", "--porcelain"])
         .current_dir(root)
         .output();
-    let changed = git.map(|o| o.stdout).unwrap_or_default();
+    let (changed, git_failed) = match git {
+        Ok(o) if o.status.success() => (o.stdout, None),
+        Ok(o) => (
+            Vec::new(),
+            Some(String::from_utf8_lossy(&o.stderr).into_owned()),
+        ),
+        Err(e) => (Vec::new(), Some(e.to_string())),
+    };
     View {
         mounts: mount_points(&mounts),
         loops: loop_devices(),
@@ -189,6 +204,7 @@ fn look(root: &Path) -> View {
             .lines()
             .map(str::to_owned)
             .collect(),
+        git_failed,
     }
 }
 
@@ -287,6 +303,7 @@ mod tests {
             loops: [pair("/w/target/image"), pair("/other")].into(),
             files: ["/tmp/logforce-x".into()].into(),
             changed: ["?? crates/x".to_owned()].into(),
+            git_failed: Some("dubious ownership".to_owned()),
         };
         let processes = [(9, "sleep 1000".to_owned())];
         let beside = watch(temp.path(), false).compare(&after, &processes);
@@ -303,8 +320,8 @@ mod tests {
                 assert!(found.failures.iter().any(|l| l.contains(ours)), "{found:?}");
             }
         }
-        assert_eq!((beside.failures.len(), beside.notes.len()), (5, 4));
-        assert_eq!((strict.failures.len(), strict.notes.len()), (8, 1));
+        assert_eq!((beside.failures.len(), beside.notes.len()), (5, 5));
+        assert_eq!((strict.failures.len(), strict.notes.len()), (9, 1));
     }
 
     #[test]

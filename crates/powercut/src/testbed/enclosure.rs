@@ -115,8 +115,8 @@ fn sweep(own: &str) {
     }
 }
 
-/// Whether a loop device over this has outlived its suite: an image of ours, or of a process that is
-/// no more, or a FUSE disk whose mount is gone, of which only a `/` is left to see.
+/// Returns true if a loop device over this file has outlived its suite. The file is an image of this suite or of
+/// a process that has ended, or a FUSE disk that was unmounted, of which the kernel shows only a `/`.
 fn is_left(backing: &str, own: &str) -> bool {
     if let Some((_, suite)) = backing.split_once(&format!("memfd:{NAME}")) {
         return suite_is_over(suite, own);
