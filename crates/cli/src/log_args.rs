@@ -40,7 +40,7 @@ impl LogArgs {
         };
         match opened {
             Ok(inspector) => Ok(inspector),
-            Err(e @ (Error::NoLog { .. } | Error::NotALog { .. } | Error::Damaged(_)))
+            Err(e @ (Error::NoLog { .. } | Error::Damaged(_)))
                 if !self.salvage && has_segments(&self.dir)? =>
             {
                 bail!(Damaged(format!(
@@ -49,7 +49,7 @@ impl LogArgs {
                     refusal(&e)
                 )))
             }
-            Err(e @ Error::NoLog { .. }) if self.salvage && has_segments(&self.dir)? => {
+            Err(e @ (Error::NoLog { .. } | Error::NotALog { .. })) if has_segments(&self.dir)? => {
                 bail!(Damaged(e.to_string()))
             }
             Err(e) if matches!(e, Error::Damaged(_)) => bail!(Damaged(refusal(&e))),

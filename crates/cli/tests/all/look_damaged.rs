@@ -353,3 +353,18 @@ fn hostile_bytes_are_survived() {
         }
     }
 }
+
+/// The advice of the library is not followed by the same advice of the command.
+#[test]
+fn a_control_file_without_its_bytes() {
+    let home = place();
+    let path = home.path().join("log");
+    filled(&path, 5).0.close().unwrap();
+    std::fs::write(path.join("control"), vec![0; 1 << 18]).unwrap();
+    for command in ["verify", "stat", "dump"] {
+        let out = logforce(&path, command, &[]);
+        let said = all_output(&out);
+        assert_eq!(out.status.code(), Some(1), "{said}");
+        assert_eq!(said.matches("--salvage").count(), 1, "{said}");
+    }
+}
