@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use logforce::{
-    Error, ErrorKind, Log, Options, Result,
+    Error, ErrorKind, Log, Lsn, Options, Result,
     inspect::{RecoveryCase, RepairOptions, Visit},
 };
 use logforce_testkit::process::Start;
@@ -570,4 +570,39 @@ fn a_bit_flipped_above_the_anchor_is_refused_and_can_be_cut() {
     );
     assert!(e.lsn().unwrap().0 <= at as u64 && e.lsn().unwrap().0 + 4096 > at as u64);
     assert_eq!(cut(&dir), 20);
+}
+
+/// A repair cuts everything from the start of the front's segment on. The front is still a position to read and
+/// to follow from.
+#[test]
+fn everything_is_cut_from_the_front_on() {
+    let home = temp();
+    let dir = home.path().join("log");
+    let log = logforce::create_new(&dir, options()).unwrap();
+    // Each commit fills a write unit, and so a batch ends where the segment does.
+    let front = Lsn(SEGMENT);
+    for n in 0.. {
+        if log.commit(&record(n, 100)).unwrap().start > front {
+            break;
+        }
+    }
+    log.truncate_front(front).unwrap();
+    log.close().unwrap();
+    let segment = dir.join(format!("{:016x}.seg", front.0));
+    patch(&segment, |b| b[20] ^= 1);
+    let report = logforce::inspect::repair(&dir, &RepairOptions::new()).unwrap();
+    assert_eq!(report.cut.unwrap().from, front);
+    let log = logforce::open_existing(&dir, options()).unwrap();
+    assert_eq!(log.front_lsn(), front);
+    log.commit(b"the next").unwrap();
+    let follower = log.follow_lsn(front).map(|mut f| f.try_next());
+    assert_eq!(follower.unwrap().unwrap().unwrap().data, b"the next");
+    let mut read = log.read_from(front).unwrap();
+    assert_eq!(read.next().unwrap().unwrap().data, b"the next");
+    log.close().unwrap();
+    let remote = logforce::read_only(&dir).unwrap().follow_lsn(front);
+    assert_eq!(
+        remote.unwrap().try_next().unwrap().unwrap().data,
+        b"the next"
+    );
 }
