@@ -360,7 +360,7 @@ fn a_control_file_without_its_bytes() {
     let home = place();
     let path = home.path().join("log");
     filled(&path, 5).0.close().unwrap();
-    std::fs::write(path.join("control"), vec![0; 1 << 18]).unwrap();
+    fs::write(path.join("control"), vec![0; 1 << 18]).unwrap();
     for command in ["verify", "stat", "dump"] {
         let out = logforce(&path, command, &[]);
         let said = all_output(&out);
