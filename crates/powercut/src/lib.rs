@@ -10,7 +10,6 @@
 #![cfg(target_os = "linux")]
 
 pub mod check;
-pub mod disk;
 pub mod ledger;
 pub mod live;
 mod outage;
@@ -21,4 +20,3 @@ pub mod replay;
 pub mod report;
 pub mod selfcheck;
 pub mod subject;
-pub mod testbed;

@@ -5,15 +5,16 @@
 //! next session has to recover it on a disk whose plug is pulled again, perhaps meanwhile.
 
 use crate::check::{CheckOutcome, Opening, Promises, Session, check};
-use crate::disk::{Command, Cut, Settings, Survival};
 use crate::ledger::SubjectLedger;
-use crate::outage::Outage;
+use crate::outage;
 use crate::report::{Cell, Coverage, Cycle, Ended, Sink};
 use crate::subject::Job;
 use crate::subject::seam::Fault;
-use crate::testbed::{Filesystem, Image, Mounted, Switched};
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
+use logforce_crashtest::disk::{Command, Cut, Settings, Survival};
+use logforce_crashtest::outage::Outage;
+use logforce_crashtest::testbed::{Filesystem, Image, Mounted, Switched};
 use logforce_testkit::Rng;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -130,7 +131,7 @@ impl<'a> Chain<'a> {
             filesystem: self.cell.filesystem,
             stable: &self.bench.stable,
             current: &self.bench.current,
-            ledger: &ledger,
+            counters: ledger.image(),
             record: None,
             settings: manner.settings,
         };
@@ -164,7 +165,7 @@ impl<'a> Chain<'a> {
             early,
             home: self.home,
         };
-        let outcome = outage.run(|dir| self.start(dir, &ledger, manner))?;
+        let outcome = outage::run(outage, &ledger, |dir| self.start(dir, &ledger, manner))?;
         let (report, broken) = (outcome.report, outcome.broken);
         let session = Session {
             number: self.session,

@@ -1,9 +1,9 @@
-//! A session of a subject on a disk whose plug is pulled.
+//! The outages of a subject, with the entries of its ledger.
 
-use crate::disk::{Command, CutReport};
-use crate::ledger::Entry;
-use crate::testbed::{Powered, Switched};
+use crate::ledger::{Entry, SubjectLedger};
 use anyhow::Result;
+use logforce_crashtest::disk::CutReport;
+use logforce_crashtest::outage::Outage;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Child;
@@ -12,69 +12,40 @@ use std::time::{Duration, Instant};
 /// Maximum time in which a subject notices that its disk is gone.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What is switched on, and when the power goes.
-pub(crate) struct Outage<'a> {
-    /// The disk.
-    pub(crate) switched: Switched<'a>,
-    /// Says when the power goes.
-    pub(crate) cut: Command,
-    /// Sent to the disk before it is mounted: the power may go while the filesystem replays its
-    /// journal.
-    pub(crate) early: bool,
-    /// For mount points.
-    pub(crate) home: &'a Path,
-}
-
 /// Result of an outage.
 pub(crate) struct OutageOutcome {
-    /// What the disk reported of the cut.
+    /// Report of the disk.
     pub(crate) report: CutReport,
-    /// The entries of each thread that were there before the cut.
+    /// Entries of each thread that were written before the cut.
     pub(crate) claimed: Vec<Vec<Entry>>,
-    /// All entries.
+    /// All entries of each thread.
     pub(crate) all: Vec<Vec<Entry>>,
-    /// What was wrong with how the subject ended.
+    /// Description of how the subject ended, if that was wrong.
     pub(crate) broken: Option<String>,
 }
 
-impl Outage<'_> {
-    /// Switches the disk on, has `start` start a subject in the mounted directory, and waits for
-    /// the cut.
-    ///
-    /// # Errors
-    /// Of the machine.
-    pub(crate) fn run(self, start: impl FnOnce(&Path) -> Result<Child>) -> Result<OutageOutcome> {
-        let Outage {
-            switched,
-            cut,
-            early,
-            home,
-        } = self;
-        let mut powered = Powered::on(switched, home, early.then_some(cut))?;
-        let mut subject = powered.mounted().map(start).transpose()?;
-        if !early {
-            powered.send(cut)?;
-        }
-        let report = powered.cut_by_itself()?;
-        let broken = match &mut subject {
-            Some(subject) => end(subject)?,
-            None => None,
-        };
-        powered.off()?;
-        let ledger = switched.ledger;
-        Ok(OutageOutcome {
-            claimed: ledger.entries(&report.counters)?,
-            all: ledger.entries(&ledger.counters()?)?,
-            report,
-            broken,
-        })
-    }
-}
-
-/// Waits for a subject whose disk is gone. Returns what was wrong with how it ended.
+/// Runs an outage of the subject that `start` starts.
 ///
 /// # Errors
-/// Of the system.
+/// Those of the machine.
+pub(crate) fn run(
+    outage: Outage<'_>,
+    ledger: &SubjectLedger,
+    start: impl FnOnce(&Path) -> Result<Child>,
+) -> Result<OutageOutcome> {
+    let (report, broken) = outage.run(start, |mut subject| end(&mut subject))?;
+    Ok(OutageOutcome {
+        claimed: ledger.entries(&report.counters)?,
+        all: ledger.entries(&ledger.counters()?)?,
+        report,
+        broken: broken.flatten(),
+    })
+}
+
+/// Waits for a subject whose disk is gone. Returns a description of how it ended if that was wrong.
+///
+/// # Errors
+/// Those of the system.
 pub fn end(subject: &mut Child) -> Result<Option<String>> {
     let until = Instant::now() + TIMEOUT;
     while Instant::now() < until {

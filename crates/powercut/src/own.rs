@@ -2,11 +2,11 @@
 //! witness on loopback, and a real power cut in each round. On an honest disk it has to prove
 //! the log; on one that lies about flushes it has to contradict it.
 
-use crate::disk::{Cut, Flushes, Settings, Survival};
 use crate::ledger::SubjectLedger;
 use crate::live::Bench;
-use crate::testbed::{Filesystem, Image, Mounted, Powered, Switched};
 use anyhow::{Context, Result, bail};
+use logforce_crashtest::disk::{Cut, Flushes, Settings, Survival};
+use logforce_crashtest::testbed::{Filesystem, Image, Mounted, Powered, Switched};
 use logforce_testkit::Rng;
 use serde::Serialize;
 use serde_json::Value;
@@ -210,7 +210,7 @@ impl Run<'_> {
             filesystem: self.filesystem,
             stable,
             current,
-            ledger: &ledger,
+            counters: ledger.image(),
             record: None,
             settings: self.settings,
         };

@@ -1,11 +1,11 @@
 //! What was counted, as lines and as JSON.
 
 use crate::check::{CheckOutcome, Opening, Session};
-use crate::disk::{CutReport, Met};
 use crate::ledger::Kind;
 use crate::subject;
-use crate::testbed::Filesystem;
 use logforce::{Guarantee, Method};
+use logforce_crashtest::disk::{CutReport, Met};
+use logforce_crashtest::testbed::Filesystem;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -4,17 +4,17 @@
 //! each must lose something that was acknowledged. Beside the mistakes, the same programs done
 //! right must lose nothing.
 
-use crate::disk::{Command, Cut, Flushes, Settings, Survival};
 use crate::ledger::{Kind, SubjectLedger};
 use crate::live::{Bench, Chain, Manner, spawn};
 use crate::outage::end;
 use crate::report::Cell;
 use crate::subject::raw::{Program, RawJob, lost};
 use crate::subject::seam::Fault;
-use crate::testbed::Filesystem;
-use crate::testbed::{Image, Mounted, Powered, Switched};
 use anyhow::{Result, bail};
 use logforce::{Guarantee, Method};
+use logforce_crashtest::disk::{Command, Cut, Flushes, Settings, Survival};
+use logforce_crashtest::testbed::Filesystem;
+use logforce_crashtest::testbed::{Image, Mounted, Powered, Switched};
 use logforce_testkit::Rng;
 use serde::Serialize;
 use std::path::Path;
@@ -215,7 +215,7 @@ fn raw(place: &Place<'_>, program: Program, seed: u64, checked: &mut Checked) ->
         filesystem,
         stable,
         current,
-        ledger: &ledger,
+        counters: ledger.image(),
         record: None,
         // A sync that overlaps with a write is caught only where writes take their time.
         settings: Settings::honest(

@@ -79,9 +79,15 @@ pub const TABLE: &[DependencyRule] = &[
         why: "the public crate connects the log to the operating system; only core knows the bytes",
     },
     DependencyRule {
+        name: "logforce-crashtest",
+        may_use: &[],
+        why: "it tests any program, and knows nothing of Logforce",
+    },
+    DependencyRule {
         name: "logforce-powercut",
         may_use: &[
             "logforce",
+            "logforce-crashtest",
             "logforce-device",
             "logforce-device-os",
             "logforce-testkit",

@@ -150,7 +150,7 @@ pub fn of_powercut(mark: &str) -> Vec<String> {
     let end = Instant::now() + TIMEOUT;
     loop {
         let processes = marked(mark);
-        let ours = |file: &Path| file.to_string_lossy().contains("memfd:logforce-powercut");
+        let ours = |file: &Path| file.to_string_lossy().contains("memfd:logforce-crashtest");
         let devices = loop_devices().into_iter().filter(|(file, _)| ours(file));
         let mut left: Vec<String> = devices
             .map(|(file, device)| format!("the loop device {device} of {}", file.display()))

@@ -9,9 +9,10 @@ mod suite;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use logforce_crashtest::role;
+use logforce_crashtest::testbed::{Filesystem, enclosure, needs};
 use logforce_powercut::process::Role;
-use logforce_powercut::testbed::{Filesystem, enclosure, needs};
-use logforce_powercut::{disk, subject};
+use logforce_powercut::subject;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -39,12 +40,6 @@ enum Command {
     /// Runs a command on a filesystem whose disk takes its time, one request after another or many at
     /// once.
     Slow(slow::Args),
-    /// The disk's process.
-    #[command(hide = true)]
-    Disk { setup: String },
-    /// A slow disk's process.
-    #[command(hide = true)]
-    SlowDisk { setup: String },
     /// The subject's process.
     #[command(hide = true)]
     Work { job: String },
@@ -72,7 +67,11 @@ enum Command {
 const SKIPPED: u8 = 77;
 
 pub fn main() -> ExitCode {
-    match run(Cli::parse().command) {
+    let ended = match role::play() {
+        Some(played) => played.map(|()| ExitCode::SUCCESS),
+        None => run(Cli::parse().command),
+    };
+    match ended {
         Ok(code) => code,
         Err(e) => {
             eprintln!("error: {e:#}");
@@ -93,13 +92,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::ProcessInject { job } => role(Role::Inject, &job),
         Command::Own(args) => enclosed(&args.filesystems(), |home| suite::own(&args, home)),
         Command::Planted(args) => planted::run(&args),
-        Command::Disk { setup } => {
-            disk::run(&serde_json::from_str(&setup)?).map(|()| ExitCode::SUCCESS)
-        }
         Command::Slow(args) => enclosed(&args.filesystems(), |home| slow::run(&args, home)),
-        Command::SlowDisk { setup } => {
-            disk::run_slow(&serde_json::from_str(&setup)?).map(|()| ExitCode::SUCCESS)
-        }
         Command::Work { job } => Ok(ended(subject::run(
             &serde_json::from_str(&job)?,
             subject::Space::Little,

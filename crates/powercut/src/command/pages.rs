@@ -3,9 +3,9 @@
 use super::suite::share;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
+use logforce_crashtest::testbed::Filesystem;
 use logforce_powercut::pages::{self, Counts, MODES};
 use logforce_powercut::subject::seam::Fault;
-use logforce_powercut::testbed::Filesystem;
 use logforce_testkit::Rng;
 use serde::Serialize;
 use std::path::{Path, PathBuf};

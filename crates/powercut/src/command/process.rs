@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
+use logforce_crashtest::testbed::Filesystem;
 use logforce_powercut::process::inject::{Amount, Injection};
 use logforce_powercut::process::{self, Counted, FILESYSTEMS, PARTS, Plan};
-use logforce_powercut::testbed::Filesystem;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use logforce_powercut::disk::Delays;
-use logforce_powercut::testbed::{Filesystem, SlowDisk};
+use logforce_crashtest::disk::Delays;
+use logforce_crashtest::testbed::{Filesystem, SlowDisk};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitCode;

@@ -3,12 +3,12 @@
 use super::print::{self, Section};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
+use logforce_crashtest::testbed::Filesystem;
 use logforce_device::Method;
 use logforce_powercut::live::{DURABLE, cells};
 use logforce_powercut::own::{self, OwnRun};
 use logforce_powercut::report::{Cell, Sink};
 use logforce_powercut::selfcheck::{self, Checked};
-use logforce_powercut::testbed::Filesystem;
 use logforce_powercut::{live, replay};
 use logforce_testkit::Rng;
 use serde::Serialize;

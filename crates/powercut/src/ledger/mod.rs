@@ -9,21 +9,19 @@ mod entry;
 
 pub use entry::{Entry, Kind};
 
-use crate::testbed::Image;
 use anyhow::{Context, Result};
+use logforce_crashtest::counters::{self, COUNTERS, Counters};
+use logforce_crashtest::testbed::Image;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Threads of a subject that may write.
-pub const MAX_THREADS: usize = 16;
+pub const MAX_THREADS: usize = COUNTERS;
 
 /// Entries that a thread may write. It is memory only as far as it is used.
 pub const ENTRIES: u64 = 1 << 17;
-
-/// How many entries each thread had written.
-pub type Counters = [u64; MAX_THREADS];
 
 const COUNTERS_LEN: u64 = 4096;
 
@@ -52,6 +50,11 @@ impl SubjectLedger {
         self.image.path()
     }
 
+    /// Its memory.
+    pub fn image(&self) -> &Image {
+        &self.image
+    }
+
     /// The same one, for another owner.
     ///
     /// # Errors
@@ -71,7 +74,7 @@ impl SubjectLedger {
     /// # Errors
     /// Of the system.
     pub fn counters(&self) -> io::Result<Counters> {
-        counters(self.image.file())
+        counters::sample(self.image.file())
     }
 
     /// The first so many entries of each thread.
@@ -93,20 +96,6 @@ impl SubjectLedger {
             })
             .collect()
     }
-}
-
-/// Samples the counters of a ledger.
-///
-/// # Errors
-/// Of the system.
-pub fn counters(file: &File) -> io::Result<Counters> {
-    let mut bytes = [0; MAX_THREADS * 8];
-    file.read_exact_at(&mut bytes, 0)?;
-    let mut counters = [0; MAX_THREADS];
-    for (counter, bytes) in counters.iter_mut().zip(bytes.chunks(8)) {
-        *counter = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
-    }
-    Ok(counters)
 }
 
 /// The subject's side: what one of its threads writes.
@@ -152,9 +141,7 @@ impl LedgerWriter {
             .write_all_at(&entry.encode(), place(self.thread, self.count))
             .expect("the ledger can be written");
         self.count += 1;
-        self.file
-            .write_all_at(&self.count.to_le_bytes(), self.thread as u64 * 8)
-            .expect("the ledger can be written");
+        counters::set(&self.file, self.thread, self.count).expect("the ledger can be written");
     }
 }
 

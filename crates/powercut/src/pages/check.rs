@@ -4,9 +4,9 @@ use super::subject::open;
 use super::{ACCOUNTS, PAGE, THREADS, stamp_pages, value_of};
 use crate::ledger::{Entry, Kind};
 use crate::subject::seam::{Fault, Faulty};
-use crate::testbed::{Filesystem, Image, Mounted};
 use anyhow::Result;
 use logforce::pages::{PageFile, Snapshot};
+use logforce_crashtest::testbed::{Filesystem, Image, Mounted};
 use std::path::Path;
 
 /// What was promised, by thread.

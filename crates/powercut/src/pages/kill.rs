@@ -4,8 +4,8 @@
 use super::{Counts, Job, Promises, check};
 use crate::process::{Role, Started, User, ledger_path};
 use crate::subject::seam::Fault;
-use crate::testbed::{Filesystem, Mounted};
 use anyhow::Result;
+use logforce_crashtest::testbed::{Filesystem, Mounted};
 use logforce_testkit::Rng;
 use std::path::Path;
 

@@ -2,13 +2,14 @@
 
 use super::check::survivor;
 use super::{Counts, Job, Promises};
-use crate::disk::{Command, Cut, Settings, Survival};
 use crate::ledger::SubjectLedger;
 use crate::live::spawn;
-use crate::outage::Outage;
+use crate::outage;
 use crate::subject::seam::Fault;
-use crate::testbed::{Filesystem, Image, Switched};
 use anyhow::Result;
+use logforce_crashtest::disk::{Command, Cut, Settings, Survival};
+use logforce_crashtest::outage::Outage;
+use logforce_crashtest::testbed::{Filesystem, Image, Switched};
 use logforce_testkit::Rng;
 use std::path::Path;
 
@@ -102,7 +103,7 @@ fn cycle(
         filesystem: place.filesystem,
         stable,
         current,
-        ledger: &ledger,
+        counters: ledger.image(),
         record: None,
         settings: Settings::honest(rng.bits(), rng.pick(&[0, 30, 50])),
     };
@@ -112,7 +113,7 @@ fn cycle(
         early,
         home: place.home,
     };
-    let outcome = outage.run(|dir| {
+    let outcome = outage::run(outage, &ledger, |dir| {
         let job = Job {
             dir: dir.join("file"),
             ledger: ledger.path(),

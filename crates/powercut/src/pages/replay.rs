@@ -3,11 +3,12 @@
 use super::check::survivor;
 use super::{Counts, Job, Promises};
 use crate::live::spawn;
-use crate::replay::disk::{ReplayedDisk, places, survival};
-use crate::replay::recorded::{Length, Recorded};
+use crate::replay::recorded::Recorded;
 use crate::subject::seam::Fault;
-use crate::testbed::{Filesystem, Image};
 use anyhow::Result;
+use logforce_crashtest::outage::Length;
+use logforce_crashtest::replay::{ReplayedDisk, places, survival};
+use logforce_crashtest::testbed::{Filesystem, Image};
 use logforce_testkit::Rng;
 use std::path::Path;
 
@@ -86,14 +87,14 @@ fn of_one(
     let mut counts = Counts::default();
     let mut disk = ReplayedDisk::new(start)?;
     let events = &run.recording.events;
-    let mut at = places(events, wanted, rng).into_iter().peekable();
+    let mut at = places(events, wanted, rng.bits()).into_iter().peekable();
     for (number, event) in events.iter().enumerate() {
         while at.next_if_eq(&number).is_some() {
             // Where nothing can be lost, now and then only.
             if disk.is_flushed() && !rng.one_in(4) {
                 continue;
             }
-            let survival = survival(filesystem, rng);
+            let survival = survival(filesystem, rng.bits());
             let left = disk.cut(event, survival)?;
             let entries = run.entries(&event.counters);
             let mut promises = Promises::default();

@@ -9,13 +9,13 @@
 use super::started::{Role, Started, User, Waited, Workload};
 use super::{Counted, FILESYSTEMS, Plan, in_halves};
 use crate::check::{Opening, Promises, Session, check};
-use crate::disk::{Command, Cut, CutReport, Fail, FailKind, Settings, Survival};
 use crate::ledger::{Entry, Kind, SubjectLedger};
 use crate::live::Bench;
 use crate::subject::seam::Fault;
-use crate::testbed::{Filesystem, Image, Mounted, Powered, Switched, Unmountable};
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
+use logforce_crashtest::disk::{Command, Cut, CutReport, Fail, FailKind, Settings, Survival};
+use logforce_crashtest::testbed::{Filesystem, Image, Mounted, Powered, Switched, Unmountable};
 use logforce_testkit::Rng;
 use std::fmt;
 use std::path::Path;
@@ -107,7 +107,7 @@ impl<'a> Testbed<'a> {
             filesystem: self.filesystem,
             stable,
             current,
-            ledger: &ledger,
+            counters: ledger.image(),
             record: None,
             settings: Settings::honest(self.rng.bits(), self.rng.pick(&[0, 20])),
         };

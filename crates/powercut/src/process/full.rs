@@ -12,14 +12,14 @@ use super::filler::{self, Filler};
 use super::started::{NOBODY, Role, Started, User, Waited, Workload};
 use super::{Counted, FILESYSTEMS, Plan, TIMEOUT, in_halves};
 use crate::check::{Opening, Promises, Session, check};
-use crate::disk::{Cut, Settings, Survival};
 use crate::ledger::{Kind, SubjectLedger};
 use crate::live::Bench;
 use crate::subject::Space;
 use crate::subject::seam::Fault;
-use crate::testbed::{Filesystem, Mounted, Powered, Switched};
 use anyhow::Result;
 use logforce::{Guarantee, Method};
+use logforce_crashtest::disk::{Cut, Settings, Survival};
+use logforce_crashtest::testbed::{Filesystem, Mounted, Powered, Switched};
 use logforce_testkit::Rng;
 use std::fs;
 use std::os::unix::fs::chown;
@@ -292,7 +292,7 @@ fn cut(
         filesystem,
         stable,
         current,
-        ledger: &ledger,
+        counters: ledger.image(),
         record: None,
         settings: Settings::honest(rng.bits(), rng.pick(&[0, 30])),
     };

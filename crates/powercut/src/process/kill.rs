@@ -9,9 +9,9 @@ use super::{Counted, FILESYSTEMS, Plan, in_halves};
 use crate::check::{Opening, Promises, check};
 use crate::ledger::Kind;
 use crate::subject::seam::Fault;
-use crate::testbed::Mounted;
 use anyhow::Result;
 use logforce::{Guarantee, Method};
+use logforce_crashtest::testbed::Mounted;
 use logforce_testkit::Rng;
 use std::path::Path;
 

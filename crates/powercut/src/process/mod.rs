@@ -16,8 +16,8 @@ mod started;
 
 pub use started::{Role, Started, User, Workload, ledger_path, role_work};
 
-use crate::testbed::Filesystem;
 use anyhow::{Context, Result};
+use logforce_crashtest::testbed::Filesystem;
 use logforce_testkit::Rng;
 use serde::Serialize;
 use std::collections::BTreeMap;

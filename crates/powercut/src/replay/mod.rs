@@ -6,20 +6,20 @@
 //! from a crash state of the first, so that its prefixes are recoveries that were cut short. The third starts
 //! from a crash state of the second with a damaged record, and its prefixes are repairs that were cut short.
 
-pub(crate) mod disk;
 pub(crate) mod recorded;
 mod states;
 
 use crate::check::{Promises, Session, damage};
-use crate::ledger::Counters;
 use crate::live::{spawn, survivor};
 use crate::report::{Cell, Sink};
 use crate::subject::Job;
 use crate::subject::seam::Fault;
-use crate::testbed::{Image, Mounted};
 use anyhow::Result;
+use logforce_crashtest::counters::Counters;
+use logforce_crashtest::outage::Length;
+use logforce_crashtest::testbed::{Image, Mounted};
 use logforce_testkit::Rng;
-use recorded::{Length, Recorded};
+use recorded::Recorded;
 use states::States;
 use std::path::Path;
 

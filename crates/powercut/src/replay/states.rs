@@ -1,13 +1,13 @@
 //! Crash states of a recording.
 
 use super::Run;
-use super::disk::{ReplayedDisk, places, survival};
 use crate::check::Promises;
-use crate::disk::Event;
 use crate::live::survivor;
 use crate::report::{Cell, Coverage, Cycle, Sink};
-use crate::testbed::Image;
 use anyhow::Result;
+use logforce_crashtest::disk::Event;
+use logforce_crashtest::replay::{ReplayedDisk, places, survival};
+use logforce_crashtest::testbed::Image;
 use logforce_testkit::Rng;
 use std::path::Path;
 
@@ -35,7 +35,7 @@ impl<'a> States<'a> {
     /// Builds and looks at about so many states. Answers how many counted.
     pub(super) fn some(&mut self, wanted: u64, rng: &mut Rng, sink: &Sink) -> Result<u64> {
         let events = &self.run.recorded.recording.events;
-        let at = places(events, wanted, rng);
+        let at = places(events, wanted, rng.bits());
         let middle = at.get(at.len() * 2 / 3).copied();
         let mut at = at.into_iter().peekable();
         let mut counted = 0;
@@ -67,7 +67,7 @@ impl<'a> States<'a> {
 
     /// The power goes when `event` comes: in its midst, if it is a write.
     fn state(&mut self, event: &Event, keep: bool, rng: &mut Rng, sink: &Sink) -> Result<Cycle> {
-        let survival = survival(self.cell.filesystem, rng);
+        let survival = survival(self.cell.filesystem, rng.bits());
         let left = self.disk.cut(event, survival)?;
         let met = self.disk.met();
         let mut promises = self.run.promised(&event.counters);

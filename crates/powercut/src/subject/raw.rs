@@ -5,8 +5,8 @@
 //! Each writes numbered blocks in order and acknowledges each as thread 0 of the ledger.
 
 use crate::ledger::{Entry, Kind, LedgerWriter};
-use crate::testbed::Filesystem;
 use anyhow::{Context, Result, bail};
+use logforce_crashtest::testbed::Filesystem;
 use logforce_device::AlignedBuf;
 use logforce_testkit::Rng;
 use rustix::fs::OFlags;

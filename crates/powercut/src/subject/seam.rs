@@ -175,7 +175,7 @@ impl ForwardDirectory for Names {
 }
 
 fn without_enclosure(mut facts: Facts) -> Facts {
-    let enclosure = crate::testbed::enclosure::name();
+    let enclosure = logforce_crashtest::testbed::enclosure::name();
     facts.layers.retain(|l| !l.name.contains(&enclosure));
     facts
 }

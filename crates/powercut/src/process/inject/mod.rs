@@ -19,8 +19,8 @@ pub use subject::role_inject;
 pub use tracer::Injection;
 
 use super::{Counted, Plan, two_at_a_time};
-use crate::testbed::{Filesystem, Mounted};
 use anyhow::{Context, Result, ensure};
+use logforce_crashtest::testbed::{Filesystem, Mounted};
 use logforce_testkit::Rng;
 use scene::{OwnDisk, Run, Scene};
 use std::collections::BTreeMap;

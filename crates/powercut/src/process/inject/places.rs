@@ -6,10 +6,10 @@ use super::scene::{OwnDisk, Run, Scene, wrong_messages};
 use super::sessions::subject;
 use super::subject::{End, Job, Opening, Task};
 use crate::subject::seam::Fault;
-use crate::testbed::{Filesystem, fresh};
 use anyhow::{Context, Result, bail, ensure};
 use logforce::Method;
 use logforce::disk::cuts::{self, CutRun};
+use logforce_crashtest::testbed::{Filesystem, fresh};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub struct Extra(PathBuf);
 
 impl Extra {
     fn new(home: &Path, words: &[&str]) -> Result<Extra> {
-        let at = fresh(home)?;
+        let at = fresh(home, "inject")?;
         let out = Command::new("mount")
             .arg("-n")
             .args(words)

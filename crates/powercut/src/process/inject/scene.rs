@@ -231,7 +231,7 @@ impl OwnDisk {
     /// # Errors
     /// Of the machine.
     pub fn new() -> Result<OwnDisk> {
-        let path = crate::testbed::enclosure::own_disk()?;
+        let path = logforce_crashtest::testbed::enclosure::own_disk()?;
         fs::create_dir(&path).with_context(|| path.display().to_string())?;
         let mut disk = OwnDisk {
             path,

@@ -16,14 +16,14 @@ pub use role::{How, Reading, role_read};
 use super::started::{Role, Started, User, Waited, Workload, ledger_path};
 use super::{Counted, Plan, TIMEOUT, in_halves};
 use crate::check::{Opening, Promises, Session, check};
-use crate::disk::{Cut, Settings, Survival};
 use crate::ledger::{Kind, SubjectLedger};
 use crate::live::Bench;
 use crate::subject::CONTROL;
 use crate::subject::seam::Fault;
-use crate::testbed::{Filesystem, Mounted, Powered, Switched};
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
+use logforce_crashtest::disk::{Cut, Settings, Survival};
+use logforce_crashtest::testbed::{Filesystem, Mounted, Powered, Switched};
 use logforce_testkit::Rng;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -220,7 +220,7 @@ fn cut(
         filesystem,
         stable,
         current,
-        ledger: &ledger,
+        counters: ledger.image(),
         record: None,
         settings: Settings::honest(rng.bits(), rng.pick(&[0, 30, 50])),
     };

@@ -7,7 +7,6 @@ use rustix::mount::UnmountFlags;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What `mount` said of a filesystem that it refused. A device that cannot be had is another error.
@@ -22,12 +21,20 @@ impl std::fmt::Display for Unmountable {
 
 impl std::error::Error for Unmountable {}
 
-/// A directory that nothing else in this process uses, below the enclosure's.
-pub(crate) fn fresh(home: &Path) -> Result<PathBuf> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let path = home.join(NEXT.fetch_add(1, Ordering::Relaxed).to_string());
-    fs::create_dir(&path).with_context(|| path.display().to_string())?;
-    Ok(path)
+/// Creates a directory that nothing else uses: the first of `name`, `name-1`, … that does not exist. While one
+/// filesystem is mounted at a time, each is therefore mounted at the same path, as on the machine of a user whose
+/// program stores its paths.
+pub fn fresh(home: &Path, name: &str) -> Result<PathBuf> {
+    let names = (1..).map(|n| format!("{name}-{n}"));
+    for name in std::iter::once(name.to_owned()).chain(names) {
+        let path = home.join(name);
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(e).with_context(|| path.display().to_string()),
+        }
+    }
+    unreachable!("an endless sequence")
 }
 
 /// How a file is mounted.
@@ -115,7 +122,7 @@ impl Mounted {
         // mount, or now if there will be none. Done first, since a kill may come at any time.
         let open = File::open(&device).with_context(|| device.clone())?;
         let _ = Command::new("losetup").args(["--detach", &device]).output();
-        let at = fresh(home)?;
+        let at = fresh(home, "mnt")?;
         let device = PathBuf::from(device);
         // `-n`: nothing is written below /run, which is not ours.
         let mut mount = Command::new("mount");
@@ -211,7 +218,7 @@ fn patiently(
 mod tests {
     use super::super::needs;
     use super::*;
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     /// A second mount of the filesystem, as in another namespace of mounts, keeps it for longer than the
     /// unmounting takes.

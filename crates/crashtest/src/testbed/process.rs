@@ -2,49 +2,37 @@
 
 use super::mounted::{How, fresh, unmount};
 use super::{Filesystem, Mounted};
+use crate::role::Role;
 use anyhow::{Context, Result, bail};
 use rustix::mount::UnmountFlags;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Child;
 
 /// A process that serves one file, and the directory that holds it. Both go when this is dropped; what
 /// is mounted from the file must be dropped before.
 #[derive(Debug)]
 pub(super) struct DiskProcess {
     process: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    connection: BufReader<UnixStream>,
     home: PathBuf,
     file: PathBuf,
 }
 
 impl DiskProcess {
-    /// Starts this program as the disk `role`, with a setup for the file that it gets.
-    pub(super) fn start<S: Serialize>(
-        home: &Path,
-        role: &str,
-        setup: impl FnOnce(&Path) -> S,
-    ) -> Result<DiskProcess> {
-        let home = fresh(home)?;
+    /// Starts a process in the role that `role` returns for the file that it serves.
+    pub(super) fn start(home: &Path, role: impl FnOnce(&Path) -> Role) -> Result<DiskProcess> {
+        let home = fresh(home, "disk")?;
         let file = home.join("disk");
         File::create(&file)?;
-        let mut process = Command::new(std::env::current_exe()?)
-            .arg(role)
-            .arg(serde_json::to_string(&setup(&file))?)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("the disk's process")?;
-        let pipes = process.stdin.take().zip(process.stdout.take());
-        let (input, output) = pipes.context("no pipes")?;
+        let (process, connection) = role(&file).start()?;
         let mut disk = DiskProcess {
             process,
-            input,
-            output: BufReader::new(output),
+            connection: BufReader::new(connection),
             home,
             file,
         };
@@ -57,14 +45,16 @@ impl DiskProcess {
 
     /// Mounts the filesystem on it.
     pub(super) fn mount(&self, filesystem: Filesystem, how: How) -> Result<Mounted> {
-        Mounted::file(filesystem, &self.file, how, &self.home)
+        let home = self.home.parent().unwrap_or(&self.home);
+        Mounted::file(filesystem, &self.file, how, home)
     }
 
     /// Sends it a line.
     pub(super) fn send<T: Serialize>(&mut self, what: &T) -> Result<()> {
         let mut line = serde_json::to_string(what)?;
         line.push('\n');
-        self.input
+        self.connection
+            .get_mut()
             .write_all(line.as_bytes())
             .context("the disk's process ended")
     }
@@ -72,7 +62,7 @@ impl DiskProcess {
     /// Waits for a line.
     pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<T> {
         let mut line = String::new();
-        self.output.read_line(&mut line)?;
+        self.connection.read_line(&mut line)?;
         serde_json::from_str(&line).with_context(|| format!("the disk says {line:?}"))
     }
 }

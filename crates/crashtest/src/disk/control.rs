@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 use fuser::{Errno, ReplyEmpty, ReplyWrite};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, Write};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,8 +22,8 @@ pub struct Setup {
     pub stable: PathBuf,
     /// A copy of that, to be written to.
     pub current: PathBuf,
-    /// Whose counters are sampled.
-    pub ledger: PathBuf,
+    /// The counters that are sampled at the cut.
+    pub counters: PathBuf,
     /// Where to record everything.
     pub record: Option<PathBuf>,
     /// How it behaves.
@@ -80,7 +81,7 @@ impl serve::Disk for Shared {
 ///
 /// # Errors
 /// If it cannot be mounted.
-pub fn run(setup: &Setup) -> Result<()> {
+pub fn run(setup: &Setup, harness: &UnixStream) -> Result<()> {
     frees_memory();
     let recorder = setup.record.as_deref().map(open).transpose()?;
     let current = open(&setup.current)?;
@@ -89,7 +90,7 @@ pub fn run(setup: &Setup) -> Result<()> {
         setup.settings,
         current,
         open(&setup.stable)?,
-        open(&setup.ledger)?,
+        open(&setup.counters)?,
         recorder.map(Recorder::new),
     )));
     let session = serve::mount(&setup.at, len, power.clone())?;
@@ -98,8 +99,8 @@ pub fn run(setup: &Setup) -> Result<()> {
     if setup.settings.hold > 0 {
         std::thread::spawn(move || release(&releasing));
     }
-    send(&"ready")?;
-    run_commands(&power)?;
+    send(harness, &"ready")?;
+    run_commands(&power, harness)?;
     // The process ends, and with it the connection: a caller that still waits gets an error.
     Ok(())
 }
@@ -134,13 +135,13 @@ fn release(power: &Shared) {
 
 const SHORT: Duration = Duration::from_micros(500);
 
-fn run_commands(power: &Shared) -> Result<()> {
-    for line in std::io::stdin().lock().lines() {
+fn run_commands(power: &Shared, harness: &UnixStream) -> Result<()> {
+    for line in BufReader::new(harness).lines() {
         match serde_json::from_str(&line?)? {
             Command::Fail(fail) => lock(power).fail(fail),
             Command::Cut(cut) => {
                 let report = lock(power).cut(cut)?;
-                send(&report)?;
+                send(harness, &report)?;
             }
             Command::CutAfter {
                 writes,
@@ -162,7 +163,7 @@ fn run_commands(power: &Shared) -> Result<()> {
                 lock(power).arm(when(0, false));
                 wait(power, A_WRITE);
                 let report = lock(power).cut(cut)?;
-                send(&report)?;
+                send(harness, &report)?;
             }
         }
     }
@@ -180,12 +181,10 @@ fn wait(power: &Shared, at_most: Duration) {
     }
 }
 
-pub(super) fn send<T: Serialize>(what: &T) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    serde_json::to_writer(&mut out, what)?;
-    out.write_all(b"\n")?;
-    out.flush()?;
-    Ok(())
+pub(super) fn send<T: Serialize>(mut harness: &UnixStream, what: &T) -> Result<()> {
+    let mut line = serde_json::to_string(what)?;
+    line.push('\n');
+    Ok(harness.write_all(line.as_bytes())?)
 }
 
 impl Settings {

@@ -14,6 +14,5 @@ mod stuck;
 pub use disk::{Powered, Switched};
 pub use filesystem::Filesystem;
 pub use image::Image;
-pub(crate) use mounted::fresh;
-pub use mounted::{Mounted, Unmountable};
+pub use mounted::{Mounted, Unmountable, fresh};
 pub use slow::SlowDisk;

@@ -15,11 +15,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Set for the processes inside, to a name that no other suite has.
-const INSIDE: &str = "LOGFORCE_POWERCUT_INSIDE";
-
-/// Where a filesystem in memory is put for mount points; what the machine has there is not
-/// touched, only hidden from the suite.
-const HOMES: [&str; 3] = ["/mnt", "/media", "/tmp"];
+const INSIDE: &str = "LOGFORCE_CRASHTEST_INSIDE";
 
 /// Whether this is the process inside.
 pub fn is_inside() -> bool {
@@ -27,13 +23,13 @@ pub fn is_inside() -> bool {
 }
 
 /// How everything of a suite is called that outlives a process.
-const NAME: &str = "logforce-powercut-";
+const NAME: &str = "logforce-crashtest-";
 
 /// How the directories of [`own_disk`] end.
 const ON_DISK: &str = "-inject";
 
 /// What images in memory are called: by it they are known as this suite's.
-pub(crate) fn name() -> String {
+pub fn name() -> String {
     let own = std::env::var(INSIDE).unwrap_or_default();
     format!("{NAME}{own}")
 }
@@ -42,7 +38,7 @@ pub(crate) fn name() -> String {
 ///
 /// # Errors
 /// If the program does not know where it is.
-pub(crate) fn own_disk() -> Result<PathBuf> {
+pub fn own_disk() -> Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name(name() + ON_DISK))
 }
 
@@ -54,6 +50,8 @@ pub fn run_inside() -> Result<ExitCode> {
     let interrupted = std::sync::Arc::new(AtomicBool::new(false));
     let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     let own = format!("{}-{}", std::process::id(), since.as_nanos());
+    let home = home(&own);
+    std::fs::create_dir(&home).with_context(|| home.display().to_string())?;
     let child = Command::new("unshare")
         .args(["--mount", "--propagation", "private", "--pid", "--fork"])
         .args(["--kill-child", "--mount-proc", "--"])
@@ -107,10 +105,11 @@ fn sweep(own: &str) {
         }
     }
     let program = std::env::current_exe().unwrap_or_default();
-    let beside = program.parent().and_then(|dir| std::fs::read_dir(dir).ok());
-    for entry in beside.into_iter().flatten().flatten() {
-        if directory_is_left(&entry.file_name().to_string_lossy(), own) {
-            let _ = std::fs::remove_dir_all(entry.path());
+    for dir in program.parent().into_iter().chain([&*std::env::temp_dir()]) {
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            if directory_is_left(&entry.file_name().to_string_lossy(), own) {
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
         }
     }
 }
@@ -127,10 +126,8 @@ fn is_left(backing: &str, own: &str) -> bool {
 
 /// Whether a directory of that name has outlived its suite.
 fn directory_is_left(name: &str, own: &str) -> bool {
-    let suite = name
-        .strip_prefix(NAME)
-        .and_then(|n| n.strip_suffix(ON_DISK));
-    suite.is_some_and(|suite| suite_is_over(suite, own))
+    let suite = name.strip_prefix(NAME);
+    suite.is_some_and(|suite| suite_is_over(suite.strip_suffix(ON_DISK).unwrap_or(suite), own))
 }
 
 /// Whether a suite is this one, which has ended, or one whose process outside is no more.
@@ -152,17 +149,21 @@ pub fn enter() -> Result<PathBuf> {
         eprintln!("the process outside is gone");
         std::process::exit(3);
     });
-    let home = HOMES.iter().map(Path::new).find(|p| p.is_dir());
-    let home = home.context("no directory to mount at: /mnt is missing")?;
+    let home = home(&std::env::var(INSIDE)?);
     rustix::mount::mount(
-        "logforce-powercut",
-        home,
+        "logforce-crashtest",
+        &home,
         "tmpfs",
         MountFlags::NOSUID | MountFlags::NODEV,
         c"size=64m",
     )
     .with_context(|| format!("a tmpfs at {}", home.display()))?;
-    Ok(home.to_owned())
+    Ok(home)
+}
+
+/// Returns the directory for mount points. It is empty outside.
+fn home(own: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("{NAME}{own}"))
 }
 
 #[cfg(test)]
@@ -173,7 +174,7 @@ mod tests {
     fn only_what_outlived_its_suite_is_left() {
         let here = std::process::id();
         let mine = format!("{here}-17");
-        let image = |suite: &str| format!("/memfd:logforce-powercut-{suite} (deleted)");
+        let image = |suite: &str| format!("/memfd:logforce-crashtest-{suite} (deleted)");
         assert!(is_left(&image(&mine), &mine));
         assert!(is_left("/", &mine));
         assert!(
@@ -182,17 +183,17 @@ mod tests {
         );
         assert!(!is_left(&image(&format!("{here}-18")), &mine), "another's");
         assert!(!is_left("/home/somebody/image", &mine));
-        assert!(!is_left("/home/logforce-powercut-inject/image", &mine));
-        let beside = |suite: &str| format!("/target/debug/logforce-powercut-{suite}-inject/ext4");
+        assert!(!is_left("/home/logforce-crashtest-inject/image", &mine));
+        let beside = |suite: &str| format!("/target/debug/logforce-crashtest-{suite}-inject/ext4");
         assert!(is_left(&beside(&mine), &mine));
         assert!(is_left(&beside("999999999-3"), &mine));
         assert!(!is_left(&beside(&format!("{here}-18")), &mine), "another's");
         assert!(directory_is_left(
-            &format!("logforce-powercut-{mine}-inject"),
+            &format!("logforce-crashtest-{mine}-inject"),
             &mine
         ));
         assert!(
-            !directory_is_left("logforce-powercut", &mine),
+            !directory_is_left("logforce-crashtest", &mine),
             "the program"
         );
     }

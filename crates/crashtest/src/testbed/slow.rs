@@ -4,6 +4,7 @@ use super::mounted::How;
 use super::process::DiskProcess;
 use super::{Filesystem, Image, Mounted};
 use crate::disk::{Delays, SlowSetup};
+use crate::role::Role;
 use anyhow::Result;
 use std::path::Path;
 
@@ -27,10 +28,12 @@ impl SlowDisk {
         delays: Delays,
         home: &Path,
     ) -> Result<SlowDisk> {
-        let process = DiskProcess::start(home, "slow-disk", |file| SlowSetup {
-            at: file.to_owned(),
-            contents: contents.path(),
-            delays,
+        let process = DiskProcess::start(home, |file| {
+            Role::SlowDisk(SlowSetup {
+                at: file.to_owned(),
+                contents: contents.path(),
+                delays,
+            })
         })?;
         let how = How {
             direct: true,

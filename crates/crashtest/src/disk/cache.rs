@@ -1,6 +1,5 @@
 //! What a disk with a volatile cache holds: what is stable, and what a power cut may take.
 
-use logforce_testkit::Rng;
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io;
@@ -140,10 +139,10 @@ impl Cache {
     /// # Errors
     /// Of the file.
     pub fn survive(&self, survival: Survival, to: &File) -> io::Result<()> {
-        let mut rng = Rng::new(survival.seed);
+        let mut rng = fastrand::Rng::with_seed(survival.seed);
         for write in &self.pending {
             let grain = survival.grain.max(SECTOR);
-            write.apply(grain, to, |_| rng.below(100) < survival.keep)?;
+            write.apply(grain, to, |_| rng.u64(..100) < survival.keep)?;
         }
         Ok(())
     }

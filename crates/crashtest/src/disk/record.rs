@@ -1,6 +1,6 @@
 //! Everything that reached a disk, in order, with what had been acknowledged before.
 
-use crate::ledger::{Counters, MAX_THREADS};
+use crate::counters::{COUNTERS, Counters};
 use crate::testbed::Image;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
@@ -120,7 +120,7 @@ impl Recording {
                 bail!("a recording with an event of kind {kind}");
             };
             let (id, offset, len) = (word()?, word()?, word()?);
-            let mut counters = [0; MAX_THREADS];
+            let mut counters = [0; COUNTERS];
             for counter in &mut counters {
                 *counter = word()?;
             }

@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -143,7 +144,7 @@ impl Disk for Slow {
 ///
 /// # Errors
 /// If it cannot be mounted.
-pub fn run_slow(setup: &SlowSetup) -> Result<()> {
+pub fn run_slow(setup: &SlowSetup, mut harness: &UnixStream) -> Result<()> {
     frees_memory();
     // The kernel lets a sleep end up to 50 us late, to save wake-ups. Its threads inherit this.
     let _ = std::fs::write("/proc/self/timerslack_ns", "1");
@@ -161,8 +162,8 @@ pub fn run_slow(setup: &SlowSetup) -> Result<()> {
     let session = serve::mount(&setup.at, len, disk.clone())?;
     std::thread::spawn(move || session.run());
     std::thread::spawn(move || disk.answer());
-    send(&"ready")?;
-    std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink())?;
+    send(harness, &"ready")?;
+    std::io::copy(&mut harness, &mut std::io::sink())?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use super::mounted::How;
 use super::process::DiskProcess;
 use super::{Filesystem, Image, Mounted};
 use crate::disk::{Command, Cut, CutReport, Settings, Setup};
-use crate::ledger::SubjectLedger;
+use crate::role::Role;
 use anyhow::Result;
 use std::path::Path;
 
@@ -17,8 +17,8 @@ pub struct Switched<'a> {
     pub stable: &'a Image,
     /// Room for a copy of it.
     pub current: &'a Image,
-    /// Whose counters are sampled at the cut.
-    pub ledger: &'a SubjectLedger,
+    /// The counters that are sampled at the cut.
+    pub counters: &'a Image,
     /// Where to record what reaches the disk.
     pub record: Option<&'a Image>,
     /// How the disk behaves.
@@ -42,13 +42,15 @@ impl Powered {
     /// [`None`] in [`mounted`](Self::mounted) instead.
     pub fn on(switched: Switched<'_>, home: &Path, first: Option<Command>) -> Result<Powered> {
         switched.current.copy_from(switched.stable)?;
-        let process = DiskProcess::start(home, "disk", |file| Setup {
-            at: file.to_owned(),
-            stable: switched.stable.path(),
-            current: switched.current.path(),
-            ledger: switched.ledger.path(),
-            record: switched.record.map(Image::path),
-            settings: switched.settings,
+        let process = DiskProcess::start(home, |file| {
+            Role::Disk(Setup {
+                at: file.to_owned(),
+                stable: switched.stable.path(),
+                current: switched.current.path(),
+                counters: switched.counters.path(),
+                record: switched.record.map(Image::path),
+                settings: switched.settings,
+            })
         })?;
         let mut powered = Powered {
             mounted: None,

@@ -48,7 +48,7 @@ pub fn mount<D: Disk>(at: &Path, len: u64, disk: D) -> Result<Session<Served<D>>
     );
     let options = std::ffi::CString::new(options)?;
     rustix::mount::mount(
-        "logforce-powercut",
+        "logforce-crashtest",
         at,
         "fuse",
         MountFlags::NOSUID | MountFlags::NODEV,

@@ -1,13 +1,12 @@
 //! The disk of a recorded run, event by event, and what a cut would leave of it.
 
-use crate::disk::{Cache, Event, EventKind, Met, Survival};
+use crate::disk::{Cache, Event, EventKind, Met, SECTOR, Survival};
 use crate::testbed::{Filesystem, Image};
 use anyhow::Result;
-use logforce_testkit::Rng;
 use std::collections::HashMap;
 
 /// The disk after the events so far.
-pub(crate) struct ReplayedDisk {
+pub struct ReplayedDisk {
     stable: Image,
     cache: Cache,
     /// The cache's numbers of the disk's writes.
@@ -21,7 +20,7 @@ impl ReplayedDisk {
     ///
     /// # Errors
     /// Where there is no memory.
-    pub(crate) fn new(start: &Image) -> Result<ReplayedDisk> {
+    pub fn new(start: &Image) -> Result<ReplayedDisk> {
         let stable = Image::new(start.len())?;
         stable.copy_from(start)?;
         Ok(ReplayedDisk {
@@ -33,12 +32,12 @@ impl ReplayedDisk {
     }
 
     /// Whether a cut could take nothing.
-    pub(crate) fn is_flushed(&self) -> bool {
+    pub fn is_flushed(&self) -> bool {
         self.cache.is_empty()
     }
 
     /// What a cut would meet now.
-    pub(crate) fn met(&self) -> Met {
+    pub fn met(&self) -> Met {
         self.cache.met()
     }
 
@@ -46,7 +45,7 @@ impl ReplayedDisk {
     ///
     /// # Errors
     /// Of the images.
-    pub(crate) fn apply(&mut self, event: &Event) -> Result<()> {
+    pub fn apply(&mut self, event: &Event) -> Result<()> {
         match event.kind {
             EventKind::Write | EventKind::WriteHeld => {
                 let held = event.kind == EventKind::WriteHeld;
@@ -67,7 +66,7 @@ impl ReplayedDisk {
     ///
     /// # Errors
     /// Of the images.
-    pub(crate) fn cut(&self, event: &Event, survival: Survival) -> Result<&Image> {
+    pub fn cut(&self, event: &Event, survival: Survival) -> Result<&Image> {
         self.left.copy_from(&self.stable)?;
         let mut torn = Cache::default();
         if matches!(event.kind, EventKind::Write | EventKind::WriteHeld) {
@@ -80,19 +79,19 @@ impl ReplayedDisk {
 }
 
 /// At which events of a recording the power goes, in order: about `wanted` of them.
-pub(crate) fn places(events: &[Event], wanted: u64, rng: &mut Rng) -> Vec<usize> {
-    let mut places: Vec<usize> = (0..wanted)
-        .map(|_| rng.below(events.len() as u64) as usize)
-        .collect();
+pub fn places(events: &[Event], wanted: u64, seed: u64) -> Vec<usize> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut places: Vec<usize> = (0..wanted).map(|_| rng.usize(..events.len())).collect();
     places.sort_unstable();
     places
 }
 
 /// How much a cut of a recorded run leaves.
-pub(crate) fn survival(filesystem: Filesystem, rng: &mut Rng) -> Survival {
+pub fn survival(filesystem: Filesystem, seed: u64) -> Survival {
+    let mut rng = fastrand::Rng::with_seed(seed);
     Survival {
-        seed: rng.bits(),
-        grain: rng.pick(filesystem.grains()),
-        keep: rng.pick(&[0, 10, 50, 90]),
+        seed: rng.u64(..),
+        grain: rng.choice(filesystem.grains()).copied().unwrap_or(SECTOR),
+        keep: rng.choice([0, 10, 50, 90]).unwrap_or(0),
     }
 }

@@ -2,9 +2,8 @@
 
 use super::cache::{Cache, Met, SECTOR, Survival};
 use super::record::{EventKind, Recorder};
-use crate::ledger::{self, Counters};
+use crate::counters::{self, Counters};
 use fuser::{Errno, ReplyWrite};
-use logforce_testkit::Rng;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
@@ -111,11 +110,12 @@ pub struct Power {
     current: File,
     /// What a power cut leaves in any case.
     stable: File,
-    ledger: File,
+    /// The counters of acknowledgements.
+    acknowledged: File,
     cache: Cache,
     held: Vec<Held>,
     recorder: Option<Recorder>,
-    rng: Rng,
+    rng: fastrand::Rng,
     /// Its writes are counted from the beginning.
     trigger: Option<Trigger>,
     fail: Option<Fail>,
@@ -131,18 +131,18 @@ impl Power {
         settings: Settings,
         current: File,
         stable: File,
-        ledger: File,
+        acknowledged: File,
         recorder: Option<Recorder>,
     ) -> Power {
         Power {
             settings,
             current,
             stable,
-            ledger,
+            acknowledged,
             cache: Cache::default(),
             held: Vec::new(),
             recorder,
-            rng: Rng::new(settings.seed),
+            rng: fastrand::Rng::with_seed(settings.seed),
             trigger: None,
             fail: None,
             operations: [0; 3],
@@ -152,7 +152,7 @@ impl Power {
     }
 
     fn counters(&self) -> io::Result<Counters> {
-        ledger::counters(&self.ledger)
+        counters::sample(&self.acknowledged)
     }
 
     /// Notes an event with what was acknowledged before it.
@@ -212,8 +212,8 @@ impl Power {
         if self.report.is_some() || !whole || self.fails(FailKind::Write) {
             return reply.error(Errno::EIO);
         }
-        let hold = self.rng.below(100) < self.settings.hold;
-        let held_for = Duration::from_micros(200 + self.rng.below(4000));
+        let hold = self.rng.u64(..100) < self.settings.hold;
+        let held_for = Duration::from_micros(200 + self.rng.u64(..4000));
         let written = self.current.write_all_at(data, offset);
         let id = self.cache.write(offset, data, hold);
         let kind = if hold {

@@ -1,0 +1,16 @@
+//! Tests whether the acknowledged commits of a program survive a power cut.
+//!
+//! The program runs on a real filesystem of the running kernel. Below it is a [`disk`] in user space that keeps
+//! apart what was not flushed, and loses a random part of it when its power is cut. [`testbed`] makes the images,
+//! mounts them, and leaves nothing behind. [`outage`] is one session from power on to power off, and [`replay`]
+//! builds the states that a cut could have left at any moment of a recorded session.
+
+#![forbid(unsafe_code)]
+#![cfg(target_os = "linux")]
+
+pub mod counters;
+pub mod disk;
+pub mod outage;
+pub mod replay;
+pub mod role;
+pub mod testbed;
