@@ -8,6 +8,8 @@ mod calibrate;
 mod charts;
 mod compare;
 mod completions;
+#[cfg(target_os = "linux")]
+mod crashtest;
 mod directory;
 mod dump;
 mod exit;
@@ -68,6 +70,9 @@ enum Command {
     Bench(Box<bench::Args>),
     /// Compare two results of `bench`, row by row: which differences are beyond the noise?
     Compare(compare::Args),
+    /// Test whether what a program acknowledges survives a power cut (Linux, as root).
+    #[cfg(target_os = "linux")]
+    Crashtest(Box<crashtest::Args>),
     /// Print a script that completes commands and flags in your shell.
     Completions(completions::Completions),
     /// Print the manual page, or write the pages of all commands into a directory.
@@ -94,6 +99,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if let Some(played) = logforce_crashtest::role::play() {
+        return exit::code(played.map(|()| exit::End::Done));
+    }
     let cli: Cli = completions::parsed();
     if cli.quiet {
         output::be_quiet();
@@ -102,6 +111,8 @@ fn main() -> ExitCode {
         Command::Backup(args) => backup::run(args),
         Command::Bench(args) => bench::run(*args),
         Command::Compare(args) => compare::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Crashtest(args) => crashtest::run(*args),
         Command::Completions(args) => completions::completions(args, Cli::command()),
         Command::Man(args) => completions::man(args, Cli::command()),
         Command::Calibrate(args) => calibrate::run(args),

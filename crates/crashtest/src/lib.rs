@@ -8,9 +8,18 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod acks;
 pub mod counters;
 pub mod disk;
+mod live;
+mod noise;
 pub mod outage;
+pub mod plan;
+pub mod program;
 pub mod replay;
+pub mod report;
 pub mod role;
+mod stage;
+mod states;
+pub mod test;
 pub mod testbed;

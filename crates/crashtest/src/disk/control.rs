@@ -93,7 +93,8 @@ pub fn run(setup: &Setup, harness: &UnixStream) -> Result<()> {
         open(&setup.counters)?,
         recorder.map(Recorder::new),
     )));
-    let session = serve::mount(&setup.at, len, power.clone())?;
+    let session = serve::mount(&setup.at, Some(len), power.clone())?;
+    serve::leave_mounts(&setup.at)?;
     std::thread::spawn(move || session.run());
     let releasing = power.clone();
     if setup.settings.hold > 0 {

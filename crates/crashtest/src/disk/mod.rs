@@ -14,7 +14,7 @@ mod cache;
 mod control;
 mod power;
 mod record;
-mod serve;
+pub(crate) mod serve;
 mod slow;
 
 pub use cache::{Cache, Met, SECTOR, Survival};

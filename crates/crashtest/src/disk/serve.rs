@@ -2,16 +2,16 @@
 
 use anyhow::{Context, Result};
 use fuser::{
-    Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyOpen, ReplyWrite,
-    Request, Session, SessionACL, WriteFlags,
+    BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, INodeNo,
+    InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyOpen,
+    ReplyWrite, Request, Session, SessionACL, TimeOrNow, WriteFlags,
 };
 use rustix::mount::{MountFlags, UnmountFlags};
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Requests that the kernel may have under way: as many as a loop device sends.
 const QUEUE: u16 = 128;
@@ -30,12 +30,13 @@ pub trait Disk: Send + Sync + 'static {
 
 /// The file.
 pub struct Served<D> {
-    len: u64,
+    /// Length in bytes; `None` for a stream, whose writers need no position.
+    len: Option<u64>,
     disk: D,
 }
 
 /// Mounts the disk over the regular file `at`.
-pub fn mount<D: Disk>(at: &Path, len: u64, disk: D) -> Result<Session<Served<D>>> {
+pub fn mount<D: Disk>(at: &Path, len: Option<u64>, disk: D) -> Result<Session<Served<D>>> {
     let fuse = OpenOptions::new()
         .read(true)
         .write(true)
@@ -55,7 +56,6 @@ pub fn mount<D: Disk>(at: &Path, len: u64, disk: D) -> Result<Session<Served<D>>
         options.as_c_str(),
     )
     .with_context(|| format!("mounting a FUSE file at {}", at.display()))?;
-    leave_mounts(at)?;
     let served = Served { len, disk };
     let session = Session::from_fd(served, fuse.into(), SessionACL::All, Config::default());
     session.context("talking to /dev/fuse")
@@ -65,7 +65,7 @@ pub fn mount<D: Disk>(at: &Path, len: u64, disk: D) -> Result<Session<Served<D>>
 /// closes its files: as the last one to have the filesystem that lies on this disk mounted, it would write
 /// that out to itself, and wait in the kernel for ever. And what another part of the suite unmounts would
 /// live on here. Before any thread is started: each has its own mounts.
-fn leave_mounts(at: &Path) -> Result<()> {
+pub fn leave_mounts(at: &Path) -> Result<()> {
     #[expect(
         deprecated,
         reason = "unsafe for tables of files alone, which stay shared"
@@ -89,8 +89,8 @@ impl<D> Served<D> {
     fn attributes(&self) -> FileAttr {
         FileAttr {
             ino: INodeNo(1),
-            size: self.len,
-            blocks: self.len / 512,
+            size: self.len.unwrap_or(0),
+            blocks: self.len.unwrap_or(0) / 512,
             atime: UNIX_EPOCH,
             mtime: UNIX_EPOCH,
             ctime: UNIX_EPOCH,
@@ -121,6 +121,28 @@ impl<D: Disk> Filesystem for Served<D> {
         reply.attr(&Duration::from_secs(3600), &self.attributes());
     }
 
+    /// Accepts everything: `>` truncates the file that it opens.
+    fn setattr(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: Option<u32>,
+        _: Option<u32>,
+        _: Option<u32>,
+        _: Option<u64>,
+        _: Option<TimeOrNow>,
+        _: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        reply.attr(&Duration::from_secs(3600), &self.attributes());
+    }
+
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let flags = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
         reply.opened(FileHandle(1), flags);
@@ -142,7 +164,7 @@ impl<D: Disk> Filesystem for Served<D> {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let len = u64::from(size).min(self.len.saturating_sub(offset));
+        let len = u64::from(size).min(self.len.unwrap_or(0).saturating_sub(offset));
         let mut buffer = vec![0; len as usize];
         match self.disk.read(offset, &mut buffer) {
             Ok(()) => reply.data(&buffer),
@@ -162,7 +184,8 @@ impl<D: Disk> Filesystem for Served<D> {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        if offset.saturating_add(data.len() as u64) > self.len {
+        let end = offset.saturating_add(data.len() as u64);
+        if self.len.is_some_and(|len| end > len) {
             return reply.error(Errno::ENOSPC);
         }
         self.disk.write(offset, data, reply);

@@ -159,7 +159,8 @@ pub fn run_slow(setup: &SlowSetup, mut harness: &UnixStream) -> Result<()> {
         })),
         more: Arc::new(Condvar::new()),
     };
-    let session = serve::mount(&setup.at, len, disk.clone())?;
+    let session = serve::mount(&setup.at, Some(len), disk.clone())?;
+    serve::leave_mounts(&setup.at)?;
     std::thread::spawn(move || session.run());
     std::thread::spawn(move || disk.answer());
     send(harness, &"ready")?;

@@ -3,7 +3,7 @@
 use super::mounted::How;
 use super::process::DiskProcess;
 use super::{Filesystem, Image, Mounted};
-use crate::disk::{Command, Cut, CutReport, Settings, Setup};
+use crate::disk::{Command, Cut, CutReport, SECTOR, Settings, Setup, Survival};
 use crate::role::Role;
 use anyhow::Result;
 use std::path::Path;
@@ -95,6 +95,23 @@ impl Powered {
     /// If the disk's process ended.
     pub fn cut_by_itself(&mut self) -> Result<CutReport> {
         self.process.receive()
+    }
+
+    /// Unmounts the filesystem and ends the disk without a loss. Processes that used the filesystem must have ended.
+    ///
+    /// # Errors
+    /// If the filesystem stays busy, or the disk's process ended.
+    pub fn shut_down(mut self) -> Result<CutReport> {
+        if let Some(mounted) = self.mounted.take() {
+            mounted.unmount()?;
+        }
+        self.cut(Cut {
+            survival: Survival {
+                seed: 0,
+                grain: SECTOR,
+                keep: 100,
+            },
+        })
     }
 
     /// Unmounts what is left and ends the disk's process. Processes that used the filesystem must have

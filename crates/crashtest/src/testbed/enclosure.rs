@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use rustix::mount::MountFlags;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -46,7 +46,7 @@ pub fn own_disk() -> Result<PathBuf> {
 ///
 /// # Errors
 /// If it cannot be started.
-pub fn run_inside() -> Result<ExitCode> {
+pub fn run_inside() -> Result<u8> {
     let interrupted = std::sync::Arc::new(AtomicBool::new(false));
     let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     let own = format!("{}-{}", std::process::id(), since.as_nanos());
@@ -85,10 +85,10 @@ pub fn run_inside() -> Result<ExitCode> {
     sweep(&own);
     if interrupted.load(Ordering::SeqCst) {
         eprintln!("interrupted; nothing is left behind");
-        return Ok(ExitCode::from(130));
+        return Ok(130);
     }
     match status.code() {
-        Some(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(1))),
+        Some(code) => Ok(u8::try_from(code).unwrap_or(1)),
         None => bail!("the suite was killed: {status}"),
     }
 }
@@ -105,7 +105,8 @@ fn sweep(own: &str) {
         }
     }
     let program = std::env::current_exe().unwrap_or_default();
-    for dir in program.parent().into_iter().chain([&*std::env::temp_dir()]) {
+    let home = home(own);
+    for dir in program.parent().into_iter().chain(home.parent()) {
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
             if directory_is_left(&entry.file_name().to_string_lossy(), own) {
                 let _ = std::fs::remove_dir_all(entry.path());
@@ -147,7 +148,7 @@ pub fn enter() -> Result<PathBuf> {
         let mut byte = [0];
         let _ = std::io::stdin().read(&mut byte);
         eprintln!("the process outside is gone");
-        std::process::exit(3);
+        std::process::exit(2);
     });
     let home = home(&std::env::var(INSIDE)?);
     rustix::mount::mount(
@@ -163,7 +164,15 @@ pub fn enter() -> Result<PathBuf> {
 
 /// Returns the directory for mount points. It is empty outside.
 fn home(own: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("{NAME}{own}"))
+    let dirs = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
+    let usual = |dir: &PathBuf| {
+        let is_usual = |c: char| c.is_ascii_alphanumeric() || "/_.-".contains(c);
+        dir.is_dir() && dir.to_str().is_some_and(|d| d.chars().all(is_usual))
+    };
+    // A path without spaces and quotes, because commands of users contain it.
+    let dir = dirs.into_iter().find(usual);
+    dir.unwrap_or_else(|| "/tmp".into())
+        .join(format!("{NAME}{own}"))
 }
 
 #[cfg(test)]

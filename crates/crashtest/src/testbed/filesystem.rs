@@ -2,12 +2,14 @@
 
 use super::Image;
 use anyhow::{Context, Result, bail};
+use serde::Serialize;
 use std::fmt;
 use std::process::Command;
 use std::str::FromStr;
 
 /// A filesystem, with what about it matters for durability.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(into = "&'static str")]
 pub enum Filesystem {
     /// ext4 as distributions make it: metadata in a journal, data in order.
     Ext4,
@@ -172,6 +174,12 @@ impl Filesystem {
         let sparse = Image::new(size)?;
         sparse.copy_from(&image)?;
         Ok(sparse)
+    }
+}
+
+impl From<Filesystem> for &'static str {
+    fn from(filesystem: Filesystem) -> &'static str {
+        filesystem.name()
     }
 }
 

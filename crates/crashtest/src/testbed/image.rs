@@ -91,6 +91,25 @@ impl Image {
         Ok(())
     }
 
+    /// Writes the contents to a file, with holes where the image has them.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn write_sparse(&self, to: &File) -> io::Result<()> {
+        to.set_len(self.len)?;
+        let (mut at, mut buffer) = (0, vec![0; PIECE]);
+        while let Some((start, end)) = self.data_from(at)? {
+            at = start;
+            while at < end {
+                let len = (end - at).min(PIECE as u64) as usize;
+                self.file.read_exact_at(&mut buffer[..len], at)?;
+                to.write_all_at(&buffer[..len], at)?;
+                at += len as u64;
+            }
+        }
+        Ok(())
+    }
+
     /// The next range that is no hole.
     fn data_from(&self, at: u64) -> io::Result<Option<(u64, u64)>> {
         if at >= self.len {

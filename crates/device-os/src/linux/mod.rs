@@ -1,8 +1,8 @@
 //! The Linux backend.
 //!
 //! - `directory`: durability of names; the rest is in `unix`. `file`: files, over `descriptors`. `direct`
-//!   knows the requirements of direct I/O. `write_back` (unsafe) starts write-back by the kernel. `uring`
-//!   (unsafe) keeps many writes in flight.
+//!   knows the requirements of direct I/O. `write_back` (unsafe) starts write-back by the kernel, and
+//!   `page_cache` (unsafe) tells what is still to be written. `uring` (unsafe) keeps many writes in flight.
 //! - `lock`, over `ofd` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `stack` and `volume`. `stack` is the filesystem and everything below it: `mounts`, the
 //!   mount; `filesystem` and `zfs`, its meaning; `block`, the device below; `layers`, its parts and so on
@@ -26,6 +26,7 @@ pub mod lock;
 mod loop_file;
 mod mounts;
 mod ofd;
+mod page_cache;
 pub mod runtime;
 mod stack;
 mod sysfs;
@@ -39,3 +40,5 @@ pub use crate::unix::mapping;
 use crate::unix::{machine, transfer};
 
 pub use counters::{Counter, DeviceCounters, block_device_counters};
+pub use page_cache::dirty_pages;
+pub use write_back::begin as start_write_back;

@@ -129,5 +129,5 @@ fn enclosed(
         }
         return Ok(ExitCode::from(SKIPPED));
     }
-    enclosure::run_inside()
+    enclosure::run_inside().map(ExitCode::from)
 }

@@ -1,0 +1,261 @@
+//! `logforce crashtest`.
+
+use crate::exit::{End, Usage};
+use crate::output::{Sink, Target, complain, print, terminal_width};
+use crate::progress::Bar;
+use logforce_crashtest::plan::Plan;
+use logforce_crashtest::program::{AckSource, Program};
+use logforce_crashtest::report::{Part, Report, Verdict};
+use logforce_crashtest::test::{self, Progress as Step};
+use logforce_crashtest::testbed::{Filesystem, enclosure, needs};
+use logforce_terminal::arguments::{seconds, size};
+use logforce_terminal::layout::{plain, wrap};
+use logforce_terminal::progress::Progress;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const MORE: &str = "\
+WORKLOAD works in the directory {} and prints a line after each operation that it holds durable, one write(2)
+for each line. The write returns when the line is counted. `?TEXT` before an operation announces it: it may be
+there after a cut or not. Lines that begin with # are ignored. WORKLOAD begins with what it finds, and is ended
+by kill -9 when the power is cut.
+
+CHECK is a line for sh. {} is the directory after the cut, {acked} a file with the acknowledged lines, which is
+also its standard input; $CRASHTEST_BEGUN names a file with the announced ones. It exits with 0 if everything
+acknowledged is there, and with 1 and a reason in the last line of its output if not. Any other end counts as
+\"does not open\".
+
+Example:
+  logforce crashtest --check 'python3 check.py {} {acked}' -- python3 workload.py {}
+
+The power is that of a disk in user space, below filesystems of this kernel. Needs root, FUSE and loop devices.
+
+Exit status: 0 nothing was lost, and CHECK noticed that a disk without flushes loses; 1 something was lost;
+2 unusable arguments, or this machine failed; 3 the test proves nothing (the report says why); 77 something
+that the test needs is missing here.";
+
+/// Test whether what a program acknowledges survives a power cut.
+#[derive(Debug, clap::Args)]
+#[command(after_help = MORE)]
+pub struct Args {
+    /// Compares what survived with what was acknowledged
+    #[arg(long, value_name = "CHECK")]
+    check: String,
+    /// Filesystems to test on, one after the other
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "ext4,xfs"
+    )]
+    filesystem: Vec<Filesystem>,
+    /// Number of power cuts on each filesystem
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    cuts: u64,
+    /// Number of crash states, built from recorded runs, on each filesystem
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    states: u64,
+    /// A line for sh that creates what is there before the first cut
+    #[arg(long, value_name = "COMMAND")]
+    setup: Option<String>,
+    /// Where WORKLOAD acknowledges: stdout, file (the file $CRASHTEST_ACKS), or fd:N
+    #[arg(long, value_name = "SOURCE", default_value = "stdout")]
+    acks: AckSource,
+    /// Whether other programs write back files and journal meanwhile: all or none
+    #[arg(long, value_name = "NOISE", default_value = "all", value_parser = ["all", "none"])]
+    noise: String,
+    /// End some sessions by kill -9 and start WORKLOAD again before the cut
+    #[arg(long)]
+    kill: bool,
+    /// Size of the disk; at least what the filesystem needs
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    size: Option<u64>,
+    /// Longest time until the first acknowledgement, and of CHECK, seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "30")]
+    patience: Duration,
+    /// Seed of all random choices; when the power goes depends on the machine too
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write the result to FILE as JSON (- is standard output)
+    #[arg(long, value_name = "FILE")]
+    json: Option<Target>,
+    /// Keep the smallest case of each kind of loss in DIR: disk, lines, and a script that runs CHECK on it
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// The program to test, with its arguments
+    #[arg(last = true, required = true, value_name = "WORKLOAD")]
+    workload: Vec<OsString>,
+}
+
+impl Args {
+    fn plan(&self) -> Result<Plan, Usage> {
+        let names_dir = self.check.contains("{}") || self.check.contains("CRASHTEST_DIR");
+        if !names_dir {
+            return Err(Usage(
+                "--check names no directory: it needs {} where the directory goes".to_owned(),
+            ));
+        }
+        if self.cuts + self.states == 0 {
+            return Err(Usage("--cuts 0 --states 0 would test nothing".to_owned()));
+        }
+        let mut filesystems = Vec::new();
+        for filesystem in &self.filesystem {
+            if !filesystems.contains(filesystem) {
+                filesystems.push(*filesystem);
+            }
+        }
+        let workload = Program::Arguments(self.workload.clone());
+        Ok(Plan {
+            filesystems,
+            size: self.size,
+            cuts: self.cuts,
+            states: self.states,
+            setup: self.setup.clone().map(Program::Shell),
+            acks: self.acks,
+            noise: self.noise == "all",
+            kill: self.kill,
+            patience: self.patience,
+            seed: self.seed,
+            keep: self.keep.clone(),
+            ..Plan::new(workload, Program::Shell(self.check.clone()))
+        })
+    }
+}
+
+/// Runs the command: once outside, to look for what it needs, and again inside the enclosure.
+pub fn run(args: Args) -> anyhow::Result<End> {
+    let unusable = |e: anyhow::Error| Usage(format!("{e:#}"));
+    let plan = args.plan()?;
+    if enclosure::is_inside() {
+        return Ok(inside(&args, &plan).map_err(unusable)?);
+    }
+    let missing = needs::missing(&plan.filesystems);
+    if !missing.is_empty() {
+        complain(&format!(
+            "skipped: the test needs what is not here:\n    {}",
+            missing.join("\n    ")
+        ));
+        return Ok(End::Skipped);
+    }
+    let status = enclosure::run_inside().map_err(unusable)?;
+    Ok(End::Status(status))
+}
+
+fn inside(args: &Args, plan: &Plan) -> anyhow::Result<End> {
+    let home = enclosure::enter()?;
+    let sink = args.json.as_ref().map(Sink::open).transpose()?;
+    let stdout_has_data = args.json == Some(Target::Stdout);
+    let bar = Bar::new();
+    let mut steps = Steps::new(plan);
+    let report = test::run(plan, &home, &mut |step| steps.show(step, &bar));
+    bar.clear();
+    let report = report?;
+    print(&text(&report), stdout_has_data)?;
+    if let Some(sink) = sink {
+        sink.fill(|out| {
+            serde_json::to_writer_pretty(&mut *out, &report)?;
+            writeln!(out)
+        })?;
+    }
+    Ok(match report.verdict {
+        Verdict::Survived => End::Done,
+        Verdict::Lost => End::Lost,
+        Verdict::Inconclusive => End::Inconclusive,
+    })
+}
+
+/// The bar of a test: a cut takes as long as several states.
+struct Steps {
+    whole: f64,
+    done: f64,
+    weight_of_cut: f64,
+}
+
+impl Steps {
+    fn new(plan: &Plan) -> Steps {
+        let weight_of_cut = 5.0;
+        let each = weight_of_cut * (plan.cuts + 6) as f64 + plan.states as f64;
+        Steps {
+            whole: each * plan.filesystems.len() as f64,
+            done: 0.0,
+            weight_of_cut,
+        }
+    }
+
+    fn show(&mut self, step: Step, bar: &Bar) {
+        self.done += match step.part {
+            Part::States => 1.0,
+            _ => self.weight_of_cut,
+        };
+        let failed = match step.failed {
+            0 => String::new(),
+            n => format!(", {n} lost"),
+        };
+        bar.doing(&format!(
+            "{} {}: {} of {}{failed}",
+            step.filesystem,
+            step.part.name(),
+            step.done,
+            step.of
+        ));
+        bar.fraction((self.done / self.whole).min(1.0));
+    }
+}
+
+const HEADINGS: [&str; 8] = [
+    "filesystem",
+    "",
+    "checks",
+    "acknowledged",
+    "lost",
+    "not opened",
+    "hung",
+    "fs lost",
+];
+
+fn text(report: &Report) -> String {
+    let width = terminal_width(false);
+    let rows = report.rows.iter().map(|row| {
+        let numbers = [
+            row.checks,
+            row.acknowledged,
+            row.lost,
+            row.unopened,
+            row.hung,
+            row.filesystem_lost,
+        ];
+        let names = [row.filesystem.name().to_owned(), row.part.name().to_owned()];
+        names
+            .into_iter()
+            .chain(numbers.map(|n| n.to_string()))
+            .collect::<Vec<_>>()
+    });
+    let mut text = plain(&HEADINGS.map(str::to_owned), rows, &[0, 1]);
+    for (number, loss) in report.losses.iter().enumerate() {
+        let kept = loss.kept.as_ref().map(|dir| format!("; kept in {dir}"));
+        text.push_str(&wrap(
+            &format!(
+                "{}. {} times: {}. The smallest case, on {} ({}), came after {} acknowledgements{}{}",
+                number + 1,
+                loss.cases,
+                loss.message,
+                loss.filesystem,
+                loss.part.name(),
+                loss.acked,
+                loss.last_acked.as_ref().map(|l| format!(", the last \"{l}\"")).unwrap_or_default(),
+                kept.unwrap_or_default(),
+            ),
+            width,
+            3,
+        ));
+        text.push('\n');
+    }
+    for reason in &report.reasons {
+        text.push_str(&wrap(reason, width, 2));
+        text.push('\n');
+    }
+    text.push_str(&report.sentence);
+    text.push('\n');
+    text
+}

@@ -1,0 +1,177 @@
+//! The file to which a program writes its acknowledgements.
+//!
+//! The harness serves the file. A `write` to it returns after the harness has counted the lines, so an
+//! acknowledgement cannot lag behind the cut as it would in a pipe: every line that the disk's sample of the counter
+//! covers was written before the cut.
+
+use crate::counters;
+use crate::disk::serve::{self, Disk};
+use crate::testbed::{Image, fresh};
+use anyhow::Result;
+use fuser::{Errno, ReplyEmpty, ReplyWrite};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// A line that a program wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// The text without its newline, and without the `?` of an announcement.
+    pub text: String,
+    /// True for `?TEXT`: the operation was begun, and may be there after a cut or not.
+    pub begun: bool,
+    /// Time of the write.
+    pub at: Instant,
+}
+
+/// What is done before the lines of a write are counted.
+pub(crate) type Hook = Box<dyn FnMut() + Send>;
+
+#[derive(Default)]
+struct Received {
+    lines: Vec<Line>,
+    /// Bytes after the last newline.
+    rest: Vec<u8>,
+    hook: Option<Hook>,
+}
+
+#[derive(Clone)]
+struct Server {
+    counters: Arc<File>,
+    received: Arc<Mutex<Received>>,
+}
+
+impl Server {
+    fn received(&self) -> MutexGuard<'_, Received> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, data: &[u8]) -> std::io::Result<()> {
+        let mut received = self.received();
+        if let Some(hook) = &mut received.hook {
+            hook();
+        }
+        let at = Instant::now();
+        received.rest.extend_from_slice(data);
+        while let Some(end) = received.rest.iter().position(|b| *b == b'\n') {
+            let line: Vec<u8> = received.rest.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line[..end]);
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            received.lines.push(Line {
+                text: line.strip_prefix('?').unwrap_or(&line).to_owned(),
+                begun: line.starts_with('?'),
+                at,
+            });
+        }
+        counters::set(&self.counters, 0, received.lines.len() as u64)
+    }
+}
+
+impl Disk for Server {
+    fn read(&self, _: u64, _: &mut [u8]) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn write(&self, _: u64, data: &[u8], reply: ReplyWrite) {
+        match self.take(data) {
+            Ok(()) => reply.written(data.len() as u32),
+            Err(_) => reply.error(Errno::EIO),
+        }
+    }
+
+    fn flush(&self, reply: ReplyEmpty) {
+        reply.ok();
+    }
+}
+
+/// The served file, and the lines of the present session.
+pub struct Acks {
+    path: PathBuf,
+    counters: Image,
+    server: Server,
+}
+
+impl Acks {
+    /// Mounts the file below `home`. It is served until this process ends.
+    ///
+    /// # Errors
+    /// If it cannot be mounted.
+    pub fn serve(home: &Path) -> Result<Acks> {
+        let path = fresh(home, "acks")?.join("acks");
+        File::create(&path)?;
+        let counters = Image::new(4096)?;
+        let server = Server {
+            counters: Arc::new(counters.file().try_clone()?),
+            received: Arc::default(),
+        };
+        let session = serve::mount(&path, None, server.clone())?;
+        std::thread::spawn(move || session.run());
+        Ok(Acks {
+            path,
+            counters,
+            server,
+        })
+    }
+
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the counters, of which the first is the number of lines.
+    pub fn counters(&self) -> &Image {
+        &self.counters
+    }
+
+    /// Begins a session without lines. `hook` is called in each write, before its lines are counted.
+    ///
+    /// # Errors
+    /// Those of the counters.
+    pub(crate) fn begin(&self, hook: Option<Hook>) -> Result<()> {
+        let mut received = self.server.received();
+        *received = Received {
+            hook,
+            ..Received::default()
+        };
+        Ok(counters::set(self.counters.file(), 0, 0)?)
+    }
+
+    /// Returns the number of lines that were acknowledgements so far.
+    pub fn count(&self) -> usize {
+        let received = self.server.received();
+        received.lines.iter().filter(|line| !line.begun).count()
+    }
+
+    /// Returns the lines of this session. Returns also the unfinished last line, if there is one.
+    pub fn lines(&self) -> (Vec<Line>, Option<String>) {
+        let received = self.server.received();
+        let rest = String::from_utf8_lossy(&received.rest);
+        let rest = (!rest.is_empty()).then(|| rest.into_owned());
+        (received.lines.clone(), rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_when_they_are_whole() {
+        let counters = Image::new(4096).unwrap();
+        let server = Server {
+            counters: Arc::new(counters.file().try_clone().unwrap()),
+            received: Arc::default(),
+        };
+        let count = || counters::sample(counters.file()).unwrap()[0];
+        server.take(b"1\n2").unwrap();
+        assert_eq!(count(), 1);
+        server.take(b"2\n# a comment\n\n?3\n").unwrap();
+        assert_eq!(count(), 3);
+        let lines = server.received().lines.clone();
+        let texts: Vec<_> = lines.iter().map(|l| (&*l.text, l.begun)).collect();
+        assert_eq!(texts, [("1", false), ("22", false), ("3", true)]);
+    }
+}

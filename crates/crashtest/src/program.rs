@@ -1,0 +1,324 @@
+//! The commands of a user: what they are, and how they are run and ended.
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Variable with the directory of the program under test.
+pub const DIR: &str = "CRASHTEST_DIR";
+/// Variable with the file for acknowledgements.
+pub const ACKS: &str = "CRASHTEST_ACKS";
+/// Variable with the file of acknowledged lines, for the check.
+pub const ACKED: &str = "CRASHTEST_ACKED";
+/// Variable with the file of announced lines, for the check.
+pub const BEGUN: &str = "CRASHTEST_BEGUN";
+
+/// Bytes of a program's output that are kept.
+const OUTPUT_KEPT: u64 = 16 << 10;
+
+/// A command of the user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Program {
+    /// A program and its arguments. `{}` in an argument is the directory.
+    Arguments(Vec<OsString>),
+    /// A line for `sh`. `{}` is the directory, `{acked}` the file of acknowledged lines.
+    Shell(String),
+}
+
+/// Values of the placeholders and variables.
+#[derive(Debug, Clone, Copy)]
+pub struct Places<'a> {
+    /// The directory of the program under test.
+    pub dir: &'a Path,
+    /// The file to which acknowledgements are written.
+    pub acks: Option<&'a Path>,
+    /// The file of acknowledged lines.
+    pub acked: Option<&'a Path>,
+    /// The file of announced lines.
+    pub begun: Option<&'a Path>,
+}
+
+/// Where a workload writes its acknowledgements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AckSource {
+    /// Standard output.
+    #[default]
+    Stdout,
+    /// The file that `$CRASHTEST_ACKS` names.
+    File,
+    /// A file descriptor, 3 to 9.
+    Fd(u8),
+}
+
+impl std::str::FromStr for AckSource {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<AckSource, String> {
+        match text {
+            "stdout" => return Ok(AckSource::Stdout),
+            "file" => return Ok(AckSource::File),
+            _ => {}
+        }
+        let fd = text.strip_prefix("fd:").and_then(|n| n.parse().ok());
+        match fd {
+            Some(1) => Ok(AckSource::Stdout),
+            Some(fd @ 3..=9) => Ok(AckSource::Fd(fd)),
+            _ => Err("must be stdout, file, or fd:N with N from 3 to 9".to_owned()),
+        }
+    }
+}
+
+impl Program {
+    /// Returns the words to execute.
+    fn words(&self, places: Places<'_>) -> Vec<OsString> {
+        match self {
+            Program::Arguments(words) => {
+                let dir = places.dir.as_os_str();
+                words.iter().map(|w| replace(w, "{}", dir)).collect()
+            }
+            Program::Shell(line) => {
+                let line = replace(OsStr::new(line), "{}", places.dir.as_os_str());
+                let line = match places.acked {
+                    Some(acked) => replace(&line, "{acked}", acked.as_os_str()),
+                    None => line,
+                };
+                vec!["sh".into(), "-c".into(), line]
+            }
+        }
+    }
+
+    /// Returns the command in one line, as its user would type it.
+    pub fn shown(&self) -> String {
+        match self {
+            Program::Arguments(words) => {
+                let words = words.iter().map(|w| quoted(&w.to_string_lossy()));
+                words.collect::<Vec<_>>().join(" ")
+            }
+            Program::Shell(line) => line.clone(),
+        }
+    }
+}
+
+/// Quotes a word for `sh` if it needs that.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-:=,{}@%+".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+fn replace(text: &OsStr, what: &str, with: &OsStr) -> OsString {
+    let (mut rest, mut out) = (text.as_bytes(), Vec::new());
+    while let Some(at) = rest.windows(what.len()).position(|w| w == what.as_bytes()) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(with.as_bytes());
+        rest = &rest[at + what.len()..];
+    }
+    out.extend_from_slice(rest);
+    OsString::from_vec(out)
+}
+
+/// A running command, in a process namespace of its own: when it is ended, everything that it started ends.
+#[derive(Debug)]
+pub struct Running {
+    /// `unshare`, which ends with the command and with its exit status.
+    child: Child,
+    output: File,
+}
+
+/// Result of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// Exit status; `None` if it was still running at the end of its time.
+    pub status: Option<ExitStatus>,
+    /// Last part of its output, standard error included.
+    pub output: String,
+}
+
+impl Finished {
+    /// Returns the last line of output that is not empty.
+    pub fn last_line(&self) -> &str {
+        let mut lines = self.output.lines().rev().map(str::trim);
+        lines.find(|line| !line.is_empty()).unwrap_or("")
+    }
+
+    /// Returns how it ended, in words.
+    pub fn how(&self) -> String {
+        match self.status {
+            None => "was still running".to_owned(),
+            Some(status) => match (status.code(), status.signal()) {
+                (Some(code @ 129..=192), _) => format!("ended by signal {}", code - 128),
+                (Some(code), _) => format!("exited with {code}"),
+                (None, Some(signal)) => format!("ended by signal {signal}"),
+                (None, None) => status.to_string(),
+            },
+        }
+    }
+}
+
+impl Running {
+    /// Starts a command. Its output and, except for acknowledgements, its standard output go to the file `output`.
+    ///
+    /// # Errors
+    /// If `unshare` cannot be started. A command that does not exist ends with status 127.
+    pub fn start(
+        program: &Program,
+        places: Places<'_>,
+        acks: Option<AckSource>,
+        output: &Path,
+    ) -> Result<Running> {
+        let opened = OpenOptions::new().create(true).append(true).open(output);
+        let output = opened.with_context(|| output.display().to_string())?;
+        output.set_len(0)?;
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
+        if let Some(AckSource::Fd(fd)) = acks {
+            let script = format!("exec \"$@\" {fd}>\"${ACKS}\"");
+            command.args(["sh", "-c", &script, "sh"]);
+        }
+        command.args(program.words(places)).env(DIR, places.dir);
+        let named = [
+            (ACKS, places.acks),
+            (ACKED, places.acked),
+            (BEGUN, places.begun),
+        ];
+        for (name, path) in named {
+            match path {
+                Some(path) => command.env(name, path),
+                None => command.env_remove(name),
+            };
+        }
+        command.stdin(match places.acked {
+            Some(acked) => File::open(acked)?.into(),
+            None => Stdio::null(),
+        });
+        command.stdout(match (acks, places.acks) {
+            (Some(AckSource::Stdout), Some(acks)) => OpenOptions::new().write(true).open(acks)?,
+            _ => output.try_clone()?,
+        });
+        command.stderr(output.try_clone()?);
+        let child = command.spawn().context("unshare (package util-linux)")?;
+        let output = File::open(format!(
+            "/proc/self/fd/{}",
+            std::os::fd::AsRawFd::as_raw_fd(&output)
+        ))?;
+        Ok(Running { child, output })
+    }
+
+    /// Returns true if the command has ended.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn has_ended(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+
+    /// Waits for the command for at most `patience`, and ends what is left of it.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn wait(mut self, patience: Duration) -> Result<Finished> {
+        let (began, mut pause) = (Instant::now(), Duration::from_micros(200));
+        while self.child.try_wait()?.is_none() && began.elapsed() < patience {
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(10));
+        }
+        let status = self.child.try_wait()?;
+        self.end(status)
+    }
+
+    /// Ends the command as `kill -9` does, with everything that it started.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn kill(mut self) -> Result<Finished> {
+        let status = self.child.try_wait()?;
+        self.end(status)
+    }
+
+    fn end(&mut self, status: Option<ExitStatus>) -> Result<Finished> {
+        let _ = self.child.kill();
+        self.child.wait()?;
+        let len = self.output.metadata()?.len();
+        let start = len.saturating_sub(OUTPUT_KEPT);
+        self.output.seek(SeekFrom::Start(start))?;
+        let mut bytes = Vec::new();
+        (&self.output).take(OUTPUT_KEPT).read_to_end(&mut bytes)?;
+        Ok(Finished {
+            status,
+            output: String::from_utf8_lossy(&bytes).into_owned(),
+        })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+/// If it fails or takes longer than `patience`, with its last line.
+pub fn run(program: &Program, places: Places<'_>, patience: Duration, output: &Path) -> Result<()> {
+    let ended = Running::start(program, places, None, output)?.wait(patience)?;
+    if !ended.status.is_some_and(|s| s.success()) {
+        bail!(
+            "`{}` {}: {}",
+            program.shown(),
+            ended.how(),
+            ended.last_line()
+        );
+    }
+    Ok(())
+}
+
+/// Writes lines into a file, for a check.
+///
+/// # Errors
+/// Those of the file.
+pub fn write_lines(path: &Path, lines: &[String]) -> Result<()> {
+    let text: String = lines.iter().flat_map(|l| [l, "\n"]).collect();
+    std::fs::write(path, text).with_context(|| path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_replaced() {
+        let places = Places {
+            dir: Path::new("/d"),
+            acks: None,
+            acked: Some(Path::new("/a")),
+            begun: None,
+        };
+        let shell = Program::Shell("check {}/x {acked} {}".to_owned());
+        assert_eq!(shell.words(places)[2], "check /d/x /a /d");
+        let arguments = Program::Arguments(vec!["w".into(), "--dir={}".into()]);
+        assert_eq!(arguments.words(places), ["w", "--dir=/d"]);
+        assert_eq!(arguments.shown(), "w --dir={}");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+
+    #[test]
+    fn sources_of_acknowledgements() {
+        assert_eq!("fd:3".parse(), Ok(AckSource::Fd(3)));
+        assert_eq!("fd:1".parse(), Ok(AckSource::Stdout));
+        for bad in ["fd:0", "fd:2", "fd:x", "", "pipe"] {
+            assert!(bad.parse::<AckSource>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The result of a test.
+
+use crate::plan::Plan;
+use crate::stage::{Checked, Failure};
+use crate::testbed::Filesystem;
+use serde::Serialize;
+
+/// Verdict of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Nothing acknowledged was lost, and the check noticed the losses of a disk that ignores flushes.
+    Survived,
+    /// Something acknowledged was lost, or what survived does not open.
+    Lost,
+    /// The test proves nothing; the report says why.
+    Inconclusive,
+}
+
+/// Kinds of runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// The program is ended by `kill -9`; the disk keeps its power.
+    Kill,
+    /// Live cuts on a disk that ignores flushes. The check must notice losses.
+    Control,
+    /// Live cuts on an honest disk.
+    Cuts,
+    /// States that a cut could have left of a recorded run.
+    States,
+}
+
+impl Part {
+    /// Returns the name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Kill => "kill -9",
+            Part::Control => "control",
+            Part::Cuts => "cuts",
+            Part::States => "states",
+        }
+    }
+}
+
+/// Counts of one part on one filesystem.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// The filesystem.
+    pub filesystem: Filesystem,
+    /// The part.
+    pub part: Part,
+    /// Number of checks.
+    pub checks: u64,
+    /// Checks in which something was acknowledged before.
+    pub with_acks: u64,
+    /// Acknowledged lines, summed over the checks.
+    pub acknowledged: u64,
+    /// Checks that reported a loss.
+    pub lost: u64,
+    /// Checks that ended in another way, so that the program does not open what survived.
+    pub unopened: u64,
+    /// Checks that did not end.
+    pub hung: u64,
+    /// Filesystems that could not be mounted, which says nothing about the program.
+    pub filesystem_lost: u64,
+    /// Longest list of acknowledged lines that a check compared.
+    pub most_acked: u64,
+}
+
+impl Row {
+    pub(crate) fn new(filesystem: Filesystem, part: Part) -> Row {
+        Row {
+            filesystem,
+            part,
+            checks: 0,
+            with_acks: 0,
+            acknowledged: 0,
+            lost: 0,
+            unopened: 0,
+            hung: 0,
+            filesystem_lost: 0,
+            most_acked: 0,
+        }
+    }
+
+    /// Adds a check of so many acknowledged lines.
+    pub(crate) fn add(&mut self, acked: usize, checked: &Checked) {
+        let acked = acked as u64;
+        self.checks += 1;
+        self.with_acks += u64::from(acked > 0);
+        self.acknowledged += acked;
+        self.most_acked = self.most_acked.max(acked);
+        match checked {
+            Checked::Survived => {}
+            Checked::Failed(Failure::Lost, _) => self.lost += 1,
+            Checked::Failed(Failure::Unopened, _) => self.unopened += 1,
+            Checked::Failed(Failure::Hung, _) => self.hung += 1,
+            Checked::FilesystemLost(_) => self.filesystem_lost += 1,
+        }
+    }
+
+    /// Returns the number of checks that failed.
+    pub fn failed(&self) -> u64 {
+        self.lost + self.unopened + self.hung
+    }
+}
+
+/// Losses with alike messages, and the smallest of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Loss {
+    /// Filesystem of the smallest case.
+    pub filesystem: Filesystem,
+    /// Part of the smallest case.
+    pub part: Part,
+    /// How the check failed.
+    pub failure: Failure,
+    /// Last line of the check, of the smallest case.
+    pub message: String,
+    /// Number of such losses.
+    pub cases: u64,
+    /// Acknowledged lines of the smallest case.
+    pub acked: u64,
+    /// The last acknowledged line of the smallest case.
+    pub last_acked: Option<String>,
+    /// Directory with its image, if cases are kept.
+    pub kept: Option<String>,
+    #[serde(skip)]
+    class: String,
+}
+
+impl Loss {
+    pub(crate) fn new(
+        filesystem: Filesystem,
+        part: Part,
+        failure: Failure,
+        message: &str,
+        acked: &[String],
+    ) -> Loss {
+        Loss {
+            filesystem,
+            part,
+            failure,
+            message: message.to_owned(),
+            cases: 1,
+            acked: acked.len() as u64,
+            last_acked: acked.last().cloned(),
+            kept: None,
+            class: format!("{failure:?} {}", class(message)),
+        }
+    }
+
+    /// Returns true if both have one cause, as far as their messages show.
+    pub(crate) fn is_like(&self, other: &Loss) -> bool {
+        self.class == other.class
+    }
+}
+
+/// Returns the message without its numbers, in which alike messages differ.
+fn class(message: &str) -> String {
+    let is_number = |word: &str| word.chars().any(|c| c.is_ascii_digit());
+    let words = message.split_whitespace();
+    let words = words.map(|word| if is_number(word) { "#" } else { word });
+    words.take(12).collect::<Vec<_>>().join(" ")
+}
+
+/// Figures of the program from a run without a cut.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rehearsal {
+    /// The filesystem.
+    pub filesystem: Filesystem,
+    /// Milliseconds from the start to the first acknowledgement.
+    pub first_ack_ms: u64,
+    /// Acknowledgements a second afterwards.
+    pub acks_per_second: f64,
+    /// Flushes that reached the disk.
+    pub flushes: u64,
+    /// Writes that reached the disk.
+    pub writes: u64,
+    /// Acknowledgements.
+    pub acks: u64,
+}
+
+/// The whole result.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// `logforce-crashtest`.
+    pub schema: &'static str,
+    /// Version of the schema.
+    pub version: u32,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The verdict in one sentence.
+    pub sentence: String,
+    /// The plan.
+    pub plan: Plan,
+    /// Runs without a cut.
+    pub rehearsals: Vec<Rehearsal>,
+    /// Counts.
+    pub rows: Vec<Row>,
+    /// Losses, the most frequent first.
+    pub losses: Vec<Loss>,
+    /// Why the test proves nothing; empty otherwise.
+    pub reasons: Vec<String>,
+    /// Duration, seconds.
+    pub seconds: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_differ_in_numbers_are_alike() {
+        assert_eq!(
+            class("key 12 of 0x3f is missing"),
+            class("key 7 of 12 is missing")
+        );
+        assert_ne!(class("key 12 is missing"), class("key 12 is torn"));
+    }
+}

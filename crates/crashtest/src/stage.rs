@@ -1,0 +1,200 @@
+//! One filesystem with the user's program on it: sessions, and checks of what survived.
+
+use crate::acks::{Acks, Hook};
+use crate::noise::Noise;
+use crate::plan::Plan;
+use crate::program::{Finished, Places, Running, run, write_lines};
+use crate::testbed::{Filesystem, Image, Mounted};
+use anyhow::{Context, Result};
+use serde::Serialize;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Name of the program's directory on the filesystem. It exists before the first session, because creating it is
+/// not the program's work.
+const DATA: &str = "data";
+
+/// Lines that a program wrote up to a cut.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Promised {
+    /// Acknowledged before the cut: must be there.
+    pub acked: Vec<String>,
+    /// Announced, or acknowledged too late to be sure: may be there.
+    pub begun: Vec<String>,
+}
+
+/// Class of a failed check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Failure {
+    /// The check exited with 1: acknowledged data is missing or wrong.
+    Lost,
+    /// The check ended in another way: the program does not open what survived.
+    Unopened,
+    /// The check did not end within its time.
+    Hung,
+}
+
+/// Result of a check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checked {
+    /// Everything was there.
+    Survived,
+    /// The check failed, with its last line of output.
+    Failed(Failure, String),
+    /// The filesystem itself cannot be mounted, which is not the program's fault.
+    FilesystemLost(String),
+}
+
+/// One filesystem, and what sessions on it need.
+pub struct Stage<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) filesystem: Filesystem,
+    pub(crate) home: &'a Path,
+    pub(crate) acks: &'a Acks,
+    /// A fresh filesystem after `setup`.
+    pub(crate) template: Image,
+}
+
+/// A workload that is running.
+pub(crate) struct Working {
+    running: Running,
+    _noise: Option<Noise>,
+}
+
+impl Working {
+    pub(crate) fn has_ended(&mut self) -> Result<bool> {
+        self.running.has_ended()
+    }
+
+    pub(crate) fn kill(self) -> Result<Finished> {
+        self.running.kill()
+    }
+}
+
+/// Returns the directory of the program below a mount point.
+pub(crate) fn data(mounted: &Path) -> PathBuf {
+    mounted.join(DATA)
+}
+
+impl<'a> Stage<'a> {
+    /// Makes a filesystem and runs `setup` on it.
+    ///
+    /// # Errors
+    /// Those of the machine, and if `setup` fails.
+    pub(crate) fn new(
+        plan: &'a Plan,
+        filesystem: Filesystem,
+        home: &'a Path,
+        acks: &'a Acks,
+    ) -> Result<Stage<'a>> {
+        let size = plan.size.unwrap_or(0).max(filesystem.size());
+        let template = filesystem.make_of(size)?;
+        let stage = Stage {
+            plan,
+            filesystem,
+            home,
+            acks,
+            template,
+        };
+        let mounted = Mounted::image(filesystem, &stage.template, home)?;
+        let dir = data(mounted.path());
+        fs::create_dir(&dir)?;
+        fs::set_permissions(&dir, Permissions::from_mode(0o777))?;
+        if let Some(setup) = &plan.setup {
+            let done = run(setup, stage.places(&dir), plan.patience, &stage.output());
+            done.context("the setup failed")?;
+        }
+        mounted.unmount()?;
+        Ok(stage)
+    }
+
+    fn output(&self) -> PathBuf {
+        self.home.join("output")
+    }
+
+    fn places<'b>(&self, dir: &'b Path) -> Places<'b> {
+        Places {
+            dir,
+            acks: None,
+            acked: None,
+            begun: None,
+        }
+    }
+
+    /// Starts the workload on a mounted filesystem.
+    pub(crate) fn start(&self, mounted: &Path, seed: u64, hook: Option<Hook>) -> Result<Working> {
+        self.acks.begin(hook)?;
+        self.start_again(mounted, seed)
+    }
+
+    /// Starts the workload once more in the same session.
+    pub(crate) fn start_again(&self, mounted: &Path, seed: u64) -> Result<Working> {
+        let dir = data(mounted);
+        let places = Places {
+            acks: Some(self.acks.path()),
+            ..self.places(&dir)
+        };
+        let (program, source) = (&self.plan.workload, self.plan.acks);
+        let running = Running::start(program, places, Some(source), &self.output())?;
+        let noise = self.plan.noise.then(|| Noise::start(mounted, seed));
+        Ok(Working {
+            running,
+            _noise: noise,
+        })
+    }
+
+    /// Returns what the session has promised beyond `before`, if the disk sampled `counted` lines at the cut.
+    pub(crate) fn promised(&self, before: &Promised, counted: u64) -> Promised {
+        let mut promised = before.clone();
+        for (number, line) in self.acks.lines().0.into_iter().enumerate() {
+            let is_sure = (number as u64) < counted && !line.begun;
+            match is_sure {
+                true => promised.acked.push(line.text),
+                false => promised.begun.push(line.text),
+            }
+        }
+        promised
+    }
+
+    /// Mounts what survived and runs the check. Changes the image.
+    ///
+    /// # Errors
+    /// Those of the machine.
+    pub(crate) fn check(&self, image: &Image, promised: &Promised) -> Result<Checked> {
+        let mounted = match Mounted::survivor(self.filesystem, image, self.home)? {
+            Ok(mounted) => mounted,
+            Err(why) => return Ok(Checked::FilesystemLost(why)),
+        };
+        let checked = self.check_at(mounted.path(), promised);
+        mounted.unmount()?;
+        checked
+    }
+
+    /// Runs the check on a mounted filesystem.
+    pub(crate) fn check_at(&self, mounted: &Path, promised: &Promised) -> Result<Checked> {
+        let (acked, begun) = (self.home.join("acked"), self.home.join("begun"));
+        write_lines(&acked, &promised.acked)?;
+        write_lines(&begun, &promised.begun)?;
+        let dir = data(mounted);
+        let places = Places {
+            acked: Some(&acked),
+            begun: Some(&begun),
+            ..self.places(&dir)
+        };
+        let running = Running::start(&self.plan.check, places, None, &self.output())?;
+        let ended = running.wait(self.plan.patience)?;
+        let failure = match ended.status {
+            Some(status) if status.success() => return Ok(Checked::Survived),
+            Some(status) if status.code() == Some(1) => Failure::Lost,
+            Some(_) => Failure::Unopened,
+            None => Failure::Hung,
+        };
+        let reason = match ended.last_line() {
+            "" => ended.how(),
+            line => line.to_owned(),
+        };
+        Ok(Checked::Failed(failure, reason))
+    }
+}
