@@ -59,10 +59,10 @@ pub struct Args {
     /// A line for sh that creates what is there before the first cut
     #[arg(long, value_name = "COMMAND")]
     setup: Option<String>,
-    /// Where WORKLOAD acknowledges: stdout, file (the file $CRASHTEST_ACKS), or fd:N
+    /// Destination of the acknowledgements: stdout, file (the file $CRASHTEST_ACKS), or fd:N
     #[arg(long, value_name = "SOURCE", default_value = "stdout")]
     acks: AckSource,
-    /// Whether other programs write back files and journal meanwhile: all or none
+    /// Writeback of files and journal by other programs meanwhile: all or none
     #[arg(long, value_name = "NOISE", default_value = "all", value_parser = ["all", "none"])]
     noise: String,
     /// End some sessions by kill -9 and start WORKLOAD again before the cut

@@ -25,7 +25,7 @@ pub struct Line {
     pub at: Instant,
 }
 
-/// What is done before the lines of a write are counted.
+/// Function that is called before the lines of a write are counted.
 pub(crate) type Hook = Box<dyn FnMut() + Send>;
 
 #[derive(Default)]

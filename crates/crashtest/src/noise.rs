@@ -1,7 +1,7 @@
 //! Writeback that any machine may do at any time.
 //!
 //! Within the fraction of a second that a session takes, the kernel writes nothing back on its own, so files would
-//! never reach the disk in another order than that of their syncs. A neighbour that syncs a file of its own commits
+//! never reach the disk in another order than that of their syncs. A neighbour that syncs its file commits
 //! the filesystem's journal, and memory pressure writes parts of files.
 
 use std::fs::{self, File};
@@ -20,10 +20,11 @@ pub(crate) struct Noise {
 }
 
 impl Noise {
-    /// Starts on the filesystem mounted at `mounted`.
-    pub(crate) fn start(mounted: &Path, seed: u64) -> Noise {
+    /// Starts on the filesystem mounted at `mounted`, with the program's files in `data`.
+    pub(crate) fn start(mounted: &Path, data: &Path, seed: u64) -> Noise {
         let is_over = Arc::new(AtomicBool::new(false));
-        let (flag, mounted) = (is_over.clone(), mounted.to_owned());
+        let flag = is_over.clone();
+        let (mounted, data) = (mounted.to_owned(), data.to_owned());
         let thread = std::thread::spawn(move || {
             let mut rng = fastrand::Rng::with_seed(seed);
             while !flag.load(Ordering::Relaxed) {
@@ -31,7 +32,7 @@ impl Noise {
                 // The disk may be gone: then every call fails, and the thread is about to be ended.
                 let _ = match rng.u8(..3) {
                     0 => neighbour(&mounted),
-                    _ => write_back(&crate::stage::data(&mounted), &mut rng),
+                    _ => write_back(&data, &mut rng),
                 };
             }
         });

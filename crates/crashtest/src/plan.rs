@@ -1,4 +1,4 @@
-//! What a test does.
+//! The plan of a test.
 
 use crate::program::{AckSource, Program};
 use crate::testbed::Filesystem;
@@ -23,7 +23,7 @@ pub struct Plan {
     pub workload: Program,
     /// Compares what survived with what was acknowledged.
     pub check: Program,
-    /// Where the workload writes its acknowledgements.
+    /// Destination of the acknowledgements.
     pub acks: AckSource,
     /// Writes back files of the program, and commits the journal, at random times.
     pub noise: bool,

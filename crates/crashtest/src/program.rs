@@ -45,7 +45,7 @@ pub struct Places<'a> {
     pub begun: Option<&'a Path>,
 }
 
-/// Where a workload writes its acknowledgements.
+/// Destination to which a workload writes its acknowledgements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AckSource {
@@ -127,7 +127,7 @@ fn replace(text: &OsStr, what: &str, with: &OsStr) -> OsString {
     OsString::from_vec(out)
 }
 
-/// A running command, in a process namespace of its own: when it is ended, everything that it started ends.
+/// A running command, in a separate process namespace: when it is ended, everything that it started ends.
 #[derive(Debug)]
 pub struct Running {
     /// `unshare`, which ends with the command and with its exit status.

@@ -1,25 +1,25 @@
-//! The disk of a recorded run, event by event, and what a cut would leave of it.
+//! Replay of a recorded disk, event by event, and the images that a power cut would leave.
 
 use crate::disk::{Cache, Event, EventKind, Met, SECTOR, Survival};
 use crate::testbed::{Filesystem, Image};
 use anyhow::Result;
 use std::collections::HashMap;
 
-/// The disk after the events so far.
+/// Disk after the events applied so far.
 pub struct ReplayedDisk {
     stable: Image,
     cache: Cache,
-    /// The cache's numbers of the disk's writes.
+    /// Numbers of writes in `cache`, by their numbers in the recording.
     numbers: HashMap<u64, u64>,
-    /// What a cut left.
+    /// Image that the latest power cut left.
     left: Image,
 }
 
 impl ReplayedDisk {
-    /// Before the first event.
+    /// Creates the disk before the first event, as a copy of `start`.
     ///
     /// # Errors
-    /// Where there is no memory.
+    /// If there is not enough memory.
     pub fn new(start: &Image) -> Result<ReplayedDisk> {
         let stable = Image::new(start.len())?;
         stable.copy_from(start)?;
@@ -31,20 +31,20 @@ impl ReplayedDisk {
         })
     }
 
-    /// Whether a cut could take nothing.
+    /// Returns true if a power cut now would lose nothing.
     pub fn is_flushed(&self) -> bool {
         self.cache.is_empty()
     }
 
-    /// What a cut would meet now.
+    /// Returns the amount of unflushed data that a power cut would meet now.
     pub fn met(&self) -> Met {
         self.cache.met()
     }
 
-    /// Goes on behind an event.
+    /// Applies an event.
     ///
     /// # Errors
-    /// Of the images.
+    /// If an image cannot be written.
     pub fn apply(&mut self, event: &Event) -> Result<()> {
         match event.kind {
             EventKind::Write | EventKind::WriteHeld => {
@@ -62,10 +62,11 @@ impl ReplayedDisk {
         Ok(())
     }
 
-    /// What is left if the power goes when `event` comes: in its midst, if it is a write.
+    /// Returns the image that a power cut leaves when `event` comes: during the event if it is a write, otherwise
+    /// before it. The next call overwrites the image.
     ///
     /// # Errors
-    /// Of the images.
+    /// If an image cannot be read or written.
     pub fn cut(&self, event: &Event, survival: Survival) -> Result<&Image> {
         self.left.copy_from(&self.stable)?;
         let mut torn = Cache::default();
@@ -78,7 +79,10 @@ impl ReplayedDisk {
     }
 }
 
-/// At which events of a recording the power goes, in order: about `wanted` of them.
+/// Chooses `wanted` indexes of events at which to cut the power, sorted. An index may occur more than once.
+///
+/// # Panics
+/// If there are no events and `wanted` is not 0.
 pub fn places(events: &[Event], wanted: u64, seed: u64) -> Vec<usize> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut places: Vec<usize> = (0..wanted).map(|_| rng.usize(..events.len())).collect();
@@ -86,7 +90,7 @@ pub fn places(events: &[Event], wanted: u64, seed: u64) -> Vec<usize> {
     places
 }
 
-/// How much a cut of a recorded run leaves.
+/// Chooses the part of the unflushed data that survives a power cut of a recorded run.
 pub fn survival(filesystem: Filesystem, seed: u64) -> Survival {
     let mut rng = fastrand::Rng::with_seed(seed);
     Survival {

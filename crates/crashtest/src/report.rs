@@ -84,7 +84,7 @@ impl Row {
         }
     }
 
-    /// Adds a check of so many acknowledged lines.
+    /// Adds a check. `acked` is the number of acknowledged lines.
     pub(crate) fn add(&mut self, acked: usize, checked: &Checked) {
         let acked = acked as u64;
         self.checks += 1;
@@ -113,7 +113,7 @@ pub struct Loss {
     pub filesystem: Filesystem,
     /// Part of the smallest case.
     pub part: Part,
-    /// How the check failed.
+    /// Class of the failure.
     pub failure: Failure,
     /// Last line of the check, of the smallest case.
     pub message: String,
@@ -200,7 +200,7 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// Losses, the most frequent first.
     pub losses: Vec<Loss>,
-    /// Why the test proves nothing; empty otherwise.
+    /// Reasons why the test proves nothing; empty otherwise.
     pub reasons: Vec<String>,
     /// Duration, seconds.
     pub seconds: f64,

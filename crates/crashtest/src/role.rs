@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 /// Environment variable with the role, as JSON.
 const VARIABLE: &str = "LOGFORCE_CRASHTEST_ROLE";
 
-/// What a process is started for.
+/// Task of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// Serves a disk whose plug can be pulled.

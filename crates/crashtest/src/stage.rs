@@ -138,7 +138,7 @@ impl<'a> Stage<'a> {
         };
         let (program, source) = (&self.plan.workload, self.plan.acks);
         let running = Running::start(program, places, Some(source), &self.output())?;
-        let noise = self.plan.noise.then(|| Noise::start(mounted, seed));
+        let noise = self.plan.noise.then(|| Noise::start(mounted, &dir, seed));
         Ok(Working {
             running,
             _noise: noise,

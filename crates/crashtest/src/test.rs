@@ -17,7 +17,7 @@ const CONTROL: u64 = 5;
 /// Checks with acknowledgements, as a share of all, below which the test proves nothing.
 const ENOUGH: f64 = 0.5;
 
-/// Where a test is.
+/// Progress of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// The filesystem.

@@ -1,11 +1,11 @@
-//! What a disk with a volatile cache holds: what is stable, and what a power cut may take.
+//! Volatile cache of a disk: the writes that are not stable yet, which a power cut may lose.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Bytes of a sector, the unit of counting. All writes are multiples of it.
+/// Bytes of a sector, the unit of counting. Offsets and lengths of all writes are multiples of it.
 pub const SECTOR: u64 = 512;
 
 /// A write that is not stable yet.
@@ -14,7 +14,7 @@ struct Pending {
     id: u64,
     offset: u64,
     data: Vec<u8>,
-    /// Its completion was not reported yet: a flush does not cover it.
+    /// True until its completion is reported. Until then no flush covers it.
     in_flight: bool,
     /// Sectors that a later write made stable before this one.
     overtaken: BTreeSet<u64>,
@@ -29,7 +29,7 @@ impl Pending {
         self.offset / SECTOR..self.end().div_ceil(SECTOR)
     }
 
-    /// Writes those of its pieces of `grain` bytes that `keep` wants.
+    /// Writes the pieces of `grain` bytes for whose offset `keep` returns true, without overtaken sectors.
     fn apply(&self, grain: u64, to: &File, mut keep: impl FnMut(u64) -> bool) -> io::Result<()> {
         let mut at = self.offset;
         while at < self.end() {
@@ -60,28 +60,27 @@ impl Pending {
     }
 }
 
-/// What of the unflushed survives a cut.
+/// Part of the unflushed data that survives a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Survival {
-    /// Of the random choice.
+    /// Seed of the random choice.
     pub seed: u64,
-    /// Bytes that survive or vanish together: smaller ones tear writes.
+    /// Bytes that survive or vanish together, at least [`SECTOR`]. A smaller grain tears more writes.
     pub grain: u64,
-    /// How many of a hundred of them survive.
+    /// Percentage of the grains that survive.
     pub keep: u64,
 }
 
-/// What a cut met.
+/// Amount of unflushed data at a power cut. A write during which the power is cut does not count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Met {
-    /// Sectors that were written and not flushed, those in flight included, the write in whose midst
-    /// the power went not.
+    /// Sectors that were written and not flushed, including those in flight.
     pub unflushed_sectors: u64,
     /// Writes whose completion had not been reported.
     pub in_flight: u64,
 }
 
-/// The writes that are not stable, in the order in which they came.
+/// Writes that are not stable, in order of arrival.
 #[derive(Debug, Default)]
 pub struct Cache {
     pending: VecDeque<Pending>,
@@ -89,7 +88,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Takes a write in. Until [`complete`](Self::complete) it is in flight, if `in_flight`.
+    /// Adds a write and returns its number. If `in_flight`, it is in flight until [`complete`](Self::complete).
     pub fn write(&mut self, offset: u64, data: &[u8], in_flight: bool) -> u64 {
         let id = self.next;
         self.next += 1;
@@ -103,7 +102,7 @@ impl Cache {
         id
     }
 
-    /// The completion of a write is reported: the next flush covers it.
+    /// Marks a write as completed: the next flush covers it.
     pub fn complete(&mut self, id: u64) {
         if let Some(p) = self.pending.iter_mut().find(|p| p.id == id) {
             p.in_flight = false;
@@ -113,7 +112,7 @@ impl Cache {
     /// Makes every completed write stable.
     ///
     /// # Errors
-    /// Of the file.
+    /// If `stable` cannot be written.
     pub fn flush(&mut self, stable: &File) -> io::Result<()> {
         let mut left: VecDeque<Pending> = VecDeque::new();
         for write in std::mem::take(&mut self.pending) {
@@ -122,7 +121,7 @@ impl Cache {
                 continue;
             }
             write.apply(u64::MAX, stable, |_| true)?;
-            // One that came before and is still on its way must not put old bytes over these.
+            // An earlier write that is still in flight must not overwrite these newer bytes later.
             let sectors = write.sectors();
             for earlier in &mut left {
                 let (a, b) = (earlier.sectors(), &sectors);
@@ -134,10 +133,10 @@ impl Cache {
         Ok(())
     }
 
-    /// Puts what survives of the unflushed into `to`, which holds what is stable.
+    /// Writes the surviving part of the unflushed data to `to`, which holds the stable data.
     ///
     /// # Errors
-    /// Of the file.
+    /// If `to` cannot be written.
     pub fn survive(&self, survival: Survival, to: &File) -> io::Result<()> {
         let mut rng = fastrand::Rng::with_seed(survival.seed);
         for write in &self.pending {
@@ -147,12 +146,12 @@ impl Cache {
         Ok(())
     }
 
-    /// Everything that was written is stable.
+    /// Returns true if everything that was written is stable.
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// What a cut would meet now.
+    /// Returns the amount of unflushed data that a power cut would meet now.
     pub fn met(&self) -> Met {
         let sectors: BTreeSet<u64> = self.pending.iter().flat_map(Pending::sectors).collect();
         Met {

@@ -1,4 +1,4 @@
-//! The disk's process: its commands, and its replies.
+//! Process of a disk: its commands and its replies.
 
 use super::power::{Cut, Fail, Flushes, Power, Settings, Trigger};
 use super::record::Recorder;
@@ -13,46 +13,47 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a disk serves, and how.
+/// Files and settings of a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
-    /// The empty file over which it is mounted.
+    /// Empty file over which the disk is mounted.
     pub at: PathBuf,
-    /// What is stable.
+    /// File with the stable data.
     pub stable: PathBuf,
-    /// A copy of that, to be written to.
+    /// Copy of `stable`, which serves reads and receives every write at once.
     pub current: PathBuf,
-    /// The counters that are sampled at the cut.
+    /// Counters of acknowledgements, which are sampled at the power cut.
     pub counters: PathBuf,
-    /// Where to record everything.
+    /// Empty file for a recording of all events.
     pub record: Option<PathBuf>,
-    /// How it behaves.
+    /// Settings of the disk.
     pub settings: Settings,
 }
 
-/// The disk's commands, one line each.
+/// Command to the disk, sent as one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
-    /// The power goes now.
+    /// Cuts the power now.
     Cut(Cut),
-    /// The power goes when `writes` more writes have come, or `millis` are over: in the midst of the
-    /// next write, if one comes.
+    /// Cuts the power during the first write after `writes` more writes have come or `millis` are over. If no such
+    /// write comes within 100 ms after `millis`, cuts the power without one.
     CutAfter {
-        /// So many writes from now.
+        /// Number of writes, from now.
         writes: u64,
         /// Milliseconds from now.
         millis: u64,
-        /// Waits a while for a write that finds something unflushed: a cut that finds nothing
-        /// takes nothing away but that write.
+        /// True to cut the power only during a write that finds unflushed data, until 100 ms after `millis`. Then
+        /// any write will do, for another 100 ms. A power cut that finds no unflushed data loses only the write
+        /// during which it comes.
         loaded: bool,
-        /// The loss.
+        /// The power cut.
         cut: Cut,
     },
-    /// Lets an operation fail.
+    /// Makes operations fail.
     Fail(Fail),
 }
 
-/// The state, as its threads share it.
+/// State of the disk, as its threads share it.
 pub(super) type Shared = Arc<Mutex<Power>>;
 
 pub(super) fn lock(power: &Shared) -> MutexGuard<'_, Power> {
@@ -77,10 +78,10 @@ impl serve::Disk for Shared {
     }
 }
 
-/// Is the disk until its input ends.
+/// Serves the disk until its input ends.
 ///
 /// # Errors
-/// If it cannot be mounted.
+/// If a file of the setup cannot be opened, if the disk cannot be mounted, or if a command fails.
 pub fn run(setup: &Setup, harness: &UnixStream) -> Result<()> {
     frees_memory();
     let recorder = setup.record.as_deref().map(open).transpose()?;
@@ -102,12 +103,12 @@ pub fn run(setup: &Setup, harness: &UnixStream) -> Result<()> {
     }
     send(harness, &"ready")?;
     run_commands(&power, harness)?;
-    // The process ends, and with it the connection: a caller that still waits gets an error.
+    // The process ends and closes the connection: a caller that still waits gets an error.
     Ok(())
 }
 
-/// Tells the kernel that this process does the I/O that frees memory. Where there is no right to, it
-/// works all the same while memory is plenty.
+/// Locks the memory that the process has now, and tells the kernel that its I/O frees memory. Ignores errors: without
+/// the privilege the disk works as long as memory is plentiful.
 pub(super) fn frees_memory() {
     let _ = rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT);
     let _ = rustix::process::configure_io_flusher_behavior(true);
@@ -125,7 +126,7 @@ fn release(power: &Shared) {
     loop {
         let next = lock(power).release();
         let pause = next.map(|n| n.saturating_duration_since(Instant::now()));
-        // Short: a write that comes meanwhile may be due before.
+        // Short, because a write that comes meanwhile may be due earlier.
         std::thread::sleep(
             pause
                 .unwrap_or(SHORT)
@@ -171,10 +172,10 @@ fn run_commands(power: &Shared, harness: &UnixStream) -> Result<()> {
     Ok(())
 }
 
-/// Within this a subject that works writes something.
+/// Time within which a working subject writes something.
 const A_WRITE: Duration = Duration::from_millis(100);
 
-/// Waits for the power to go.
+/// Waits until the power is cut, but not longer than `at_most`.
 fn wait(power: &Shared, at_most: Duration) {
     let until = Instant::now() + at_most;
     while lock(power).report().is_none() && Instant::now() < until {
@@ -189,7 +190,7 @@ pub(super) fn send<T: Serialize>(mut harness: &UnixStream, what: &T) -> Result<(
 }
 
 impl Settings {
-    /// A disk that does what it says.
+    /// Returns settings of a disk that carries out flushes and holds `hold` percent of the writes in flight.
     pub fn honest(seed: u64, hold: u64) -> Settings {
         Settings {
             seed,

@@ -1,14 +1,15 @@
-//! A disk whose plug can be pulled: a process of its own that serves one file through FUSE.
+//! Disks in user space: each is a separate process that serves one file through FUSE.
 //!
-//! It keeps what was written apart from what is stable until a flush comes, holds back the
-//! completion of a random share of the writes, and at a cut keeps a random part of the unflushed.
-//! Everything is answered by an error from then on. The suite commands it by lines of JSON
-//! ([`Command`], [`CutReport`]).
+//! [`run`] serves a disk whose power can be cut. It keeps written data apart from stable data until a flush comes, and
+//! delays the completion of a random share of the writes. A power cut keeps a random part of the unflushed data. From
+//! then on every read, write and flush fails. The suite commands the disk with lines of JSON ([`Command`],
+//! [`CutReport`]).
 //!
-//! Another one, [`run_slow`], is only slow: what it is given is there, and answered after a while.
+//! [`run_slow`] serves a disk that is only slow: it stores writes at once and answers them after a delay.
 //!
-//! The process must never wait for the filesystem that it carries: it locks its memory, and reports
-//! the kernel that it does the I/O that frees memory.
+//! The process must never wait for the filesystem that it carries. It locks the memory that it has at its start, and
+//! tells the kernel that its I/O frees memory. Otherwise it could wait for memory that the kernel can free only by
+//! writing to this disk, and both would hang.
 
 mod cache;
 mod control;

@@ -1,4 +1,4 @@
-//! The disk's state: what is stable, what is cached, what is held back, and whether it has power.
+//! State of the disk: stable and cached data, delayed completions, and the power.
 
 use super::cache::{Cache, Met, SECTOR, Survival};
 use super::record::{EventKind, Recorder};
@@ -10,32 +10,32 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-/// What the disk makes of a flush.
+/// Effect of a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Flushes {
-    /// What it should.
+    /// Makes completed writes stable.
     Honest,
-    /// It says that it is done, and does nothing.
+    /// Does nothing and reports success.
     Ignored,
-    /// It does not know the command; the kernel then stops sending it, without an error.
+    /// Rejects the command as unknown. The kernel then stops sending it and reports no error.
     Unknown,
 }
 
-/// How a disk behaves.
+/// Settings of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Of what is held.
+    /// Seed for the choice of the writes that are held in flight, and for how long.
     pub seed: u64,
-    /// How many of a hundred writes are held in flight for a while.
+    /// Percentage of the writes that are held in flight, for about 0.2 to 4.2 ms.
     pub hold: u64,
-    /// What it does with flushes.
+    /// Effect of flushes.
     pub flushes: Flushes,
 }
 
 /// A power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
-    /// Part of the unflushed that survives it.
+    /// Part of the unflushed data that survives it.
     pub survival: Survival,
 }
 
@@ -50,14 +50,14 @@ pub enum FailKind {
     Flush = 2,
 }
 
-/// Operation that fails, counted from the command on.
+/// Operations that fail. They are counted by kind, from the command on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fail {
-    /// Its kind.
+    /// Kind of the operations.
     pub kind: FailKind,
-    /// The first one that fails, from 1.
+    /// Number of the first one that fails, counted from 1.
     pub nth: u64,
-    /// All that follow fail too.
+    /// True if all later ones fail too.
     pub on: bool,
 }
 
@@ -67,35 +67,35 @@ impl Fail {
     }
 }
 
-/// The disk's report of a power cut.
+/// Report of a power cut. Operations are counted from the latest [`Fail`] command, or from the start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutReport {
-    /// Counts of acknowledgements before it.
+    /// Counters of acknowledgements before the power cut.
     pub counters: Counters,
-    /// Writes that were not flushed.
+    /// Amount of unflushed data.
     pub met: Met,
-    /// Reads that came.
+    /// Number of reads.
     pub reads: u64,
-    /// Writes that came.
+    /// Number of writes, without the one during which the power was cut.
     pub writes: u64,
-    /// Flushes that came.
+    /// Number of flushes, including ignored ones.
     pub flushes: u64,
-    /// Operations that were made to fail.
+    /// Operations that failed because of a [`Fail`] command, all from the start.
     pub failed: u64,
 }
 
-/// When the power goes by itself.
+/// Condition under which a write triggers the power cut.
 #[derive(Debug, Clone, Copy)]
 pub struct Trigger {
-    /// After so many more writes, in the midst of the next.
+    /// Number of writes that come before. The power is cut during the next write.
     pub writes: u64,
-    /// Of one that finds something unflushed.
+    /// True to wait for a write that finds unflushed data.
     pub loaded: bool,
-    /// The loss.
+    /// The power cut.
     pub cut: Cut,
 }
 
-/// A write whose completion is not reported yet.
+/// Write whose completion is not reported yet.
 struct Held {
     id: u64,
     until: Instant,
@@ -103,30 +103,31 @@ struct Held {
     reply: ReplyWrite,
 }
 
-/// The state, behind one lock.
+/// State of the disk. The threads share it behind one lock.
 pub struct Power {
     settings: Settings,
-    /// What a reader sees: with everything that was written.
+    /// Data that readers see: everything that was written.
     current: File,
-    /// What a power cut leaves in any case.
+    /// Data that every power cut leaves.
     stable: File,
-    /// The counters of acknowledgements.
+    /// Counters of acknowledgements.
     acknowledged: File,
     cache: Cache,
     held: Vec<Held>,
     recorder: Option<Recorder>,
     rng: fastrand::Rng,
-    /// Its writes are counted from the beginning.
+    /// Armed trigger. Its `writes` are compared with the count of writes in `operations`.
     trigger: Option<Trigger>,
     fail: Option<Fail>,
+    /// Operations by [`FailKind`], from the latest [`Fail`] command or from the start.
     operations: [u64; 3],
-    /// What was there when the power went.
+    /// Report of the power cut; `None` while the power is on.
     report: Option<CutReport>,
     failed: u64,
 }
 
 impl Power {
-    /// Switched on.
+    /// Creates the state of a disk that is switched on.
     pub fn new(
         settings: Settings,
         current: File,
@@ -155,7 +156,7 @@ impl Power {
         counters::sample(&self.acknowledged)
     }
 
-    /// Notes an event with what was acknowledged before it.
+    /// Records an event with the counters of acknowledgements before it.
     fn record(&mut self, kind: EventKind, id: u64, offset: u64, data: &[u8]) -> io::Result<()> {
         if self.recorder.is_none() {
             return Ok(());
@@ -167,7 +168,7 @@ impl Power {
         Ok(())
     }
 
-    /// Whether this operation is one that has to fail.
+    /// Counts an operation, and returns true if it must fail.
     fn fails(&mut self, kind: FailKind) -> bool {
         let number = &mut self.operations[kind as usize];
         *number += 1;
@@ -180,7 +181,7 @@ impl Power {
         fails
     }
 
-    /// Reads what was written last.
+    /// Reads the data that was written last.
     pub fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), Errno> {
         if self.report.is_some() || self.fails(FailKind::Read) {
             return Err(Errno::EIO);
@@ -190,7 +191,7 @@ impl Power {
             .map_err(|_| Errno::EIO)
     }
 
-    /// Takes a write in, and answers it now or later.
+    /// Accepts a write, and answers it now or later.
     pub fn write(&mut self, offset: u64, data: &[u8], reply: ReplyWrite) {
         if let Some(Trigger {
             writes,
@@ -201,13 +202,13 @@ impl Power {
             && !(loaded && self.cache.is_empty())
         {
             self.trigger = None;
-            // The power goes in the midst of this write. It is not counted with what was unflushed:
-            // there is always one.
+            // The power is cut during this write. It does not count as unflushed, because every triggered power cut
+            // has such a write.
             let met = self.cache.met();
             self.cache.write(offset, data, true);
             let _ = self.cut_having_met(cut, met);
         }
-        // What the kernel asks for is whole sectors; anything else is no disk's business.
+        // The kernel writes whole sectors. A disk serves no other requests.
         let whole = offset.is_multiple_of(SECTOR) && (data.len() as u64).is_multiple_of(SECTOR);
         if self.report.is_some() || !whole || self.fails(FailKind::Write) {
             return reply.error(Errno::EIO);
@@ -239,7 +240,7 @@ impl Power {
         });
     }
 
-    /// Makes stable what was completed.
+    /// Makes completed writes stable.
     pub fn flush(&mut self) -> Result<(), Errno> {
         if self.report.is_some() || self.fails(FailKind::Flush) {
             return Err(Errno::EIO);
@@ -254,7 +255,7 @@ impl Power {
             .map_err(|_| Errno::EIO)
     }
 
-    /// Reports the completions that are due. Returns when the next one is.
+    /// Reports the completions that are due. Returns the time at which the next one is due.
     pub fn release(&mut self) -> Option<Instant> {
         let now = Instant::now();
         let (due, later) = std::mem::take(&mut self.held)
@@ -263,26 +264,26 @@ impl Power {
         self.held = later;
         for held in due {
             self.cache.complete(held.id);
-            // Noted before it is reported: what the subject does next comes after it.
+            // Recorded before it is reported, so that it precedes whatever the subject does next.
             let _ = self.record(EventKind::Complete, held.id, 0, &[]);
             held.reply.written(held.len);
         }
         self.held.iter().map(|h| h.until).min()
     }
 
-    /// Lets operations fail from now on.
+    /// Makes operations fail from now on, and counts them anew.
     pub fn fail(&mut self, fail: Fail) {
         self.fail = Some(fail);
         self.operations = [0; 3];
     }
 
-    /// Has the power go by itself.
+    /// Arms a power cut that a write triggers, after `when.writes` more writes.
     pub fn arm(&mut self, mut when: Trigger) {
         when.writes += self.operations[FailKind::Write as usize];
         self.trigger = Some(when);
     }
 
-    /// Takes the power away: a random part of what was not flushed survives.
+    /// Cuts the power: a random part of the unflushed data survives. Returns the earlier report if the power is off.
     pub fn cut(&mut self, cut: Cut) -> io::Result<CutReport> {
         let met = self.cache.met();
         self.cut_having_met(cut, met)
@@ -292,7 +293,7 @@ impl Power {
         if let Some(report) = &self.report {
             return Ok(report.clone());
         }
-        // Sampled first: what is acknowledged after this is not claimed to have survived.
+        // Sampled first, so that nothing acknowledged later is expected to survive.
         let counters = self.counters()?;
         let [reads, writes, flushes] = self.operations;
         let report = CutReport {
@@ -314,7 +315,7 @@ impl Power {
         Ok(report)
     }
 
-    /// What was there when the power went; `None` while it is on.
+    /// Returns the report of the power cut, or `None` while the power is on.
     pub fn report(&self) -> Option<&CutReport> {
         self.report.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Everything that reached a disk, in order, with what had been acknowledged before.
+//! Recording of all writes and flushes that reached a disk, in order, with the acknowledgements before each.
 
 use crate::counters::{COUNTERS, Counters};
 use crate::testbed::Image;
@@ -6,16 +6,16 @@ use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 
-/// What happened.
+/// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
-    /// A write came and its completion was reported.
+    /// A write came, and its completion was reported at once.
     Write,
-    /// A write came; it is in flight until its `Complete`.
+    /// A write came. It is in flight until its `Complete`.
     WriteHeld,
     /// The completion of a held write was reported.
     Complete,
-    /// A flush came, and was done.
+    /// A flush came and was carried out. Ignored flushes are not recorded.
     Flush,
 }
 
@@ -26,32 +26,32 @@ const KINDS: [EventKind; 4] = [
     EventKind::Flush,
 ];
 
-/// Closes a recording that is whole.
+/// Last word of a complete recording.
 const END: u64 = 99;
 
-/// One event.
+/// Event of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// What happened.
+    /// Kind of the event.
     pub kind: EventKind,
-    /// The disk's number of the write.
+    /// Number that the disk gave the write; 0 for a flush.
     pub id: u64,
-    /// Byte on the disk.
+    /// Offset of the write in bytes; 0 for other events.
     pub offset: u64,
-    /// What was written.
+    /// Data of the write; empty for other events.
     pub data: Vec<u8>,
-    /// What had been acknowledged when it came.
+    /// Counters of acknowledgements before the event.
     pub counters: Counters,
 }
 
-/// The disk's side.
+/// Writer of a recording, in the disk's process.
 #[derive(Debug)]
 pub struct Recorder {
     to: BufWriter<File>,
 }
 
 impl Recorder {
-    /// Writes into an empty file.
+    /// Creates a recorder that writes to an empty file.
     pub fn new(file: File) -> Recorder {
         Recorder {
             to: BufWriter::with_capacity(1 << 20, file),
@@ -81,25 +81,25 @@ impl Recorder {
         self.to.write_all(data)
     }
 
-    /// Says that nothing follows.
+    /// Marks the recording as complete.
     pub fn end(&mut self) -> io::Result<()> {
         self.word(END)?;
         self.to.flush()
     }
 }
 
-/// What a disk recorded.
+/// Recording of a disk.
 #[derive(Debug)]
 pub struct Recording {
-    /// In the order in which they came.
+    /// Events in the order in which they came.
     pub events: Vec<Event>,
 }
 
 impl Recording {
-    /// Reads what a recorder wrote.
+    /// Reads the recording that a recorder wrote.
     ///
     /// # Errors
-    /// If it is cut short: the disk did not end it.
+    /// If it is incomplete because the disk did not end it, or has an event of an unknown kind.
     pub fn read(from: &Image) -> Result<Recording> {
         let mut file = from.file().try_clone()?;
         file.rewind()?;
@@ -107,7 +107,7 @@ impl Recording {
         let mut word = || -> Result<u64> {
             let mut bytes = [0; 8];
             from.read_exact(&mut bytes)
-                .context("a recording that does not end")?;
+                .context("the recording is incomplete: the disk did not end it")?;
             Ok(u64::from_le_bytes(bytes))
         };
         let mut events = Vec::new();
@@ -117,7 +117,7 @@ impl Recording {
                 return Ok(Recording { events });
             }
             let Some(&kind) = KINDS.get(kind as usize) else {
-                bail!("a recording with an event of kind {kind}");
+                bail!("the recording has an event of unknown kind {kind}");
             };
             let (id, offset, len) = (word()?, word()?, word()?);
             let mut counters = [0; COUNTERS];

@@ -1,4 +1,4 @@
-//! One regular file, by FUSE.
+//! FUSE filesystem that is a single regular file.
 
 use anyhow::{Context, Result};
 use fuser::{
@@ -13,22 +13,22 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Requests that the kernel may have under way: as many as a loop device sends.
+/// Maximum number of requests that the kernel may have in flight: as many as a loop device sends.
 const QUEUE: u16 = 128;
 
-/// What answers the requests.
+/// Disk that answers the requests.
 pub trait Disk: Send + Sync + 'static {
-    /// Reads what was written last.
+    /// Reads the data that was written last.
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Errno>;
 
-    /// Takes a write in, and answers it now or later.
+    /// Accepts a write, and answers it now or later.
     fn write(&self, offset: u64, data: &[u8], reply: ReplyWrite);
 
-    /// Makes stable what was completed, and answers now or later.
+    /// Makes completed writes stable, and answers now or later.
     fn flush(&self, reply: ReplyEmpty);
 }
 
-/// The file.
+/// File that a disk serves.
 pub struct Served<D> {
     /// Length in bytes; `None` for a stream, whose writers need no position.
     len: Option<u64>,
@@ -61,18 +61,17 @@ pub fn mount<D: Disk>(at: &Path, len: Option<u64>, disk: D) -> Result<Session<Se
     session.context("talking to /dev/fuse")
 }
 
-/// Goes into mounts of its own, without the suite's. A process that is killed gives up its mounts before it
-/// closes its files: as the last one to have the filesystem that lies on this disk mounted, it would write
-/// that out to itself, and wait in the kernel for ever. And what another part of the suite unmounts would
-/// live on here. Before any thread is started: each has its own mounts.
+/// Moves the process to a separate mount namespace, without the suite's mounts. Must be called before any thread is
+/// started, because it affects only the calling thread.
+///
+/// A killed process gives up its mounts before it closes its files. If it were the last to have the filesystem on this
+/// disk mounted, it would write the filesystem back to itself and hang in the kernel. A filesystem that another part of
+/// the suite unmounts would also stay mounted here.
 pub fn leave_mounts(at: &Path) -> Result<()> {
-    #[expect(
-        deprecated,
-        reason = "unsafe for tables of files alone, which stay shared"
-    )]
+    #[expect(deprecated, reason = "unsafe only for file tables, which stay shared")]
     let left = rustix::thread::unshare(rustix::thread::UnshareFlags::NEWNS);
-    left.context("mounts of its own for the disk's process")?;
-    // The directory of the enclosure, with all that is mounted below.
+    left.context("cannot create a mount namespace for the disk's process")?;
+    // Detaches the directory of the enclosure, with all mounts below it.
     let below_root = at
         .ancestors()
         .skip(1)
@@ -109,8 +108,8 @@ impl<D> Served<D> {
 
 impl<D: Disk> Filesystem for Served<D> {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Without it each write of a loop device would wait for the one before, and holding one
-        // back would hold back all.
+        // Without this each write of a loop device would wait for the previous one, and one held write would delay
+        // all others.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
         let _ = config.set_max_background(QUEUE);
         let _ = config.set_max_write(1 << 20);
@@ -149,7 +148,7 @@ impl<D: Disk> Filesystem for Served<D> {
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        // That of close(2), no flush of a disk.
+        // FUSE sends this on close(2). A flush of the disk arrives as `fsync`.
         reply.ok();
     }
 

@@ -1,4 +1,4 @@
-//! A disk that takes its time: a networked volume, or one that does one thing after another.
+//! Slow disk: a network volume, or a disk that serves one request after another.
 
 use super::control::{frees_memory, open, send};
 use super::serve::{self, Disk};
@@ -14,31 +14,31 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a disk takes for what.
+/// Delays of a slow disk. Reads are not delayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delays {
-    /// A write.
+    /// Duration of a write.
     pub write: Duration,
-    /// A flush.
+    /// Duration of a flush.
     pub flush: Duration,
-    /// How many of them it serves at once; others wait their turn.
+    /// Number of writes and flushes that it serves at once, at least 1. Others wait.
     pub depth: usize,
 }
 
-/// What a slow disk serves, and how.
+/// Files and delays of a slow disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlowSetup {
-    /// The empty file over which it is mounted.
+    /// Empty file over which the disk is mounted.
     pub at: PathBuf,
-    /// Its contents.
+    /// File with the contents of the disk.
     pub contents: PathBuf,
-    /// How long it takes.
+    /// Delays of the disk.
     pub delays: Delays,
 }
 
-/// When a disk that serves `depth` requests at once ends each of them.
+/// Schedule of a disk that serves `depth` requests at once.
 struct Turns {
-    /// For each place when it is free.
+    /// Times at which each of the `depth` slots becomes free.
     free: BinaryHeap<Reverse<Instant>>,
 }
 
@@ -49,7 +49,7 @@ impl Turns {
         }
     }
 
-    /// Serves a request that comes at `now` and takes so long. Returns when it ends.
+    /// Schedules a request that comes at `now` and has the duration `takes`. Returns the time at which it ends.
     fn serve(&mut self, now: Instant, takes: Duration) -> Instant {
         let first = self.free.pop().map_or(now, |Reverse(at)| at);
         let ends = first.max(now) + takes;
@@ -65,7 +65,7 @@ enum Reply {
 
 struct Queue {
     turns: Turns,
-    /// In the order in which they end, which is that in which they came if all take as long.
+    /// Replies with their due times, in order of arrival.
     served: Vec<(Instant, Reply)>,
 }
 
@@ -90,7 +90,7 @@ impl Slow {
         self.more.notify_one();
     }
 
-    /// Answers what is due, for ever.
+    /// Sends the replies that are due. Never returns.
     fn answer(&self) {
         let mut queue = self.queue();
         loop {
@@ -140,13 +140,13 @@ impl Disk for Slow {
     }
 }
 
-/// Is the disk until its input ends.
+/// Serves the disk until its input ends.
 ///
 /// # Errors
-/// If it cannot be mounted.
+/// If the file of its contents cannot be opened, or if the disk cannot be mounted.
 pub fn run_slow(setup: &SlowSetup, mut harness: &UnixStream) -> Result<()> {
     frees_memory();
-    // The kernel lets a sleep end up to 50 us late, to save wake-ups. Its threads inherit this.
+    // By default the kernel ends sleeps up to 50 us late, to save wake-ups. The threads inherit this setting.
     let _ = std::fs::write("/proc/self/timerslack_ns", "1");
     let contents = open(&setup.contents)?;
     let len = contents.metadata()?.len();
@@ -174,7 +174,7 @@ mod tests {
 
     const TAKES: Duration = Duration::from_millis(5);
 
-    /// When each of the requests ends that come at once, in units of what one takes.
+    /// Returns the ends of requests that come at once, in multiples of the duration of one.
     fn ends(depth: usize, requests: usize) -> Vec<u32> {
         let now = Instant::now();
         let mut turns = Turns::new(depth, now);

@@ -1,4 +1,4 @@
-//! A disk process with a filesystem on it, from the moment that the power is on.
+//! Disk process with a filesystem on it, from power on to power off.
 
 use super::mounted::How;
 use super::process::DiskProcess;
@@ -8,38 +8,38 @@ use crate::role::Role;
 use anyhow::Result;
 use std::path::Path;
 
-/// What is on the disk, and what a process on it may have been promised.
+/// Images and settings of a disk that is switched on.
 #[derive(Debug, Clone, Copy)]
 pub struct Switched<'a> {
-    /// What is made and mounted.
+    /// Filesystem on the disk, which is mounted.
     pub filesystem: Filesystem,
-    /// What is stable: with what survives the cut, when it has come.
+    /// Stable data. After a power cut it includes the surviving part of the unflushed data.
     pub stable: &'a Image,
-    /// Room for a copy of it.
+    /// Image of the same length, which is overwritten with a copy of `stable`.
     pub current: &'a Image,
-    /// The counters that are sampled at the cut.
+    /// Counters of acknowledgements, which are sampled at the power cut.
     pub counters: &'a Image,
-    /// Where to record what reaches the disk.
+    /// Empty image for a recording of all events of the disk.
     pub record: Option<&'a Image>,
-    /// How the disk behaves.
+    /// Settings of the disk.
     pub settings: Settings,
 }
 
-/// A disk that has power, and its filesystem.
+/// Disk that has power, and its filesystem.
 #[derive(Debug)]
 pub struct Powered {
-    // Dropped, and so unmounted, before the disk goes.
+    // First field: dropped, and so unmounted, before the disk's process ends.
     mounted: Option<Mounted>,
     process: DiskProcess,
 }
 
 impl Powered {
-    /// Switches a disk on and mounts what is on it. With `first` the disk gets a command before
-    /// that: so a cut can come while the filesystem replays its journal.
+    /// Switches a disk on and mounts its filesystem. Sends the command `first` before it mounts, so that a power cut
+    /// can come while the filesystem replays its journal.
     ///
     /// # Errors
-    /// If the disk's process or the mount fails. A mount that fails because the power went is
-    /// [`None`] in [`mounted`](Self::mounted) instead.
+    /// If the disk's process fails, or if the mount fails and there is no `first`. With `first` a mount that fails, for
+    /// whatever reason, makes [`mounted`](Self::mounted) return [`None`] instead.
     pub fn on(switched: Switched<'_>, home: &Path, first: Option<Command>) -> Result<Powered> {
         switched.current.copy_from(switched.stable)?;
         let process = DiskProcess::start(home, |file| {
@@ -67,12 +67,12 @@ impl Powered {
         Ok(powered)
     }
 
-    /// The filesystem; `None` if the power went before it was mounted.
+    /// Returns the directory of the filesystem, or `None` if its mount failed after a command `first`.
     pub fn mounted(&self) -> Option<&Path> {
         self.mounted.as_ref().map(Mounted::path)
     }
 
-    /// Sends the disk a command. [`cut`](Self::cut) reads the reply to a cut.
+    /// Sends the disk a command. [`cut_by_itself`](Self::cut_by_itself) receives the report of a power cut.
     ///
     /// # Errors
     /// If the disk's process ended.
@@ -80,7 +80,7 @@ impl Powered {
         self.process.send(&command)
     }
 
-    /// Pulls the plug.
+    /// Cuts the power now.
     ///
     /// # Errors
     /// If the disk's process ended.
@@ -89,7 +89,7 @@ impl Powered {
         self.cut_by_itself()
     }
 
-    /// Waits for the cut that was commanded before.
+    /// Waits for the power cut of an earlier command.
     ///
     /// # Errors
     /// If the disk's process ended.
@@ -114,11 +114,11 @@ impl Powered {
         })
     }
 
-    /// Unmounts what is left and ends the disk's process. Processes that used the filesystem must have
-    /// ended.
+    /// Unmounts the filesystem, if it is mounted, and ends the disk's process. Processes that used the filesystem must
+    /// have ended.
     ///
     /// # Errors
-    /// If the filesystem stays busy.
+    /// If the filesystem stays busy for about 10 seconds.
     pub fn off(mut self) -> Result<()> {
         match self.mounted.take() {
             Some(mounted) => mounted.unmount(),

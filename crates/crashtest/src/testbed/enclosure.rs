@@ -1,10 +1,12 @@
-//! Where the suite runs, so that nothing of it is left behind however it ends.
+//! Enclosure of the suite: namespaces, so that nothing of it is left behind however it ends.
 //!
-//! The suite runs in namespaces of its own, of mounts and of processes. When its first process
-//! ends, in whatever way, the kernel kills the others and undoes the mounts, and the loop devices
-//! go with the mounts. That first process ends when the one that started it does, because its input
-//! ends then; and Ctrl-C ends that. What a kill leaves even so, a directory on the
-//! machine's own disk, or a loop device that no mount had taken yet, the process outside removes.
+//! The suite runs in a separate mount namespace and a separate process namespace. When its first process ends, in
+//! whatever way, the kernel kills the others and undoes the mounts. The loop devices go with the mounts. The first
+//! process ends when the process outside ends, because its input ends then. On Ctrl-C the process outside kills the
+//! first process.
+//!
+//! A kill can leave a directory on the machine's disk, or a loop device that no mount had taken yet. The process
+//! outside removes these.
 
 use anyhow::{Context, Result, bail};
 use rustix::mount::MountFlags;
@@ -14,38 +16,38 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set for the processes inside, to a name that no other suite has.
+/// Environment variable of the processes inside: a name that no other suite has.
 const INSIDE: &str = "LOGFORCE_CRASHTEST_INSIDE";
 
-/// Whether this is the process inside.
+/// Returns true inside the enclosure.
 pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
-/// How everything of a suite is called that outlives a process.
+/// Prefix of the names of everything of a suite that outlives a process.
 const NAME: &str = "logforce-crashtest-";
 
-/// How the directories of [`own_disk`] end.
+/// Suffix of the directories of [`own_disk`].
 const ON_DISK: &str = "-inject";
 
-/// What images in memory are called: by it they are known as this suite's.
+/// Returns the name of images in memory, by which [`run_inside`] recognizes them as this suite's.
 pub fn name() -> String {
     let own = std::env::var(INSIDE).unwrap_or_default();
     format!("{NAME}{own}")
 }
 
-/// A directory on the machine's own disk, beside the program; not made yet.
+/// Returns a directory on the machine's disk, beside the program, and does not create it.
 ///
 /// # Errors
-/// If the program does not know where it is.
+/// If the path of the program is unknown.
 pub fn own_disk() -> Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name(name() + ON_DISK))
 }
 
-/// Runs this program again, with the same arguments, inside. Ends what runs there on Ctrl-C.
+/// Runs this program again, with the same arguments, inside. Kills everything inside on Ctrl-C.
 ///
 /// # Errors
-/// If it cannot be started.
+/// If the program cannot be started, or if a signal kills it.
 pub fn run_inside() -> Result<u8> {
     let interrupted = std::sync::Arc::new(AtomicBool::new(false));
     let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
@@ -58,7 +60,7 @@ pub fn run_inside() -> Result<u8> {
         .arg(std::env::current_exe()?)
         .args(std::env::args_os().skip(1))
         .env(INSIDE, &own)
-        // Never written to: it ends when this process does.
+        // Remains empty. It ends when this process ends.
         .stdin(Stdio::piped())
         .spawn()
         .context("unshare (package util-linux)")?;
@@ -67,7 +69,7 @@ pub fn run_inside() -> Result<u8> {
     ctrlc::set_handler(move || {
         flag.store(true, Ordering::SeqCst);
         if let Ok(mut child) = theirs.lock() {
-            // `--kill-child`: and with it everything inside.
+            // Because of `--kill-child` this kills everything inside.
             let _ = child.kill();
         }
     })?;
@@ -84,7 +86,7 @@ pub fn run_inside() -> Result<u8> {
     };
     sweep(&own);
     if interrupted.load(Ordering::SeqCst) {
-        eprintln!("interrupted; nothing is left behind");
+        eprintln!("interrupted: the suite was killed and cleaned up");
         return Ok(130);
     }
     match status.code() {
@@ -93,8 +95,8 @@ pub fn run_inside() -> Result<u8> {
     }
 }
 
-/// Detaches the loop devices that are left of this suite, and of earlier ones that were killed with
-/// the process outside; and removes their directories beside the program.
+/// Detaches the loop devices that are left of this suite, and of earlier ones that were killed with their process
+/// outside. Removes their directories beside the program and in the directory for temporary files.
 fn sweep(own: &str) {
     let devices = std::fs::read_dir("/sys/block").into_iter().flatten();
     for device in devices.flatten() {
@@ -115,8 +117,8 @@ fn sweep(own: &str) {
     }
 }
 
-/// Returns true if a loop device over this file has outlived its suite. The file is an image of this suite or of
-/// a process that has ended, or a FUSE disk that was unmounted, of which the kernel shows only a `/`.
+/// Returns true if a loop device over this file has outlived its suite. The file is an image or in a directory of a
+/// suite that is over, or it is an unmounted FUSE disk, which the kernel lists as `/`.
 fn is_left(backing: &str, own: &str) -> bool {
     if let Some((_, suite)) = backing.split_once(&format!("memfd:{NAME}")) {
         return suite_is_over(suite, own);
@@ -125,29 +127,29 @@ fn is_left(backing: &str, own: &str) -> bool {
     backing == "/" || directory.is_some_and(|d| directory_is_left(&d.to_string_lossy(), own))
 }
 
-/// Whether a directory of that name has outlived its suite.
+/// Returns true if a directory of that name has outlived its suite.
 fn directory_is_left(name: &str, own: &str) -> bool {
     let suite = name.strip_prefix(NAME);
     suite.is_some_and(|suite| suite_is_over(suite.strip_suffix(ON_DISK).unwrap_or(suite), own))
 }
 
-/// Whether a suite is this one, which has ended, or one whose process outside is no more.
+/// Returns true if a suite is this one, which has ended, or if its process outside has ended.
 fn suite_is_over(suite: &str, own: &str) -> bool {
     let process = suite.split('-').next().unwrap_or_default();
     let gone = process.parse::<u32>().is_ok() && !Path::new("/proc").join(process).exists();
     suite.starts_with(own) || gone
 }
 
-/// Inside: ends this process when the one outside has ended, and gives the directory for mount
-/// points, in memory.
+/// Makes this process, which is inside, end when the process outside ends. Mounts a tmpfs of 64 MiB for mount points
+/// and returns its directory.
 ///
 /// # Errors
-/// If nothing can be mounted.
+/// If this process is not inside, or if the tmpfs cannot be mounted.
 pub fn enter() -> Result<PathBuf> {
     std::thread::spawn(|| {
         let mut byte = [0];
         let _ = std::io::stdin().read(&mut byte);
-        eprintln!("the process outside is gone");
+        eprintln!("the process outside the enclosure has ended");
         std::process::exit(2);
     });
     let home = home(&std::env::var(INSIDE)?);
@@ -158,7 +160,7 @@ pub fn enter() -> Result<PathBuf> {
         MountFlags::NOSUID | MountFlags::NODEV,
         c"size=64m",
     )
-    .with_context(|| format!("a tmpfs at {}", home.display()))?;
+    .with_context(|| format!("cannot mount a tmpfs at {}", home.display()))?;
     Ok(home)
 }
 
@@ -188,15 +190,21 @@ mod tests {
         assert!(is_left("/", &mine));
         assert!(
             is_left(&image("999999999-3"), &mine),
-            "nobody has that number"
+            "no process has that number"
         );
-        assert!(!is_left(&image(&format!("{here}-18")), &mine), "another's");
-        assert!(!is_left("/home/somebody/image", &mine));
+        assert!(
+            !is_left(&image(&format!("{here}-18")), &mine),
+            "other suite"
+        );
+        assert!(!is_left("/home/user/image", &mine));
         assert!(!is_left("/home/logforce-crashtest-inject/image", &mine));
         let beside = |suite: &str| format!("/target/debug/logforce-crashtest-{suite}-inject/ext4");
         assert!(is_left(&beside(&mine), &mine));
         assert!(is_left(&beside("999999999-3"), &mine));
-        assert!(!is_left(&beside(&format!("{here}-18")), &mine), "another's");
+        assert!(
+            !is_left(&beside(&format!("{here}-18")), &mine),
+            "other suite"
+        );
         assert!(directory_is_left(
             &format!("logforce-crashtest-{mine}-inject"),
             &mine

@@ -1,4 +1,4 @@
-//! The filesystems on which it is tried, and how each is made.
+//! Filesystems that are tested, and their creation.
 
 use super::Image;
 use anyhow::{Context, Result, bail};
@@ -7,11 +7,11 @@ use std::fmt;
 use std::process::Command;
 use std::str::FromStr;
 
-/// A filesystem, with what about it matters for durability.
+/// Filesystem, with the options that matter for durability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(into = "&'static str")]
 pub enum Filesystem {
-    /// ext4 as distributions make it: metadata in a journal, data in order.
+    /// ext4 in the mode that distributions use: metadata in a journal, data in order.
     Ext4,
     /// ext4 without a journal.
     Ext4NoJournal,
@@ -19,12 +19,12 @@ pub enum Filesystem {
     Ext4DataJournal,
     /// xfs.
     Xfs,
-    /// btrfs: nothing is overwritten in place.
+    /// btrfs: copy-on-write instead of writes in place.
     Btrfs,
 }
 
 impl Filesystem {
-    /// All of them.
+    /// All filesystems.
     pub const ALL: [Filesystem; 5] = [
         Filesystem::Ext4,
         Filesystem::Ext4NoJournal,
@@ -33,7 +33,7 @@ impl Filesystem {
         Filesystem::Btrfs,
     ];
 
-    /// The name in options and reports.
+    /// Returns the name in options and reports.
     pub fn name(self) -> &'static str {
         match self {
             Filesystem::Ext4 => "ext4",
@@ -44,7 +44,7 @@ impl Filesystem {
         }
     }
 
-    /// The kernel's name.
+    /// Returns the kernel's name.
     pub fn kind(self) -> &'static str {
         match self {
             Filesystem::Xfs => "xfs",
@@ -53,37 +53,37 @@ impl Filesystem {
         }
     }
 
-    /// The program that makes it.
+    /// Returns the program that creates the filesystem.
     pub fn mkfs(self) -> String {
         format!("mkfs.{}", self.kind())
     }
 
-    /// Bytes of its disk: as few as it takes, since images are copied by the thousand.
+    /// Returns the size of its disk in bytes. It is small, because images are copied thousands of times.
     pub fn size(self) -> u64 {
         let mib = match self {
-            // mkfs.xfs makes nothing smaller.
+            // mkfs.xfs refuses less than 300 MiB.
             Filesystem::Xfs => 300,
-            // mkfs.btrfs makes nothing below 109.
+            // mkfs.btrfs refuses less than 109 MiB.
             Filesystem::Btrfs => 128,
             _ => 48,
         };
         mib << 20
     }
 
-    /// Mount options.
+    /// Returns the mount options.
     pub fn options(self) -> &'static str {
         match self {
             Filesystem::Ext4 | Filesystem::Ext4NoJournal => "errors=continue",
             Filesystem::Ext4DataJournal => "errors=continue,data=journal",
-            // A copy has the identity of its template, which may be mounted beside it.
+            // A copy has the UUID of its template, which may be mounted at the same time.
             Filesystem::Xfs => "nouuid",
             Filesystem::Btrfs => "nodiscard",
         }
     }
 
     fn mkfs_arguments(self) -> &'static [&'static str] {
-        // Blocks as on larger disks; mkfs would make smaller ones. A small journal comes round within
-        // one run. Without lazy initialisation a kernel thread does not go on writing beside the log.
+        // Blocks of 4096 bytes as on larger disks, because mkfs would choose smaller ones. A journal of 4 MiB wraps
+        // around within one run. Lazy initialisation is off, because its kernel thread would write beside the log.
         const JOURNAL: &[&str] = &[
             "-q",
             "-F",
@@ -96,9 +96,9 @@ impl Filesystem {
             "-E",
             "lazy_itable_init=0,lazy_journal_init=0,nodiscard",
         ];
-        // Without groups that say which of their inodes were never used: they are stale after a cut,
-        // and e2fsck believes them while it copies blocks that two files claim. Such copies were
-        // seen to go over the blocks of a synced file.
+        // `uninit_bg` is off. With it, groups record which of their inodes were never used. The records are stale
+        // after a power cut, and e2fsck trusts them while it copies blocks that two files claim. Such copies have
+        // overwritten blocks of a synced file.
         const NONE: &[&str] = &[
             "-q",
             "-F",
@@ -119,8 +119,8 @@ impl Filesystem {
         }
     }
 
-    /// The pieces, in bytes, in which writes to it may tear. Without a journal nothing mends a
-    /// block of metadata that tore: there a block is written whole or not at all.
+    /// Returns the sizes in bytes of the pieces into which a power cut may tear writes. Without a journal no program
+    /// repairs a torn block of metadata, so there a block is written whole or not at all.
     pub fn grains(self) -> &'static [u64] {
         match self {
             Filesystem::Ext4NoJournal => &[4096],
@@ -128,8 +128,8 @@ impl Filesystem {
         }
     }
 
-    /// What a machine does before it mounts this after a crash: without a journal, a check that
-    /// mends.
+    /// Prepares the image as a machine does before it mounts the filesystem after a crash: repairs it with `e2fsck` if
+    /// it has no journal, and otherwise does nothing.
     ///
     /// # Errors
     /// If `e2fsck` is missing or gives up.
@@ -142,25 +142,25 @@ impl Filesystem {
             .arg(image.path())
             .output()
             .context("e2fsck")?;
-        // 1: mended.
+        // Exit status 1: e2fsck has repaired all errors.
         if out.status.code().is_none_or(|c| c > 1) {
             bail!("e2fsck: {}", String::from_utf8_lossy(&out.stdout));
         }
         Ok(())
     }
 
-    /// A disk with a fresh one on it.
+    /// Creates a disk of [`size`](Self::size) bytes with a new filesystem.
     ///
     /// # Errors
-    /// If its `mkfs` is missing or fails.
+    /// If its `mkfs` is missing or fails, or if there is not enough memory.
     pub fn make(self) -> Result<Image> {
         self.make_of(self.size())
     }
 
-    /// The same, of `size` bytes.
+    /// Creates a disk of `size` bytes with a new filesystem.
     ///
     /// # Errors
-    /// As of [`make`](Self::make).
+    /// As those of [`make`](Self::make).
     pub fn make_of(self, size: u64) -> Result<Image> {
         let image = Image::new(size)?;
         let out = Command::new(self.mkfs())
@@ -198,7 +198,7 @@ impl FromStr for Filesystem {
             .find(|f| f.name() == s)
             .ok_or_else(|| {
                 let names = Filesystem::ALL.map(Filesystem::name).join(", ");
-                format!("no filesystem '{s}'; there are {names}")
+                format!("unknown filesystem '{s}', expected one of {names}")
             })
     }
 }

@@ -6,17 +6,17 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// Bytes that are copied at a time.
+/// Maximum number of bytes that are copied at a time.
 const PIECE: usize = 1 << 20;
-/// Bytes that are looked at together for being zero.
+/// Bytes that are checked for zeros together. A copy has a hole instead of a part of zeros.
 const PART: usize = 32 << 10;
 
 thread_local! {
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; PIECE]);
 }
 
-/// The contents of a disk, in memory: gone with the last process that holds it, and never written
-/// back by the kernel that is being tested.
+/// Contents of a disk, in memory that is freed with the last process that holds it. The kernel under test never writes
+/// it back.
 #[derive(Debug)]
 pub struct Image {
     file: File,
@@ -24,10 +24,10 @@ pub struct Image {
 }
 
 impl Image {
-    /// `len` bytes of zero, which take no memory before they are written.
+    /// Creates an image of `len` zero bytes, which use no memory before they are written.
     ///
     /// # Errors
-    /// Where the system refuses memory files.
+    /// If the kernel refuses to create a memory file.
     pub fn new(len: u64) -> io::Result<Image> {
         let name = super::enclosure::name();
         let fd = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?;
@@ -36,10 +36,10 @@ impl Image {
         Ok(Image { file, len })
     }
 
-    /// The same memory, for another owner.
+    /// Returns another owner of the same memory.
     ///
     /// # Errors
-    /// Of the system.
+    /// If the file descriptor cannot be duplicated.
     pub fn try_clone(&self) -> io::Result<Image> {
         Ok(Image {
             file: self.file.try_clone()?,
@@ -47,40 +47,40 @@ impl Image {
         })
     }
 
-    /// Its bytes.
+    /// Returns the file with the bytes.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes with which the image was created.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has no bytes at all.
+    /// Returns true if the image was created with a length of 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// By this path any process of this user can open it while this one runs.
+    /// Returns a path by which any process of this user can open the image while this process keeps it open.
     pub fn path(&self) -> PathBuf {
         let (process, fd) = (std::process::id(), self.file.as_raw_fd());
         PathBuf::from(format!("/proc/{process}/fd/{fd}"))
     }
 
-    /// Makes it all zeroes again, and gives its memory back.
+    /// Resets all bytes to zero and frees their memory.
     ///
     /// # Errors
-    /// Of the system.
+    /// If the length of the memory file cannot be set.
     pub fn clear(&self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.set_len(self.len)
     }
 
-    /// Makes it the same as `other`; what is a hole there takes no memory here.
+    /// Copies the bytes of `other`, which must have the same length. Holes of `other` use no memory here.
     ///
     /// # Errors
-    /// Of the system; no memory is the likely one.
+    /// If a memory file cannot be read or written, most likely because there is not enough memory.
     pub fn copy_from(&self, other: &Image) -> io::Result<()> {
         self.clear()?;
         let mut at = 0;
@@ -110,14 +110,14 @@ impl Image {
         Ok(())
     }
 
-    /// The next range that is no hole.
+    /// Returns start and end of the next range of data, at or after `at`; `None` if only a hole follows.
     fn data_from(&self, at: u64) -> io::Result<Option<(u64, u64)>> {
         if at >= self.len {
             return Ok(None);
         }
         let start = match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
             Ok(start) => start,
-            // Only a hole is left.
+            // Only a hole follows.
             Err(rustix::io::Errno::NXIO) => return Ok(None),
             Err(e) => return Err(e.into()),
         };
@@ -131,8 +131,7 @@ impl Image {
             while at < end {
                 let len = (end - at).min(PIECE as u64) as usize;
                 other.file.read_exact_at(&mut buffer[..len], at)?;
-                // What was written as zeroes, such as a fresh journal, need not be copied for
-                // ever: holes read the same.
+                // Written zeros, such as a new journal, become holes. Holes read the same, and later copies skip them.
                 for (i, part) in buffer[..len].chunks(PART).enumerate() {
                     if part.iter().any(|b| *b != 0) {
                         self.file.write_all_at(part, at + (i * PART) as u64)?;

@@ -1,5 +1,5 @@
-//! A machine whose plug can be pulled, without a machine: images in memory, a disk process, a loop
-//! device, a real filesystem; and the enclosure that leaves nothing of them behind.
+//! Simulation of a machine whose power can be cut: images in memory, a disk process, a loop device, and a real
+//! filesystem. The [`enclosure`] leaves nothing of them behind.
 
 mod disk;
 pub mod enclosure;

@@ -1,4 +1,4 @@
-//! A filesystem that is mounted until it is dropped.
+//! Filesystem that is mounted until it is dropped.
 
 use super::{Filesystem, Image, stuck};
 use anyhow::{Context, Result, bail};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// What `mount` said of a filesystem that it refused. A device that cannot be had is another error.
+/// Message of `mount` about a filesystem that it refused. A loop device that is not available is another error.
 #[derive(Debug)]
 pub struct Unmountable(String);
 
@@ -37,12 +37,12 @@ pub fn fresh(home: &Path, name: &str) -> Result<PathBuf> {
     unreachable!("an endless sequence")
 }
 
-/// How a file is mounted.
+/// Options of the mount of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct How {
-    /// Past the cache of the file.
+    /// True for direct I/O, which bypasses the page cache of the file.
     pub(super) direct: bool,
-    /// Without flushes, as where no cache is volatile.
+    /// True to mount without flushes, as on a disk without a volatile cache.
     pub(super) no_flushes: bool,
 }
 
@@ -57,31 +57,32 @@ impl How {
     };
 }
 
-/// A mounted filesystem; unmounted when dropped.
+/// Mounted filesystem. It is unmounted when dropped.
 #[derive(Debug)]
 pub struct Mounted {
     at: PathBuf,
     device: PathBuf,
-    /// Keeps the loop device from becoming another file's before the filesystem has let go of it.
+    /// Open loop device, so that no other file gets it before the filesystem has released it.
     _open: File,
     gone: bool,
 }
 
 impl Mounted {
-    /// Mounts the filesystem in an image, over a loop device that goes with it. Its journal is
-    /// replayed now if it needs to be.
+    /// Mounts the filesystem in an image, over a loop device that goes with the mount. The kernel replays the journal
+    /// now if necessary.
     ///
     /// # Errors
-    /// With what `mount` says: a filesystem that a cut destroyed, or no loop device.
+    /// [`Unmountable`] with the message of `mount`, for example if a power cut destroyed the filesystem. Another error
+    /// if there is no loop device.
     pub fn image(filesystem: Filesystem, image: &Image, home: &Path) -> Result<Mounted> {
         Self::file(filesystem, &image.path(), How::CACHED, home)
     }
 
-    /// Mounts what a cut left, as the next boot would. The inner error is a filesystem that did not
-    /// survive, in its words.
+    /// Mounts the image that a power cut left, as the next boot would. The inner error is the message of `mount` if the
+    /// filesystem did not survive.
     ///
     /// # Errors
-    /// Of the machine.
+    /// Those of the machine, and if `e2fsck` gives up on a filesystem without a journal.
     pub fn survivor(
         filesystem: Filesystem,
         image: &Image,
@@ -95,10 +96,10 @@ impl Mounted {
         }
     }
 
-    /// Mounts the filesystem in a file, over a loop device that goes with it.
+    /// Mounts the filesystem in a file, over a loop device that goes with the mount.
     ///
     /// # Errors
-    /// With what `losetup` or `mount` says.
+    /// If `losetup` or `mount` fails, with its message.
     pub(super) fn file(
         filesystem: Filesystem,
         file: &Path,
@@ -109,22 +110,23 @@ impl Mounted {
         if how.direct {
             losetup.arg("--direct-io=on");
         }
-        // Not `mount -o loop`: that takes a device which still has this file, and with it what it
-        // remembers of the file's former contents. It does, now and then, because programs that
-        // look for a free device hold others open for a moment, and so keep them from going.
+        // Not `mount -o loop`, which reuses a device that still has this file, with cached former contents of the
+        // file. Such a device exists now and then: programs that search for a free device open others for a moment,
+        // and so delay their release.
         let out = losetup.args(["--find", "--show"]).arg(file).output();
         let out = out.context("losetup")?;
         if !out.status.success() {
             bail!("losetup: {}", String::from_utf8_lossy(&out.stderr).trim());
         }
         let device = String::from_utf8(out.stdout)?.trim().to_owned();
-        // A device that is detached while it is open goes when it is closed the last time: with the
-        // mount, or now if there will be none. Done first, since a kill may come at any time.
+        // A device that is detached while it is open is released at its last close: with the mount, or at the end of
+        // this function if `mount` fails. Detached before the mount, because a kill may come at any time and would
+        // leave the device behind.
         let open = File::open(&device).with_context(|| device.clone())?;
         let _ = Command::new("losetup").args(["--detach", &device]).output();
         let at = fresh(home, "mnt")?;
         let device = PathBuf::from(device);
-        // `-n`: nothing is written below /run, which is not ours.
+        // `-n`: do not write to /run, which belongs to the machine.
         let mut mount = Command::new("mount");
         mount
             .args(["-n", "-t", filesystem.kind(), "-o", filesystem.options()])
@@ -149,15 +151,15 @@ impl Mounted {
         })
     }
 
-    /// Where it is.
+    /// Returns the directory at which the filesystem is mounted.
     pub fn path(&self) -> &Path {
         &self.at
     }
 
-    /// Unmounts it, and waits until nothing of it writes to the device any more.
+    /// Unmounts the filesystem, and waits until it no longer writes to the device.
     ///
     /// # Errors
-    /// If a process keeps it busy for seconds.
+    /// If the filesystem or the device stays busy for about 10 seconds.
     pub fn unmount(mut self) -> Result<()> {
         unmount(&self.at)?;
         self.gone = true;
@@ -167,11 +169,11 @@ impl Mounted {
     }
 }
 
-/// Waits until no filesystem has the device. Another namespace of mounts, such as that of a process that is
-/// starting, may hold a clone of the mount, and with it the filesystem: that would write its journal to the
-/// image later, while the image is the disk of the next session, and take back what the session has forced.
+/// Waits until no filesystem has the device. Another mount namespace, such as that of a process that is starting, may
+/// hold a clone of the mount and keep the filesystem alive. The filesystem would write its journal to the image later,
+/// while the image is the disk of the next session, and undo writes that the session has forced.
 fn let_go(device: &Path) -> Result<()> {
-    patiently(device, "unmounting it from", || {
+    patiently(device, "cannot release", || {
         let exclusive = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
         rustix::fs::open(device, exclusive, Mode::empty()).map(drop)
     })
@@ -189,14 +191,14 @@ impl Drop for Mounted {
     }
 }
 
-/// Unmounts, again while it is busy: a process that was just killed may still be closing its files.
+/// Unmounts `at`, and retries while it is busy, because a process that was just killed may still be closing its files.
 pub(super) fn unmount(at: &Path) -> Result<()> {
-    patiently(at, "unmounting", || {
+    patiently(at, "cannot unmount", || {
         rustix::mount::unmount(at, UnmountFlags::empty())
     })
 }
 
-/// Tries for some ten seconds while the answer is that it is busy.
+/// Repeats `attempt` for about 10 seconds while it fails with `EBUSY`.
 fn patiently(
     at: &Path,
     what: &str,
@@ -211,7 +213,7 @@ fn patiently(
             Err(e) => return Err(e).with_context(|| format!("{what} {}", at.display())),
         }
     }
-    bail!("{what} {}: it stays busy", at.display())
+    bail!("{what} {}: still busy after 10 seconds", at.display())
 }
 
 #[cfg(test)]
@@ -220,8 +222,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// A second mount of the filesystem, as in another namespace of mounts, keeps it for longer than the
-    /// unmounting takes.
+    /// Keeps a second mount of the filesystem for longer than unmounting takes, as another mount namespace would.
     #[test]
     fn a_clone_of_the_mount_is_waited_for() {
         let missing = needs::missing(&[Filesystem::Ext4]);
@@ -243,7 +244,10 @@ mod tests {
                 unmount(&clone).unwrap();
             });
             mounted.unmount().unwrap();
-            assert!(is_ending.load(Ordering::SeqCst), "the clone has it still");
+            assert!(
+                is_ending.load(Ordering::SeqCst),
+                "unmounted while the clone still had the filesystem"
+            );
         });
     }
 }

@@ -1,20 +1,20 @@
-//! What it takes to run here.
+//! Requirements for running on a machine.
 
 use super::Filesystem;
 use std::path::Path;
 
-/// What is missing on this machine, in words; empty where everything can run.
+/// Returns the requirements that this machine lacks, in words. Empty if everything can run.
 pub fn missing(filesystems: &[Filesystem]) -> Vec<String> {
     let mut missing = Vec::new();
     if !rustix::process::geteuid().is_root() {
-        missing.push("root: nothing can be mounted".to_owned());
+        missing.push("root (only root can mount)".to_owned());
     }
     for (device, what) in [
         ("/dev/fuse", "FUSE (`modprobe fuse`)"),
         ("/dev/loop-control", "loop devices (`modprobe loop`)"),
     ] {
         if !Path::new(device).exists() {
-            missing.push(format!("{what}: there is no {device}"));
+            missing.push(format!("{what}: {device} does not exist"));
         }
     }
     let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
@@ -23,9 +23,9 @@ pub fn missing(filesystems: &[Filesystem]) -> Vec<String> {
         let here = known
             .lines()
             .any(|l| l.split_whitespace().next_back() == Some(kind));
-        // What is a module is loaded when it is first mounted.
+        // The kernel loads a module at the first mount.
         if !here && !has_module(kind) {
-            missing.push(format!("the kernel has no {kind}"));
+            missing.push(format!("support for {kind} in the kernel"));
         }
         if !in_path(&filesystem.mkfs()) {
             missing.push(format!("{} ({})", filesystem.mkfs(), package(kind)));

@@ -1,4 +1,4 @@
-//! The process that is a disk, from its start to its end.
+//! Process of a disk, from its start to its end.
 
 use super::mounted::{How, fresh, unmount};
 use super::{Filesystem, Mounted};
@@ -13,8 +13,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-/// A process that serves one file, and the directory that holds it. Both go when this is dropped; what
-/// is mounted from the file must be dropped before.
+/// Process that serves one file, and the directory with the file. Both are removed when this is dropped. A filesystem
+/// that is mounted from the file must be dropped before.
 #[derive(Debug)]
 pub(super) struct DiskProcess {
     process: Child,
@@ -36,20 +36,20 @@ impl DiskProcess {
             home,
             file,
         };
-        let ready: String = disk.receive().context("the disk does not come up")?;
+        let ready: String = disk.receive().context("the disk's process did not start")?;
         if ready != "ready" {
-            bail!("the disk says {ready}");
+            bail!("unexpected first message of the disk's process: {ready}");
         }
         Ok(disk)
     }
 
-    /// Mounts the filesystem on it.
+    /// Mounts the filesystem on the disk.
     pub(super) fn mount(&self, filesystem: Filesystem, how: How) -> Result<Mounted> {
         let home = self.home.parent().unwrap_or(&self.home);
         Mounted::file(filesystem, &self.file, how, home)
     }
 
-    /// Sends it a line.
+    /// Sends the process a line of JSON.
     pub(super) fn send<T: Serialize>(&mut self, what: &T) -> Result<()> {
         let mut line = serde_json::to_string(what)?;
         line.push('\n');
@@ -59,17 +59,19 @@ impl DiskProcess {
             .context("the disk's process ended")
     }
 
-    /// Waits for a line.
+    /// Waits for a line of JSON from the process.
     pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<T> {
         let mut line = String::new();
         self.connection.read_line(&mut line)?;
-        serde_json::from_str(&line).with_context(|| format!("the disk says {line:?}"))
+        serde_json::from_str(&line).with_context(|| {
+            format!("unexpected message of the disk's process (empty if it ended): {line:?}")
+        })
     }
 }
 
 impl Drop for DiskProcess {
     fn drop(&mut self) {
-        // The loop device lets go of the file soon after it was unmounted.
+        // The loop device releases the file soon after the filesystem is unmounted.
         if unmount(&self.file).is_err() {
             let _ = rustix::mount::unmount(&self.file, UnmountFlags::DETACH);
         }

@@ -1,4 +1,4 @@
-//! A slow disk with a filesystem on it.
+//! Slow disk with a filesystem on it.
 
 use super::mounted::How;
 use super::process::DiskProcess;
@@ -8,20 +8,20 @@ use crate::role::Role;
 use anyhow::Result;
 use std::path::Path;
 
-/// A filesystem on a disk that takes its time.
+/// Filesystem on a slow disk.
 #[derive(Debug)]
 pub struct SlowDisk {
-    // Dropped, and so unmounted, before the disk goes.
+    // First field: dropped, and so unmounted, before the disk's process ends.
     mounted: Mounted,
     _process: DiskProcess,
 }
 
 impl SlowDisk {
-    /// Mounts what is in the image; without flushes if they take no time. (A loop device would hold up
-    /// all else while it carries one out, even so.)
+    /// Mounts the filesystem in the image. If `delays.flush` is zero, mounts it without flushes, because a loop device
+    /// would delay all other requests during a flush even then.
     ///
     /// # Errors
-    /// If the disk's process or the mount fails: only ext4 can be mounted without flushes.
+    /// If the disk's process or the mount fails. xfs cannot be mounted without flushes.
     pub fn on(
         filesystem: Filesystem,
         contents: &Image,
@@ -46,15 +46,15 @@ impl SlowDisk {
         })
     }
 
-    /// Where it is.
+    /// Returns the directory at which the filesystem is mounted.
     pub fn path(&self) -> &Path {
         self.mounted.path()
     }
 
-    /// Unmounts it and ends the disk's process. Processes that used it must have ended.
+    /// Unmounts the filesystem and ends the disk's process. Processes that used the filesystem must have ended.
     ///
     /// # Errors
-    /// If it stays busy.
+    /// If the filesystem stays busy for about 10 seconds.
     pub fn off(self) -> Result<()> {
         self.mounted.unmount()
     }

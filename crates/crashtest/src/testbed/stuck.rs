@@ -1,8 +1,8 @@
-//! Mounts that would never end.
+//! Mounts of xfs that would hang: makes them fail.
 //!
-//! xfs writes metadata that failed again, without end. Where the power is cut while a mount replays
-//! the log, the mount waits for writes that can only fail, in the kernel, and no signal ends it:
-//! the suite would hang, and leave the loop device behind.
+//! xfs retries failed writes of metadata forever. If the power is cut while a mount replays the log, the mount waits in
+//! the kernel for writes that can only fail, and no signal ends it. The suite would hang and leave the loop device
+//! behind.
 
 use super::Filesystem;
 use std::fs;
@@ -10,11 +10,11 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Longer than a mount takes whose disk works. One that is only slow loses nothing: without an error
-/// nothing is written again.
+/// Duration after which a mount counts as stuck. The mount of a working disk is faster. A mount that is only slow loses
+/// nothing, because xfs retries only writes that failed.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Runs `mount`, which mounts the device. If it takes long, xfs is set not to retry.
+/// Runs `mount`, which mounts the device. If xfs takes longer than `TIMEOUT`, sets it not to retry failed writes.
 pub fn freed<T>(filesystem: Filesystem, device: &Path, mount: impl FnOnce() -> T) -> T {
     if filesystem != Filesystem::Xfs {
         return mount();
@@ -22,7 +22,7 @@ pub fn freed<T>(filesystem: Filesystem, device: &Path, mount: impl FnOnce() -> T
     std::thread::scope(|scope| {
         let (mounting, ended) = channel::<()>();
         scope.spawn(move || {
-            // Again and again: the cut may come later than the first time.
+            // Repeated, because the power cut may come after the first time.
             while ended.recv_timeout(TIMEOUT) == Err(RecvTimeoutError::Timeout) {
                 try_no_more(device, Path::new("/sys/fs/xfs"));
             }
@@ -33,8 +33,8 @@ pub fn freed<T>(filesystem: Filesystem, device: &Path, mount: impl FnOnce() -> T
     })
 }
 
-/// For each kind of error; `known` is where the kernel shows its filesystems. What cannot be set
-/// so is left as it is: the mount may have ended just now.
+/// Sets the number of retries to 0 for each kind of error. `known` is the directory in which the kernel lists mounted
+/// xfs filesystems. Ignores errors, because the mount may have ended just now.
 fn try_no_more(device: &Path, known: &Path) {
     let Some(name) = device.file_name() else {
         return;
