@@ -78,12 +78,13 @@ pub(crate) fn rehearse(
     let disks = Disks::new(stage.template.len())?;
     disks.stable.copy_from(&stage.template)?;
     let settings = Settings::honest(stage.plan.seed, 0);
+    stage.acks.begin(None)?;
     let powered = Powered::on(disks.switched(stage, settings), stage.home, None)?;
     let Some(mounted) = powered.mounted().map(Path::to_owned) else {
         anyhow::bail!("the fresh filesystem cannot be mounted");
     };
     let began = Instant::now();
-    let mut working = stage.start(&mounted, stage.plan.seed, None)?;
+    let mut working = stage.start(&mounted, stage.plan.seed)?;
     let acknowledged = first_ack(stage, &mut working)?;
     let first = began.elapsed();
     let until = Instant::now() + REHEARSED;
@@ -190,14 +191,15 @@ fn session_on(
         home: stage.home,
     };
     let (kill, seed) = (stage.plan.kill && rng.u8(..3) == 0, rng.u64(..));
+    stage.acks.begin(None)?;
     let (report, _) = outage.run(
         |mounted| {
-            let mut working = stage.start(mounted, seed, None)?;
+            let mut working = stage.start(mounted, seed)?;
             if kill {
                 first_ack(stage, &mut working)?;
                 std::thread::sleep(Duration::from_millis(seed % 100));
                 working.kill()?;
-                working = stage.start_again(mounted, seed)?;
+                working = stage.start(mounted, seed)?;
             }
             Ok(working)
         },

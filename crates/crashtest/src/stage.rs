@@ -1,6 +1,6 @@
 //! One filesystem with the user's program on it: sessions, and checks of what survived.
 
-use crate::acks::{Acks, Hook};
+use crate::acks::Acks;
 use crate::noise::Noise;
 use crate::plan::Plan;
 use crate::program::{Finished, Places, Running, run, write_lines};
@@ -123,14 +123,9 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Starts the workload on a mounted filesystem.
-    pub(crate) fn start(&self, mounted: &Path, seed: u64, hook: Option<Hook>) -> Result<Working> {
-        self.acks.begin(hook)?;
-        self.start_again(mounted, seed)
-    }
-
-    /// Starts the workload once more in the same session.
-    pub(crate) fn start_again(&self, mounted: &Path, seed: u64) -> Result<Working> {
+    /// Starts the workload on a mounted filesystem. The session must have been begun before the disk was switched on:
+    /// until then the disk samples the lines of the session before.
+    pub(crate) fn start(&self, mounted: &Path, seed: u64) -> Result<Working> {
         let dir = data(mounted);
         let places = Places {
             acks: Some(self.acks.path()),

@@ -72,6 +72,7 @@ fn recorded(
     };
     let settings = Settings::honest(rng.u64(..), rng.choice([0, 30, 50]).unwrap_or(0));
     let seed = rng.u64(..);
+    stage.acks.begin(None)?;
     let (recording, _) = record(
         stage.filesystem,
         &start,
@@ -79,7 +80,7 @@ fn recorded(
         length,
         settings,
         stage.home,
-        |mounted| stage.start(mounted, seed, None),
+        |mounted| stage.start(mounted, seed),
         Working::kill,
     )?;
     let lines = stage.acks.lines().0;
