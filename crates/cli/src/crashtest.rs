@@ -3,13 +3,16 @@
 use crate::exit::{End, Usage};
 use crate::output::{Sink, Target, complain, print, terminal_width};
 use crate::progress::Bar;
+use logforce_crashtest::explain::{Explanation, Object};
+use logforce_crashtest::parts::Part;
 use logforce_crashtest::plan::Plan;
 use logforce_crashtest::program::{AckSource, Program};
-use logforce_crashtest::report::{Part, Report, Verdict};
+use logforce_crashtest::report::{Report, Verdict};
 use logforce_crashtest::test::{self, Progress as Step};
 use logforce_crashtest::testbed::{Filesystem, enclosure, needs};
 use logforce_terminal::arguments::{seconds, size};
 use logforce_terminal::layout::{plain, wrap};
+use logforce_terminal::numbers::bytes;
 use logforce_terminal::progress::Progress;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -68,6 +71,9 @@ pub struct Args {
     /// End some sessions by kill -9 and start WORKLOAD again before the cut
     #[arg(long)]
     kill: bool,
+    /// Do not look for the cause of losses
+    #[arg(long)]
+    no_explain: bool,
     /// Size of the disk; at least what the filesystem needs
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Option<u64>,
@@ -115,6 +121,7 @@ impl Args {
             acks: self.acks,
             noise: self.noise == "all",
             kill: self.kill,
+            explain: !self.no_explain,
             patience: self.patience,
             seed: self.seed,
             keep: self.keep.clone(),
@@ -183,21 +190,31 @@ impl Steps {
         }
     }
 
-    fn show(&mut self, step: Step, bar: &Bar) {
-        self.done += match step.part {
+    fn show(&mut self, step: Step<'_>, bar: &Bar) {
+        let (filesystem, part, done, of, failed) = match step {
+            Step::Explaining(what) => return bar.doing(what),
+            Step::Checked {
+                filesystem,
+                part,
+                done,
+                of,
+                failed,
+            } => (filesystem, part, done, of, failed),
+        };
+        self.done += match part {
             Part::States => 1.0,
             _ => self.weight_of_cut,
         };
-        let failed = match step.failed {
+        let failed = match failed {
             0 => String::new(),
             n => format!(", {n} lost"),
         };
         bar.doing(&format!(
             "{} {}: {} of {}{failed}",
-            step.filesystem,
-            step.part.name(),
-            step.done,
-            step.of
+            filesystem,
+            part.name(),
+            done,
+            of
         ));
         bar.fraction((self.done / self.whole).min(1.0));
     }
@@ -251,11 +268,46 @@ fn text(report: &Report) -> String {
         ));
         text.push('\n');
     }
+    if let Some(found) = &report.explanation {
+        text.push_str(&explained(found, width));
+    }
     for reason in &report.reasons {
         text.push_str(&wrap(reason, width, 2));
         text.push('\n');
     }
     text.push_str(&report.sentence);
+    text.push('\n');
+    text
+}
+
+/// Returns the findings about the cause of losses.
+fn explained(found: &Explanation, width: usize) -> String {
+    let mut text = String::new();
+    for dirty in &found.dirty {
+        text.push_str(&format!(
+            "   {} was not on the disk at {} of {} acknowledgements (up to {})\n",
+            dirty.name,
+            dirty.acks,
+            found.examined,
+            bytes(dirty.bytes)
+        ));
+    }
+    if found.examined > 0 && found.dirty.is_empty() {
+        text.push_str("   no file had unwritten contents at an acknowledgement\n");
+    }
+    for e in &found.experiments {
+        let what = match e.object {
+            Object::Nothing => "as it is".to_owned(),
+            _ => format!("with {} before each acknowledgement", e.object),
+        };
+        text.push_str(&format!(
+            "   {what}: {} of {} {} lose\n",
+            e.failed,
+            e.checks,
+            found.repeated.name()
+        ));
+    }
+    text.push_str(wrap(&found.conclusion, width, 2).trim_end());
     text.push('\n');
     text
 }

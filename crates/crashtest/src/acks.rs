@@ -126,17 +126,19 @@ impl Acks {
         &self.counters
     }
 
-    /// Begins a session without lines. `hook` is called in each write, before its lines are counted.
+    /// Begins a session without lines and without a hook.
     ///
     /// # Errors
     /// Those of the counters.
-    pub(crate) fn begin(&self, hook: Option<Hook>) -> Result<()> {
+    pub(crate) fn begin(&self) -> Result<()> {
         let mut received = self.server.received();
-        *received = Received {
-            hook,
-            ..Received::default()
-        };
+        *received = Received::default();
         Ok(counters::set(self.counters.file(), 0, 0)?)
+    }
+
+    /// Has `hook` called in each write from now on, before its lines are counted.
+    pub(crate) fn set_hook(&self, hook: Option<Hook>) {
+        self.server.received().hook = hook;
     }
 
     /// Returns the number of lines that were acknowledgements so far.

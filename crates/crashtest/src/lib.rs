@@ -11,9 +11,11 @@
 mod acks;
 pub mod counters;
 pub mod disk;
+pub mod explain;
 mod live;
 mod noise;
 pub mod outage;
+pub mod parts;
 pub mod plan;
 pub mod program;
 pub mod replay;

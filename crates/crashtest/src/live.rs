@@ -2,7 +2,7 @@
 
 use crate::disk::{Command, Cut, Flushes, Settings, Survival};
 use crate::outage::Outage;
-use crate::report::{Part, Rehearsal};
+use crate::parts::{Part, Rehearsal};
 use crate::stage::{Checked, Promised, Stage, Working};
 use crate::testbed::{Filesystem, Image, Powered, Switched};
 use anyhow::Result;
@@ -78,7 +78,7 @@ pub(crate) fn rehearse(
     let disks = Disks::new(stage.template.len())?;
     disks.stable.copy_from(&stage.template)?;
     let settings = Settings::honest(stage.plan.seed, 0);
-    stage.acks.begin(None)?;
+    stage.acks.begin()?;
     let powered = Powered::on(disks.switched(stage, settings), stage.home, None)?;
     let Some(mounted) = powered.mounted().map(Path::to_owned) else {
         anyhow::bail!("the fresh filesystem cannot be mounted");
@@ -191,7 +191,7 @@ fn session_on(
         home: stage.home,
     };
     let (kill, seed) = (stage.plan.kill && rng.u8(..3) == 0, rng.u64(..));
-    stage.acks.begin(None)?;
+    stage.acks.begin()?;
     let (report, _) = outage.run(
         |mounted| {
             let mut working = stage.start(mounted, seed)?;

@@ -29,6 +29,8 @@ pub struct Plan {
     pub noise: bool,
     /// Ends some sessions by `kill -9` and starts another on the same mount before the cut.
     pub kill: bool,
+    /// Looks for the cause of losses.
+    pub explain: bool,
     /// Longest time without an acknowledgement, and of a check.
     pub patience: Duration,
     /// Seed of all random choices. When exactly the power goes depends on the machine too.
@@ -51,6 +53,7 @@ impl Plan {
             acks: AckSource::default(),
             noise: true,
             kill: false,
+            explain: true,
             patience: Duration::from_secs(30),
             seed: 1,
             keep: None,

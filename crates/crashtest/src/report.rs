@@ -1,5 +1,7 @@
 //! The result of a test.
 
+use crate::explain::Explanation;
+use crate::parts::{Part, Rehearsal};
 use crate::plan::Plan;
 use crate::stage::{Checked, Failure};
 use crate::testbed::Filesystem;
@@ -15,32 +17,6 @@ pub enum Verdict {
     Lost,
     /// The test proves nothing; the report says why.
     Inconclusive,
-}
-
-/// Kinds of runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Part {
-    /// The program is ended by `kill -9`; the disk keeps its power.
-    Kill,
-    /// Live cuts on a disk that ignores flushes. The check must notice losses.
-    Control,
-    /// Live cuts on an honest disk.
-    Cuts,
-    /// States that a cut could have left of a recorded run.
-    States,
-}
-
-impl Part {
-    /// Returns the name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Part::Kill => "kill -9",
-            Part::Control => "control",
-            Part::Cuts => "cuts",
-            Part::States => "states",
-        }
-    }
 }
 
 /// Counts of one part on one filesystem.
@@ -164,23 +140,6 @@ fn class(message: &str) -> String {
     words.take(12).collect::<Vec<_>>().join(" ")
 }
 
-/// Figures of the program from a run without a cut.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Rehearsal {
-    /// The filesystem.
-    pub filesystem: Filesystem,
-    /// Milliseconds from the start to the first acknowledgement.
-    pub first_ack_ms: u64,
-    /// Acknowledgements a second afterwards.
-    pub acks_per_second: f64,
-    /// Flushes that reached the disk.
-    pub flushes: u64,
-    /// Writes that reached the disk.
-    pub writes: u64,
-    /// Acknowledgements.
-    pub acks: u64,
-}
-
 /// The whole result.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
@@ -200,6 +159,8 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// Losses, the most frequent first.
     pub losses: Vec<Loss>,
+    /// Findings about the cause of the losses.
+    pub explanation: Option<Explanation>,
     /// Reasons why the test proves nothing; empty otherwise.
     pub reasons: Vec<String>,
     /// Duration, seconds.

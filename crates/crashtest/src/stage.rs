@@ -1,6 +1,6 @@
 //! One filesystem with the user's program on it: sessions, and checks of what survived.
 
-use crate::acks::Acks;
+use crate::acks::{Acks, Hook};
 use crate::noise::Noise;
 use crate::plan::Plan;
 use crate::program::{Finished, Places, Running, run, write_lines};
@@ -10,6 +10,7 @@ use serde::Serialize;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Name of the program's directory on the filesystem. It exists before the first session, because creating it is
 /// not the program's work.
@@ -55,7 +56,12 @@ pub struct Stage<'a> {
     pub(crate) acks: &'a Acks,
     /// A fresh filesystem after `setup`.
     pub(crate) template: Image,
+    /// Makes the hook of a session, if there is one.
+    pub(crate) hook: Option<HookFor>,
 }
+
+/// Makes a hook for acknowledgements of a program in this directory.
+pub(crate) type HookFor = Arc<dyn Fn(&Path) -> Hook>;
 
 /// A workload that is running.
 pub(crate) struct Working {
@@ -97,6 +103,7 @@ impl<'a> Stage<'a> {
             home,
             acks,
             template,
+            hook: None,
         };
         let mounted = Mounted::image(filesystem, &stage.template, home)?;
         let dir = data(mounted.path());
@@ -131,6 +138,8 @@ impl<'a> Stage<'a> {
             acks: Some(self.acks.path()),
             ..self.places(&dir)
         };
+        self.acks
+            .set_hook(self.hook.as_ref().map(|hook| hook(&dir)));
         let (program, source) = (&self.plan.workload, self.plan.acks);
         let running = Running::start(program, places, Some(source), &self.output())?;
         let noise = self.plan.noise.then(|| Noise::start(mounted, &dir, seed));

@@ -3,8 +3,8 @@
 use crate::disk::{Event, Recording, Settings};
 use crate::live::{Case, Sink};
 use crate::outage::{Length, record};
+use crate::parts::{Part, Rehearsal};
 use crate::replay::{ReplayedDisk, places, survival};
-use crate::report::{Part, Rehearsal};
 use crate::stage::{Checked, Promised, Stage, Working};
 use crate::testbed::Image;
 use anyhow::Result;
@@ -72,7 +72,7 @@ fn recorded(
     };
     let settings = Settings::honest(rng.u64(..), rng.choice([0, 30, 50]).unwrap_or(0));
     let seed = rng.u64(..);
-    stage.acks.begin(None)?;
+    stage.acks.begin()?;
     let (recording, _) = record(
         stage.filesystem,
         &start,

@@ -12,6 +12,8 @@ mod bench_pages;
 mod bench_sweep;
 mod calibrate;
 mod common;
+#[cfg(target_os = "linux")]
+mod crashtest;
 mod ended_early;
 mod facts;
 #[cfg(target_os = "linux")]

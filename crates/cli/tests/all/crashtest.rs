@@ -1,0 +1,207 @@
+//! `logforce crashtest`, with small programs whose mistakes are known. Needs root, FUSE and loop devices.
+
+use crate::common::text;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Continues after the last number in the file, and appends the next ones; `$2` is called before each
+/// acknowledgement.
+const APPEND: &str = "
+n=$(tail -n 1 \"$1/log\" 2>/dev/null); n=${n:-0}
+while :; do n=$((n+1)); echo $n >> \"$1/log\"; $2 \"$1/log\"; echo $n; done";
+/// Replaces a file by a new one; `$2` is called with the new file before the rename, `$3` with the directory after
+/// it.
+const REPLACE: &str = "
+n=$(cat \"$1/value\" 2>/dev/null); n=${n:-0}
+while :; do n=$((n+1)); echo $n > \"$1/new\"; $2 \"$1/new\"; mv \"$1/new\" \"$1/value\"; $3 \"$1\"; echo $n; done";
+/// Checks that the last acknowledged number is in the file.
+const LAST_IS_THERE: &str = "last=$(tail -n 1 {acked}); [ -z \"$last\" ] || grep -qx \"$last\" {}/log || \
+                             { echo \"$last is missing\"; exit 1; }";
+/// Checks that the file holds the last acknowledged number or a later one.
+const VALUE_IS_THERE: &str = "last=$(tail -n 1 {acked}); [ -z \"$last\" ] || [ \"$(tr -d '\\0' < {}/value)\" -ge \"$last\" ] || \
+                              { echo \"older than $last\"; exit 1; }";
+
+/// Runs the command on ext4 with this volume; returns its status, its output and its JSON. Returns `None` where
+/// something that it needs is missing.
+fn crashtest(volume: &[&str], check: &str, workload: &[&str]) -> Option<(i32, String, Value)> {
+    let out = Command::new(env!("CARGO_BIN_EXE_logforce"))
+        .args(["crashtest", "--filesystem", "ext4", "--json", "-"])
+        .args(volume)
+        .args(["--check", check, "--", "sh", "-c"])
+        .args(workload)
+        .output()
+        .unwrap();
+    let status = out.status.code().unwrap();
+    if status == 77 {
+        logforce_testkit::skip!("{}", text(&out.stderr).replace('\n', " "));
+        return None;
+    }
+    let json = serde_json::from_slice(&out.stdout).unwrap_or(Value::Null);
+    Some((status, text(&out.stderr), json))
+}
+
+/// Returns the objects whose sync stopped the losses.
+fn mending(json: &Value) -> Vec<&str> {
+    let experiments = json["explanation"]["experiments"].as_array().unwrap();
+    let stopped = experiments.iter().filter(|e| e["failed"] == 0);
+    stopped
+        .filter_map(|e| e["object"]["name"].as_str())
+        .collect()
+}
+
+#[test]
+fn an_append_without_fsync_loses_and_the_file_is_named() {
+    let volume = ["--cuts", "6", "--states", "10"];
+    let workload = [APPEND, "sh", "{}", "true"];
+    let Some((status, shown, json)) = crashtest(&volume, LAST_IS_THERE, &workload) else {
+        return;
+    };
+    assert_eq!(status, 1, "{shown}");
+    assert_eq!(json["verdict"], "lost");
+    assert!(
+        json["losses"][0]["message"]
+            .as_str()
+            .unwrap()
+            .ends_with("is missing"),
+        "{json}"
+    );
+    assert_eq!(mending(&json), ["log"], "{shown}");
+    let dirty = &json["explanation"]["dirty"];
+    // Linux before 6.5 cannot say it.
+    if json["explanation"]["examined"] != 0 {
+        assert_eq!(dirty[0]["name"], "log", "{json}");
+    }
+}
+
+#[test]
+fn an_append_with_fsync_survives() {
+    let volume = ["--cuts", "10", "--states", "60"];
+    let workload = [APPEND, "sh", "{}", "sync"];
+    let Some((status, shown, json)) = crashtest(&volume, LAST_IS_THERE, &workload) else {
+        return;
+    };
+    assert_eq!(status, 0, "{shown}");
+    assert_eq!(json["verdict"], "survived");
+    let rows = json["rows"].as_array().unwrap();
+    let control = rows.iter().find(|r| r["part"] == "control").unwrap();
+    assert!(control["lost"].as_u64().unwrap() > 0, "{json}");
+    let states = rows.iter().find(|r| r["part"] == "states").unwrap();
+    assert_eq!(
+        (&states["checks"], &states["lost"]),
+        (&60.into(), &0.into())
+    );
+}
+
+#[test]
+fn a_rename_whose_directory_is_not_synced_loses_and_the_directory_is_named() {
+    let volume = ["--cuts", "12", "--states", "20"];
+    let workload = [REPLACE, "sh", "{}", "sync", "true"];
+    let Some((status, shown, json)) = crashtest(&volume, VALUE_IS_THERE, &workload) else {
+        return;
+    };
+    assert_eq!(status, 1, "{shown}");
+    assert!(mending(&json).contains(&"."), "{shown}");
+}
+
+#[test]
+fn a_check_that_sees_nothing_proves_nothing() {
+    let workload = [APPEND, "sh", "{}", "true"];
+    let volume = ["--cuts", "3", "--states", "0"];
+    let Some((status, shown, _)) = crashtest(&volume, ": {}", &workload) else {
+        return;
+    };
+    assert_eq!(status, 3, "{shown}");
+    assert!(shown.contains("noticed nothing in 5 cuts"), "{shown}");
+}
+
+#[test]
+fn a_workload_that_acknowledges_nothing_is_told_why() {
+    let cases = [
+        ("printf 17; sleep 100", "without a newline"),
+        ("sleep 100", "buffers its output"),
+        (
+            "echo no such table >&2; exit 3",
+            "exited with 3: no such table",
+        ),
+        ("/no/such/program", "exited with 127"),
+    ];
+    for (workload, why) in cases {
+        let volume = ["--cuts", "3", "--states", "0", "--patience", "1"];
+        let Some((status, shown, _)) = crashtest(&volume, ": {}", &[workload]) else {
+            return;
+        };
+        assert_eq!(status, 3, "{shown}");
+        let one_line = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(one_line.contains(why), "{workload}: {shown}");
+    }
+}
+
+#[test]
+fn every_process_of_a_workload_ends_with_its_session() {
+    let workload = ["sleep 4321 & n=0; while :; do n=$((n+1)); echo $n > {}/log; echo $n; done"];
+    let volume = ["--cuts", "3", "--states", "0", "--no-explain"];
+    if crashtest(&volume, "grep -q . {}/log", &workload).is_none() {
+        return;
+    }
+    let is_left = |process: &Path| {
+        let line = fs::read(process.join("cmdline")).unwrap_or_default();
+        line == b"sleep\x004321\0"
+    };
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    assert!(!processes.map(|p| p.path()).any(|p| is_left(&p)));
+}
+
+#[test]
+fn a_kept_case_holds_what_is_needed_to_see_it_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let keep = dir.path().join("kept").to_str().unwrap().to_owned();
+    let volume = [
+        "--cuts",
+        "3",
+        "--states",
+        "0",
+        "--no-explain",
+        "--keep",
+        &keep,
+    ];
+    let workload = [APPEND, "sh", "{}", "true"];
+    let Some((status, shown, json)) = crashtest(&volume, LAST_IS_THERE, &workload) else {
+        return;
+    };
+    assert_eq!(status, 1, "{shown}");
+    let kept = Path::new(json["losses"][0]["kept"].as_str().unwrap());
+    let lines = fs::read_to_string(kept.join("acked")).unwrap();
+    assert_eq!(
+        lines.lines().last(),
+        json["losses"][0]["last_acked"].as_str()
+    );
+    let again = Command::new("sh")
+        .arg(kept.join("check.sh"))
+        .output()
+        .unwrap();
+    assert_eq!(again.status.code(), Some(1), "{}", text(&again.stderr));
+    assert!(
+        text(&again.stdout).contains("is missing"),
+        "{}",
+        text(&again.stdout)
+    );
+}
+
+#[test]
+fn a_check_without_a_directory_is_refused() {
+    let out = Command::new(env!("CARGO_BIN_EXE_logforce"))
+        .args([
+            "crashtest",
+            "--check",
+            "./check {acked}",
+            "--",
+            "./work",
+            "{}",
+        ])
+        .output()
+        .unwrap();
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("names no directory"));
+}
