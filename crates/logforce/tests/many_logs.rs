@@ -242,7 +242,7 @@ fn too_few_descriptors_for_the_limits() {
     let before = getrlimit(Resource::Nofile);
     // Suffices for the direct reads of sixteen concurrent openings, which do not wait for a descriptor. On a
     // busy machine all of them may reach that point together. Three descriptors for each log would be more.
-    let few = (descriptors() + LOGS + 170) as u64;
+    let few = (descriptors() + LOGS + 200) as u64;
     let limit = rustix::process::Rlimit {
         current: Some(few),
         maximum: before.maximum,

@@ -49,7 +49,7 @@ impl Drop for Home {
             }
             _ => true,
         };
-        let is_gone = (0..500).any(|_| removed());
+        let is_gone = (0..6000).any(|_| removed());
         assert!(is_gone || std::thread::panicking(), "{}", self.0.display());
     }
 }
