@@ -298,6 +298,7 @@ fn explained(found: &Explanation, width: usize) -> String {
     for e in &found.experiments {
         let what = match e.object {
             Object::Nothing => "as it is".to_owned(),
+            Object::FilesBeforeRenames => format!("with {}", e.object),
             _ => format!("with {} before each acknowledgement", e.object),
         };
         text.push_str(&format!(
@@ -305,6 +306,12 @@ fn explained(found: &Explanation, width: usize) -> String {
             e.failed,
             e.checks,
             found.repeated.name()
+        ));
+    }
+    if found.kills > 0 {
+        let (lost, kills) = (found.lost_by_kill, found.kills);
+        text.push_str(&format!(
+            "   with kill -9 and no power cut: {lost} of {kills} lose\n"
         ));
     }
     text.push_str(wrap(&found.conclusion, width, 2).trim_end());

@@ -9,11 +9,11 @@
 #![cfg(target_os = "linux")]
 
 mod acks;
+mod beside;
 pub mod counters;
 pub mod disk;
 pub mod explain;
 mod live;
-mod noise;
 pub mod outage;
 pub mod parts;
 pub mod plan;

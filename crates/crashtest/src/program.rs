@@ -166,7 +166,7 @@ impl Finished {
 }
 
 impl Running {
-    /// Starts a command. Its output and, except for acknowledgements, its standard output go to the file `output`.
+    /// Starts a command, as an argument of the program `under` if that has words. Its output and, except for acknowledgements, its standard output go to the file `output`.
     ///
     /// # Errors
     /// If `unshare` cannot be started. A command that does not exist ends with status 127.
@@ -174,6 +174,7 @@ impl Running {
         program: &Program,
         places: Places<'_>,
         acks: Option<AckSource>,
+        under: &[&str],
         output: &Path,
     ) -> Result<Running> {
         let opened = OpenOptions::new().create(true).append(true).open(output);
@@ -181,6 +182,7 @@ impl Running {
         output.set_len(0)?;
         let mut command = Command::new("unshare");
         command.args(["--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
+        command.args(under);
         if let Some(AckSource::Fd(fd)) = acks {
             let script = format!("exec \"$@\" {fd}>\"${ACKS}\"");
             command.args(["sh", "-c", &script, "sh"]);
@@ -272,7 +274,7 @@ impl Drop for Running {
 /// # Errors
 /// If it fails or takes longer than `patience`, with its last line.
 pub fn run(program: &Program, places: Places<'_>, patience: Duration, output: &Path) -> Result<()> {
-    let ended = Running::start(program, places, None, output)?.wait(patience)?;
+    let ended = Running::start(program, places, None, &[], output)?.wait(patience)?;
     if !ended.status.is_some_and(|s| s.success()) {
         bail!(
             "`{}` {}: {}",

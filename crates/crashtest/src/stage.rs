@@ -1,7 +1,7 @@
 //! One filesystem with the user's program on it: sessions, and checks of what survived.
 
 use crate::acks::{Acks, Hook};
-use crate::noise::Noise;
+use crate::beside::{Beside, RENAMES_WAIT};
 use crate::plan::Plan;
 use crate::program::{Finished, Places, Running, run, write_lines};
 use crate::testbed::{Filesystem, Image, Mounted};
@@ -56,6 +56,8 @@ pub struct Stage<'a> {
     pub(crate) acks: &'a Acks,
     /// A fresh filesystem after `setup`.
     pub(crate) template: Image,
+    /// True if every file is synced before the program renames anything.
+    pub(crate) syncs_before_renames: bool,
     /// Makes the hook of a session, if there is one.
     pub(crate) hook: Option<HookFor>,
 }
@@ -66,7 +68,7 @@ pub(crate) type HookFor = Arc<dyn Fn(&Path) -> Hook>;
 /// A workload that is running.
 pub(crate) struct Working {
     running: Running,
-    _noise: Option<Noise>,
+    _beside: Option<Beside>,
 }
 
 impl Working {
@@ -103,6 +105,7 @@ impl<'a> Stage<'a> {
             home,
             acks,
             template,
+            syncs_before_renames: false,
             hook: None,
         };
         let mounted = Mounted::image(filesystem, &stage.template, home)?;
@@ -141,11 +144,20 @@ impl<'a> Stage<'a> {
         self.acks
             .set_hook(self.hook.as_ref().map(|hook| hook(&dir)));
         let (program, source) = (&self.plan.workload, self.plan.acks);
-        let running = Running::start(program, places, Some(source), &self.output())?;
-        let noise = self.plan.noise.then(|| Noise::start(mounted, &dir, seed));
+        let under = if self.syncs_before_renames {
+            &RENAMES_WAIT[..]
+        } else {
+            &[]
+        };
+        let running = Running::start(program, places, Some(source), under, &self.output())?;
+        let beside = match (self.syncs_before_renames, self.plan.noise) {
+            (true, _) => Some(Beside::syncing(&dir)),
+            (false, true) => Some(Beside::noise(mounted, &dir, seed)),
+            (false, false) => None,
+        };
         Ok(Working {
             running,
-            _noise: noise,
+            _beside: beside,
         })
     }
 
@@ -187,7 +199,7 @@ impl<'a> Stage<'a> {
             begun: Some(&begun),
             ..self.places(&dir)
         };
-        let running = Running::start(&self.plan.check, places, None, &self.output())?;
+        let running = Running::start(&self.plan.check, places, None, &[], &self.output())?;
         let ended = running.wait(self.plan.patience)?;
         let failure = match ended.status {
             Some(status) if status.success() => return Ok(Checked::Survived),

@@ -205,3 +205,35 @@ fn a_check_without_a_directory_is_refused() {
     assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
     assert!(text(&out.stderr).contains("names no directory"));
 }
+
+#[test]
+fn a_rename_of_an_unsynced_file_loses_and_the_rename_is_named() {
+    let volume = ["--cuts", "12", "--states", "20"];
+    let workload = [REPLACE, "sh", "{}", "true", "sync"];
+    let Some((status, shown, json)) = crashtest(&volume, VALUE_IS_THERE, &workload) else {
+        return;
+    };
+    assert_eq!(status, 1, "{shown}");
+    let experiments = json["explanation"]["experiments"].as_array().unwrap();
+    let renames = |e: &&Value| e["object"]["kind"] == "files-before-renames";
+    match experiments.iter().find(renames) {
+        Some(renames) => assert_eq!(renames["failed"], 0, "{shown}"),
+        None => logforce_testkit::skip!("no strace: syncs before renames were not tried"),
+    }
+}
+
+#[test]
+fn an_acknowledgement_before_the_write_is_told_from_a_missing_sync() {
+    let early = "n=0; while :; do n=$((n+1)); echo $n; sleep 0.02; echo $n >> \"$1/log\"; sync \"$1/log\"; done";
+    let volume = ["--cuts", "6", "--states", "0"];
+    let Some((status, shown, json)) = crashtest(&volume, LAST_IS_THERE, &[early, "sh", "{}"])
+    else {
+        return;
+    };
+    assert_eq!(status, 1, "{shown}");
+    assert!(
+        json["explanation"]["lost_by_kill"].as_u64().unwrap() > 0,
+        "{shown}"
+    );
+    assert!(shown.contains("before it is written"), "{shown}");
+}

@@ -60,7 +60,8 @@ fn has_module(kind: &str) -> bool {
     std::fs::read_to_string(list).is_ok_and(|l| l.contains(&format!("/{kind}.ko")))
 }
 
-fn in_path(program: &str) -> bool {
+/// Returns true if a directory of `$PATH` has the program.
+pub fn in_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }

@@ -1,6 +1,6 @@
-//! Writeback that any machine may do at any time.
+//! Threads that write back files of the program: noise that any machine may make, and syncs before renames.
 //!
-//! Within the fraction of a second that a session takes, the kernel writes nothing back on its own, so files would
+//! Noise: within the fraction of a second that a session takes, the kernel writes nothing back on its own, so files would
 //! never reach the disk in another order than that of their syncs. A neighbour that syncs its file commits
 //! the filesystem's journal, and memory pressure writes parts of files.
 
@@ -13,37 +13,69 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A thread that causes writeback until it is dropped.
-pub(crate) struct Noise {
+/// A thread that works beside the program until it is dropped.
+pub(crate) struct Beside {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Noise {
-    /// Starts on the filesystem mounted at `mounted`, with the program's files in `data`.
-    pub(crate) fn start(mounted: &Path, data: &Path, seed: u64) -> Noise {
+impl Beside {
+    /// Causes writeback on the filesystem mounted at `mounted`, with the program's files in `data`.
+    pub(crate) fn noise(mounted: &Path, data: &Path, seed: u64) -> Beside {
+        let (mounted, data) = (mounted.to_owned(), data.to_owned());
+        let mut rng = fastrand::Rng::with_seed(seed);
+        Beside::start(move || {
+            std::thread::sleep(Duration::from_micros(rng.u64(500..8000)));
+            // The disk may be gone: then every call fails, and the thread is about to be ended.
+            let _ = match rng.u8(..3) {
+                0 => neighbour(&mounted),
+                _ => write_back(&data, &mut rng),
+            };
+        })
+    }
+
+    /// Syncs every file below `data` with dirty pages, again and again. It is done in a fraction of [`RENAMES_WAIT`].
+    pub(crate) fn syncing(data: &Path) -> Beside {
+        let data = data.to_owned();
+        Beside::start(move || {
+            let mut files = Vec::new();
+            collect(&data, &mut files);
+            for file in files.into_iter().filter_map(|path| File::open(path).ok()) {
+                if logforce_device_os::dirty_pages(file.as_fd(), 0..u64::MAX) != Ok(0) {
+                    let _ = file.sync_all();
+                }
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        })
+    }
+
+    fn start(mut step: impl FnMut() + Send + 'static) -> Beside {
         let is_over = Arc::new(AtomicBool::new(false));
         let flag = is_over.clone();
-        let (mounted, data) = (mounted.to_owned(), data.to_owned());
         let thread = std::thread::spawn(move || {
-            let mut rng = fastrand::Rng::with_seed(seed);
             while !flag.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_micros(rng.u64(500..8000)));
-                // The disk may be gone: then every call fails, and the thread is about to be ended.
-                let _ = match rng.u8(..3) {
-                    0 => neighbour(&mounted),
-                    _ => write_back(&data, &mut rng),
-                };
+                step();
             }
         });
-        Noise {
+        Beside {
             is_over,
             thread: Some(thread),
         }
     }
 }
 
-impl Drop for Noise {
+/// Words that make `strace` delay every rename of the program behind them by 50 ms.
+pub(crate) const RENAMES_WAIT: [&str; 7] = [
+    "strace",
+    "--follow-forks",
+    "--quiet=all",
+    "--output=/dev/null",
+    "--trace=?rename,?renameat,?renameat2",
+    "--inject=?rename,?renameat,?renameat2:delay_enter=50000",
+    "--",
+];
+
+impl Drop for Beside {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
