@@ -70,7 +70,7 @@ pub enum ControlReject {
     #[error("no control slot")]
     Magic,
     /// The checksum is wrong.
-    #[error("control slot checksum")]
+    #[error("the checksum of the slot is wrong")]
     Checksum,
     /// The format version is unknown to this program.
     #[error("format version {0}")]

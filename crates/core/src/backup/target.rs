@@ -247,7 +247,8 @@ impl<'a> Target<'a> {
         if guarantee < require {
             let why = found.map_or(String::new(), |a| a.evidence);
             return Err(self.refused(&format!(
-                "a sync guarantees {guarantee} there, {require} is required: {why}"
+                "a sync guarantees {guarantee} there, {require} is required: {why}. Name a directory on a filesystem that \
+                 guarantees it, or accept less with BackupOptions::require(Guarantee::{guarantee:?})"
             )));
         }
         let need: u64 = source.segments.iter().map(|s| s.header.len).sum();

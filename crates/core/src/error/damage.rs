@@ -1,5 +1,6 @@
 //! Damage: missing or wrong data in a log, and its position.
 
+use crate::names;
 use logforce_format::{Lsn, RecoveryCase};
 use std::path::PathBuf;
 
@@ -57,6 +58,19 @@ impl std::fmt::Display for Damage {
 }
 
 impl Damage {
+    /// Returns true if the control file cannot be used, so that only `--salvage` inspects the log.
+    fn is_of_control_file(&self) -> bool {
+        !self.repairable && self.file.as_deref() == Some(names::CONTROL)
+    }
+
+    /// Returns the flag with which `logforce verify` inspects the log.
+    pub(super) fn salvage_flag(&self) -> &'static str {
+        match self.is_of_control_file() {
+            true => " --salvage",
+            false => "",
+        }
+    }
+
     /// Returns the advice for the time after the remaining records are saved.
     pub(super) fn advice(&self) -> String {
         let log = self.path.display();
@@ -69,6 +83,11 @@ impl Damage {
         match (self.in_reading, self.repairable) {
             (false, true) => {
                 format!("`logforce repair {log}` removes the damage and everything after it from the log, and keeps a copy")
+            }
+            (false, false) if self.is_of_control_file() => {
+                "a repair cannot mend this, because it needs the control file. Restore the whole directory from a \
+                 backup, or continue with the saved records in NEW"
+                    .to_owned()
             }
             (false, false) => "a repair cannot mend this. Fix the cause named here, restore the log from a copy, or \
                                continue with the saved records"

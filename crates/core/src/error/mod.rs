@@ -140,7 +140,7 @@ pub enum Error {
     },
     /// Acknowledged data is damaged. The log was not changed.
     #[error(
-        "damaged log: {0}. Nothing was changed. Inspect it with `logforce verify {dir}`, and save all records that can still be read with `logforce salvage {dir} NEW`, before anything else: {advice}", dir = .0.path.display(), advice = .0.advice()
+        "damaged log: {0}. Nothing was changed. Inspect it with `logforce verify {dir}{flag}`, and save all records that can still be read with `logforce salvage {dir} NEW`, before anything else: {advice}", dir = .0.path.display(), flag = .0.salvage_flag(), advice = .0.advice()
     )]
     Damaged(Box<Damage>),
     /// A write or a barrier has failed, and the log accepts no further records. Only opening the log again
@@ -529,6 +529,10 @@ mod tests {
             repairable: false,
             ..damage.clone()
         };
+        let control = Damage {
+            file: Some("control".to_owned()),
+            ..refused.clone()
+        };
         let needed = Damage {
             needed_from: Some(Lsn(8192)),
             ..refused.clone()
@@ -561,6 +565,17 @@ mod tests {
             assert!(message.contains(part), "{message}");
         }
         assert!(!message.contains("repair /data/log"), "{message}");
+        // Without a control file, nothing but a copy or a salvage helps.
+        let message = Error::Damaged(Box::new(control)).to_string();
+        for part in [
+            "verify /data/log --salvage`",
+            "logforce salvage /data/log NEW",
+            "it needs the control file",
+            "from a backup",
+        ] {
+            assert!(message.contains(part), "{message}");
+        }
+        assert!(!message.contains("Fix the cause"), "{message}");
         let message = Error::Damaged(Box::new(needed)).to_string();
         for part in [
             "logforce salvage /data/log NEW",

@@ -176,15 +176,22 @@ pub(crate) fn lost_segment(
     lsn: Lsn,
     control: &Control,
 ) -> Damage {
-    let named = |(name, _): &&(String, String)| names::claimed_start(name) == Some(lsn);
-    let (file, found) = match segments.rejected.iter().find(named) {
+    // The anchor may lie within a missing part. No segment begins there.
+    let gaps = gaps(segments, control);
+    let gap = gaps.iter().find(|(from, to)| *from <= lsn && lsn < *to);
+    let start = gap.map_or(lsn, |(from, _)| *from);
+    let rejected = |start: Lsn| {
+        let mut all = segments.rejected.iter();
+        all.find(|(name, _)| names::claimed_start(name) == Some(start))
+    };
+    let (file, found) = match rejected(lsn).or_else(|| rejected(start)) {
         Some((name, why)) => (
             Some(name.clone()),
             format!("this segment is unusable: {why}"),
         ),
         None => (
-            Some(names::segment(lsn)),
-            describe_missing(segments, lsn, control),
+            Some(names::segment(start)),
+            describe_missing(segments, start, control),
         ),
     };
     Damage {

@@ -99,7 +99,9 @@ impl ControlFile {
                 found: format!(
                     "both slots of the control file are unusable ({})",
                     if unread.is_empty() {
-                        format!("{}; {}", rejects[0], rejects[1])
+                        let [at_a, at_b] = CONTROL_SLOT_OFFSETS;
+                        let [a, b] = rejects;
+                        format!("at offset {at_a}: {a}; at offset {at_b}: {b}")
                     } else {
                         unread.join("; ")
                     }
