@@ -229,7 +229,7 @@ fn no_space_is_told_and_nothing_is_left() {
     let said = text(&out.stderr);
     assert_eq!(out.status.code(), Some(4), "{said}");
     assert!(
-        said.contains("not enough free space: 1 file of 64 MiB"),
+        said.contains("not enough free space: 64 MiB are needed (1 file of 64 MiB), but"),
         "{said}"
     );
     assert!(

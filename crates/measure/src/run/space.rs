@@ -67,6 +67,14 @@ impl Space {
     }
 }
 
+/// Returns the flags that help where space is short. Smaller files help only if the smallest ones fit.
+pub fn remedies(smaller_fit: bool) -> &'static str {
+    match smaller_fit {
+        true => "another --dir or a smaller --size",
+        false => "another --dir",
+    }
+}
+
 /// Wishes and limits that decide the size of the files.
 #[derive(Debug, Clone, Copy)]
 pub struct Wish {
@@ -78,6 +86,8 @@ pub struct Wish {
     pub files: u64,
     /// Bytes needed in addition to these files.
     pub beside: u64,
+    /// Bytes needed in addition to the smallest files.
+    pub least_beside: u64,
     /// True to fail rather than to use smaller files.
     pub exact: bool,
     /// Bytes that the disk can write in the time for preparation; `None` for no limit.
@@ -91,6 +101,7 @@ pub fn choose(wish: Wish, space: Space) -> Result<(u64, Option<String>), Measure
         chunk,
         files,
         beside,
+        least_beside,
         exact,
         fillable,
     } = wish;
@@ -103,16 +114,17 @@ pub fn choose(wish: Wish, space: Space) -> Result<(u64, Option<String>), Measure
     };
     if per_file < least {
         return Err(MeasureError::NoSpace(format!(
-            "not enough free space: {} of {}{} are needed, but {}. Free some space, choose another --dir, or a \
-             smaller --size.",
+            "not enough free space: {} are needed ({} of {}{}), but {}. Free some space, or choose {}.",
+            bytes(files * least + beside),
             count(files, "file"),
             bytes(least),
             if beside > 0 {
-                format!(" and {} for the log", bytes(beside))
+                format!(", and {} for the log", bytes(beside))
             } else {
                 String::new()
             },
             space.sentence(),
+            remedies(least > chunk && files * chunk + least_beside <= space.usable()),
         )));
     }
     if exact {
@@ -162,6 +174,7 @@ mod tests {
             chunk: 16384,
             files: 4,
             beside: 0,
+            least_beside: 0,
             exact: false,
             fillable: None,
         }
@@ -195,6 +208,20 @@ mod tests {
             ..space
         };
         assert!(choose(wish(GIB), none).is_err());
+        // A smaller size is advised only if the smallest files fit.
+        let log = |beside| Wish {
+            beside,
+            least_beside: 5 * MIB,
+            ..wish(64 * MIB)
+        };
+        let disk = |free| Space { free, total: free };
+        for (free, size_helps) in [(MIB, false), (64 * MIB, true)] {
+            let message = choose(log(320 * MIB), disk(free)).unwrap_err().to_string();
+            assert!(
+                message.contains("576 MiB are needed (4 files of 64 MiB, and 320 MiB for the log)")
+            );
+            assert_eq!(message.contains("--size"), size_helps, "{message}");
+        }
         assert!(none.check(1, "less").is_err());
     }
 

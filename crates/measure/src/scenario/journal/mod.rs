@@ -83,6 +83,7 @@ impl Scenario for Options {
             chunk: self.chunk as u64,
             files: self.states.len() as u64,
             beside: logs * segment_size(self.size),
+            least_beside: logs * segment_size(1),
             exact: self.time.is_none(),
             fillable: None,
         };

@@ -20,6 +20,7 @@ use crate::result::{Document, Kind, Quantity, Row};
 use crate::run::counting::CountingSystem;
 use crate::run::in_flight::{DEPTH, InFlight};
 use crate::run::rounds::{self, Case};
+use crate::run::space::remedies;
 use crate::run::{Limit, MeasuredSlice, Series, Setup};
 use crate::{MeasureError, Recorder};
 use logforce_device::{Facts, Platform, System as _};
@@ -92,8 +93,12 @@ impl Scenario for Options {
     type More = ();
 
     fn run(&self, setup: &Setup) -> Result<ScenarioOutcome, MeasureError> {
-        let remedies = "another --dir, or a smaller --size";
-        setup.space.check(self.need(), remedies)?;
+        let all: u64 = self.sizes.iter().sum();
+        let largest = self.sizes.iter().copied().max().unwrap_or(LEAST);
+        // The files of the smallest --size, in the same proportions.
+        let least = (all as f64 * LEAST as f64 / largest as f64) as u64;
+        let remedies = remedies(largest > LEAST && self.need(least) <= setup.space.usable());
+        setup.space.check(self.need(all), remedies)?;
         let (mut cases, facts) = cases(self, setup)?;
         let mut random = Random(0x6d61_7021);
         let name = |of: &Of| format!("{}, {}", bytes(of.size), of.method);
@@ -121,9 +126,8 @@ impl Scenario for Options {
 }
 
 impl Options {
-    /// Returns the disk space that files of these sizes need, bytes.
-    fn need(&self) -> u64 {
-        let all: u64 = self.sizes.iter().sum();
+    /// Returns the disk space that files of `all` bytes together need.
+    fn need(&self, all: u64) -> u64 {
         match self.page_files {
             true => 3 * all + all / 8 + BESIDE.min(2 * all),
             false => all,

@@ -21,6 +21,7 @@ use crate::result::{Document, Kind, Quantity, Row};
 use crate::run::in_flight::{DEPTH, InFlight};
 use crate::run::prepare::PreparedFile;
 use crate::run::rounds::{self, Case};
+use crate::run::space::remedies;
 use crate::run::{Setup, Slices};
 use logforce_device::{Assessment, Barrier, Facts, FileState, ForceBy, Plan, Platform};
 use round::Commit;
@@ -64,7 +65,8 @@ impl Scenario for Options {
     type More = bool;
 
     fn run(&self, setup: &Setup) -> Result<ScenarioOutcome<bool>, MeasureError> {
-        let remedies = "another --dir, or a smaller --size";
+        let least = least_size(self.pages.iter().copied().max().unwrap_or(1));
+        let remedies = remedies(self.size > least && least <= setup.space.usable());
         setup.space.check(self.size, remedies)?;
         let slices = Slices::new(setup.clone(), None, self.slice)?;
         let facts = slices

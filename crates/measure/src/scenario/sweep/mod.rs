@@ -149,6 +149,7 @@ fn run(options: &Options, setup: &Setup) -> Result<ScenarioOutcome<Sweep>, Measu
         chunk: longest,
         files: 1,
         beside: 0,
+        least_beside: 0,
         exact: false,
         fillable: None,
     };
