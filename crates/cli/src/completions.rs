@@ -5,7 +5,7 @@ use crate::exit::End;
 use crate::output::{Sink, cannot_write};
 use anyhow::Context;
 use clap::error::{Error, ErrorKind};
-use clap::{Command, CommandFactory, FromArgMatches};
+use clap::{Arg, Command, CommandFactory, FromArgMatches};
 use clap_complete::Shell;
 use clap_mangen::Man as Page;
 use std::path::PathBuf;
@@ -19,10 +19,22 @@ To install:
 
 /// Returns the arguments of this process. Unusable arguments end the process with status 2.
 pub fn parsed<P: CommandFactory + FromArgMatches>() -> P {
-    P::command()
+    with_negative_numbers(P::command())
         .try_get_matches()
         .and_then(|matches| P::from_arg_matches(&matches))
         .unwrap_or_else(|e| refused(e, P::command()))
+}
+
+/// Accepts negative numbers as values of options, so that the error names the valid range. Otherwise `-1` is
+/// reported as an unknown option.
+fn with_negative_numbers(grammar: Command) -> Command {
+    let takes_value = |arg: &Arg| !arg.is_positional() && arg.get_action().takes_values();
+    grammar
+        .mut_args(|arg| match takes_value(&arg) {
+            true => arg.allow_negative_numbers(true),
+            false => arg,
+        })
+        .mut_subcommands(with_negative_numbers)
 }
 
 /// Prints the error; for an unknown command it also lists the known ones.

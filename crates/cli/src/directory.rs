@@ -26,6 +26,11 @@ fn has_file(path: &Path) -> anyhow::Result<bool> {
     match uninterrupted(|| path.metadata()) {
         Ok(found) => Ok(found.is_file()),
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+        // The system denies the search of the directory, not the file.
+        Err(e) if cfg!(unix) && e.kind() == ErrorKind::PermissionDenied => {
+            let dir = path.parent().unwrap_or(path);
+            Err(cannot("open the directory", dir, e))
+        }
         Err(e) => Err(cannot("look at", path, e)),
     }
 }

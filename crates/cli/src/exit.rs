@@ -1,7 +1,8 @@
 //! Exit statuses: 0 done, 1 the answer is bad (damage, a loss, slower than accepted), 2 unusable
 //! arguments, 3 nothing can be concluded, 4 failed, 130 interrupted.
 //!
-//! A script that checks logs every night must distinguish "damaged" from "the disk was not mounted".
+//! A script that checks logs every night must distinguish "damaged" from "the disk was not mounted". So a
+//! directory that is missing, or is a file, ends every command with 4.
 
 use crate::output::complain_always;
 use std::io;

@@ -60,7 +60,8 @@ Examples:
 program may have it open meanwhile. `repair`, and `backup` of a page file, need it closed. `facts` writes
 nothing; `calibrate` stores its result; `bench` and `powercut` write to the directory that they are given.
 Exit status: 0 done, 1 damage found (compare: slower than accepted, or not comparable), 2 unusable arguments,
-3 inconclusive (powercut), 4 failed, 130 interrupted.";
+3 inconclusive (powercut), 4 failed, for example because a directory is missing or cannot be read,
+130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

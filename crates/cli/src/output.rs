@@ -169,6 +169,9 @@ pub mod cannot_write {
                 _ => "name another path".to_owned(),
             },
             ErrorKind::IsADirectory => "name a file in it".to_owned(),
+            ErrorKind::AlreadyExists => {
+                "it exists and is not a directory: name a directory, new or existing".to_owned()
+            }
             ErrorKind::NotADirectory => "a part of that path is a file: name another".to_owned(),
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                 "name a path that you may write to".to_owned()
@@ -209,6 +212,24 @@ pub fn print(text: &str, stdout_has_data: bool) -> anyhow::Result<()> {
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
         .context("cannot write to standard output")
+}
+
+/// Returns a word of a command line, quoted if a shell needs it.
+pub fn quoted(word: String) -> String {
+    // The shells of Windows use double quotes, and a backslash is part of a path there.
+    let unquoted = if cfg!(windows) {
+        "-_./,=:+\\"
+    } else {
+        "-_./,=:+"
+    };
+    let plain = |c: char| c.is_alphanumeric() || unquoted.contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word
+    } else if cfg!(windows) {
+        format!("\"{}\"", word.replace('"', "\\\""))
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 /// Prints a line to standard error, unless `--quiet` was given.

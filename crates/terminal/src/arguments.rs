@@ -65,15 +65,23 @@ where
     }
 }
 
-/// Parses a number of seconds.
+/// Parses a number of seconds, at most 1,000,000.
 pub fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text
-        .parse()
-        .map_err(|_| format!("'{text}' is not a number of seconds"))?;
-    if !(seconds > 0.0 && seconds <= 1e6) {
-        return Err("seconds must be above 0 and at most 1000000".to_owned());
+    seconds_to(Duration::from_secs(1_000_000))(text)
+}
+
+/// Parses a number of seconds, at most `most`.
+pub fn seconds_to(most: Duration) -> impl Fn(&str) -> Result<Duration, String> + Clone {
+    move |text| {
+        let seconds: f64 = text
+            .parse()
+            .map_err(|_| format!("'{text}' is not a number of seconds"))?;
+        let most = most.as_secs();
+        if !(seconds > 0.0 && seconds <= most as f64) {
+            return Err(format!("seconds must be above 0 and at most {most}"));
+        }
+        Ok(Duration::from_secs_f64(seconds))
     }
-    Ok(Duration::from_secs_f64(seconds))
 }
 
 /// Parses the name of a method.

@@ -3,7 +3,7 @@
 use super::os;
 use crate::charts::Charts;
 use crate::exit::Usage;
-use crate::output::{Sink, Target, complain, complain_always};
+use crate::output::{Sink, Target, complain, complain_always, quoted};
 use crate::signal;
 use anyhow::{Context, bail};
 use logforce_device::Directory;
@@ -57,16 +57,19 @@ impl DirArgs {
     }
 }
 
-/// Checks that `--dir` is a directory; otherwise the arguments are unusable.
+/// Checks that `--dir` is a directory. A missing one fails like the directory of a log: its disk may not be
+/// mounted.
 pub fn check_directory(dir: &Path) -> anyhow::Result<()> {
     let why = match dir.metadata() {
         Ok(found) if found.is_dir() => return Ok(()),
         Ok(_) => "is not a directory",
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => "does not exist",
-        // Any other error, such as a missing permission, does not make the argument unusable.
         Err(e) => return Err(e).with_context(|| format!("cannot look at {}", dir.display())),
     };
-    bail!(Usage(format!("--dir {} {why}", dir.display())))
+    bail!(
+        "--dir {} {why}: give a directory on the disk in question",
+        dir.display()
+    )
 }
 
 /// Files that results are written to, in addition to the terminal.
@@ -245,25 +248,9 @@ fn without_password(word: &str) -> String {
 
 /// Returns the command line without passwords, quoted where a shell needs it.
 pub fn command_line() -> String {
-    let quote = |word: String| {
-        // The shells of Windows use double quotes, and a backslash is part of a path there.
-        let unquoted = if cfg!(windows) {
-            "-_./,=:+\\"
-        } else {
-            "-_./,=:+"
-        };
-        let plain = |c: char| c.is_alphanumeric() || unquoted.contains(c);
-        if !word.is_empty() && word.chars().all(plain) {
-            word
-        } else if cfg!(windows) {
-            format!("\"{}\"", word.replace('"', "\\\""))
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
-    };
     let arguments = std::env::args_os()
         .skip(1)
-        .map(|a| quote(without_password(&a.to_string_lossy())));
+        .map(|a| quoted(without_password(&a.to_string_lossy())));
     std::iter::once("logforce".to_owned())
         .chain(arguments)
         .collect::<Vec<_>>()
@@ -290,24 +277,22 @@ mod tests {
         }
     }
 
-    /// A path that the system cannot examine does not make the argument unusable.
+    /// A path that the system cannot examine is not reported as missing.
     #[cfg(unix)]
     #[test]
     fn what_cannot_be_looked_at_is_no_missing_directory() {
         let dir = tempfile::tempdir().unwrap();
-        let is_usage = |path: &Path| {
+        let refusal = |path: &Path| {
             let error = check_directory(path).unwrap_err();
-            (
-                error.downcast_ref::<Usage>().is_some(),
-                format!("{error:#}"),
-            )
+            assert!(!error.is::<Usage>(), "{error:#}");
+            format!("{error:#}")
         };
         check_directory(dir.path()).unwrap();
-        let (usage, words) = is_usage(&dir.path().join("no"));
-        assert!(usage && words.ends_with("does not exist"), "{words}");
+        let words = refusal(&dir.path().join("no"));
+        assert!(words.contains("does not exist"), "{words}");
         let around = dir.path().join("around");
         std::os::unix::fs::symlink(&around, &around).unwrap();
-        let (usage, words) = is_usage(&around);
-        assert!(!usage && words.contains("cannot look at"), "{words}");
+        let words = refusal(&around);
+        assert!(words.contains("cannot look at"), "{words}");
     }
 }

@@ -4,7 +4,7 @@ mod report;
 
 use crate::bench::common::{check_directory, command_line};
 use crate::bench::os;
-use crate::exit::{End, Usage};
+use crate::exit::End;
 use crate::output::{Sink, Target, print};
 use crate::progress::Countdown;
 use crate::signal;
@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(long)]
     again: bool,
     /// Seconds that --again may take, preparation included; at most 60
-    #[arg(long, value_name = "S", default_value = "3", value_parser = arguments::seconds, requires = "again")]
+    #[arg(long, value_name = "S", default_value = "3", value_parser = arguments::seconds_to(LONGEST), requires = "again")]
     seconds: Duration,
     /// Directory of shared results [default: $XDG_CACHE_HOME/logforce or ~/.cache/logforce; on Windows
     /// %LOCALAPPDATA%\logforce\cache]
@@ -62,9 +62,6 @@ pub struct Args {
 /// Shows the method that logs use in a directory, and why; measures if that is not known.
 pub fn run(args: Args) -> anyhow::Result<End> {
     check_directory(&args.dir)?;
-    if args.seconds > LONGEST {
-        bail!(Usage("--seconds: at most 60".to_owned()));
-    }
     let json = args.json.as_ref().map(Sink::open).transpose()?;
     let stdout_has_data = matches!(json, Some(Sink::Stdout));
     let interrupt = Interrupt::new();

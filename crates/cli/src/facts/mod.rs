@@ -6,7 +6,7 @@ mod text;
 
 use crate::bench::common::command_line;
 use crate::bench::os;
-use crate::exit::{End, Usage};
+use crate::exit::End;
 use crate::output::terminal_width;
 use crate::output::{Sink, Target, print};
 use anyhow::{Context, bail};
@@ -54,14 +54,12 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     Ok(End::Done)
 }
 
-/// Checks that the path is a directory. A path that the system cannot examine is an error, but not an
-/// unusable argument.
+/// Checks that the path is a directory. A missing one fails like the directory of a log: its disk may not be
+/// mounted.
 fn check_directory(dir: &Path) -> anyhow::Result<()> {
     let unusable = |why: &str| {
         let dir = dir.display();
-        bail!(Usage(format!(
-            "{dir} {why}: give a directory on the disk in question"
-        )))
+        bail!("{dir} {why}: give a directory on the disk in question")
     };
     match dir.metadata() {
         Ok(found) if found.is_dir() => Ok(()),

@@ -184,8 +184,8 @@ fn unusable_arguments_are_refused() {
             (&["--chunk", "2MiB", "--size", "1MiB"], "does not fit"),
             (&["--chunk", "2GiB", "--size", "4GiB"], "too large"),
             (&["--seconds", "NaN"], "above 0"),
-            (&["--dir", "nosuch"], "does not exist"),
-            (&["--dir", "file"], "is not a directory"),
+            (&["--seconds", "-1"], "above 0 and at most 1000000"),
+            (&["--size", "-5"], "'-5' is not a size"),
             (
                 &["--json", "-", "--csv", "-"],
                 "both write to standard output",
@@ -200,10 +200,21 @@ fn unusable_arguments_are_refused() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told_and_exits_1() {
+fn what_cannot_be_done_is_told_and_exits_4() {
     let dir = place();
+    let missing = "--dir nosuch does not exist: give a directory";
     for (arguments, why) in [
-        (&["--full", "--size", "900TiB"][..], "not enough free space"),
+        (&["--dir", "nosuch"][..], missing),
+        (&["group", "--dir", "nosuch"], missing),
+        (&["inserts", "nosuch"], missing),
+        (&["map", "nosuch"], missing),
+        (&["pages", "nosuch"], missing),
+        (&["--sweep", "--dir", "nosuch"], missing),
+        (
+            &["--dir", env!("CARGO_BIN_EXE_logforce")],
+            "is not a directory",
+        ),
+        (&["--full", "--size", "900TiB"], "not enough free space"),
         (
             &["--json", "no/such/file", "--size", "64KiB"],
             "cannot write no/such/file",

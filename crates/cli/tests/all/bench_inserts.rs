@@ -202,7 +202,6 @@ fn unusable_arguments_are_refused() {
                 "'300' is not a number from 1 to 256",
             ),
             (&["inserts", "--seconds", "0"], "seconds must be above 0"),
-            (&["inserts", "nosuch"], "does not exist"),
             (&["inserts", ".", "--dir", "."], "cannot be used with"),
         ],
     );

@@ -144,9 +144,11 @@ fn a_log_learns_of_it() {
 #[test]
 fn unusable_arguments_are_told() {
     let (dir, home) = (place(), place());
+    let missing = calibrate(dir.path(), home.path(), &["--dir", "nosuch"]);
+    assert_eq!(missing.status.code(), Some(4), "{}", all_output(&missing));
+    assert!(all_output(&missing).contains("does not exist"));
     for (arguments, why) in [
-        (&["--dir", "nosuch"][..], "does not exist"),
-        (&["--seconds", "1"], "--again"),
+        (&["--seconds", "1"][..], "--again"),
         (&["--again", "--seconds", "61"], "at most 60"),
         (&["--again", "--seconds", "0"], "above 0"),
     ] {

@@ -87,4 +87,7 @@ fn every_command_has_a_page() {
         "{}",
         text(&out.stderr)
     );
+    let said = text(&out.stderr);
+    let advice = "it exists and is not a directory: name a directory, new or existing";
+    assert!(said.contains(advice), "{said}");
 }

@@ -115,7 +115,15 @@ fn numbers_that_are_none() {
 fn numbers_out_of_range_name_the_range() {
     for (arguments, part) in [
         (&["bench", "group", "--threads", "0"][..], "from 1 to 1024"),
-        (&["bench", "group", "--rounds", "-1"], "unexpected argument"),
+        (
+            &["bench", "group", "--rounds", "-1"],
+            "'-1' is not a number from 1 to 4294967295",
+        ),
+        (
+            &["calibrate", "--again", "--seconds", "-1.5"],
+            "above 0 and at most 60",
+        ),
+        (&["dump", ".", "--from", "-1"], "'-1' is not an LSN"),
         (&["bench", "group", "--rounds=x"], "'x' is not a number"),
         (
             &[
@@ -257,6 +265,8 @@ fn looking_takes_the_right_to_read() {
         let said = all_output(&as_nobody(command, &path).unwrap());
         assert!(said.contains("must be allowed to read it"), "{said}");
         assert!(!said.contains("writable"), "{said}");
+        let at = format!("{}: ", path.display());
+        assert!(said.contains(&at), "the directory is not named: {said}");
     }
 }
 
