@@ -2,11 +2,12 @@
 
 use crate::directory;
 use crate::exit::End;
+use crate::log_args::has_segments;
 use crate::output::{Sink, Target, print};
 use crate::progress::Bar;
 use anyhow::{Context, anyhow};
-use logforce::Guarantee;
 use logforce::pages::Error;
+use logforce::{Error as LogError, Guarantee};
 use logforce_terminal::numbers::{bytes, count};
 use logforce_terminal::progress::Progress;
 use std::path::{Path, PathBuf};
@@ -23,8 +24,9 @@ itself with pages::Snapshot::backup. If a program opens the page file meanwhile,
 
 When the command ends, TO is durable and has been read back. To restore it, open it or a copy of it.
 
-Exit status: 0 done, 1 FROM is damaged, 2 unusable arguments, 4 failed. Unless it is 0, TO is removed if
-possible. A killed backup leaves a TO that cannot be opened; the same command then writes it again.";
+Exit status: 0 done, 1 FROM is damaged, 2 unusable arguments, 4 failed: FROM is missing, its control file is
+missing, or TO cannot be used, for example. Unless it is 0, TO is removed if possible. A killed backup
+leaves a TO that cannot be opened; the same command then writes it again.";
 
 /// Backs up a log, or a page file that no program has open.
 #[derive(Debug, clap::Args)]
@@ -108,7 +110,42 @@ fn refused(error: Error, from: &Path) -> anyhow::Error {
             "{} is open in a program: close it first, or let that program make the backup with pages::Snapshot::backup",
             from.display()
         ),
+        Error::Guarantee {
+            path,
+            got,
+            wanted,
+            evidence,
+        } => anyhow!(
+            "{}: a sync guarantees {got} there, {wanted} is required: {evidence}. Name a TO on a filesystem that \
+             guarantees it, or accept less with --require {got}",
+            path.display()
+        ),
         e => e.into(),
+    }
+}
+
+/// Rewords the library's errors: names the option of the command, and the next step.
+fn log_refused(error: LogError, args: &Args) -> anyhow::Error {
+    match &error {
+        LogError::BackupTarget { .. } => {
+            let levels = [
+                Guarantee::Nothing,
+                Guarantee::ProcessCrash,
+                Guarantee::OsCrash,
+            ];
+            let reworded = levels.iter().fold(error.to_string(), |text, got| {
+                text.replace(
+                    &format!("BackupOptions::require(Guarantee::{got:?})"),
+                    &format!("--require {got}"),
+                )
+            });
+            anyhow!(reworded)
+        }
+        LogError::NoLog { .. } if has_segments(&args.from).unwrap_or(false) => anyhow!(
+            "{error}. Segments exist: save their records with `logforce salvage {} NEW`",
+            args.from.display()
+        ),
+        _ => error.into(),
     }
 }
 
@@ -127,7 +164,7 @@ fn back_up_log(args: &Args) -> anyhow::Result<End> {
             }),
     );
     bar.clear();
-    let made = made?;
+    let made = made.map_err(|e| log_refused(e, args))?;
     let (from, to) = (args.from.display(), args.to.display());
     let text = format!(
         "{to} holds {} of {from}, from LSN {} to {}\n",

@@ -9,7 +9,7 @@ use crate::listing::Listing;
 use crate::log_args::{
     LogArgs, LogInfo, explain, is_overtaken, parse_lsn, places_of, unknown_bounds,
 };
-use crate::output::{Sink, complain};
+use crate::output::{Sink, complain, quoted};
 use crate::pages;
 use crate::progress::Walk;
 use anyhow::bail;
@@ -196,6 +196,8 @@ pub fn run(args: Args) -> anyhow::Result<End> {
 /// Writes the bytes of one record.
 fn raw(args: &LogArgs, lsn: Lsn) -> anyhow::Result<End> {
     let inspector = args.inspector()?;
+    let dir = quoted(args.dir.display().to_string());
+    let salvage = if args.salvage { " --salvage" } else { "" };
     let mut out = Sink::Stdout.writer()?;
     let mut found = None;
     let finding = inspector.walk(&mut |visit| match visit {
@@ -219,7 +221,7 @@ fn raw(args: &LogArgs, lsn: Lsn) -> anyhow::Result<End> {
         }
         None if finding.damages > 0 => {
             bail!(Damaged(format!(
-                "no whole record begins at LSN {lsn}, and the log is damaged: see `logforce verify`"
+                "no whole record begins at LSN {lsn}, and the log is damaged: see `logforce verify {dir}{salvage}`"
             )))
         }
         None if lsn >= finding.end => {
@@ -229,7 +231,7 @@ fn raw(args: &LogArgs, lsn: Lsn) -> anyhow::Result<End> {
             )
         }
         None => bail!(
-            "no record begins at LSN {lsn}, or it was voided: `logforce dump --records` lists all records"
+            "no record begins at LSN {lsn}, or it was voided: `logforce dump {dir} --records{salvage}` lists all records"
         ),
     }
 }

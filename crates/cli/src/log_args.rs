@@ -45,8 +45,9 @@ impl LogArgs {
             {
                 bail!(Damaged(format!(
                     "{}. Segments exist: inspect them with --salvage, and save their records with `logforce \
-                     salvage`",
-                    refusal(&e)
+                     salvage {} NEW`",
+                    refusal(&e),
+                    self.dir.display()
                 )))
             }
             Err(e @ (Error::NoLog { .. } | Error::NotALog { .. })) if has_segments(&self.dir)? => {
@@ -99,7 +100,7 @@ pub fn refusal(e: &Error) -> String {
 
 /// Returns true if there are segments. Returns false only if there are none or the directory does not
 /// exist. Otherwise a failure would lead to the advice to create a new log over an intact one.
-fn has_segments(dir: &Path) -> anyhow::Result<bool> {
+pub fn has_segments(dir: &Path) -> anyhow::Result<bool> {
     // A signal ends the listing, so it begins again.
     let looked = directory::uninterrupted(|| {
         for entry in std::fs::read_dir(dir)? {

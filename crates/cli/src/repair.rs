@@ -2,8 +2,10 @@
 
 use crate::directory;
 use crate::exit::{End, Usage};
+use crate::live::Source;
 use crate::output::{Sink, Target, print};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
+use logforce::Error;
 use logforce::inspect::{Cut, RepairOptions, RepairReport};
 use logforce_terminal::numbers::{bytes, count};
 use serde::Serialize;
@@ -25,7 +27,8 @@ Damage far below the end, which `logforce verify` finds and an opening does not 
 save the log with `logforce salvage`. After a crash or an error, run repair again.
 
 Exit status: 0 repaired, or an opening does not refuse the log; 1 a repair cannot mend the damage;
-2 unusable arguments, or not confirmed; 4 failed, for example because the log is in use.";
+2 unusable arguments, or not confirmed; 4 failed: DIR is missing, its control file is missing, or the log is
+in use, for example.";
 
 /// Ends a damaged log before the damage.
 #[derive(Debug, clap::Args)]
@@ -94,7 +97,8 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     }
     let json = args.json.as_ref().map(Sink::open).transpose();
     let json = json.context("--json")?;
-    let plan = logforce::inspect::repair(dir, &options.clone().dry_run(true))?;
+    let plan = logforce::inspect::repair(dir, &options.clone().dry_run(true));
+    let plan = plan.map_err(|e| refused(e, dir))?;
     let nothing = plan.aside.is_none();
     let made = match nothing || args.dry_run {
         true => None,
@@ -102,7 +106,8 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             if !args.yes {
                 ask(dir, &plan)?;
             }
-            Some(logforce::inspect::repair(dir, &options)?)
+            let made = logforce::inspect::repair(dir, &options);
+            Some(made.map_err(|e| refused(e, dir))?)
         }
     };
     let report = made.as_ref().unwrap_or(&plan);
@@ -125,6 +130,28 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         out.flush()?;
     }
     Ok(End::Done)
+}
+
+/// Rewords the library's error for a log in use, which advises calls of the library.
+fn refused(e: Error, dir: &Path) -> anyhow::Error {
+    let Error::Locked { .. } = e else {
+        return e.into();
+    };
+    let who = match process_with(dir) {
+        Some(pid) => format!("probably by process {pid}"),
+        None => "by a program".to_owned(),
+    };
+    anyhow!(
+        "{} is open for writing already, {who}. Nothing was changed. Stop that program, then repeat the command",
+        dir.display()
+    )
+}
+
+/// Returns the id of the process that has the log open, if it has written statistics.
+fn process_with(dir: &Path) -> Option<u64> {
+    let inspector = logforce::inspect::open(dir).ok()?;
+    let (live, summary) = (inspector.live()?, inspector.summary());
+    (Source::of(&live, &summary) == Source::Running).then_some(live.pid)
 }
 
 /// Asks on the terminal. Returns an error unless the answer is yes.

@@ -7,7 +7,7 @@ use crate::output::{Sink, Target, complain, print};
 use crate::progress::Bar;
 use anyhow::{Context, bail};
 use logforce::{
-    Error, Guarantee, Log, Lsn, Options, Record, Verdict,
+    Error, ErrorKind, Guarantee, Log, Lsn, Options, Record, Verdict,
     inspect::{BatchInfo, Damage, Inspector, LogSummary, RecoveryCase, Visit},
 };
 use logforce_terminal::numbers::{bytes, count};
@@ -272,7 +272,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     }
     let log = logforce::create_new(&partial, options).map_err(|e| {
         remove(&partial);
-        refused(e, &args.new)
+        refused(e, &args)
     })?;
     let mut report = Report {
         schema: "logforce-salvage",
@@ -289,6 +289,10 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     };
     if let Err(e) = save(&inspector, made).and_then(|()| appear(&partial, &args.new)) {
         remove(&partial);
+        let e = match e.downcast() {
+            Ok(e) => refused(e, &args),
+            Err(e) => e,
+        };
         return Err(e.context(format!("nothing was saved to {}", args.new.display())));
     }
     let on_stdout = [&args.map, &args.json].contains(&&Some(Target::Stdout));
@@ -306,8 +310,17 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     })
 }
 
-/// Rewords the library's errors, which name its options, to name the options of the command.
-fn refused(e: Error, new: &Path) -> anyhow::Error {
+/// Rewords the library's errors, which advise calls of the library, for the user of the command.
+fn refused(e: Error, args: &Args) -> anyhow::Error {
+    let new = &args.new;
+    if let Some(source) = no_space(&e) {
+        return anyhow::anyhow!(
+            "there is no space for {}: {source}. Free space there, or name a NEW on another filesystem. {} was only \
+             read, and is unchanged",
+            new.display(),
+            args.src.display()
+        );
+    }
     match e {
         Error::Guarantee {
             method,
@@ -331,6 +344,16 @@ fn refused(e: Error, new: &Path) -> anyhow::Error {
             new.display()
         ),
         e => e.into(),
+    }
+}
+
+/// Returns the system's error if it reports a lack of space.
+fn no_space(e: &Error) -> Option<String> {
+    match e {
+        Error::Poisoned { cause, .. } => no_space(cause),
+        Error::NoSpace { source, .. } => Some(source.to_string()),
+        Error::Io { source, .. } if e.kind() == ErrorKind::NoSpace => Some(source.to_string()),
+        _ => None,
     }
 }
 
@@ -525,6 +548,14 @@ mod tests {
     /// The library's error names its own option, which the command does not have.
     #[test]
     fn a_place_that_is_not_safe_enough_names_the_commands_option() {
+        let args = Args {
+            src: "/src".into(),
+            new: "/new".into(),
+            require: Guarantee::PowerLoss,
+            require_verdict: Verdict::Declared,
+            map: None,
+            json: None,
+        };
         let e = Error::Guarantee {
             path: "/new.partial".into(),
             method: Method::Fdatasync,
@@ -532,7 +563,7 @@ mod tests {
             got: Guarantee::ProcessCrash,
             evidence: "tmpfs is in memory".to_owned(),
         };
-        let message = refused(e, Path::new("/new")).to_string();
+        let message = refused(e, &args).to_string();
         assert!(message.contains("--require process-crash"), "{message}");
         assert!(message.contains("tmpfs is in memory"), "{message}");
         assert!(!message.contains("Options"), "{message}");
@@ -544,7 +575,7 @@ mod tests {
             wanted: Verdict::Declared,
             evidence: "a program serves it".to_owned(),
         };
-        let message = refused(e, Path::new("/new")).to_string();
+        let message = refused(e, &args).to_string();
         assert!(message.contains("--require-verdict unknown"), "{message}");
         assert!(!message.contains("Options"), "{message}");
     }

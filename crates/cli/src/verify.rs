@@ -258,11 +258,31 @@ fn text(args: &LogArgs, look: &Look, refused: Option<&Error>) -> String {
     ));
     text.push_str(&match (f.damages, refused) {
         (0, Some(e)) => {
-            format!("DAMAGED: the contents of the segments found are whole, but the log cannot be opened: {}. Save it with `logforce salvage`\n", refusal(e))
+            format!(
+                "DAMAGED: the contents of the segments found are whole, but the log cannot be opened: {}\n",
+                refusal(e)
+            )
         }
         _ => state(look, refused) + "\n",
     });
+    if !is_healthy(look, refused) {
+        text.push_str(&next_step(args, look));
+    }
     text
+}
+
+/// Returns the next step for a damaged log.
+fn next_step(args: &LogArgs, look: &Look) -> String {
+    let dir = args.dir.display();
+    let then = match look.summary.bounds_known {
+        true => format!(
+            "or, if `logforce repair {dir} --dry-run` offers it, end the log before the damage"
+        ),
+        false => "or continue with NEW".to_owned(),
+    };
+    format!(
+        "next: `logforce salvage {dir} NEW` saves all records that can be read. Then restore a backup, {then}\n"
+    )
 }
 
 /// Returns the state in a few words, for the first line of the report.

@@ -116,5 +116,8 @@ fn text(
         bytes(r.checked_bytes),
         r.checked_bytes as f64 / 1e9 / seconds.max(1e-9)
     ));
+    if !is_healthy(r) {
+        text.push_str("next: restore the page file from a backup\n");
+    }
     text
 }

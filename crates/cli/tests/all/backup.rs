@@ -83,6 +83,40 @@ fn a_closed_log() {
         "{said}"
     );
     assert!(!dir.path().join("x").exists());
+    // Without its control file, the log can only be salvaged.
+    std::fs::remove_file(path.join("control")).unwrap();
+    let lost = back_up(&path, &dir.path().join("x"), &[]);
+    assert_eq!(lost.status.code(), Some(4));
+    let advice = format!("`logforce salvage {} NEW`", path.display());
+    assert!(all_output(&lost).contains(&advice), "{}", all_output(&lost));
+    let help = text(&logforce(&path, "backup", &["--help"]).stdout);
+    let (_, statuses) = help.split_once("4 failed").unwrap();
+    assert!(statuses.contains("control file"), "{statuses}");
+}
+
+/// A directory that does not survive a power cut is refused, with the option of the command that accepts it.
+#[cfg(target_os = "linux")]
+#[test]
+fn into_memory() {
+    let Ok(memory) = tempfile::tempdir_in("/dev/shm") else {
+        return logforce_testkit::skip!("no /dev/shm");
+    };
+    let dir = place();
+    let (path, pages) = (dir.path().join("log"), dir.path().join("pages"));
+    filled(&path, 3).0.close().unwrap();
+    crate::pages::made(&pages, CommitMode::CopyOnWrite);
+    for from in [path, pages] {
+        let to = memory.path().join("to");
+        let out = logforce(&from, "backup", &[to.to_str().unwrap()]);
+        let said = all_output(&out);
+        if out.status.success() {
+            return logforce_testkit::skip!("/dev/shm is not in memory");
+        }
+        assert_eq!(out.status.code(), Some(4), "{said}");
+        let advice = "accept less with --require process-crash";
+        assert!(said.contains(advice) && !said.contains("Options"), "{said}");
+        assert!(!to.exists(), "{said}");
+    }
 }
 
 /// Page files on a read-only mount can be read but not opened.

@@ -147,6 +147,8 @@ fn dump_shows_what_is_asked_for() {
             "{}",
             all_output(&out)
         );
+        let advice = format!("`logforce dump {} --records`", path.display());
+        assert!(all_output(&out).contains(&advice), "{}", all_output(&out));
     }
 }
 

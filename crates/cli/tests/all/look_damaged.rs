@@ -7,6 +7,28 @@ use crate::logs::{
 use std::fs;
 use std::process::Command;
 
+/// The anchor lies in the missing segment. No other segment is named for it.
+#[test]
+fn the_only_segment_is_lost() {
+    let dir = place();
+    let path = dir.path().join("log");
+    filled(&path, 3).0.close().unwrap();
+    let all = segments(&path);
+    all.iter().for_each(|file| fs::remove_file(file).unwrap());
+    let out = logforce(&path, "verify", &["--json", "-"]);
+    assert_eq!(out.status.code(), Some(1), "{}", all_output(&out));
+    let report = json(&out);
+    let damage = report["damage"].as_array().unwrap();
+    assert!(damage.len() > 1, "the anchor is not within: {report}");
+    let names: Vec<&str> = all
+        .iter()
+        .map(|s| s.file_name().unwrap().to_str().unwrap())
+        .collect();
+    for one in damage {
+        assert!(names.contains(&one["file"].as_str().unwrap()), "{report}");
+    }
+}
+
 #[test]
 fn a_flipped_bit_is_named_by_file_and_offset() {
     let dir = place();
@@ -62,6 +84,8 @@ fn a_flipped_bit_is_named_by_file_and_offset() {
             .contains("DAMAGED in one place"),
         "{printed}"
     );
+    let next = format!("next: `logforce salvage {} NEW`", path.display());
+    assert!(printed.contains(&next), "{printed}");
     // Only a command that reads the log finds it.
     for (arguments, status) in [
         (&["--scan"][..], 1),

@@ -241,6 +241,8 @@ fn damage_is_named_and_ends_with_status_1() {
         flip(&path.join("pages"), DATA + 3 * PAGE as u64);
         let verified = said(&path, "verify", &[], 1);
         assert!(verified.contains("DAMAGED in one place\n"), "{verified}");
+        let next = "\nnext: restore the page file from a backup\n";
+        assert!(verified.ends_with(next), "{verified}");
         assert!(
             verified.contains("DAMAGE page 3 in pages at byte 143360: "),
             "{verified}"

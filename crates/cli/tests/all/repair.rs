@@ -371,8 +371,18 @@ fn what_cannot_be_repaired_is_left_as_it_is() {
     let (log, _) = filled(&at("open"), 3);
     let files = contents(&at("open"));
     for arguments in [&["--yes"][..], &["--dry-run"]] {
-        ended(&logforce(&at("open"), "repair", arguments), 4, &["open"]);
+        let parts = ["open for writing already", "Stop that program"];
+        let said = ended(&logforce(&at("open"), "repair", arguments), 4, &parts);
+        assert!(!said.contains("Options"), "{said}");
     }
+    // The log writes its statistics, with the id of the process, about once a second.
+    let process = format!("probably by process {}.", std::process::id());
+    let named = (0..200).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let out = logforce(&at("open"), "repair", &["--dry-run"]);
+        all_output(&out).contains(&process)
+    });
+    assert!(named, "{process}");
     let repaired = logforce::inspect::repair(at("open"), &logforce::inspect::RepairOptions::new());
     assert_eq!(repaired.unwrap_err().kind(), ErrorKind::Locked);
     log.commit(b"goes on").unwrap();
@@ -389,6 +399,27 @@ fn what_cannot_be_repaired_is_left_as_it_is() {
     log.close().unwrap();
     fs::remove_file(at("uncontrolled").join("control")).unwrap();
     refused(&at("uncontrolled"), &["--yes"], 4, &["logforce salvage"]);
+    let help = logforce(&at("uncontrolled"), "repair", &["--help"]);
+    let help = text(&help.stdout);
+    let (_, statuses) = help.split_once("4 failed").unwrap();
+    assert!(statuses.contains("control file"), "{statuses}");
+    // No slot of the control file can be used.
+    let (log, _) = filled(&at("slotless"), 3);
+    log.close().unwrap();
+    for slot in [0, 64 << 10] {
+        flip(&at("slotless").join("control"), slot + 20);
+    }
+    let dir = at("slotless").display().to_string();
+    let salvage = format!("`logforce salvage {dir} NEW`");
+    let verify = format!("`logforce verify {dir} --salvage`");
+    let parts = [
+        "at offset 65536: the checksum of the slot is wrong",
+        &salvage,
+        &verify,
+        "it needs the control file. Restore the whole directory from a backup",
+    ];
+    let said = refused(&at("slotless"), &["--yes"], 1, &parts);
+    assert!(!said.contains("named here"), "{said}");
 }
 
 /// The log of a page file must not end below the commits that the data file has applied.

@@ -372,6 +372,41 @@ fn a_damaged_middle() {
     assert_eq!(found.len(), RECORDS as usize - 1, "{printed}");
 }
 
+/// The advice is for the user of the command, who has no log to truncate.
+#[cfg(target_os = "linux")]
+#[test]
+fn onto_a_full_disk() {
+    let home = place();
+    let disk = match logforce_testkit::loopfs::LoopFs::new("ext4", 8, home.path()) {
+        Ok(disk) => disk,
+        Err(skip) => return logforce_testkit::skip!("{skip}"),
+    };
+    let log = home.path().join("log");
+    let new = disk.path().join("new");
+    // The first segment does not fit; then the first fits, and a later one does not.
+    for (size, records) in [(16 << 20, 3), (1 << 20, 5_000)] {
+        let made = logforce::create_new(&log, options().segment_size(size)).unwrap();
+        for n in 0..records {
+            made.append(&record(n)).unwrap();
+        }
+        made.close().unwrap();
+        let before = contents(&log);
+        let (out, _) = salvage(&log, &new, &[]);
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(4), "{said}");
+        for part in [
+            "Free space there, or name a NEW on another filesystem",
+            "was only read",
+            "os error 28",
+        ] {
+            assert!(said.contains(part), "no '{part}' in {said}");
+        }
+        assert!(!said.contains("truncate_front"), "{said}");
+        assert!(before == contents(&log) && !new.exists());
+        fs::remove_dir_all(&log).unwrap();
+    }
+}
+
 #[test]
 fn what_must_not_be() {
     let dir = place();
