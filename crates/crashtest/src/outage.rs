@@ -52,47 +52,62 @@ pub struct Length {
     pub millis: u64,
 }
 
-/// Records every write and flush of a session on a disk that begins as `start`, which stays as it is.
-///
-/// # Errors
-/// As those of [`Outage::run`].
-pub fn record<S, T>(
-    filesystem: Filesystem,
-    start: &Image,
-    counters: &Image,
-    length: Length,
-    settings: Settings,
-    home: &Path,
-    begin: impl FnOnce(&Path) -> Result<S>,
-    end: impl FnOnce(S) -> Result<T>,
-) -> Result<(Recording, Option<T>)> {
-    filesystem.check_at_boot(start)?;
-    let record = Image::new(0)?;
-    let (stable, current) = (Image::new(start.len())?, Image::new(start.len())?);
-    stable.copy_from(start)?;
-    let survival = Survival {
-        seed: 0,
-        grain: 4096,
-        keep: 0,
-    };
-    let outage = Outage {
-        switched: Switched {
-            filesystem,
-            stable: &stable,
-            current: &current,
-            counters,
-            record: Some(&record),
-            settings,
-        },
-        cut: Command::CutAfter {
-            writes: length.writes,
-            millis: length.millis,
-            loaded: false,
-            cut: Cut { survival },
-        },
-        early: false,
-        home,
-    };
-    let (_, ended) = outage.run(begin, end)?;
-    Ok((Recording::read(&record)?, ended))
+/// A session that is recorded.
+#[derive(Debug, Clone, Copy)]
+pub struct Take<'a> {
+    /// The filesystem on the disk.
+    pub filesystem: Filesystem,
+    /// The disk at the beginning; it stays as it is.
+    pub start: &'a Image,
+    /// The counters that are sampled at each event.
+    pub counters: &'a Image,
+    /// Length of the recording.
+    pub length: Length,
+    /// Behaviour of the disk.
+    pub settings: Settings,
+    /// Directory for mount points.
+    pub home: &'a Path,
+}
+
+impl Take<'_> {
+    /// Records every write and flush of the session. `start` and `end` are called as by [`Outage::run`].
+    ///
+    /// # Errors
+    /// As those of [`Outage::run`].
+    pub fn record<S, T>(
+        self,
+        start: impl FnOnce(&Path) -> Result<S>,
+        end: impl FnOnce(S) -> Result<T>,
+    ) -> Result<(Recording, Option<T>)> {
+        self.filesystem.check_at_boot(self.start)?;
+        let record = Image::new(0)?;
+        let len = self.start.len();
+        let (stable, current) = (Image::new(len)?, Image::new(len)?);
+        stable.copy_from(self.start)?;
+        let survival = Survival {
+            seed: 0,
+            grain: 4096,
+            keep: 0,
+        };
+        let outage = Outage {
+            switched: Switched {
+                filesystem: self.filesystem,
+                stable: &stable,
+                current: &current,
+                counters: self.counters,
+                record: Some(&record),
+                settings: self.settings,
+            },
+            cut: Command::CutAfter {
+                writes: self.length.writes,
+                millis: self.length.millis,
+                loaded: false,
+                cut: Cut { survival },
+            },
+            early: false,
+            home: self.home,
+        };
+        let (_, ended) = outage.run(start, end)?;
+        Ok((Recording::read(&record)?, ended))
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::disk::{Event, Recording, Settings};
 use crate::live::{Case, Sink};
-use crate::outage::{Length, record};
+use crate::outage::{Length, Take};
 use crate::parts::{Part, Rehearsal};
 use crate::replay::{ReplayedDisk, places, survival};
 use crate::stage::{Checked, Promised, Stage, Working};
@@ -73,16 +73,15 @@ fn recorded(
     let settings = Settings::honest(rng.u64(..), rng.choice([0, 30, 50]).unwrap_or(0));
     let seed = rng.u64(..);
     stage.acks.begin()?;
-    let (recording, _) = record(
-        stage.filesystem,
-        &start,
-        stage.acks.counters(),
+    let take = Take {
+        filesystem: stage.filesystem,
+        start: &start,
+        counters: stage.acks.counters(),
         length,
         settings,
-        stage.home,
-        |mounted| stage.start(mounted, seed),
-        Working::kill,
-    )?;
+        home: stage.home,
+    };
+    let (recording, _) = take.record(|mounted| stage.start(mounted, seed), Working::kill)?;
     let lines = stage.acks.lines().0;
     Ok(Run {
         start,

@@ -5,7 +5,7 @@ use crate::outage::end;
 use anyhow::{Result, bail};
 use logforce_crashtest::counters::Counters;
 use logforce_crashtest::disk::{Recording, Settings};
-use logforce_crashtest::outage::{Length, record};
+use logforce_crashtest::outage::{Length, Take};
 use logforce_crashtest::testbed::{Filesystem, Image};
 use logforce_testkit::Rng;
 use std::path::{Path, PathBuf};
@@ -36,16 +36,16 @@ impl Recorded {
     ) -> Result<Recorded> {
         let ledger = SubjectLedger::new()?;
         let settings = Settings::honest(rng.bits(), rng.pick(&[0, 30, 50]));
-        let (recording, broken) = record(
+        let take = Take {
             filesystem,
             start,
-            ledger.image(),
+            counters: ledger.image(),
             length,
             settings,
             home,
-            |dir| spawn(dir, ledger.path(), rng),
-            |mut subject| end(&mut subject),
-        )?;
+        };
+        let begin = |dir: &Path| spawn(dir, ledger.path(), rng);
+        let (recording, broken) = take.record(begin, |mut subject| end(&mut subject))?;
         if let Some(wrong) = broken.flatten() {
             bail!("while recording: {wrong}");
         }
