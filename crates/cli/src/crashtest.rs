@@ -1,18 +1,15 @@
 //! `logforce crashtest`.
 
 use crate::exit::{End, Usage};
-use crate::output::{Sink, Target, complain, print, terminal_width};
+use crate::output::{Sink, Target, complain, print};
 use crate::progress::Bar;
-use logforce_crashtest::explain::{Explanation, Object};
 use logforce_crashtest::parts::Part;
 use logforce_crashtest::plan::Plan;
 use logforce_crashtest::program::{AckSource, Program};
-use logforce_crashtest::report::{Report, Verdict};
+use logforce_crashtest::report::Verdict;
 use logforce_crashtest::test::{self, Progress as Step};
 use logforce_crashtest::testbed::{Filesystem, enclosure, needs};
 use logforce_terminal::arguments::{seconds, size};
-use logforce_terminal::layout::{plain, wrap};
-use logforce_terminal::numbers::bytes;
 use logforce_terminal::progress::Progress;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -145,7 +142,8 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         ));
         return Ok(End::Skipped);
     }
-    let status = enclosure::run_inside().map_err(unusable)?;
+    let status = enclosure::run_inside(&std::env::args_os().skip(1).collect::<Vec<_>>())
+        .map_err(unusable)?;
     Ok(End::Status(status))
 }
 
@@ -158,7 +156,7 @@ fn inside(args: &Args, plan: &Plan) -> anyhow::Result<End> {
     let report = test::run(plan, &home, &mut |step| steps.show(step, &bar));
     bar.clear();
     let report = report?;
-    print(&text(&report), stdout_has_data)?;
+    print(&format!("{report}\n"), stdout_has_data)?;
     if let Some(sink) = sink {
         sink.fill(|out| {
             serde_json::to_writer_pretty(&mut *out, &report)?;
@@ -218,103 +216,4 @@ impl Steps {
         ));
         bar.fraction((self.done / self.whole).min(1.0));
     }
-}
-
-const HEADINGS: [&str; 8] = [
-    "filesystem",
-    "",
-    "checks",
-    "acknowledged",
-    "lost",
-    "not opened",
-    "hung",
-    "fs lost",
-];
-
-fn text(report: &Report) -> String {
-    let width = terminal_width(false);
-    let rows = report.rows.iter().map(|row| {
-        let numbers = [
-            row.checks,
-            row.acknowledged,
-            row.lost,
-            row.unopened,
-            row.hung,
-            row.filesystem_lost,
-        ];
-        let names = [row.filesystem.name().to_owned(), row.part.name().to_owned()];
-        names
-            .into_iter()
-            .chain(numbers.map(|n| n.to_string()))
-            .collect::<Vec<_>>()
-    });
-    let mut text = plain(&HEADINGS.map(str::to_owned), rows, &[0, 1]);
-    for (number, loss) in report.losses.iter().enumerate() {
-        let kept = loss.kept.as_ref().map(|dir| format!("; kept in {dir}"));
-        text.push_str(&wrap(
-            &format!(
-                "{}. {} times: {}. The smallest case, on {} ({}), came after {} acknowledgements{}{}",
-                number + 1,
-                loss.cases,
-                loss.message,
-                loss.filesystem,
-                loss.part.name(),
-                loss.acked,
-                loss.last_acked.as_ref().map(|l| format!(", the last \"{l}\"")).unwrap_or_default(),
-                kept.unwrap_or_default(),
-            ),
-            width,
-            3,
-        ));
-        text.push('\n');
-    }
-    if let Some(found) = &report.explanation {
-        text.push_str(&explained(found, width));
-    }
-    for reason in &report.reasons {
-        text.push_str(&wrap(reason, width, 2));
-        text.push('\n');
-    }
-    text.push_str(&report.sentence);
-    text.push('\n');
-    text
-}
-
-/// Returns the findings about the cause of losses.
-fn explained(found: &Explanation, width: usize) -> String {
-    let mut text = String::new();
-    for dirty in &found.dirty {
-        text.push_str(&format!(
-            "   {} was not on the disk at {} of {} acknowledgements (up to {})\n",
-            dirty.name,
-            dirty.acks,
-            found.examined,
-            bytes(dirty.bytes)
-        ));
-    }
-    if found.examined > 0 && found.dirty.is_empty() {
-        text.push_str("   no file had unwritten contents at an acknowledgement\n");
-    }
-    for e in &found.experiments {
-        let what = match e.object {
-            Object::Nothing => "as it is".to_owned(),
-            Object::FilesBeforeRenames => format!("with {}", e.object),
-            _ => format!("with {} before each acknowledgement", e.object),
-        };
-        text.push_str(&format!(
-            "   {what}: {} of {} {} lose\n",
-            e.failed,
-            e.checks,
-            found.repeated.name()
-        ));
-    }
-    if found.kills > 0 {
-        let (lost, kills) = (found.lost_by_kill, found.kills);
-        text.push_str(&format!(
-            "   with kill -9 and no power cut: {lost} of {kills} lose\n"
-        ));
-    }
-    text.push_str(wrap(&found.conclusion, width, 2).trim_end());
-    text.push('\n');
-    text
 }

@@ -10,6 +10,7 @@ use crate::live;
 use crate::parts::{Part, Rehearsal};
 use crate::stage::{Checked, Stage};
 use crate::states;
+use crate::testbed::Filesystem;
 use crate::testbed::needs::in_path;
 use anyhow::Result;
 use logforce_device_os::dirty_pages;
@@ -90,6 +91,8 @@ impl Experiment {
 /// The findings about a loss.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
+    /// The filesystem of the experiments.
+    pub filesystem: Filesystem,
     /// Acknowledgements at which the page cache was examined; 0 if the kernel has no `cachestat` (before Linux 6.5).
     pub examined: u64,
     /// Files that were dirty at some of them.
@@ -278,6 +281,7 @@ pub(crate) fn explain(
     }
     let dirty: Vec<Dirty> = dirty.into_values().collect();
     Ok(Explanation {
+        filesystem: stage.filesystem,
         examined,
         kills: kills.0,
         lost_by_kill: kills.1,

@@ -13,6 +13,7 @@ mod beside;
 pub mod counters;
 pub mod disk;
 pub mod explain;
+mod library;
 mod live;
 pub mod outage;
 pub mod parts;
@@ -25,3 +26,6 @@ mod stage;
 mod states;
 pub mod test;
 pub mod testbed;
+mod text;
+
+pub use library::{Acknowledged, Acknowledger, Crashtest, Outcome, TaskResult};

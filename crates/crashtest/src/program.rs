@@ -145,10 +145,13 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Returns the last line of output that is not empty.
-    pub fn last_line(&self) -> &str {
+    /// Returns the last line of output that is not empty: its first 200 characters, without control characters, which
+    /// might do anything to a terminal.
+    pub fn last_line(&self) -> String {
         let mut lines = self.output.lines().rev().map(str::trim);
-        lines.find(|line| !line.is_empty()).unwrap_or("")
+        let line = lines.find(|line| !line.is_empty()).unwrap_or("");
+        let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+        line.chars().take(200).map(shown).collect()
     }
 
     /// Returns how it ended, in words.
@@ -313,6 +316,17 @@ mod tests {
         assert_eq!(arguments.words(places), ["w", "--dir=/d"]);
         assert_eq!(arguments.shown(), "w --dir={}");
         assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+
+    #[test]
+    fn a_last_line_is_short_and_harmless() {
+        let finished = |output: &str| Finished {
+            status: None,
+            output: output.to_owned(),
+        };
+        assert_eq!(finished("one\ntwo\n \n").last_line(), "two");
+        assert_eq!(finished("\u{1b}[2J\0").last_line(), "\u{fffd}[2J\u{fffd}");
+        assert_eq!(finished(&"x".repeat(999)).last_line().len(), 200);
     }
 
     #[test]

@@ -31,6 +31,8 @@ impl Role {
             .args(std::env::args_os().skip(1))
             .env(VARIABLE, serde_json::to_string(self)?)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
+            // A test harness prints there before the role is known.
+            .stdout(Stdio::null())
             .spawn()
             .context("starting the disk's process")?;
         Ok((child, ours))

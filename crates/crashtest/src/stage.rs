@@ -207,10 +207,8 @@ impl<'a> Stage<'a> {
             Some(_) => Failure::Unopened,
             None => Failure::Hung,
         };
-        let reason = match ended.last_line() {
-            "" => ended.how(),
-            line => line.to_owned(),
-        };
+        let line = ended.last_line();
+        let reason = if line.is_empty() { ended.how() } else { line };
         Ok(Checked::Failed(failure, reason))
     }
 }

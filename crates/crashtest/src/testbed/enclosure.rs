@@ -10,10 +10,11 @@
 
 use anyhow::{Context, Result, bail};
 use rustix::mount::MountFlags;
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Environment variable of the processes inside: a name that no other suite has.
@@ -44,48 +45,38 @@ pub fn own_disk() -> Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name(name() + ON_DISK))
 }
 
-/// Runs this program again, with the same arguments, inside. Kills everything inside on Ctrl-C.
+/// Runs this program again, with these arguments, inside. Kills everything inside on Ctrl-C.
 ///
 /// # Errors
 /// If the program cannot be started, or if a signal kills it.
-pub fn run_inside() -> Result<u8> {
-    let interrupted = std::sync::Arc::new(AtomicBool::new(false));
+pub fn run_inside(arguments: &[OsString]) -> Result<u8> {
     let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     let own = format!("{}-{}", std::process::id(), since.as_nanos());
     let home = home(&own);
     std::fs::create_dir(&home).with_context(|| home.display().to_string())?;
-    let child = Command::new("unshare")
+    let mut child = Command::new("unshare")
         .args(["--mount", "--propagation", "private", "--pid", "--fork"])
         .args(["--kill-child", "--mount-proc", "--"])
         .arg(std::env::current_exe()?)
-        .args(std::env::args_os().skip(1))
+        .args(arguments)
         .env(INSIDE, &own)
         // Remains empty. It ends when this process ends.
         .stdin(Stdio::piped())
         .spawn()
         .context("unshare (package util-linux)")?;
-    let child = std::sync::Arc::new(Mutex::new(child));
-    let (theirs, flag) = (child.clone(), interrupted.clone());
-    ctrlc::set_handler(move || {
-        flag.store(true, Ordering::SeqCst);
-        if let Ok(mut child) = theirs.lock() {
+    catch_interrupts();
+    let status = loop {
+        if INTERRUPTED.load(Ordering::SeqCst) {
             // Because of `--kill-child` this kills everything inside.
             let _ = child.kill();
         }
-    })?;
-    let status = loop {
-        if let Some(status) = child
-            .lock()
-            .ok()
-            .and_then(|mut c| c.try_wait().ok())
-            .flatten()
-        {
+        if let Some(status) = child.try_wait()? {
             break status;
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     };
     sweep(&own);
-    if interrupted.load(Ordering::SeqCst) {
+    if INTERRUPTED.load(Ordering::SeqCst) {
         eprintln!("interrupted: the suite was killed and cleaned up");
         return Ok(130);
     }
@@ -93,6 +84,17 @@ pub fn run_inside() -> Result<u8> {
         Some(code) => Ok(u8::try_from(code).unwrap_or(1)),
         None => bail!("the suite was killed: {status}"),
     }
+}
+
+/// True after Ctrl-C.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Notes Ctrl-C from now on. A test binary calls this once for each test; a program that has a handler keeps it.
+fn catch_interrupts() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::SeqCst));
+    });
 }
 
 /// Detaches the loop devices that are left of this suite, and of earlier ones that were killed with their process

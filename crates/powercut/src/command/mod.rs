@@ -129,5 +129,5 @@ fn enclosed(
         }
         return Ok(ExitCode::from(SKIPPED));
     }
-    enclosure::run_inside().map(ExitCode::from)
+    enclosure::run_inside(&std::env::args_os().skip(1).collect::<Vec<_>>()).map(ExitCode::from)
 }

@@ -1,0 +1,111 @@
+//! The report as text.
+
+use crate::explain::{Explanation, Object};
+use crate::report::{Loss, Report, Row};
+use std::fmt::{Display, Formatter, Result};
+
+const HEADINGS: [&str; 8] = [
+    "filesystem",
+    "part",
+    "checks",
+    "acknowledged",
+    "lost",
+    "not opened",
+    "hung",
+    "fs lost",
+];
+
+fn cells(row: &Row) -> [String; 8] {
+    let number = |n: u64| n.to_string();
+    [
+        row.filesystem.to_string(),
+        row.part.name().to_owned(),
+        number(row.checks),
+        number(row.acknowledged),
+        number(row.lost),
+        number(row.unopened),
+        number(row.hung),
+        number(row.filesystem_lost),
+    ]
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let rows: Vec<[String; 8]> = self.rows.iter().map(cells).collect();
+        let width = |column: usize| {
+            let widths = rows.iter().map(|r| r[column].len());
+            widths.chain([HEADINGS[column].len()]).max().unwrap_or(0)
+        };
+        for row in std::iter::once(&HEADINGS.map(str::to_owned)).chain(&rows) {
+            let mut line = String::new();
+            for (column, cell) in row.iter().enumerate() {
+                let width = width(column);
+                line.push_str(&match column {
+                    0 | 1 => format!("{cell:<width$}  "),
+                    _ => format!("{cell:>width$}  "),
+                });
+            }
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        for (number, loss) in self.losses.iter().enumerate() {
+            write_loss(f, number + 1, loss)?;
+        }
+        if let Some(found) = &self.explanation {
+            write_explanation(f, found)?;
+        }
+        for reason in &self.reasons {
+            writeln!(f, "\n{reason}.")?;
+        }
+        write!(f, "\n{}", self.sentence)
+    }
+}
+
+fn write_loss(f: &mut Formatter<'_>, number: usize, loss: &Loss) -> Result {
+    let times = if loss.cases == 1 { "once" } else { "times" };
+    let count = match loss.cases {
+        1 => String::new(),
+        n => format!("{n} "),
+    };
+    writeln!(f, "\n{number}. {count}{times}: {}", loss.message)?;
+    let acked = match (&loss.last_acked, loss.acked) {
+        (Some(last), n) => format!("{n} acknowledged, the last \"{last}\""),
+        (None, _) => "nothing acknowledged".to_owned(),
+    };
+    let (filesystem, part) = (loss.filesystem, loss.part.name());
+    writeln!(f, "   smallest case: {filesystem}, {part}, {acked}")?;
+    match &loss.kept {
+        Some(dir) => writeln!(f, "   kept: sh {dir}/check.sh"),
+        None => Ok(()),
+    }
+}
+
+fn write_explanation(f: &mut Formatter<'_>, found: &Explanation) -> Result {
+    writeln!(f, "\nThe cause, on {}:", found.filesystem)?;
+    for dirty in &found.dirty {
+        let (name, acks, of) = (&dirty.name, dirty.acks, found.examined);
+        writeln!(
+            f,
+            "   {name} was not on the disk at {acks} of {of} acknowledgements"
+        )?;
+    }
+    if found.examined > 0 && found.dirty.is_empty() {
+        writeln!(f, "   no file had unwritten contents at an acknowledgement")?;
+    }
+    for e in &found.experiments {
+        let what = match e.object {
+            Object::Nothing => "as it is".to_owned(),
+            Object::FilesBeforeRenames => format!("with {}", e.object),
+            _ => format!("with {} before each acknowledgement", e.object),
+        };
+        let part = found.repeated.name();
+        writeln!(f, "   {what}: {} of {} {part} lose", e.failed, e.checks)?;
+    }
+    if found.kills > 0 {
+        let (lost, kills) = (found.lost_by_kill, found.kills);
+        writeln!(
+            f,
+            "   with kill -9 and no power cut: {lost} of {kills} lose"
+        )?;
+    }
+    writeln!(f, "{}", found.conclusion)
+}
