@@ -218,6 +218,8 @@ fn a_rename_of_an_unsynced_file_loses_and_the_rename_is_named() {
     let renames = |e: &&Value| e["object"]["kind"] == "files-before-renames";
     match experiments.iter().find(renames) {
         Some(renames) => assert_eq!(renames["failed"], 0, "{shown}"),
+        // Not tried if another sync seemed to help, which may happen by chance.
+        None if !mending(&json).is_empty() => {}
         None => logforce_testkit::skip!("no strace: syncs before renames were not tried"),
     }
 }
