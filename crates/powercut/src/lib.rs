@@ -1,10 +1,9 @@
-//! Real power cuts: the shipped library on real filesystems of a real kernel, over a disk whose
-//! plug can be pulled.
+//! Real power cuts: the shipped library on real filesystems of a real kernel, over a disk whose plug can be pulled.
 //!
-//! `cargo xtask powercut` runs it. A disk process ([`disk`]) keeps what was not flushed apart, a
-//! subject ([`subject`]) works the log hard and writes into a ledger ([`ledger`]) what it was
-//! promised, and after each cut the survivor is opened and compared ([`check`]). Linux only: it
-//! takes root, FUSE, loop devices and the `mkfs` of each filesystem, and says what is missing.
+//! `cargo xtask powercut` runs them. The disk process ([`logforce_crashtest::disk`]) keeps unflushed data apart. A
+//! subject ([`subject`]) works the log hard, and writes into a ledger ([`ledger`]) what it was promised. After each cut
+//! the survivor is opened and compared with the ledger ([`check`]). Linux only: the suite needs root, FUSE, loop devices
+//! and the `mkfs` of each filesystem, and reports what is missing.
 
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
