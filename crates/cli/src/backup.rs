@@ -124,23 +124,9 @@ fn refused(error: Error, from: &Path) -> anyhow::Error {
     }
 }
 
-/// Rewords the library's errors: names the option of the command, and the next step.
+/// Adds the next step to the library's error for a log whose control file is missing.
 fn log_refused(error: LogError, args: &Args) -> anyhow::Error {
     match &error {
-        LogError::BackupTarget { .. } => {
-            let levels = [
-                Guarantee::Nothing,
-                Guarantee::ProcessCrash,
-                Guarantee::OsCrash,
-            ];
-            let reworded = levels.iter().fold(error.to_string(), |text, got| {
-                text.replace(
-                    &format!("BackupOptions::require(Guarantee::{got:?})"),
-                    &format!("--require {got}"),
-                )
-            });
-            anyhow!(reworded)
-        }
         LogError::NoLog { .. } if has_segments(&args.from).unwrap_or(false) => anyhow!(
             "{error}. Segments exist: save their records with `logforce salvage {} NEW`",
             args.from.display()

@@ -12,7 +12,6 @@ use fuser::{Errno, ReplyEmpty, ReplyWrite};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 /// A line that a program wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +20,6 @@ pub struct Line {
     pub text: String,
     /// True for `?TEXT`: the operation was begun, and may be there after a cut or not.
     pub begun: bool,
-    /// Time of the write.
-    pub at: Instant,
 }
 
 /// Function that is called before the lines of a write are counted.
@@ -52,7 +49,6 @@ impl Server {
         if let Some(hook) = &mut received.hook {
             hook();
         }
-        let at = Instant::now();
         received.rest.extend_from_slice(data);
         while let Some(end) = received.rest.iter().position(|b| *b == b'\n') {
             let line: Vec<u8> = received.rest.drain(..=end).collect();
@@ -63,7 +59,6 @@ impl Server {
             received.lines.push(Line {
                 text: line.strip_prefix('?').unwrap_or(&line).to_owned(),
                 begun: line.starts_with('?'),
-                at,
             });
         }
         counters::set(&self.counters, 0, received.lines.len() as u64)
@@ -129,16 +124,20 @@ impl Acks {
     /// Begins a session without lines and without a hook.
     ///
     /// # Errors
-    /// Those of the counters.
+    /// I/O errors of the counters.
     pub(crate) fn begin(&self) -> Result<()> {
         let mut received = self.server.received();
         *received = Received::default();
         Ok(counters::set(self.counters.file(), 0, 0)?)
     }
 
-    /// Has `hook` called in each write from now on, before its lines are counted.
-    pub(crate) fn set_hook(&self, hook: Option<Hook>) {
-        self.server.received().hook = hook;
+    /// Prepares for a process of the session: `hook` is called in each of its writes, before the lines are counted.
+    pub(crate) fn expect_process(&self, hook: Option<Hook>) {
+        let mut received = self.server.received();
+        received.hook = hook;
+        // A process that was killed within a line must not give its first half to the next one: `1` and `2` would
+        // acknowledge `12`.
+        received.rest.clear();
     }
 
     /// Returns the number of lines that were acknowledgements so far.
@@ -175,5 +174,23 @@ mod tests {
         let lines = server.received().lines.clone();
         let texts: Vec<_> = lines.iter().map(|l| (&*l.text, l.begun)).collect();
         assert_eq!(texts, [("1", false), ("22", false), ("3", true)]);
+    }
+
+    #[test]
+    fn half_a_line_of_a_killed_process_is_not_continued_by_the_next() {
+        let counters = Image::new(4096).unwrap();
+        let acks = Acks {
+            path: PathBuf::new(),
+            server: Server {
+                counters: Arc::new(counters.file().try_clone().unwrap()),
+                received: Arc::default(),
+            },
+            counters,
+        };
+        acks.server.take(b"1\n2").unwrap();
+        acks.expect_process(None);
+        acks.server.take(b"3\n").unwrap();
+        let texts: Vec<_> = acks.lines().0.into_iter().map(|l| l.text).collect();
+        assert_eq!(texts, ["1", "3"]);
     }
 }

@@ -30,7 +30,7 @@ pub fn sample(file: &File) -> io::Result<Counters> {
 /// Sets counter number `which`.
 ///
 /// # Errors
-/// Those of the write.
+/// I/O errors of the write.
 pub fn set(file: &File, which: usize, value: u64) -> io::Result<()> {
     file.write_all_at(&value.to_le_bytes(), which as u64 * 8)
 }

@@ -32,7 +32,7 @@ impl Acknowledger {
     /// `what` is for the check, and has no newline.
     ///
     /// # Errors
-    /// Those of the write.
+    /// I/O errors of the write.
     pub fn ack(&mut self, what: impl std::fmt::Display) -> std::io::Result<()> {
         self.0.write_all(format!("{what}\n").as_bytes())
     }
@@ -40,7 +40,7 @@ impl Acknowledger {
     /// Announces an operation: after a cut it may be there or not.
     ///
     /// # Errors
-    /// Those of the write.
+    /// I/O errors of the write.
     pub fn begin(&mut self, what: impl std::fmt::Display) -> std::io::Result<()> {
         self.0.write_all(format!("?{what}\n").as_bytes())
     }

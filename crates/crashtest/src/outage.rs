@@ -24,7 +24,7 @@ impl Outage<'_> {
     /// which no process may use the directory. Neither is called if the power went before the mount was done.
     ///
     /// # Errors
-    /// Those of the machine, of `start` and of `end`.
+    /// Errors of the machine, of `start` and of `end`.
     pub fn run<S, T>(
         self,
         start: impl FnOnce(&Path) -> Result<S>,
@@ -73,7 +73,7 @@ impl Take<'_> {
     /// Records every write and flush of the session. `start` and `end` are called as by [`Outage::run`].
     ///
     /// # Errors
-    /// As those of [`Outage::run`].
+    /// The errors of [`Outage::run`].
     pub fn record<S, T>(
         self,
         start: impl FnOnce(&Path) -> Result<S>,

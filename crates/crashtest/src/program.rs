@@ -1,7 +1,7 @@
 //! The commands of a user: what they are, and how they are run and ended.
 
 use anyhow::{Context, Result, bail};
-use serde::{Deserialize, Serialize};
+use serde::{Serialize, Serializer};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
@@ -24,7 +24,7 @@ pub const BEGUN: &str = "CRASHTEST_BEGUN";
 const OUTPUT_KEPT: u64 = 16 << 10;
 
 /// A command of the user.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     /// A program and its arguments. `{}` in an argument is the directory.
     Arguments(Vec<OsString>),
@@ -46,7 +46,7 @@ pub struct Places<'a> {
 }
 
 /// Destination to which a workload writes its acknowledgements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AckSource {
     /// Standard output.
@@ -94,25 +94,27 @@ impl Program {
             }
         }
     }
+}
 
-    /// Returns the command in one line, as its user would type it.
-    pub fn shown(&self) -> String {
+impl std::fmt::Display for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Program::Arguments(words) => {
-                let words = words.iter().map(|w| quoted(&w.to_string_lossy()));
-                words.collect::<Vec<_>>().join(" ")
+                let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
+                f.write_str(&words.join(" "))
             }
-            Program::Shell(line) => line.clone(),
+            Program::Shell(line) => f.write_str(line),
         }
     }
 }
 
-/// Quotes a word for `sh` if it needs that.
-pub fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-:=,{}@%+".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+/// Writes the words as a list of strings, a line for `sh` as a string.
+impl Serialize for Program {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        match self {
+            Program::Arguments(words) => to.collect_seq(words.iter().map(|w| w.to_string_lossy())),
+            Program::Shell(line) => to.serialize_str(line),
+        }
     }
 }
 
@@ -169,7 +171,8 @@ impl Finished {
 }
 
 impl Running {
-    /// Starts a command, as an argument of the program `under` if that has words. Its output and, except for acknowledgements, its standard output go to the file `output`.
+    /// Starts a command, behind the words `under`. Its output goes to the file `path`, but for standard output if that
+    /// takes the acknowledgements.
     ///
     /// # Errors
     /// If `unshare` cannot be started. A command that does not exist ends with status 127.
@@ -178,10 +181,10 @@ impl Running {
         places: Places<'_>,
         acks: Option<AckSource>,
         under: &[&str],
-        output: &Path,
+        path: &Path,
     ) -> Result<Running> {
-        let opened = OpenOptions::new().create(true).append(true).open(output);
-        let output = opened.with_context(|| output.display().to_string())?;
+        let opened = OpenOptions::new().create(true).append(true).open(path);
+        let output = opened.with_context(|| path.display().to_string())?;
         output.set_len(0)?;
         let mut command = Command::new("unshare");
         command.args(["--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
@@ -212,17 +215,14 @@ impl Running {
         });
         command.stderr(output.try_clone()?);
         let child = command.spawn().context("unshare (package util-linux)")?;
-        let output = File::open(format!(
-            "/proc/self/fd/{}",
-            std::os::fd::AsRawFd::as_raw_fd(&output)
-        ))?;
+        let output = File::open(path)?;
         Ok(Running { child, output })
     }
 
     /// Returns true if the command has ended.
     ///
     /// # Errors
-    /// Those of the system.
+    /// System errors.
     pub fn has_ended(&mut self) -> Result<bool> {
         Ok(self.child.try_wait()?.is_some())
     }
@@ -230,7 +230,7 @@ impl Running {
     /// Waits for the command for at most `patience`, and ends what is left of it.
     ///
     /// # Errors
-    /// Those of the system.
+    /// System errors.
     pub fn wait(mut self, patience: Duration) -> Result<Finished> {
         let (began, mut pause) = (Instant::now(), Duration::from_micros(200));
         while self.child.try_wait()?.is_none() && began.elapsed() < patience {
@@ -244,7 +244,7 @@ impl Running {
     /// Ends the command as `kill -9` does, with everything that it started.
     ///
     /// # Errors
-    /// Those of the system.
+    /// System errors.
     pub fn kill(mut self) -> Result<Finished> {
         let status = self.child.try_wait()?;
         self.end(status)
@@ -279,12 +279,7 @@ impl Drop for Running {
 pub fn run(program: &Program, places: Places<'_>, patience: Duration, output: &Path) -> Result<()> {
     let ended = Running::start(program, places, None, &[], output)?.wait(patience)?;
     if !ended.status.is_some_and(|s| s.success()) {
-        bail!(
-            "`{}` {}: {}",
-            program.shown(),
-            ended.how(),
-            ended.last_line()
-        );
+        bail!("`{program}` {}: {}", ended.how(), ended.last_line());
     }
     Ok(())
 }
@@ -292,7 +287,7 @@ pub fn run(program: &Program, places: Places<'_>, patience: Duration, output: &P
 /// Writes lines into a file, for a check.
 ///
 /// # Errors
-/// Those of the file.
+/// I/O errors of the file.
 pub fn write_lines(path: &Path, lines: &[String]) -> Result<()> {
     let text: String = lines.iter().flat_map(|l| [l, "\n"]).collect();
     std::fs::write(path, text).with_context(|| path.display().to_string())
@@ -314,8 +309,9 @@ mod tests {
         assert_eq!(shell.words(places)[2], "check /d/x /a /d");
         let arguments = Program::Arguments(vec!["w".into(), "--dir={}".into()]);
         assert_eq!(arguments.words(places), ["w", "--dir=/d"]);
-        assert_eq!(arguments.shown(), "w --dir={}");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
+        let json = |program| serde_json::to_string(program).unwrap();
+        assert_eq!(json(&arguments), r#"["w","--dir={}"]"#);
+        assert_eq!(json(&shell), r#""check {}/x {acked} {}""#);
     }
 
     #[test]

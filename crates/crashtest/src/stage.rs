@@ -1,10 +1,10 @@
 //! One filesystem with the user's program on it: sessions, and checks of what survived.
 
 use crate::acks::{Acks, Hook};
-use crate::beside::{Beside, RENAMES_WAIT};
 use crate::plan::Plan;
 use crate::program::{Finished, Places, Running, run, write_lines};
 use crate::testbed::{Filesystem, Image, Mounted};
+use crate::writeback::{RENAMES_WAIT, Writeback};
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::fs::{self, Permissions};
@@ -68,7 +68,7 @@ pub(crate) type HookFor = Arc<dyn Fn(&Path) -> Hook>;
 /// A workload that is running.
 pub(crate) struct Working {
     running: Running,
-    _beside: Option<Beside>,
+    _writeback: Option<Writeback>,
 }
 
 impl Working {
@@ -90,7 +90,7 @@ impl<'a> Stage<'a> {
     /// Makes a filesystem and runs `setup` on it.
     ///
     /// # Errors
-    /// Those of the machine, and if `setup` fails.
+    /// Errors of the machine, and if `setup` fails.
     pub(crate) fn new(
         plan: &'a Plan,
         filesystem: Filesystem,
@@ -142,7 +142,7 @@ impl<'a> Stage<'a> {
             ..self.places(&dir)
         };
         self.acks
-            .set_hook(self.hook.as_ref().map(|hook| hook(&dir)));
+            .expect_process(self.hook.as_ref().map(|hook| hook(&dir)));
         let (program, source) = (&self.plan.workload, self.plan.acks);
         let under = if self.syncs_before_renames {
             &RENAMES_WAIT[..]
@@ -150,14 +150,14 @@ impl<'a> Stage<'a> {
             &[]
         };
         let running = Running::start(program, places, Some(source), under, &self.output())?;
-        let beside = match (self.syncs_before_renames, self.plan.noise) {
-            (true, _) => Some(Beside::syncing(&dir)),
-            (false, true) => Some(Beside::noise(mounted, &dir, seed)),
+        let writeback = match (self.syncs_before_renames, self.plan.noise) {
+            (true, _) => Some(Writeback::syncing(&dir)),
+            (false, true) => Some(Writeback::noise(mounted, &dir, seed)),
             (false, false) => None,
         };
         Ok(Working {
             running,
-            _beside: beside,
+            _writeback: writeback,
         })
     }
 
@@ -177,7 +177,7 @@ impl<'a> Stage<'a> {
     /// Mounts what survived and runs the check. Changes the image.
     ///
     /// # Errors
-    /// Those of the machine.
+    /// Errors of the machine.
     pub(crate) fn check(&self, image: &Image, promised: &Promised) -> Result<Checked> {
         let mounted = match Mounted::survivor(self.filesystem, image, self.home)? {
             Ok(mounted) => mounted,

@@ -13,6 +13,9 @@ use anyhow::Result;
 /// long would otherwise decide the whole row.
 const OF_ONE: u64 = 100;
 
+/// Recordings without an event, one after the other, after which the part ends: the workload writes nothing.
+const MOST_EMPTY: u32 = 3;
+
 /// A recorded run.
 struct Run {
     start: Image,
@@ -35,12 +38,12 @@ impl Run {
     }
 }
 
-/// Builds and checks states, until the sink has enough. Every second recording starts from a state of the one before,
+/// Builds and checks states, until the sink has enough or the workload writes nothing. Every second recording starts from a state of the one before,
 /// so that its states are recoveries that were cut short.
 pub(crate) fn states(stage: &Stage<'_>, rehearsal: &Rehearsal, sink: &mut Sink<'_>) -> Result<()> {
     let mut rng = fastrand::Rng::with_seed(stage.plan.seed);
-    let mut from = None;
-    loop {
+    let (mut from, mut empty) = (None, 0);
+    while empty < MOST_EMPTY {
         let (start, before) = match from.take() {
             Some(state) => state,
             None => {
@@ -51,12 +54,17 @@ pub(crate) fn states(stage: &Stage<'_>, rehearsal: &Rehearsal, sink: &mut Sink<'
         };
         let is_second = !before.acked.is_empty();
         let run = recorded(stage, rehearsal, start, before, &mut rng)?;
+        empty = match run.recording.events.is_empty() {
+            true => empty + 1,
+            false => 0,
+        };
         let (go_on, middle) = of_one(stage, &run, &mut rng, sink)?;
         if !go_on {
             return Ok(());
         }
         from = middle.filter(|_| !is_second);
     }
+    Ok(())
 }
 
 fn recorded(
@@ -112,7 +120,7 @@ fn of_one(
     for (number, event) in events.iter().enumerate() {
         while places.next_if_eq(&number).is_some() {
             let promised = run.promised(event);
-            // Where nothing can be lost, only now and then.
+            // Examines points at which nothing can be lost only now and then.
             if (disk.is_flushed() || promised.acked.is_empty()) && rng.u8(..4) != 0 {
                 continue;
             }

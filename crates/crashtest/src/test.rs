@@ -85,6 +85,14 @@ impl Results<'_> {
         Ok(examined < of)
     }
 
+    /// Returns the number of checks in a part.
+    fn checks(&self, filesystem: Filesystem, part: Part) -> u64 {
+        let mut rows = self.rows.iter();
+        let row = rows.find(|r| (r.filesystem, r.part) == (filesystem, part));
+        row.map_or(0, |row| row.checks)
+    }
+
+    /// Adds a loss to those that are like it, and keeps the smallest of them.
     fn loss(&mut self, loss: Loss, case: &Case<'_>) -> Result<()> {
         let number = self.losses.iter().position(|known| known.is_like(&loss));
         let at = number.unwrap_or(self.losses.len());
@@ -119,10 +127,8 @@ fn keep(dir: &Path, case: &Case<'_>, loss: &Loss, plan: &Plan) -> Result<()> {
     crate::program::write_lines(&dir.join("acked"), &case.promised.acked)?;
     crate::program::write_lines(&dir.join("begun"), &case.promised.begun)?;
     let options = loss.filesystem.options();
-    let check = plan
-        .check
-        .shown()
-        .replace("{acked}", "\"$CRASHTEST_ACKED\"");
+    let check = plan.check.to_string();
+    let check = check.replace("{acked}", "\"$CRASHTEST_ACKED\"");
     let check = check.replace("{}", "\"$CRASHTEST_DIR\"");
     let script = format!(
         "#!/bin/sh\n\
@@ -150,9 +156,14 @@ fn keep(dir: &Path, case: &Case<'_>, loss: &Loss, plan: &Plan) -> Result<()> {
 /// Runs a test inside the enclosure. `home` is its directory for mount points.
 ///
 /// # Errors
-/// Those of the machine, and if the setup fails. A program that cannot be tested is a verdict.
+/// Errors of the machine, and if the setup fails. A program that cannot be tested is a verdict.
 pub fn run(plan: &Plan, home: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report> {
     let began = Instant::now();
+    if let Some(dir) = &plan.keep {
+        // Found out before the first loss, which may come after minutes.
+        fs::create_dir_all(dir)
+            .with_context(|| format!("cannot keep cases in {}", dir.display()))?;
+    }
     let acks = Acks::serve(home)?;
     let mut results = Results {
         plan,
@@ -180,6 +191,11 @@ pub fn run(plan: &Plan, home: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> 
             let told = &mut *results.progress;
             let mut doing = |what: &str| told(Progress::Explaining(what));
             explanation = Some(explain(&mut stage, &rehearsal, part, rate, &mut doing)?);
+        }
+        if results.checks(filesystem, Part::States) < plan.states {
+            reasons.push(format!(
+                "{filesystem}: no more states could be built, because the workload writes nothing to the disk"
+            ));
         }
         rehearsals.push(rehearsal);
     }
@@ -253,38 +269,82 @@ fn doubts(rows: &[Row]) -> Vec<String> {
     doubts
 }
 
+/// Returns the verdict, and a sentence that says it.
 fn verdict(rows: &[Row], reasons: &[String]) -> (Verdict, String) {
-    let real = || rows.iter().filter(|r| r.part != Part::Control);
-    let failed: u64 = real().map(Row::failed).sum();
-    let count = |part| -> u64 {
-        rows.iter()
-            .filter(|r| r.part == part)
-            .map(|r| r.checks)
-            .sum()
+    let sum = |part, number: fn(&Row) -> u64| -> u64 {
+        let rows = rows.iter().filter(|r| r.part == part);
+        rows.map(number).sum()
     };
-    let volume = format!(
-        "{} power cuts and {} crash states",
-        count(Part::Cuts),
-        count(Part::States)
+    let checks = |part| sum(part, |r| r.checks);
+    let failed = |part| sum(part, Row::failed);
+    let (cuts, states) = (checks(Part::Cuts), checks(Part::States));
+    let (lost_by_kill, lost) = (
+        failed(Part::Kill),
+        (failed(Part::Cuts), failed(Part::States)),
     );
-    if failed > 0 {
-        let by_kill: u64 = real()
-            .filter(|r| r.part == Part::Kill)
-            .map(Row::failed)
-            .sum();
-        let kill = match by_kill {
+    if lost_by_kill + lost.0 + lost.1 > 0 {
+        let kill = match lost_by_kill {
             0 => "",
-            _ => ", and even without a power cut, after kill -9",
+            _ => ", and by kill -9 without a power cut",
         };
-        let sentence = format!("Acknowledged data was lost: in {failed} of {volume}{kill}.");
+        let (in_cuts, in_states) = lost;
+        let sentence = format!(
+            "Acknowledged data was lost in {in_cuts} of {cuts} power cuts and {in_states} of {states} crash states{kill}."
+        );
         return (Verdict::Lost, sentence);
     }
-    if !reasons.is_empty() || count(Part::Cuts) + count(Part::States) == 0 {
+    if !reasons.is_empty() || cuts + states == 0 {
         return (
             Verdict::Inconclusive,
             "This test proves nothing.".to_owned(),
         );
     }
-    let sentence = format!("{volume} lost nothing of what was acknowledged.");
+    let sentence =
+        format!("{cuts} power cuts and {states} crash states lost nothing that was acknowledged.");
     (Verdict::Survived, sentence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(part: Part, checks: u64, lost: u64) -> Row {
+        Row {
+            checks,
+            with_acks: checks,
+            lost,
+            ..Row::new(Filesystem::Ext4, part)
+        }
+    }
+
+    #[test]
+    fn what_proves_nothing_is_not_a_success() {
+        let of = |rows: &[Row]| verdict(rows, &doubts(rows)).0;
+        let (cuts, control) = (row(Part::Cuts, 30, 0), row(Part::Control, 5, 4));
+        assert_eq!(of(&[control.clone(), cuts.clone()]), Verdict::Survived);
+        assert_eq!(
+            of(&[row(Part::Control, 5, 0), cuts.clone()]),
+            Verdict::Inconclusive,
+            "blind"
+        );
+        let early = Row {
+            with_acks: 3,
+            ..cuts.clone()
+        };
+        assert_eq!(
+            of(&[control.clone(), early]),
+            Verdict::Inconclusive,
+            "too few"
+        );
+        assert_eq!(
+            of(std::slice::from_ref(&control)),
+            Verdict::Inconclusive,
+            "no cut"
+        );
+        assert_eq!(
+            of(&[control.clone(), row(Part::Cuts, 30, 1)]),
+            Verdict::Lost
+        );
+        assert_eq!(of(&[row(Part::Kill, 1, 1), control, cuts]), Verdict::Lost);
+    }
 }

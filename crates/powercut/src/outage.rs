@@ -27,7 +27,7 @@ pub(crate) struct OutageOutcome {
 /// Runs an outage of the subject that `start` starts.
 ///
 /// # Errors
-/// Those of the machine.
+/// Errors of the machine.
 pub(crate) fn run(
     outage: Outage<'_>,
     ledger: &SubjectLedger,
@@ -45,7 +45,7 @@ pub(crate) fn run(
 /// Waits for a subject whose disk is gone. Returns a description of how it ended if that was wrong.
 ///
 /// # Errors
-/// Those of the system.
+/// System errors.
 pub fn end(subject: &mut Child) -> Result<Option<String>> {
     let until = Instant::now() + TIMEOUT;
     while Instant::now() < until {

@@ -248,7 +248,7 @@ impl<'a> Target<'a> {
             let why = found.map_or(String::new(), |a| a.evidence);
             return Err(self.refused(&format!(
                 "a sync guarantees {guarantee} there, {require} is required: {why}. Name a directory on a filesystem that \
-                 guarantees it, or accept less with BackupOptions::require(Guarantee::{guarantee:?})"
+                 guarantees it, or accept less with --require {guarantee} (in a program: the option `require`)"
             )));
         }
         let need: u64 = source.segments.iter().map(|s| s.header.len).sum();

@@ -160,7 +160,7 @@ impl Filesystem {
     /// Creates a disk of `size` bytes with a new filesystem.
     ///
     /// # Errors
-    /// As those of [`make`](Self::make).
+    /// The errors of [`make`](Self::make).
     pub fn make_of(self, size: u64) -> Result<Image> {
         let image = Image::new(size)?;
         let out = Command::new(self.mkfs())

@@ -94,7 +94,7 @@ impl Image {
     /// Writes the contents to a file, with holes where the image has them.
     ///
     /// # Errors
-    /// Those of the file.
+    /// I/O errors of the file.
     pub fn write_sparse(&self, to: &File) -> io::Result<()> {
         to.set_len(self.len)?;
         let (mut at, mut buffer) = (0, vec![0; PIECE]);

@@ -82,7 +82,7 @@ impl Mounted {
     /// filesystem did not survive.
     ///
     /// # Errors
-    /// Those of the machine, and if `e2fsck` gives up on a filesystem without a journal.
+    /// Errors of the machine, and if `e2fsck` gives up on a filesystem without a journal.
     pub fn survivor(
         filesystem: Filesystem,
         image: &Image,

@@ -25,7 +25,7 @@ impl Recorded {
     /// ledger.
     ///
     /// # Errors
-    /// Those of the machine, and if the subject ends badly.
+    /// Errors of the machine, and if the subject ends badly.
     pub(crate) fn new(
         filesystem: Filesystem,
         start: &Image,

@@ -1,8 +1,8 @@
 //! Threads that write back files of the program: noise that any machine may make, and syncs before renames.
 //!
-//! Noise: within the fraction of a second that a session takes, the kernel writes nothing back on its own, so files would
-//! never reach the disk in another order than that of their syncs. A neighbour that syncs its file commits
-//! the filesystem's journal, and memory pressure writes parts of files.
+//! The noise exists because a session takes a fraction of a second, in which the kernel writes nothing back on its own:
+//! files would never reach the disk in another order than that of their syncs. On a real machine a neighbour that syncs
+//! its file commits the journal of the filesystem, and memory pressure writes parts of files.
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;
@@ -13,18 +13,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A thread that works beside the program until it is dropped.
-pub(crate) struct Beside {
+/// A thread that writes back files of the program until this is dropped.
+pub(crate) struct Writeback {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Beside {
+impl Writeback {
     /// Causes writeback on the filesystem mounted at `mounted`, with the program's files in `data`.
-    pub(crate) fn noise(mounted: &Path, data: &Path, seed: u64) -> Beside {
+    pub(crate) fn noise(mounted: &Path, data: &Path, seed: u64) -> Writeback {
         let (mounted, data) = (mounted.to_owned(), data.to_owned());
         let mut rng = fastrand::Rng::with_seed(seed);
-        Beside::start(move || {
+        Writeback::start(move || {
             std::thread::sleep(Duration::from_micros(rng.u64(500..8000)));
             // The disk may be gone: then every call fails, and the thread is about to be ended.
             let _ = match rng.u8(..3) {
@@ -35,9 +35,9 @@ impl Beside {
     }
 
     /// Syncs every file below `data` with dirty pages, again and again. It is done in a fraction of [`RENAMES_WAIT`].
-    pub(crate) fn syncing(data: &Path) -> Beside {
+    pub(crate) fn syncing(data: &Path) -> Writeback {
         let data = data.to_owned();
-        Beside::start(move || {
+        Writeback::start(move || {
             let mut files = Vec::new();
             collect(&data, &mut files);
             for file in files.into_iter().filter_map(|path| File::open(path).ok()) {
@@ -49,7 +49,7 @@ impl Beside {
         })
     }
 
-    fn start(mut step: impl FnMut() + Send + 'static) -> Beside {
+    fn start(mut step: impl FnMut() + Send + 'static) -> Writeback {
         let is_over = Arc::new(AtomicBool::new(false));
         let flag = is_over.clone();
         let thread = std::thread::spawn(move || {
@@ -57,7 +57,7 @@ impl Beside {
                 step();
             }
         });
-        Beside {
+        Writeback {
             is_over,
             thread: Some(thread),
         }
@@ -75,7 +75,7 @@ pub(crate) const RENAMES_WAIT: [&str; 7] = [
     "--",
 ];
 
-impl Drop for Beside {
+impl Drop for Writeback {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {

@@ -1,0 +1,193 @@
+//! The cause of a loss: which files are not on the disk at an acknowledgement, and which one
+//! additional sync stops the losses.
+//!
+//! The program waits in each acknowledgement until the harness has counted it. Meanwhile the harness asks the kernel
+//! which files have dirty pages, or syncs one object on the program's behalf, and repeats the cuts.
+
+mod conclusion;
+mod object;
+mod page_cache;
+
+use crate::acks::Hook;
+use crate::live;
+use crate::parts::{Part, Rehearsal};
+use crate::stage::{Checked, HookFor, Stage};
+use crate::states;
+use crate::testbed::Filesystem;
+use crate::testbed::needs::in_path;
+use anyhow::Result;
+use conclusion::conclusion;
+pub use object::Object;
+use object::sync;
+pub use page_cache::Dirty;
+use page_cache::Seen;
+use serde::Serialize;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Times that the program is killed without a cut.
+const KILLS: u64 = 8;
+/// Probability with which an object that does not help may look as if it did.
+const DOUBT: f64 = 0.01;
+
+/// The cuts repeated with one additional sync before each acknowledgement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Experiment {
+    /// The object that the harness synced.
+    pub object: Object,
+    /// Number of checks.
+    pub checks: u64,
+    /// Checks that failed.
+    pub failed: u64,
+}
+
+impl Experiment {
+    /// Returns true if nothing was lost. Without a check that shows nothing.
+    fn stops_losses(&self) -> bool {
+        self.checks > 0 && self.failed == 0
+    }
+
+    /// Returns true if one sync before the acknowledgement stops the losses.
+    fn names_the_sync(&self) -> bool {
+        matches!(self.object, Object::File(_) | Object::Directory(_)) && self.stops_losses()
+    }
+}
+
+/// The findings about a loss.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// The filesystem of the experiments.
+    pub filesystem: Filesystem,
+    /// Acknowledgements at which the page cache was examined; 0 if the kernel has no `cachestat` (before Linux 6.5).
+    pub examined: u64,
+    /// Files that were dirty at some of them.
+    pub dirty: Vec<Dirty>,
+    /// Part that was repeated: live cuts or states.
+    pub repeated: Part,
+    /// The experiments, that of nothing first.
+    pub experiments: Vec<Experiment>,
+    /// Times that the program was ended by `kill -9` while the disk kept its power; 0 if one sync stops the losses.
+    pub kills: u64,
+    /// Checks that failed after those.
+    pub lost_by_kill: u64,
+    /// The conclusion, in words.
+    pub conclusion: String,
+}
+
+/// Looks for the cause of losses. `rate` is the share of the checks of `part` that failed.
+pub(crate) fn explain(
+    stage: &mut Stage<'_>,
+    rehearsal: &Rehearsal,
+    part: Part,
+    rate: f64,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Explanation> {
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let looking = seen.clone();
+    progress("looking at the page cache");
+    stage.hook = Some(at_each_ack(move |dir| {
+        let mut seen = looking.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.examine(dir);
+    }));
+    let again = live::rehearse(stage, &mut |_| Ok(true));
+    stage.hook = None;
+    // A workload that acknowledges nothing this time leaves no objects; the experiments with all files remain.
+    let _ = again?;
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let objects = std::mem::take(&mut seen.objects);
+    let (examined, dirty) = (seen.examined, std::mem::take(&mut seen.files));
+    drop(seen);
+    let mut wanted = enough(part, rate);
+    let tried = std::iter::once(Object::Nothing)
+        .chain(objects)
+        .chain([Object::Everything, Object::FilesBeforeRenames]);
+    let mut experiments: Vec<Experiment> = Vec::new();
+    for object in tried {
+        // Slow, and of use only where no single sync before the acknowledgement helps.
+        let is_mended = experiments.iter().any(Experiment::names_the_sync);
+        if object == Object::FilesBeforeRenames && (is_mended || !in_path("strace")) {
+            continue;
+        }
+        progress(&format!("cuts again, with {object}"));
+        let (checks, failed) = repeat(stage, rehearsal, part, &object, wanted)?;
+        if object == Object::Nothing && failed > 0 {
+            // Chance may have made the first share too high.
+            wanted = wanted.max(enough(part, failed as f64 / checks as f64));
+        }
+        experiments.push(Experiment {
+            object,
+            checks,
+            failed,
+        });
+    }
+    let mut kills = (0, 0);
+    if !experiments.iter().any(Experiment::names_the_sync) {
+        progress("kill -9 without a cut");
+        for _ in 0..KILLS {
+            let _ = live::rehearse(stage, &mut |case| {
+                kills.0 += 1;
+                kills.1 += u64::from(matches!(case.checked, Checked::Failed(..)));
+                Ok(true)
+            })?;
+        }
+    }
+    let dirty: Vec<Dirty> = dirty.into_values().collect();
+    Ok(Explanation {
+        filesystem: stage.filesystem,
+        examined,
+        kills: kills.0,
+        lost_by_kill: kills.1,
+        conclusion: conclusion(&experiments, &dirty, examined, kills),
+        dirty,
+        repeated: part,
+        experiments,
+    })
+}
+
+/// Has `action` called with the program's directory in each acknowledgement.
+fn at_each_ack(action: impl Fn(&Path) + Clone + Send + 'static) -> HookFor {
+    Arc::new(move |dir: &Path| -> Hook {
+        let (action, dir) = (action.clone(), dir.to_owned());
+        Box::new(move || action(&dir))
+    })
+}
+
+/// Returns the number of checks after which a loss in this share of them would have shown.
+fn enough(part: Part, rate: f64) -> u64 {
+    let most = if part == Part::States { 300.0 } else { 60.0 };
+    let checks = DOUBT.ln() / (1.0 - rate.clamp(0.01, 0.9)).ln();
+    checks.ceil().clamp(12.0, most) as u64
+}
+
+/// Repeats a part with an additional sync; returns the number of checks, and of failed ones.
+fn repeat(
+    stage: &mut Stage<'_>,
+    rehearsal: &Rehearsal,
+    part: Part,
+    object: &Object,
+    wanted: u64,
+) -> Result<(u64, u64)> {
+    stage.syncs_before_renames = *object == Object::FilesBeforeRenames;
+    let synced = object.clone();
+    stage.hook = Some(at_each_ack(move |dir| sync(&synced, dir)));
+    let mut rehearsal = rehearsal.clone();
+    if stage.syncs_before_renames {
+        // Several renames, each delayed, before the first acknowledgement.
+        rehearsal.first_ack_ms += 500;
+    }
+    let rehearsal = &rehearsal;
+    let (mut checks, mut failed) = (0, 0);
+    let mut count = |case: live::Case<'_>| {
+        checks += 1;
+        failed += u64::from(matches!(case.checked, Checked::Failed(..)));
+        Ok(checks < wanted)
+    };
+    let repeated = match part {
+        Part::States => states::states(stage, rehearsal, &mut count),
+        _ => live::cuts(stage, rehearsal, part, &mut count),
+    };
+    stage.syncs_before_renames = false;
+    stage.hook = None;
+    repeated?;
+    Ok((checks, failed))
+}
