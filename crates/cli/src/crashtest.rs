@@ -9,7 +9,7 @@ use logforce_crashtest::program::{AckSource, Program};
 use logforce_crashtest::report::Verdict;
 use logforce_crashtest::test::{self, Progress as Step};
 use logforce_crashtest::testbed::{Filesystem, enclosure, needs};
-use logforce_terminal::arguments::{seconds, size};
+use logforce_terminal::arguments::{seconds, size, within};
 use logforce_terminal::progress::Progress;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -35,6 +35,9 @@ Exit status: 0 nothing was lost, and CHECK noticed that a disk without flushes l
 2 unusable arguments, or this machine failed; 3 the test proves nothing (the report says why); 77 something
 that the test needs is missing here.";
 
+/// Largest number of cuts and of states: weeks.
+const MOST: u64 = 1_000_000;
+
 /// Test whether what a program acknowledges survives a power cut.
 #[derive(Debug, clap::Args)]
 #[command(after_help = MORE)]
@@ -51,10 +54,10 @@ pub struct Args {
     )]
     filesystem: Vec<Filesystem>,
     /// Number of power cuts on each filesystem
-    #[arg(long, value_name = "N", default_value_t = 30)]
+    #[arg(long, value_name = "N", value_parser = within(0, MOST), default_value = "30")]
     cuts: u64,
     /// Number of crash states, built from recorded runs, on each filesystem
-    #[arg(long, value_name = "N", default_value_t = 300)]
+    #[arg(long, value_name = "N", value_parser = within(0, MOST), default_value = "300")]
     states: u64,
     /// A line for sh that creates what is there before the first cut
     #[arg(long, value_name = "COMMAND")]

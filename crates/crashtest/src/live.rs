@@ -98,7 +98,7 @@ pub(crate) fn rehearse(
         let why = match (&rest, ended.status) {
             (Some(rest), _) => format!("it wrote {rest:?} without a newline"),
             _ if !lines.is_empty() => "it wrote lines that begin with ? only".to_owned(),
-            (None, Some(_)) => format!("it {}: {}", ended.how(), ended.last_line()),
+            (None, Some(_)) => format!("it {}", ended.failure()),
             (None, None) => format!(
                 "it ran for {} s without one (--patience); a program that buffers its output has to flush it",
                 first.as_secs()

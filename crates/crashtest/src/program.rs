@@ -156,6 +156,14 @@ impl Finished {
         line.chars().take(200).map(shown).collect()
     }
 
+    /// Returns how it ended, and its last line of output if there is one.
+    pub fn failure(&self) -> String {
+        match self.last_line() {
+            line if line.is_empty() => self.how(),
+            line => format!("{}: {line}", self.how()),
+        }
+    }
+
     /// Returns how it ended, in words.
     pub fn how(&self) -> String {
         match self.status {
@@ -279,7 +287,7 @@ impl Drop for Running {
 pub fn run(program: &Program, places: Places<'_>, patience: Duration, output: &Path) -> Result<()> {
     let ended = Running::start(program, places, None, &[], output)?.wait(patience)?;
     if !ended.status.is_some_and(|s| s.success()) {
-        bail!("`{program}` {}: {}", ended.how(), ended.last_line());
+        bail!("`{program}` {}", ended.failure());
     }
     Ok(())
 }

@@ -38,6 +38,9 @@ pub struct Row {
     pub unopened: u64,
     /// Checks that did not end.
     pub hung: u64,
+    /// Failed checks of these three kinds before which nothing was acknowledged: the program does not open what a cut left
+    /// of its creation.
+    pub failed_without_acks: u64,
     /// Filesystems that could not be mounted, which says nothing about the program.
     pub filesystem_lost: u64,
     /// Longest list of acknowledged lines that a check compared.
@@ -55,6 +58,7 @@ impl Row {
             lost: 0,
             unopened: 0,
             hung: 0,
+            failed_without_acks: 0,
             filesystem_lost: 0,
             most_acked: 0,
         }
@@ -67,6 +71,8 @@ impl Row {
         self.with_acks += u64::from(acked > 0);
         self.acknowledged += acked;
         self.most_acked = self.most_acked.max(acked);
+        let failed = matches!(checked, Checked::Failed(..));
+        self.failed_without_acks += u64::from(failed && acked == 0);
         match checked {
             Checked::Survived => {}
             Checked::Failed(Failure::Lost, _) => self.lost += 1,

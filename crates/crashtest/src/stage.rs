@@ -5,7 +5,7 @@ use crate::plan::Plan;
 use crate::program::{Finished, Places, Running, run, write_lines};
 use crate::testbed::{Filesystem, Image, Mounted};
 use crate::writeback::{RENAMES_WAIT, Writeback};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -204,6 +204,10 @@ impl<'a> Stage<'a> {
         let failure = match ended.status {
             Some(status) if status.success() => return Ok(Checked::Survived),
             Some(status) if status.code() == Some(1) => Failure::Lost,
+            // So a shell says that there is no such command, or that it cannot be run: no finding about the program.
+            Some(status) if matches!(status.code(), Some(126 | 127)) => {
+                bail!("the check cannot be run: {}", ended.failure())
+            }
             Some(_) => Failure::Unopened,
             None => Failure::Hung,
         };

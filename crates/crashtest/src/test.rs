@@ -285,11 +285,20 @@ fn verdict(rows: &[Row], reasons: &[String]) -> (Verdict, String) {
     if lost_by_kill + lost.0 + lost.1 > 0 {
         let kill = match lost_by_kill {
             0 => "",
-            _ => ", and by kill -9 without a power cut",
+            _ => ", and after kill -9 without a power cut",
+        };
+        let real = [Part::Kill, Part::Cuts, Part::States];
+        let early: u64 = real
+            .map(|part| sum(part, |r| r.failed_without_acks))
+            .iter()
+            .sum();
+        let early = match early {
+            0 => String::new(),
+            n => format!(" Before {n} of these checks nothing had been acknowledged."),
         };
         let (in_cuts, in_states) = lost;
         let sentence = format!(
-            "Acknowledged data was lost in {in_cuts} of {cuts} power cuts and {in_states} of {states} crash states{kill}."
+            "The check failed after {in_cuts} of {cuts} power cuts and in {in_states} of {states} crash states{kill}.{early}"
         );
         return (Verdict::Lost, sentence);
     }

@@ -177,6 +177,17 @@ fn a_kept_case_holds_what_is_needed_to_see_it_again() {
         lines.lines().last(),
         json["losses"][0]["last_acked"].as_str()
     );
+    // As the cut left it: a mount, as for the check, would have replayed the journal.
+    let head = Command::new("dumpe2fs")
+        .arg("-h")
+        .arg(kept.join("image"))
+        .output()
+        .unwrap();
+    assert!(
+        text(&head.stdout).contains("needs_recovery"),
+        "{}",
+        text(&head.stdout)
+    );
     let again = Command::new("sh")
         .arg(kept.join("check.sh"))
         .output()
@@ -187,6 +198,39 @@ fn a_kept_case_holds_what_is_needed_to_see_it_again() {
         "{}",
         text(&again.stdout)
     );
+}
+
+#[test]
+fn a_check_that_does_not_exist_accuses_nobody() {
+    let workload = [APPEND, "sh", "{}", "true"];
+    let volume = ["--cuts", "3", "--states", "0"];
+    let Some((status, shown, _)) = crashtest(&volume, "no-such-check {}", &workload) else {
+        return;
+    };
+    assert_eq!(status, 2, "{shown}");
+    assert!(
+        shown.contains("the check cannot be run") && shown.contains("no-such-check"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_failed_check_before_any_acknowledgement_is_told_apart() {
+    let slow = "touch \"$1/made\"; sleep 0.1; n=0; while :; do n=$((n+1)); echo $n > \"$1/log\"; sync \"$1/log\" \"$1\"; echo $n; done";
+    let volume = ["--cuts", "0", "--states", "40", "--no-explain"];
+    let Some((status, shown, json)) =
+        crashtest(&volume, "[ -s {}/log ] || exit 1", &[slow, "sh", "{}"])
+    else {
+        return;
+    };
+    assert_eq!(status, 1, "{shown}");
+    let rows = json["rows"].as_array().unwrap();
+    let states = rows.iter().find(|r| r["part"] == "states").unwrap();
+    assert!(
+        states["failed_without_acks"].as_u64().unwrap() > 0,
+        "{json}"
+    );
+    assert!(shown.contains("nothing had been acknowledged"), "{shown}");
 }
 
 #[test]
