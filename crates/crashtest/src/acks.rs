@@ -5,6 +5,7 @@
 //! covers was written before the cut.
 
 use crate::counters;
+use crate::disk::now;
 use crate::disk::serve::{self, Disk};
 use crate::testbed::{Image, fresh};
 use anyhow::Result;
@@ -20,6 +21,8 @@ pub struct Line {
     pub text: String,
     /// True for `?TEXT`: the operation was begun, and may be there after a cut or not.
     pub begun: bool,
+    /// Time at which it was counted, as [`now`] returns it.
+    pub at: u64,
 }
 
 /// Function that is called before the lines of a write are counted.
@@ -59,6 +62,7 @@ impl Server {
             received.lines.push(Line {
                 text: line.strip_prefix('?').unwrap_or(&line).to_owned(),
                 begun: line.starts_with('?'),
+                at: now(),
             });
         }
         counters::set(&self.counters, 0, received.lines.len() as u64)

@@ -1,6 +1,7 @@
 //! Live cuts: the power goes while the program works, starts, or recovers.
 
-use crate::disk::{Command, Cut, Flushes, Settings, Survival};
+use crate::acks::Line;
+use crate::disk::{Command, Cut, Event, Flushes, Settings, Survival};
 use crate::outage::Outage;
 use crate::parts::{Part, Rehearsal};
 use crate::stage::{Checked, Promised, Stage, Working};
@@ -23,6 +24,22 @@ pub(crate) struct Case<'a> {
     pub(crate) checked: Checked,
     /// The disk as the cut left it, before the check.
     pub(crate) left: &'a Image,
+    /// The origin of a replayed state; `None` after a live cut.
+    pub(crate) origin: Option<Origin<'a>>,
+}
+
+/// The recorded run and the cut from which a state was built.
+#[derive(Clone, Copy)]
+pub(crate) struct Origin<'a> {
+    /// The disk before the run.
+    pub(crate) start: &'a Image,
+    pub(crate) events: &'a [Event],
+    /// Acknowledgements of the run.
+    pub(crate) lines: &'a [Line],
+    /// Index of the event at which the power goes.
+    pub(crate) number: usize,
+    /// The part of the unflushed data that survives.
+    pub(crate) survival: Survival,
 }
 
 /// Receives the cases; returns false if there are enough.
@@ -114,6 +131,7 @@ pub(crate) fn rehearse(
         checked: stage.check(&disks.stable, &promised)?,
         promised: &promised,
         left: &disks.scratch,
+        origin: None,
     })?;
     let acks = promised.acked.len() as u64;
     Ok(Ok(Rehearsal {
@@ -156,6 +174,7 @@ pub(crate) fn cuts(
                 promised: &promised,
                 checked,
                 left,
+                origin: None,
             })?;
             if !go_on {
                 return Ok(());

@@ -1,7 +1,7 @@
 //! Replayed states: a run is recorded, write by write, and many states that a cut could have left are built of it.
 
 use crate::disk::{Event, Recording, Settings};
-use crate::live::{Case, Sink};
+use crate::live::{Case, Origin, Sink};
 use crate::outage::{Length, Take};
 use crate::parts::{Part, Rehearsal};
 use crate::replay::{ReplayedDisk, places, survival};
@@ -139,6 +139,13 @@ fn of_one(
                 promised: &promised,
                 checked,
                 left: &left,
+                origin: Some(Origin {
+                    start: &run.start,
+                    events,
+                    lines: &run.lines,
+                    number,
+                    survival,
+                }),
             })?;
             if !go_on {
                 return Ok((false, None));

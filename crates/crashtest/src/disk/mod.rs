@@ -21,5 +21,5 @@ mod slow;
 pub use cache::{Cache, Met, SECTOR, Survival};
 pub use control::{Command, Setup, run};
 pub use power::{Cut, CutReport, Fail, FailKind, Flushes, Settings};
-pub use record::{Event, EventKind, Recording};
+pub use record::{Event, EventKind, Recording, now};
 pub use slow::{Delays, SlowSetup, run_slow};

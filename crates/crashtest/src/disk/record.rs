@@ -42,6 +42,14 @@ pub struct Event {
     pub data: Vec<u8>,
     /// Counters of acknowledgements before the event.
     pub counters: Counters,
+    /// Time of the event, as [`now`] returns it.
+    pub at: u64,
+}
+
+/// Returns the microseconds since a moment that is the same for all processes of the machine.
+pub fn now() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
 }
 
 /// Writer of a recording, in the disk's process.
@@ -72,7 +80,7 @@ impl Recorder {
         counters: &Counters,
     ) -> io::Result<()> {
         let kind = KINDS.iter().position(|k| *k == kind).unwrap_or(0) as u64;
-        for word in [kind, id, offset, data.len() as u64] {
+        for word in [kind, id, offset, data.len() as u64, now()] {
             self.word(word)?;
         }
         for counter in counters {
@@ -119,7 +127,7 @@ impl Recording {
             let Some(&kind) = KINDS.get(kind as usize) else {
                 bail!("the recording has an event of unknown kind {kind}");
             };
-            let (id, offset, len) = (word()?, word()?, word()?);
+            let (id, offset, len, at) = (word()?, word()?, word()?, word()?);
             let mut counters = [0; COUNTERS];
             for counter in &mut counters {
                 *counter = word()?;
@@ -135,6 +143,7 @@ impl Recording {
                 offset,
                 data,
                 counters,
+                at,
             });
         }
     }
@@ -163,5 +172,7 @@ mod tests {
         assert_eq!((read.events[0].id, read.events[0].offset), (7, 4096));
         assert_eq!(read.events[1].kind, EventKind::Flush);
         assert_eq!(read.events[1].counters, counters);
+        let times = [read.events[0].at, read.events[1].at, now()];
+        assert!(times.is_sorted() && times[0] > 0, "{times:?}");
     }
 }
