@@ -188,7 +188,7 @@ impl Running {
         program: &Program,
         places: Places<'_>,
         acks: Option<AckSource>,
-        under: &[&str],
+        under: &[OsString],
         path: &Path,
     ) -> Result<Running> {
         let opened = OpenOptions::new().create(true).append(true).open(path);

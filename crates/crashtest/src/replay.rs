@@ -1,6 +1,6 @@
 //! Replay of a recorded disk, event by event, and the images that a power cut would leave.
 
-use crate::disk::{Cache, Event, EventKind, Met, SECTOR, Survival};
+use crate::disk::{Cache, Event, EventKind, Met, Piece, SECTOR, Survival};
 use crate::testbed::{Filesystem, Image};
 use anyhow::Result;
 use std::collections::HashMap;
@@ -68,13 +68,27 @@ impl ReplayedDisk {
     /// # Errors
     /// If an image cannot be read or written.
     pub fn cut(&self, event: &Event, survival: Survival) -> Result<&Image> {
+        self.cut_keeping(event, survival.grain, &mut survival.choice())
+    }
+
+    /// Returns the image of [`cut`](Self::cut) in which the pieces of `grain` bytes survive for which `keep` returns
+    /// true. A piece names its write by the number of writes before it in the recording.
+    ///
+    /// # Errors
+    /// If an image cannot be read or written.
+    pub fn cut_keeping(
+        &self,
+        event: &Event,
+        grain: u64,
+        keep: &mut dyn FnMut(Piece) -> bool,
+    ) -> Result<&Image> {
         self.left.copy_from(&self.stable)?;
-        let mut torn = Cache::default();
+        let mut torn = self.cache.following();
         if matches!(event.kind, EventKind::Write | EventKind::WriteHeld) {
             torn.write(event.offset, &event.data, true);
         }
-        self.cache.survive(survival, self.left.file())?;
-        torn.survive(survival, self.left.file())?;
+        self.cache.survive_if(grain, self.left.file(), keep)?;
+        torn.survive_if(grain, self.left.file(), keep)?;
         Ok(&self.left)
     }
 }

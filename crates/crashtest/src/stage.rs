@@ -4,9 +4,10 @@ use crate::acks::{Acks, Hook};
 use crate::plan::Plan;
 use crate::program::{Finished, Places, Running, run, write_lines};
 use crate::testbed::{Filesystem, Image, Mounted};
-use crate::writeback::{RENAMES_WAIT, Writeback};
+use crate::writeback::Writeback;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
+use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -56,8 +57,10 @@ pub struct Stage<'a> {
     pub(crate) acks: &'a Acks,
     /// A fresh filesystem after `setup`.
     pub(crate) template: Image,
-    /// True if every file is synced before the program renames anything.
+    /// True if every file is synced while the program waits in a rename.
     pub(crate) syncs_before_renames: bool,
+    /// Words before the workload: a tracer.
+    pub(crate) under: Vec<OsString>,
     /// Makes the hook of a session, if there is one.
     pub(crate) hook: Option<HookFor>,
 }
@@ -106,6 +109,7 @@ impl<'a> Stage<'a> {
             acks,
             template,
             syncs_before_renames: false,
+            under: Vec::new(),
             hook: None,
         };
         let mounted = Mounted::image(filesystem, &stage.template, home)?;
@@ -144,11 +148,7 @@ impl<'a> Stage<'a> {
         self.acks
             .expect_process(self.hook.as_ref().map(|hook| hook(&dir)));
         let (program, source) = (&self.plan.workload, self.plan.acks);
-        let under = if self.syncs_before_renames {
-            &RENAMES_WAIT[..]
-        } else {
-            &[]
-        };
+        let under = &self.under;
         let running = Running::start(program, places, Some(source), under, &self.output())?;
         let writeback = match (self.syncs_before_renames, self.plan.noise) {
             (true, _) => Some(Writeback::syncing(&dir)),

@@ -1,8 +1,11 @@
 //! The report as text.
 
-use crate::explain::{Explanation, Object};
+use crate::explain::{Explanation, Least, LostWrite, Object};
 use crate::report::{Loss, Report, Row};
 use std::fmt::{Display, Formatter, Result};
+
+/// Lost writes that are listed.
+const LISTED: usize = 6;
 
 const HEADINGS: [&str; 8] = [
     "filesystem",
@@ -107,5 +110,71 @@ fn write_explanation(f: &mut Formatter<'_>, found: &Explanation) -> Result {
             "   with kill -9 and no power cut: {lost} of {kills} lose"
         )?;
     }
+    if let Some(least) = &found.least {
+        write_least(f, least)?;
+    }
+    for stack in &found.stacks {
+        let object = match &stack.object {
+            Object::Directory(name) if name == "." => "the directory",
+            Object::Directory(name) | Object::File(name) => name,
+            _ => continue,
+        };
+        let call = &stack.call;
+        write!(
+            f,
+            "   last change of {object} before an acknowledgement: {call}"
+        )?;
+        match &*stack.functions {
+            [] => writeln!(f)?,
+            functions => writeln!(f, ", in {}", functions.join(" < "))?,
+        }
+    }
     writeln!(f, "{}", found.conclusion)
+}
+
+fn write_least(f: &mut Formatter<'_>, least: &Least) -> Result {
+    let (filesystem, acked, message) = (least.filesystem, least.acked, &least.message);
+    writeln!(
+        f,
+        "   smallest loss: {filesystem}, after {acked} acknowledgements: {message}"
+    )?;
+    if least.lost.is_empty() {
+        writeln!(
+            f,
+            "      it fails though all survives that the disk was given: what is missing was not written to it"
+        )?;
+    }
+    for write in least.lost.iter().take(LISTED) {
+        writeln!(f, "      lost: {write}")?;
+    }
+    match least.lost.len().saturating_sub(LISTED) {
+        0 => {}
+        n => writeln!(f, "      and {n} more")?,
+    }
+    if !least.differences.is_empty() {
+        writeln!(f, "      so {}", least.differences.join(", "))?;
+    }
+    Ok(())
+}
+
+impl Display for LostWrite {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "{} bytes of {}", self.bytes, self.region)?;
+        if let Some(after) = self.after_flush {
+            write!(f, ", written {} after the last flush", millis(after))?;
+        }
+        match self.before_cut {
+            0 => write!(f, ", during which the power went"),
+            before => write!(f, ", {} before the cut", millis(before)),
+        }?;
+        match self.acks_since {
+            0 => Ok(()),
+            1 => write!(f, "; 1 acknowledgement and no flush since"),
+            n => write!(f, "; {n} acknowledgements and no flush since"),
+        }
+    }
+}
+
+fn millis(micros: u64) -> String {
+    format!("{}.{} ms", micros / 1000, micros % 1000 / 100)
 }

@@ -65,7 +65,10 @@ use macos as os;
 use windows as os;
 
 #[cfg(target_os = "linux")]
-pub use linux::{Counter, DeviceCounters, block_device_counters, dirty_pages, start_write_back};
+pub use linux::{
+    Counter, DeviceCounters, FileExtent, block_device_counters, dirty_pages, extents,
+    start_write_back,
+};
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 pub use machine::{Machine, ProcessTimes};
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]

@@ -14,6 +14,8 @@ mod calibrate;
 mod common;
 #[cfg(target_os = "linux")]
 mod crashtest;
+#[cfg(target_os = "linux")]
+mod crashtest_explained;
 mod ended_early;
 mod facts;
 #[cfg(target_os = "linux")]

@@ -8,6 +8,17 @@ use std::os::unix::fs::FileExt;
 /// Bytes of a sector, the unit of counting. Offsets and lengths of all writes are multiples of it.
 pub const SECTOR: u64 = 512;
 
+/// A piece of a write, which a power cut keeps or loses as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Piece {
+    /// Number of the write.
+    pub write: u64,
+    /// Offset on the disk, bytes.
+    pub offset: u64,
+    /// Length, bytes.
+    pub len: u64,
+}
+
 /// A write that is not stable yet.
 #[derive(Debug)]
 struct Pending {
@@ -29,12 +40,17 @@ impl Pending {
         self.offset / SECTOR..self.end().div_ceil(SECTOR)
     }
 
-    /// Writes the pieces of `grain` bytes for whose offset `keep` returns true, without overtaken sectors.
-    fn apply(&self, grain: u64, to: &File, mut keep: impl FnMut(u64) -> bool) -> io::Result<()> {
+    /// Writes the pieces of `grain` bytes for which `keep` returns true, without overtaken sectors.
+    fn apply(&self, grain: u64, to: &File, mut keep: impl FnMut(Piece) -> bool) -> io::Result<()> {
         let mut at = self.offset;
         while at < self.end() {
             let piece_end = ((at / grain + 1) * grain).min(self.end());
-            if keep(at) {
+            let piece = Piece {
+                write: self.id,
+                offset: at,
+                len: piece_end - at,
+            };
+            if keep(piece) {
                 self.apply_piece(at, piece_end, to)?;
             }
             at = piece_end;
@@ -69,6 +85,14 @@ pub struct Survival {
     pub grain: u64,
     /// Percentage of the grains that survive.
     pub keep: u64,
+}
+
+impl Survival {
+    /// Returns the random choice of the pieces that survive.
+    pub fn choice(self) -> impl FnMut(Piece) -> bool {
+        let mut rng = fastrand::Rng::with_seed(self.seed);
+        move |_| rng.u64(..100) < self.keep
+    }
 }
 
 /// Amount of unflushed data at a power cut. A write during which the power is cut does not count.
@@ -138,12 +162,31 @@ impl Cache {
     /// # Errors
     /// If `to` cannot be written.
     pub fn survive(&self, survival: Survival, to: &File) -> io::Result<()> {
-        let mut rng = fastrand::Rng::with_seed(survival.seed);
+        self.survive_if(survival.grain, to, &mut survival.choice())
+    }
+
+    /// Writes the pieces of `grain` bytes for which `keep` returns true to `to`, which holds the stable data.
+    ///
+    /// # Errors
+    /// If `to` cannot be written.
+    pub fn survive_if(
+        &self,
+        grain: u64,
+        to: &File,
+        keep: &mut dyn FnMut(Piece) -> bool,
+    ) -> io::Result<()> {
         for write in &self.pending {
-            let grain = survival.grain.max(SECTOR);
-            write.apply(grain, to, |_| rng.u64(..100) < survival.keep)?;
+            write.apply(grain.max(SECTOR), to, &mut *keep)?;
         }
         Ok(())
+    }
+
+    /// Creates a cache whose writes are numbered after those of this one.
+    pub fn following(&self) -> Cache {
+        Cache {
+            pending: VecDeque::new(),
+            next: self.next,
+        }
     }
 
     /// Returns true if everything that was written is stable.

@@ -18,7 +18,7 @@ mod record;
 pub(crate) mod serve;
 mod slow;
 
-pub use cache::{Cache, Met, SECTOR, Survival};
+pub use cache::{Cache, Met, Piece, SECTOR, Survival};
 pub use control::{Command, Setup, run};
 pub use power::{Cut, CutReport, Fail, FailKind, Flushes, Settings};
 pub use record::{Event, EventKind, Recording, now};

@@ -5,8 +5,13 @@
 //! which files have dirty pages, or syncs one object on the program's behalf, and repeats the cuts.
 
 mod conclusion;
+mod least;
+mod minimise;
 mod object;
 mod page_cache;
+mod place;
+mod stack;
+mod symbols;
 
 use crate::acks::Hook;
 use crate::live;
@@ -15,18 +20,25 @@ use crate::stage::{Checked, HookFor, Stage};
 use crate::states;
 use crate::testbed::Filesystem;
 use crate::testbed::needs::in_path;
+use crate::writeback::RENAMES_WAIT;
 use anyhow::Result;
 use conclusion::conclusion;
+pub use least::{Least, LostWrite, Mark, MarkKind};
 pub use object::Object;
 use object::sync;
 pub use page_cache::Dirty;
 use page_cache::Seen;
+pub use place::Region;
 use serde::Serialize;
+pub use stack::Stack;
+use stack::stacks;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Times that the program is killed without a cut.
 const KILLS: u64 = 8;
+/// Largest number of objects that are tried again, because all of them help.
+const MOST_SURE: usize = 4;
 /// Probability with which an object that does not help may look as if it did.
 const DOUBT: f64 = 0.01;
 
@@ -70,6 +82,10 @@ pub struct Explanation {
     pub kills: u64,
     /// Checks that failed after those.
     pub lost_by_kill: u64,
+    /// The smallest loss; `None` if no replayed state failed.
+    pub least: Option<Least>,
+    /// The last change of each object that is missing, before an acknowledgement; empty without `strace`.
+    pub stacks: Vec<Stack>,
     /// The conclusion, in words.
     pub conclusion: String,
 }
@@ -109,7 +125,8 @@ pub(crate) fn explain(
             continue;
         }
         progress(&format!("cuts again, with {object}"));
-        let (checks, failed) = repeat(stage, rehearsal, part, &object, wanted)?;
+        let (checks, failed) =
+            repeat(stage, rehearsal, part, &object, |checks, _| checks < wanted)?;
         if object == Object::Nothing && failed > 0 {
             // Chance may have made the first share too high.
             wanted = wanted.max(enough(part, failed as f64 / checks as f64));
@@ -119,6 +136,19 @@ pub(crate) fn explain(
             checks,
             failed,
         });
+    }
+    // Of several objects that help, some may do so by chance.
+    let named = experiments.iter_mut().filter(|e| e.names_the_sync());
+    let named: Vec<&mut Experiment> = named.collect();
+    if (2..=MOST_SURE).contains(&named.len()) {
+        for experiment in named {
+            let object = experiment.object.clone();
+            progress(&format!("more cuts, with {object}"));
+            let more = |checks, failed| checks < 4 * wanted && failed == 0;
+            let (checks, failed) = repeat(stage, rehearsal, part, &object, more)?;
+            experiment.checks += checks;
+            experiment.failed += failed;
+        }
     }
     let mut kills = (0, 0);
     if !experiments.iter().any(Experiment::names_the_sync) {
@@ -131,6 +161,12 @@ pub(crate) fn explain(
             })?;
         }
     }
+    progress("searching the smallest loss");
+    let least = least::least(stage, rehearsal)?;
+    progress("looking for the function");
+    let named = experiments.iter().filter(|e| e.names_the_sync());
+    let named: Vec<Object> = named.map(|e| e.object.clone()).collect();
+    let stacks = stacks(stage, &named)?;
     let dirty: Vec<Dirty> = dirty.into_values().collect();
     Ok(Explanation {
         filesystem: stage.filesystem,
@@ -139,6 +175,8 @@ pub(crate) fn explain(
         lost_by_kill: kills.1,
         conclusion: conclusion(&experiments, &dirty, examined, kills),
         dirty,
+        least,
+        stacks,
         repeated: part,
         experiments,
     })
@@ -159,15 +197,19 @@ fn enough(part: Part, rate: f64) -> u64 {
     checks.ceil().clamp(12.0, most) as u64
 }
 
-/// Repeats a part with an additional sync; returns the number of checks, and of failed ones.
+/// Repeats a part with an additional sync while `goes_on`, which gets the number of checks and of failed ones; returns
+/// both.
 fn repeat(
     stage: &mut Stage<'_>,
     rehearsal: &Rehearsal,
     part: Part,
     object: &Object,
-    wanted: u64,
+    goes_on: impl Fn(u64, u64) -> bool,
 ) -> Result<(u64, u64)> {
     stage.syncs_before_renames = *object == Object::FilesBeforeRenames;
+    if stage.syncs_before_renames {
+        stage.under = RENAMES_WAIT.map(Into::into).to_vec();
+    }
     let synced = object.clone();
     stage.hook = Some(at_each_ack(move |dir| sync(&synced, dir)));
     let mut rehearsal = rehearsal.clone();
@@ -180,13 +222,14 @@ fn repeat(
     let mut count = |case: live::Case<'_>| {
         checks += 1;
         failed += u64::from(matches!(case.checked, Checked::Failed(..)));
-        Ok(checks < wanted)
+        Ok(goes_on(checks, failed))
     };
     let repeated = match part {
         Part::States => states::states(stage, rehearsal, &mut count),
         _ => live::cuts(stage, rehearsal, part, &mut count),
     };
     stage.syncs_before_renames = false;
+    stage.under.clear();
     stage.hook = None;
     repeated?;
     Ok((checks, failed))

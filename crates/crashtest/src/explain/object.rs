@@ -34,9 +34,13 @@ impl std::fmt::Display for Object {
     }
 }
 
-/// Returns the name of a file below `dir`, with `#` for its numbers, by which the segments of a log are one object.
+/// Returns the name of a file below `dir`, with `#` for its numbers.
 pub(super) fn name(path: &Path, dir: &Path) -> String {
-    let name = path.strip_prefix(dir).unwrap_or(path).to_string_lossy();
+    numberless(&path.strip_prefix(dir).unwrap_or(path).to_string_lossy())
+}
+
+/// Returns a name with `#` for each number, by which the segments of a log are one object.
+pub(super) fn numberless(name: &str) -> String {
     let mut out = String::new();
     for c in name.chars() {
         match c.is_ascii_digit() {

@@ -1,4 +1,4 @@
-//! `FIEMAP`: the blocks of a file that were written.
+//! `FIEMAP`: the blocks of a file that were written, and their places.
 
 #![allow(unsafe_code)]
 
@@ -51,6 +51,62 @@ struct Map {
     extents: [Extent; AT_ONCE],
 }
 
+/// Asks the kernel for the first extents in the range.
+fn mapped(file: BorrowedFd<'_>, range: Range<u64>) -> rustix::io::Result<Vec<Extent>> {
+    let mut map = Map {
+        question: Question {
+            start: range.start,
+            length: range.end - range.start,
+            count: AT_ONCE as u32,
+            ..Question::default()
+        },
+        extents: [Extent::default(); AT_ONCE],
+    };
+    // SAFETY: the kernel reads `question` and writes at most `count` extents behind it, and there
+    // are as many; `Map` is laid out as `struct fiemap` with its array.
+    uninterrupted(|| unsafe { ioctl(file, Updater::<{ FIEMAP }, Map>::new(&mut map)) })?;
+    let mapped = (map.question.mapped as usize).min(AT_ONCE);
+    Ok(map.extents[..mapped].to_vec())
+}
+
+/// Place of a part of a file on its filesystem's device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileExtent {
+    /// Offset in the file, bytes.
+    pub logical: u64,
+    /// Offset on the device, bytes.
+    pub physical: u64,
+    /// Length, bytes.
+    pub length: u64,
+}
+
+/// Returns the places of a file on its device, in the order of the file. Parts that are
+/// delayed, compressed or within metadata are left out. On btrfs `physical` is an address of its address space, not an
+/// offset on a device.
+///
+/// # Errors
+/// If the filesystem does not tell, or the file has more than a quarter of a million extents.
+pub fn extents(file: BorrowedFd<'_>) -> rustix::io::Result<Vec<FileExtent>> {
+    let (mut at, mut found) = (0, Vec::new());
+    for _ in 0..CALLS {
+        let some = mapped(file, at..u64::MAX)?;
+        let end = some.last().map(|e| e.logical.saturating_add(e.length));
+        let placed = some
+            .iter()
+            .filter(|e| e.flags & !(HARMLESS | UNWRITTEN) == 0);
+        found.extend(placed.map(|e| FileExtent {
+            logical: e.logical,
+            physical: e.physical,
+            length: e.length,
+        }));
+        match end {
+            Some(end) if end > at => at = end,
+            _ => return Ok(found),
+        }
+    }
+    Err(rustix::io::Errno::TOOBIG)
+}
+
 /// Returns the state of the blocks in the range. Cached bytes without blocks count as missing.
 pub fn blocks(file: BorrowedFd<'_>, range: Range<u64>) -> Blocks {
     let (mut at, mut worst) = (range.start, Blocks::Written);
@@ -58,24 +114,10 @@ pub fn blocks(file: BorrowedFd<'_>, range: Range<u64>) -> Blocks {
         if at >= range.end {
             return worst;
         }
-        let mut map = Map {
-            question: Question {
-                start: at,
-                length: range.end - at,
-                count: AT_ONCE as u32,
-                ..Question::default()
-            },
-            extents: [Extent::default(); AT_ONCE],
-        };
-        // SAFETY: the kernel reads `question` and writes at most `count` extents behind it, and there
-        // are as many; `Map` is laid out as `struct fiemap` with its array.
-        let answer =
-            uninterrupted(|| unsafe { ioctl(file, Updater::<{ FIEMAP }, Map>::new(&mut map)) });
-        if answer.is_err() {
+        let Ok(extents) = mapped(file, at..range.end) else {
             return Blocks::Unknown;
-        }
-        let mapped = (map.question.mapped as usize).min(AT_ONCE);
-        match covered(&map.extents[..mapped], at) {
+        };
+        match covered(&extents, at) {
             // A hole, or an answer that makes no progress.
             (end, _) if end <= at => return Blocks::Missing,
             (_, Blocks::Missing) => return Blocks::Missing,
@@ -210,5 +252,11 @@ mod tests {
         }
         assert_eq!(blocks(file.as_fd(), 0..600 * 8192), Blocks::Missing);
         assert_eq!(blocks(file.as_fd(), 8192..16384), Blocks::Written);
+        let extents = extents(file.as_fd()).unwrap();
+        assert_eq!(extents.iter().map(|e| e.length).sum::<u64>(), 300 * 8192);
+        assert!(
+            extents.iter().all(|e| e.logical % 16384 >= 8192),
+            "{extents:?}"
+        );
     }
 }

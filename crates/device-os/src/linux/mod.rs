@@ -40,5 +40,6 @@ pub use crate::unix::mapping;
 use crate::unix::{machine, transfer};
 
 pub use counters::{Counter, DeviceCounters, block_device_counters};
+pub use extents::{FileExtent, extents};
 pub use page_cache::dirty_pages;
 pub use write_back::begin as start_write_back;
