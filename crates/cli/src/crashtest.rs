@@ -1,7 +1,8 @@
 //! `logforce crashtest`.
 
+use crate::bench::common::one_place_each;
 use crate::exit::{End, Usage};
-use crate::output::{Sink, Target, complain, print};
+use crate::output::{Sink, Target, complain, print, quoted};
 use crate::progress::Bar;
 use logforce_crashtest::parts::Part;
 use logforce_crashtest::plan::Plan;
@@ -35,6 +36,8 @@ Exit status: 0 nothing was lost, and CHECK noticed that a disk without flushes l
 2 unusable arguments, or this machine failed; 3 the test proves nothing (the report says why); 77 something
 that the test needs is missing here.";
 
+/// Exit status if something is missing on this machine, as test programs use it.
+const SKIPPED: u8 = 77;
 /// Largest number of cuts and of states: weeks.
 const MOST: u64 = 1_000_000;
 
@@ -86,6 +89,9 @@ pub struct Args {
     /// Write the result to FILE as JSON (- is standard output)
     #[arg(long, value_name = "FILE")]
     json: Option<Target>,
+    /// Write the result to FILE as an HTML page (- is standard output)
+    #[arg(long, value_name = "FILE")]
+    html: Option<Target>,
     /// Keep the smallest case of each kind of loss in DIR: disk, lines, and a script that runs CHECK on it
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -112,7 +118,11 @@ impl Args {
             }
         }
         let workload = Program::Arguments(self.workload.clone());
+        let words = std::env::args_os().skip(1);
+        let words = words.map(|word| quoted(word.to_string_lossy().into_owned()));
+        let command: Vec<String> = ["logforce".to_owned()].into_iter().chain(words).collect();
         Ok(Plan {
+            command: command.join(" "),
             filesystems,
             size: self.size,
             cuts: self.cuts,
@@ -134,6 +144,7 @@ impl Args {
 pub fn run(args: Args) -> anyhow::Result<End> {
     let unusable = |e: anyhow::Error| Usage(format!("{e:#}"));
     let plan = args.plan()?;
+    one_place_each(&[("--json", &args.json), ("--html", &args.html)])?;
     if enclosure::is_inside() {
         return Ok(inside(&args, &plan).map_err(unusable)?);
     }
@@ -143,7 +154,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             "skipped: the test needs what is not here:\n    {}",
             missing.join("\n    ")
         ));
-        return Ok(End::Skipped);
+        return Ok(End::Status(SKIPPED));
     }
     let status = enclosure::run_inside(&std::env::args_os().skip(1).collect::<Vec<_>>())
         .map_err(unusable)?;
@@ -152,15 +163,19 @@ pub fn run(args: Args) -> anyhow::Result<End> {
 
 fn inside(args: &Args, plan: &Plan) -> anyhow::Result<End> {
     let home = enclosure::enter()?;
-    let sink = args.json.as_ref().map(Sink::open).transpose()?;
-    let stdout_has_data = args.json == Some(Target::Stdout);
+    let json = args.json.as_ref().map(Sink::open).transpose()?;
+    let html = args.html.as_ref().map(Sink::open).transpose()?;
+    let stdout_has_data = [&args.json, &args.html].contains(&&Some(Target::Stdout));
     let bar = Bar::new();
     let mut steps = Steps::new(plan);
     let report = test::run(plan, &home, &mut |step| steps.show(step, &bar));
     bar.clear();
     let report = report?;
     print(&format!("{report}\n"), stdout_has_data)?;
-    if let Some(sink) = sink {
+    if let Some(sink) = html {
+        sink.fill(|out| out.write_all(logforce_report::crashtest_html(&report).as_bytes()))?;
+    }
+    if let Some(sink) = json {
         sink.fill(|out| {
             serde_json::to_writer_pretty(&mut *out, &report)?;
             writeln!(out)
@@ -168,7 +183,7 @@ fn inside(args: &Args, plan: &Plan) -> anyhow::Result<End> {
     }
     Ok(match report.verdict {
         Verdict::Survived => End::Done,
-        Verdict::Lost => End::Lost,
+        Verdict::Lost => End::Status(1),
         Verdict::Inconclusive => End::Inconclusive,
     })
 }

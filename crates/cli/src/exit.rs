@@ -17,11 +17,8 @@ pub enum End {
     Damaged,
     /// The compared result is slower than accepted, or has no figure to compare; that has been printed.
     Slower,
-    /// The tested program lost something that it had acknowledged; that has been printed.
-    Lost,
-    /// Something that the command needs is missing on this machine; that has been printed.
-    Skipped,
-    /// Another process has done the work, and printed the result.
+    /// A crash test ended with this status; the result has been printed.
+    #[cfg(target_os = "linux")]
     Status(u8),
     /// The result is inconclusive; that has been printed.
     Inconclusive,
@@ -29,8 +26,6 @@ pub enum End {
     Interrupted,
 }
 
-/// Exit status if something is missing on this machine, as test programs use it.
-const SKIPPED: u8 = 77;
 /// Exit status after Ctrl-C.
 pub const INTERRUPTED: u8 = 130;
 
@@ -62,8 +57,8 @@ impl std::error::Error for Damaged {}
 pub fn code(result: anyhow::Result<End>) -> ExitCode {
     match result {
         Ok(End::Done) => ExitCode::SUCCESS,
-        Ok(End::Damaged | End::Slower | End::Lost) => ExitCode::from(1),
-        Ok(End::Skipped) => ExitCode::from(SKIPPED),
+        Ok(End::Damaged | End::Slower) => ExitCode::from(1),
+        #[cfg(target_os = "linux")]
         Ok(End::Status(status)) => ExitCode::from(status),
         Ok(End::Inconclusive) => ExitCode::from(3),
         Ok(End::Interrupted) => ExitCode::from(INTERRUPTED),

@@ -9,6 +9,8 @@ use std::time::Duration;
 /// A test of one program.
 #[derive(Debug, Clone, Serialize)]
 pub struct Plan {
+    /// Command line that repeats the test.
+    pub command: String,
     /// Filesystems, one after the other.
     pub filesystems: Vec<Filesystem>,
     /// Size of the disk, bytes; `None` for the smallest that the filesystem works with.
@@ -43,6 +45,7 @@ impl Plan {
     /// Returns a test with the default volume.
     pub fn new(workload: Program, check: Program) -> Plan {
         Plan {
+            command: String::new(),
             filesystems: vec![Filesystem::Ext4, Filesystem::Xfs],
             size: None,
             cuts: 30,

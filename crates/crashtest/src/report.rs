@@ -3,7 +3,8 @@
 use crate::explain::Explanation;
 use crate::parts::{Part, Rehearsal};
 use crate::plan::Plan;
-use crate::stage::{Checked, Failure};
+use crate::stage::Checked;
+pub use crate::stage::Failure;
 use crate::testbed::Filesystem;
 use serde::Serialize;
 
@@ -107,8 +108,6 @@ pub struct Loss {
     pub last_acked: Option<String>,
     /// Directory with its image, if cases are kept.
     pub kept: Option<String>,
-    #[serde(skip)]
-    class: String,
 }
 
 impl Loss {
@@ -128,13 +127,12 @@ impl Loss {
             acked: acked.len() as u64,
             last_acked: acked.last().cloned(),
             kept: None,
-            class: format!("{failure:?} {}", class(message)),
         }
     }
 
     /// Returns true if both have one cause, as far as their messages show.
     pub(crate) fn is_like(&self, other: &Loss) -> bool {
-        self.class == other.class
+        self.failure == other.failure && class(&self.message) == class(&other.message)
     }
 }
 
@@ -169,8 +167,42 @@ pub struct Report {
     pub explanation: Option<Explanation>,
     /// Reasons why the test proves nothing; empty otherwise.
     pub reasons: Vec<String>,
+    /// Cases that the test does not cover, each in a few words.
+    pub untested: Vec<String>,
     /// Duration, seconds.
     pub seconds: f64,
+}
+
+/// Returns what a test with this plan does not cover.
+pub(crate) fn untested(plan: &Plan) -> Vec<String> {
+    let names: Vec<&str> = plan.filesystems.iter().map(|f| f.name()).collect();
+    let mut untested = vec![
+        format!("Other filesystems than {}", names.join(" and ")),
+        "Anything that the workload does not do".to_owned(),
+        "Disks that lie about flushes, bit rot, and damage by other programs".to_owned(),
+    ];
+    // With n checks, what shows in 3/n of them is missed with a probability of 5 %.
+    for (checks, what) in [(plan.cuts, "power cuts"), (plan.states, "crash states")] {
+        untested.push(match checks {
+            0 => format!("Anything by {what}"),
+            _ => format!(
+                "Losses that show in fewer than about one of {} {what} on a filesystem",
+                (checks / 3).max(1)
+            ),
+        });
+    }
+    if !plan.noise {
+        untested.push(
+            "Writeback by the kernel and by other programs meanwhile (--noise none)".to_owned(),
+        );
+    }
+    if !plan.kill {
+        untested.push(
+            "A crash of the program alone, a restart, and a power cut soon after (--kill)"
+                .to_owned(),
+        );
+    }
+    untested
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::explain::explain;
 use crate::live::{self, Case};
 use crate::parts::{Part, Rehearsal};
 use crate::plan::Plan;
-use crate::report::{Loss, Report, Row, Verdict};
+use crate::report::{Loss, Report, Row, Verdict, untested};
 use crate::stage::{Checked, Stage};
 use crate::states;
 use crate::testbed::Filesystem;
@@ -213,6 +213,7 @@ pub fn run(plan: &Plan, home: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> 
         losses: results.losses,
         explanation,
         reasons,
+        untested: untested(plan),
         seconds: began.elapsed().as_secs_f64(),
     })
 }

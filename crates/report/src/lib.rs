@@ -1,5 +1,5 @@
 //! Reports of `logforce bench`: a self-contained HTML file, or its charts as SVG files. Also the comparison
-//! of two runs.
+//! of two runs, and the report of `logforce crashtest`.
 //!
 //! The input is the JSON that the scenarios write (`docs/bench-json.md`). So a report can be made from the
 //! file of another machine or of an older version.
@@ -50,6 +50,12 @@ pub fn svgs(document: &Document) -> Vec<(String, String)> {
 /// Returns the comparison as one HTML file.
 pub fn compare_html(comparison: &compare::Comparison) -> String {
     page::comparison(comparison).into_string()
+}
+
+/// Returns the report of a crash test as one HTML file.
+#[cfg(target_os = "linux")]
+pub fn crashtest_html(report: &logforce_crashtest::report::Report) -> String {
+    clean(&page::crashtest(report).into_string())
 }
 
 /// Returns the title of a page.

@@ -35,6 +35,11 @@ fn pages() -> Vec<(String, String)> {
     for (name, document) in documents() {
         pages.push((name.to_owned(), html(&document)));
     }
+    #[cfg(target_os = "linux")]
+    pages.push((
+        "crash test".to_owned(),
+        logforce_report::crashtest_html(&common::crash_test()),
+    ));
     let trouble = changed("journal", |value| {
         value["interrupted"] = true.into();
         value["rows"][3]["error"] = "no space: 1 GiB is needed, and there is 12 MiB".into();

@@ -48,6 +48,38 @@ fn a_page_holds_the_conclusion_every_row_and_the_command() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_page_of_a_crash_test_holds_the_loss_and_its_events() {
+    let report = common::crash_test();
+    let page = logforce_report::crashtest_html(&report);
+    let explanation = report.explanation.as_ref().unwrap();
+    let least = explanation.least.as_ref().unwrap();
+    for text in [
+        &report.sentence,
+        &report.plan.command,
+        &explanation.conclusion,
+        &report.untested[0],
+    ] {
+        assert!(page.contains(text.as_str()), "{text}");
+    }
+    assert!(page.contains("&lt;b&gt;17&lt;/b&gt;") && !page.contains("<b>"));
+    assert!(!page.contains("<script") && !page.contains('\u{7}'));
+    // A row for each part, and the heads.
+    let (_, checks) = page.split_once("id=\"checks\"").unwrap();
+    let (checks, _) = checks.split_once("</table>").unwrap();
+    assert_eq!(checks.matches("<tr>").count(), 1 + report.rows.len());
+    // Every event is drawn twice, and is in the table.
+    let (_, timeline) = page.split_once("id=\"timeline\"").unwrap();
+    let (timeline, _) = timeline.split_once("</figure>").unwrap();
+    assert_eq!(
+        timeline.matches("class=\"mark ").count(),
+        2 * least.timeline.len()
+    );
+    assert_eq!(timeline.matches("<tr>").count(), 1 + least.timeline.len());
+    assert_eq!(timeline.matches("Lost writes: 1.210").count(), 2);
+}
+
 /// Returns the part of a page from a figure's heading to the end of its table.
 fn figure<'a>(page: &'a str, id: &str) -> &'a str {
     let (_, rest) = page.split_once(&format!("<figure id=\"f-{id}\"")).unwrap();

@@ -107,8 +107,13 @@ pub const TABLE: &[DependencyRule] = &[
     },
     DependencyRule {
         name: "logforce-report",
-        may_use: &["logforce-measure", "logforce-device", "logforce-terminal"],
-        why: "it draws the JSON reports of scenarios; it measures nothing",
+        may_use: &[
+            "logforce-crashtest",
+            "logforce-measure",
+            "logforce-device",
+            "logforce-terminal",
+        ],
+        why: "it draws the results of scenarios and of crash tests; it measures and tests nothing",
     },
     DependencyRule {
         name: "logforce-databases",

@@ -79,6 +79,8 @@ fn the_lost_part_of_a_record_that_is_updated_in_place_is_found() {
         "{record} n=$(head -n 1 \"$1/record\"); n=$((n)); while :; do n=$((n+1)); record $n \"$1\"; echo $n; done"
     );
     let setup = format!("{record} record 0 {{}}; sync");
+    let dir = tempfile::tempdir().unwrap();
+    let page = dir.path().join("page.html");
     let options = [
         "--cuts",
         "0",
@@ -86,6 +88,8 @@ fn the_lost_part_of_a_record_that_is_updated_in_place_is_found() {
         "40",
         "--setup",
         &setup,
+        "--html",
+        page.to_str().unwrap(),
         "--check",
         "[ $(sort -u {}/record | wc -l) = 1 ] || { echo torn; exit 1; }",
     ];
@@ -93,6 +97,11 @@ fn the_lost_part_of_a_record_that_is_updated_in_place_is_found() {
     let Some((shown, json)) = lost(&options, &workload) else {
         return;
     };
+    let page = std::fs::read_to_string(page).unwrap();
+    for text in [&json["sentence"], &json["explanation"]["conclusion"]] {
+        assert!(page.contains(text.as_str().unwrap()), "{shown}");
+    }
+    assert!(page.contains("Lost writes"), "{shown}");
     let least = &json["explanation"]["least"];
     assert_eq!(least["message"], "torn", "{shown}");
     let lost = least["lost"].as_array().unwrap();

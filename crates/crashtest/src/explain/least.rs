@@ -21,7 +21,7 @@ const BUDGET: u32 = 60;
 const MOST_STATES: u64 = 100;
 /// Length of the timeline before the cut, microseconds, and its largest number of marks.
 const SHOWN: u64 = 50_000;
-const MOST_MARKS: usize = 400;
+const MOST_MARKS: usize = 120;
 
 /// The smallest loss that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -8,6 +8,7 @@ mod dots;
 mod heat;
 mod lines;
 mod scale;
+mod timeline;
 
 pub use bars::Bars;
 pub use canvas::Width;
@@ -18,6 +19,7 @@ pub use heat::Heat;
 pub use lines::{ChartPoint, Lines, MOST, Series};
 use maud::{Markup, PreEscaped, html};
 pub use scale::axis;
+pub use timeline::{Lane, Timeline};
 
 /// Style sheet of every chart, in a page and in an SVG file.
 pub const STYLE_OF_CHARTS: &str = include_str!("chart.css");
@@ -35,6 +37,8 @@ pub enum Chart {
     Heat(Heat),
     /// Distributions.
     Curves(Curves),
+    /// Events before a moment.
+    Timeline(Timeline),
 }
 
 impl Chart {
@@ -46,6 +50,7 @@ impl Chart {
             Chart::Bars(bars) => bars.draw(&mut canvas, width),
             Chart::Heat(heat) => heat.draw(&mut canvas, width),
             Chart::Curves(curves) => curves.draw(&mut canvas, width),
+            Chart::Timeline(timeline) => timeline.draw(&mut canvas, width),
         };
         (canvas.finish(), height)
     }

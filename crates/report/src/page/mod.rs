@@ -1,6 +1,8 @@
 //! The page around the charts: HTML that loads nothing, neither scripts nor fonts.
 
 mod comparison;
+#[cfg(target_os = "linux")]
+mod crashtest;
 mod prose;
 mod rows;
 mod table;
@@ -9,6 +11,8 @@ use crate::chart::{STYLE_OF_CHARTS, Width};
 use crate::figure::{Figure, Section};
 use crate::title;
 pub use comparison::comparison;
+#[cfg(target_os = "linux")]
+pub use crashtest::crashtest;
 use logforce_measure::Document;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use prose::{prose, sentences};
