@@ -4,15 +4,27 @@
 //! acknowledgement cannot lag behind the cut as it would in a pipe: every line that the disk's sample of the counter
 //! covers was written before the cut.
 
-use crate::counters;
+use crate::counters::{self, Counters};
 use crate::disk::now;
 use crate::disk::serve::{self, Disk};
 use crate::testbed::{Image, fresh};
 use anyhow::Result;
 use fuser::{Errno, ReplyEmpty, ReplyWrite};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Counter of lines.
+const LINES: usize = 0;
+/// Counter that is 1 if the process of the session has ended.
+const ENDED: usize = 1;
+
+/// Most bytes that a session may write. Programs that acknowledge one operation with each write stay far below. A
+/// program that prints something else there would fill the memory.
+const MOST_BYTES: usize = 4 << 20;
+/// Most lines of a session.
+const MOST_LINES: usize = 1 << 18;
 
 /// A line that a program wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +45,10 @@ struct Received {
     lines: Vec<Line>,
     /// Bytes after the last newline.
     rest: Vec<u8>,
+    /// Bytes of the session.
+    bytes: usize,
+    /// True if a write was refused because the session wrote too much.
+    is_flooded: bool,
     hook: Option<Hook>,
 }
 
@@ -49,13 +65,20 @@ impl Server {
 
     fn take(&self, data: &[u8]) -> std::io::Result<()> {
         let mut received = self.received();
+        received.bytes += data.len();
+        if received.bytes > MOST_BYTES || received.lines.len() > MOST_LINES {
+            received.is_flooded = true;
+            return Err(ErrorKind::FileTooLarge.into());
+        }
         if let Some(hook) = &mut received.hook {
             hook();
         }
-        received.rest.extend_from_slice(data);
-        while let Some(end) = received.rest.iter().position(|b| *b == b'\n') {
-            let line: Vec<u8> = received.rest.drain(..=end).collect();
-            let line = String::from_utf8_lossy(&line[..end]);
+        let mut all = std::mem::take(&mut received.rest);
+        all.extend_from_slice(data);
+        let mut lines = all.split(|b| *b == b'\n');
+        received.rest = lines.next_back().unwrap_or_default().to_vec();
+        for line in lines {
+            let line = String::from_utf8_lossy(line);
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
@@ -65,7 +88,7 @@ impl Server {
                 at: now(),
             });
         }
-        counters::set(&self.counters, 0, received.lines.len() as u64)
+        counters::set(&self.counters, LINES, received.lines.len() as u64)
     }
 }
 
@@ -77,6 +100,7 @@ impl Disk for Server {
     fn write(&self, _: u64, data: &[u8], reply: ReplyWrite) {
         match self.take(data) {
             Ok(()) => reply.written(data.len() as u32),
+            Err(e) if e.kind() == ErrorKind::FileTooLarge => reply.error(Errno::EFBIG),
             Err(_) => reply.error(Errno::EIO),
         }
     }
@@ -132,7 +156,7 @@ impl Acks {
     pub(crate) fn begin(&self) -> Result<()> {
         let mut received = self.server.received();
         *received = Received::default();
-        Ok(counters::set(self.counters.file(), 0, 0)?)
+        Ok(counters::set(self.counters.file(), LINES, 0)?)
     }
 
     /// Prepares for a process of the session: `hook` is called in each of its writes, before the lines are counted.
@@ -142,6 +166,29 @@ impl Acks {
         // A process that was killed within a line must not give its first half to the next one: `1` and `2` would
         // acknowledge `12`.
         received.rest.clear();
+    }
+
+    /// Returns a function to be called when the process has ended. The disk's sample then says so.
+    ///
+    /// # Errors
+    /// I/O errors of the counters.
+    pub(crate) fn end_of_process(&self) -> Result<impl FnOnce() + Send + use<>> {
+        let counters = self.server.counters.clone();
+        counters::set(&counters, ENDED, 0)?;
+        Ok(move || {
+            // Of use in a report only.
+            let _ = counters::set(&counters, ENDED, 1);
+        })
+    }
+
+    /// Returns true if the process had ended when these counters were sampled.
+    pub(crate) fn had_ended(sampled: &Counters) -> bool {
+        sampled[ENDED] != 0
+    }
+
+    /// Returns true if the session wrote more than [`MOST_BYTES`] or [`MOST_LINES`].
+    pub(crate) fn is_flooded(&self) -> bool {
+        self.server.received().is_flooded
     }
 
     /// Returns the number of lines that were acknowledgements so far.
@@ -178,6 +225,22 @@ mod tests {
         let lines = server.received().lines.clone();
         let texts: Vec<_> = lines.iter().map(|l| (&*l.text, l.begun)).collect();
         assert_eq!(texts, [("1", false), ("22", false), ("3", true)]);
+    }
+
+    #[test]
+    fn a_session_that_floods_is_refused() {
+        let counters = Image::new(4096).unwrap();
+        let server = Server {
+            counters: Arc::new(counters.file().try_clone().unwrap()),
+            received: Arc::default(),
+        };
+        let written = (0..1000).take_while(|_| server.take(&[b'y'; 128 << 10]).is_ok());
+        assert_eq!(written.count(), MOST_BYTES / (128 << 10));
+        assert!(server.received().is_flooded);
+        *server.received() = Received::default();
+        let lines = b"y\n".repeat(64 << 10);
+        let written = (0..1000).take_while(|_| server.take(&lines).is_ok());
+        assert_eq!(written.count(), MOST_LINES / (64 << 10) + 1);
     }
 
     #[test]

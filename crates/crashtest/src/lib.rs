@@ -5,7 +5,8 @@
 //!
 //! - [`Crashtest`] is the entry for Rust tests, [`test::run`] that of the command; [`plan`] and [`report`] are what they
 //!   take and return, `text` prints the report.
-//! - `stage` runs the program and its check on a filesystem, with `acks` (acknowledgements) and [`program`] (commands).
+//! - `stage` runs the program and its check on a filesystem, with `acks` (acknowledgements), [`program`] (commands) and
+//!   `output` (their output). `runs` counts what weakens a test.
 //!   `live` cuts the power, `states` builds states of a recorded run, `explain` looks for the missing sync, `writeback`
 //!   works beside the program.
 //! - [`outage`] is one session from power on to power off, [`replay`] a recorded one. Other suites begin here.
@@ -22,12 +23,14 @@ pub mod explain;
 mod library;
 mod live;
 pub mod outage;
+mod output;
 pub mod parts;
 pub mod plan;
 pub mod program;
 pub mod replay;
 pub mod report;
 pub mod role;
+mod runs;
 mod stage;
 mod states;
 pub mod test;

@@ -144,6 +144,13 @@ impl Crashtest {
         self
     }
 
+    /// Sets the size of the disk in bytes; the smallest that each filesystem works with is the default.
+    #[must_use]
+    pub fn size(mut self, bytes: u64) -> Self {
+        self.plan.size = Some(bytes);
+        self
+    }
+
     /// Sets whether the cause of a loss is looked for, which takes up to a few minutes. It is by default.
     #[must_use]
     pub fn explain(mut self, explain: bool) -> Self {

@@ -115,10 +115,19 @@ pub(crate) fn rehearse(
         let why = match (&rest, ended.status) {
             (Some(rest), _) => format!("it wrote {rest:?} without a newline"),
             _ if !lines.is_empty() => "it wrote lines that begin with ? only".to_owned(),
+            (None, Some(status)) if status.success() => format!(
+                "it {}; a program that continues in the background ends with its first process, so it has to stay in \
+                 the foreground",
+                ended.failure()
+            ),
             (None, Some(_)) => format!("it {}", ended.failure()),
             (None, None) => format!(
-                "it ran for {} s without one (--patience); a program that buffers its output has to flush it",
-                first.as_secs()
+                "it ran for {} s without one (--patience); a program that buffers its output has to flush it{}",
+                first.as_secs(),
+                match ended.last_line() {
+                    line if line.is_empty() => line,
+                    line => format!("; its last line of output is {line:?}"),
+                }
             ),
         };
         return Ok(Err(format!("the workload acknowledged nothing: {why}")));
@@ -211,7 +220,7 @@ fn session_on(
     };
     let (kill, seed) = (stage.plan.kill && rng.u8(..3) == 0, rng.u64(..));
     stage.acks.begin()?;
-    let (report, _) = outage.run(
+    let (report, ended) = outage.run(
         |mounted| {
             let mut working = stage.start(mounted, seed)?;
             if kill {
@@ -222,8 +231,11 @@ fn session_on(
             }
             Ok(working)
         },
-        Working::kill,
+        Stage::end,
     )?;
+    if let Some(ended) = ended {
+        stage.count(&report.counters, ended);
+    }
     Ok(report.counters[0])
 }
 

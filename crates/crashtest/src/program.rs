@@ -1,10 +1,10 @@
 //! The commands of a user: what they are, and how they are run and ended.
 
+use crate::output::Output;
 use anyhow::{Context, Result, bail};
 use serde::{Serialize, Serializer};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -19,9 +19,6 @@ pub const ACKS: &str = "CRASHTEST_ACKS";
 pub const ACKED: &str = "CRASHTEST_ACKED";
 /// Variable with the file of announced lines, for the check.
 pub const BEGUN: &str = "CRASHTEST_BEGUN";
-
-/// Bytes of a program's output that are kept.
-const OUTPUT_KEPT: u64 = 16 << 10;
 
 /// A command of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +93,18 @@ impl Program {
     }
 }
 
+impl Program {
+    /// Returns a line for `sh` with the placeholders in it.
+    pub(crate) fn line(&self) -> String {
+        let quoted =
+            |word: &OsString| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"));
+        match self {
+            Program::Arguments(words) => words.iter().map(quoted).collect::<Vec<_>>().join(" "),
+            Program::Shell(line) => line.clone(),
+        }
+    }
+}
+
 impl std::fmt::Display for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -134,7 +143,7 @@ fn replace(text: &OsStr, what: &str, with: &OsStr) -> OsString {
 pub struct Running {
     /// `unshare`, which ends with the command and with its exit status.
     child: Child,
-    output: File,
+    output: Output,
 }
 
 /// Result of a command.
@@ -179,8 +188,8 @@ impl Finished {
 }
 
 impl Running {
-    /// Starts a command, behind the words `under`. Its output goes to the file `path`, but for standard output if that
-    /// takes the acknowledgements.
+    /// Starts a command, behind the words `under`. `ended` is called when it has closed its output, with everything
+    /// that it started.
     ///
     /// # Errors
     /// If `unshare` cannot be started. A command that does not exist ends with status 127.
@@ -189,18 +198,14 @@ impl Running {
         places: Places<'_>,
         acks: Option<AckSource>,
         under: &[OsString],
-        path: &Path,
+        ended: impl FnOnce() + Send + 'static,
     ) -> Result<Running> {
-        let opened = OpenOptions::new().create(true).append(true).open(path);
-        let output = opened.with_context(|| path.display().to_string())?;
-        output.set_len(0)?;
+        let (output, writer) = std::io::pipe()?;
         let mut command = Command::new("unshare");
         command.args(["--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
-        command.args(under);
-        if let Some(AckSource::Fd(fd)) = acks {
-            let script = format!("exec \"$@\" {fd}>\"${ACKS}\"");
-            command.args(["sh", "-c", &script, "sh"]);
-        }
+        command
+            .args(["sh", "-c", &first_process(acks), "sh"])
+            .args(under);
         command.args(program.words(places)).env(DIR, places.dir);
         let named = [
             (ACKS, places.acks),
@@ -218,12 +223,16 @@ impl Running {
             None => Stdio::null(),
         });
         command.stdout(match (acks, places.acks) {
-            (Some(AckSource::Stdout), Some(acks)) => OpenOptions::new().write(true).open(acks)?,
-            _ => output.try_clone()?,
+            (Some(AckSource::Stdout), Some(acks)) => {
+                Stdio::from(OpenOptions::new().write(true).open(acks)?)
+            }
+            _ => writer.try_clone()?.into(),
         });
-        command.stderr(output.try_clone()?);
+        command.stderr(writer);
         let child = command.spawn().context("unshare (package util-linux)")?;
-        let output = File::open(path)?;
+        // It holds the writing end, without which the output ends.
+        drop(command);
+        let output = Output::read(output, ended);
         Ok(Running { child, output })
     }
 
@@ -261,14 +270,9 @@ impl Running {
     fn end(&mut self, status: Option<ExitStatus>) -> Result<Finished> {
         let _ = self.child.kill();
         self.child.wait()?;
-        let len = self.output.metadata()?.len();
-        let start = len.saturating_sub(OUTPUT_KEPT);
-        self.output.seek(SeekFrom::Start(start))?;
-        let mut bytes = Vec::new();
-        (&self.output).take(OUTPUT_KEPT).read_to_end(&mut bytes)?;
         Ok(Finished {
             status,
-            output: String::from_utf8_lossy(&bytes).into_owned(),
+            output: self.output.end(),
         })
     }
 }
@@ -280,12 +284,23 @@ impl Drop for Running {
     }
 }
 
+/// Returns the script of the first process in a namespace, which runs the command behind it. Otherwise the command would
+/// be the first process, whose own signals the kernel ignores: `abort` would not end it as usual. The script's standard
+/// error is closed, so that the shell's remark about a signal does not become the last line of output.
+fn first_process(acks: Option<AckSource>) -> String {
+    let (free, acks) = match acks {
+        Some(AckSource::Fd(fd)) => (if fd == 9 { 8 } else { 9 }, format!("{fd}>\"${ACKS}\"")),
+        _ => (9, String::new()),
+    };
+    format!("exec {free}>&2 2>/dev/null; (\"$@\" 2>&{free} {free}>&- {acks}); exit")
+}
+
 /// Runs a command to its end.
 ///
 /// # Errors
 /// If it fails or takes longer than `patience`, with its last line.
-pub fn run(program: &Program, places: Places<'_>, patience: Duration, output: &Path) -> Result<()> {
-    let ended = Running::start(program, places, None, &[], output)?.wait(patience)?;
+pub fn run(program: &Program, places: Places<'_>, patience: Duration) -> Result<()> {
+    let ended = Running::start(program, places, None, &[], || {})?.wait(patience)?;
     if !ended.status.is_some_and(|s| s.success()) {
         bail!("`{program}` {}", ended.failure());
     }

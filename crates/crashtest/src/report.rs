@@ -165,6 +165,8 @@ pub struct Report {
     pub losses: Vec<Loss>,
     /// Findings about the cause of the losses.
     pub explanation: Option<Explanation>,
+    /// Remarks on what weakens the test: a full disk, a workload that failed by itself.
+    pub notes: Vec<String>,
     /// Reasons why the test proves nothing; empty otherwise.
     pub reasons: Vec<String>,
     /// Cases that the test does not cover, each in a few words.

@@ -1,12 +1,15 @@
 //! One filesystem with the user's program on it: sessions, and checks of what survived.
 
 use crate::acks::{Acks, Hook};
+use crate::counters::Counters;
 use crate::plan::Plan;
 use crate::program::{Finished, Places, Running, run, write_lines};
+use crate::runs::{Run, Runs, is_full};
 use crate::testbed::{Filesystem, Image, Mounted};
 use crate::writeback::Writeback;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -63,6 +66,8 @@ pub struct Stage<'a> {
     pub(crate) under: Vec<OsString>,
     /// Makes the hook of a session, if there is one.
     pub(crate) hook: Option<HookFor>,
+    /// Sessions with live cuts so far.
+    pub(crate) runs: RefCell<Runs>,
 }
 
 /// Makes a hook for acknowledgements of a program in this directory.
@@ -70,6 +75,7 @@ pub(crate) type HookFor = Arc<dyn Fn(&Path) -> Hook>;
 
 /// A workload that is running.
 pub(crate) struct Working {
+    dir: PathBuf,
     running: Running,
     _writeback: Option<Writeback>,
 }
@@ -111,21 +117,18 @@ impl<'a> Stage<'a> {
             syncs_before_renames: false,
             under: Vec::new(),
             hook: None,
+            runs: RefCell::default(),
         };
         let mounted = Mounted::image(filesystem, &stage.template, home)?;
         let dir = data(mounted.path());
         fs::create_dir(&dir)?;
         fs::set_permissions(&dir, Permissions::from_mode(0o777))?;
         if let Some(setup) = &plan.setup {
-            let done = run(setup, stage.places(&dir), plan.patience, &stage.output());
+            let done = run(setup, stage.places(&dir), plan.patience);
             done.context("the setup failed")?;
         }
         mounted.unmount()?;
         Ok(stage)
-    }
-
-    fn output(&self) -> PathBuf {
-        self.home.join("output")
     }
 
     fn places<'b>(&self, dir: &'b Path) -> Places<'b> {
@@ -148,17 +151,34 @@ impl<'a> Stage<'a> {
         self.acks
             .expect_process(self.hook.as_ref().map(|hook| hook(&dir)));
         let (program, source) = (&self.plan.workload, self.plan.acks);
-        let under = &self.under;
-        let running = Running::start(program, places, Some(source), under, &self.output())?;
+        let (under, noted) = (&self.under, self.acks.end_of_process()?);
+        let running = Running::start(program, places, Some(source), under, noted)?;
         let writeback = match (self.syncs_before_renames, self.plan.noise) {
             (true, _) => Some(Writeback::syncing(&dir)),
             (false, true) => Some(Writeback::noise(mounted, &dir, seed)),
             (false, false) => None,
         };
         Ok(Working {
+            dir,
             running,
             _writeback: writeback,
         })
+    }
+
+    /// Ends the workload after a cut; returns its end, and whether the disk is full.
+    pub(crate) fn end(working: Working) -> Result<(Finished, bool)> {
+        let is_full = is_full(&working.dir);
+        Ok((working.kill()?, is_full))
+    }
+
+    /// Counts a session whose workload ended like this. The disk sampled these counters at the cut.
+    pub(crate) fn count(&self, sampled: &Counters, (ended, is_full): (Finished, bool)) {
+        self.runs.borrow_mut().add(&Run {
+            ended,
+            had_ended: Acks::had_ended(sampled),
+            is_full,
+            is_flooded: self.acks.is_flooded(),
+        });
     }
 
     /// Returns what the session has promised beyond `before`, if the disk sampled `counted` lines at the cut.
@@ -199,7 +219,7 @@ impl<'a> Stage<'a> {
             begun: Some(&begun),
             ..self.places(&dir)
         };
-        let running = Running::start(&self.plan.check, places, None, &[], &self.output())?;
+        let running = Running::start(&self.plan.check, places, None, &[], || {})?;
         let ended = running.wait(self.plan.patience)?;
         let failure = match ended.status {
             Some(status) if status.success() => return Ok(Checked::Survived),

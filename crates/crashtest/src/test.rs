@@ -127,28 +127,35 @@ fn keep(dir: &Path, case: &Case<'_>, loss: &Loss, plan: &Plan) -> Result<()> {
     crate::program::write_lines(&dir.join("acked"), &case.promised.acked)?;
     crate::program::write_lines(&dir.join("begun"), &case.promised.begun)?;
     let options = loss.filesystem.options();
-    let check = plan.check.to_string();
-    let check = check.replace("{acked}", "\"$CRASHTEST_ACKED\"");
-    let check = check.replace("{}", "\"$CRASHTEST_DIR\"");
+    // As the next boot does.
+    let repair = match loss.filesystem {
+        Filesystem::Ext4NoJournal => "e2fsck -f -y \"$work/image\" || [ $? = 1 ]\n",
+        _ => "",
+    };
+    let message = loss.message.replace(['\n', '\r'], " ");
+    let (filesystem, acked, check) = (loss.filesystem, loss.acked, plan.check.line());
+    // The paths replace the placeholders as text, as they do in the test: a check may have them within quotes.
     let script = format!(
-        "#!/bin/sh\n\
-         # Mounts a copy of the image as the next boot would, and runs the check. Needs root.\n\
-         # {} after {} acknowledgements: {}\n\
-         set -eu\n\
-         here=$(cd \"$(dirname \"$0\")\" && pwd)\n\
-         work=$(mktemp -d)\n\
-         trap 'umount \"$work/mnt\" 2>/dev/null || true; rm -rf \"$work\"' EXIT\n\
-         cp --sparse=always \"$here/image\" \"$work/image\"\n\
-         mkdir \"$work/mnt\"\n\
-         mount -o loop,{options} \"$work/image\" \"$work/mnt\"\n\
-         export CRASHTEST_DIR=\"$work/mnt/data\" CRASHTEST_ACKED=\"$here/acked\" CRASHTEST_BEGUN=\"$here/begun\"\n\
-         status=0\n\
-         ( {check} ) < \"$here/acked\" || status=$?\n\
-         echo \"the check exited with $status\"\n\
-         exit $status\n",
-        loss.filesystem,
-        loss.acked,
-        loss.message.replace(['\n', '\r'], " "),
+        r#"#!/bin/sh
+# Mounts a copy of the image as the next boot would, and runs the check. Needs root.
+# {filesystem} after {acked} acknowledgements: {message}
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d /tmp/crashtest.XXXXXX)
+trap 'umount "$work/mnt" 2>/dev/null || true; rm -rf "$work"' EXIT
+cp --sparse=always "$here/image" "$work/image"
+cp "$here/acked" "$here/begun" "$work"
+mkdir "$work/mnt"
+{repair}mount -o loop,{options} "$work/image" "$work/mnt"
+export CRASHTEST_DIR="$work/mnt/data" CRASHTEST_ACKED="$work/acked" CRASHTEST_BEGUN="$work/begun"
+sed "s|{{acked}}|$work/acked|g; s|{{}}|$work/mnt/data|g" > "$work/check" << 'END OF CHECK'
+{check}
+END OF CHECK
+status=0
+sh "$work/check" < "$work/acked" || status=$?
+echo "the check exited with $status"
+exit $status
+"#
     );
     Ok(fs::write(dir.join("check.sh"), script)?)
 }
@@ -171,7 +178,7 @@ pub fn run(plan: &Plan, home: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> 
         losses: Vec::new(),
         progress,
     };
-    let (mut rehearsals, mut reasons) = (Vec::new(), Vec::new());
+    let (mut rehearsals, mut notes, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
     let mut explanation = None;
     for &filesystem in &plan.filesystems {
         let mut stage = Stage::new(plan, filesystem, home, &acks)?;
@@ -184,6 +191,13 @@ pub fn run(plan: &Plan, home: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> 
             }
         };
         parts(&stage, &rehearsal, &mut results)?;
+        let runs = stage.runs.take();
+        let remarks = runs.remarks(stage.template.len());
+        let remarks = remarks.iter().map(|r| format!("{filesystem}: {r}"));
+        match runs.are_spoilt() {
+            true => reasons.extend(remarks),
+            false => notes.extend(remarks),
+        }
         if plan.explain
             && explanation.is_none()
             && let Some((part, rate)) = most_lost(&results.rows, filesystem)
@@ -212,6 +226,7 @@ pub fn run(plan: &Plan, home: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> 
         rows: results.rows,
         losses: results.losses,
         explanation,
+        notes,
         reasons,
         untested: untested(plan),
         seconds: began.elapsed().as_secs_f64(),

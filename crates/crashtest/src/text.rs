@@ -56,8 +56,8 @@ impl Display for Report {
         if let Some(found) = &self.explanation {
             write_explanation(f, found)?;
         }
-        for reason in &self.reasons {
-            writeln!(f, "\n{reason}.")?;
+        for remark in self.notes.iter().chain(&self.reasons) {
+            writeln!(f, "\n{remark}.")?;
         }
         write!(f, "\n{}", self.sentence)
     }
