@@ -20,6 +20,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Environment variable of the processes inside: a name that no other suite has.
 const INSIDE: &str = "LOGFORCE_CRASHTEST_INSIDE";
 
+/// Arguments of `unshare` for the namespaces of a suite.
+pub(super) const NAMESPACES: [&str; 8] = [
+    "--mount",
+    "--propagation",
+    "private",
+    "--pid",
+    "--fork",
+    "--kill-child",
+    "--mount-proc",
+    "--",
+];
+
 /// Returns true inside the enclosure.
 pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
@@ -55,8 +67,7 @@ pub fn run_inside(arguments: &[OsString]) -> Result<u8> {
     let home = home(&own);
     std::fs::create_dir(&home).with_context(|| home.display().to_string())?;
     let mut child = Command::new("unshare")
-        .args(["--mount", "--propagation", "private", "--pid", "--fork"])
-        .args(["--kill-child", "--mount-proc", "--"])
+        .args(NAMESPACES)
         .arg(std::env::current_exe()?)
         .args(arguments)
         .env(INSIDE, &own)

@@ -1,6 +1,8 @@
 //! Workloads and checks that are broken themselves: the report says so, and accuses no sync.
 
 use super::{APPEND, LAST_IS_THERE, crashtest};
+use crate::common::text;
+use std::process::Command;
 
 /// Returns a text on one line, as no line break of the report divides it.
 fn one_line(text: &str) -> String {
@@ -110,4 +112,63 @@ fn a_check_that_hangs_is_ended_and_counted() {
     let cuts = rows.iter().find(|r| r["part"] == "cuts").unwrap();
     assert_eq!(cuts["hung"], 1, "{json}");
     assert!(shown.contains("was still running"), "{shown}");
+}
+
+#[test]
+fn root_without_the_right_to_mount_is_told_before_the_test() {
+    let volume = ["--cuts", "1", "--states", "0", "--no-explain"];
+    // Root, with everything that the test needs.
+    if crashtest(&volume, ": {}", &["true"]).is_none() {
+        return;
+    }
+    for (under, missing) in [
+        (
+            &[
+                "setpriv",
+                "--bounding-set=-sys_admin",
+                "--inh-caps=-sys_admin",
+            ][..],
+            "the right to mount (capability SYS_ADMIN)",
+        ),
+        // `/dev` has the control of the loop devices, and none of them.
+        (
+            &[
+                "unshare",
+                "--mount",
+                "sh",
+                "-c",
+                "mount -t tmpfs none /dev && mknod /dev/null c 1 3 && mknod /dev/fuse c 10 229 && \
+              mknod /dev/loop-control c 10 237 && exec \"$0\" \"$@\"",
+            ],
+            "mknod /dev/loop",
+        ),
+        (
+            &[
+                "unshare",
+                "--mount",
+                "sh",
+                "-c",
+                "mount -t tmpfs none /dev && mknod /dev/null c 1 3 && exec \"$0\" \"$@\"",
+            ],
+            "/dev/fuse does not exist",
+        ),
+    ] {
+        let out = Command::new(under[0])
+            .args(&under[1..])
+            .arg(env!("CARGO_BIN_EXE_logforce"))
+            .args([
+                "crashtest",
+                "--filesystem",
+                "ext4",
+                "--check",
+                ": {}",
+                "--",
+                "true",
+            ])
+            .output()
+            .unwrap();
+        let shown = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(77), "{shown}");
+        assert!(shown.contains(missing), "{shown}");
+    }
 }

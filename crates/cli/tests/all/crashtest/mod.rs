@@ -156,6 +156,7 @@ fn a_kept_case_holds_what_is_needed_to_see_it_again() {
     // The script has to replace placeholders within quotes, as the test does.
     let quoted = LAST_IS_THERE.replace("{acked}", "'{acked}'");
     let quoted = quoted.replace("{}/log", "'{}/log'");
+    let quoted = format!("[ -d '{{}}' ] || exit 3; {quoted}");
     let Some((status, shown, json)) = crashtest(&volume, &quoted, &workload) else {
         return;
     };
