@@ -1,6 +1,7 @@
 //! `logforce crashtest`, with small programs whose mistakes are known. Needs root, FUSE and loop devices.
 
 mod broken;
+mod examples;
 mod records;
 
 use crate::common::text;

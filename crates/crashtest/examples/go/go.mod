@@ -1,0 +1,3 @@
+module example.org/crashtest
+
+go 1.21
