@@ -5,11 +5,12 @@
 //!
 //! - [`Crashtest`] is the entry for Rust tests, [`test::run`] that of the command; [`plan`] and [`report`] are what they
 //!   take and return, `text` prints the report.
-//! - `stage` runs the program and its check on a filesystem, with `acks` (acknowledgements), [`program`] (commands) and
-//!   `output` (their output). `runs` counts what weakens a test.
-//!   `live` cuts the power, `states` builds states of a recorded run, `explain` looks for the missing sync, `writeback`
+//! - [`subject`] is the interface of a program under test. [`live`] cuts its power, [`states`] builds states of a
+//!   recorded run, on [`outage`] (one session from power on to power off) and `replay`. Other suites begin here.
+//! - `stage` is the subject of a plan: it runs the commands on a filesystem, with `acks` (acknowledgements),
+//!   [`program`] (commands) and `output` (their output). `rehearsal` runs it without a cut, `runs` counts what weakens
+//!   a test, `explain` looks for the missing sync, `writeback`
 //!   works beside the program.
-//! - [`outage`] is one session from power on to power off, [`replay`] a recorded one. Other suites begin here.
 //! - [`testbed`] makes images, mounts them, and leaves nothing behind. [`disk`] is the disk, [`role`] starts its process,
 //!   [`counters`] are sampled at the cut.
 
@@ -21,18 +22,20 @@ pub mod counters;
 pub mod disk;
 pub mod explain;
 mod library;
-mod live;
+pub mod live;
 pub mod outage;
 mod output;
 pub mod parts;
 pub mod plan;
 pub mod program;
-pub mod replay;
+mod rehearsal;
+mod replay;
 pub mod report;
 pub mod role;
 mod runs;
 mod stage;
-mod states;
+pub mod states;
+pub mod subject;
 pub mod test;
 pub mod testbed;
 mod text;

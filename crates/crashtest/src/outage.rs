@@ -1,113 +1,96 @@
 //! A session of a program on a disk, from power on to power off.
 
-use crate::disk::{Command, Cut, CutReport, Recording, Settings, Survival};
+use crate::disk::{Command, CutReport, Settings};
+use crate::subject::Subject;
 use crate::testbed::{Filesystem, Image, Powered, Switched};
 use anyhow::Result;
-use std::path::Path;
+use std::io;
 
-/// A disk that is switched on, and when its power goes.
+/// Images of a disk.
+#[derive(Debug)]
+pub struct Disks {
+    /// Stable data.
+    pub stable: Image,
+    /// Everything that was written, also what is not stable.
+    pub current: Image,
+}
+
+impl Disks {
+    /// Makes images of `len` zero bytes.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    pub fn new(len: u64) -> io::Result<Disks> {
+        Ok(Disks {
+            stable: Image::new(len)?,
+            current: Image::new(len)?,
+        })
+    }
+
+    /// Returns the disk to be switched on, without a recording.
+    pub fn switched<'a>(
+        &'a self,
+        filesystem: Filesystem,
+        counters: &'a Image,
+        settings: Settings,
+    ) -> Switched<'a> {
+        Switched {
+            filesystem,
+            stable: &self.stable,
+            current: &self.current,
+            counters,
+            record: None,
+            settings,
+        }
+    }
+}
+
+/// A session that ends with a power cut.
 #[derive(Debug, Clone, Copy)]
-pub struct Outage<'a> {
-    /// The disk.
-    pub switched: Switched<'a>,
+pub(crate) struct Outage<'a> {
+    pub(crate) disks: &'a Disks,
+    /// Empty image for a recording.
+    pub(crate) record: Option<&'a Image>,
+    pub(crate) settings: Settings,
     /// When the power goes.
-    pub cut: Command,
+    pub(crate) cut: Command,
     /// True if the disk gets the command before it is mounted: the power may then go while the filesystem
     /// replays its journal.
-    pub early: bool,
-    /// Directory for mount points.
-    pub home: &'a Path,
+    pub(crate) early: bool,
+    /// Seed of the program.
+    pub(crate) seed: u64,
 }
 
 impl Outage<'_> {
-    /// Switches the disk on, calls `start` with the mounted directory, waits for the cut, and calls `end`, after
-    /// which no process may use the directory. Neither is called if the power went before the mount was done.
-    ///
-    /// # Errors
-    /// Errors of the machine, of `start` and of `end`.
-    pub fn run<S, T>(
+    /// Runs the session after those that promised `before`. The program is not started if the power went before the
+    /// mount was done. Returns the report of the disk, and how the program ended if that was wrong.
+    pub(crate) fn run<S: Subject>(
         self,
-        start: impl FnOnce(&Path) -> Result<S>,
-        end: impl FnOnce(S) -> Result<T>,
-    ) -> Result<(CutReport, Option<T>)> {
+        subject: &S,
+        before: &S::Promised,
+    ) -> Result<(CutReport, Option<String>)> {
+        let site = subject.site();
+        site.filesystem.check_at_boot(&self.disks.stable)?;
+        subject.begin()?;
+        let switched = Switched {
+            record: self.record,
+            ..self
+                .disks
+                .switched(site.filesystem, site.counters, self.settings)
+        };
         let first = self.early.then_some(self.cut);
-        let mut powered = Powered::on(self.switched, self.home, first)?;
-        let program = powered.mounted().map(start).transpose()?;
+        let mut powered = Powered::on(switched, site.home, first)?;
+        let mounted = powered.mounted();
+        let start = |dir| subject.start(dir, before, self.seed);
+        let running = mounted.map(start).transpose()?;
         if !self.early {
             powered.send(self.cut)?;
         }
         let report = powered.cut_by_itself()?;
-        let ended = program.map(end).transpose()?;
+        let wrong = running
+            .map(|running| subject.end(running, &report.counters))
+            .transpose()?;
         powered.off()?;
-        Ok((report, ended))
-    }
-}
-
-/// Length of a recording. It ends at the limit that is reached first.
-#[derive(Debug, Clone, Copy)]
-pub struct Length {
-    /// Number of writes of the disk.
-    pub writes: u64,
-    /// Milliseconds.
-    pub millis: u64,
-}
-
-/// A session that is recorded.
-#[derive(Debug, Clone, Copy)]
-pub struct Take<'a> {
-    /// The filesystem on the disk.
-    pub filesystem: Filesystem,
-    /// The disk at the beginning; it stays as it is.
-    pub start: &'a Image,
-    /// The counters that are sampled at each event.
-    pub counters: &'a Image,
-    /// Length of the recording.
-    pub length: Length,
-    /// Behaviour of the disk.
-    pub settings: Settings,
-    /// Directory for mount points.
-    pub home: &'a Path,
-}
-
-impl Take<'_> {
-    /// Records every write and flush of the session. `start` and `end` are called as by [`Outage::run`].
-    ///
-    /// # Errors
-    /// The errors of [`Outage::run`].
-    pub fn record<S, T>(
-        self,
-        start: impl FnOnce(&Path) -> Result<S>,
-        end: impl FnOnce(S) -> Result<T>,
-    ) -> Result<(Recording, Option<T>)> {
-        self.filesystem.check_at_boot(self.start)?;
-        let record = Image::new(0)?;
-        let len = self.start.len();
-        let (stable, current) = (Image::new(len)?, Image::new(len)?);
-        stable.copy_from(self.start)?;
-        let survival = Survival {
-            seed: 0,
-            grain: 4096,
-            keep: 0,
-        };
-        let outage = Outage {
-            switched: Switched {
-                filesystem: self.filesystem,
-                stable: &stable,
-                current: &current,
-                counters: self.counters,
-                record: Some(&record),
-                settings: self.settings,
-            },
-            cut: Command::CutAfter {
-                writes: self.length.writes,
-                millis: self.length.millis,
-                loaded: false,
-                cut: Cut { survival },
-            },
-            early: false,
-            home: self.home,
-        };
-        let (_, ended) = outage.run(start, end)?;
-        Ok((Recording::read(&record)?, ended))
+        Ok((report, wrong.flatten()))
     }
 }

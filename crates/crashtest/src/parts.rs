@@ -1,7 +1,15 @@
 //! The parts of a test, and the run before them.
 
+use crate::disk::Flushes;
+use crate::live::{Cuts, Moment};
+use crate::states::{Length, Recordings};
 use crate::testbed::Filesystem;
 use serde::Serialize;
+
+/// Percentages of writes that the disk holds in flight.
+const HOLDS: [u64; 3] = [0, 30, 50];
+/// Most that a cut waits after the usual time of the first acknowledgement, milliseconds.
+const SPREAD: u64 = 200;
 
 /// Kinds of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -44,4 +52,46 @@ pub struct Rehearsal {
     pub writes: u64,
     /// Acknowledgements.
     pub acks: u64,
+}
+
+impl Rehearsal {
+    /// Returns the volume and the odds of live cuts of `part`, that come before the program has started, during the
+    /// work that it did in the rehearsal, or at any time.
+    pub(crate) fn cuts(&self, part: Part) -> Cuts {
+        let usual = self.first_ack_ms;
+        let moment = |writes, millis| Moment {
+            writes,
+            millis,
+            any_write: 4,
+        };
+        Cuts {
+            flushes: match part {
+                Part::Control => Flushes::Ignored,
+                _ => Flushes::Honest,
+            },
+            holds: &HOLDS,
+            grains: self.filesystem.grains(),
+            chain: 6,
+            early_in: 2,
+            early: vec![moment(60, usual + 150..usual + 151)],
+            work: vec![
+                moment(2 * self.writes.max(1), usual + SPREAD..usual + SPREAD + 1),
+                moment(u64::from(u32::MAX), usual..usual + SPREAD),
+            ],
+        }
+    }
+
+    /// Returns the volume and the odds of recordings.
+    pub(crate) fn recordings(&self) -> Recordings {
+        let length = Length {
+            writes: 1500 + self.writes,
+            millis: 400 + self.first_ack_ms,
+        };
+        Recordings {
+            lengths: vec![length; 2],
+            holds: &HOLDS,
+            states: 100,
+            unpromised: 4,
+        }
+    }
 }

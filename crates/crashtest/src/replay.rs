@@ -6,7 +6,7 @@ use anyhow::Result;
 use std::collections::HashMap;
 
 /// Disk after the events applied so far.
-pub struct ReplayedDisk {
+pub(crate) struct ReplayedDisk {
     stable: Image,
     cache: Cache,
     /// Numbers of writes in `cache`, by their numbers in the recording.
@@ -17,10 +17,7 @@ pub struct ReplayedDisk {
 
 impl ReplayedDisk {
     /// Creates the disk before the first event, as a copy of `start`.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
-    pub fn new(start: &Image) -> Result<ReplayedDisk> {
+    pub(crate) fn new(start: &Image) -> Result<ReplayedDisk> {
         let stable = Image::new(start.len())?;
         stable.copy_from(start)?;
         Ok(ReplayedDisk {
@@ -32,20 +29,17 @@ impl ReplayedDisk {
     }
 
     /// Returns true if a power cut now would lose nothing.
-    pub fn is_flushed(&self) -> bool {
+    pub(crate) fn is_flushed(&self) -> bool {
         self.cache.is_empty()
     }
 
     /// Returns the amount of unflushed data that a power cut would meet now.
-    pub fn met(&self) -> Met {
+    pub(crate) fn met(&self) -> Met {
         self.cache.met()
     }
 
     /// Applies an event.
-    ///
-    /// # Errors
-    /// If an image cannot be written.
-    pub fn apply(&mut self, event: &Event) -> Result<()> {
+    pub(crate) fn apply(&mut self, event: &Event) -> Result<()> {
         match event.kind {
             EventKind::Write | EventKind::WriteHeld => {
                 let held = event.kind == EventKind::WriteHeld;
@@ -64,19 +58,13 @@ impl ReplayedDisk {
 
     /// Returns the image that a power cut leaves when `event` comes: during the event if it is a write, otherwise
     /// before it. The next call overwrites the image.
-    ///
-    /// # Errors
-    /// If an image cannot be read or written.
-    pub fn cut(&self, event: &Event, survival: Survival) -> Result<&Image> {
+    pub(crate) fn cut(&self, event: &Event, survival: Survival) -> Result<&Image> {
         self.cut_keeping(event, survival.grain, &mut survival.choice())
     }
 
     /// Returns the image of [`cut`](Self::cut) in which the pieces of `grain` bytes survive for which `keep` returns
     /// true. A piece names its write by the number of writes before it in the recording.
-    ///
-    /// # Errors
-    /// If an image cannot be read or written.
-    pub fn cut_keeping(
+    pub(crate) fn cut_keeping(
         &self,
         event: &Event,
         grain: u64,
@@ -94,10 +82,7 @@ impl ReplayedDisk {
 }
 
 /// Chooses `wanted` indexes of events at which to cut the power, sorted. An index may occur more than once.
-///
-/// # Panics
-/// If there are no events and `wanted` is not 0.
-pub fn places(events: &[Event], wanted: u64, seed: u64) -> Vec<usize> {
+pub(crate) fn places(events: &[Event], wanted: u64, seed: u64) -> Vec<usize> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut places: Vec<usize> = (0..wanted).map(|_| rng.usize(..events.len())).collect();
     places.sort_unstable();
@@ -105,7 +90,7 @@ pub fn places(events: &[Event], wanted: u64, seed: u64) -> Vec<usize> {
 }
 
 /// Chooses the part of the unflushed data that survives a power cut of a recorded run.
-pub fn survival(filesystem: Filesystem, seed: u64) -> Survival {
+pub(crate) fn survival(filesystem: Filesystem, seed: u64) -> Survival {
     let mut rng = fastrand::Rng::with_seed(seed);
     Survival {
         seed: rng.u64(..),

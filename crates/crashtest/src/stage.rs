@@ -1,10 +1,11 @@
 //! One filesystem with the user's program on it: sessions, and checks of what survived.
 
-use crate::acks::{Acks, Hook};
+use crate::acks::{Acks, Hook, Line};
 use crate::counters::Counters;
 use crate::plan::Plan;
 use crate::program::{Finished, Places, Running, run, write_lines};
 use crate::runs::{Run, Runs, is_full};
+use crate::subject::{self, Outcome, Session, Site, Subject};
 use crate::testbed::{Filesystem, Image, Mounted};
 use crate::writeback::Writeback;
 use anyhow::{Context, Result, bail};
@@ -15,6 +16,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Name of the program's directory on the filesystem. It exists before the first session, because creating it is
 /// not the program's work.
@@ -53,7 +55,7 @@ pub enum Checked {
 }
 
 /// One filesystem, and what sessions on it need.
-pub struct Stage<'a> {
+pub(crate) struct Stage<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) filesystem: Filesystem,
     pub(crate) home: &'a Path,
@@ -66,12 +68,15 @@ pub struct Stage<'a> {
     pub(crate) under: Vec<OsString>,
     /// Makes the hook of a session, if there is one.
     pub(crate) hook: Option<HookFor>,
-    /// Sessions with live cuts so far.
+    /// Sessions so far.
     pub(crate) runs: RefCell<Runs>,
 }
 
 /// Makes a hook for acknowledgements of a program in this directory.
 pub(crate) type HookFor = Arc<dyn Fn(&Path) -> Hook>;
+
+/// A checked case.
+pub(crate) type Case<'a, 's> = subject::Case<'a, Stage<'s>>;
 
 /// A workload that is running.
 pub(crate) struct Working {
@@ -140,9 +145,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Starts the workload on a mounted filesystem. The session must have been begun before the disk was switched on:
-    /// until then the disk samples the lines of the session before.
-    pub(crate) fn start(&self, mounted: &Path, seed: u64) -> Result<Working> {
+    /// Starts the workload on a mounted filesystem.
+    pub(crate) fn work(&self, mounted: &Path, seed: u64) -> Result<Working> {
         let dir = data(mounted);
         let places = Places {
             acks: Some(self.acks.path()),
@@ -165,51 +169,8 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Ends the workload after a cut; returns its end, and whether the disk is full.
-    pub(crate) fn end(working: Working) -> Result<(Finished, bool)> {
-        let is_full = is_full(&working.dir);
-        Ok((working.kill()?, is_full))
-    }
-
-    /// Counts a session whose workload ended like this. The disk sampled these counters at the cut.
-    pub(crate) fn count(&self, sampled: &Counters, (ended, is_full): (Finished, bool)) {
-        self.runs.borrow_mut().add(&Run {
-            ended,
-            had_ended: Acks::had_ended(sampled),
-            is_full,
-            is_flooded: self.acks.is_flooded(),
-        });
-    }
-
-    /// Returns what the session has promised beyond `before`, if the disk sampled `counted` lines at the cut.
-    pub(crate) fn promised(&self, before: &Promised, counted: u64) -> Promised {
-        let mut promised = before.clone();
-        for (number, line) in self.acks.lines().0.into_iter().enumerate() {
-            let is_sure = (number as u64) < counted && !line.begun;
-            match is_sure {
-                true => promised.acked.push(line.text),
-                false => promised.begun.push(line.text),
-            }
-        }
-        promised
-    }
-
-    /// Mounts what survived and runs the check. Changes the image.
-    ///
-    /// # Errors
-    /// Errors of the machine.
-    pub(crate) fn check(&self, image: &Image, promised: &Promised) -> Result<Checked> {
-        let mounted = match Mounted::survivor(self.filesystem, image, self.home)? {
-            Ok(mounted) => mounted,
-            Err(why) => return Ok(Checked::FilesystemLost(why)),
-        };
-        let checked = self.check_at(mounted.path(), promised);
-        mounted.unmount()?;
-        checked
-    }
-
     /// Runs the check on a mounted filesystem.
-    pub(crate) fn check_at(&self, mounted: &Path, promised: &Promised) -> Result<Checked> {
+    fn run_check(&self, mounted: &Path, promised: &Promised) -> Result<Checked> {
         let (acked, begun) = (self.home.join("acked"), self.home.join("begun"));
         write_lines(&acked, &promised.acked)?;
         write_lines(&begun, &promised.begun)?;
@@ -234,5 +195,80 @@ impl<'a> Stage<'a> {
         let line = ended.last_line();
         let reason = if line.is_empty() { ended.how() } else { line };
         Ok(Checked::Failed(failure, reason))
+    }
+}
+
+impl Subject for Stage<'_> {
+    type Running = Working;
+    type Entry = Line;
+    type Promised = Promised;
+    type Checked = Checked;
+
+    fn site(&self) -> Site<'_> {
+        Site {
+            filesystem: self.filesystem,
+            template: &self.template,
+            counters: self.acks.counters(),
+            home: self.home,
+        }
+    }
+
+    fn begin(&self) -> Result<()> {
+        self.acks.begin()
+    }
+
+    fn start(&self, mounted: &Path, _: &Promised, seed: u64) -> Result<Working> {
+        let mut working = self.work(mounted, seed)?;
+        if self.plan.kill && seed.is_multiple_of(3) {
+            self.first_ack(&mut working)?;
+            std::thread::sleep(Duration::from_millis(seed % 100));
+            working.kill()?;
+            working = self.work(mounted, seed)?;
+        }
+        Ok(working)
+    }
+
+    fn end(&self, working: Working, sampled: &Counters) -> Result<Option<String>> {
+        let is_full = is_full(&working.dir);
+        self.runs.borrow_mut().add(&Run {
+            ended: working.kill()?,
+            had_ended: Acks::had_ended(sampled),
+            is_full,
+            is_flooded: self.acks.is_flooded(),
+        });
+        // A program whose disk is gone may end in any way.
+        Ok(None)
+    }
+
+    fn entries(&self) -> Result<Vec<Vec<Line>>> {
+        Ok(vec![self.acks.lines().0])
+    }
+
+    fn promise(&self, promised: &mut Promised, session: &Session<'_, Line>) {
+        let sure = session.claimed[0].len();
+        for (number, line) in session.all[0].iter().enumerate() {
+            match number < sure && !line.begun {
+                true => promised.acked.push(line.text.clone()),
+                false => promised.begun.push(line.text.clone()),
+            }
+        }
+    }
+
+    fn is_promised(promised: &Promised) -> bool {
+        !promised.acked.is_empty()
+    }
+
+    fn check(&self, mounted: &Path, promised: &Promised) -> Result<(Checked, Option<Promised>)> {
+        Ok((self.run_check(mounted, promised)?, None))
+    }
+}
+
+impl Outcome for Checked {
+    fn filesystem_lost(why: String) -> Checked {
+        Checked::FilesystemLost(why)
+    }
+
+    fn is_whole(&self) -> bool {
+        *self == Checked::Survived
     }
 }

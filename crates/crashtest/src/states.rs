@@ -1,157 +1,211 @@
 //! Replayed states: a run is recorded, write by write, and many states that a cut could have left are built of it.
 
-use crate::disk::{Event, Recording, Settings};
-use crate::live::{Case, Origin, Sink};
-use crate::outage::{Length, Take};
-use crate::parts::{Part, Rehearsal};
+use crate::disk::{Command, Cut, Event, Recording, Settings, Survival};
+use crate::outage::{Disks, Outage};
 use crate::replay::{ReplayedDisk, places, survival};
-use crate::stage::{Checked, Promised, Stage, Working};
+use crate::subject::{Case, Origin, Outcome, Session, Sink, Subject};
 use crate::testbed::Image;
-use anyhow::Result;
+use anyhow::{Result, bail};
 
-/// States of one recording, before another is made. Few, because one block of the filesystem that lies unflushed for
-/// long would otherwise decide the whole row.
-const OF_ONE: u64 = 100;
-
-/// Recordings without an event, one after the other, after which the part ends: the workload writes nothing.
+/// Recordings without an event, one after the other, after which the part ends: the program writes nothing.
 const MOST_EMPTY: u32 = 3;
+/// One in this number of the states in which nothing was unflushed is checked.
+const FLUSHED: u64 = 4;
+/// Bytes that every filesystem writes whole. A recording starts from a state whose cut tore nothing smaller: otherwise
+/// a torn block of the filesystem might show only later, where nothing excuses it.
+const BLOCK: u64 = 4096;
+
+/// Volume and odds of recordings.
+#[derive(Debug, Clone)]
+pub struct Recordings {
+    /// Lengths of the recordings in a row. The first starts from the template, each other from a state of the one
+    /// before, so that its states are recoveries that were cut short.
+    pub lengths: Vec<Length>,
+    /// Percentages of writes that the disk holds in flight; each recording has one of them.
+    pub holds: &'static [u64],
+    /// States of one recording. Few, because one block of the filesystem that lies unflushed for long would otherwise
+    /// decide the whole result.
+    pub states: u64,
+    /// One in this number of the states in which nothing was promised is checked.
+    pub unpromised: u64,
+}
+
+/// Length of a recording. It ends at the limit that is reached first.
+#[derive(Debug, Clone, Copy)]
+pub struct Length {
+    /// Number of writes of the disk.
+    pub writes: u64,
+    /// Milliseconds.
+    pub millis: u64,
+}
 
 /// A recorded run.
-struct Run {
+struct Run<'a, S: Subject> {
+    subject: &'a S,
     start: Image,
-    before: Promised,
+    before: S::Promised,
     recording: Recording,
-    lines: Vec<crate::acks::Line>,
+    entries: Vec<Vec<S::Entry>>,
 }
 
-impl Run {
-    /// Returns what had been promised when the event came.
-    fn promised(&self, event: &Event) -> Promised {
-        let mut promised = self.before.clone();
-        for line in self.lines.iter().take(event.counters[0] as usize) {
-            match line.begun {
-                true => promised.begun.push(line.text.clone()),
-                false => promised.acked.push(line.text.clone()),
-            }
-        }
-        promised
-    }
-}
+/// A crash state, and the promises in it.
+type State<S> = (Image, <S as Subject>::Promised);
 
-/// Builds and checks states, until the sink has enough or the workload writes nothing. Every second recording starts from a state of the one before,
-/// so that its states are recoveries that were cut short.
-pub(crate) fn states(stage: &Stage<'_>, rehearsal: &Rehearsal, sink: &mut Sink<'_>) -> Result<()> {
-    let mut rng = fastrand::Rng::with_seed(stage.plan.seed);
-    let (mut from, mut empty) = (None, 0);
+/// Builds and checks states, until the sink has enough or the program writes nothing.
+///
+/// # Errors
+/// Errors of the machine and of the sink, and if the program ends badly while it is recorded.
+pub fn states<S: Subject>(
+    subject: &S,
+    plan: &Recordings,
+    seed: u64,
+    sink: &mut Sink<'_, S>,
+) -> Result<()> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let (mut from, mut number, mut empty) = (None, 0, 0);
     while empty < MOST_EMPTY {
         let (start, before) = match from.take() {
             Some(state) => state,
             None => {
-                let start = Image::new(stage.template.len())?;
-                start.copy_from(&stage.template)?;
-                (start, Promised::default())
+                number = 0;
+                (copy(subject.site().template)?, S::Promised::default())
             }
         };
-        let is_second = !before.acked.is_empty();
-        let run = recorded(stage, rehearsal, start, before, &mut rng)?;
+        let run = Run::record(subject, start, before, plan, number, &mut rng)?;
         empty = match run.recording.events.is_empty() {
             true => empty + 1,
             false => 0,
         };
-        let (go_on, middle) = of_one(stage, &run, &mut rng, sink)?;
+        let (go_on, middle) = run.states(plan, &mut rng, sink)?;
         if !go_on {
             return Ok(());
         }
-        from = middle.filter(|_| !is_second);
+        number += 1;
+        if let Some((image, mut promised)) = middle.filter(|_| number < plan.lengths.len())
+            && subject.prepare(number, &image, &mut promised)?
+        {
+            from = Some((image, promised));
+        }
     }
     Ok(())
 }
 
-fn recorded(
-    stage: &Stage<'_>,
-    rehearsal: &Rehearsal,
-    start: Image,
-    before: Promised,
-    rng: &mut fastrand::Rng,
-) -> Result<Run> {
-    let length = Length {
-        writes: 1500 + rehearsal.writes,
-        millis: 400 + rehearsal.first_ack_ms,
-    };
-    let settings = Settings::honest(rng.u64(..), rng.choice([0, 30, 50]).unwrap_or(0));
-    let seed = rng.u64(..);
-    stage.acks.begin()?;
-    let take = Take {
-        filesystem: stage.filesystem,
-        start: &start,
-        counters: stage.acks.counters(),
-        length,
-        settings,
-        home: stage.home,
-    };
-    let (recording, _) = take.record(|mounted| stage.start(mounted, seed), Working::kill)?;
-    let lines = stage.acks.lines().0;
-    Ok(Run {
-        start,
-        before,
-        recording,
-        lines,
-    })
+fn copy(image: &Image) -> Result<Image> {
+    let copy = Image::new(image.len())?;
+    copy.copy_from(image)?;
+    Ok(copy)
 }
 
-/// Goes through a recording once, and builds states on the way. Returns whether the sink wants more, and a state in
-/// the middle from which another run can start.
-fn of_one(
-    stage: &Stage<'_>,
-    run: &Run,
-    rng: &mut fastrand::Rng,
-    sink: &mut Sink<'_>,
-) -> Result<(bool, Option<(Image, Promised)>)> {
-    let mut disk = ReplayedDisk::new(&run.start)?;
-    let left = Image::new(run.start.len())?;
-    let events = &run.recording.events;
-    if events.is_empty() {
-        return Ok((true, None));
-    }
-    let places = places(events, OF_ONE, rng.u64(..));
-    let middle = places.get(places.len() / 2).copied();
-    let mut places = places.into_iter().peekable();
-    let mut kept = None;
-    for (number, event) in events.iter().enumerate() {
-        while places.next_if_eq(&number).is_some() {
-            let promised = run.promised(event);
-            // Examines points at which nothing can be lost only now and then.
-            if (disk.is_flushed() || promised.acked.is_empty()) && rng.u8(..4) != 0 {
-                continue;
-            }
-            let survival = survival(stage.filesystem, rng.u64(..));
-            let state = disk.cut(event, survival)?;
-            left.copy_from(state)?;
-            let checked = stage.check(state, &promised)?;
-            if kept.is_none() && middle.is_some_and(|m| m <= number) && checked == Checked::Survived
-            {
-                let image = Image::new(left.len())?;
-                image.copy_from(&left)?;
-                kept = Some((image, promised.clone()));
-            }
-            let go_on = sink(Case {
-                part: Part::States,
-                promised: &promised,
-                checked,
-                left: &left,
-                origin: Some(Origin {
-                    start: &run.start,
-                    events,
-                    lines: &run.lines,
-                    number,
-                    survival,
-                }),
-            })?;
-            if !go_on {
-                return Ok((false, None));
-            }
+impl<'a, S: Subject> Run<'a, S> {
+    fn record(
+        subject: &'a S,
+        start: Image,
+        before: S::Promised,
+        plan: &Recordings,
+        number: usize,
+        rng: &mut fastrand::Rng,
+    ) -> Result<Self> {
+        let (disks, record) = (Disks::new(start.len())?, Image::new(0)?);
+        disks.stable.copy_from(&start)?;
+        let length = plan.lengths[number];
+        let survival = Survival {
+            seed: 0,
+            grain: BLOCK,
+            keep: 0,
+        };
+        let outage = Outage {
+            disks: &disks,
+            record: Some(&record),
+            settings: Settings::honest(rng.u64(..), rng.choice(plan.holds).copied().unwrap_or(0)),
+            cut: Command::CutAfter {
+                writes: length.writes,
+                millis: length.millis,
+                loaded: false,
+                cut: Cut { survival },
+            },
+            early: false,
+            seed: rng.u64(..),
+        };
+        if let (_, Some(wrong)) = outage.run(subject, &before)? {
+            bail!("while recording: {wrong}");
         }
-        disk.apply(event)?;
+        Ok(Run {
+            recording: Recording::read(&record)?,
+            entries: subject.entries()?,
+            subject,
+            start,
+            before,
+        })
     }
-    Ok((true, kept))
+
+    /// Returns what had been promised when the event came.
+    fn promised(&self, event: &Event) -> S::Promised {
+        let mut promised = self.before.clone();
+        let session = Session::state(&self.entries, &event.counters);
+        self.subject.promise(&mut promised, &session);
+        promised
+    }
+
+    /// Goes through the recording once, and builds states on the way. Returns whether the sink wants more, and a state
+    /// behind the middle from which another run can start.
+    fn states(
+        &self,
+        plan: &Recordings,
+        rng: &mut fastrand::Rng,
+        sink: &mut Sink<'_, S>,
+    ) -> Result<(bool, Option<State<S>>)> {
+        let events = &self.recording.events;
+        if events.is_empty() {
+            return Ok((true, None));
+        }
+        let filesystem = self.subject.site().filesystem;
+        let mut disk = ReplayedDisk::new(&self.start)?;
+        let places = places(events, plan.states, rng.u64(..));
+        let middle = places.get(places.len() / 2).copied();
+        let mut places = places.into_iter().peekable();
+        let mut kept = None;
+        for (number, event) in events.iter().enumerate() {
+            while places.next_if_eq(&number).is_some() {
+                let promised = self.promised(event);
+                let chance = match S::is_promised(&promised) {
+                    _ if disk.is_flushed() => FLUSHED,
+                    false => plan.unpromised,
+                    true => 1,
+                };
+                if rng.u64(..chance) != 0 {
+                    continue;
+                }
+                let survival = survival(filesystem, rng.u64(..));
+                let cut = || disk.cut(event, survival);
+                let (checked, _) = self.subject.check_image(cut()?, &promised)?;
+                if kept.is_none()
+                    && middle.is_some_and(|middle| middle <= number)
+                    && survival.grain >= BLOCK
+                    && checked.is_whole()
+                {
+                    kept = Some((copy(cut()?)?, promised.clone()));
+                }
+                let go_on = sink(Case {
+                    promised: &promised,
+                    checked,
+                    wrong: None,
+                    met: disk.met(),
+                    grain: survival.grain,
+                    left: &cut,
+                    origin: Some(Origin {
+                        start: &self.start,
+                        events,
+                        entries: &self.entries,
+                        number,
+                        survival,
+                    }),
+                })?;
+                if !go_on {
+                    return Ok((false, None));
+                }
+            }
+            disk.apply(event)?;
+        }
+        Ok((true, kept))
+    }
 }

@@ -2,11 +2,11 @@
 
 use crate::acks::Acks;
 use crate::explain::explain;
-use crate::live::{self, Case};
+use crate::live;
 use crate::parts::{Part, Rehearsal};
 use crate::plan::Plan;
 use crate::report::{Loss, Report, Row, Verdict, untested};
-use crate::stage::{Checked, Stage};
+use crate::stage::{Case, Checked, Stage};
 use crate::states;
 use crate::testbed::Filesystem;
 use anyhow::{Context, Result};
@@ -51,12 +51,18 @@ struct Results<'a> {
 
 impl Results<'_> {
     /// Takes a case in; returns false if its part has enough.
-    fn add(&mut self, filesystem: Filesystem, of: u64, case: Case<'_>) -> Result<bool> {
-        let is_this = |r: &Row| (r.filesystem, r.part) == (filesystem, case.part);
+    fn add(
+        &mut self,
+        filesystem: Filesystem,
+        part: Part,
+        of: u64,
+        case: Case<'_, '_>,
+    ) -> Result<bool> {
+        let is_this = |r: &Row| (r.filesystem, r.part) == (filesystem, part);
         let at = match self.rows.iter().position(is_this) {
             Some(at) => at,
             None => {
-                self.rows.push(Row::new(filesystem, case.part));
+                self.rows.push(Row::new(filesystem, part));
                 self.rows.len() - 1
             }
         };
@@ -64,20 +70,20 @@ impl Results<'_> {
         row.add(case.promised.acked.len(), &case.checked);
         let (checks, failed) = (row.checks, row.failed());
         // The disk without flushes often destroys the filesystem, which says nothing about the check.
-        let examined = match case.part {
+        let examined = match part {
             Part::Control if checks < MOST_CONTROL => checks - row.filesystem_lost,
             _ => checks,
         };
         if let Checked::Failed(failure, message) = &case.checked
-            && case.part != Part::Control
+            && part != Part::Control
         {
             let acked = &case.promised.acked;
-            let loss = Loss::new(filesystem, case.part, *failure, message, acked);
+            let loss = Loss::new(filesystem, part, *failure, message, acked);
             self.loss(loss, &case)?;
         }
         (self.progress)(Progress::Checked {
             filesystem,
-            part: case.part,
+            part,
             done: checks,
             of,
             failed,
@@ -93,7 +99,7 @@ impl Results<'_> {
     }
 
     /// Adds a loss to those that are like it, and keeps the smallest of them.
-    fn loss(&mut self, loss: Loss, case: &Case<'_>) -> Result<()> {
+    fn loss(&mut self, loss: Loss, case: &Case<'_, '_>) -> Result<()> {
         let number = self.losses.iter().position(|known| known.is_like(&loss));
         let at = number.unwrap_or(self.losses.len());
         match number {
@@ -120,10 +126,10 @@ impl Results<'_> {
 }
 
 /// Writes a case into a directory, with a script that mounts it and runs the check.
-fn keep(dir: &Path, case: &Case<'_>, loss: &Loss, plan: &Plan) -> Result<()> {
+fn keep(dir: &Path, case: &Case<'_, '_>, loss: &Loss, plan: &Plan) -> Result<()> {
     fs::create_dir_all(dir)?;
     let image = File::create(dir.join("image"))?;
-    case.left.write_sparse(&image)?;
+    (case.left)()?.write_sparse(&image)?;
     crate::program::write_lines(&dir.join("acked"), &case.promised.acked)?;
     crate::program::write_lines(&dir.join("begun"), &case.promised.begun)?;
     let options = loss.filesystem.options();
@@ -182,7 +188,7 @@ pub fn run(plan: &Plan, home: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> 
     let mut explanation = None;
     for &filesystem in &plan.filesystems {
         let mut stage = Stage::new(plan, filesystem, home, &acks)?;
-        let rehearsed = live::rehearse(&stage, &mut |case| results.add(filesystem, 1, case))?;
+        let rehearsed = stage.rehearse(&mut |case| results.add(filesystem, Part::Kill, 1, case))?;
         let rehearsal = match rehearsed {
             Ok(rehearsal) => rehearsal,
             Err(why) => {
@@ -247,15 +253,18 @@ fn parts(stage: &Stage<'_>, rehearsal: &Rehearsal, results: &mut Results<'_>) ->
     let (plan, filesystem) = (stage.plan, stage.filesystem);
     for (part, of) in [(Part::Control, CONTROL), (Part::Cuts, plan.cuts)] {
         if of > 0 {
-            live::cuts(stage, rehearsal, part, &mut |case| {
-                results.add(filesystem, of, case)
-            })?;
+            live::cuts(
+                stage,
+                &rehearsal.cuts(part),
+                plan.seed ^ part as u64,
+                &mut |case| results.add(filesystem, part, of, case),
+            )?;
         }
     }
     if plan.states > 0 {
         let of = plan.states;
-        states::states(stage, rehearsal, &mut |case| {
-            results.add(filesystem, of, case)
+        states::states(stage, &rehearsal.recordings(), plan.seed, &mut |case| {
+            results.add(filesystem, Part::States, of, case)
         })?;
     }
     Ok(())

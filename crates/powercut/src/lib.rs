@@ -8,14 +8,15 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+pub mod bench;
 pub mod check;
 pub mod ledger;
-pub mod live;
-mod outage;
+pub mod log;
 pub mod own;
 pub mod pages;
 pub mod process;
-pub mod replay;
+mod raw;
 pub mod report;
 pub mod selfcheck;
+pub mod started;
 pub mod subject;

@@ -1,12 +1,12 @@
-//! `logforce powercut`, the test for users' own machines, on this disk: the built command, its
-//! witness on loopback, and a real power cut in each round. On an honest disk it has to prove
-//! the log; on one that lies about flushes it has to contradict it.
+//! `logforce powercut`, the test for users' machines, on the disk whose power can be cut: the built command, its
+//! witness on loopback, and a power cut in each round. On an honest disk it must prove the log; on one that lies about
+//! flushes it must contradict it.
 
 use crate::ledger::SubjectLedger;
-use crate::live::Bench;
 use anyhow::{Context, Result, bail};
 use logforce_crashtest::disk::{Cut, Flushes, Settings, Survival};
-use logforce_crashtest::testbed::{Filesystem, Image, Mounted, Powered, Switched};
+use logforce_crashtest::outage::Disks;
+use logforce_crashtest::testbed::{Filesystem, Mounted, Powered};
 use logforce_testkit::Rng;
 use serde::Serialize;
 use serde_json::Value;
@@ -16,36 +16,35 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Bytes by which the witness's file grows until the plug is pulled: some hundred unforced writes,
-/// some thousand commits.
+/// Bytes by which the witness's file grows until the power cut: some hundred unforced writes, some thousand commits.
 const CONTROL: u64 = 4 << 10;
 const MEASURED: u64 = 32 << 10;
-/// Rounds until one shows a cut.
+/// Largest number of rounds until one shows a cut.
 const ROUNDS: u32 = 8;
-/// The longest that may take.
+/// Longest duration of a round.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How a run of the command went.
+/// Result of a run of the command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OwnRun {
-    /// On which filesystem.
+    /// Name of the filesystem.
     pub filesystem: &'static str,
-    /// The disk reports a flush as done, and does nothing.
+    /// True if the disk reports flushes as done and does nothing.
     pub lying_disk: bool,
-    /// What the command said in the end.
+    /// Verdict of the command.
     pub verdict: String,
     /// Commits that were acknowledged and had to be there.
     pub expected: u64,
-    /// How many were not.
+    /// Commits of these that were missing.
     pub lost: u64,
-    /// What the control phase lost.
+    /// Commits that the control phase lost.
     pub control_lost: u64,
-    /// What it said, in words.
+    /// Conclusion of the command, in words.
     pub conclusion: String,
 }
 
 impl OwnRun {
-    /// Proven on an honest disk, contradicted on one that lies.
+    /// Returns true if the log was proven on an honest disk, or contradicted on one that lies.
     pub fn is_as_it_should_be(&self) -> bool {
         self.control_lost > 0
             && self.expected > 0
@@ -56,10 +55,10 @@ impl OwnRun {
     }
 }
 
-/// The built command, beside this program.
+/// Returns the path of the built command, beside this program.
 ///
 /// # Errors
-/// If it is not there.
+/// If the file does not exist.
 pub fn program() -> Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name("logforce");
     if !path.is_file() {
@@ -71,7 +70,7 @@ pub fn program() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Ends with its owner.
+/// Process that ends with its owner.
 struct Process(Child);
 
 impl Drop for Process {
@@ -91,16 +90,16 @@ struct Run<'a> {
     program: &'a Path,
     filesystem: Filesystem,
     settings: Settings,
-    bench: &'a Bench,
+    disks: &'a Disks,
     home: &'a Path,
     place: &'a Path,
     witness: Witness,
 }
 
-/// One run: the control phase and one measured round, each with a cut.
+/// Runs the control phase and a measured round, each with a cut.
 ///
 /// # Errors
-/// Of the machine, or if the command does something that it should not.
+/// Errors of the machine, and if the command does something that it should not.
 pub fn run(
     program: &Path,
     filesystem: Filesystem,
@@ -109,8 +108,8 @@ pub fn run(
     seed: u64,
 ) -> Result<OwnRun> {
     let mut rng = Rng::new(seed);
-    let bench = Bench::new(filesystem)?;
-    bench.disk().0.copy_from(&filesystem.make()?)?;
+    let disks = Disks::new(filesystem.size())?;
+    disks.stable.copy_from(&filesystem.make()?)?;
     let place = home.join(format!("own-{filesystem}-{lying}"));
     fs::create_dir(&place)?;
     let run = Run {
@@ -125,7 +124,7 @@ pub fn run(
                 Flushes::Honest
             },
         },
-        bench: &bench,
+        disks: &disks,
         home,
         place: &place,
         witness: witness(program, &place.join("store"))?,
@@ -192,7 +191,7 @@ impl Run<'_> {
         command
     }
 
-    /// What the witness has recorded, in bytes.
+    /// Returns the number of bytes that the witness has recorded.
     fn recorded(&self) -> Result<u64> {
         let mut sum = 0;
         for entry in fs::read_dir(&self.witness.store)? {
@@ -201,19 +200,14 @@ impl Run<'_> {
         Ok(sum)
     }
 
-    /// Writes until enough is acknowledged, and pulls the plug. The run's id.
+    /// Writes until enough is acknowledged, and cuts the power. Returns the run's id.
     fn round(&self, enough: u64, rng: &mut Rng) -> Result<String> {
         let ledger = SubjectLedger::new()?;
-        let (stable, current) = self.bench.disk();
+        let stable = &self.disks.stable;
         self.filesystem.check_at_boot(stable)?;
-        let switched = Switched {
-            filesystem: self.filesystem,
-            stable,
-            current,
-            counters: ledger.image(),
-            record: None,
-            settings: self.settings,
-        };
+        let switched = self
+            .disks
+            .switched(self.filesystem, ledger.image(), self.settings);
         let mut powered = Powered::on(switched, self.home, None)?;
         let dir = powered.mounted().context("not mounted")?.to_owned();
         let child = self
@@ -257,9 +251,9 @@ impl Run<'_> {
         Ok(id.to_owned())
     }
 
-    /// Looks, as after a restart.
+    /// Runs the check, as after a restart.
     fn check(&self, id: &str) -> Result<Value> {
-        let stable: &Image = self.bench.disk().0;
+        let stable = &self.disks.stable;
         self.filesystem.check_at_boot(stable)?;
         let mounted = Mounted::image(self.filesystem, stable, self.home)?;
         let out = self

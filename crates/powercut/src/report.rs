@@ -1,10 +1,10 @@
-//! What was counted, as lines and as JSON.
+//! Counts of power cuts.
 
 use crate::check::{CheckOutcome, Opening, Session};
 use crate::ledger::Kind;
 use crate::subject;
 use logforce::{Guarantee, Method};
-use logforce_crashtest::disk::{CutReport, Met};
+use logforce_crashtest::disk::Met;
 use logforce_crashtest::testbed::Filesystem;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Combines the two.
+    /// Combines a filesystem and a method.
     pub fn new(filesystem: Filesystem, method: Method) -> Cell {
         let place = Method::LINUX.iter().position(|m| *m == method);
         Cell {
@@ -30,12 +30,12 @@ impl Cell {
         }
     }
 
-    /// The method.
+    /// Returns the method.
     pub fn method(&self) -> Method {
         Method::LINUX[self.method]
     }
 
-    /// The opening after a power cut: what it acknowledged survives one.
+    /// Returns the options of an opening after a power cut.
     pub(crate) fn opening(&self) -> Opening {
         Opening {
             method: self.method(),
@@ -44,68 +44,8 @@ impl Cell {
     }
 }
 
-/// Result of a cycle.
-#[derive(Debug)]
-pub struct Ended {
-    /// The disk's report of the power cut.
-    pub report: CutReport,
-    /// Result of the check.
-    pub outcome: CheckOutcome,
-    /// The pieces, in bytes, in which writes tore.
-    pub grain: u64,
-    /// Events in the session that was cut.
-    pub coverage: Coverage,
-}
-
-/// One cut and what was found after it.
-#[derive(Debug, Clone)]
-pub struct Cycle {
-    /// Acknowledged records that had to be there.
-    pub acknowledged: u64,
-    /// Of those, not there.
-    pub lost: u64,
-    /// Sectors that were written and not flushed.
-    pub unflushed: u64,
-    /// Writes held in flight.
-    pub held: u64,
-    /// What broke.
-    pub broken: Vec<String>,
-    /// The filesystem did not survive a tear inside of its own blocks.
-    pub filesystem_lost: Option<String>,
-}
-
-/// The pieces, in bytes, that every filesystem here takes for whole: what is lost by tears inside
-/// of them is the filesystem's loss, what is lost without is not excused by anything.
+/// Bytes that every filesystem here writes whole. Only a cut that tears smaller pieces may destroy a filesystem.
 const WHOLE: u64 = 4096;
-
-impl Cycle {
-    /// Of a live cut.
-    pub fn new(ended: &Ended) -> Cycle {
-        Cycle::of(ended.outcome.clone(), ended.report.met, ended.grain)
-    }
-
-    /// Of what was found after a cut that met this, and tore in pieces of `grain` bytes.
-    pub fn of(outcome: CheckOutcome, met: Met, grain: u64) -> Cycle {
-        let mut cycle = Cycle {
-            acknowledged: outcome.acknowledged,
-            lost: outcome.lost,
-            unflushed: met.unflushed_sectors,
-            held: met.in_flight,
-            broken: outcome.broken,
-            filesystem_lost: outcome.filesystem_lost,
-        };
-        if let Some(why) = cycle.filesystem_lost.take_if(|_| grain >= WHOLE) {
-            cycle.broken.push(format!("the filesystem is lost: {why}"));
-        }
-        cycle
-    }
-
-    /// A cut that could take nothing away shows nothing, nor does one before anything was
-    /// acknowledged.
-    pub fn counts(&self) -> bool {
-        self.unflushed > 0 && self.acknowledged > 0 && self.filesystem_lost.is_none()
-    }
-}
 
 /// The counts of one filesystem and method.
 #[derive(Debug, Default, Clone)]
@@ -144,39 +84,39 @@ impl CellCounts {
     }
 }
 
-/// What was counted of one filesystem and method, or of all.
+/// Counts of one filesystem and method, or of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Cuts that met unflushed sectors.
     pub cycles: u64,
     /// Cuts that met none, or came before anything was acknowledged; they do not count.
     pub empty: u64,
-    /// Cuts after which the filesystem itself was lost, because a write tore inside of one of its
-    /// 4096-byte blocks; they do not count.
+    /// Cuts after which the filesystem itself was lost, because a write tore one of its 4096-byte blocks; they do
+    /// not count.
     pub filesystem_lost: u64,
     /// Acknowledged records that had to be there, summed over the cuts.
     pub acknowledged: u64,
-    /// Of those, not there.
+    /// Acknowledged records that were missing.
     pub lost: u64,
-    /// The median of the unflushed sectors at a cut.
+    /// Median of the unflushed sectors at a cut.
     pub median_unflushed_sectors: u64,
-    /// The median of the writes in flight at a cut.
+    /// Median of the writes in flight at a cut.
     pub median_held_writes: u64,
 }
 
-/// A row of the report.
+/// Row of the report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CellRow {
     /// The filesystem.
     pub filesystem: &'static str,
     /// The method.
     pub method: &'static str,
-    /// What was counted.
+    /// The counts.
     #[serde(flatten)]
     pub counts: Counts,
 }
 
-/// What happened in the sessions that were cut: a suite whose subject does less shows less.
+/// Events in the sessions that were cut. A suite whose subject does less shows less.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Coverage {
     /// Cuts while the filesystem was mounted or the log recovered.
@@ -187,7 +127,7 @@ pub struct Coverage {
     pub torn_fine: u64,
     /// Fronts that were moved.
     pub fronts: u64,
-    /// How often records were voided.
+    /// Times that records were voided.
     pub backs: u64,
     /// Times that metadata was set.
     pub metas: u64,
@@ -207,7 +147,7 @@ pub struct Coverage {
 const ROLLED_OVER: u64 = 1 << 20;
 
 impl Coverage {
-    /// Of one session and its cut.
+    /// Counts the events of one session and its cut.
     pub fn of(session: &Session, held: u64, grain: u64) -> Coverage {
         let count = |kind| session.claims(kind).count() as u64;
         let acked = |threads: std::ops::Range<usize>| -> u64 {
@@ -265,8 +205,8 @@ impl Coverage {
         ]
     }
 
-    /// Returns what happened in fewer than one of fifty of so many cuts. `repairs`: logs were repaired. A slow or
-    /// busy machine comes round the segments in few sessions: that it does is asked of 200 cuts or more.
+    /// Returns the events that happened in fewer than one of fifty of `cuts`. `repairs`: logs were repaired. On a busy
+    /// machine few sessions reuse segments, so that is required of 200 cuts or more.
     pub fn missing(&self, cuts: u64, repairs: bool) -> impl Iterator<Item = &'static str> {
         let least = cuts.div_ceil(50).max(1);
         let asked = Coverage {
@@ -309,7 +249,7 @@ impl std::fmt::Display for Coverage {
     }
 }
 
-/// Takes what several threads find.
+/// Results of several threads.
 #[derive(Debug)]
 pub struct Sink {
     coverage: Mutex<Coverage>,
@@ -324,7 +264,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Sink {
-    /// An empty one; over at `until`, or when so much is broken.
+    /// Returns an empty one. It is over at `until`, or after `enough` findings.
     pub fn new(until: Option<Instant>, enough: usize) -> Sink {
         Sink {
             coverage: Mutex::default(),
@@ -335,56 +275,59 @@ impl Sink {
         }
     }
 
-    /// Takes a cycle in.
-    pub fn cycle(&self, cell: Cell, cycle: Cycle) {
-        let counts = cycle.counts();
+    /// Adds the check after a cut. Returns false if the cut could lose nothing, or came before anything was acknowledged:
+    /// then it shows nothing.
+    pub fn cut(&self, cell: Cell, outcome: CheckOutcome, met: Met) -> bool {
+        let is_lost = outcome.filesystem_lost.is_some();
+        let counts = met.unflushed_sectors > 0 && outcome.acknowledged > 0 && !is_lost;
         {
             let mut cells = lock(&self.cells);
             let of_cell = cells.entry(cell).or_default();
-            of_cell.lost += cycle.lost;
+            of_cell.lost += outcome.lost;
             if counts {
                 of_cell.cycles += 1;
-                of_cell.acknowledged += cycle.acknowledged;
-                of_cell.unflushed.push(cycle.unflushed);
-                of_cell.held.push(cycle.held);
-            } else if cycle.filesystem_lost.is_some() {
+                of_cell.acknowledged += outcome.acknowledged;
+                of_cell.unflushed.push(met.unflushed_sectors);
+                of_cell.held.push(met.in_flight);
+            } else if is_lost {
                 of_cell.filesystem_lost += 1;
             } else {
                 of_cell.empty += 1;
             }
         }
-        for broken in cycle.broken {
+        for broken in outcome.broken {
             self.broken(format!("{} {}: {broken}", cell.filesystem, cell.method()));
         }
+        counts
     }
 
-    /// Takes in what happened in a session.
+    /// Adds the events of a session.
     pub fn session(&self, coverage: Coverage) {
         *lock(&self.coverage) += coverage;
     }
 
-    /// What happened in all sessions.
+    /// Returns the events of all sessions.
     pub fn coverage(&self) -> Coverage {
         *lock(&self.coverage)
     }
 
-    /// Something broke.
+    /// Adds a finding.
     pub fn broken(&self, what: String) {
         eprintln!("BROKEN: {what}");
         lock(&self.broken).push(what);
     }
 
-    /// Whether to stop: too much is broken, or the time is over.
+    /// Returns true if the time is over or enough is broken.
     pub fn is_over(&self) -> bool {
         lock(&self.broken).len() >= self.enough || self.until.is_some_and(|u| Instant::now() >= u)
     }
 
-    /// Everything that broke.
+    /// Returns all findings.
     pub fn all_broken(&self) -> Vec<String> {
         lock(&self.broken).clone()
     }
 
-    /// The rows, by filesystem and method.
+    /// Returns the rows, by filesystem and method.
     pub fn rows(&self) -> Vec<CellRow> {
         let cells = lock(&self.cells);
         let row = |(cell, counts): (&Cell, &CellCounts)| CellRow {
@@ -395,7 +338,7 @@ impl Sink {
         cells.iter().map(row).collect()
     }
 
-    /// Over all cells: what the rows sum up to, and the medians of everything.
+    /// Returns the sums and the medians over all cells.
     pub fn total(&self) -> Counts {
         let cells = lock(&self.cells);
         let all = cells.values().fold(CellCounts::default(), CellCounts::with);

@@ -1,56 +1,53 @@
-//! What the suite has to catch before anything that it finds, or does not find, counts.
+//! Known faults that the suite must catch before its findings count.
 //!
-//! Disks that lie, programs with known mistakes, and the log itself with every force left out:
-//! each must lose something that was acknowledged. Beside the mistakes, the same programs done
-//! right must lose nothing.
+//! Disks that lie, programs with known mistakes, and the log without its forces must lose something that was
+//! acknowledged. The same programs without the mistakes must lose nothing.
 
-use crate::ledger::{Kind, SubjectLedger};
-use crate::live::{Bench, Chain, Manner, spawn};
-use crate::outage::end;
+use crate::check::CheckOutcome;
+use crate::log::{LogSubject, cuts};
+use crate::raw::{self, RawSubject};
 use crate::report::Cell;
-use crate::subject::raw::{Program, RawJob, lost};
+use crate::subject::raw::Program;
 use crate::subject::seam::Fault;
 use anyhow::{Result, bail};
-use logforce::{Guarantee, Method};
-use logforce_crashtest::disk::{Command, Cut, Flushes, Settings, Survival};
+use logforce::Method;
+use logforce_crashtest::disk::Flushes;
+use logforce_crashtest::live::{self, Cuts};
 use logforce_crashtest::testbed::Filesystem;
-use logforce_crashtest::testbed::{Image, Mounted, Powered, Switched};
 use logforce_testkit::Rng;
 use serde::Serialize;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-/// Cycles within which a mistake has to be caught. Of some, less than one cut in ten takes
-/// something.
+/// Cuts within which a mistake has to be caught. Of some mistakes less than one cut in ten takes something.
 const ENOUGH: u64 = 200;
-/// After each so many that caught nothing the next ones come later.
+/// Number of cuts that caught nothing, after which the next ones come later.
 const LATER_AFTER: u64 = 10;
-/// Cycles in which what is right must lose nothing.
+/// Cuts in which a right program must lose nothing.
 const RIGHT: u64 = 6;
 
-/// How one self-check went.
+/// Result of a self-check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Checked {
-    /// What was planted.
+    /// Description of the fault.
     pub planted: String,
-    /// Where.
+    /// Name of the filesystem.
     pub filesystem: &'static str,
-    /// Whether it has to lose something.
+    /// True if something must be lost.
     pub wrong: bool,
     /// Cuts.
     pub cycles: u64,
     /// Acknowledged records or blocks, summed over the cuts.
     pub acknowledged: u64,
-    /// How many of them were lost.
+    /// Lost records or blocks.
     pub lost: u64,
-    /// Cuts after which the filesystem itself was lost: under a disk that lies that is a loss too.
+    /// Cuts after which the filesystem itself was lost. On a disk that lies that is a loss too.
     pub filesystem_lost: u64,
-    /// The disk lies.
+    /// True if the disk lies.
     pub lying_disk: bool,
 }
 
 impl Checked {
-    /// What is wrong is caught, and what is right is not accused.
+    /// Returns true if a fault was caught, or a right program was not accused.
     pub fn is_as_it_should_be(&self) -> bool {
         let enough = self.cycles > 0 && self.acknowledged > 0;
         enough
@@ -60,21 +57,36 @@ impl Checked {
                 (true, true) => self.lost > 0 || self.filesystem_lost > 0,
             }
     }
+
+    /// Adds the check after a cut.
+    fn add(&mut self, outcome: &CheckOutcome, lost: u64) {
+        self.cycles += 1;
+        self.acknowledged += outcome.acknowledged;
+        self.lost += lost;
+        self.filesystem_lost += u64::from(outcome.filesystem_lost.is_some());
+    }
+
+    fn goes_on(&self) -> bool {
+        match self.wrong {
+            true => self.cycles < ENOUGH && !self.is_as_it_should_be(),
+            false => self.cycles < RIGHT,
+        }
+    }
 }
 
 /// A self-check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
-    /// The shipped log, used as it should be, on a disk that lies about flushes.
+    /// The shipped log on a disk that lies about flushes.
     Disk(Flushes, Cell),
     /// A small program.
     Raw(Program, Filesystem),
-    /// The shipped log with the forces of its commits left out below it. It has to open after the
-    /// cut, with records missing.
+    /// The shipped log over a system without the forces of its commits. It has to open after the cut, with records
+    /// missing.
     Forgetful(Cell),
 }
 
-/// All of them, for these filesystems.
+/// Returns all self-checks of these filesystems.
 pub fn all(cells: &[Cell], filesystems: &[Filesystem]) -> Vec<Check> {
     let mut checks = Vec::new();
     for &filesystem in filesystems {
@@ -92,7 +104,7 @@ pub fn all(cells: &[Cell], filesystems: &[Filesystem]) -> Vec<Check> {
 }
 
 impl Check {
-    /// Where it is done.
+    /// Returns the filesystem.
     pub fn filesystem(&self) -> Filesystem {
         match self {
             Check::Disk(_, cell) | Check::Forgetful(cell) => cell.filesystem,
@@ -116,18 +128,14 @@ impl Check {
         !matches!(self, Check::Raw(program, _) if Program::RIGHT.contains(program))
     }
 
-    /// Does it, until something is lost or that should have been enough.
+    /// Cuts the power until something is lost or that should have happened.
     ///
     /// # Errors
-    /// Of the machine.
+    /// Errors of the machine, and if a small program ends badly.
     pub fn run(&self, home: &Path, seed: u64) -> Result<Checked> {
-        let filesystem = self.filesystem();
-        let template = filesystem.make()?;
-        let bench = Bench::new(filesystem)?;
-        let mut rng = Rng::new(seed);
         let mut checked = Checked {
             planted: self.name(),
-            filesystem: filesystem.name(),
+            filesystem: self.filesystem().name(),
             wrong: self.is_wrong(),
             cycles: 0,
             acknowledged: 0,
@@ -135,139 +143,55 @@ impl Check {
             filesystem_lost: 0,
             lying_disk: matches!(self, Check::Disk(..)),
         };
-        let cycles = if checked.wrong { ENOUGH } else { RIGHT };
-        let place = Place {
-            filesystem,
-            template: &template,
-            bench: &bench,
-            home,
-        };
-        for _ in 0..cycles {
-            let seed = rng.bits();
-            match *self {
-                Check::Raw(program, _) => raw(&place, program, seed, &mut checked)?,
-                Check::Disk(flushes, cell) => {
-                    log(&place, cell, (flushes, false), seed, &mut checked)?;
-                }
-                Check::Forgetful(cell) => {
-                    log(&place, cell, (Flushes::Honest, true), seed, &mut checked)?;
-                }
+        match *self {
+            Check::Raw(program, filesystem) => {
+                let subject = RawSubject::new(program, filesystem, home)?;
+                live::cuts(&subject, &raw::cuts(program), seed, &mut |case| {
+                    if let Some(wrong) = case.wrong {
+                        bail!("{}: {wrong}", program.name());
+                    }
+                    checked.add(&case.checked, case.checked.lost);
+                    Ok(checked.goes_on())
+                })?;
             }
-            if checked.wrong && checked.is_as_it_should_be() {
-                break;
+            Check::Disk(flushes, cell) => {
+                log(cell, flushes, Fault::None, home, seed, &mut checked)?;
+            }
+            Check::Forgetful(cell) => {
+                let fault = Fault::Unforced;
+                log(cell, Flushes::Honest, fault, home, seed, &mut checked)?;
             }
         }
         Ok(checked)
     }
 }
 
-/// Where it is done.
-struct Place<'a> {
-    filesystem: Filesystem,
-    template: &'a Image,
-    bench: &'a Bench,
-    home: &'a Path,
-}
-
-/// One cycle of the log.
+/// Cuts the power of fresh logs.
 fn log(
-    place: &Place<'_>,
     cell: Cell,
-    (flushes, forgetful): (Flushes, bool),
+    flushes: Flushes,
+    fault: Fault,
+    home: &Path,
     seed: u64,
     checked: &mut Checked,
 ) -> Result<()> {
+    let subject = LogSubject::new(cell, fault, home)?;
     let mut rng = Rng::new(seed);
-    let mut chain = Chain::new(cell, place.template, place.bench, place.home, rng.bits())?;
-    let ended = chain.cycle(Manner {
-        settings: Settings {
-            seed: rng.bits(),
-            hold: 30,
+    while checked.goes_on() {
+        // On a busy machine little is acknowledged, and less can be lost.
+        let longer = 1 << (checked.cycles / LATER_AFTER).min(5);
+        let cuts = Cuts {
             flushes,
-        },
-        fault: if forgetful {
-            Fault::Unforced
-        } else {
-            Fault::None
-        },
-        claims: Guarantee::PowerLoss,
-        // On a machine with other work to do little is acknowledged, and less is there to be lost.
-        longer: 1 << (checked.cycles / LATER_AFTER).min(5),
-    })?;
-    checked.cycles += 1;
-    checked.acknowledged += ended.outcome.acknowledged;
-    // A log that does not open at all shows nothing of the comparison that finds lost records.
-    if ended.outcome.opened || !forgetful {
-        checked.lost += ended.outcome.lost;
+            holds: &[30],
+            chain: 1,
+            ..cuts(cell.filesystem, longer)
+        };
+        live::cuts(&subject, &cuts, rng.bits(), &mut |case| {
+            // A log that does not open at all shows nothing of the comparison that finds lost records.
+            let shows = case.checked.opened || fault == Fault::None;
+            checked.add(&case.checked, if shows { case.checked.lost } else { 0 });
+            Ok(checked.goes_on() && !checked.cycles.is_multiple_of(LATER_AFTER))
+        })?;
     }
-    checked.filesystem_lost += u64::from(ended.outcome.filesystem_lost.is_some());
     Ok(())
-}
-
-/// One cycle of a small program.
-fn raw(place: &Place<'_>, program: Program, seed: u64, checked: &mut Checked) -> Result<()> {
-    let mut rng = Rng::new(seed);
-    let (filesystem, home) = (place.filesystem, place.home);
-    let (stable, current) = place.bench.disk();
-    stable.copy_from(place.template)?;
-    let ledger = SubjectLedger::new()?;
-    let switched = Switched {
-        filesystem,
-        stable,
-        current,
-        counters: ledger.image(),
-        record: None,
-        // A sync that overlaps with a write is caught only where writes take their time.
-        settings: Settings::honest(
-            rng.bits(),
-            if program == Program::Overlap { 90 } else { 50 },
-        ),
-    };
-    let mut powered = Powered::on(switched, home, None)?;
-    let Some(dir) = powered.mounted() else {
-        bail!("{filesystem} is not mounted");
-    };
-    let mut job = RawJob {
-        program,
-        dir: dir.join("raw"),
-        ledger: ledger.path(),
-    };
-    let mut process = spawn("raw", &serde_json::to_string(&job)?)?;
-    let wanted = 1 + rng.below(20);
-    let until = Instant::now() + Duration::from_secs(20);
-    while ledger.counters()?[0] < wanted && process.try_wait()?.is_none() {
-        if Instant::now() > until {
-            bail!("{}: nothing was acknowledged in 20 s", program.name());
-        }
-        std::thread::sleep(Duration::from_micros(300));
-    }
-    powered.send(Command::CutAfter {
-        writes: 1 + rng.below(6),
-        millis: 20,
-        loaded: false,
-        cut: Cut {
-            survival: Survival {
-                seed: rng.bits(),
-                grain: 4096,
-                keep: rng.pick(&[0, 50]),
-            },
-        },
-    })?;
-    let report = powered.cut_by_itself()?;
-    if let Some(wrong) = end(&mut process)? {
-        bail!("{}: {wrong}", program.name());
-    }
-    powered.off()?;
-    checked.cycles += 1;
-    filesystem.check_at_boot(stable)?;
-    let Ok(mounted) = Mounted::image(filesystem, stable, home) else {
-        checked.filesystem_lost += 1;
-        return Ok(());
-    };
-    job.dir = mounted.path().join("raw");
-    let mut acknowledged = ledger.entries(&report.counters)?.swap_remove(0);
-    acknowledged.retain(|e| e.kind == Kind::Acked);
-    checked.acknowledged += acknowledged.len() as u64;
-    checked.lost += lost(&job, &acknowledged)?;
-    mounted.unmount()
 }

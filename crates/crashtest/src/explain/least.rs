@@ -2,16 +2,20 @@
 
 use super::minimise::minimise;
 use super::place::{Files, Region};
+use crate::acks::Line;
 use crate::disk::{Event, EventKind, Piece, SECTOR};
-use crate::live::{Case, Origin};
 use crate::parts::Rehearsal;
 use crate::replay::ReplayedDisk;
 use crate::stage::{Checked, Promised, Stage};
 use crate::states;
+use crate::subject::{self, Subject};
 use crate::testbed::Filesystem;
 use anyhow::Result;
 use serde::Serialize;
 use std::ops::Range;
+
+/// The recorded run and the cut of a state.
+type Origin<'a> = subject::Origin<'a, Line>;
 
 /// States that are minimised; that with the fewest lost writes is reported.
 const TRIED: u64 = 5;
@@ -85,12 +89,13 @@ pub enum MarkKind {
 /// Searches the states of recorded runs for the smallest loss. `None` if no state failed.
 pub(super) fn least(stage: &Stage<'_>, rehearsal: &Rehearsal) -> Result<Option<Least>> {
     let (mut found, mut tried, mut built) = (None::<Least>, 0, 0);
-    states::states(stage, rehearsal, &mut |case: Case<'_>| {
+    let seed = stage.plan.seed;
+    states::states(stage, &rehearsal.recordings(), seed, &mut |case| {
         built += 1;
         let failed = matches!(case.checked, Checked::Failed(..)) && !case.promised.acked.is_empty();
         if let Some(origin) = case.origin.filter(|_| failed) {
             tried += 1;
-            let one = of_state(stage, origin, case.promised)?;
+            let one = of_state(stage, &origin, case.promised)?;
             let is_smaller = |known: &Least| size(&one) < size(known);
             if found.as_ref().is_none_or(is_smaller) {
                 found = Some(one);
@@ -121,14 +126,14 @@ impl CutAt<'_> {
     fn fails(&self, lost: &[Piece]) -> Result<Option<String>> {
         let keep = &mut |piece| !lost.contains(&piece);
         let left = self.disk.cut_keeping(self.event, self.grain, keep)?;
-        Ok(match self.stage.check(left, self.promised)? {
+        Ok(match self.stage.check_image(left, self.promised)?.0 {
             Checked::Failed(_, message) => Some(message),
             Checked::Survived | Checked::FilesystemLost(_) => None,
         })
     }
 }
 
-fn of_state(stage: &Stage<'_>, origin: Origin<'_>, promised: &Promised) -> Result<Least> {
+fn of_state(stage: &Stage<'_>, origin: &Origin<'_>, promised: &Promised) -> Result<Least> {
     let mut disk = ReplayedDisk::new(origin.start)?;
     let (before, event) = (
         &origin.events[..origin.number],
@@ -198,7 +203,7 @@ fn is_write(event: &Event) -> bool {
 }
 
 /// Returns the lost pieces as parts of files, and when each was written.
-fn lost_writes(origin: Origin<'_>, lost: &[Piece], files: &Files) -> Vec<LostWrite> {
+fn lost_writes(origin: &Origin<'_>, lost: &[Piece], files: &Files) -> Vec<LostWrite> {
     let event = &origin.events[origin.number];
     let writes: Vec<&Event> = origin.events.iter().filter(|e| is_write(e)).collect();
     let last_flush = |until: u64| {
@@ -207,7 +212,7 @@ fn lost_writes(origin: Origin<'_>, lost: &[Piece], files: &Files) -> Vec<LostWri
     };
     let acks = |lines: Range<u64>| {
         let (before, until) = (lines.start as usize, lines.end as usize);
-        let since = origin.lines.iter().take(until).skip(before);
+        let since = origin.entries[0].iter().take(until).skip(before);
         since.filter(|line| !line.begun).count() as u64
     };
     let mut regions = Vec::new();
@@ -242,7 +247,7 @@ fn push_joined(regions: &mut Vec<LostWrite>, next: LostWrite) {
 }
 
 /// Returns the events shortly before the cut, and the lost writes.
-fn timeline(origin: Origin<'_>, lost: &[Piece]) -> Vec<Mark> {
+fn timeline(origin: &Origin<'_>, lost: &[Piece]) -> Vec<Mark> {
     let cut = origin.events[origin.number].at;
     let mut marks = Vec::new();
     let mut add = |at: u64, kind| {
@@ -267,7 +272,7 @@ fn timeline(origin: Origin<'_>, lost: &[Piece]) -> Vec<Mark> {
             add(event.at, MarkKind::Flush);
         }
     }
-    let acked = origin.lines.iter().filter(|l| !l.begun && l.at <= cut);
+    let acked = origin.entries[0].iter().filter(|l| !l.begun && l.at <= cut);
     acked.for_each(|line| add(line.at, MarkKind::Ack));
     marks.sort_by_key(|m| std::cmp::Reverse(m.before_cut));
     let surplus = marks.len().saturating_sub(MOST_MARKS);

@@ -16,7 +16,7 @@ mod symbols;
 use crate::acks::Hook;
 use crate::live;
 use crate::parts::{Part, Rehearsal};
-use crate::stage::{Checked, HookFor, Stage};
+use crate::stage::{Case, Checked, HookFor, Stage};
 use crate::states;
 use crate::testbed::Filesystem;
 use crate::testbed::needs::in_path;
@@ -105,7 +105,7 @@ pub(crate) fn explain(
         let mut seen = looking.lock().unwrap_or_else(PoisonError::into_inner);
         seen.examine(dir);
     }));
-    let again = live::rehearse(stage, &mut |_| Ok(true));
+    let again = stage.rehearse(&mut |_| Ok(true));
     stage.hook = None;
     // A workload that acknowledges nothing this time leaves no objects; the experiments with all files remain.
     let _ = again?;
@@ -154,7 +154,7 @@ pub(crate) fn explain(
     if !experiments.iter().any(Experiment::names_the_sync) {
         progress("kill -9 without a cut");
         for _ in 0..KILLS {
-            let _ = live::rehearse(stage, &mut |case| {
+            let _ = stage.rehearse(&mut |case| {
                 kills.0 += 1;
                 kills.1 += u64::from(matches!(case.checked, Checked::Failed(..)));
                 Ok(true)
@@ -217,16 +217,16 @@ fn repeat(
         // Several renames, each delayed, before the first acknowledgement.
         rehearsal.first_ack_ms += 500;
     }
-    let rehearsal = &rehearsal;
+    let (rehearsal, seed) = (&rehearsal, stage.plan.seed);
     let (mut checks, mut failed) = (0, 0);
-    let mut count = |case: live::Case<'_>| {
+    let mut count = |case: Case<'_, '_>| {
         checks += 1;
         failed += u64::from(matches!(case.checked, Checked::Failed(..)));
         Ok(goes_on(checks, failed))
     };
     let repeated = match part {
-        Part::States => states::states(stage, rehearsal, &mut count),
-        _ => live::cuts(stage, rehearsal, part, &mut count),
+        Part::States => states::states(stage, &rehearsal.recordings(), seed, &mut count),
+        _ => live::cuts(stage, &rehearsal.cuts(part), seed ^ part as u64, &mut count),
     };
     stage.syncs_before_renames = false;
     stage.under.clear();

@@ -2,7 +2,6 @@
 
 use super::object::{Object, numberless};
 use super::symbols::Symbols;
-use crate::live;
 use crate::stage::Stage;
 use crate::testbed::needs::in_path;
 use anyhow::Result;
@@ -77,7 +76,7 @@ pub(super) fn stacks(stage: &mut Stage<'_>, objects: &[Object]) -> Result<Vec<St
     ];
     stage.under = words.map(Into::into).to_vec();
     stage.under.extend([log.clone().into(), "--".into()]);
-    let worked = live::rehearse(stage, &mut |_| Ok(true));
+    let worked = stage.rehearse(&mut |_| Ok(true));
     stage.under.clear();
     let text = fs::read(&log).unwrap_or_default();
     let _ = fs::remove_file(&log);

@@ -96,6 +96,25 @@ impl Mounted {
         }
     }
 
+    /// Calls `look` with the directory of [`survivor`](Self::survivor), and unmounts it.
+    ///
+    /// # Errors
+    /// Errors of the machine, and of `look`.
+    pub fn visit<T>(
+        filesystem: Filesystem,
+        image: &Image,
+        home: &Path,
+        look: impl FnOnce(&Path) -> Result<T>,
+    ) -> Result<std::result::Result<T, String>> {
+        let mounted = match Self::survivor(filesystem, image, home)? {
+            Ok(mounted) => mounted,
+            Err(why) => return Ok(Err(why)),
+        };
+        let seen = look(mounted.path());
+        mounted.unmount()?;
+        seen.map(Ok)
+    }
+
     /// Mounts the filesystem in a file, over a loop device that goes with the mount.
     ///
     /// # Errors

@@ -1,8 +1,7 @@
-//! Compares what a cut left with what had been promised.
+//! Comparison of a log after a power cut with what had been promised.
 //!
-//! The survivor is opened with the library itself: that is the recovery under test. Then
-//! everything in it is read, and each rule is looked at by itself, so that a finding names the
-//! invariant of `docs/durability.md` that broke.
+//! The library itself opens the log: that is the recovery under test. Then everything in it is read. Each rule is
+//! checked separately, so that a finding names the invariant of `docs/durability.md` that broke.
 
 mod promises;
 mod repaired;
@@ -17,15 +16,16 @@ use crate::subject::Identity;
 use crate::subject::seam::{Fault, Faulty};
 use anyhow::{Context, Result};
 use logforce::{ErrorKind, Guarantee, Log, Method, Options};
+use logforce_crashtest::subject::Outcome;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A record that is there.
+/// Record that is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Present {
-    /// Which.
+    /// Identity of the record.
     pub identity: Identity,
-    /// Its exclusive end.
+    /// Exclusive end, an LSN.
     pub end: u64,
 }
 
@@ -34,22 +34,32 @@ pub struct Present {
 pub struct CheckOutcome {
     /// Acknowledged records that had to be there.
     pub acknowledged: u64,
-    /// How many of them were not.
+    /// Records of these that were missing.
     pub lost: u64,
     /// Records that were there.
     pub present: u64,
-    /// The log could be opened: what is lost was looked for record by record.
+    /// True if the log was opened: then losses were searched record by record.
     pub opened: bool,
-    /// A repair before the opening had something to cut: the power cut met an earlier one.
+    /// True if a repair before the opening had something to remove: the power cut met an earlier repair.
     pub repaired: bool,
-    /// What broke, in words, one line each.
+    /// Broken rules, in words, one line each.
     pub broken: Vec<String>,
-    /// The filesystem itself did not survive, in its words: nothing is said about the log.
+    /// Message of a filesystem that did not survive. It says nothing about the log.
     pub filesystem_lost: Option<String>,
 }
 
 impl CheckOutcome {
-    /// A finding that is no lost record.
+    /// Adds how the subject ended, if that was wrong, and the loss of the filesystem, unless the cut tore one of its
+    /// 4096-byte blocks.
+    pub fn after_cut(mut self, wrong: Option<String>, grain: u64) -> CheckOutcome {
+        self.broken.extend(wrong);
+        if let Some(why) = self.filesystem_lost.take_if(|_| grain >= 4096) {
+            self.broken.push(format!("the filesystem is lost: {why}"));
+        }
+        self
+    }
+
+    /// Adds a finding.
     fn breaks(&mut self, what: String) {
         // The first ones show the cause; a lost log breaks every rule.
         if self.broken.len() < 20 {
@@ -58,20 +68,32 @@ impl CheckOutcome {
     }
 }
 
-/// How the survivor is opened.
+impl Outcome for CheckOutcome {
+    fn filesystem_lost(why: String) -> CheckOutcome {
+        CheckOutcome {
+            filesystem_lost: Some(why),
+            ..CheckOutcome::default()
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.broken.is_empty() && self.filesystem_lost.is_none()
+    }
+}
+
+/// Options with which a log is opened after a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opening {
-    /// With which method the log was written, and goes on.
+    /// Method by which the log was written.
     pub method: Method,
-    /// What its acknowledgements are worth: the lowest guarantee that a promise must have given.
+    /// Lowest guarantee of the acknowledgements that must be kept.
     pub claims: Guarantee,
 }
 
-/// Opens the log in `dir`, which is what a cut left there, and compares. What it holds now is
-/// what the next comparison has to find.
+/// Opens the log in `dir` after a cut, and compares it. The next comparison has to find what it contains now.
 ///
 /// # Errors
-/// Only where the machine fails; what is wrong with the log is in the outcome.
+/// Errors of the machine. Faults of the log are in the outcome.
 pub fn check(dir: &Path, opening: Opening, promises: &mut Promises) -> Result<CheckOutcome> {
     let mut outcome = CheckOutcome::default();
     let require = if opening.claims == Guarantee::PowerLoss {
@@ -135,26 +157,17 @@ fn described(dir: &Path) -> String {
     format!("files: {names:?}\nsummary: {summary:?}")
 }
 
-/// Whether the filesystem says that its own metadata is damaged.
-fn is_corruption(error: &logforce::Error) -> bool {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(e) = source {
-        if let Some(e) = e.downcast_ref::<std::io::Error>() {
-            let code = e.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
-            // EFSBADCRC and EFSCORRUPTED are these.
-            if matches!(
-                code,
-                Some(rustix::io::Errno::BADMSG | rustix::io::Errno::UCLEAN)
-            ) {
-                return true;
-            }
-        }
-        source = e.source();
-    }
-    false
+/// Returns true if the filesystem reports that its metadata is damaged: EFSBADCRC, EFSCORRUPTED.
+pub(crate) fn is_corruption(error: &(dyn std::error::Error + 'static)) -> bool {
+    let errors = std::iter::successors(Some(error), |e| e.source());
+    let mut codes = errors.filter_map(|e| e.downcast_ref::<std::io::Error>()?.raw_os_error());
+    codes.any(|code| {
+        let code = rustix::io::Errno::from_raw_os_error(code);
+        matches!(code, rustix::io::Errno::BADMSG | rustix::io::Errno::UCLEAN)
+    })
 }
 
-/// Everything that the log shows.
+/// Reads everything in the log.
 fn read(log: &Log, outcome: &mut CheckOutcome) -> Survivor {
     let mut present = BTreeMap::new();
     let front = log.front_lsn();

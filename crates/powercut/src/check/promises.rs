@@ -1,4 +1,4 @@
-//! What a log was promised to hold, over several sessions and cuts.
+//! Promised contents of a log, over several sessions and cuts.
 
 use super::Present;
 use crate::ledger::{Entry, Kind};
@@ -8,20 +8,19 @@ use std::collections::BTreeMap;
 /// Parts of the log, from an LSN up to another.
 pub type Ranges = Vec<(u64, u64)>;
 
-/// One process of the subject: what it had been promised when the power went, and everything it
-/// may have done.
+/// Session of the subject: what it had been promised at the power cut, and everything that it may have done.
 #[derive(Debug, Clone, Default)]
 pub struct Session {
-    /// Its number.
+    /// Number of the session.
     pub number: u64,
-    /// The entries of each thread that were there before the cut: claims.
+    /// Entries of each thread that were there before the cut.
     pub claimed: Vec<Vec<Entry>>,
-    /// All entries: what was begun in the instant of the cut may have come to pass as well.
+    /// All entries: what was begun in the instant of the cut may have happened too.
     pub all: Vec<Vec<Entry>>,
 }
 
 impl Session {
-    /// Its claims of one kind.
+    /// Returns its claims of one kind.
     pub fn claims(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
         self.claimed
             .iter()
@@ -29,12 +28,12 @@ impl Session {
             .filter(move |e| e.kind == kind)
     }
 
-    /// Everything of one kind.
+    /// Returns all entries of one kind.
     pub fn all(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
         self.all.iter().flatten().filter(move |e| e.kind == kind)
     }
 
-    /// The records whose positions are known, by their starts.
+    /// Returns the records whose positions are known, by their starts.
     pub fn records(&self) -> BTreeMap<u64, Present> {
         let mut records = BTreeMap::new();
         for (thread, entries) in self.all.iter().enumerate() {
@@ -62,7 +61,7 @@ impl Session {
         }
     }
 
-    /// The records that were acknowledged with a guarantee of that rank at least.
+    /// Returns the records that were acknowledged with a guarantee of at least that rank.
     fn required(&self, rank: u64) -> BTreeMap<u64, Present> {
         let mut required = BTreeMap::new();
         for (thread, entries) in self.claimed.iter().enumerate() {
@@ -81,14 +80,14 @@ impl Session {
     }
 }
 
-/// What a log holds.
+/// Contents of a log.
 #[derive(Debug, Clone, Default)]
 pub struct Survivor {
-    /// Its front.
+    /// Front of the log.
     pub front: u64,
-    /// The exclusive end of what was recovered.
+    /// Exclusive end of the recovered part.
     pub end: u64,
-    /// Its records, by their starts.
+    /// Records, by their starts.
     pub present: BTreeMap<u64, Present>,
     /// The metadata.
     pub meta: Option<Vec<u8>>,
@@ -97,29 +96,31 @@ pub struct Survivor {
 /// Everything that was promised since a log was last known whole, and what it held then.
 #[derive(Debug, Clone, Default)]
 pub struct Promises {
-    /// What an opening showed: durable, since it was shown.
+    /// Contents that an opening showed, and that must stay.
     pub base: Option<Survivor>,
     /// The sessions since.
     pub sessions: Vec<Session>,
+    /// Number of the last session.
+    pub last: u64,
     /// Records behind damage, by their starts: a repair has to keep them in its copies. `None` for a log that was
     /// never damaged.
     pub cut: Option<BTreeMap<u64, Present>>,
 }
 
 impl Promises {
-    /// Another session has ended.
+    /// Adds a session that has ended.
     pub fn add(&mut self, session: Session) {
+        self.last = session.number;
         self.sessions.push(session);
     }
 
-    /// Whether a process has seen the log open.
+    /// Returns true if a process has seen the log open.
     pub fn log_must_exist(&self) -> bool {
         let opened = |l: &Session| l.claims(Kind::Opened).next().is_some();
         self.base.is_some() || self.sessions.iter().any(opened)
     }
 
-    /// The records that have to be there, of those at or above `front` and outside of what was
-    /// voided.
+    /// Returns the records that must be there at or above `front` and outside of the voided ranges.
     pub fn required(
         &self,
         rank: u64,
@@ -137,7 +138,7 @@ impl Promises {
         required
     }
 
-    /// Ranges that were certainly voided, and those for which the call only began.
+    /// Returns the ranges that were certainly voided, and those for which the call only began.
     pub fn truncated_back(&self) -> (Ranges, Ranges) {
         let ranges = |entries: &mut dyn Iterator<Item = &Entry>| -> Ranges {
             entries.map(|e| (e.start, e.end)).collect()
@@ -151,14 +152,14 @@ impl Promises {
         (done, begun)
     }
 
-    /// From now on this is what was promised.
+    /// Makes the contents of an opened log the promise from now on.
     pub fn replace_by(&mut self, survivor: Survivor) {
         self.base = Some(survivor);
         self.sessions.clear();
     }
 }
 
-/// Whether a position lies in one of the ranges.
+/// Returns true if a position lies in one of the ranges.
 pub fn within(at: u64, ranges: &[(u64, u64)]) -> bool {
     ranges
         .iter()

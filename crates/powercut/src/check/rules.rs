@@ -37,7 +37,7 @@ fn front(promises: &Promises, survivor: &Survivor, outcome: &mut CheckOutcome) {
     }
     // A log that no process saw open has its front where logs begin.
     if !possible.is_empty() && !possible.contains(&front) && promises.log_must_exist() {
-        outcome.breaks(format!("the front is {front}, where nobody moved it"));
+        outcome.breaks(format!("the front is {front}, to which it was never moved"));
     }
 }
 
@@ -71,7 +71,7 @@ fn lost(
     }
 }
 
-/// Whether it is that record.
+/// Returns true if it is that record.
 fn same(there: &Present, wanted: &Present) -> bool {
     let key = |p: &Present| (p.identity.session, p.identity.thread, p.identity.sequence);
     key(there) == key(wanted) && there.end == wanted.end
@@ -207,7 +207,7 @@ fn metadata(promises: &Promises, survivor: &Survivor, outcome: &mut CheckOutcome
         None => None,
         Some(bytes) => match read_metadata(bytes) {
             Some(found) => Some(found),
-            None => return outcome.breaks("the metadata is none that was set".to_owned()),
+            None => return outcome.breaks("the metadata was never set".to_owned()),
         },
     };
     if found < least || !possible.contains(&found) {

@@ -74,7 +74,7 @@ fn compared(promises: &Promises, survivor: &Survivor) -> CheckOutcome {
     outcome
 }
 
-/// What is found after a change of the promises or of what is there.
+/// Returns the findings after a change of the promises or of the log.
 fn found(change: impl FnOnce(&mut Promises, &mut Survivor)) -> CheckOutcome {
     let (mut promises, mut survivor) = whole();
     change(&mut promises, &mut survivor);
@@ -168,7 +168,7 @@ fn what_was_truncated_must_not_come_back() {
 #[test]
 fn the_front_is_where_it_was_moved() {
     assert!(says(&found(|_, s| s.front = 50), "was moved to 100"));
-    assert!(says(&found(|_, s| s.front = 105), "nobody moved it"));
+    assert!(says(&found(|_, s| s.front = 105), "never moved"));
 }
 
 #[test]
@@ -224,10 +224,7 @@ fn metadata_goes_neither_back_nor_wrong() {
         &found(|_, s| s.meta = Some(metadata(7, 3))),
         "had been set"
     ));
-    assert!(says(
-        &found(|_, s| s.meta = Some(vec![1; 20])),
-        "none that was set"
-    ));
+    assert!(says(&found(|_, s| s.meta = Some(vec![1; 20])), "never set"));
 }
 
 #[test]

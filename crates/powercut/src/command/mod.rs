@@ -11,8 +11,9 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use logforce_crashtest::role;
 use logforce_crashtest::testbed::{Filesystem, enclosure, needs};
-use logforce_powercut::process::Role;
-use logforce_powercut::subject;
+use logforce_powercut::process::{contention, inject, readers};
+use logforce_powercut::started::{Role, Workload};
+use logforce_powercut::{pages as page_file, subject};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -40,30 +41,12 @@ enum Command {
     /// Runs a command on a filesystem whose disk takes its time, one request after another or many at
     /// once.
     Slow(slow::Args),
-    /// The subject's process.
+    /// Plays a role in one of the others.
     #[command(hide = true)]
-    Work { job: String },
-    /// The subject's process, with a page file.
-    #[command(hide = true)]
-    PageWork { job: String },
-    /// The process of a small program with a known mistake.
-    #[command(hide = true)]
-    Raw { job: String },
-    /// The subject's process, under one of the process faults.
-    #[command(hide = true)]
-    ProcessWork { job: String },
-    /// A process that reads a log while others write it.
-    #[command(hide = true)]
-    ProcessRead { job: String },
-    /// A process that opens a log again and again.
-    #[command(hide = true)]
-    ProcessContention { job: String },
-    /// A process whose system calls fail.
-    #[command(hide = true)]
-    ProcessInject { job: String },
+    Role { role: Role, job: String },
 }
 
-/// Something that it takes is missing here.
+/// Exit status if this machine lacks something.
 const SKIPPED: u8 = 77;
 
 pub fn main() -> ExitCode {
@@ -85,34 +68,28 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Suite(args) => enclosed(&args.filesystems(), |home| suite::run(&args, home)),
         Command::Process(args) => enclosed(&args.filesystems(), |home| process::run(&args, home)),
         Command::Pages(args) => enclosed(&args.filesystems(), |home| pages::run(&args, home)),
-        Command::PageWork { job } => Ok(ended(Role::PageWork.run(&job))),
-        Command::ProcessWork { job } => role(Role::Work, &job),
-        Command::ProcessRead { job } => role(Role::Read, &job),
-        Command::ProcessContention { job } => role(Role::Contention, &job),
-        Command::ProcessInject { job } => role(Role::Inject, &job),
         Command::Own(args) => enclosed(&args.filesystems(), |home| suite::own(&args, home)),
         Command::Planted(args) => planted::run(&args),
         Command::Slow(args) => enclosed(&args.filesystems(), |home| slow::run(&args, home)),
-        Command::Work { job } => Ok(ended(subject::run(
-            &serde_json::from_str(&job)?,
-            subject::Space::Little,
-        ))),
-        Command::Raw { job } => Ok(ended(subject::raw::run(&serde_json::from_str(&job)?))),
+        Command::Role { role, job } => play(role, &job).map(|()| ExitCode::SUCCESS),
     }
 }
 
-/// A subject whose disk went away ends with an error, as it should. The error is not printed: thousands
-/// of them would hide other messages.
-fn ended(ended: Result<()>) -> ExitCode {
-    ExitCode::from(u8::from(ended.is_err()))
+fn play(role: Role, job: &str) -> Result<()> {
+    match role {
+        Role::Work => {
+            let workload: Workload = serde_json::from_str(job)?;
+            subject::run(&workload.job, workload.space)
+        }
+        Role::PageWork => page_file::work(&serde_json::from_str(job)?),
+        Role::Raw => subject::raw::run(&serde_json::from_str(job)?),
+        Role::Read => readers::role_read(job),
+        Role::Contention => contention::role_contention(job),
+        Role::Inject => inject::role_inject(job),
+    }
 }
 
-/// How these end is read by the suite that started them.
-fn role(role: Role, job: &str) -> Result<ExitCode> {
-    role.run(job).map(|()| ExitCode::SUCCESS)
-}
-
-/// Runs something where nothing of it is left behind, if what it takes is here.
+/// Runs a part in the enclosure, which leaves nothing behind, if this machine has what it needs.
 fn enclosed(
     filesystems: &[Filesystem],
     run: impl FnOnce(&Path) -> Result<ExitCode>,

@@ -3,6 +3,7 @@
 use super::suite::share;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
+use logforce_crashtest::parts;
 use logforce_crashtest::testbed::Filesystem;
 use logforce_powercut::pages::{self, Counts, MODES};
 use logforce_powercut::subject::seam::Fault;
@@ -15,19 +16,19 @@ use std::time::Instant;
 
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Live cuts that count, of each commit mode on each filesystem.
+    /// Number of live cuts that count, of each commit mode on each filesystem.
     #[arg(long, default_value_t = 60)]
     cycles: u64,
-    /// Replayed crash states that count, of each.
+    /// Number of replayed crash states that count, of each.
     #[arg(long, default_value_t = 1000)]
     states: u64,
-    /// Kills that met a working page file, of each.
+    /// Number of kills that met a working page file, of each.
     #[arg(long, default_value_t = 100)]
     kills: u64,
-    /// Of everything random. Which cuts come when depends on the machine too.
+    /// Seed of all random choices. When exactly the power goes depends on the machine too.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// At a time.
+    /// Number of page files tested at a time.
     #[arg(long)]
     threads: Option<usize>,
     /// Writes everything that was counted into this file.
@@ -47,19 +48,19 @@ impl Args {
     }
 }
 
-/// What is done to a page file.
+/// Kind of faults, and of the page file that meets them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 enum Part {
-    /// With the forces left out below it: has to break.
+    /// Power cuts without the forces of the system: must break it.
     CutsWithoutForces,
-    /// With writes that stay in the process: has to break.
+    /// Kills while writes stay in the process: must break it.
     KillsWithLateWrites,
     Cuts,
     States,
     Kills,
 }
 
-/// Cuts or kills that a known fault may take to be found.
+/// Largest number of cuts or kills until a known fault is found.
 const PLANTED: u64 = 40;
 
 impl Part {
@@ -71,8 +72,16 @@ impl Part {
         Part::Kills,
     ];
 
+    fn fault(self) -> Fault {
+        match self {
+            Part::CutsWithoutForces => Fault::Forgetful,
+            Part::KillsWithLateWrites => Fault::Late,
+            Part::Cuts | Part::States | Part::Kills => Fault::None,
+        }
+    }
+
     fn has_fault(self) -> bool {
-        matches!(self, Part::CutsWithoutForces | Part::KillsWithLateWrites)
+        self.fault() != Fault::None
     }
 
     fn wanted(self, args: &Args) -> u64 {
@@ -94,10 +103,10 @@ struct Row {
     seconds: f64,
 }
 
-/// Runs everything.
+/// Runs all parts.
 ///
 /// # Errors
-/// Of the machine.
+/// Errors of the machine.
 pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
     let mut rng = Rng::new(args.seed);
     let mut all = Vec::new();
@@ -117,16 +126,13 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
     share(threads, all, |(part, filesystem, mode, cow, seed)| {
         let began = Instant::now();
         let wanted = part.wanted(args);
+        let cut = |kind| pages::run(kind, filesystem, cow, part.fault(), wanted, home, seed);
         let counts = match part {
-            Part::CutsWithoutForces => {
-                pages::cuts(filesystem, cow, Fault::Forgetful, wanted, home, seed)?
+            Part::CutsWithoutForces | Part::Cuts => cut(parts::Part::Cuts)?,
+            Part::States => cut(parts::Part::States)?,
+            Part::KillsWithLateWrites | Part::Kills => {
+                pages::kills(filesystem, cow, part.fault(), wanted, home, seed)?
             }
-            Part::KillsWithLateWrites => {
-                pages::kills(filesystem, cow, Fault::Late, wanted, home, seed)?
-            }
-            Part::Cuts => pages::cuts(filesystem, cow, Fault::None, wanted, home, seed)?,
-            Part::States => pages::states(filesystem, cow, wanted, home, seed)?,
-            Part::Kills => pages::kills(filesystem, cow, Fault::None, wanted, home, seed)?,
         };
         let row = Row {
             part,
@@ -162,8 +168,8 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed)))
 }
 
-/// On ext4 without a journal one state of a thousand loses the whole data file of a logged page file
-/// while that grows, and no program can keep it from doing so (docs/durability.md, A8).
+/// Returns true for a part that cannot pass: on ext4 without a journal one state of a thousand loses the whole data
+/// file of a logged page file while it grows, and no program can prevent that (docs/durability.md, A8).
 fn is_left_out(part: Part, filesystem: Filesystem, is_logged: bool) -> bool {
     let is_cut = matches!(part, Part::Cuts | Part::States);
     is_cut && is_logged && filesystem == Filesystem::Ext4NoJournal

@@ -83,10 +83,10 @@ pub struct Args {
     /// Only these.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Of everything random.
+    /// Seed of all random choices.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where power is cut.
+    /// Filesystems whose power is cut.
     #[arg(long, default_value = "ext4,xfs")]
     filesystem: String,
     /// Live cuts on each.

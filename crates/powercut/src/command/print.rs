@@ -1,4 +1,4 @@
-//! What is shown.
+//! Output of the suite.
 
 use comfy_table::{Table, presets};
 use logforce_powercut::own::OwnRun;
@@ -23,7 +23,7 @@ pub struct Section {
     pub seconds: f64,
 }
 
-/// A self-check, in a line.
+/// Returns a self-check as a line.
 pub fn checked(c: &Checked) -> String {
     let verdict = match (c.is_as_it_should_be(), c.wrong) {
         (true, true) => "caught",
@@ -41,7 +41,7 @@ pub fn checked(c: &Checked) -> String {
     )
 }
 
-/// Why a self-check fails the suite.
+/// Returns the reason for which a self-check fails the suite.
 pub fn unexpected(c: &Checked) -> String {
     if c.wrong {
         format!(
@@ -56,7 +56,7 @@ pub fn unexpected(c: &Checked) -> String {
     }
 }
 
-/// Why a count fails the suite.
+/// Returns the reason for which a count fails the suite.
 pub fn too_few(name: &str, row: &CellRow, least: u64) -> String {
     format!(
         "{name}: {} {}: {} count, fewer than {least}",
@@ -64,7 +64,7 @@ pub fn too_few(name: &str, row: &CellRow, least: u64) -> String {
     )
 }
 
-/// Why the filesystems' own losses fail the suite.
+/// Returns the reason for which lost filesystems fail the suite.
 pub fn too_many_lost(name: &str, row: &CellRow) -> String {
     format!(
         "{name}: {} {}: the filesystem itself was lost {} times of {}",
@@ -72,7 +72,7 @@ pub fn too_many_lost(name: &str, row: &CellRow) -> String {
     )
 }
 
-/// A sum, in a line.
+/// Returns a sum as a line.
 pub fn total(t: &Counts) -> String {
     format!(
         "{} count ({} met nothing unflushed or acknowledged, {} tore the filesystem itself), {} acknowledged, {} lost; \
@@ -87,7 +87,7 @@ pub fn total(t: &Counts) -> String {
     )
 }
 
-/// All rows of a section.
+/// Prints all rows of a section.
 pub fn section(name: &str, section: &Section) {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header([
@@ -124,7 +124,7 @@ pub fn section(name: &str, section: &Section) {
     );
 }
 
-/// One run of `logforce powercut`.
+/// Returns a run of `logforce powercut` as a line.
 pub fn own(run: &OwnRun) -> String {
     format!(
         "{:<16} {:<11} {}: {}",

@@ -15,16 +15,16 @@ pub struct Args {
     /// Kills that met a working log.
     #[arg(long)]
     kills: Option<u64>,
-    /// Everything else so many times as often as in CI.
+    /// Factor by which all other volumes exceed those of CI.
     #[arg(long, default_value_t = 1)]
     times: u64,
-    /// Of everything random. Which fault comes when depends on the machine too.
+    /// Seed of all random choices. When a fault happens depends on the machine too.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Only this part.
     #[arg(long, value_name = "PART", value_parser = PARTS)]
     only: Option<String>,
-    /// How many system calls fail, each in a run of its own.
+    /// Number of system calls that fail, each in another run.
     #[arg(long)]
     calls: Option<u64>,
     /// No more system calls fail once one broke something.
@@ -33,7 +33,7 @@ pub struct Args {
     /// Every system call fails with every error number it could, at every place.
     #[arg(long, conflicts_with = "calls")]
     whole: bool,
-    /// How long `--whole` may take.
+    /// Longest duration of `--whole`, minutes.
     #[arg(long, default_value_t = 60, requires = "whole")]
     minutes: u64,
     /// Only this call fails, as a report names it: "SCENE: CALL=ERRNO@N", N+ for all from one on.

@@ -14,24 +14,24 @@ const A_MINUTE: u64 = 60_000_000;
 
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// What a write takes, in microseconds.
+    /// Duration of a write, microseconds.
     #[arg(long, value_name = "US", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(..=A_MINUTE))]
     write: u64,
-    /// What a flush takes, in microseconds. With 0 the filesystem is mounted so that it asks for none, as
+    /// Duration of a flush, microseconds. With 0 the filesystem is mounted so that it asks for none, as
     /// for the many networked volumes that have no volatile cache; ext4 alone can be. A log then says that it
     /// guarantees nothing beyond a crash of the process, and one that requires more does not open.
     #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=A_MINUTE))]
     flush: u64,
-    /// How many requests the disk serves at once: 1 is one after another.
+    /// Number of requests that the disk serves at once: 1 is one after another.
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
     depth: u16,
-    /// What is on it.
+    /// Filesystem on the disk.
     #[arg(long, value_name = "NAME", default_value_t = Filesystem::Ext4)]
     filesystem: Filesystem,
     /// Its size, in memory.
     #[arg(long, value_name = "MIB", default_value_t = 512)]
     size: u64,
-    /// What to run. `{}` in it is a directory on that disk.
+    /// Command to run. `{}` in it is a directory on that disk.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<String>,
 }

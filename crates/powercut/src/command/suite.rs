@@ -1,15 +1,15 @@
-//! The order of things.
+//! `suite`: self-checks, live cuts, replayed states.
 
 use super::print::{self, Section};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
+use logforce_crashtest::parts::Part;
 use logforce_crashtest::testbed::Filesystem;
 use logforce_device::Method;
-use logforce_powercut::live::{DURABLE, cells};
+use logforce_powercut::log::{self, DURABLE, cells};
 use logforce_powercut::own::{self, OwnRun};
 use logforce_powercut::report::{Cell, Sink};
 use logforce_powercut::selfcheck::{self, Checked};
-use logforce_powercut::{live, replay};
 use logforce_testkit::Rng;
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -20,19 +20,19 @@ use std::time::{Duration, Instant};
 
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Live cuts that count: those that met something unflushed.
+    /// Number of live cuts that met something unflushed.
     #[arg(long, default_value_t = 1000)]
     cycles: u64,
-    /// Replayed crash states that count.
+    /// Number of replayed crash states that count.
     #[arg(long, default_value_t = 20_000)]
     states: u64,
-    /// Goes on for so long, round after round, each as large as asked for above.
+    /// Minutes for which rounds of the volume above are repeated.
     #[arg(long)]
     minutes: Option<f64>,
-    /// Of everything random. Which cuts come when depends on the machine too.
+    /// Seed of all random choices. When exactly the power goes depends on the machine too.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// At a time: by default as many as processors, of replayed states twice as many.
+    /// Number of cells tested at a time: by default that of the processors, for replayed states twice that.
     #[arg(long)]
     threads: Option<usize>,
     /// Writes everything that was counted into this file.
@@ -53,7 +53,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// The filesystems asked for.
+    /// Returns the filesystems to test.
     pub fn filesystems(&self) -> Vec<Filesystem> {
         if self.filesystem.is_empty() {
             Filesystem::ALL.to_vec()
@@ -76,17 +76,17 @@ impl Args {
         self.threads.unwrap_or(here).max(1)
     }
 
-    /// Of a replayed state about half the time goes by in waiting for mounts and for the disk. Not of
-    /// a live cut: a subject that is kept waiting has acknowledged nothing when the cut comes.
+    /// Returns twice the processors: a replayed state waits for mounts and the disk half of its time. Not for live
+    /// cuts: a subject that waits for a processor has acknowledged nothing when the cut comes.
     fn threads_of_replay(&self) -> usize {
         self.threads.unwrap_or(2 * self.threads()).max(1)
     }
 }
 
-/// Findings after which nothing more is learnt.
+/// Number of findings after which the suite stops.
 const MANY: usize = 50;
 
-/// The whole.
+/// Document of all results.
 #[derive(Debug, Serialize)]
 struct Document {
     schema: &'static str,
@@ -95,20 +95,19 @@ struct Document {
     seed: u64,
     selfchecks: Vec<Checked>,
     own: Vec<OwnRun>,
-    /// Nothing where something before it broke.
+    /// Live cuts; `None` if something before them broke.
     live: Option<Section>,
     replayed: Option<Section>,
-    /// The self-checks were left out.
+    /// True if the self-checks were left out.
     unchecked: bool,
     minutes: Option<f64>,
     broken: Vec<String>,
 }
 
-/// Runs everything. Fails if a self-check was not caught, a count was not reached, or an invariant
-/// broke.
+/// Runs the suite. Fails if a self-check was not caught, a count was not reached, or an invariant broke.
 ///
 /// # Errors
-/// Of the machine.
+/// Errors of the machine.
 pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
     let cells = args.cells();
     if cells.is_empty() {
@@ -137,8 +136,7 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
             name: "live cuts",
             wanted: args.cycles,
             threads: args.threads(),
-            work: live::cell,
-            repairs: false,
+            part: Part::Cuts,
         };
         live = Some(section(args, &kind, &cells, home, &mut broken)?);
     }
@@ -147,8 +145,7 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
             name: "replayed states",
             wanted: args.states,
             threads: args.threads_of_replay(),
-            work: replay::cell,
-            repairs: true,
+            part: Part::States,
         };
         replayed = Some(section(args, &kind, &cells, home, &mut broken)?);
     }
@@ -205,11 +202,11 @@ fn checks(args: &Args, cells: &[Cell], home: &Path) -> Result<Vec<Checked>> {
     Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// `logforce powercut` on each filesystem, on an honest disk and on one that lies. Fails if one of
-/// its verdicts is wrong.
+/// Runs `logforce powercut` on each filesystem, on an honest disk and on one that lies. Fails if one of its verdicts
+/// is wrong.
 ///
 /// # Errors
-/// Of the machine.
+/// Errors of the machine.
 pub fn own(args: &Args, home: &Path) -> Result<ExitCode> {
     let broken = own_runs(args, home)?.1;
     broken.iter().for_each(|b| println!("FAILED: {b}"));
@@ -238,17 +235,15 @@ fn own_runs(args: &Args, home: &Path) -> Result<(Vec<OwnRun>, Vec<String>)> {
     Ok((runs, broken))
 }
 
-/// A kind of cuts.
+/// Kind of cuts.
 struct Kind {
     name: &'static str,
     wanted: u64,
     threads: usize,
-    work: fn(Cell, u64, &Path, u64, &Sink) -> Result<()>,
-    /// Logs are damaged and repaired, too.
-    repairs: bool,
+    part: Part,
 }
 
-/// One kind of cuts over all cells.
+/// Runs one kind of cuts over all cells.
 fn section(
     args: &Args,
     kind: &Kind,
@@ -260,8 +255,7 @@ fn section(
         name,
         wanted,
         threads,
-        work,
-        ..
+        part,
     } = *kind;
     let started = Instant::now();
     // Half of the time each.
@@ -274,7 +268,7 @@ fn section(
     loop {
         let seeded: Vec<_> = cells.iter().map(|c| (*c, rng.bits())).collect();
         share(threads, seeded, |(cell, seed)| {
-            work(cell, least, home, seed, &sink)
+            log::run(part, cell, least, home, seed, &sink)
         })?;
         if until.is_none() || sink.is_over() {
             break;
@@ -309,7 +303,8 @@ fn section(
     broken.extend(
         section
             .coverage
-            .missing(section.total.cycles, kind.repairs)
+            // Only recordings contain repairs.
+            .missing(section.total.cycles, part == Part::States)
             .map(|what| format!("{name}: too few {what}")),
     );
     Ok(section)
@@ -319,7 +314,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does all of it, several at a time. The first error ends it.
+/// Calls `work` for each of `all`, several at a time. The first error ends it.
 pub(super) fn share<T: Send>(
     threads: usize,
     all: Vec<T>,

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 /// Bytes of an entry.
 pub const LEN: usize = 40;
 
-/// What an entry says.
+/// Kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// The log is open: recovered up to `end`, its front at `start`. What it shows is durable.
@@ -18,7 +18,7 @@ pub enum Kind {
     FrontIntent,
     /// It was.
     FrontDone,
-    /// What lies in `start..end` is about to be voided.
+    /// The records in `start..end` are about to be voided.
     BackIntent,
     /// It was.
     BackDone,
@@ -28,7 +28,7 @@ pub enum Kind {
     MetaDone,
     /// The log refused to go on.
     Failed,
-    /// There was no room; nothing was accepted.
+    /// There was no space; nothing was accepted.
     Refused,
     /// A reader was shown record `sequence`, at these LSNs; `guarantee` says whose it is.
     Shown,
@@ -62,7 +62,7 @@ const KINDS: [Kind; 16] = [
 /// One thing that the subject saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Entry {
-    /// What it says.
+    /// The kind.
     pub kind: Kind,
     /// The number of the thread's record, or of the metadata.
     pub sequence: u64,

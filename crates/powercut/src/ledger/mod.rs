@@ -1,9 +1,12 @@
-//! What the subject was promised, written where a cut of the disk cannot reach it.
+//! The promises that the subject got, in memory that a power cut does not reach.
 //!
-//! A ledger lies in memory that the subject, the disk and the suite share by path. Each thread of
-//! the subject has a part of it for its entries, and a counter of how many there are: an entry is
-//! there before its counter says so. The disk samples all counters *before* it freezes, so an entry
-//! below a sampled counter was written before the cut: what it acknowledges must survive.
+//! The subject, the disk and the suite share a ledger by its path. Each thread of the subject has a part of it for its
+//! entries, and a counter of them: an entry is there before its counter counts it. The disk samples all counters
+//! *before* it freezes. So an entry below a sampled counter was written before the cut, and what it acknowledges must
+//! survive.
+//!
+//! The subject does not acknowledge by the served file of `logforce_crashtest`: its nine threads would wait for the
+//! harness in each commit.
 
 mod entry;
 
@@ -17,10 +20,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Threads of a subject that may write.
+/// Largest number of threads that may write.
 pub const MAX_THREADS: usize = COUNTERS;
 
-/// Entries that a thread may write. It is memory only as far as it is used.
+/// Largest number of entries of a thread. They use memory only when they are written.
 pub const ENTRIES: u64 = 1 << 17;
 
 const COUNTERS_LEN: u64 = 4096;
@@ -29,58 +32,58 @@ fn place(thread: usize, number: u64) -> u64 {
     COUNTERS_LEN + (thread as u64 * ENTRIES + number) * entry::LEN as u64
 }
 
-/// The suite's side of the subject's ledger.
+/// Ledger of a subject, as the suite sees it.
 #[derive(Debug)]
 pub struct SubjectLedger {
     image: Image,
 }
 
 impl SubjectLedger {
-    /// An empty one.
+    /// Creates an empty ledger.
     ///
     /// # Errors
-    /// Where the system refuses memory files.
+    /// If the system refuses memory files.
     pub fn new() -> io::Result<SubjectLedger> {
         let image = Image::new(place(MAX_THREADS, 0))?;
         Ok(SubjectLedger { image })
     }
 
-    /// By which the subject and the disk find it.
+    /// Returns the path by which the subject and the disk find it.
     pub fn path(&self) -> PathBuf {
         self.image.path()
     }
 
-    /// Its memory.
+    /// Returns its memory.
     pub fn image(&self) -> &Image {
         &self.image
     }
 
-    /// The same one, for another owner.
+    /// Returns another owner of the same ledger.
     ///
     /// # Errors
-    /// Of the system.
+    /// System errors.
     pub fn try_clone(&self) -> io::Result<SubjectLedger> {
         let image = self.image.try_clone()?;
         Ok(SubjectLedger { image })
     }
 
-    /// Its memory, to be inherited.
+    /// Returns its memory, to be inherited.
     pub fn file(&self) -> &File {
         self.image.file()
     }
 
-    /// How many entries there are now.
+    /// Returns the present number of entries of each thread.
     ///
     /// # Errors
-    /// Of the system.
+    /// System errors.
     pub fn counters(&self) -> io::Result<Counters> {
         counters::sample(self.image.file())
     }
 
-    /// The first so many entries of each thread.
+    /// Returns the first entries of each thread, as many as `upto` counts.
     ///
     /// # Errors
-    /// Of the system, or if an entry is none.
+    /// System errors, and if an entry cannot be decoded.
     pub fn entries(&self, upto: &Counters) -> Result<Vec<Vec<Entry>>> {
         (0..MAX_THREADS)
             .map(|thread| {
@@ -91,14 +94,14 @@ impl SubjectLedger {
                     .read_exact_at(&mut bytes, place(thread, 0))?;
                 bytes
                     .chunks(entry::LEN)
-                    .map(|b| Entry::decode(b).context("an entry of the ledger is none"))
+                    .map(|b| Entry::decode(b).context("an entry of the ledger cannot be decoded"))
                     .collect()
             })
             .collect()
     }
 }
 
-/// The subject's side: what one of its threads writes.
+/// Part of a ledger in which a thread of the subject writes.
 #[derive(Debug)]
 pub struct LedgerWriter {
     file: File,
@@ -110,7 +113,7 @@ impl LedgerWriter {
     /// Opens the part of thread number `thread` in an empty ledger.
     ///
     /// # Errors
-    /// Of the system.
+    /// System errors.
     pub fn open(ledger: &Path, thread: usize) -> io::Result<LedgerWriter> {
         assert!(thread < MAX_THREADS);
         let file = OpenOptions::new().read(true).write(true).open(ledger)?;
@@ -121,17 +124,17 @@ impl LedgerWriter {
         })
     }
 
-    /// Whether it holds no more entries: the subject ends then.
+    /// Returns true if no entry fits any more.
     pub fn is_full(&self) -> bool {
         self.count >= ENTRIES
     }
 
-    /// Whether a thread should stop writing into it.
+    /// Returns true if a thread should stop.
     pub fn is_nearly_full(&self) -> bool {
         self.count + 64 >= ENTRIES
     }
 
-    /// Writes an entry, then says that it is there.
+    /// Writes an entry, then counts it.
     ///
     /// # Panics
     /// If the memory cannot be written: nothing that follows would mean anything.

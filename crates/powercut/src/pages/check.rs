@@ -1,60 +1,49 @@
-//! Compares what is left of a page file with what was promised of it.
+//! Comparison of a page file after a cut or a kill with what was promised.
 
 use super::subject::open;
 use super::{ACCOUNTS, PAGE, THREADS, stamp_pages, value_of};
+use crate::check::{CheckOutcome, is_corruption};
 use crate::ledger::{Entry, Kind};
 use crate::subject::seam::{Fault, Faulty};
 use anyhow::Result;
 use logforce::pages::{PageFile, Snapshot};
-use logforce_crashtest::testbed::{Filesystem, Image, Mounted};
 use std::path::Path;
 
-/// What was promised, by thread.
+/// Promises, by thread.
 #[derive(Debug, Clone, Default)]
 pub struct Promises {
-    /// The last stamp that was acknowledged, or found by an earlier comparison.
+    /// Last stamp that was acknowledged, or found by an earlier comparison.
     acknowledged: [u64; THREADS],
-    /// The last stamp that was tried.
+    /// Last stamp that was tried.
     tried: [u64; THREADS],
-    /// Something was acknowledged or found: the page file must be there.
-    exists: bool,
+    /// True if something was acknowledged or found: the page file must be there.
+    pub(super) exists: bool,
 }
 
 impl Promises {
-    /// What a session was promised: `claimed` before the cut, `all` whenever.
-    pub fn add(&mut self, claimed: &[Vec<Entry>], all: &[Vec<Entry>]) {
-        let of_kind = |entries: Option<&Vec<Entry>>, kind| {
-            let entries = entries.into_iter().flatten();
+    /// Adds a session: `claimed` was there before the cut, `all` at any time.
+    pub fn add(&mut self, claimed: &[impl AsRef<[Entry]>], all: &[impl AsRef<[Entry]>]) {
+        fn latest(entries: Option<&impl AsRef<[Entry]>>, kind: Kind) -> u64 {
+            let entries = entries.into_iter().flat_map(AsRef::as_ref);
             let stamps = entries.filter(|e| e.kind == kind).map(|e| e.sequence);
             stamps.max().unwrap_or(0)
-        };
+        }
         for thread in 0..THREADS {
-            let acknowledged = of_kind(claimed.get(thread), Kind::Acked);
+            let acknowledged = latest(claimed.get(thread), Kind::Acked);
             self.exists |= acknowledged > 0;
             self.acknowledged[thread] = self.acknowledged[thread].max(acknowledged);
-            let tried = of_kind(all.get(thread), Kind::RecordRange);
+            let tried = latest(all.get(thread), Kind::RecordRange);
             self.tried[thread] = self.tried[thread].max(tried);
         }
     }
 }
 
-/// Result of a comparison.
-#[derive(Debug, Clone, Default)]
-pub struct PageCheckOutcome {
-    /// Commits that had to be there.
-    pub acknowledged: u64,
-    /// What broke, in words.
-    pub broken: Vec<String>,
-    /// The filesystem itself did not survive, in its words.
-    pub filesystem_lost: Option<String>,
-}
-
-/// Opens the page file in `dir`, which is what a cut or a kill left there, and compares. What it holds
-/// now is what the next comparison has to find.
-pub fn check(dir: &Path, copy_on_write: bool, promises: &mut Promises) -> PageCheckOutcome {
-    let mut found = PageCheckOutcome {
+/// Opens the page file in `dir` after a cut or a kill, and compares it. The next comparison has to find what it
+/// contains now.
+pub fn check(dir: &Path, copy_on_write: bool, promises: &mut Promises) -> CheckOutcome {
+    let mut found = CheckOutcome {
         acknowledged: promises.acknowledged.iter().sum(),
-        ..PageCheckOutcome::default()
+        ..CheckOutcome::default()
     };
     let system = Faulty::new(Fault::None);
     let file = match open(dir, copy_on_write, 1, &system, !promises.exists) {
@@ -75,24 +64,6 @@ pub fn check(dir: &Path, copy_on_write: bool, promises: &mut Promises) -> PageCh
         found.broken.push(format!("it does not close: {e}"));
     }
     found
-}
-
-/// Whether the filesystem says that its own metadata is damaged: EFSBADCRC, EFSCORRUPTED.
-fn is_corruption(error: &logforce::pages::Error) -> bool {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(e) = source {
-        let code = e
-            .downcast_ref::<std::io::Error>()
-            .and_then(std::io::Error::raw_os_error);
-        if matches!(
-            code.map(rustix::io::Errno::from_raw_os_error),
-            Some(rustix::io::Errno::BADMSG | rustix::io::Errno::UCLEAN)
-        ) {
-            return true;
-        }
-        source = e.source();
-    }
-    false
 }
 
 fn look(file: &PageFile, promises: &mut Promises) -> Result<Vec<String>> {
@@ -139,26 +110,4 @@ fn value(snapshot: &Snapshot, page: u64) -> Result<Option<u64>> {
     let mut buf = vec![0; PAGE];
     snapshot.read(page, &mut buf)?;
     Ok(value_of(&buf))
-}
-
-/// Mounts what a cut left, as the next boot would, and compares.
-pub(super) fn survivor(
-    filesystem: Filesystem,
-    image: &Image,
-    home: &Path,
-    copy_on_write: bool,
-    promises: &mut Promises,
-) -> Result<PageCheckOutcome> {
-    let mounted = match Mounted::survivor(filesystem, image, home)? {
-        Ok(mounted) => mounted,
-        Err(lost) => {
-            return Ok(PageCheckOutcome {
-                filesystem_lost: Some(lost),
-                ..PageCheckOutcome::default()
-            });
-        }
-    };
-    let found = check(&mounted.path().join("file"), copy_on_write, promises);
-    mounted.unmount()?;
-    Ok(found)
 }

@@ -2,7 +2,7 @@
 //! threads commit.
 
 use super::{Counts, Job, Promises, check};
-use crate::process::{Role, Started, User, ledger_path};
+use crate::started::{Role, Started, User, ledger_path};
 use crate::subject::seam::Fault;
 use anyhow::Result;
 use logforce_crashtest::testbed::{Filesystem, Mounted};
@@ -15,7 +15,7 @@ const CHAIN: u64 = 20;
 /// Kills until `wanted` of them met a working page file, or something broke.
 ///
 /// # Errors
-/// Of the machine.
+/// Errors of the machine.
 pub fn kills(
     filesystem: Filesystem,
     copy_on_write: bool,
@@ -77,6 +77,7 @@ fn session(
     promises.add(&entries, &entries);
     std::fs::create_dir_all(dir)?;
     let found = check(dir, copy_on_write, promises);
-    counts.take(found, entries.iter().any(|thread| !thread.is_empty()), 4096);
+    let met = entries.iter().any(|thread| !thread.is_empty());
+    counts.take(found.after_cut(None, 4096), met);
     Ok(())
 }

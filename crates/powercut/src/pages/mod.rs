@@ -1,21 +1,19 @@
-//! The page file as the subject: threads move amounts between pages, and stamp pages of their own.
+//! The page file as the subject: threads move amounts between pages, and stamp two pages each.
 //!
-//! Every commit changes two accounts, whose sum over all stays 0, and writes its number into both stamp
-//! pages of its thread. So a commit that is there in part shows: in the sum, in two stamps that differ,
-//! or in a page that is not whole.
+//! Every commit changes two accounts, whose sum over all stays 0, and writes its number into both stamp pages of its
+//! thread. So a partial commit shows: in the sum, in two stamps that differ, or in a page that is not whole.
 
 mod check;
+mod cuts;
 mod kill;
-mod live;
-mod replay;
 mod subject;
 
 pub use check::{Promises, check};
+pub use cuts::run;
 pub use kill::kills;
-pub use live::cuts;
-pub use replay::states;
-pub use subject::run;
+pub use subject::run as work;
 
+use crate::check::CheckOutcome;
 use crate::subject::seam::Fault;
 use logforce::pages::CommitMode;
 use serde::{Deserialize, Serialize};
@@ -28,18 +26,18 @@ const ACCOUNTS: u64 = 16;
 /// Bytes of a page.
 const PAGE: usize = 4096;
 
-/// What a subject is to do.
+/// Job of a subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// The page file's directory.
     pub dir: PathBuf,
-    /// Where it writes what it was promised: an empty ledger.
+    /// Empty ledger for what it was promised.
     pub ledger: PathBuf,
-    /// It commits by copy-on-write, or through a log.
+    /// True to commit by copy-on-write, false to commit through a log.
     pub copy_on_write: bool,
-    /// Of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// What is wrong with the system below it.
+    /// Fault of the system below it.
     pub fault: Fault,
 }
 
@@ -49,17 +47,17 @@ pub const MODES: [(&str, CommitMode); 2] = [
     ("copy-on-write", CommitMode::CopyOnWrite),
 ];
 
-/// The stamp pages of a thread: not beside each other, so that no write holds both.
+/// Returns the stamp pages of a thread. They are not beside each other, so that no write contains both.
 fn stamp_pages(thread: usize) -> [u64; 2] {
     [100 + thread as u64, 300 + thread as u64]
 }
 
-/// A page that holds a value, in every 8 bytes.
+/// Returns a page with a value in every 8 bytes.
 fn page_of(value: u64) -> Vec<u8> {
     value.to_le_bytes().repeat(PAGE / 8)
 }
 
-/// The value of a page; `None` if it is not whole.
+/// Returns the value of a page; `None` if it is not whole.
 fn value_of(page: &[u8]) -> Option<u64> {
     let value = u64::from_le_bytes(page.get(..8)?.try_into().ok()?);
     page.chunks(8)
@@ -67,45 +65,33 @@ fn value_of(page: &[u8]) -> Option<u64> {
         .then_some(value)
 }
 
-/// What was counted of one kind of fault.
+/// Counts of one kind of fault.
 #[derive(Debug, Default, Clone, Serialize)]
 pub struct Counts {
     /// Cuts, states or kills that met acknowledged commits, and something that could be lost.
     pub counted: u64,
-    /// Those that did not.
+    /// Cuts, states or kills that did not.
     pub empty: u64,
-    /// A tear inside of its own blocks destroyed the filesystem.
+    /// Cuts that tore a block of the filesystem and so destroyed it.
     pub filesystem_lost: u64,
     /// Commits that had to be there.
     pub acknowledged: u64,
-    /// What broke.
+    /// Findings.
     pub broken: Vec<String>,
 }
 
 impl Counts {
-    fn take(&mut self, found: check::PageCheckOutcome, could_lose: bool, grain: u64) {
-        if let Some(why) = found.filesystem_lost {
-            match grain < 4096 {
-                true => self.filesystem_lost += 1,
-                false => self.broken.push(format!("the filesystem is lost: {why}")),
-            }
+    fn take(&mut self, outcome: CheckOutcome, could_lose: bool) {
+        self.broken.extend(outcome.broken);
+        if outcome.filesystem_lost.is_some() {
+            self.filesystem_lost += 1;
             return;
         }
-        self.acknowledged += found.acknowledged;
-        match could_lose && found.acknowledged > 0 {
+        self.acknowledged += outcome.acknowledged;
+        match could_lose && outcome.acknowledged > 0 {
             true => self.counted += 1,
             false => self.empty += 1,
         }
-        self.broken.extend(found.broken);
-    }
-
-    /// Adds another's counts.
-    pub fn add(&mut self, other: Counts) {
-        self.counted += other.counted;
-        self.empty += other.empty;
-        self.filesystem_lost += other.filesystem_lost;
-        self.acknowledged += other.acknowledged;
-        self.broken.extend(other.broken);
     }
 }
 

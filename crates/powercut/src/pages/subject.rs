@@ -116,7 +116,7 @@ fn last_stamp(file: &PageFile, thread: usize) -> Result<u64> {
     value_of(&buf).context("a stamp that is not whole")
 }
 
-/// Why a commit may be tried again.
+/// Reason for which a commit may be tried again.
 #[derive(Debug)]
 enum Refused {
     Conflict,

@@ -6,16 +6,16 @@
 //! answered after the error: a sync that succeeds on a second try has lost what the first one had
 //! to write. The kernel's filesystem may have gone read-only; that is its right.
 
-use super::started::{Role, Started, User, Waited, Workload};
 use super::{Counted, FILESYSTEMS, Plan, in_halves};
 use crate::check::{Opening, Promises, Session, check};
 use crate::ledger::{Entry, Kind, SubjectLedger};
-use crate::live::Bench;
+use crate::started::{Role, Started, User, Waited, Workload};
 use crate::subject::seam::Fault;
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
 use logforce_crashtest::disk::{Command, Cut, CutReport, Fail, FailKind, Settings, Survival};
-use logforce_crashtest::testbed::{Filesystem, Image, Mounted, Powered, Switched, Unmountable};
+use logforce_crashtest::outage::Disks;
+use logforce_crashtest::testbed::{Filesystem, Image, Mounted, Powered, Unmountable};
 use logforce_testkit::Rng;
 use std::fmt;
 use std::path::Path;
@@ -34,22 +34,22 @@ const METHODS: [Method; 5] = [
 
 const KINDS: [FailKind; 3] = [FailKind::Write, FailKind::Flush, FailKind::Read];
 
-/// A filesystem with a log that a cut left, which each run starts from.
+/// Filesystem with a log that a cut left, from which each run starts.
 struct Testbed<'a> {
     filesystem: Filesystem,
     home: &'a Path,
-    bench: Bench,
+    disks: Disks,
     base: Image,
     promises: Promises,
     session: u64,
     rng: Rng,
 }
 
-/// What fails, and when that begins to be counted.
+/// Failing operation, and the moment from which operations are counted.
 #[derive(Debug, Clone, Copy)]
 struct Failure {
     fail: Fail,
-    /// After so many acknowledgements; 0: before the log is opened.
+    /// Number of acknowledgements before the moment; 0 is before the log is opened.
     from: u64,
 }
 
@@ -65,11 +65,11 @@ impl fmt::Display for Failure {
     }
 }
 
-/// How a session on the disk went.
+/// Result of a session on the disk.
 struct Ended {
     report: CutReport,
     session: Session,
-    /// What was wrong with how it ended.
+    /// Description of a wrong end.
     bad: Option<String>,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Testbed<'a> {
         let mut testbed = Testbed {
             filesystem,
             home,
-            bench: Bench::new(filesystem)?,
+            disks: Disks::new(filesystem.size())?,
             base: filesystem.make()?,
             promises: Promises::default(),
             session: 0,
@@ -87,12 +87,12 @@ impl<'a> Testbed<'a> {
         // The log as it is found: not closed, so that there is something to recover.
         let first = testbed.run_session(Method::DirectDsync, Fault::None, None)?;
         testbed.promises.add(first.session);
-        let (stable, _) = testbed.bench.disk();
+        let stable = &testbed.disks.stable;
         testbed.base.copy_from(stable)?;
         Ok(testbed)
     }
 
-    /// A session of a subject on a copy of the base, and the cut that comes when it has ended.
+    /// Runs a session of a subject on a copy of the base, and cuts the power when it has ended.
     fn run_session(
         &mut self,
         method: Method,
@@ -100,17 +100,13 @@ impl<'a> Testbed<'a> {
         failure: Option<Failure>,
     ) -> Result<Ended> {
         self.session += 1;
-        let (stable, current) = self.bench.disk();
+        let stable = &self.disks.stable;
         stable.copy_from(&self.base)?;
         let ledger = SubjectLedger::new()?;
-        let switched = Switched {
-            filesystem: self.filesystem,
-            stable,
-            current,
-            counters: ledger.image(),
-            record: None,
-            settings: Settings::honest(self.rng.bits(), self.rng.pick(&[0, 20])),
-        };
+        let settings = Settings::honest(self.rng.bits(), self.rng.pick(&[0, 20]));
+        let switched = self
+            .disks
+            .switched(self.filesystem, ledger.image(), settings);
         let mut powered = Powered::on(switched, self.home, None)?;
         let dir = powered.mounted().context("a disk that stays dark")?;
         let mut workload = Workload::new(&dir.join("log"), method, self.session, self.rng.bits());
@@ -159,7 +155,7 @@ impl<'a> Testbed<'a> {
         })
     }
 
-    /// One run: one operation fails, or all from one on.
+    /// Runs a session in which one operation fails, or all from one on.
     fn run(&mut self, method: Method, fault: Fault, failure: Failure) -> Result<Counted> {
         let mut run = Counted::default();
         let ended = self.run_session(method, fault, Some(failure))?;
@@ -181,7 +177,7 @@ impl<'a> Testbed<'a> {
         }
         let mut promises = self.promises.clone();
         promises.add(ended.session);
-        let (stable, _) = self.bench.disk();
+        let stable = &self.disks.stable;
         self.filesystem.check_at_boot(stable)?;
         let mounted = match Mounted::image(self.filesystem, stable, self.home) {
             // Not of a bug that is planted: it has to be caught by the comparison.
@@ -207,7 +203,7 @@ impl<'a> Testbed<'a> {
     }
 }
 
-/// What came of the error for the log.
+/// Returns the effect of the error on the log.
 fn met(session: &Session) -> &'static str {
     if session.all(Kind::Failed).next().is_some() {
         "logs that stopped"
@@ -218,7 +214,7 @@ fn met(session: &Session) -> &'static str {
     }
 }
 
-/// Whether a thread was promised something by a log that it had seen fail.
+/// Returns true if a thread was promised something by a log that it had seen fail.
 fn acknowledged_after_failure(entries: &[Entry]) -> bool {
     let failed = entries.iter().position(|e| e.kind == Kind::Failed);
     let acked = |e: &Entry| matches!(e.kind, Kind::Acked | Kind::Forced);
@@ -228,7 +224,7 @@ fn acknowledged_after_failure(entries: &[Entry]) -> bool {
 /// Each filesystem; a row for each.
 ///
 /// # Errors
-/// Of the machine.
+/// Errors of the machine.
 pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
     let each = plan.errors.div_ceil(2 * FILESYSTEMS.len() as u64);
     let name = "errors of the disk";
@@ -272,8 +268,8 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
 /// Rounds in which the nth operation is that of the round.
 const EVERY: u64 = 6;
 
-/// What is tried in a round: in the first ones every operation, then some further on. Reads come
-/// while a log is opened, and are few.
+/// Returns the operation that fails in a round: in the first rounds each in turn, then later ones. Reads happen while
+/// a log is opened, and are few.
 fn failures(round: u64, rng: &mut Rng) -> Vec<Failure> {
     let mut failures = Vec::new();
     for kind in KINDS {

@@ -9,17 +9,17 @@
 //! prepared segment can find no space either; there the log may stop, and be opened again.
 
 use super::filler::{self, Filler};
-use super::started::{NOBODY, Role, Started, User, Waited, Workload};
-use super::{Counted, FILESYSTEMS, Plan, TIMEOUT, in_halves};
+use super::{Counted, FILESYSTEMS, Plan, in_halves};
 use crate::check::{Opening, Promises, Session, check};
 use crate::ledger::{Kind, SubjectLedger};
-use crate::live::Bench;
+use crate::started::{NOBODY, Role, Started, TIMEOUT, User, Waited, Workload};
 use crate::subject::Space;
 use crate::subject::seam::Fault;
 use anyhow::Result;
 use logforce::{Guarantee, Method};
 use logforce_crashtest::disk::{Cut, Settings, Survival};
-use logforce_crashtest::testbed::{Filesystem, Mounted, Powered, Switched};
+use logforce_crashtest::outage::Disks;
+use logforce_crashtest::testbed::{Filesystem, Mounted, Powered};
 use logforce_testkit::Rng;
 use std::fs;
 use std::os::unix::fs::chown;
@@ -145,10 +145,10 @@ impl Scenario<'_> {
         }
         self.another_file_shrinks()?;
         self.the_front_moves()?;
-        // On a disk with room it works as ever.
+        // On a disk with space it works as ever.
         let mut subject = self.start(Space::Little, 100)?;
         if let Some(bad) = subject.end(true)? {
-            self.breaks(&format!("with room again: {bad}"));
+            self.breaks(&format!("with space again: {bad}"));
         }
         self.finish(subject, true)?;
         self.check_log()?;
@@ -283,19 +283,13 @@ fn cut(
     fault: Fault,
     seed: u64,
 ) -> Result<Counted> {
-    let bench = Bench::new(filesystem)?;
-    let (stable, current) = bench.disk();
+    let disks = Disks::new(filesystem.size())?;
+    let stable = &disks.stable;
     stable.copy_from(&filesystem.make()?)?;
     let ledger = SubjectLedger::new()?;
     let mut rng = Rng::new(seed);
-    let switched = Switched {
-        filesystem,
-        stable,
-        current,
-        counters: ledger.image(),
-        record: None,
-        settings: Settings::honest(rng.bits(), rng.pick(&[0, 30])),
-    };
+    let settings = Settings::honest(rng.bits(), rng.pick(&[0, 30]));
+    let switched = disks.switched(filesystem, ledger.image(), settings);
     let mut powered = Powered::on(switched, home, None)?;
     let Some(disk) = powered.mounted().map(Path::to_owned) else {
         anyhow::bail!("a disk that stays dark");
@@ -381,7 +375,7 @@ const CUTS: [Method; 4] = [
 /// Each filesystem, each user; a row for each filesystem.
 ///
 /// # Errors
-/// Of the machine.
+/// Errors of the machine.
 pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
     let name = "full disk";
     let mut rows = in_halves(name, plan.seed ^ 0xF011, |filesystem, half, seed| {

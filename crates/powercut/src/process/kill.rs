@@ -4,10 +4,10 @@
 //! The kernel stays up, so what counts is every acknowledgement that says `process-crash` or more,
 //! under every method. Cannot be found here: what the kernel had not written to the disk.
 
-use super::started::{Role, Started, User, Workload};
 use super::{Counted, FILESYSTEMS, Plan, in_halves};
 use crate::check::{Opening, Promises, check};
 use crate::ledger::Kind;
+use crate::started::{Role, Started, User, Workload};
 use crate::subject::seam::Fault;
 use anyhow::Result;
 use logforce::{Guarantee, Method};

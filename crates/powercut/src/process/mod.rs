@@ -1,4 +1,4 @@
-//! Faults of processes: what a log has to bear while the machine stays up.
+//! Faults of processes, while the machine stays up.
 //!
 //! Processes are killed at random points ([`kill`]), the disk fills up ([`full`]), single
 //! operations of the disk fail ([`errors`]), other processes read while files are truncated and
@@ -12,9 +12,6 @@ pub mod full;
 pub mod inject;
 pub mod kill;
 pub mod readers;
-mod started;
-
-pub use started::{Role, Started, User, Workload, ledger_path, role_work};
 
 use anyhow::{Context, Result};
 use logforce_crashtest::testbed::Filesystem;
@@ -24,12 +21,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Those that all share.
+/// Filesystems of all parts.
 pub const FILESYSTEMS: [Filesystem; 3] = [Filesystem::Ext4, Filesystem::Xfs, Filesystem::Btrfs];
 
-/// How much of it is run.
+/// Volume of the parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// Kills that met a working log.
@@ -40,16 +37,16 @@ pub struct Plan {
     pub readers: u64,
     /// Openings that were won, for each filesystem.
     pub wins: u64,
-    /// System calls that fail.
+    /// Volume of failing system calls.
     pub injected: inject::Amount,
-    /// No more of them once one broke something.
+    /// True to stop failing system calls after the first finding.
     pub first: bool,
-    /// Of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
 impl Plan {
-    /// What CI runs.
+    /// Returns the volume of CI.
     pub fn ci(seed: u64) -> Plan {
         Plan {
             kills: 2100,
@@ -63,23 +60,23 @@ impl Plan {
     }
 }
 
-/// What one part counted and found.
+/// Counts and findings of a part.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Counted {
-    /// Which part.
+    /// Name of the part.
     pub name: String,
-    /// What was counted.
+    /// The counts.
     pub counts: BTreeMap<&'static str, u64>,
-    /// The known faults that it found: it can see.
+    /// Known faults that it found.
     pub caught: Vec<String>,
-    /// What could not be run here, and what it takes.
+    /// Cases that this machine cannot run, with what they need.
     pub skipped: Vec<String>,
-    /// What broke.
+    /// Findings.
     pub broken: Vec<String>,
 }
 
 impl Counted {
-    /// Nothing yet.
+    /// Returns empty counts.
     pub fn new(name: impl Into<String>) -> Counted {
         Counted {
             name: name.into(),
@@ -87,24 +84,24 @@ impl Counted {
         }
     }
 
-    /// Counts.
+    /// Adds to a count.
     pub fn add(&mut self, what: &'static str, count: u64) {
         *self.counts.entry(what).or_default() += count;
     }
 
-    /// How many.
+    /// Returns a count.
     pub fn count(&self, what: &str) -> u64 {
         self.counts.get(what).copied().unwrap_or(0)
     }
 
-    /// Something is wrong. The first ones show the cause; a lost log breaks every rule.
+    /// Adds a finding. Keeps the first ones, which show the cause: a lost log breaks every rule.
     pub fn breaks(&mut self, what: impl Into<String>) {
         if self.broken.len() < 20 {
             self.broken.push(what.into());
         }
     }
 
-    /// Takes in what a part of it counted.
+    /// Adds the counts and findings of a part.
     fn take(&mut self, part: &Counted) {
         part.counts.iter().for_each(|(what, n)| self.add(what, *n));
         self.caught.extend(part.caught.iter().cloned());
@@ -112,7 +109,7 @@ impl Counted {
         part.broken.iter().for_each(|b| self.breaks(b));
     }
 
-    /// What a run with a known fault found, instead of what it broke.
+    /// Adds a known fault as caught, or its absence from the findings as a finding.
     fn caught(&mut self, fault: &str, found: &[String]) {
         match found.first() {
             Some(first) => self.caught.push(format!("{fault}: {first}")),
@@ -120,7 +117,7 @@ impl Counted {
         }
     }
 
-    /// At least so many, or the run has shown nothing.
+    /// Adds a finding if a count is too low: the run has shown nothing.
     fn demand(&mut self, what: &'static str, least: u64) {
         let count = self.count(what);
         if count < least {
@@ -152,13 +149,13 @@ fn shortened(line: &str) -> String {
     line.chars().take(160).collect()
 }
 
-/// The names of the parts.
+/// Names of the parts.
 pub const PARTS: [&str; 6] = ["kill", "full", "errors", "readers", "contention", "inject"];
 
 /// Runs all parts, or one of them, one after the other; calls `report` with each when it is done.
 ///
 /// # Errors
-/// Of the machine. What is wrong with the log is in [`Counted::broken`].
+/// Errors of the machine. Findings are in [`Counted::broken`].
 pub fn run(
     home: &Path,
     plan: &Plan,
@@ -193,11 +190,10 @@ pub fn run(
     Ok(all)
 }
 
-/// Does each filesystem's work in halves, two at a time, and puts what the halves counted together
-/// in one row for each filesystem.
+/// Does each filesystem's work in halves, two at a time, and adds the halves up to a row for each filesystem.
 ///
 /// # Errors
-/// The first one of a half.
+/// The first error of a half.
 pub(crate) fn in_halves(
     name: &str,
     seed: u64,
@@ -223,14 +219,10 @@ pub(crate) fn in_halves(
     Ok(FILESYSTEMS.map(row).into())
 }
 
-/// How long anything may take that has to come by itself. It ends a hang; how fast things are
-/// decides nothing.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(40);
-
-/// Does each task, two at a time; the answers are in the tasks' order.
+/// Does each task, two at a time. The answers are in the tasks' order.
 ///
 /// # Errors
-/// The first one of a task. The others are not begun then.
+/// The first error of a task. Later tasks are not begun then.
 pub(crate) fn two_at_a_time<T: Send, A: Send>(
     tasks: Vec<T>,
     work: impl Fn(T) -> Result<A> + Sync,
@@ -273,7 +265,7 @@ mod tests {
         let failed = two_at_a_time((0..1000).collect(), |n: u32| {
             *begun.lock().unwrap() += 1;
             anyhow::ensure!(n != 3, "three");
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(std::time::Duration::from_millis(1));
             Ok(())
         });
         assert!(failed.is_err());

@@ -1,5 +1,5 @@
-//! What runs on the disk when its plug is pulled: the real library, worked hard by many threads in
-//! a process of its own. It writes into the ledger what it was promised.
+//! The subject on the disk whose power is cut: the library, worked hard by many threads in another process. It writes
+//! into the ledger what it was promised.
 
 mod committers;
 mod controller;
@@ -35,7 +35,7 @@ pub const CONTROL: usize = BLOCKING + SUBMITTING;
 pub struct Job {
     /// The log's directory.
     pub dir: PathBuf,
-    /// Where it writes what it was promised: an empty ledger.
+    /// Empty ledger for what it was promised.
     pub ledger: PathBuf,
     /// By its name.
     pub method: String,

@@ -79,8 +79,8 @@ impl Program {
         }
     }
 
-    /// Whether the filesystem lets the mistake show, or keeps what is right. What masks a mistake
-    /// there is no promise.
+    /// Returns true if the filesystem lets the mistake show, or keeps what is right. That it masks a mistake is not a
+    /// promise.
     pub fn shows_on(self, filesystem: Filesystem) -> bool {
         match self {
             // A filesystem that journals its data offers no direct I/O.
@@ -106,14 +106,14 @@ impl Program {
     }
 }
 
-/// What a program is to do.
+/// Job of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RawJob {
-    /// Which.
+    /// The program.
     pub program: Program,
-    /// Where.
+    /// Its directory.
     pub dir: PathBuf,
-    /// An empty ledger.
+    /// Empty ledger.
     pub ledger: PathBuf,
 }
 
@@ -159,10 +159,10 @@ fn prepare(job: &RawJob) -> Result<()> {
     sync_directory(dir.parent().context("a parent")?)
 }
 
-/// Runs until the disk fails or there is no room.
+/// Runs until the disk fails or is full.
 ///
 /// # Errors
-/// When the disk fails: that is how it ends.
+/// An error of the disk: so it ends.
 pub fn run(job: &RawJob) -> Result<()> {
     prepare(job)?;
     let mut ledger = LedgerWriter::open(&job.ledger, 0)?;
@@ -263,7 +263,7 @@ fn rename(job: &RawJob, ledger: &mut LedgerWriter) -> Result<()> {
     Ok(())
 }
 
-/// How many of the acknowledged are not there. All of them, where the file itself is gone.
+/// Returns the number of acknowledged blocks that are missing: all of them if the file itself is gone.
 ///
 /// # Errors
 /// If what is there cannot be read at all.

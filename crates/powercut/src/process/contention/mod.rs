@@ -9,10 +9,10 @@ mod role;
 
 pub use role::{Contending, role_contention};
 
-use super::started::{Role, Started, User, ledger_path};
-use super::{Counted, Plan, TIMEOUT, in_halves};
+use super::{Counted, Plan, in_halves};
 use crate::check::{Opening, Promises, Session, check};
 use crate::ledger::{Entry, Kind};
+use crate::started::{Role, Started, TIMEOUT, User, ledger_path};
 use crate::subject::seam::Fault;
 use anyhow::Result;
 use logforce::{Guarantee, Method};
@@ -69,7 +69,7 @@ impl Contest {
         Ok(wins)
     }
 
-    /// Lets them contend until so many openings were won.
+    /// Lets them contend until `wins` openings were won.
     fn contend(&mut self, wins: u64) -> Result<()> {
         let mut contenders = Vec::new();
         for _ in 0..CONTENDERS {
@@ -103,7 +103,7 @@ impl Contest {
                 until = Instant::now() + TIMEOUT;
             }
             if Instant::now() > until {
-                self.counted.breaks("nobody wins any more");
+                self.counted.breaks("no process wins any more");
             }
             std::thread::sleep(Duration::from_micros(500));
         }
@@ -151,7 +151,7 @@ impl Contest {
     }
 }
 
-/// The openings of one process, each a session of its own.
+/// Returns the openings of one process, each as a session.
 fn openings(entries: &[Entry]) -> Vec<Session> {
     let mut sessions: Vec<Session> = Vec::new();
     for e in entries.iter().filter(|e| e.kind != Kind::Refused) {
@@ -202,7 +202,7 @@ fn contest(disk: &Path, home: &Path, fault: Fault, wins: u64, seed: u64) -> Resu
 /// Each filesystem; a row for each.
 ///
 /// # Errors
-/// Of the machine.
+/// Errors of the machine.
 pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
     let wins = plan.wins;
     let name = "contend for one log";

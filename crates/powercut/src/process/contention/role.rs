@@ -1,7 +1,7 @@
 //! A process that opens a log again and again, while others do the same.
 
 use crate::ledger::{Entry, Kind, LedgerWriter};
-use crate::process::TIMEOUT;
+use crate::started::TIMEOUT;
 use crate::subject::seam::{Fault, Faulty};
 use crate::subject::{Identity, rank};
 use anyhow::{Context, Result, bail};
@@ -12,22 +12,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What it is to do.
+/// Job of a process that opens a log again and again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contending {
     /// The log's directory.
     pub dir: PathBuf,
-    /// Where it writes what it was promised, as thread 0.
+    /// Ledger for what it was promised, as thread 0.
     pub ledger: PathBuf,
     /// The process's own number.
     pub number: u64,
-    /// What is there while a process thinks that the log is its own. Not on the log's filesystem.
+    /// File that exists while a process holds the log. Not on the log's filesystem.
     pub marker: PathBuf,
     /// It ends when this file is there.
     pub stop: PathBuf,
-    /// What is wrong with its system.
+    /// Fault of its system.
     pub fault: Fault,
-    /// Of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
@@ -149,7 +149,7 @@ impl Marker<'_> {
     }
 }
 
-/// Whether a process has ended, reaped or not.
+/// Returns true if a process has ended, reaped or not.
 fn is_dead(process: &str) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else {
         return true;

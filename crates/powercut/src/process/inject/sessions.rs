@@ -6,6 +6,7 @@ use super::subject::{End, Job, Opening, Task};
 use super::tracer;
 use crate::check::{self, Promises, Session};
 use crate::ledger::{Entry, Kind};
+use crate::started::Role;
 use crate::subject::seam::Fault;
 use anyhow::{Context, Result, ensure};
 use logforce::{Guarantee, Method};
@@ -25,11 +26,11 @@ pub struct Base {
     lost: bool,
 }
 
-/// A program of this one's.
+/// Returns the words that start a subject.
 pub fn subject(job: &Job) -> Result<Vec<OsString>> {
-    let json = serde_json::to_string(job)?;
     let own = std::env::current_exe()?.into_os_string();
-    Ok(vec![own, "process-inject".into(), json.into()])
+    let arguments = Role::Inject.arguments(job)?.map(OsString::from);
+    Ok(std::iter::once(own).chain(arguments).collect())
 }
 
 /// A session in which nothing fails.

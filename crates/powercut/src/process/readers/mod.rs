@@ -13,17 +13,17 @@ mod role;
 pub use replica::{Places, Replica};
 pub use role::{How, Reading, role_read};
 
-use super::started::{Role, Started, User, Waited, Workload, ledger_path};
-use super::{Counted, Plan, TIMEOUT, in_halves};
+use super::{Counted, Plan, in_halves};
 use crate::check::{Opening, Promises, Session, check};
 use crate::ledger::{Kind, SubjectLedger};
-use crate::live::Bench;
+use crate::started::{Role, Started, TIMEOUT, User, Waited, Workload, ledger_path};
 use crate::subject::CONTROL;
 use crate::subject::seam::Fault;
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
 use logforce_crashtest::disk::{Cut, Settings, Survival};
-use logforce_crashtest::testbed::{Filesystem, Mounted, Powered, Switched};
+use logforce_crashtest::outage::Disks;
+use logforce_crashtest::testbed::{Filesystem, Mounted, Powered};
 use logforce_testkit::Rng;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -193,7 +193,7 @@ fn beside(
     Ok(scenario.counted)
 }
 
-/// Whether a reader ended before the suite stopped it.
+/// Returns true if a reader ended before the suite stopped it.
 fn over(readers: &mut [(How, Started)]) -> Result<bool> {
     for (_, reader) in readers {
         if reader.has_ended()? {
@@ -207,23 +207,17 @@ fn over(readers: &mut [(How, Started)]) -> Result<bool> {
 fn cut(
     home: &Path,
     filesystem: Filesystem,
-    bench: &Bench,
+    disks: &Disks,
     method: Method,
     fault: Fault,
     seed: u64,
 ) -> Result<Counted> {
     let mut rng = Rng::new(seed);
     let mut counted = Counted::default();
-    let (stable, current) = bench.disk();
+    let stable = &disks.stable;
     let ledger = SubjectLedger::new()?;
-    let switched = Switched {
-        filesystem,
-        stable,
-        current,
-        counters: ledger.image(),
-        record: None,
-        settings: Settings::honest(rng.bits(), rng.pick(&[0, 30, 50])),
-    };
+    let settings = Settings::honest(rng.bits(), rng.pick(&[0, 30, 50]));
+    let switched = disks.switched(filesystem, ledger.image(), settings);
     let mut powered = Powered::on(switched, home, None)?;
     let dir = powered.mounted().context("a disk that stays dark")?;
     let dir = dir.join("log");
@@ -258,7 +252,7 @@ fn cut(
         },
     })?;
     std::fs::File::create(&stop)?;
-    // Their disk is gone: that they say so is no finding, that they panic is.
+    // Their disk is gone: an error is right, a panic is a finding.
     for process in [&mut writer, &mut reader] {
         if let Some(bad) = process.end(false)? {
             counted.breaks(format!("when the disk was gone: {bad}"));
@@ -339,10 +333,10 @@ fn mounted(home: &Path, filesystem: Filesystem, sessions: u64, rng: &mut Rng) ->
 fn pulled(home: &Path, filesystem: Filesystem, rng: &mut Rng) -> Result<Counted> {
     let mut row = Counted::default();
     let template = filesystem.make()?;
-    let bench = Bench::new(filesystem)?;
+    let disks = Disks::new(filesystem.size())?;
     let mut pull = |method, fault| {
-        bench.disk().0.copy_from(&template)?;
-        cut(home, filesystem, &bench, method, fault, rng.bits())
+        disks.stable.copy_from(&template)?;
+        cut(home, filesystem, &disks, method, fault, rng.bits())
     };
     let mut found = Vec::new();
     for _ in 0..5 {
@@ -361,7 +355,7 @@ fn pulled(home: &Path, filesystem: Filesystem, rng: &mut Rng) -> Result<Counted>
 /// Each filesystem; a row for each.
 ///
 /// # Errors
-/// Of the machine.
+/// Errors of the machine.
 pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
     let sessions = plan.readers;
     let mut rows = in_halves("readers", plan.seed ^ 0x4EAD, |filesystem, half, seed| {

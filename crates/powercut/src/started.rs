@@ -1,12 +1,11 @@
 //! Processes of this program that a fault meets.
 
-use super::TIMEOUT;
 use crate::check::Session;
 use crate::ledger::{Entry, Kind, SubjectLedger};
-use crate::pages::run as work_on_pages;
 use crate::subject::seam::Fault;
-use crate::subject::{self, Job, Space};
+use crate::subject::{Job, Space};
 use anyhow::{Context, Result};
+use clap::ValueEnum;
 use logforce::Method;
 use logforce_crashtest::testbed::Image;
 use logforce_testkit::Rng;
@@ -17,62 +16,52 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// What the process does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Longest time for anything that has to come by itself. It ends a hang.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(40);
+
+/// Task of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Role {
     /// Works the log: [`Workload`].
     Work,
     /// Works a page file: [`Job`](crate::pages::Job).
     PageWork,
-    /// Reads it: [`readers::Reading`](super::readers::Reading).
+    /// Runs a small program: [`RawJob`](crate::subject::raw::RawJob).
+    Raw,
+    /// Reads a log: [`readers::Reading`](crate::process::readers::Reading).
     Read,
-    /// Opens it again and again: [`contention::Contending`](super::contention::Contending).
+    /// Opens a log again and again: [`contention::Contending`](crate::process::contention::Contending).
     Contention,
-    /// Has its system calls fail: [`inject`](super::inject).
+    /// Works while system calls fail: [`inject`](crate::process::inject).
     Inject,
 }
 
 impl Role {
-    /// Does it, as `job` (JSON) says.
+    /// Returns the arguments of a process with this role.
     ///
     /// # Errors
-    /// As the role says.
-    pub fn run(self, job: &str) -> Result<()> {
-        match self {
-            Role::Work => role_work(job),
-            Role::PageWork => work_on_pages(&serde_json::from_str(job)?),
-            Role::Read => super::readers::role_read(job),
-            Role::Contention => super::contention::role_contention(job),
-            Role::Inject => super::inject::role_inject(job),
-        }
-    }
-
-    /// The first argument.
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::Work => "process-work",
-            Role::PageWork => "page-work",
-            Role::Read => "process-read",
-            Role::Contention => "process-contention",
-            Role::Inject => "process-inject",
-        }
+    /// If the job cannot be written as JSON.
+    pub fn arguments(self, job: &impl Serialize) -> Result<[String; 3]> {
+        let name = self.to_possible_value().context("a hidden role")?;
+        let name = name.get_name().to_owned();
+        Ok(["role".to_owned(), name, serde_json::to_string(job)?])
     }
 }
 
-/// Whose process.
+/// User of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum User {
-    /// May use the blocks that a filesystem reserves.
+    /// User that may use the blocks that a filesystem reserves.
     Root,
-    /// May not.
+    /// User that may not.
     Nobody,
 }
 
-/// The ids of the user and group `nobody`.
+/// Ids of the unprivileged user and group.
 pub const NOBODY: u32 = 65534;
 
 impl User {
-    /// The name in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             User::Root => "root",
@@ -81,17 +70,17 @@ impl User {
     }
 }
 
-/// A subject, and under what workload it works.
+/// Job of a subject, and its use of space.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workload {
-    /// What it does.
+    /// The job.
     pub job: Job,
-    /// What it does about space.
+    /// Use of space.
     pub space: Space,
 }
 
 impl Workload {
-    /// A log in `dir` that is worked for good and finds little space to leave.
+    /// Returns a workload without an end that keeps a few segments.
     pub fn new(dir: &Path, method: Method, session: u64, seed: u64) -> Workload {
         Workload {
             job: Job {
@@ -110,26 +99,17 @@ impl Workload {
     }
 }
 
-/// Works a log, as [`Workload`] says.
-///
-/// # Errors
-/// If it is none, or the log cannot be opened.
-pub fn role_work(json: &str) -> Result<()> {
-    let workload: Workload = serde_json::from_str(json)?;
-    subject::run(&workload.job, workload.space)
-}
-
-/// The path by which a process finds the ledger that it was started with: that of its standard
-/// input, since an unprivileged user cannot open files of this process.
+/// Returns the path by which a process finds the ledger that it was started with: its standard input, because an
+/// unprivileged user cannot open files of this process.
 pub fn ledger_path() -> PathBuf {
     PathBuf::from("/proc/self/fd/0")
 }
 
-/// A process; killed when dropped.
+/// Process that is killed when dropped.
 #[derive(Debug)]
 pub struct Started {
     child: Child,
-    /// What it was promised.
+    /// Ledger with what the process was promised.
     pub ledger: SubjectLedger,
     errors: Image,
     status: Option<ExitStatus>,
@@ -137,7 +117,7 @@ pub struct Started {
 }
 
 impl Started {
-    /// Starts one. Its ledger is at `ledger_path`.
+    /// Starts a process with an empty ledger, which it finds at [`ledger_path`].
     ///
     /// # Errors
     /// If it does not start.
@@ -146,7 +126,7 @@ impl Started {
         Self::with(ledger, role, job, user)
     }
 
-    /// Starts one that goes on in a ledger.
+    /// Starts a process with a ledger.
     ///
     /// # Errors
     /// If it does not start.
@@ -160,7 +140,7 @@ impl Started {
         // Not by its path, which another user may not be able to walk.
         let mut command = Command::new("/proc/self/exe");
         command
-            .args([role.name(), &serde_json::to_string(job)?])
+            .args(role.arguments(job)?)
             .current_dir("/")
             .stdin(Stdio::from(ledger.file().try_clone()?))
             .stdout(Stdio::null())
@@ -170,7 +150,7 @@ impl Started {
         }
         let child = command
             .spawn()
-            .with_context(|| format!("the process '{}' of {}", role.name(), user.name()))?;
+            .with_context(|| format!("the process {role:?} of {}", user.name()))?;
         Ok(Started {
             child,
             ledger,
@@ -180,15 +160,15 @@ impl Started {
         })
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it has ended by itself.
+    /// Returns true if it has ended.
     ///
     /// # Errors
-    /// Of the system.
+    /// System errors.
     pub fn has_ended(&mut self) -> Result<bool> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
@@ -196,10 +176,10 @@ impl Started {
         Ok(self.status.is_some())
     }
 
-    /// Ends it in the midst of what it does.
+    /// Kills it.
     ///
     /// # Errors
-    /// Of the system.
+    /// System errors.
     pub fn kill(&mut self) -> Result<()> {
         if !self.has_ended()? {
             self.child.kill()?;
@@ -209,11 +189,11 @@ impl Started {
         Ok(())
     }
 
-    /// Ends it at a random point: while it starts and recovers, or when up to `most` entries are
-    /// there. Returns what was wrong before.
+    /// Kills it at a random point: while it starts and recovers, or when up to `most` entries are there. Returns a
+    /// description of an end before that.
     ///
     /// # Errors
-    /// Of the system.
+    /// System errors.
     pub fn kill_anywhere(&mut self, rng: &mut Rng, most: u64) -> Result<Option<String>> {
         let mut wrong = None;
         if rng.one_in(3) {
@@ -232,13 +212,13 @@ impl Started {
         if self.has_ended()? {
             let how = self.ended_badly(true);
             let how = how.unwrap_or_else(|| "it ended in order".to_owned());
-            wrong = Some(format!("a session that nobody ended: {how}"));
+            wrong = Some(format!("a session ended by itself: {how}"));
         }
         self.kill()?;
         Ok(wrong)
     }
 
-    /// What it wrote to standard error, the last of it.
+    /// Returns the end of its standard error.
     pub fn stderr(&self) -> String {
         let len = self.errors.file().metadata().map_or(0, |m| m.len());
         let from = len.saturating_sub(2000);
@@ -247,8 +227,8 @@ impl Started {
         String::from_utf8_lossy(&bytes).trim().replace('\n', " / ")
     }
 
-    /// What is wrong with how it ended by itself: a panic, a signal that the suite did not send, or, if
-    /// it had to succeed, any failure.
+    /// Returns a description of a wrong end: a panic, a signal that the suite did not send, or, if it had to succeed,
+    /// any failure.
     pub fn ended_badly(&self, must_succeed: bool) -> Option<String> {
         let status = self.status?;
         let crashed = status.signal().is_some() || status.code() == Some(101);
@@ -256,15 +236,15 @@ impl Started {
         bad.then(|| format!("the process ended with {status}: {}", self.stderr()))
     }
 
-    /// Whether it ended other than by [`kill`](Self::kill), and badly.
+    /// Returns true if it ended badly, and not by [`kill`](Self::kill).
     pub fn status_is_bad(&self, must_succeed: bool) -> bool {
         !self.killed && self.ended_badly(must_succeed).is_some()
     }
 
-    /// Waits for it to end by itself; kills it and says so if it does not.
+    /// Waits until it ends by itself, and kills it if it does not. Returns a description of a wrong end.
     ///
     /// # Errors
-    /// Of the system.
+    /// System errors.
     pub fn end(&mut self, must_succeed: bool) -> Result<Option<String>> {
         let until = Instant::now() + TIMEOUT;
         while !self.has_ended()? {
@@ -277,35 +257,35 @@ impl Started {
         Ok(self.ended_badly(must_succeed))
     }
 
-    /// All entries of its ledger so far.
+    /// Returns all entries of its ledger.
     ///
     /// # Errors
-    /// Of the system.
+    /// System errors.
     pub fn entries(&self) -> Result<Vec<Vec<Entry>>> {
         self.ledger.entries(&self.ledger.counters()?)
     }
 
-    /// How many entries of a kind there are.
+    /// Returns the number of entries of a kind.
     ///
     /// # Errors
-    /// Of the system.
+    /// System errors.
     pub fn count(&self, kind: Kind) -> Result<u64> {
         let entries = self.entries()?;
         Ok(entries.iter().flatten().filter(|e| e.kind == kind).count() as u64)
     }
 
-    /// Waits until so many entries of a kind are there. Says if that does not come.
+    /// Waits until `count` entries of a kind are there.
     ///
     /// # Errors
-    /// Of the system.
+    /// System errors.
     pub fn until(&mut self, kind: Kind, count: u64) -> Result<Waited> {
         self.until_within(kind, count, TIMEOUT)
     }
 
-    /// The same, for so long.
+    /// Waits for `within` until `count` entries of a kind are there.
     ///
     /// # Errors
-    /// Of the system.
+    /// System errors.
     pub fn until_within(&mut self, kind: Kind, count: u64, within: Duration) -> Result<Waited> {
         let until = Instant::now() + within;
         loop {
@@ -323,10 +303,10 @@ impl Started {
         }
     }
 
-    /// What it did, when it is dead: all of it are claims.
+    /// Returns the session of a process that has ended. All of its entries are claims.
     ///
     /// # Errors
-    /// Of the system.
+    /// System errors.
     pub fn session(&self, number: u64) -> Result<Session> {
         let all = self.entries()?;
         Ok(Session {
@@ -343,13 +323,13 @@ impl Drop for Started {
     }
 }
 
-/// What came of waiting.
+/// Result of waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waited {
-    /// It is there.
+    /// The entries are there.
     There,
-    /// The process has ended before.
+    /// The process ended before.
     Ended,
-    /// Neither.
+    /// Neither happened in time.
     Hung,
 }
