@@ -37,14 +37,36 @@ pub struct Moment {
     pub any_write: u64,
 }
 
-impl Moment {
-    fn command(&self, survival: Survival, rng: &mut fastrand::Rng) -> Command {
-        Command::CutAfter {
-            writes: rng.u64(1..=self.writes),
-            millis: rng.u64(self.millis.clone()),
-            loaded: rng.u64(..self.any_write) != 0,
+/// When the power goes, and what survives.
+struct Choice {
+    command: Command,
+    survival: Survival,
+    /// True if the disk gets the command before it is mounted.
+    early: bool,
+}
+
+impl Cuts {
+    /// Chooses the cut of session number `session` of a chain, counted from 0.
+    fn choose(&self, session: u64, rng: &mut fastrand::Rng) -> Result<Choice> {
+        let early = session > 0 && rng.u64(..self.early_in) == 0;
+        let moments = if early { &self.early } else { &self.work };
+        let moment = rng.choice(moments).context("no moments")?;
+        let survival = Survival {
+            seed: rng.u64(..),
+            grain: rng.choice(self.grains).copied().context("no grains")?,
+            keep: rng.choice([0, 0, 20, 50, 80]).unwrap_or(0),
+        };
+        let command = Command::CutAfter {
+            writes: rng.u64(1..=moment.writes),
+            millis: rng.u64(moment.millis.clone()),
+            loaded: rng.u64(..moment.any_write) != 0,
             cut: Cut { survival },
-        }
+        };
+        Ok(Choice {
+            command,
+            survival,
+            early,
+        })
     }
 }
 
@@ -61,14 +83,7 @@ pub fn cuts<S: Subject>(subject: &S, plan: &Cuts, seed: u64, sink: &mut Sink<'_,
         disks.stable.copy_from(template)?;
         let mut promised = S::Promised::default();
         for session in 0..plan.chain {
-            let early = session > 0 && rng.u64(..plan.early_in) == 0;
-            let moments = if early { &plan.early } else { &plan.work };
-            let survival = Survival {
-                seed: rng.u64(..),
-                grain: rng.choice(plan.grains).copied().context("no grains")?,
-                keep: rng.choice([0, 0, 20, 50, 80]).unwrap_or(0),
-            };
-            let moment = rng.choice(moments).context("no moments")?;
+            let choice = plan.choose(session, &mut rng)?;
             let outage = Outage {
                 disks: &disks,
                 record: None,
@@ -76,8 +91,8 @@ pub fn cuts<S: Subject>(subject: &S, plan: &Cuts, seed: u64, sink: &mut Sink<'_,
                     flushes: plan.flushes,
                     ..Settings::honest(rng.u64(..), rng.choice(plan.holds).copied().unwrap_or(0))
                 },
-                cut: moment.command(survival, &mut rng),
-                early,
+                cut: choice.command,
+                early: choice.early,
                 seed: rng.u64(..),
             };
             let (report, wrong) = outage.run(subject, &promised)?;
@@ -92,7 +107,7 @@ pub fn cuts<S: Subject>(subject: &S, plan: &Cuts, seed: u64, sink: &mut Sink<'_,
                 checked,
                 wrong,
                 met: report.met,
-                grain: survival.grain,
+                grain: choice.survival.grain,
                 left: &|| Ok(&disks.stable),
                 origin: None,
             })?;
@@ -109,5 +124,42 @@ pub fn cuts<S: Subject>(subject: &S, plan: &Cuts, seed: u64, sink: &mut Sink<'_,
                 promised = shown.unwrap_or(promised);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_after_the_first_are_cut_early_now_and_then() {
+        let moment = |writes| Moment {
+            writes,
+            millis: 1..2,
+            any_write: 1,
+        };
+        let cuts = Cuts {
+            flushes: Flushes::Honest,
+            holds: &[0],
+            grains: &[512],
+            chain: 2,
+            early_in: 2,
+            early: vec![moment(1)],
+            work: vec![moment(u64::MAX)],
+        };
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut early = |session| {
+            let choices = (0..100).map(|_| cuts.choose(session, &mut rng).unwrap());
+            choices
+                .filter(|c| {
+                    // Only an early cut has the early moment.
+                    let first = matches!(c.command, Command::CutAfter { writes: 1, .. });
+                    assert_eq!(c.early, first);
+                    first
+                })
+                .count()
+        };
+        assert_eq!(early(0), 0);
+        assert!((20..80).contains(&early(1)));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::disk::Flushes;
 use crate::live::{Cuts, Moment};
-use crate::states::{Length, Recordings};
+use crate::states::{Recordings, Take};
 use crate::testbed::Filesystem;
 use serde::Serialize;
 
@@ -83,14 +83,14 @@ impl Rehearsal {
 
     /// Returns the volume and the odds of recordings.
     pub(crate) fn recordings(&self) -> Recordings {
-        let length = Length {
+        let take = Take {
             writes: 1500 + self.writes,
             millis: 400 + self.first_ack_ms,
+            states: 100,
         };
         Recordings {
-            lengths: vec![length; 2],
+            row: vec![take; 2],
             holds: &HOLDS,
-            states: 100,
             unpromised: 4,
         }
     }

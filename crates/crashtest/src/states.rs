@@ -18,25 +18,25 @@ const BLOCK: u64 = 4096;
 /// Volume and odds of recordings.
 #[derive(Debug, Clone)]
 pub struct Recordings {
-    /// Lengths of the recordings in a row. The first starts from the template, each other from a state of the one
-    /// before, so that its states are recoveries that were cut short.
-    pub lengths: Vec<Length>,
+    /// Recordings in a row. The first starts from the template, each other from a state of the one before, so that its
+    /// states are recoveries that were cut short.
+    pub row: Vec<Take>,
     /// Percentages of writes that the disk holds in flight; each recording has one of them.
     pub holds: &'static [u64],
-    /// States of one recording. Few, because one block of the filesystem that lies unflushed for long would otherwise
-    /// decide the whole result.
-    pub states: u64,
     /// One in this number of the states in which nothing was promised is checked.
     pub unpromised: u64,
 }
 
-/// Length of a recording. It ends at the limit that is reached first.
+/// Volume of a recording. It ends at the limit that is reached first.
 #[derive(Debug, Clone, Copy)]
-pub struct Length {
+pub struct Take {
     /// Number of writes of the disk.
     pub writes: u64,
     /// Milliseconds.
     pub millis: u64,
+    /// Number of its states. Few, because one block of the filesystem that lies unflushed for long would otherwise
+    /// decide the whole result.
+    pub states: u64,
 }
 
 /// A recorded run.
@@ -71,17 +71,18 @@ pub fn states<S: Subject>(
                 (copy(subject.site().template)?, S::Promised::default())
             }
         };
-        let run = Run::record(subject, start, before, plan, number, &mut rng)?;
+        let (take, holds) = (plan.row[number], plan.holds);
+        let run = Run::record(subject, start, before, take, holds, &mut rng)?;
         empty = match run.recording.events.is_empty() {
             true => empty + 1,
             false => 0,
         };
-        let (go_on, middle) = run.states(plan, &mut rng, sink)?;
+        let (go_on, middle) = run.states(take, plan.unpromised, &mut rng, sink)?;
         if !go_on {
             return Ok(());
         }
         number += 1;
-        if let Some((image, mut promised)) = middle.filter(|_| number < plan.lengths.len())
+        if let Some((image, mut promised)) = middle.filter(|_| number < plan.row.len())
             && subject.prepare(number, &image, &mut promised)?
         {
             from = Some((image, promised));
@@ -101,13 +102,12 @@ impl<'a, S: Subject> Run<'a, S> {
         subject: &'a S,
         start: Image,
         before: S::Promised,
-        plan: &Recordings,
-        number: usize,
+        take: Take,
+        holds: &[u64],
         rng: &mut fastrand::Rng,
     ) -> Result<Self> {
         let (disks, record) = (Disks::new(start.len())?, Image::new(0)?);
         disks.stable.copy_from(&start)?;
-        let length = plan.lengths[number];
         let survival = Survival {
             seed: 0,
             grain: BLOCK,
@@ -116,10 +116,10 @@ impl<'a, S: Subject> Run<'a, S> {
         let outage = Outage {
             disks: &disks,
             record: Some(&record),
-            settings: Settings::honest(rng.u64(..), rng.choice(plan.holds).copied().unwrap_or(0)),
+            settings: Settings::honest(rng.u64(..), rng.choice(holds).copied().unwrap_or(0)),
             cut: Command::CutAfter {
-                writes: length.writes,
-                millis: length.millis,
+                writes: take.writes,
+                millis: take.millis,
                 loaded: false,
                 cut: Cut { survival },
             },
@@ -150,7 +150,8 @@ impl<'a, S: Subject> Run<'a, S> {
     /// behind the middle from which another run can start.
     fn states(
         &self,
-        plan: &Recordings,
+        take: Take,
+        unpromised: u64,
         rng: &mut fastrand::Rng,
         sink: &mut Sink<'_, S>,
     ) -> Result<(bool, Option<State<S>>)> {
@@ -160,7 +161,7 @@ impl<'a, S: Subject> Run<'a, S> {
         }
         let filesystem = self.subject.site().filesystem;
         let mut disk = ReplayedDisk::new(&self.start)?;
-        let places = places(events, plan.states, rng.u64(..));
+        let places = places(events, take.states, rng.u64(..));
         let middle = places.get(places.len() / 2).copied();
         let mut places = places.into_iter().peekable();
         let mut kept = None;
@@ -169,7 +170,7 @@ impl<'a, S: Subject> Run<'a, S> {
                 let promised = self.promised(event);
                 let chance = match S::is_promised(&promised) {
                     _ if disk.is_flushed() => FLUSHED,
-                    false => plan.unpromised,
+                    false => unpromised,
                     true => 1,
                 };
                 if rng.u64(..chance) != 0 {

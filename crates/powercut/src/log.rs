@@ -12,27 +12,14 @@ use logforce_crashtest::counters::Counters;
 use logforce_crashtest::disk::Flushes;
 use logforce_crashtest::live::{self, Cuts, Moment};
 use logforce_crashtest::parts::Part;
-use logforce_crashtest::states::{self, Length, Recordings};
+use logforce_crashtest::states::{self, Recordings, Take};
 use logforce_crashtest::subject::{Case, Outcome, Session as Claims, Site, Subject};
 use logforce_crashtest::testbed::{Filesystem, Image, Mounted};
 use logforce_testkit::Rng;
 use std::path::Path;
 
-/// Lengths of the recordings in a row: of a new log, of a recovery, of a repair and the beginning of the work after it.
-const LENGTHS: [Length; 3] = [
-    Length {
-        writes: 1500,
-        millis: 400,
-    },
-    Length {
-        writes: 1500,
-        millis: 400,
-    },
-    Length {
-        writes: 150,
-        millis: 400,
-    },
-];
+/// Recordings in a row: of a new log, of a recovery, of a repair.
+const RECORDINGS: u64 = 3;
 
 /// Largest number of states that are built from one recording.
 const OF_ONE: u64 = 200;
@@ -136,7 +123,7 @@ impl Subject for LogSubject<'_> {
 
     /// Damages the log before the last recording of a row, which repairs it.
     fn prepare(&self, number: usize, state: &Image, promised: &mut Promises) -> Result<bool> {
-        if number + 1 < LENGTHS.len() {
+        if number as u64 + 1 < RECORDINGS {
             return Ok(true);
         }
         let copy = Image::new(state.len())?;
@@ -180,15 +167,23 @@ pub(crate) fn cuts(filesystem: Filesystem, longer: u64) -> Cuts {
     }
 }
 
-/// Returns the volume and the odds of the recordings for a number of states. All recordings of a row get as many, so
-/// that enough of the states are repairs.
+/// Returns the volume and the odds of the recordings for a number of states.
 fn recordings(states: u64) -> Recordings {
-    let recordings = LENGTHS.len() as u64;
-    let rows = states.div_ceil(recordings * OF_ONE).max(1);
+    let rows = states.div_ceil(RECORDINGS * OF_ONE).max(1);
+    let take = Take {
+        writes: 1500,
+        millis: 400,
+        states: states.div_ceil(RECORDINGS * rows),
+    };
+    // A repair, and the beginning of the work after it. It gets more states, because a row may end before it.
+    let repair = Take {
+        writes: 150,
+        states: 3 * take.states / 2,
+        ..take
+    };
     Recordings {
-        lengths: LENGTHS.into(),
+        row: vec![take, take, repair],
         holds: &[0, 30, 50],
-        states: states.div_ceil(recordings * rows),
         unpromised: 2,
     }
 }

@@ -11,7 +11,7 @@ use logforce_crashtest::counters::Counters;
 use logforce_crashtest::disk::Flushes;
 use logforce_crashtest::live::{self, Cuts, Moment};
 use logforce_crashtest::parts::Part;
-use logforce_crashtest::states::{self, Length, Recordings};
+use logforce_crashtest::states::{self, Recordings, Take};
 use logforce_crashtest::subject::{Case, Session, Site, Subject};
 use logforce_crashtest::testbed::Filesystem;
 use std::path::Path;
@@ -136,12 +136,12 @@ fn cuts(filesystem: Filesystem) -> Cuts {
 
 fn recordings(states: u64) -> Recordings {
     Recordings {
-        lengths: vec![Length {
+        row: vec![Take {
             writes: 1200,
             millis: 300,
+            states: OF_ONE.min(states),
         }],
         holds: &HOLDS,
-        states: OF_ONE.min(states),
         unpromised: 1,
     }
 }
