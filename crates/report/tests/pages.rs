@@ -60,6 +60,7 @@ fn a_page_of_a_crash_test_holds_the_loss_and_its_events() {
         &report.plan.command,
         &explanation.conclusion,
         &report.untested[0],
+        &report.notes[0],
     ] {
         assert!(page.contains(text.as_str()), "{text}");
     }

@@ -37,7 +37,7 @@ pub fn crashtest(report: &Report) -> Markup {
                     p { strong { (report.sentence) } }
                     @if let Some(found) = &report.explanation { p { (found.conclusion) } }
                 }
-                @for reason in &report.reasons { p.warning role="note" { (reason) "." } }
+                @for remark in report.reasons.iter().chain(&report.notes) { p.warning role="note" { (remark) "." } }
                 section id="checks" {
                     h2 { "Checks" }
                     p { "The control is a disk that ignores flushes: the check must notice what it loses. After " code { "kill -9" } " the disk keeps its power." }
