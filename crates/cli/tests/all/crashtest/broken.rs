@@ -38,17 +38,17 @@ fn a_workload_that_acknowledges_nothing_is_told_why() {
 
 #[test]
 fn a_full_disk_is_told_and_proves_nothing() {
-    // Leaves space for two or three files.
+    // Leaves space for one file: all sessions but the first of a disk fail at once, however slow the machine is.
     let volume = [
         "--cuts",
         "3",
         "--states",
         "0",
         "--setup",
-        "head -c 30M /dev/zero > {}/full",
+        "dd if=/dev/zero of={}/full bs=64k 2> /dev/null; truncate -s -1M {}/full; sync",
     ];
     let workload = "n=$(tail -n 1 \"$1/log\" 2>/dev/null); n=${n:-0}; set -e; while :; do n=$((n+1)); \
-                    head -c 4M /dev/zero > \"$1/$n\"; echo $n >> \"$1/log\"; sync \"$1/log\"; echo $n; done";
+                    head -c 600K /dev/zero > \"$1/$n\"; echo $n >> \"$1/log\"; sync \"$1/log\"; echo $n; done";
     let Some((status, shown, _)) = crashtest(&volume, LAST_IS_THERE, &[workload, "sh", "{}"])
     else {
         return;
@@ -81,7 +81,8 @@ fn a_workload_and_a_check_may_print_very_much() {
 
 #[test]
 fn a_flood_of_acknowledgements_is_refused_and_told() {
-    let volume = ["--cuts", "2", "--states", "0"];
+    // On a busy machine the power may go before a session has written enough: one of many has.
+    let volume = ["--cuts", "20", "--states", "0"];
     let Some((status, shown, _)) = crashtest(&volume, ": {}", &["yes"]) else {
         return;
     };
