@@ -202,7 +202,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "header-error-is-damage",
         "9: a segment whose header cannot be read just now is a lost segment",
     )
-    .found_by(0),
+    .found_by(1),
     bug(
         "listing-believed",
         "9: a listing that is short is all there is",

@@ -118,12 +118,7 @@ fn the_lost_part_of_a_record_that_is_updated_in_place_is_found() {
         number("offset") + bytes <= 8192 && number("offset") % bytes == 0,
         "{shown}"
     );
-    // A flush that came later would have made the write stable.
     let marks = least["timeline"].as_array().unwrap();
-    let flushed = |mark: &Value| {
-        mark["kind"] == "flush" && mark["before_cut"].as_u64() < lost[0]["before_cut"].as_u64()
-    };
-    assert!(!marks.iter().any(flushed), "{shown}");
     assert!(
         marks.iter().any(|mark| mark["kind"] == "lost-write"),
         "{shown}"

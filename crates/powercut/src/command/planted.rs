@@ -83,9 +83,12 @@ pub struct Args {
     /// Only these.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Seed of all random choices.
+    /// Seed of all random choices of the first attempt; each further one takes the next.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Attempts to find a bug before it counts as missed.
+    #[arg(long, default_value_t = 4)]
+    attempts: u64,
     /// Filesystems whose power is cut.
     #[arg(long, default_value = "ext4,xfs")]
     filesystem: String,
@@ -105,18 +108,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if !cfg!(planted) {
         bail!("known bugs are not compiled in; use `cargo xtask powercut planted`");
     }
-    let [seed, cycles, states, calls] = [
-        args.seed.to_string(),
-        args.cycles.to_string(),
-        args.states.to_string(),
-        args.calls.to_string(),
-    ];
+    let [cycles, states, calls] = [args.cycles, args.states, args.calls].map(|n| n.to_string());
     let mut cuts = vec!["suite", "--unchecked", "--first"];
     cuts.extend(["--filesystem", &args.filesystem, "--cycles", &cycles]);
-    cuts.extend(["--states", &states, "--seed", &seed]);
-    let calls = [
-        "process", "--only", "inject", "--first", "--calls", &calls, "--seed", &seed,
-    ];
+    cuts.extend(["--states", &states]);
+    let calls = ["process", "--only", "inject", "--first", "--calls", &calls];
     let all = BUGS.iter().map(|bug| (bug, &cuts[..]));
     let all: Vec<_> = all
         .chain(INJECTED.iter().map(|bug| (bug, &calls[..])))
@@ -131,29 +127,41 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut missed = 0;
     for ((name, what), words) in all.iter().filter(|((name, _), _)| wanted(name)) {
         let started = Instant::now();
-        let out = Command::new(std::env::current_exe()?)
-            .args(*words)
-            .env("LOGFORCE_PLANTED", name)
-            .output()
-            .context("the suite")?;
-        // What an invariant says, not that there was too little of something.
-        let text = [out.stdout, out.stderr].concat();
-        let text = String::from_utf8_lossy(&text);
-        let broken = text
-            .lines()
-            .find_map(|l| l.trim_start().strip_prefix("BROKEN: "));
-        match broken.filter(|_| out.status.code() == Some(1)) {
-            Some(found) => println!(
-                "caught     {name} ({what}), {:.0?}: {}",
-                started.elapsed(),
-                found.trim()
-            ),
-            None => {
+        let mut found = Err(String::new());
+        for seed in args.seed..args.seed + args.attempts {
+            found = attempt(name, words, seed)?;
+            if found.is_ok() {
+                break;
+            }
+        }
+        let took = started.elapsed();
+        match found {
+            Ok(found) => println!("caught     {name} ({what}), {took:.0?}: {found}"),
+            Err(text) => {
                 missed += 1;
-                println!("NOT CAUGHT {name} ({what}), {:.0?}", started.elapsed());
+                println!("NOT CAUGHT {name} ({what}), {took:.0?}");
                 println!("{text}");
             }
         }
     }
     Ok(ExitCode::from(u8::from(missed > 0)))
+}
+
+/// Runs the suite with a bug turned on. Returns the invariant that it broke, or the output of a run that found nothing.
+fn attempt(name: &str, words: &[&str], seed: u64) -> Result<Result<String, String>> {
+    let out = Command::new(std::env::current_exe()?)
+        .args(words)
+        .args(["--seed", &seed.to_string()])
+        .env("LOGFORCE_PLANTED", name)
+        .output()
+        .context("the suite")?;
+    let text = [out.stdout, out.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    // A broken invariant, not a complaint that there was too little of something.
+    let mut lines = text.lines().map(str::trim);
+    let broken = lines.find_map(|line| line.strip_prefix("BROKEN: "));
+    Ok(match broken.filter(|_| out.status.code() == Some(1)) {
+        Some(found) => Ok(found.trim().to_owned()),
+        None => Err(text.into_owned()),
+    })
 }
