@@ -1,44 +1,59 @@
-//! Tests whether the acknowledged commits of a program survive a power cut, and names the sync that is missing.
-//!
-//! The program runs on a real filesystem of the running kernel. Below it is a disk in user space that keeps apart what
-//! was not flushed, and loses a random part of it when its power is cut.
-//!
-//! - [`Crashtest`] is the entry for Rust tests, [`test::run`] that of the command; [`plan`] and [`report`] are what they
-//!   take and return, `text` prints the report.
-//! - [`subject`] is the interface of a program under test. [`live`] cuts its power, [`states`] builds states of a
-//!   recorded run, on [`outage`] (one session from power on to power off) and `replay`. Other suites begin here.
-//! - `stage` is the subject of a plan: it runs the commands on a filesystem, with `acks` (acknowledgements),
-//!   [`program`] (commands) and `output` (their output). `rehearsal` runs it without a cut, `runs` counts what weakens
-//!   a test, `explain` looks for the missing sync, `writeback`
-//!   works beside the program.
-//! - [`testbed`] makes images, mounts them, and leaves nothing behind. [`disk`] is the disk, [`role`] starts its process,
-//!   [`counters`] are sampled at the cut.
-
+#![doc = include_str!("../README.md")]
+// The example is a test, and is only compiled here.
+#![allow(clippy::test_attr_in_doctest)]
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+// Users see the names at the end. The modules are for Logforce's own programs:
+//
+// - `test::run` is the entry of the command; `plan` and `report` are what it takes and returns, `text` prints the report.
+//   `library` is the entry of Rust tests.
+// - `subject` is the interface of a program under test. `live` cuts its power, `states` builds states of a recorded
+//   run, on `outage` (one session from power on to power off) and `replay`. Other suites begin here.
+// - `stage` is the subject of a plan: it runs the commands on a filesystem, with `acks` (acknowledgements), `program`
+//   (commands) and `output` (their output). `rehearsal` runs it without a cut, `runs` counts what weakens a test,
+//   `explain` looks for the missing sync, `writeback` works beside the program.
+// - `testbed` makes images, mounts them, and leaves nothing behind. `disk` is the disk, `role` starts its process,
+//   `counters` are sampled at the cut.
+
 mod acks;
+#[doc(hidden)]
 pub mod counters;
+#[doc(hidden)]
 pub mod disk;
+#[doc(hidden)]
 pub mod explain;
 mod library;
+#[doc(hidden)]
 pub mod live;
+#[doc(hidden)]
 pub mod outage;
 mod output;
+#[doc(hidden)]
 pub mod parts;
+#[doc(hidden)]
 pub mod plan;
+#[doc(hidden)]
 pub mod program;
 mod rehearsal;
 mod replay;
+#[doc(hidden)]
 pub mod report;
+#[doc(hidden)]
 pub mod role;
 mod runs;
 mod stage;
+#[doc(hidden)]
 pub mod states;
+#[doc(hidden)]
 pub mod subject;
+#[doc(hidden)]
 pub mod test;
+#[doc(hidden)]
 pub mod testbed;
 mod text;
 mod writeback;
 
 pub use library::{Acknowledged, Acknowledger, Crashtest, Outcome, TaskResult};
+pub use report::Verdict;
+pub use testbed::Filesystem;

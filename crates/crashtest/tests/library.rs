@@ -2,9 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
-use logforce_crashtest::report::Verdict;
-use logforce_crashtest::testbed::Filesystem;
-use logforce_crashtest::{Acknowledged, Acknowledger, Crashtest, TaskResult};
+use logforce_crashtest::{Acknowledged, Acknowledger, Crashtest, Filesystem, TaskResult, Verdict};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;

@@ -10,6 +10,7 @@ use std::str::FromStr;
 /// Filesystem, with the options that matter for durability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(into = "&'static str")]
+#[non_exhaustive]
 pub enum Filesystem {
     /// ext4 in the mode that distributions use: metadata in a journal, data in order.
     Ext4,
@@ -45,6 +46,7 @@ impl Filesystem {
     }
 
     /// Returns the kernel's name.
+    #[doc(hidden)]
     pub fn kind(self) -> &'static str {
         match self {
             Filesystem::Xfs => "xfs",
@@ -54,11 +56,13 @@ impl Filesystem {
     }
 
     /// Returns the program that creates the filesystem.
+    #[doc(hidden)]
     pub fn mkfs(self) -> String {
         format!("mkfs.{}", self.kind())
     }
 
     /// Returns the size of its disk in bytes. It is small, because images are copied thousands of times.
+    #[doc(hidden)]
     pub fn size(self) -> u64 {
         let mib = match self {
             // mkfs.xfs refuses less than 300 MiB.
@@ -71,6 +75,7 @@ impl Filesystem {
     }
 
     /// Returns the mount options.
+    #[doc(hidden)]
     pub fn options(self) -> &'static str {
         match self {
             Filesystem::Ext4 | Filesystem::Ext4NoJournal => "errors=continue",
@@ -121,6 +126,7 @@ impl Filesystem {
 
     /// Returns the sizes in bytes of the pieces into which a power cut may tear writes. Without a journal no program
     /// repairs a torn block of metadata, so there a block is written whole or not at all.
+    #[doc(hidden)]
     pub fn grains(self) -> &'static [u64] {
         match self {
             Filesystem::Ext4NoJournal => &[4096],
@@ -133,6 +139,7 @@ impl Filesystem {
     ///
     /// # Errors
     /// If `e2fsck` is missing or gives up.
+    #[doc(hidden)]
     pub fn check_at_boot(self, image: &Image) -> Result<()> {
         if self != Filesystem::Ext4NoJournal {
             return Ok(());
@@ -153,6 +160,7 @@ impl Filesystem {
     ///
     /// # Errors
     /// If its `mkfs` is missing or fails, or if there is not enough memory.
+    #[doc(hidden)]
     pub fn make(self) -> Result<Image> {
         self.make_of(self.size())
     }
@@ -161,6 +169,7 @@ impl Filesystem {
     ///
     /// # Errors
     /// The errors of [`make`](Self::make).
+    #[doc(hidden)]
     pub fn make_of(self, size: u64) -> Result<Image> {
         let image = Image::new(size)?;
         let out = Command::new(self.mkfs())

@@ -1,8 +1,8 @@
-//! Rule: the listing of the public API is up to date. It has each name, method, field and variant that a
-//! user of the crate `logforce` can write, with its signature. The listing is in the repository, so that
-//! a review shows each change.
+//! Rule: the listings of the public API are up to date. They have each name, method, field and variant that a
+//! user of the crates `logforce` and `logforce-crashtest` can write, with its signature. The listings are in the
+//! repository, so that a review shows each change.
 //!
-//! The listing is made from the sources and not by the compiler: it needs no nightly compiler, builds
+//! A listing is made from the sources and not by the compiler: it needs no nightly compiler, builds
 //! nothing, and takes a fraction of a second. It misses definitions by the project's macros, and auto
 //! traits.
 
@@ -14,56 +14,59 @@ use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Path of the listing, below the root.
-const LISTING: &str = "crates/logforce/public-api.txt";
-/// Maximum number of names at the root of the crate `logforce`, modules included.
-const ROOT_NAMES: usize = 45;
-/// Maximum number of public methods of `Log`.
-const LOG_METHODS: usize = 32;
-/// Crates that contribute to the public API, by directory below `crates`.
-const CRATES: &[&str] = &[
-    "logforce",
-    "core",
-    "pages",
-    "device",
-    "format",
-    "calibrate",
-    "device-os",
+/// Public API of a crate that users name.
+struct Api {
+    /// Directory of the crate, below `crates`.
+    krate: &'static str,
+    /// Crates that contribute to it, by directory below `crates`.
+    crates: &'static [&'static str],
+    /// Maximum number of names at the root, modules included.
+    root_names: usize,
+    /// The type with the most methods, and their maximum number.
+    largest: (&'static str, usize),
+}
+
+const APIS: [Api; 2] = [
+    Api {
+        krate: "logforce",
+        crates: &[
+            "logforce",
+            "core",
+            "pages",
+            "device",
+            "format",
+            "calibrate",
+            "device-os",
+        ],
+        root_names: 45,
+        largest: ("Log", 32),
+    },
+    Api {
+        krate: "crashtest",
+        crates: &["crashtest"],
+        root_names: 7,
+        largest: ("Crashtest", 10),
+    },
 ];
 
-/// Writes the listing.
+/// Writes the listings.
 pub fn command() -> Result<bool> {
     let root = Workspace::find()?.root;
-    let path = root.join(LISTING);
-    std::fs::write(&path, listing(&root)?.text).with_context(|| path.display().to_string())?;
-    println!("{LISTING}: written");
+    for api in &APIS {
+        let path = api.path();
+        let file = root.join(&path);
+        std::fs::write(&file, api.listing(&root)?.text)
+            .with_context(|| file.display().to_string())?;
+        println!("{path}: written");
+    }
     Ok(true)
 }
 
-/// Compares the listing with the sources, and its size with the limits.
+/// Compares the listings with the sources, and their size with the limits.
 pub fn check(root: &Path) -> Result<Vec<Violation>> {
-    let now = listing(root)?;
     let mut found = Vec::new();
-    let kept = std::fs::read_to_string(root.join(LISTING)).unwrap_or_default();
-    if let Some(difference) = first_difference(&kept, &now.text) {
-        found.push(Violation::new(
-            LISTING,
-            format!("is not the public surface: {difference}"),
-            "if the change is intended, run `cargo xtask public-api`",
-        ));
-    }
-    let limits = [
-        ("names at the root", now.root_names, ROOT_NAMES),
-        ("methods on `Log`", now.log_methods, LOG_METHODS),
-    ];
-    for (what, count, limit) in limits {
-        if count > limit {
-            found.push(Violation::new(
-                LISTING,
-                format!("has {count} {what}, more than {limit}"),
-                "use or extend an existing name, or add a module",
-            ));
-        }
+    for api in &APIS {
+        found.extend(api.check(root)?);
     }
     Ok(found)
 }
@@ -72,32 +75,74 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
 struct Listing {
     text: String,
     root_names: usize,
-    log_methods: usize,
+    methods: usize,
 }
 
-fn listing(root: &Path) -> Result<Listing> {
-    let dirs: Vec<(String, PathBuf)> = CRATES
-        .iter()
-        .map(|name| (crate_name(name), root.join("crates").join(name).join("src")))
-        .collect();
-    let sources = source::Sources::read(&dirs)?;
-    let surface = sources.surface("logforce")?;
-    let lines = print::lines(&surface);
-    let root_names = surface.root_names;
-    let log = surface
-        .items
-        .iter()
-        .find(|item| item.name == "logforce::Log");
-    let log_methods = log.map_or(0, |log| print::methods(log).len());
-    let head = format!(
-        "# The public surface of the crate `logforce`; written by `cargo xtask public-api`.\n\
-         # {root_names} names at the root, {log_methods} methods on `Log`.\n"
-    );
-    Ok(Listing {
-        text: head + &lines.join("\n") + "\n",
-        root_names,
-        log_methods,
-    })
+impl Api {
+    /// Returns the path of the listing, below the root.
+    fn path(&self) -> String {
+        format!("crates/{}/public-api.txt", self.krate)
+    }
+
+    fn check(&self, root: &Path) -> Result<Vec<Violation>> {
+        let path = self.path();
+        let now = self.listing(root)?;
+        let mut found = Vec::new();
+        let kept = std::fs::read_to_string(root.join(&path)).unwrap_or_default();
+        if let Some(difference) = first_difference(&kept, &now.text) {
+            found.push(Violation::new(
+                &path,
+                format!("is not the public surface: {difference}"),
+                "if the change is intended, run `cargo xtask public-api`",
+            ));
+        }
+        let (largest, most) = self.largest;
+        let limits = [
+            (
+                "names at the root".to_owned(),
+                now.root_names,
+                self.root_names,
+            ),
+            (format!("methods on `{largest}`"), now.methods, most),
+        ];
+        for (what, count, limit) in limits {
+            if count > limit {
+                found.push(Violation::new(
+                    &path,
+                    format!("has {count} {what}, more than {limit}"),
+                    "use or extend an existing name, or add a module",
+                ));
+            }
+        }
+        Ok(found)
+    }
+
+    fn listing(&self, root: &Path) -> Result<Listing> {
+        let dirs: Vec<(String, PathBuf)> = self
+            .crates
+            .iter()
+            .map(|name| (crate_name(name), root.join("crates").join(name).join("src")))
+            .collect();
+        let sources = source::Sources::read(&dirs)?;
+        let name = crate_name(self.krate);
+        let surface = sources.surface(&name)?;
+        let lines = print::lines(&surface);
+        let root_names = surface.root_names;
+        let largest = format!("{name}::{}", self.largest.0);
+        let largest = surface.items.iter().find(|item| item.name == largest);
+        let methods = largest.map_or(0, |item| print::methods(item).len());
+        let head = format!(
+            "# The public surface of the crate `{}`; written by `cargo xtask public-api`.\n\
+             # {root_names} names at the root, {methods} methods on `{}`.\n",
+            name.replace('_', "-"),
+            self.largest.0
+        );
+        Ok(Listing {
+            text: head + &lines.join("\n") + "\n",
+            root_names,
+            methods,
+        })
+    }
 }
 
 /// Returns the name of the crate in `crates/DIR`, as the sources spell it.
@@ -132,7 +177,7 @@ mod tests {
 
     fn listed(files: &[(&str, &str)]) -> String {
         let root = tempfile::tempdir().unwrap();
-        for name in CRATES {
+        for name in APIS[0].crates {
             let src = root.path().join("crates").join(name).join("src");
             std::fs::create_dir_all(&src).unwrap();
             std::fs::write(src.join("lib.rs"), "").unwrap();
@@ -142,7 +187,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        listing(root.path()).unwrap().text
+        APIS[0].listing(root.path()).unwrap().text
     }
 
     #[test]
