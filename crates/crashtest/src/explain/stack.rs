@@ -7,6 +7,7 @@ use crate::testbed::needs::in_path;
 use anyhow::Result;
 use serde::Serialize;
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,6 +37,9 @@ const NAMES: [&str; 10] = [
     "mkdir",
     "mkdirat",
 ];
+/// Variable with the path of the log, and its greatest length, bytes.
+const LOG: &str = "CRASHTEST_STRACE";
+const LONGEST_LOG: u64 = 32 << 20;
 /// Largest number of functions that are reported.
 const FUNCTIONS: usize = 6;
 
@@ -60,22 +64,16 @@ pub(super) fn stacks(stage: &mut Stage<'_>, objects: &[Object]) -> Result<Vec<St
     let calls = [&CONTENTS[..], &NAMES[..]].concat();
     let calls: Vec<String> = calls.iter().map(|call| format!("?{call}")).collect();
     let calls = format!("trace={}", calls.join(","));
-    let words = [
-        "strace",
-        "-f",
-        "-k",
-        "-y",
-        "-q",
-        "-s",
-        "0",
-        "-e",
-        "signal=none",
-        "-e",
-        &calls,
-        "-o",
-    ];
-    stage.under = words.map(Into::into).to_vec();
-    stage.under.extend([log.clone().into(), "--".into()]);
+    let mut file = OsString::from(format!("{LOG}="));
+    file.push(&log);
+    // A log that fills the directory for temporary files would stop the check.
+    let bounded = format!("|head -c {LONGEST_LOG} >\"${LOG}\"; cat >/dev/null");
+    stage.under = vec!["env".into(), file];
+    let words = "strace -f -k -y -q -s 0 -e signal=none -e".split(' ');
+    stage.under.extend(words.map(Into::into));
+    stage
+        .under
+        .extend([&*calls, "-o", &bounded, "--"].map(Into::into));
     let worked = stage.rehearse(&mut |_| Ok(true));
     stage.under.clear();
     let text = fs::read(&log).unwrap_or_default();
@@ -257,7 +255,7 @@ fn last_calls(log: &str, home: &Path, acks: &Path, objects: &[Object]) -> Vec<St
 mod tests {
     use super::*;
 
-    const LOG: &str = r#"17 openat(AT_FDCWD</>, "/h/mnt/data/new", O_WRONLY|O_CREAT) = 3</h/mnt/data/new>
+    const TRACE: &str = r#"17 openat(AT_FDCWD</>, "/h/mnt/data/new", O_WRONLY|O_CREAT) = 3</h/mnt/data/new>
  > /usr/lib/x86_64-linux-gnu/libc.so.6(__open64+0x1) [0xf80]
  > /opt/db(store::replace::h0123456789abcdef+0x1d) [0x1]
 17 write(3</h/mnt/data/new>, ""..., 5 <unfinished ...>
@@ -283,7 +281,7 @@ mod tests {
             Object::Directory(".".to_owned()),
             Object::Directory("a".to_owned()),
         ];
-        let found = last_calls(LOG, Path::new("/h"), Path::new("/h/acks/acks"), &objects);
+        let found = last_calls(TRACE, Path::new("/h"), Path::new("/h/acks/acks"), &objects);
         let found: Vec<_> = found
             .iter()
             .map(|s| (&*s.call, s.functions.join(" < ")))
@@ -298,10 +296,10 @@ mod tests {
 
     #[test]
     fn a_log_that_ends_anywhere_is_read() {
-        for end in 0..LOG.len() {
+        for end in 0..TRACE.len() {
             let objects = [Object::File("new".to_owned())];
             last_calls(
-                &LOG[..end],
+                &TRACE[..end],
                 Path::new("/h"),
                 Path::new("/h/acks/acks"),
                 &objects,
