@@ -119,7 +119,7 @@ fn append_with_write_back_only() {
 fn a_sync_file_range_loses_and_the_file_is_named() {
     let own = std::env::current_exe().unwrap();
     let name = "crashtest::records::append_with_write_back_only";
-    let workload = format!("{DIR}=\"$0\" exec {} --exact {name}", own.display());
+    let workload = format!("{DIR}=\"$0\" exec '{}' --exact {name}", own.display());
     let volume = ["--cuts", "6", "--states", "10", "--acks", "file"];
     let Some((status, shown, json)) = crashtest(&volume, LAST_IS_THERE, &[&workload, "{}"]) else {
         return;
