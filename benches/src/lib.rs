@@ -9,6 +9,8 @@
 //! cargo bench --bench tree --features trees       the example tree beside LMDB, redb and SQLite
 //! ```
 //!
+//! `cargo run --release --features engines --bin engines` is a workload for `logforce crashtest`.
+//!
 //! Users measure with `logforce bench`. All benches here use its workers, clock, histograms and logs
 //! (`logforce-measure`). The module `place` provides the directory in which they run.
 
@@ -16,6 +18,8 @@
 
 #[cfg(any(feature = "sqlite", feature = "lmdb"))]
 mod embedded;
+#[cfg(feature = "engines")]
+pub mod engines;
 pub mod group;
 pub mod many;
 pub mod pages;

@@ -20,6 +20,8 @@ mod setup;
 pub mod sqlite;
 mod worth;
 
+/// Binding of SQLite, for crash tests of the command.
+pub use rusqlite;
 pub use setup::DatabaseSetup;
 
 use logforce_measure::inserts::SalesLedger;

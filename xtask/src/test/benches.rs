@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// Features of the rivals. RocksDB is left out: it compiles longer than all the others together, and
 /// needs libclang. Without Go, the tests of the Go programs report that they were skipped.
-const RIVALS: [&str; 2] = ["--features", "rivals-without-rocksdb,go"];
+const RIVALS: [&str; 2] = ["--features", "rivals-without-rocksdb,engines,go"];
 
 /// Lints and tests the benchmarks.
 pub fn run(setting: &Setting) -> Result<StageOutcome> {

@@ -26,6 +26,8 @@ fn running() -> MutexGuard<'static, Vec<u32>> {
 #[derive(Debug)]
 pub struct Ended {
     pub ok: bool,
+    /// Exit status; `None` after a signal or the time limit.
+    pub code: Option<i32>,
     /// Command line and exit status, in words.
     pub how: String,
     /// File with its output, both streams in order.
@@ -56,15 +58,16 @@ pub fn run(command: &mut Command, log: &Path, limit: Duration) -> Result<Ended> 
         child
     };
     let ended = wait(&mut child, limit);
-    let (ok, how) = match ended? {
-        Some(status) => (status.success(), format!("{said}: {status}")),
+    let (code, how) = match ended? {
+        Some(status) => (status.code(), format!("{said}: {status}")),
         None => (
-            false,
+            None,
             format!("{said}: ended after {}", super::clock::shown(limit)),
         ),
     };
     let ended = Ended {
-        ok,
+        ok: code == Some(0),
+        code,
         how,
         log: log.to_owned(),
     };

@@ -11,6 +11,7 @@ mod clock;
 mod compiling;
 mod counts;
 mod debian;
+mod engines;
 mod fuzzing;
 mod host;
 mod interleavings;

@@ -3,8 +3,8 @@
 use super::counts::Counts;
 use super::stage::{Stage, StageOutcome, StageReport};
 use super::{
-    Setting, aarch64, benches, clock, compiling, fuzzing, host, interleavings, macos, miri,
-    packages, powercut, publish, simulation, suites, windows,
+    Setting, aarch64, benches, clock, compiling, engines, fuzzing, host, interleavings, macos,
+    miri, packages, powercut, publish, simulation, suites, windows,
 };
 use crate::check;
 use anyhow::Result;
@@ -29,7 +29,7 @@ const HOST: [Stage; 9] = [
 /// Stages with separate target folders, or that compile nothing. Power cuts wait for the disk most of
 /// the time, so a stage that keeps the processors busy comes after them. The packages have their own
 /// worker, because they wait for the network and the disk.
-const BESIDE: [Stage; 10] = [
+const BESIDE: [Stage; 11] = [
     Stage::Windows,
     Stage::Macos,
     Stage::Aarch64,
@@ -39,6 +39,7 @@ const BESIDE: [Stage; 10] = [
     Stage::Planted,
     Stage::Fuzz,
     Stage::Benches,
+    Stage::Engines,
     Stage::Miri,
 ];
 
@@ -55,6 +56,7 @@ fn needs(stage: Stage) -> &'static [Stage] {
         // The stage `build` compiles it. It can run in parallel with the tests: its disks are in memory
         // and its mounts in a separate namespace, so the tests' leak check does not see them.
         Stage::Powercut => &[Stage::Packages, Stage::Build],
+        Stage::Engines => &[Stage::Packages, Stage::Build],
         _ => &[],
     }
 }
@@ -280,6 +282,7 @@ fn run_stage(stage: Stage, setting: &Setting) -> Result<StageOutcome> {
         Stage::Planted => simulation::planted(setting),
         Stage::Fuzz => fuzzing::run(setting),
         Stage::Benches => benches::run(setting),
+        Stage::Engines => engines::run(setting),
         Stage::Interleavings => interleavings::run(setting),
         Stage::Publish => publish::run(setting),
         Stage::Miri => miri::run(setting),

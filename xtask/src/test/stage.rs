@@ -42,6 +42,8 @@ pub enum Stage {
     Fuzz,
     /// Lints and tests the benchmarks for developers, a separate workspace (deep)
     Benches,
+    /// Cuts the power below SQLite, LMDB, redb, raft-engine and sled, in settings that survive and that lose (deep)
+    Engines,
     /// Runs the log under shuttle and loom, and checks that they find known bugs: six of 64 by turns;
     /// deep all
     Interleavings,
@@ -52,7 +54,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    pub const ALL: [Stage; 20] = [
+    pub const ALL: [Stage; 21] = [
         Stage::Packages,
         Stage::Fmt,
         Stage::Check,
@@ -70,6 +72,7 @@ impl Stage {
         Stage::Planted,
         Stage::Fuzz,
         Stage::Benches,
+        Stage::Engines,
         Stage::Interleavings,
         Stage::Miri,
         Stage::Powercut,
@@ -89,6 +92,7 @@ impl Stage {
             Stage::Planted,
             Stage::Fuzz,
             Stage::Benches,
+            Stage::Engines,
             Stage::Miri,
         ];
         tier.is_deep() || !only_deep.contains(&self)
@@ -103,6 +107,7 @@ impl Stage {
                 | Stage::Macos
                 | Stage::Aarch64
                 | Stage::Benches
+                | Stage::Engines
                 | Stage::Powercut
         )
     }
