@@ -76,6 +76,10 @@ fn child(dir: &Path, [journal, synchronous]: [&str; 2]) -> ! {
 }
 
 /// The rollback journal is deleted at a commit, and the directory is not synced: a cut brings it back.
+///
+/// 44 of 120 cuts lost something when this was measured (`--noise none`: the sync of another file would commit the
+/// deletion). So 12 cuts lose nothing in one run of 240, and two runs with different seeds in one of 60,000. A cut
+/// never loses anything while the harness syncs the directory.
 #[test]
 fn the_directory_that_sqlite_does_not_sync_is_named() {
     let name = "crashtest_sqlite::the_directory_that_sqlite_does_not_sync_is_named";
