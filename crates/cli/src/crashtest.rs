@@ -4,10 +4,11 @@ use crate::bench::common::one_place_each;
 use crate::exit::{End, Usage};
 use crate::output::{Sink, Target, complain, print, quoted};
 use crate::progress::Bar;
+use logforce_crashtest::model;
 use logforce_crashtest::parts::Part;
 use logforce_crashtest::plan::Plan;
 use logforce_crashtest::program::{AckSource, Program};
-use logforce_crashtest::report::Verdict;
+use logforce_crashtest::report::{Report, Verdict};
 use logforce_crashtest::test::{self, Progress as Step};
 use logforce_crashtest::testbed::{Filesystem, enclosure, needs};
 use logforce_terminal::arguments::{seconds, size, within};
@@ -31,6 +32,7 @@ Example:
   logforce crashtest --check 'python3 check.py {} {acked}' -- python3 workload.py {}
 
 The power is that of a disk in user space, below filesystems of this kernel. Needs root, FUSE and loop devices.
+With --model it needs only strace: WORKLOAD is traced once, and the states are those of a model of its files.
 
 Exit status: 0 nothing was lost, and CHECK noticed that a disk without flushes loses; 1 something was lost;
 2 unusable arguments, or this machine failed; 3 the test proves nothing (the report says why); 77 something
@@ -62,6 +64,9 @@ pub struct Args {
     /// Number of crash states, built from recorded runs, on each filesystem
     #[arg(long, value_name = "N", value_parser = within(0, MOST), default_value = "300")]
     states: u64,
+    /// Test without root: trace the system calls, and build the states of a model of what may be lost
+    #[arg(long, conflicts_with_all = ["filesystem", "cuts", "noise", "kill", "size"])]
+    model: bool,
     /// A line for sh that creates what is there before the first cut
     #[arg(long, value_name = "COMMAND")]
     setup: Option<String>,
@@ -108,11 +113,16 @@ impl Args {
                 "--check names no directory: it needs {} where the directory goes".to_owned(),
             ));
         }
-        if self.cuts + self.states == 0 {
+        let cuts = if self.model { 0 } else { self.cuts };
+        if cuts + self.states == 0 {
             return Err(Usage("--cuts 0 --states 0 would test nothing".to_owned()));
         }
         let mut filesystems = Vec::new();
-        for filesystem in &self.filesystem {
+        let wanted = match self.model {
+            true => &[Filesystem::Model][..],
+            false => &self.filesystem,
+        };
+        for filesystem in wanted {
             if !filesystems.contains(filesystem) {
                 filesystems.push(*filesystem);
             }
@@ -125,7 +135,7 @@ impl Args {
             command: command.join(" "),
             filesystems,
             size: self.size,
-            cuts: self.cuts,
+            cuts,
             states: self.states,
             setup: self.setup.clone().map(Program::Shell),
             acks: self.acks,
@@ -146,9 +156,13 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let plan = args.plan()?;
     one_place_each(&[("--json", &args.json), ("--html", &args.html)])?;
     if enclosure::is_inside() {
-        return Ok(inside(&args, &plan).map_err(unusable)?);
+        let inside = |show: Show<'_>| test::run(&plan, &enclosure::enter()?, show);
+        return Ok(report(&args, &plan, inside).map_err(unusable)?);
     }
-    let missing = needs::missing(&plan.filesystems);
+    let missing = match args.model {
+        true => model::missing().into_iter().collect(),
+        false => needs::missing(&plan.filesystems),
+    };
     if !missing.is_empty() {
         complain(&format!(
             "skipped: the test needs what is not here:\n    {}",
@@ -156,19 +170,26 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         ));
         return Ok(End::Status(SKIPPED));
     }
+    if args.model {
+        return Ok(report(&args, &plan, |show| model::run(&plan, show)).map_err(unusable)?);
+    }
     let status = enclosure::run_inside(&std::env::args_os().skip(1).collect::<Vec<_>>())
         .map_err(unusable)?;
     Ok(End::Status(status))
 }
 
-fn inside(args: &Args, plan: &Plan) -> anyhow::Result<End> {
-    let home = enclosure::enter()?;
+/// Runs a test, and writes its report.
+fn report(
+    args: &Args,
+    plan: &Plan,
+    test: impl FnOnce(Show<'_>) -> anyhow::Result<Report>,
+) -> anyhow::Result<End> {
     let json = args.json.as_ref().map(Sink::open).transpose()?;
     let html = args.html.as_ref().map(Sink::open).transpose()?;
     let stdout_has_data = [&args.json, &args.html].contains(&&Some(Target::Stdout));
     let bar = Bar::new();
     let mut steps = Steps::new(plan);
-    let report = test::run(plan, &home, &mut |step| steps.show(step, &bar));
+    let report = test(&mut |step| steps.show(step, &bar));
     bar.clear();
     let report = report?;
     print(&format!("{report}\n"), stdout_has_data)?;
@@ -187,6 +208,9 @@ fn inside(args: &Args, plan: &Plan) -> anyhow::Result<End> {
         Verdict::Inconclusive => End::Inconclusive,
     })
 }
+
+/// Shows the progress of a test.
+type Show<'a> = &'a mut dyn FnMut(Step<'_>);
 
 /// The bar of a test: a cut takes as long as several states.
 struct Steps {

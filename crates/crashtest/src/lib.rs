@@ -13,6 +13,8 @@
 // - `stage` is the subject of a plan: it runs the commands on a filesystem, with `acks` (acknowledgements), `program`
 //   (commands) and `output` (their output). `rehearsal` runs it without a cut, `runs` counts what weakens a test,
 //   `explain` looks for the missing sync, `writeback` works beside the program.
+// - `results` counts checks and losses, `verdict` judges them, `kept` writes a case into a directory.
+// - `model` tests without root: `model::run` is its entry.
 // - `testbed` makes images, mounts them, and leaves nothing behind. `disk` is the disk, `role` starts its process,
 //   `counters` are sampled at the cut.
 
@@ -23,9 +25,12 @@ pub mod counters;
 pub mod disk;
 #[doc(hidden)]
 pub mod explain;
+mod kept;
 mod library;
 #[doc(hidden)]
 pub mod live;
+#[doc(hidden)]
+pub mod model;
 #[doc(hidden)]
 pub mod outage;
 mod output;
@@ -39,6 +44,7 @@ mod rehearsal;
 mod replay;
 #[doc(hidden)]
 pub mod report;
+mod results;
 #[doc(hidden)]
 pub mod role;
 mod runs;
@@ -52,6 +58,7 @@ pub mod test;
 #[doc(hidden)]
 pub mod testbed;
 mod text;
+mod verdict;
 mod writeback;
 
 pub use library::{Acknowledged, Acknowledger, Crashtest, Outcome, TaskResult};

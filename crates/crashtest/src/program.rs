@@ -2,11 +2,12 @@
 
 use crate::output::Output;
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal};
 use serde::{Serialize, Serializer};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -138,12 +139,22 @@ fn replace(text: &OsStr, what: &str, with: &OsStr) -> OsString {
     OsString::from_vec(out)
 }
 
-/// A running command, in a separate process namespace: when it is ended, everything that it started ends.
+/// Bounds of a command: what is ended with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confinement {
+    /// A process namespace: everything that the command started. Needs root.
+    Namespace,
+    /// A process group: everything that has not left it.
+    Group,
+}
+
+/// A running command: when it is ended, everything within its bounds ends.
 #[derive(Debug)]
 pub struct Running {
-    /// `unshare`, which ends with the command and with its exit status.
+    /// `unshare` or a shell, which ends with the command and with its exit status.
     child: Child,
     output: Output,
+    confinement: Confinement,
 }
 
 /// Result of a command.
@@ -198,14 +209,29 @@ impl Running {
         places: Places<'_>,
         acks: Option<AckSource>,
         under: &[OsString],
+        confinement: Confinement,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Running> {
         let (output, writer) = std::io::pipe()?;
-        let mut command = Command::new("unshare");
-        command.args(["--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
-        command
-            .args(["sh", "-c", &first_process(acks), "sh"])
-            .args(under);
+        let mut command = match confinement {
+            Confinement::Namespace => {
+                let mut command = Command::new("unshare");
+                command.args([
+                    "--pid",
+                    "--fork",
+                    "--kill-child",
+                    "--mount-proc",
+                    "--",
+                    "sh",
+                ]);
+                command
+            }
+            Confinement::Group => Command::new("sh"),
+        };
+        if confinement == Confinement::Group {
+            command.process_group(0);
+        }
+        command.args(["-c", &first_process(acks), "sh"]).args(under);
         command.args(program.words(places)).env(DIR, places.dir);
         let named = [
             (ACKS, places.acks),
@@ -229,11 +255,26 @@ impl Running {
             _ => writer.try_clone()?.into(),
         });
         command.stderr(writer);
-        let child = command.spawn().context("unshare (package util-linux)")?;
+        let child = command.spawn().context(match confinement {
+            Confinement::Namespace => "unshare (package util-linux)",
+            Confinement::Group => "sh",
+        })?;
         // It holds the writing end, without which the output ends.
         drop(command);
         let output = Output::read(output, ended);
-        Ok(Running { child, output })
+        Ok(Running {
+            child,
+            output,
+            confinement,
+        })
+    }
+
+    /// Returns the exit status, if the command has ended.
+    ///
+    /// # Errors
+    /// System errors.
+    pub fn status(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
     }
 
     /// Returns true if the command has ended.
@@ -268,7 +309,7 @@ impl Running {
     }
 
     fn end(&mut self, status: Option<ExitStatus>) -> Result<Finished> {
-        let _ = self.child.kill();
+        self.kill_all();
         self.child.wait()?;
         Ok(Finished {
             status,
@@ -277,9 +318,21 @@ impl Running {
     }
 }
 
+impl Running {
+    fn kill_all(&mut self) {
+        // The first process may have ended, and been waited for, before the others of its group. Its number is not used
+        // again while the group has one.
+        let group = Pid::from_raw(self.child.id() as i32);
+        if let Some(group) = group.filter(|_| self.confinement == Confinement::Group) {
+            let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.child.kill();
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        self.kill_all();
         let _ = self.child.wait();
     }
 }
@@ -299,8 +352,13 @@ fn first_process(acks: Option<AckSource>) -> String {
 ///
 /// # Errors
 /// If it fails or takes longer than `patience`, with its last line.
-pub fn run(program: &Program, places: Places<'_>, patience: Duration) -> Result<()> {
-    let ended = Running::start(program, places, None, &[], || {})?.wait(patience)?;
+pub fn run(
+    program: &Program,
+    places: Places<'_>,
+    patience: Duration,
+    confinement: Confinement,
+) -> Result<()> {
+    let ended = Running::start(program, places, None, &[], confinement, || {})?.wait(patience)?;
     if !ended.status.is_some_and(|s| s.success()) {
         bail!("`{program}` {}", ended.failure());
     }

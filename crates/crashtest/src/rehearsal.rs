@@ -4,6 +4,7 @@ use crate::counters::COUNTERS;
 use crate::disk::Settings;
 use crate::outage::Disks;
 use crate::parts::Rehearsal;
+use crate::program::Finished;
 use crate::stage::{Promised, Stage, Working};
 use crate::subject::{Case, Session, Sink, Subject};
 use crate::testbed::{Image, Powered};
@@ -54,25 +55,12 @@ impl<'a> Stage<'a> {
         let ended = working.kill()?;
         if !acknowledged {
             let (lines, rest) = self.acks.lines();
-            let why = match (&rest, ended.status) {
-                (Some(rest), _) => format!("it wrote {rest:?} without a newline"),
-                _ if !lines.is_empty() => "it wrote lines that begin with ? only".to_owned(),
-                (None, Some(status)) if status.success() => format!(
-                    "it {}; a program that continues in the background ends with its first process, so it has to stay \
-                     in the foreground",
-                    ended.failure()
-                ),
-                (None, Some(_)) => format!("it {}", ended.failure()),
-                (None, None) => format!(
-                    "it ran for {} s without one (--patience); a program that buffers its output has to flush it{}",
-                    first.as_secs(),
-                    match ended.last_line() {
-                        line if line.is_empty() => line,
-                        line => format!("; its last line of output is {line:?}"),
-                    }
-                ),
-            };
-            return Ok(Err(format!("the workload acknowledged nothing: {why}")));
+            return Ok(Err(no_ack(
+                &ended,
+                !lines.is_empty(),
+                rest.as_deref(),
+                first,
+            )));
         }
         let mut promised = Promised::default();
         let entries = self.entries()?;
@@ -102,4 +90,33 @@ impl<'a> Stage<'a> {
             acks,
         }))
     }
+}
+
+/// Returns why a workload cannot be tested that ended without an acknowledgement, or was ended after `waited`. It wrote
+/// `lines` but no acknowledgement, or an unfinished line.
+pub(crate) fn no_ack(
+    ended: &Finished,
+    lines: bool,
+    rest: Option<&str>,
+    waited: Duration,
+) -> String {
+    let why = match (rest, ended.status) {
+        (Some(rest), _) => format!("it wrote {rest:?} without a newline"),
+        _ if lines => "it wrote lines that begin with ? only".to_owned(),
+        (None, Some(status)) if status.success() => format!(
+            "it {}; a program that continues in the background ends with its first process, so it has to stay \
+             in the foreground",
+            ended.failure()
+        ),
+        (None, Some(_)) => format!("it {}", ended.failure()),
+        (None, None) => format!(
+            "it ran for {} s without one (--patience); a program that buffers its output has to flush it{}",
+            waited.as_secs(),
+            match ended.last_line() {
+                line if line.is_empty() => line,
+                line => format!("; its last line of output is {line:?}"),
+            }
+        ),
+    };
+    format!("the workload acknowledged nothing: {why}")
 }

@@ -3,7 +3,7 @@
 use crate::acks::{Acks, Hook, Line};
 use crate::counters::Counters;
 use crate::plan::Plan;
-use crate::program::{Finished, Places, Running, run, write_lines};
+use crate::program::{Confinement, Finished, Places, Running, run, write_lines};
 use crate::runs::{Run, Runs, is_full};
 use crate::subject::{self, Outcome, Session, Site, Subject};
 use crate::testbed::{Filesystem, Image, Mounted};
@@ -129,7 +129,8 @@ impl<'a> Stage<'a> {
         fs::create_dir(&dir)?;
         fs::set_permissions(&dir, Permissions::from_mode(0o777))?;
         if let Some(setup) = &plan.setup {
-            let done = run(setup, stage.places(&dir), plan.patience);
+            let places = stage.places(&dir);
+            let done = run(setup, places, plan.patience, Confinement::Namespace);
             done.context("the setup failed")?;
         }
         mounted.unmount()?;
@@ -156,7 +157,8 @@ impl<'a> Stage<'a> {
             .expect_process(self.hook.as_ref().map(|hook| hook(&dir)));
         let (program, source) = (&self.plan.workload, self.plan.acks);
         let (under, noted) = (&self.under, self.acks.end_of_process()?);
-        let running = Running::start(program, places, Some(source), under, noted)?;
+        let within = Confinement::Namespace;
+        let running = Running::start(program, places, Some(source), under, within, noted)?;
         let writeback = match (self.syncs_before_renames, self.plan.noise) {
             (true, _) => Some(Writeback::syncing(&dir)),
             (false, true) => Some(Writeback::noise(mounted, &dir, seed)),
@@ -180,21 +182,9 @@ impl<'a> Stage<'a> {
             begun: Some(&begun),
             ..self.places(&dir)
         };
-        let running = Running::start(&self.plan.check, places, None, &[], || {})?;
-        let ended = running.wait(self.plan.patience)?;
-        let failure = match ended.status {
-            Some(status) if status.success() => return Ok(Checked::Survived),
-            Some(status) if status.code() == Some(1) => Failure::Lost,
-            // So a shell says that there is no such command, or that it cannot be run: no finding about the program.
-            Some(status) if matches!(status.code(), Some(126 | 127)) => {
-                bail!("the check cannot be run: {}", ended.failure())
-            }
-            Some(_) => Failure::Unopened,
-            None => Failure::Hung,
-        };
-        let line = ended.last_line();
-        let reason = if line.is_empty() { ended.how() } else { line };
-        Ok(Checked::Failed(failure, reason))
+        let within = Confinement::Namespace;
+        let running = Running::start(&self.plan.check, places, None, &[], within, || {})?;
+        Checked::of(&running.wait(self.plan.patience)?)
     }
 }
 
@@ -260,6 +250,28 @@ impl Subject for Stage<'_> {
 
     fn check(&self, mounted: &Path, promised: &Promised) -> Result<(Checked, Option<Promised>)> {
         Ok((self.run_check(mounted, promised)?, None))
+    }
+}
+
+impl Checked {
+    /// Returns the result of a check that has ended, or was ended because it took too long.
+    ///
+    /// # Errors
+    /// If the check cannot be run.
+    pub(crate) fn of(ended: &Finished) -> Result<Checked> {
+        let failure = match ended.status {
+            Some(status) if status.success() => return Ok(Checked::Survived),
+            Some(status) if status.code() == Some(1) => Failure::Lost,
+            // So a shell says that there is no such command, or that it cannot be run: no finding about the program.
+            Some(status) if matches!(status.code(), Some(126 | 127)) => {
+                bail!("the check cannot be run: {}", ended.failure())
+            }
+            Some(_) => Failure::Unopened,
+            None => Failure::Hung,
+        };
+        let line = ended.last_line();
+        let reason = if line.is_empty() { ended.how() } else { line };
+        Ok(Checked::Failed(failure, reason))
     }
 }
 

@@ -1,7 +1,8 @@
 //! The report as text.
 
-use crate::explain::{Explanation, Least, LostWrite, Object};
+use crate::explain::{Explanation, Least, LostWrite, Object, Region};
 use crate::report::{Loss, Report, Row};
+use crate::testbed::Filesystem;
 use std::fmt::{Display, Formatter, Result};
 
 /// Lost writes that are listed.
@@ -141,7 +142,11 @@ fn write_least(f: &mut Formatter<'_>, least: &Least) -> Result {
     if least.lost.is_empty() {
         writeln!(
             f,
-            "      it fails though all survives that the disk was given: what is missing was not written to it"
+            "      it fails though all survives that {}",
+            match filesystem {
+                Filesystem::Model => "was written: what is missing was not",
+                _ => "the disk was given: what is missing was not written to it",
+            }
         )?;
     }
     for write in least.lost.iter().take(LISTED) {
@@ -159,7 +164,10 @@ fn write_least(f: &mut Formatter<'_>, least: &Least) -> Result {
 
 impl Display for LostWrite {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        write!(f, "{} bytes of {}", self.bytes, self.region)?;
+        match &self.region {
+            Region::Operation { name } => write!(f, "{name}"),
+            region => write!(f, "{} bytes of {region}", self.bytes),
+        }?;
         if let Some(after) = self.after_flush {
             write!(f, ", written {} after the last flush", millis(after))?;
         }

@@ -16,6 +16,8 @@ mod common;
 mod crashtest;
 #[cfg(target_os = "linux")]
 mod crashtest_explained;
+#[cfg(target_os = "linux")]
+mod crashtest_model;
 #[cfg(all(target_os = "linux", feature = "databases"))]
 mod crashtest_sqlite;
 mod ended_early;

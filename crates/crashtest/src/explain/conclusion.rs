@@ -3,9 +3,11 @@
 use super::Experiment;
 use super::object::Object;
 use super::page_cache::Dirty;
+use crate::testbed::Filesystem;
 
 /// Returns the conclusion in words. `kills` is the number of kills without a cut, and of failed checks after them.
-pub(super) fn conclusion(
+pub(crate) fn conclusion(
+    filesystem: Filesystem,
     experiments: &[Experiment],
     dirty: &[Dirty],
     examined: u64,
@@ -19,10 +21,14 @@ pub(super) fn conclusion(
     let mending = experiments.iter().filter(|e| e.names_the_sync());
     let mending: Vec<&Experiment> = mending.collect();
     let names: Vec<String> = mending.iter().map(|e| e.object.to_string()).collect();
+    let several = experiments
+        .iter()
+        .find(|e| matches!(e.object, Object::Several(_)) && e.stops_losses());
     match &*names {
         [] if stops(&Object::FilesBeforeRenames) => {
             "Missing before a rename: fsync of the file that is renamed. With it nothing was lost.".to_owned()
         }
+        [] if several.is_some() => format!("Missing before the acknowledgement: {}. With all of them nothing was lost.", several.map_or(String::new(), |e| e.object.to_string())),
         [] if kills.1 > 0 => {
             "It is acknowledged before it is written to a file: kill -9 alone loses it, without a power cut.".to_owned()
         }
@@ -42,6 +48,7 @@ pub(super) fn conclusion(
         several => {
             let directories = mending.iter().filter(|e| matches!(e.object, Object::Directory(_)));
             let rule = match directories.count() {
+                _ if filesystem == Filesystem::Model => "",
                 0 => "",
                 _ => " An fsync that has something to write may commit the whole journal of this filesystem; POSIX \
                       makes a name durable by fsync of its directory alone.",
@@ -73,7 +80,7 @@ mod tests {
             experiment(Object::Everything, all),
             experiment(Object::FilesBeforeRenames, renames),
         ];
-        conclusion(&list, &[], 10, (8, kills))
+        conclusion(Filesystem::Ext4, &list, &[], 10, (8, kills))
     }
 
     #[test]
@@ -94,6 +101,6 @@ mod tests {
             ..experiment(Object::File("db".to_owned()), 0)
         };
         let list = [experiment(Object::Nothing, 5), unchecked];
-        assert!(conclusion(&list, &[], 10, (8, 0)).contains("No sync before"));
+        assert!(conclusion(Filesystem::Ext4, &list, &[], 10, (8, 0)).contains("No sync before"));
     }
 }

@@ -234,7 +234,7 @@ fn lost_writes(origin: &Origin<'_>, lost: &[Piece], files: &Files) -> Vec<LostWr
 }
 
 /// Adds a range, as one with the last if it continues that.
-fn push_joined(regions: &mut Vec<LostWrite>, next: LostWrite) {
+pub(crate) fn push_joined(regions: &mut Vec<LostWrite>, next: LostWrite) {
     if let Some(last) = regions.last_mut()
         && last.before_cut == next.before_cut
         && last.disk_offset + last.bytes == next.disk_offset
@@ -251,12 +251,10 @@ fn timeline(origin: &Origin<'_>, lost: &[Piece]) -> Vec<Mark> {
     let cut = origin.events[origin.number].at;
     let mut marks = Vec::new();
     let mut add = |at: u64, kind| {
-        if cut - at <= SHOWN || kind == MarkKind::LostWrite {
-            marks.push(Mark {
-                before_cut: cut - at,
-                kind,
-            });
-        }
+        marks.push(Mark {
+            before_cut: cut - at,
+            kind,
+        });
     };
     let mut numbers: Vec<u64> = lost.iter().map(|piece| piece.write).collect();
     numbers.dedup();
@@ -274,6 +272,12 @@ fn timeline(origin: &Origin<'_>, lost: &[Piece]) -> Vec<Mark> {
     }
     let acked = origin.entries[0].iter().filter(|l| !l.begun && l.at <= cut);
     acked.for_each(|line| add(line.at, MarkKind::Ack));
+    shown(marks)
+}
+
+/// Returns the marks that a timeline shows: lost writes, and the last of the others.
+pub(crate) fn shown(mut marks: Vec<Mark>) -> Vec<Mark> {
+    marks.retain(|m| m.before_cut <= SHOWN || m.kind == MarkKind::LostWrite);
     marks.sort_by_key(|m| std::cmp::Reverse(m.before_cut));
     let surplus = marks.len().saturating_sub(MOST_MARKS);
     let mut number = 0;

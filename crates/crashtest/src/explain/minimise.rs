@@ -6,7 +6,7 @@ use anyhow::Result;
 /// go away, every element of the part is needed. Ends with a larger part when `budget` calls are used up.
 ///
 /// Each step finds one needed element, the last of the shortest beginning that fails, by halving.
-pub(super) fn minimise<T: Clone>(
+pub(crate) fn minimise<T: Clone>(
     set: Vec<T>,
     budget: &mut u32,
     fails: &mut dyn FnMut(&[T]) -> Result<bool>,

@@ -22,9 +22,12 @@ use crate::testbed::Filesystem;
 use crate::testbed::needs::in_path;
 use crate::writeback::RENAMES_WAIT;
 use anyhow::Result;
-use conclusion::conclusion;
+pub(crate) use conclusion::conclusion;
 pub use least::{Least, LostWrite, Mark, MarkKind};
+pub(crate) use least::{push_joined, shown};
+pub(crate) use minimise::minimise;
 pub use object::Object;
+pub(crate) use object::numberless;
 use object::sync;
 pub use page_cache::Dirty;
 use page_cache::Seen;
@@ -55,12 +58,12 @@ pub struct Experiment {
 
 impl Experiment {
     /// Returns true if nothing was lost. Without a check that shows nothing.
-    fn stops_losses(&self) -> bool {
+    pub(crate) fn stops_losses(&self) -> bool {
         self.checks > 0 && self.failed == 0
     }
 
     /// Returns true if one sync before the acknowledgement stops the losses.
-    fn names_the_sync(&self) -> bool {
+    pub(crate) fn names_the_sync(&self) -> bool {
         matches!(self.object, Object::File(_) | Object::Directory(_)) && self.stops_losses()
     }
 }
@@ -173,7 +176,7 @@ pub(crate) fn explain(
         examined,
         kills: kills.0,
         lost_by_kill: kills.1,
-        conclusion: conclusion(&experiments, &dirty, examined, kills),
+        conclusion: conclusion(stage.filesystem, &experiments, &dirty, examined, kills),
         dirty,
         least,
         stacks,

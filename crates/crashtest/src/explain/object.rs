@@ -19,6 +19,8 @@ pub enum Object {
     FilesBeforeRenames,
     /// The whole filesystem.
     Everything,
+    /// These files and directories. Only in a model.
+    Several(Vec<Object>),
 }
 
 impl std::fmt::Display for Object {
@@ -30,6 +32,10 @@ impl std::fmt::Display for Object {
             Object::Directory(name) => write!(f, "fsync of the directory {name}"),
             Object::FilesBeforeRenames => write!(f, "fsync of each file before its rename"),
             Object::Everything => write!(f, "syncfs"),
+            Object::Several(objects) => {
+                let names: Vec<String> = objects.iter().map(ToString::to_string).collect();
+                write!(f, "{}", names.join(" and "))
+            }
         }
     }
 }
@@ -40,7 +46,7 @@ pub(super) fn name(path: &Path, dir: &Path) -> String {
 }
 
 /// Returns a name with `#` for each number, by which the segments of a log are one object.
-pub(super) fn numberless(name: &str) -> String {
+pub(crate) fn numberless(name: &str) -> String {
     let mut out = String::new();
     for c in name.chars() {
         match c.is_ascii_digit() {
@@ -76,7 +82,7 @@ pub(super) fn sync(object: &Object, dir: &Path) {
     };
     let mut paths = Vec::new();
     match object {
-        Object::Nothing | Object::FilesBeforeRenames => {}
+        Object::Nothing | Object::FilesBeforeRenames | Object::Several(_) => {}
         Object::File(name) => {
             collect(dir, &mut paths);
             all(paths, name);

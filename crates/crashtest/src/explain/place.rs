@@ -24,6 +24,11 @@ pub enum Region {
         /// Offset in the file, bytes.
         offset: u64,
     },
+    /// An operation on a name or a length, in words. Only of a model.
+    Operation {
+        /// The operation.
+        name: String,
+    },
     /// No file's bytes: the journal, or names, sizes and places of files.
     Metadata,
     /// Not known, because the filesystem does not tell.
@@ -50,6 +55,7 @@ impl std::fmt::Display for Region {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Region::File { name, offset } => write!(f, "{name} at {offset}"),
+            Region::Operation { name } => write!(f, "{name}"),
             Region::Metadata => write!(f, "the filesystem's journal or metadata"),
             Region::Unknown => write!(f, "an unknown place"),
         }

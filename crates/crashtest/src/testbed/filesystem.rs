@@ -22,10 +22,13 @@ pub enum Filesystem {
     Xfs,
     /// btrfs: copy-on-write instead of writes in place.
     Btrfs,
+    /// A model of files by the rules of POSIX, which is not made or mounted. Only of the command.
+    #[doc(hidden)]
+    Model,
 }
 
 impl Filesystem {
-    /// All filesystems.
+    /// All filesystems that can be mounted.
     pub const ALL: [Filesystem; 5] = [
         Filesystem::Ext4,
         Filesystem::Ext4NoJournal,
@@ -42,6 +45,7 @@ impl Filesystem {
             Filesystem::Ext4DataJournal => "ext4-datajournal",
             Filesystem::Xfs => "xfs",
             Filesystem::Btrfs => "btrfs",
+            Filesystem::Model => "model",
         }
     }
 
@@ -83,6 +87,7 @@ impl Filesystem {
             // A copy has the UUID of its template, which may be mounted at the same time.
             Filesystem::Xfs => "nouuid",
             Filesystem::Btrfs => "nodiscard",
+            Filesystem::Model => "",
         }
     }
 
@@ -121,6 +126,7 @@ impl Filesystem {
             Filesystem::Ext4NoJournal => NONE,
             Filesystem::Xfs => &["-q", "-f", "-K"],
             Filesystem::Btrfs => &["-q", "-f", "-K"],
+            Filesystem::Model => &[],
         }
     }
 

@@ -40,7 +40,7 @@ pub fn crashtest(report: &Report) -> Markup {
                 @for remark in report.reasons.iter().chain(&report.notes) { p.warning role="note" { (remark) "." } }
                 section id="checks" {
                     h2 { "Checks" }
-                    p { "The control is a disk that ignores flushes: the check must notice what it loses. After " code { "kill -9" } " the disk keeps its power." }
+                    p { "The control ignores flushes: the check must notice what that loses. After " code { "kill -9" } " the disk keeps its power." }
                     (table(&checks(report), "Checks by filesystem"))
                 }
                 @if !report.losses.is_empty() {

@@ -1,0 +1,121 @@
+//! Counts of the checks of a test, and its losses.
+
+use crate::parts::Part;
+use crate::plan::Plan;
+use crate::report::{Loss, Row};
+use crate::stage::Checked;
+use crate::testbed::Filesystem;
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::Path;
+
+/// Cuts of a disk that ignores flushes after which no more are tried, if its filesystem is destroyed again and again.
+const MOST_CONTROL: u64 = 40;
+
+/// Progress of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress<'a> {
+    /// A check was done.
+    Checked {
+        /// The filesystem.
+        filesystem: Filesystem,
+        /// The part.
+        part: Part,
+        /// Checks done of this part.
+        done: u64,
+        /// Checks to do in this part.
+        of: u64,
+        /// Checks of this part that failed.
+        failed: u64,
+    },
+    /// The cause of losses is looked for, at this step.
+    Explaining(&'a str),
+}
+
+/// Collects the cases of a test.
+pub(crate) struct Results<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) losses: Vec<Loss>,
+    pub(crate) progress: &'a mut dyn FnMut(Progress<'_>),
+}
+
+/// Writes a case into a directory, with a script that runs the check on it.
+pub(crate) type Keep<'a> = dyn Fn(&Path, &Loss) -> Result<()> + 'a;
+
+impl Results<'_> {
+    /// Takes a check after these acknowledgements in; returns false if its part has enough.
+    pub(crate) fn add(
+        &mut self,
+        (filesystem, part): (Filesystem, Part),
+        of: u64,
+        acked: &[String],
+        checked: &Checked,
+        keep: &Keep<'_>,
+    ) -> Result<bool> {
+        let is_this = |r: &Row| (r.filesystem, r.part) == (filesystem, part);
+        let at = match self.rows.iter().position(is_this) {
+            Some(at) => at,
+            None => {
+                self.rows.push(Row::new(filesystem, part));
+                self.rows.len() - 1
+            }
+        };
+        let row = &mut self.rows[at];
+        row.add(acked.len(), checked);
+        let (checks, failed) = (row.checks, row.failed());
+        // The disk without flushes often destroys the filesystem, which says nothing about the check.
+        let examined = match part {
+            Part::Control if checks < MOST_CONTROL => checks - row.filesystem_lost,
+            _ => checks,
+        };
+        if let Checked::Failed(failure, message) = checked
+            && part != Part::Control
+        {
+            let loss = Loss::new(filesystem, part, *failure, message, acked);
+            self.loss(loss, keep)?;
+        }
+        (self.progress)(Progress::Checked {
+            filesystem,
+            part,
+            done: checks,
+            of,
+            failed,
+        });
+        Ok(examined < of)
+    }
+
+    /// Returns the number of checks in a part.
+    pub(crate) fn checks(&self, filesystem: Filesystem, part: Part) -> u64 {
+        let mut rows = self.rows.iter();
+        let row = rows.find(|r| (r.filesystem, r.part) == (filesystem, part));
+        row.map_or(0, |row| row.checks)
+    }
+
+    /// Adds a loss to those that are like it, and keeps the smallest of them.
+    fn loss(&mut self, loss: Loss, keep: &Keep<'_>) -> Result<()> {
+        let number = self.losses.iter().position(|known| known.is_like(&loss));
+        let at = number.unwrap_or(self.losses.len());
+        match number {
+            None => self.losses.push(loss),
+            Some(at) => {
+                let known = &mut self.losses[at];
+                known.cases += 1;
+                if known.acked <= loss.acked {
+                    return Ok(());
+                }
+                let cases = known.cases;
+                *known = loss;
+                known.cases = cases;
+            }
+        }
+        if let Some(dir) = &self.plan.keep {
+            let dir = dir.join(format!("loss-{}", at + 1));
+            let kept = fs::create_dir_all(&dir).map_err(Into::into);
+            let kept = kept.and_then(|()| keep(&dir, &self.losses[at]));
+            kept.with_context(|| format!("keeping a case in {}", dir.display()))?;
+            self.losses[at].kept = Some(dir.display().to_string());
+        }
+        Ok(())
+    }
+}
