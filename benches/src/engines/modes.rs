@@ -2,7 +2,6 @@
 
 use super::{Engine, lmdb, raft_engine, redb, sled, sqlite};
 use anyhow::Result;
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -13,12 +12,6 @@ pub struct Mode {
     pub sizes: RangeInclusive<usize>,
     /// Opens the store, or creates it.
     pub open: fn(&Path) -> Result<Box<dyn Engine>>,
-}
-
-impl fmt::Debug for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
 }
 
 /// Lengths for most modes, bytes: several values share a page.
