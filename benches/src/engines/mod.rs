@@ -63,8 +63,6 @@ fn mode(name: &str) -> Result<&'static Mode> {
 /// Runs the program. The status is 1 only for a loss; if the engine does not open, it is 2.
 pub fn main() -> ExitCode {
     let args = Args::parse();
-    // The report shows the last line, which would be the note on backtraces.
-    std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
     match run(&args) {
         Ok(None) => ExitCode::SUCCESS,
         Ok(Some(loss)) => {

@@ -25,6 +25,7 @@ pub mod counters;
 pub mod disk;
 #[doc(hidden)]
 pub mod explain;
+mod finished;
 mod kept;
 mod library;
 #[doc(hidden)]

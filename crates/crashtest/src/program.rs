@@ -1,5 +1,6 @@
 //! The commands of a user: what they are, and how they are run and ended.
 
+use crate::finished::Finished;
 use crate::output::Output;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal};
@@ -7,7 +8,7 @@ use serde::{Serialize, Serializer};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -155,47 +156,6 @@ pub struct Running {
     child: Child,
     output: Output,
     confinement: Confinement,
-}
-
-/// Result of a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finished {
-    /// Exit status; `None` if it was still running at the end of its time.
-    pub status: Option<ExitStatus>,
-    /// Last part of its output, standard error included.
-    pub output: String,
-}
-
-impl Finished {
-    /// Returns the last line of output that is not empty: its first 200 characters, without control characters, which
-    /// might do anything to a terminal.
-    pub fn last_line(&self) -> String {
-        let mut lines = self.output.lines().rev().map(str::trim);
-        let line = lines.find(|line| !line.is_empty()).unwrap_or("");
-        let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-        line.chars().take(200).map(shown).collect()
-    }
-
-    /// Returns how it ended, and its last line of output if there is one.
-    pub fn failure(&self) -> String {
-        match self.last_line() {
-            line if line.is_empty() => self.how(),
-            line => format!("{}: {line}", self.how()),
-        }
-    }
-
-    /// Returns how it ended, in words.
-    pub fn how(&self) -> String {
-        match self.status {
-            None => "was still running".to_owned(),
-            Some(status) => match (status.code(), status.signal()) {
-                (Some(code @ 129..=192), _) => format!("ended by signal {}", code - 128),
-                (Some(code), _) => format!("exited with {code}"),
-                (None, Some(signal)) => format!("ended by signal {signal}"),
-                (None, None) => status.to_string(),
-            },
-        }
-    }
 }
 
 impl Running {
@@ -393,17 +353,6 @@ mod tests {
         let json = |program| serde_json::to_string(program).unwrap();
         assert_eq!(json(&arguments), r#"["w","--dir={}"]"#);
         assert_eq!(json(&shell), r#""check {}/x {acked} {}""#);
-    }
-
-    #[test]
-    fn a_last_line_is_short_and_harmless() {
-        let finished = |output: &str| Finished {
-            status: None,
-            output: output.to_owned(),
-        };
-        assert_eq!(finished("one\ntwo\n \n").last_line(), "two");
-        assert_eq!(finished("\u{1b}[2J\0").last_line(), "\u{fffd}[2J\u{fffd}");
-        assert_eq!(finished(&"x".repeat(999)).last_line().len(), 200);
     }
 
     #[test]

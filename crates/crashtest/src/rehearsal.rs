@@ -2,9 +2,9 @@
 
 use crate::counters::COUNTERS;
 use crate::disk::Settings;
+use crate::finished::Finished;
 use crate::outage::Disks;
 use crate::parts::Rehearsal;
-use crate::program::Finished;
 use crate::stage::{Promised, Stage, Working};
 use crate::subject::{Case, Session, Sink, Subject};
 use crate::testbed::{Image, Powered};

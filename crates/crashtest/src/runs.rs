@@ -1,6 +1,6 @@
 //! Runs of the workload that say less than they seem to: it failed by itself, the disk was full, it printed too much.
 
-use crate::program::Finished;
+use crate::finished::Finished;
 use rustix::fs::statvfs;
 use std::path::Path;
 

@@ -2,8 +2,9 @@
 
 use crate::acks::{Acks, Hook, Line};
 use crate::counters::Counters;
+use crate::finished::Finished;
 use crate::plan::Plan;
-use crate::program::{Confinement, Finished, Places, Running, run, write_lines};
+use crate::program::{Confinement, Places, Running, run, write_lines};
 use crate::runs::{Run, Runs, is_full};
 use crate::subject::{self, Outcome, Session, Site, Subject};
 use crate::testbed::{Filesystem, Image, Mounted};

@@ -1,18 +1,13 @@
 //! The findings in words.
 
-use super::Experiment;
 use super::object::Object;
-use super::page_cache::Dirty;
+use super::place::Region;
+use super::{Experiment, Explanation};
 use crate::testbed::Filesystem;
 
-/// Returns the conclusion in words. `kills` is the number of kills without a cut, and of failed checks after them.
-pub(crate) fn conclusion(
-    filesystem: Filesystem,
-    experiments: &[Experiment],
-    dirty: &[Dirty],
-    examined: u64,
-    kills: (u64, u64),
-) -> String {
+/// Returns the conclusion in words.
+pub(super) fn conclusion(explanation: &Explanation) -> String {
+    let experiments = &explanation.experiments;
     let of = |wanted: &Object| experiments.iter().find(|e| e.object == *wanted);
     let stops = |object| of(object).is_some_and(Experiment::stops_losses);
     if of(&Object::Nothing).is_none_or(|e| e.failed == 0) {
@@ -28,27 +23,36 @@ pub(crate) fn conclusion(
         [] if stops(&Object::FilesBeforeRenames) => {
             "Missing before a rename: fsync of the file that is renamed. With it nothing was lost.".to_owned()
         }
-        [] if several.is_some() => format!("Missing before the acknowledgement: {}. With all of them nothing was lost.", several.map_or(String::new(), |e| e.object.to_string())),
-        [] if kills.1 > 0 => {
+        [] if several.is_some() => {
+            let all = several.map(|e| e.object.to_string()).unwrap_or_default();
+            format!("Missing before the acknowledgement: {all}. With all of them nothing was lost.")
+        }
+        [] if explanation.lost_by_kill > 0 => {
             "It is acknowledged before it is written to a file: kill -9 alone loses it, without a power cut.".to_owned()
         }
         [] if stops(&Object::Everything) => {
             "No single sync stops the losses, but syncing everything does: more than one is missing.".to_owned()
         }
         [] => {
-            let never = dirty.is_empty() && examined > 0;
+            let never = explanation.dirty.is_empty() && explanation.examined > 0;
             let known = if never { " No file was dirty at an acknowledgement." } else { "" };
-            format!(
-                "No sync before the acknowledgement stops the losses.{known} What is acknowledged is overwritten or \
-                 replaced later by something that a cut can tear (an update in place, a rename of a file that is not \
-                 synced), or it is acknowledged before it is written, or recovery refuses what a cut leaves."
-            )
+            let cause = match torn_file(explanation) {
+                Some(name) => format!(
+                    "A cut tears a write to {name}: either it is an update in place of what is acknowledged, or recovery \
+                     refuses what a torn write leaves."
+                ),
+                None => "What is acknowledged is overwritten or replaced later by something that a cut can tear (an \
+                         update in place, a rename of a file that is not synced), or it is acknowledged before it is \
+                         written, or recovery refuses what a cut leaves."
+                    .to_owned(),
+            };
+            format!("No sync before the acknowledgement stops the losses.{known} {cause}")
         }
         [one] => format!("Missing before the acknowledgement: {one}. With it nothing was lost."),
         several => {
             let directories = mending.iter().filter(|e| matches!(e.object, Object::Directory(_)));
             let rule = match directories.count() {
-                _ if filesystem == Filesystem::Model => "",
+                _ if explanation.filesystem == Filesystem::Model => "",
                 0 => "",
                 _ => " An fsync that has something to write may commit the whole journal of this filesystem; POSIX \
                       makes a name durable by fsync of its directory alone.",
@@ -58,9 +62,27 @@ pub(crate) fn conclusion(
     }
 }
 
+/// Returns the name of the file whose lost bytes alone make the smallest loss.
+fn torn_file(explanation: &Explanation) -> Option<&str> {
+    let lost = &explanation.least.as_ref()?.lost;
+    fn name(region: &Region) -> Option<&str> {
+        match region {
+            Region::File { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+    let first = name(&lost.first()?.region)?;
+    let mut regions = lost.iter().map(|write| &write.region);
+    regions
+        .all(|region| name(region) == Some(first))
+        .then_some(first)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::explain::{Least, LostWrite};
+    use crate::parts::Part;
 
     fn experiment(object: Object, failed: u64) -> Experiment {
         Experiment {
@@ -70,28 +92,81 @@ mod tests {
         }
     }
 
-    /// Returns the conclusion of a loss: with a sync of a file, of the directory, of everything, and before
-    /// renames, this number of ten checks failed, and of eight kills `kills`.
-    fn told([file, directory, all, renames]: [u64; 4], kills: u64) -> String {
-        let list = [
+    fn explanation(experiments: Vec<Experiment>) -> Explanation {
+        Explanation {
+            filesystem: Filesystem::Ext4,
+            examined: 10,
+            dirty: Vec::new(),
+            repeated: Part::Cuts,
+            experiments,
+            kills: 8,
+            lost_by_kill: 0,
+            least: None,
+            stacks: Vec::new(),
+            conclusion: String::new(),
+        }
+    }
+
+    /// Returns an explanation: with a sync of a file, of the directory, of everything, and before renames, this number
+    /// of ten checks failed.
+    fn lost([file, directory, all, renames]: [u64; 4]) -> Explanation {
+        explanation(vec![
             experiment(Object::Nothing, 5),
             experiment(Object::File("db".to_owned()), file),
             experiment(Object::Directory(".".to_owned()), directory),
             experiment(Object::Everything, all),
             experiment(Object::FilesBeforeRenames, renames),
-        ];
-        conclusion(Filesystem::Ext4, &list, &[], 10, (8, kills))
+        ])
     }
 
     #[test]
     fn what_stops_the_losses_is_named() {
-        assert!(told([0, 4, 0, 4], 0).contains("acknowledgement: fsync of db."));
-        assert!(told([3, 0, 0, 4], 0).contains("acknowledgement: fsync of the directory."));
-        assert!(told([0, 0, 0, 4], 0).contains("either of fsync of db, fsync of the directory."));
-        assert!(told([3, 3, 0, 4], 0).contains("more than one"));
-        assert!(told([3, 3, 0, 0], 0).contains("before a rename"));
-        assert!(told([3, 3, 3, 3], 1).contains("before it is written"));
-        assert!(told([3, 3, 3, 3], 0).contains("No sync before"));
+        let told = |failed| conclusion(&lost(failed));
+        assert!(told([0, 4, 0, 4]).contains("acknowledgement: fsync of db."));
+        assert!(told([3, 0, 0, 4]).contains("acknowledgement: fsync of the directory."));
+        assert!(told([0, 0, 0, 4]).contains("either of fsync of db, fsync of the directory."));
+        assert!(told([3, 3, 0, 4]).contains("more than one"));
+        assert!(told([3, 3, 0, 0]).contains("before a rename"));
+        assert!(told([3, 3, 3, 3]).contains("No sync before"));
+        let mut early = lost([3, 3, 3, 3]);
+        early.lost_by_kill = 1;
+        assert!(conclusion(&early).contains("before it is written"));
+    }
+
+    #[test]
+    fn a_torn_write_is_named_if_nothing_else_is_lost() {
+        let write = |region| LostWrite {
+            region,
+            disk_offset: 0,
+            bytes: 512,
+            before_cut: 0,
+            after_flush: None,
+            acks_since: 0,
+        };
+        let of_file = |offset| {
+            write(Region::File {
+                name: "db".to_owned(),
+                offset,
+            })
+        };
+        let told = |regions| {
+            let least = Least {
+                filesystem: Filesystem::Ext4,
+                acked: 1,
+                message: String::new(),
+                lost: regions,
+                differences: Vec::new(),
+                timeline: Vec::new(),
+            };
+            conclusion(&Explanation {
+                least: Some(least),
+                ..lost([3, 3, 3, 3])
+            })
+        };
+        assert!(told(vec![of_file(0), of_file(4096)]).contains("tears a write to db:"));
+        for other in [vec![of_file(0), write(Region::Metadata)], Vec::new()] {
+            assert!(told(other).contains("overwritten or replaced later"));
+        }
     }
 
     #[test]
@@ -100,7 +175,7 @@ mod tests {
             checks: 0,
             ..experiment(Object::File("db".to_owned()), 0)
         };
-        let list = [experiment(Object::Nothing, 5), unchecked];
-        assert!(conclusion(Filesystem::Ext4, &list, &[], 10, (8, 0)).contains("No sync before"));
+        let list = vec![experiment(Object::Nothing, 5), unchecked];
+        assert!(conclusion(&explanation(list)).contains("No sync before"));
     }
 }

@@ -22,7 +22,7 @@ use crate::testbed::Filesystem;
 use crate::testbed::needs::in_path;
 use crate::writeback::RENAMES_WAIT;
 use anyhow::Result;
-pub(crate) use conclusion::conclusion;
+use conclusion::conclusion;
 pub use least::{Least, LostWrite, Mark, MarkKind};
 pub(crate) use least::{push_joined, shown};
 pub(crate) use minimise::minimise;
@@ -91,6 +91,14 @@ pub struct Explanation {
     pub stacks: Vec<Stack>,
     /// The conclusion, in words.
     pub conclusion: String,
+}
+
+impl Explanation {
+    /// Adds the conclusion.
+    pub(crate) fn concluded(mut self) -> Explanation {
+        self.conclusion = conclusion(&self);
+        self
+    }
 }
 
 /// Looks for the cause of losses. `rate` is the share of the checks of `part` that failed.
@@ -170,19 +178,19 @@ pub(crate) fn explain(
     let named = experiments.iter().filter(|e| e.names_the_sync());
     let named: Vec<Object> = named.map(|e| e.object.clone()).collect();
     let stacks = stacks(stage, &named)?;
-    let dirty: Vec<Dirty> = dirty.into_values().collect();
-    Ok(Explanation {
+    let explanation = Explanation {
         filesystem: stage.filesystem,
         examined,
         kills: kills.0,
         lost_by_kill: kills.1,
-        conclusion: conclusion(stage.filesystem, &experiments, &dirty, examined, kills),
-        dirty,
+        conclusion: String::new(),
+        dirty: dirty.into_values().collect(),
         least,
         stacks,
         repeated: part,
         experiments,
-    })
+    };
+    Ok(explanation.concluded())
 }
 
 /// Has `action` called with the program's directory in each acknowledgement.

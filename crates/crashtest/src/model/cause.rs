@@ -4,8 +4,8 @@ use super::Bench;
 use super::cut::{Cut, Lost, time};
 use super::history::{Change, History, Ino, Kind, NEVER, Tick};
 use crate::explain::{
-    Dirty, Experiment, Explanation, Least, LostWrite, Mark, MarkKind, Object, Region, conclusion,
-    minimise, numberless, push_joined, shown,
+    Dirty, Experiment, Explanation, Least, LostWrite, Mark, MarkKind, Object, Region, minimise,
+    numberless, push_joined, shown,
 };
 use crate::parts::Part;
 use crate::testbed::Filesystem;
@@ -156,18 +156,19 @@ pub(super) fn explain(
         }
     }
     doing("searching the smallest loss");
-    Ok(Explanation {
+    let explanation = Explanation {
         filesystem: Filesystem::Model,
         examined,
         kills: kills.0,
         lost_by_kill: kills.1,
-        conclusion: conclusion(Filesystem::Model, &experiments, &dirty, examined, kills),
+        conclusion: String::new(),
         dirty,
         least: least(bench, failing)?,
         stacks: Vec::new(),
         repeated: Part::States,
         experiments,
-    })
+    };
+    Ok(explanation.concluded())
 }
 
 /// Returns the fewest lost changes with which a check fails.

@@ -53,7 +53,7 @@ fn an_update_in_place_is_torn_and_no_sync_is_accused() {
     assert!(lost > 0, "{shown}");
     // One of them may help by chance.
     if mending(&json).is_empty() {
-        assert!(shown.contains("update in place"), "{shown}");
+        assert!(shown.contains("tears a write to log"), "{shown}");
     }
 }
 
