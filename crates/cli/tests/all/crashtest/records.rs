@@ -30,7 +30,7 @@ const RECORD_IS_THERE: &str = "[ $last = 0 ] || [ \"$(record $last | tr -d .)\" 
 fn an_update_in_place_is_torn_and_no_sync_is_accused() {
     let check = format!(
         "{READ}\n[ $(record 0 | wc -l) = 1 ] || {{ echo torn; exit 1; }}\n\
-         [ \"$(record 0 | tr -d .)\" -ge $last ] || {{ echo \"older than $last\"; exit 1; }}"
+         n=$(record 0 | tr -d .); [ \"${{n:-0}}\" -ge $last ] || {{ echo \"older than $last\"; exit 1; }}"
     );
     let mut volume = vec!["--cuts", "4", "--states", "12", "--setup", ZEROES];
     if !is_deep() {
@@ -40,7 +40,8 @@ fn an_update_in_place_is_torn_and_no_sync_is_accused() {
         return;
     };
     assert_eq!(status, 1, "{shown}");
-    assert_eq!(json["losses"][0]["message"], "torn", "{shown}");
+    let losses = json["losses"].as_array().unwrap();
+    assert!(losses.iter().any(|l| l["message"] == "torn"), "{shown}");
     let Some(experiments) = json["explanation"]["experiments"].as_array() else {
         assert!(!is_deep(), "{shown}");
         return;
