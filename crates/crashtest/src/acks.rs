@@ -228,6 +228,27 @@ mod tests {
     }
 
     #[test]
+    fn the_hook_is_called_before_the_lines_are_counted() {
+        let counters = Image::new(4096).unwrap();
+        let server = Server {
+            counters: Arc::new(counters.file().try_clone().unwrap()),
+            received: Arc::default(),
+        };
+        let (called, file) = (
+            Arc::new(Mutex::new(Vec::new())),
+            counters.file().try_clone().unwrap(),
+        );
+        let seen = called.clone();
+        server.received().hook = Some(Box::new(move || {
+            let count = counters::sample(&file).unwrap()[LINES];
+            seen.lock().unwrap().push(count);
+        }));
+        server.take(b"1\n").unwrap();
+        server.take(b"2\n").unwrap();
+        assert_eq!(*called.lock().unwrap(), [0, 1]);
+    }
+
+    #[test]
     fn a_session_that_floods_is_refused() {
         let counters = Image::new(4096).unwrap();
         let server = Server {

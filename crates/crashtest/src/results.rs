@@ -119,3 +119,35 @@ impl Results<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::Program;
+    use crate::stage::Failure;
+
+    #[test]
+    fn of_losses_that_are_alike_the_smallest_is_kept() {
+        let program = || Program::Shell(String::new());
+        let plan = Plan::new(program(), program());
+        let mut results = Results {
+            plan: &plan,
+            rows: Vec::new(),
+            losses: Vec::new(),
+            progress: &mut |_| {},
+        };
+        for acked in [5, 3, 7] {
+            let lines = vec![String::new(); acked];
+            let failed = Checked::Failed(Failure::Lost, format!("{acked} is missing"));
+            let of = (Filesystem::Ext4, Part::Cuts);
+            results.add(of, 9, &lines, &failed, &|_, _| Ok(())).unwrap();
+        }
+        let [loss] = &results.losses[..] else {
+            unreachable!("all are alike")
+        };
+        assert_eq!(
+            (loss.acked, loss.cases, &*loss.message),
+            (3, 3, "3 is missing")
+        );
+    }
+}

@@ -285,3 +285,32 @@ impl Outcome for Checked {
         *self == Checked::Survived
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    #[test]
+    fn only_a_check_that_exits_with_0_has_passed() {
+        let of = |status: Option<i32>| {
+            Checked::of(&Finished {
+                status: status.map(ExitStatus::from_raw),
+                output: "why\n".to_owned(),
+            })
+        };
+        let failed = |failure| Checked::Failed(failure, "why".to_owned());
+        for (status, is) in [
+            (Some(0), Checked::Survived),
+            (Some(1 << 8), failed(Failure::Lost)),
+            (Some(2 << 8), failed(Failure::Unopened)),
+            // A signal.
+            (Some(11), failed(Failure::Unopened)),
+            (None, failed(Failure::Hung)),
+        ] {
+            assert_eq!(of(status).unwrap(), is, "{status:?}");
+        }
+        assert!(of(Some(127 << 8)).is_err());
+    }
+}

@@ -135,6 +135,15 @@ mod tests {
             Verdict::Inconclusive,
             "blind"
         );
+        let blind = Row {
+            filesystem: Filesystem::Xfs,
+            ..row(Part::Control, 5, 0)
+        };
+        assert_eq!(
+            of(&[control.clone(), blind, cuts.clone()]),
+            Verdict::Inconclusive,
+            "blind on one of two"
+        );
         let early = Row {
             with_acks: 3,
             ..cuts.clone()

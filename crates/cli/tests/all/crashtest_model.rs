@@ -72,6 +72,7 @@ fn what_is_missing_is_named() {
             "fsync of log and fsync of the directory",
         ),
         (LAST_IS_THERE, [APPEND, "sync", ""], 0, ""),
+        (LAST_IS_THERE, [APPEND, "sync -d", ""], 0, ""),
         (VALUE_IS_THERE, [REPLACE, "sync", "sync"], 0, ""),
         (
             VALUE_IS_THERE,
@@ -104,10 +105,32 @@ fn what_is_missing_is_named() {
 #[test]
 fn a_new_file_whose_directory_is_not_synced_is_lost() {
     let synced = APPEND.replace("$2 \"$1\" ", "$2 ");
-    let Some((status, shown, json)) = shell("40", LAST_IS_THERE, &[&synced, "sync"]) else {
+    let places = another_user::directory(env!("CARGO_TARGET_TMPDIR"));
+    let keep = tempfile::tempdir_in(places).unwrap();
+    fs::set_permissions(&keep, Permissions::from_mode(0o777)).unwrap();
+    let options = ["--states", "40", "--keep", keep.path().to_str().unwrap()];
+    let workload = ["sh", "-c", &synced, "sh", "{}", "sync"];
+    let Some((status, shown, json)) = model(&options, LAST_IS_THERE, &workload) else {
         return;
     };
     assert_eq!(status, 1, "{shown}");
+    let script = Path::new(json["losses"][0]["kept"].as_str().unwrap()).join("check.sh");
+    let again = std::process::Command::new("sh")
+        .arg(script)
+        .output()
+        .unwrap();
+    assert_eq!(again.status.code(), Some(1), "{}", text(&again.stderr));
+    assert!(
+        text(&again.stdout).contains("is missing"),
+        "{}",
+        text(&again.stdout)
+    );
+    // The file itself was synced.
+    assert_eq!(
+        json["explanation"]["dirty"],
+        Value::Array(Vec::new()),
+        "{json}"
+    );
     assert!(
         conclusion(&json).contains("acknowledgement: fsync of the directory."),
         "{shown}"
@@ -117,6 +140,23 @@ fn a_new_file_whose_directory_is_not_synced_is_lost() {
         lost[0]["name"], "creation of log in the directory",
         "{shown}"
     );
+}
+
+#[test]
+fn a_failure_before_the_first_acknowledgement_accuses_no_sync() {
+    let check = "[ -f {}/log ] || { echo no log; exit 1; }";
+    let Some((status, shown, json)) = shell("100", check, &[APPEND, "sync"]) else {
+        return;
+    };
+    assert_eq!(status, 1, "{shown}");
+    assert!(
+        json["sentence"]
+            .as_str()
+            .unwrap()
+            .contains("nothing had been acknowledged"),
+        "{json}"
+    );
+    assert_eq!(json["explanation"], Value::Null, "{json}");
 }
 
 #[test]

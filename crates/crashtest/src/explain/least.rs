@@ -287,3 +287,80 @@ pub(crate) fn shown(mut marks: Vec<Mark>) -> Vec<Mark> {
     });
     marks
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::COUNTERS;
+    use crate::disk::Survival;
+    use crate::testbed::Image;
+
+    #[test]
+    fn a_lost_write_is_told_with_its_flush_and_what_was_acknowledged_since() {
+        let event = |kind, at, acked| {
+            let mut counters = [0; COUNTERS];
+            counters[0] = acked;
+            Event {
+                kind,
+                id: at,
+                offset: 0,
+                data: vec![1; 512],
+                counters,
+                at,
+            }
+        };
+        let events = [
+            event(EventKind::Flush, 100, 0),
+            event(EventKind::Write, 200, 1),
+            event(EventKind::Flush, 300, 1),
+            event(EventKind::Write, 400, 1),
+            event(EventKind::Flush, 500, 4),
+        ];
+        let line = |at, begun| Line {
+            text: String::new(),
+            begun,
+            at,
+        };
+        let entries = [vec![
+            line(150, false),
+            line(410, true),
+            line(420, false),
+            line(430, false),
+            line(600, false),
+        ]];
+        let start = Image::new(4096).unwrap();
+        let origin = Origin {
+            start: &start,
+            events: &events,
+            entries: &entries,
+            number: 4,
+            survival: Survival {
+                seed: 0,
+                grain: 512,
+                keep: 0,
+            },
+        };
+        let lost = [Piece {
+            write: 1,
+            offset: 0,
+            len: 512,
+        }];
+        let told = lost_writes(&origin, &lost, &Files::default());
+        let told = told
+            .iter()
+            .map(|w| (w.before_cut, w.after_flush, w.acks_since));
+        assert_eq!(told.collect::<Vec<_>>(), [(100, Some(100), 2)]);
+        let marks = timeline(&origin, &lost);
+        let marks: Vec<_> = marks.iter().map(|m| (m.before_cut, m.kind)).collect();
+        let wanted = [
+            (400, MarkKind::Flush),
+            (350, MarkKind::Ack),
+            (300, MarkKind::Write),
+            (200, MarkKind::Flush),
+            (100, MarkKind::LostWrite),
+            (80, MarkKind::Ack),
+            (70, MarkKind::Ack),
+        ];
+        assert_eq!(marks, wanted);
+    }
+}

@@ -125,7 +125,8 @@ pub(super) fn explain(
     tried.extend([Object::Everything, Object::FilesBeforeRenames]);
     for object in tried {
         if object == Object::FilesBeforeRenames
-            && experiments.iter().any(Experiment::names_the_sync)
+            && (bench.history.renames.is_empty()
+                || experiments.iter().any(Experiment::names_the_sync))
         {
             continue;
         }

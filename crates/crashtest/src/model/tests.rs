@@ -1,12 +1,14 @@
 //! Tests of the rules, with lines as `strace` prints them.
 
-use super::calls::Followed;
-use super::cut::Cut;
+use super::calls::{Followed, TRACED};
+use super::compare::differs;
+use super::cut::{Chain, Cut};
 use super::follow::Follower;
 use super::history::{History, NEVER};
 use super::tasks::World;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Returns a line as with `-xx`: strings in hexadecimal, `D` for the directory.
@@ -29,21 +31,40 @@ fn line(text: &str, dir: &Path) -> String {
 /// Follows lines; the first thread works in a directory with a durable file `old`.
 fn follow(lines: &[&str]) -> Followed<History> {
     let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("old"), "0123456789").unwrap();
-    let history = History::read(dir.path()).unwrap();
-    let world = World::new(history, dir.path(), Path::new("/acks"), "/".into());
+    fs::write(dir.path().join("old"), OLD.1).unwrap();
+    follow_in(dir.path(), lines).map(|world| world.history)
+}
+
+/// Follows lines; the first thread works in this directory.
+fn follow_in(dir: &Path, lines: &[&str]) -> Followed<World> {
+    for line in lines {
+        let call = line.split([' ', '(']).nth(1).unwrap();
+        let is_traced = TRACED.split(',').any(|t| t.trim_start_matches('?') == call);
+        // A call that forces nothing is not traced.
+        assert!(
+            is_traced || matches!(call, "<..." | "sync_file_range"),
+            "{call}"
+        );
+    }
+    let history = History::read(dir).unwrap();
+    let world = World::new(history, dir, Path::new("/acks"), "/".into());
     let mut follower = Follower::new(world, Some(1));
     for text in ["1 execve(\"/w\") = 0", "1 chdir(\"/D\") = 0"]
         .iter()
         .chain(lines)
     {
-        follower.line(&line(text, dir.path()))?;
+        follower.line(&line(text, dir))?;
     }
-    Ok(follower.world.history)
+    Ok(follower.world)
 }
 
 /// Returns the files after a cut at the end in which everything unsynced is lost, or nothing.
 fn files(history: &History, loses: bool) -> BTreeMap<String, String> {
+    files_without(history, |_| loses)
+}
+
+/// Returns the files after a cut at the end in which everything unsynced of some chains is lost.
+fn files_without(history: &History, loses: impl Fn(&Chain) -> bool) -> BTreeMap<String, String> {
     let cut = Cut {
         at: history.now(),
         grain: 512,
@@ -52,7 +73,7 @@ fn files(history: &History, loses: bool) -> BTreeMap<String, String> {
     let syncs: Vec<_> = history.ops.iter().map(|op| op.synced).collect();
     let pending = cut.pending(history, &syncs).into_iter();
     let lost = pending.flat_map(|(chain, ops)| ops.into_iter().map(move |op| (chain, op)));
-    let lost: Vec<_> = lost.filter(|_| loses).collect();
+    let lost: Vec<_> = lost.filter(|(chain, _)| loses(chain)).collect();
     let dir = tempfile::tempdir().unwrap();
     cut.write(history, &lost, dir.path()).unwrap();
     let (mut found, mut todo) = (BTreeMap::new(), vec![dir.path().to_owned()]);
@@ -118,7 +139,110 @@ fn a_file_needs_its_sync_and_that_of_its_directory() {
         &[("a", ""), OLD],
         &all,
     );
-    assert_left(&[&made[..], &["1 sync() = 0"]].concat(), &all, &all);
+    for sync in ["1 sync() = 0", "1 syncfs(3) = 0"] {
+        assert_left(&[&made[..], &[sync]].concat(), &all, &all);
+    }
+    let data = "1 fdatasync(3) = 0";
+    assert_left(&[&made[..], &[data], &dir].concat(), &all, &all);
+}
+
+#[test]
+fn a_lost_truncation_takes_what_was_written_after_it_along() {
+    let lines = [
+        "1 openat(AT_FDCWD, \"old\", O_WRONLY|O_TRUNC) = 3",
+        "1 write(3, \"new\", 3) = 3",
+    ];
+    let history = follow(&lines).unwrap();
+    for (lost, left) in [
+        ((false, false), "new"),
+        ((false, true), OLD.1),
+        // A length that is kept without the data reads as zeroes.
+        ((true, false), "\0\0\0"),
+        ((true, true), OLD.1),
+    ] {
+        let found = files_without(&history, |chain| match chain {
+            Chain::Data(..) => lost.0,
+            _ => lost.1,
+        });
+        assert_eq!(found["old"], left, "data, length: {lost:?}");
+    }
+}
+
+#[test]
+fn cuts_lose_every_part_of_a_write() {
+    let write = format!("1 pwrite64(3, \"{}\", 1024, 512) = 1024", "x".repeat(1024));
+    let lines = [
+        "1 openat(AT_FDCWD, \"old\", O_WRONLY) = 3",
+        &write,
+        "1 write(1, \"1\n\", 2) = 2",
+        "1 write(1, \"2\n\", 2) = 2",
+    ];
+    let history = follow(&lines).unwrap();
+    let (mut parts, mut moments) = (BTreeSet::new(), BTreeSet::new());
+    for seed in 0..2000 {
+        let cut = Cut::choose(&history, seed);
+        let pending = cut.pending(&history, &vec![NEVER; history.ops.len()]);
+        let lost: BTreeSet<Chain> = cut.lose(&pending).into_iter().map(|(c, _)| c).collect();
+        moments.insert(cut.at);
+        if cut.grain == 512 && !pending.is_empty() {
+            parts.insert(lost);
+        }
+    }
+    // Any of the two pieces and the length.
+    assert_eq!(parts.len(), 8, "{parts:?}");
+    assert_eq!(moments.len(), history.now() + 1, "{moments:?}");
+}
+
+#[test]
+fn two_names_are_one_file() {
+    let history = follow(&["1 link(\"old\", \"twin\") = 0"]).unwrap();
+    let cut = Cut {
+        at: history.now(),
+        grain: 512,
+        seed: 0,
+    };
+    let dir = tempfile::tempdir().unwrap();
+    cut.write(&history, &[], dir.path()).unwrap();
+    let number = |name: &str| fs::metadata(dir.path().join(name)).unwrap().ino();
+    assert_eq!(number("old"), number("twin"));
+    // Also if they are before the run.
+    let write = [
+        "1 openat(AT_FDCWD, \"old\", O_WRONLY) = 3",
+        "1 write(3, \"ab\", 2) = 2",
+    ];
+    let world = follow_in(dir.path(), &write).unwrap();
+    assert_eq!(files(&world.history, false)["twin"], "ab23456789");
+}
+
+#[test]
+fn a_descriptor_can_be_made_to_append() {
+    let lines = [
+        "1 openat(AT_FDCWD, \"old\", O_WRONLY) = 3",
+        "1 fcntl(3, F_SETFL, O_WRONLY|O_APPEND) = 0",
+        "1 write(3, \"end\", 3) = 3",
+    ];
+    assert_left(&lines, &[OLD], &[("old", "0123456789end")]);
+}
+
+#[test]
+fn a_directory_that_the_calls_do_not_explain_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (old, new) = (dir.path().join("old"), dir.path().join("new"));
+    fs::write(&old, OLD.1).unwrap();
+    let world = follow_in(dir.path(), &[]).unwrap();
+    let differs = || differs(&world, dir.path()).unwrap_or_default();
+    assert_eq!(differs(), "");
+    fs::write(&new, "").unwrap();
+    assert!(differs().contains("new has appeared"), "{}", differs());
+    fs::remove_file(&new).unwrap();
+    fs::write(&old, "9876543210").unwrap();
+    assert!(
+        differs().contains("something else wrote it"),
+        "{}",
+        differs()
+    );
+    fs::remove_file(&old).unwrap();
+    assert!(differs().contains("old is gone"), "{}", differs());
 }
 
 #[test]
@@ -277,6 +401,7 @@ fn what_cannot_be_followed_is_refused() {
             "mmap maps old shared",
         ),
         ("1 io_uring_setup(8, {flags=0}) = 5", "io_uring_setup"),
+        ("1 io_submit(0x7f0000000000, 1, [{}]) = 1", "io_submit"),
         (
             "1 fallocate(3, FALLOC_FL_COLLAPSE_RANGE, 0, 4096) = 0",
             "FALLOC_FL_COLLAPSE_RANGE",
