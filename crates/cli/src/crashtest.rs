@@ -14,6 +14,7 @@ use logforce_crashtest::testbed::{Filesystem, enclosure, needs};
 use logforce_terminal::arguments::{seconds, size, within};
 use logforce_terminal::progress::Progress;
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,7 +37,8 @@ With --model it needs only strace: WORKLOAD is traced once, and the states are t
 
 Exit status: 0 nothing was lost, and CHECK noticed that a disk without flushes loses; 1 something was lost;
 2 unusable arguments, or this machine failed; 3 the test proves nothing (the report says why); 77 something
-that the test needs is missing here.";
+that the test needs is missing here; 130 interrupted. After a loss the search for its cause may take several
+times as long as the test: --no-explain.";
 
 /// Exit status if something is missing on this machine, as test programs use it.
 const SKIPPED: u8 = 77;
@@ -232,7 +234,10 @@ impl Steps {
 
     fn show(&mut self, step: Step<'_>, bar: &Bar) {
         let (filesystem, part, done, of, failed) = match step {
-            Step::Explaining(what) => return bar.doing(what),
+            Step::Explaining(what) => {
+                log(&format!("looking for the cause: {what}"));
+                return bar.doing(what);
+            }
             Step::Checked {
                 filesystem,
                 part,
@@ -249,13 +254,18 @@ impl Steps {
             0 => String::new(),
             n => format!(", {n} lost"),
         };
-        bar.doing(&format!(
-            "{} {}: {} of {}{failed}",
-            filesystem,
-            part.name(),
-            done,
-            of
-        ));
+        let step = format!("{filesystem} {}: {done} of {of}{failed}", part.name());
+        bar.doing(&step);
+        if done == of {
+            log(&step);
+        }
         bar.fraction((self.done / self.whole).min(1.0));
+    }
+}
+
+/// Prints a step where there is no terminal for a bar, so that the log of a long test in CI grows.
+fn log(step: &str) {
+    if !std::io::stderr().is_terminal() {
+        complain(step);
     }
 }

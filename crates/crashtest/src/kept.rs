@@ -20,6 +20,8 @@ pub(crate) fn write(
     write_lines(&dir.join("acked"), acked)?;
     write_lines(&dir.join("begun"), begun)?;
     let message = loss.message.replace(['\n', '\r'], " ");
+    let cwd = std::env::current_dir().unwrap_or_default();
+    let cwd = cwd.display().to_string().replace('\'', r"'\''");
     let (filesystem, acked, check) = (loss.filesystem, loss.acked, plan.check.line());
     // The paths replace the placeholders as text, as they do in the test: a check may have them within quotes.
     let script = format!(
@@ -36,6 +38,8 @@ export CRASHTEST_DIR="$work/{data}" CRASHTEST_ACKED="$work/acked" CRASHTEST_BEGU
 sed "s|{{acked}}|$work/acked|g; s|{{}}|$work/{data}|g" > "$work/check" << 'END OF CHECK'
 {check}
 END OF CHECK
+# CHECK may name files from where the test began.
+cd '{cwd}' 2>/dev/null || true
 status=0
 sh "$work/check" < "$work/acked" || status=$?
 echo "the check exited with $status"

@@ -8,6 +8,8 @@ use serde::Serialize;
 
 /// Percentages of writes that the disk holds in flight.
 const HOLDS: [u64; 3] = [0, 30, 50];
+/// Most states of a recorded run.
+const MOST_STATES: u64 = 100;
 /// Most that a cut waits after the usual time of the first acknowledgement, milliseconds.
 const SPREAD: u64 = 200;
 
@@ -81,12 +83,13 @@ impl Rehearsal {
         }
     }
 
-    /// Returns the volume and the odds of recordings.
-    pub(crate) fn recordings(&self) -> Recordings {
+    /// Returns the volume and the odds of recordings for about `states` states.
+    pub(crate) fn recordings(&self, states: u64) -> Recordings {
         let take = Take {
             writes: 1500 + self.writes,
             millis: 400 + self.first_ack_ms,
-            states: 100,
+            // Spread over the whole run, also if they are few.
+            states: states.clamp(1, MOST_STATES),
         };
         Recordings {
             row: vec![take; 2],

@@ -85,6 +85,26 @@ impl Results<'_> {
         Ok(examined < of)
     }
 
+    /// Returns the number of checks on a filesystem that succeeded.
+    pub(crate) fn passed(&self, filesystem: Filesystem) -> u64 {
+        let rows = self.rows.iter().filter(|r| r.filesystem == filesystem);
+        rows.map(|r| r.checks - r.failed() - r.filesystem_lost)
+            .sum()
+    }
+
+    /// Returns a note if checks failed only before an acknowledgement.
+    pub(crate) fn early(&self, filesystem: Filesystem) -> Option<String> {
+        let real = |r: &&Row| r.filesystem == filesystem && r.part != Part::Control;
+        let sum = |of: fn(&Row) -> u64| self.rows.iter().filter(real).map(of).sum();
+        let (failed, early): (u64, u64) = (sum(Row::failed), sum(|r| r.failed_without_acks));
+        (failed > 0 && failed == early).then(|| {
+            format!(
+                "{filesystem}: nothing had been acknowledged before any of the {failed} failed checks, so the program does \
+                 not open what a cut leaves of its creation. Create the store with --setup to test only what follows"
+            )
+        })
+    }
+
     /// Returns the number of checks in a part.
     pub(crate) fn checks(&self, filesystem: Filesystem, part: Part) -> u64 {
         let mut rows = self.rows.iter();

@@ -276,6 +276,20 @@ impl Checked {
     }
 }
 
+impl Checked {
+    /// Returns why the test proves nothing, if this check of a directory in which nothing is acknowledged failed, and no
+    /// other one succeeded.
+    pub(crate) fn never_succeeds(&self) -> Option<String> {
+        match self {
+            Checked::Failed(_, message) => Some(format!(
+                "the check never succeeded, not even on the directory as it is before the first session, with nothing \
+                 acknowledged: {message}"
+            )),
+            _ => None,
+        }
+    }
+}
+
 impl Outcome for Checked {
     fn filesystem_lost(why: String) -> Checked {
         Checked::FilesystemLost(why)

@@ -9,9 +9,10 @@ use crate::plan::Plan;
 use crate::report::{Loss, Report, Row};
 pub use crate::results::Progress;
 use crate::results::Results;
-use crate::stage::{Case, Stage};
+use crate::stage::{Case, Promised, Stage};
 use crate::states;
-use crate::testbed::Filesystem;
+use crate::subject::Subject;
+use crate::testbed::{Filesystem, Image};
 use crate::verdict::finished;
 use anyhow::{Context, Result};
 use std::fs::{self, File};
@@ -57,6 +58,7 @@ pub fn run(plan: &Plan, home: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> 
         progress,
     };
     let mut report = Report::new(plan);
+    let mut check_is_broken = false;
     for &filesystem in &plan.filesystems {
         let mut stage = Stage::new(plan, filesystem, home, &acks)?;
         let rehearsed =
@@ -76,7 +78,12 @@ pub fn run(plan: &Plan, home: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> 
             true => report.reasons.extend(remarks),
             false => report.notes.extend(remarks),
         }
+        if results.passed(filesystem) == 0 {
+            check_is_broken = broken(&stage, &mut report)?;
+        }
+        report.notes.extend(results.early(filesystem));
         if plan.explain
+            && !check_is_broken
             && report.explanation.is_none()
             && let Some((part, rate)) = most_lost(&results.rows, filesystem)
         {
@@ -96,17 +103,33 @@ pub fn run(plan: &Plan, home: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> 
         report,
         results.rows,
         results.losses,
+        check_is_broken,
         began.elapsed(),
     ))
 }
 
-/// Returns the part in which the filesystem lost most, and the share of its checks that failed.
+/// Runs the check on the directory as it is before the first session. Returns true, and adds the reason, if it fails:
+/// nothing is acknowledged, so it never succeeds.
+fn broken(stage: &Stage<'_>, report: &mut Report) -> Result<bool> {
+    let copy = Image::new(stage.template.len())?;
+    copy.copy_from(&stage.template)?;
+    let checked = stage.check_image(&copy, &Promised::default())?.0;
+    let reason = checked.never_succeeds();
+    let reasons = reason.iter();
+    report
+        .reasons
+        .extend(reasons.map(|why| format!("{}: {why}", stage.filesystem)));
+    Ok(reason.is_some())
+}
+
+/// Returns the part in which the filesystem lost most after acknowledgements, and the share of its checks that did.
 fn most_lost(rows: &[Row], filesystem: Filesystem) -> Option<(Part, f64)> {
+    let failed = |r: &Row| r.failed() - r.failed_without_acks;
     let rows = rows
         .iter()
-        .filter(|r| r.filesystem == filesystem && r.failed() > 0);
+        .filter(|r| r.filesystem == filesystem && failed(r) > 0);
     let rates = rows.filter(|r| matches!(r.part, Part::Cuts | Part::States));
-    let rates = rates.map(|r| (r.part, r.failed() as f64 / r.checks as f64));
+    let rates = rates.map(|r| (r.part, failed(r) as f64 / r.with_acks as f64));
     rates.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
@@ -138,7 +161,7 @@ fn parts(stage: &Stage<'_>, rehearsal: &Rehearsal, results: &mut Results<'_>) ->
     }
     if plan.states > 0 {
         let of = plan.states;
-        states::states(stage, &rehearsal.recordings(), plan.seed, &mut |case| {
+        states::states(stage, &rehearsal.recordings(of), plan.seed, &mut |case| {
             take(results, filesystem, Part::States, of, &case)
         })?;
     }

@@ -8,16 +8,20 @@ use std::time::Duration;
 /// Checks with acknowledgements, as a share of all, below which the test proves nothing.
 const ENOUGH: f64 = 0.5;
 
-/// Adds the counts, the losses and the verdict to a report.
+/// Adds the counts, the losses and the verdict to a report. A check that never succeeds proves nothing.
 pub(crate) fn finished(
     mut report: Report,
     rows: Vec<Row>,
     mut losses: Vec<Loss>,
+    check_is_broken: bool,
     duration: Duration,
 ) -> Report {
     report.reasons.extend(doubts(&rows));
     losses.sort_by_key(|l| std::cmp::Reverse(l.cases));
-    let (verdict, sentence) = verdict(&rows, &report.reasons);
+    let (verdict, sentence) = match check_is_broken {
+        true => proves_nothing(),
+        false => verdict(&rows, &report.reasons),
+    };
     Report {
         verdict,
         sentence,
@@ -54,6 +58,11 @@ fn doubts(rows: &[Row]) -> Vec<String> {
         }
     }
     doubts
+}
+
+fn proves_nothing() -> (Verdict, String) {
+    let sentence = "This test proves nothing.".to_owned();
+    (Verdict::Inconclusive, sentence)
 }
 
 /// Returns the verdict, and a sentence that says it.
@@ -96,10 +105,7 @@ fn verdict(rows: &[Row], reasons: &[String]) -> (Verdict, String) {
         return (Verdict::Lost, sentence);
     }
     if !reasons.is_empty() || cuts + states == 0 {
-        return (
-            Verdict::Inconclusive,
-            "This test proves nothing.".to_owned(),
-        );
+        return proves_nothing();
     }
     let sentence = match is_model {
         true => format!(

@@ -166,6 +166,12 @@ fn a_check_that_sees_nothing_proves_nothing() {
     };
     assert_eq!(status, 3, "{shown}");
     assert!(shown.contains("noticed nothing"), "{shown}");
+    let Some((status, shown, _)) = shell("5", "echo broken; exit 1; {}", &[APPEND, "sync", "sync"])
+    else {
+        return;
+    };
+    assert_eq!(status, 3, "{shown}");
+    assert!(shown.contains("never succeeded"), "{shown}");
 }
 
 #[test]

@@ -13,6 +13,15 @@ pub(super) fn conclusion(explanation: &Explanation) -> String {
     if of(&Object::Nothing).is_none_or(|e| e.failed == 0) {
         return "The repeated cuts lost nothing, so no cause was found: give more --cuts and --states.".to_owned();
     }
+    if explanation.filesystem != Filesystem::Model
+        && let Some(rare) = experiments.iter().find(|e| e.is_rare())
+    {
+        return format!(
+            "The losses are too rare to tell what is missing: {} of {} repeated checks lost something. Give more --cuts \
+             and --states, or another --seed.",
+            rare.failed, rare.checks
+        );
+    }
     let mending = experiments.iter().filter(|e| e.names_the_sync());
     let mending: Vec<&Experiment> = mending.collect();
     let names: Vec<String> = mending.iter().map(|e| e.object.to_string()).collect();
@@ -20,6 +29,10 @@ pub(super) fn conclusion(explanation: &Explanation) -> String {
         .iter()
         .find(|e| matches!(e.object, Object::Several(_)) && e.stops_losses());
     match &*names {
+        [] if stops(&Object::FilesBeforeRenames) && stops(&Object::Everything) => {
+            "Missing: either fsync of each file before it is renamed, or more than one sync before the acknowledgement."
+                .to_owned()
+        }
         [] if stops(&Object::FilesBeforeRenames) => {
             "Missing before a rename: fsync of the file that is renamed. With it nothing was lost.".to_owned()
         }
@@ -126,7 +139,8 @@ mod tests {
         assert!(told([3, 0, 0, 4]).contains("acknowledgement: fsync of the directory."));
         assert!(told([0, 0, 0, 4]).contains("either of fsync of db, fsync of the directory."));
         assert!(told([3, 3, 0, 4]).contains("more than one"));
-        assert!(told([3, 3, 0, 0]).contains("before a rename"));
+        assert!(told([3, 3, 3, 0]).contains("before a rename"));
+        assert!(told([3, 3, 0, 0]).contains("before it is renamed, or more than one"));
         assert!(told([3, 3, 3, 3]).contains("No sync before"));
         let mut early = lost([3, 3, 3, 3]);
         early.lost_by_kill = 1;
@@ -167,6 +181,15 @@ mod tests {
         for other in [vec![of_file(0), write(Region::Metadata)], Vec::new()] {
             assert!(told(other).contains("overwritten or replaced later"));
         }
+    }
+
+    #[test]
+    fn rare_losses_accuse_nothing() {
+        let mut rare = lost([0, 0, 0, 0]);
+        rare.experiments[0].failed = 2;
+        assert!(conclusion(&rare).contains("2 of 10 repeated checks"));
+        rare.filesystem = Filesystem::Model;
+        assert!(conclusion(&rare).contains("either of fsync of db"));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::parts::{Part, Rehearsal};
 use crate::stage::{Case, Checked, HookFor, Stage};
 use crate::states;
 use crate::testbed::Filesystem;
-use crate::testbed::needs::in_path;
+use crate::testbed::programs::in_path;
 use crate::writeback::RENAMES_WAIT;
 use anyhow::Result;
 use conclusion::conclusion;
@@ -42,6 +42,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 const KILLS: u64 = 8;
 /// Largest number of objects that are tried again, because all of them help.
 const MOST_SURE: usize = 4;
+/// Failed checks of the program as it is below which a cause is not looked for: with fewer, an object that does not help
+/// would look as if it did in more than one of twenty tests.
+const FEWEST: u64 = 3;
 /// Probability with which an object that does not help may look as if it did.
 const DOUBT: f64 = 0.01;
 
@@ -60,6 +63,11 @@ impl Experiment {
     /// Returns true if nothing was lost. Without a check that shows nothing.
     pub(crate) fn stops_losses(&self) -> bool {
         self.checks > 0 && self.failed == 0
+    }
+
+    /// Returns true for the program as it is, if it loses so rarely that an experiment without a loss shows nothing.
+    fn is_rare(&self) -> bool {
+        self.object == Object::Nothing && self.failed < FEWEST
     }
 
     /// Returns true if one sync before the acknowledgement stops the losses.
@@ -136,18 +144,25 @@ pub(crate) fn explain(
             continue;
         }
         progress(&format!("cuts again, with {object}"));
+        let is_first = object == Object::Nothing;
         let (checks, failed) =
-            repeat(stage, rehearsal, part, &object, |checks, _| checks < wanted)?;
-        if object == Object::Nothing && failed > 0 {
+            repeat(stage, rehearsal, part, &object, wanted, |checks, failed| {
+                checks < wanted || (is_first && failed < FEWEST && checks < most_checks(part))
+            })?;
+        if is_first {
             // Chance may have made the first share too high.
-            wanted = wanted.max(enough(part, failed as f64 / checks as f64));
+            wanted = wanted.max(enough(part, failed as f64 / checks.max(1) as f64));
         }
         experiments.push(Experiment {
             object,
             checks,
             failed,
         });
+        if is_first && failed < FEWEST {
+            break;
+        }
     }
+    let is_rare = experiments.iter().any(Experiment::is_rare);
     // Of several objects that help, some may do so by chance.
     let named = experiments.iter_mut().filter(|e| e.names_the_sync());
     let named: Vec<&mut Experiment> = named.collect();
@@ -156,13 +171,13 @@ pub(crate) fn explain(
             let object = experiment.object.clone();
             progress(&format!("more cuts, with {object}"));
             let more = |checks, failed| checks < 4 * wanted && failed == 0;
-            let (checks, failed) = repeat(stage, rehearsal, part, &object, more)?;
+            let (checks, failed) = repeat(stage, rehearsal, part, &object, 4 * wanted, more)?;
             experiment.checks += checks;
             experiment.failed += failed;
         }
     }
     let mut kills = (0, 0);
-    if !experiments.iter().any(Experiment::names_the_sync) {
+    if !is_rare && !experiments.iter().any(Experiment::names_the_sync) {
         progress("kill -9 without a cut");
         for _ in 0..KILLS {
             let _ = stage.rehearse(&mut |case| {
@@ -203,18 +218,26 @@ fn at_each_ack(action: impl Fn(&Path) + Clone + Send + 'static) -> HookFor {
 
 /// Returns the number of checks after which a loss in this share of them would have shown.
 fn enough(part: Part, rate: f64) -> u64 {
-    let most = if part == Part::States { 300.0 } else { 60.0 };
     let checks = DOUBT.ln() / (1.0 - rate.clamp(0.01, 0.9)).ln();
-    checks.ceil().clamp(12.0, most) as u64
+    (checks.ceil() as u64).clamp(12, most_checks(part))
 }
 
-/// Repeats a part with an additional sync while `goes_on`, which gets the number of checks and of failed ones; returns
-/// both.
+/// Returns the largest number of checks of an experiment.
+fn most_checks(part: Part) -> u64 {
+    match part {
+        Part::States => 300,
+        _ => 60,
+    }
+}
+
+/// Repeats a part with an additional sync, about `wanted` times, while `goes_on`, which gets the number of checks after
+/// an acknowledgement and of failed ones; returns both.
 fn repeat(
     stage: &mut Stage<'_>,
     rehearsal: &Rehearsal,
     part: Part,
     object: &Object,
+    wanted: u64,
     goes_on: impl Fn(u64, u64) -> bool,
 ) -> Result<(u64, u64)> {
     stage.syncs_before_renames = *object == Object::FilesBeforeRenames;
@@ -229,14 +252,18 @@ fn repeat(
         rehearsal.first_ack_ms += 500;
     }
     let (rehearsal, seed) = (&rehearsal, stage.plan.seed);
-    let (mut checks, mut failed) = (0, 0);
+    let (mut tried, mut checks, mut failed) = (0, 0, 0);
     let mut count = |case: Case<'_, '_>| {
-        checks += 1;
-        failed += u64::from(matches!(case.checked, Checked::Failed(..)));
-        Ok(goes_on(checks, failed))
+        tried += 1;
+        // Before an acknowledgement the sync has not been made.
+        if !case.promised.acked.is_empty() {
+            checks += 1;
+            failed += u64::from(matches!(case.checked, Checked::Failed(..)));
+        }
+        Ok(goes_on(checks, failed) && tried < 4 * most_checks(part))
     };
     let repeated = match part {
-        Part::States => states::states(stage, &rehearsal.recordings(), seed, &mut count),
+        Part::States => states::states(stage, &rehearsal.recordings(wanted), seed, &mut count),
         _ => live::cuts(stage, &rehearsal.cuts(part), seed ^ part as u64, &mut count),
     };
     stage.syncs_before_renames = false;

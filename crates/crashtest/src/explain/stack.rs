@@ -3,7 +3,7 @@
 use super::object::{Object, numberless};
 use super::symbols::Symbols;
 use crate::stage::Stage;
-use crate::testbed::needs::in_path;
+use crate::testbed::programs::in_path;
 use anyhow::Result;
 use serde::Serialize;
 use std::collections::HashMap;

@@ -41,6 +41,7 @@ use crate::report::{Loss, Report};
 use crate::results::{Progress, Results};
 use crate::stage::Checked;
 use crate::testbed::Filesystem;
+use crate::testbed::enclosure::temporary;
 use crate::verdict::finished;
 use anyhow::{Context, Result, bail};
 use cut::{Cut, Lost};
@@ -77,7 +78,7 @@ impl Home {
             std::process::id(),
             fastrand::u32(..)
         );
-        let path = std::env::temp_dir().join(name);
+        let path = temporary().join(name);
         fs::create_dir(&path).with_context(|| format!("creating {}", path.display()))?;
         Ok(Home(path.canonicalize()?))
     }
@@ -197,6 +198,7 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report
         progress,
     };
     let mut found = Report::new(plan);
+    let mut check_is_broken = false;
     if recorded.ended.status.is_some_and(|s| !s.success()) {
         found.notes.push(format!(
             "the workload failed by itself: it {}",
@@ -213,9 +215,19 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report
                 history: recorded.history,
             };
             let mut failing = states(&bench, &mut results)?;
+            if results.passed(Filesystem::Model) == 0 {
+                let before = Cut {
+                    at: 0,
+                    ..Cut::choose(&bench.history, plan.seed)
+                };
+                let reason = bench.check(&before, &[])?.never_succeeds();
+                check_is_broken = reason.is_some();
+                found.reasons.extend(reason);
+            }
+            found.notes.extend(results.early(Filesystem::Model));
             // No sync of the program's can help before it has acknowledged something.
             failing.retain(|cut| !bench.history.lines_until(cut.at).0.is_empty());
-            if plan.explain && !failing.is_empty() {
+            if plan.explain && !check_is_broken && !failing.is_empty() {
                 let progress = &mut *results.progress;
                 let mut doing = |what: &str| progress(Progress::Explaining(what));
                 found.explanation = Some(cause::explain(&bench, &failing, &mut doing)?);
@@ -226,6 +238,7 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report
         found,
         results.rows,
         results.losses,
+        check_is_broken,
         began.elapsed(),
     ))
 }

@@ -48,7 +48,7 @@ pub fn missing() -> Option<String> {
 }
 
 fn tracer() -> std::result::Result<Vec<&'static str>, String> {
-    if !crate::testbed::needs::in_path("strace") {
+    if !crate::testbed::programs::in_path("strace") {
         return Err("strace (package strace)".to_owned());
     }
     let mut why = String::new();

@@ -246,6 +246,24 @@ fn a_directory_that_the_calls_do_not_explain_is_refused() {
 }
 
 #[test]
+fn only_the_names_of_a_call_that_was_cut_short_are_excused() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("old"), OLD.1).unwrap();
+    let begun = "1 openat(AT_FDCWD, \"new\", O_RDWR|O_CREAT, 0644) = ?";
+    let world = follow_in(dir.path(), &[begun]).unwrap();
+    let differs = || differs(&world, dir.path()).unwrap_or_default();
+    assert_eq!(differs(), "");
+    fs::write(dir.path().join("new"), "").unwrap();
+    assert_eq!(differs(), "");
+    fs::write(dir.path().join("old"), "9876543210").unwrap();
+    assert!(
+        differs().contains("something else wrote it"),
+        "{}",
+        differs()
+    );
+}
+
+#[test]
 fn one_write_can_be_durable_alone() {
     let lines = [
         "1 openat(AT_FDCWD, \"old\", O_WRONLY) = 3",

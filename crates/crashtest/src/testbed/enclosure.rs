@@ -8,6 +8,7 @@
 //! A kill can leave a directory on the machine's disk, or a loop device that no mount had taken yet. The process
 //! outside removes these.
 
+use super::programs;
 use anyhow::{Context, Result, bail};
 use rustix::mount::MountFlags;
 use std::ffi::OsString;
@@ -71,6 +72,7 @@ pub fn run_inside(arguments: &[OsString]) -> Result<u8> {
         .arg(std::env::current_exe()?)
         .args(arguments)
         .env(INSIDE, &own)
+        .env("PATH", programs::path())
         // Remains empty. It ends when this process ends.
         .stdin(Stdio::piped())
         .spawn()
@@ -88,7 +90,7 @@ pub fn run_inside(arguments: &[OsString]) -> Result<u8> {
     };
     sweep(&own);
     if INTERRUPTED.load(Ordering::SeqCst) {
-        eprintln!("interrupted: the suite was killed and cleaned up");
+        eprintln!("interrupted: everything was ended and removed");
         return Ok(130);
     }
     match status.code() {
@@ -116,7 +118,11 @@ fn sweep(own: &str) {
         let backing = std::fs::read_to_string(device.path().join("loop/backing_file"));
         if backing.is_ok_and(|b| is_left(b.trim_end(), own)) {
             let path = Path::new("/dev").join(device.file_name());
-            let _ = Command::new("losetup").arg("--detach").arg(path).output();
+            let _ = Command::new("losetup")
+                .env("PATH", programs::path())
+                .arg("--detach")
+                .arg(path)
+                .output();
         }
     }
     let program = std::env::current_exe().unwrap_or_default();
@@ -179,15 +185,17 @@ pub fn enter() -> Result<PathBuf> {
 
 /// Returns the directory for mount points. It is empty outside.
 fn home(own: &str) -> PathBuf {
-    let dirs = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
+    temporary().join(format!("{NAME}{own}"))
+}
+
+/// Returns the directory for temporary files: a path without spaces and quotes, because commands of users contain it.
+pub(crate) fn temporary() -> PathBuf {
+    let mut dirs = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()].into_iter();
     let usual = |dir: &PathBuf| {
         let is_usual = |c: char| c.is_ascii_alphanumeric() || "/_.-".contains(c);
         dir.is_dir() && dir.to_str().is_some_and(|d| d.chars().all(is_usual))
     };
-    // A path without spaces and quotes, because commands of users contain it.
-    let dir = dirs.into_iter().find(usual);
-    dir.unwrap_or_else(|| "/tmp".into())
-        .join(format!("{NAME}{own}"))
+    dirs.find(usual).unwrap_or_else(|| "/tmp".into())
 }
 
 #[cfg(test)]

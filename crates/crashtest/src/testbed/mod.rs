@@ -8,6 +8,7 @@ mod image;
 mod mounted;
 pub mod needs;
 mod process;
+pub mod programs;
 mod slow;
 mod stuck;
 

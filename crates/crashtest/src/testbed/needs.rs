@@ -2,6 +2,7 @@
 
 use super::Filesystem;
 use super::enclosure::NAMESPACES;
+use super::programs::{in_path, path};
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -11,7 +12,8 @@ use std::process::{Command, Output};
 pub fn missing(filesystems: &[Filesystem]) -> Vec<String> {
     let mut missing = Vec::new();
     if !rustix::process::geteuid().is_root() {
-        missing.push("root (only root can mount)".to_owned());
+        missing
+            .push("root (only root can mount; `logforce crashtest --model` needs none)".to_owned());
     } else if is_mapped() {
         missing.push("real root: this one is of a user namespace, as in a rootless container, and may not mount".to_owned());
     }
@@ -76,6 +78,7 @@ fn unusable(device: &Path) -> Option<String> {
 /// container may not as a rule.
 fn no_mounts() -> Option<String> {
     let tried = Command::new("unshare")
+        .env("PATH", path())
         .args(NAMESPACES)
         .arg("true")
         .output();
@@ -88,7 +91,10 @@ fn no_mounts() -> Option<String> {
 
 /// Returns why there is no unused loop device; `None` if there is one.
 fn no_loop_device() -> Option<String> {
-    let found = Command::new("losetup").arg("--find").output();
+    let found = Command::new("losetup")
+        .env("PATH", path())
+        .arg("--find")
+        .output();
     let device = match &found {
         Ok(out) if out.status.success() => String::from_utf8_lossy(&out.stdout).trim().to_owned(),
         _ => return failure(found).map(|why| format!("an unused loop device: {why}")),
@@ -127,10 +133,4 @@ fn has_module(kind: &str) -> bool {
     let release = release.release().to_string_lossy().into_owned();
     let list = format!("/lib/modules/{release}/modules.dep");
     std::fs::read_to_string(list).is_ok_and(|l| l.contains(&format!("/{kind}.ko")))
-}
-
-/// Returns true if a directory of `$PATH` has the program.
-pub fn in_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }

@@ -35,6 +35,8 @@ fn crashtest(volume: &[&str], check: &str, workload: &[&str]) -> Option<(i32, St
         .args(volume)
         .args(["--check", check, "--", "sh", "-c"])
         .args(workload)
+        // As users have it: without the directories of system programs.
+        .env("PATH", "/usr/bin:/bin")
         .output()
         .unwrap();
     let status = out.status.code().unwrap();
@@ -146,7 +148,7 @@ fn a_rename_whose_directory_is_not_synced_loses_and_the_directory_is_named() {
     );
 }
 
-/// What an earlier session acknowledged has to be there after every later cut: with more than 100 states there are
+/// Lines that an earlier session acknowledged have to be there after every later cut: with more than 100 states there are
 /// recordings that begin with such lines.
 #[test]
 fn a_program_that_forgets_at_its_start_loses() {
@@ -277,8 +279,26 @@ fn a_check_that_does_not_exist_accuses_nobody() {
 }
 
 #[test]
+fn a_check_that_never_succeeds_accuses_nobody() {
+    let workload = [APPEND, "sh", "{}", "sync"];
+    let volume = ["--cuts", "3", "--states", "4"];
+    let Some((status, shown, json)) = crashtest(&volume, "echo broken; exit 1; {}", &workload)
+    else {
+        return;
+    };
+    assert_eq!(status, 3, "{shown}");
+    assert!(
+        shown.contains("never succeeded") && shown.contains("broken"),
+        "{shown}"
+    );
+    assert_eq!(json["explanation"], Value::Null);
+}
+
+#[test]
 fn a_failed_check_before_any_acknowledgement_is_told_apart() {
-    let slow = "touch \"$1/made\"; sleep 0.1; n=0; while :; do n=$((n+1)); echo $n > \"$1/log\"; sync \"$1/log\" \"$1\"; echo $n; done";
+    // Half of what it writes comes before the first acknowledgement.
+    let slow = "n=0; while [ $n -lt 30 ]; do n=$((n+1)); : > \"$1/made$n\"; sync \"$1\"; done; n=0; \
+                while [ $n -lt 30 ]; do n=$((n+1)); echo $n > \"$1/log\"; sync \"$1/log\" \"$1\"; echo $n; done; sleep 9";
     let volume = ["--cuts", "0", "--states", "40", "--no-explain"];
     let Some((status, shown, json)) =
         crashtest(&volume, "[ -s {}/log ] || exit 1", &[slow, "sh", "{}"])
@@ -293,6 +313,9 @@ fn a_failed_check_before_any_acknowledgement_is_told_apart() {
         "{json}"
     );
     assert!(shown.contains("nothing had been acknowledged"), "{shown}");
+    let notes = json["notes"].as_array().unwrap();
+    let is_told = |note: &Value| note.as_str().unwrap().contains("of its creation");
+    assert!(notes.iter().any(is_told), "{json}");
 }
 
 #[test]
