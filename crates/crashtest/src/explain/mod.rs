@@ -163,18 +163,13 @@ pub(crate) fn explain(
         }
     }
     let is_rare = experiments.iter().any(Experiment::is_rare);
-    // Of several objects that help, some may do so by chance.
-    let named = experiments.iter_mut().filter(|e| e.names_the_sync());
-    let named: Vec<&mut Experiment> = named.collect();
-    if (2..=MOST_SURE).contains(&named.len()) {
-        for experiment in named {
-            let object = experiment.object.clone();
-            progress(&format!("more cuts, with {object}"));
-            let more = |checks, failed| checks < 4 * wanted && failed == 0;
-            let (checks, failed) = repeat(stage, rehearsal, part, &object, 4 * wanted, more)?;
-            experiment.checks += checks;
-            experiment.failed += failed;
-        }
+    for experiment in doubtful(&mut experiments) {
+        let object = experiment.object.clone();
+        progress(&format!("more cuts, with {object}"));
+        let more = |checks, failed| checks < 4 * wanted && failed == 0;
+        let (checks, failed) = repeat(stage, rehearsal, part, &object, 4 * wanted, more)?;
+        experiment.checks += checks;
+        experiment.failed += failed;
     }
     let mut kills = (0, 0);
     if !is_rare && !experiments.iter().any(Experiment::names_the_sync) {
@@ -206,6 +201,16 @@ pub(crate) fn explain(
         experiments,
     };
     Ok(explanation.concluded())
+}
+
+/// Returns the experiments with objects that help, if there are several: some may do so by chance.
+fn doubtful(experiments: &mut [Experiment]) -> Vec<&mut Experiment> {
+    let named = experiments.iter_mut().filter(|e| e.names_the_sync());
+    let named: Vec<&mut Experiment> = named.collect();
+    match named.len() {
+        2..=MOST_SURE => named,
+        _ => Vec::new(),
+    }
 }
 
 /// Has `action` called with the program's directory in each acknowledgement.
@@ -271,4 +276,24 @@ fn repeat(
     stage.hook = None;
     repeated?;
     Ok((checks, failed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_objects_that_help_each_is_tried_again() {
+        let doubtful_of = |helping: usize| {
+            let failed = |number| u64::from(number >= helping);
+            let experiment = |number| Experiment {
+                object: Object::File(format!("{number}")),
+                checks: 12,
+                failed: failed(number),
+            };
+            let mut experiments: Vec<Experiment> = (0..6).map(experiment).collect();
+            doubtful(&mut experiments).len()
+        };
+        assert_eq!([0, 1, 2, 4, 5].map(doubtful_of), [0, 0, 2, 4, 0]);
+    }
 }

@@ -337,6 +337,9 @@ fn a_check_without_a_directory_is_refused() {
 
 #[test]
 fn a_rename_of_an_unsynced_file_loses_and_the_rename_is_named() {
+    if !is_deep() {
+        return;
+    }
     let volume = ["--cuts", "12", "--states", "20"];
     let workload = [REPLACE, "sh", "{}", "true", "sync"];
     let Some((status, shown, json)) = crashtest(&volume, VALUE_IS_THERE, &workload) else {
@@ -355,6 +358,9 @@ fn a_rename_of_an_unsynced_file_loses_and_the_rename_is_named() {
 
 #[test]
 fn an_acknowledgement_before_the_write_is_told_from_a_missing_sync() {
+    if !is_deep() {
+        return;
+    }
     // A session that begins again at 1 would acknowledge only numbers that an earlier one stored.
     let early = "n=$(tail -n 1 \"$1/log\" 2>/dev/null); n=${n:-0}; while :; do n=$((n+1)); echo $n; sleep 0.02; echo $n >> \"$1/log\"; sync \"$1/log\"; done";
     let volume = ["--cuts", "6", "--states", "0"];
