@@ -8,6 +8,7 @@ mod dots;
 mod heat;
 mod lines;
 mod scale;
+#[cfg(target_os = "linux")]
 mod timeline;
 
 pub use bars::Bars;
@@ -19,6 +20,7 @@ pub use heat::Heat;
 pub use lines::{ChartPoint, Lines, MOST, Series};
 use maud::{Markup, PreEscaped, html};
 pub use scale::axis;
+#[cfg(target_os = "linux")]
 pub use timeline::{Lane, Timeline};
 
 /// Style sheet of every chart, in a page and in an SVG file.
@@ -38,6 +40,7 @@ pub enum Chart {
     /// Distributions.
     Curves(Curves),
     /// Events before a moment.
+    #[cfg(target_os = "linux")]
     Timeline(Timeline),
 }
 
@@ -50,6 +53,7 @@ impl Chart {
             Chart::Bars(bars) => bars.draw(&mut canvas, width),
             Chart::Heat(heat) => heat.draw(&mut canvas, width),
             Chart::Curves(curves) => curves.draw(&mut canvas, width),
+            #[cfg(target_os = "linux")]
             Chart::Timeline(timeline) => timeline.draw(&mut canvas, width),
         };
         (canvas.finish(), height)
