@@ -298,7 +298,7 @@ fn a_check_that_never_succeeds_accuses_nobody() {
 fn a_failed_check_before_any_acknowledgement_is_told_apart() {
     // Half of what it writes comes before the first acknowledgement.
     let slow = "n=0; while [ $n -lt 30 ]; do n=$((n+1)); : > \"$1/made$n\"; sync \"$1\"; done; n=0; \
-                while [ $n -lt 30 ]; do n=$((n+1)); echo $n > \"$1/log\"; sync \"$1/log\" \"$1\"; echo $n; done; sleep 9";
+                while [ $n -lt 30 ]; do n=$((n+1)); echo $n >> \"$1/log\"; sync \"$1/log\" \"$1\"; echo $n; done; sleep 9";
     let volume = ["--cuts", "0", "--states", "40", "--no-explain"];
     let Some((status, shown, json)) =
         crashtest(&volume, "[ -s {}/log ] || exit 1", &[slow, "sh", "{}"])
