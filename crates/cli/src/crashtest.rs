@@ -42,6 +42,8 @@ times as long as the test: --no-explain.";
 
 /// Exit status if something is missing on this machine, as test programs use it.
 const SKIPPED: u8 = 77;
+/// Exit status after Ctrl-C, as shells have it.
+const INTERRUPTED: u8 = 130;
 /// Largest number of cuts and of states: weeks.
 const MOST: u64 = 1_000_000;
 
@@ -166,14 +168,23 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         false => needs::missing(&plan.filesystems),
     };
     if !missing.is_empty() {
+        let other = match args.model {
+            true => "",
+            false => "\nWith --model the test needs only strace.",
+        };
         complain(&format!(
-            "skipped: the test needs what is not here:\n    {}",
+            "skipped: the test needs what is not here:\n    {}{other}",
             missing.join("\n    ")
         ));
         return Ok(End::Status(SKIPPED));
     }
     if args.model {
-        return Ok(report(&args, &plan, |show| model::run(&plan, show)).map_err(unusable)?);
+        let ran = report(&args, &plan, |show| model::run(&plan, show));
+        if enclosure::is_interrupted() {
+            complain("interrupted: everything was ended and removed");
+            return Ok(End::Status(INTERRUPTED));
+        }
+        return Ok(ran.map_err(unusable)?);
     }
     let status = enclosure::run_inside(&std::env::args_os().skip(1).collect::<Vec<_>>())
         .map_err(unusable)?;

@@ -30,8 +30,10 @@ pub(crate) fn write(
 # {filesystem} after {acked} acknowledgements: {message}
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-work=$(mktemp -d /tmp/crashtest.XXXXXX)
+# A path without spaces, whatever TMPDIR is: CHECK contains it.
+work=$(TMPDIR=/tmp mktemp -d)
 trap 'umount "$work/mnt" 2>/dev/null || true; rm -rf "$work"' EXIT
+trap 'exit 130' HUP INT TERM
 cp "$here/acked" "$here/begun" "$work"
 {prepare}
 export CRASHTEST_DIR="$work/{data}" CRASHTEST_ACKED="$work/acked" CRASHTEST_BEGUN="$work/begun"

@@ -11,8 +11,8 @@
 // - `subject` is the interface of a program under test. `live` cuts its power, `states` builds states of a recorded
 //   run, on `outage` (one session from power on to power off) and `replay`. Other suites begin here.
 // - `stage` is the subject of a plan: it runs the commands on a filesystem, with `acks` (acknowledgements), `program`
-//   (commands) and `output` (their output). `rehearsal` runs it without a cut, `runs` counts what weakens a test,
-//   `explain` looks for the missing sync, `writeback` works beside the program.
+//   (commands), `output` and `finished` (their output and end). `rehearsal` runs it without a cut, `runs` counts what
+//   weakens a test, `explain` looks for the missing sync, `writeback` works beside the program.
 // - `results` counts checks and losses, `verdict` judges them, `kept` writes a case into a directory.
 // - `model` tests without root: `model::run` is its entry.
 // - `testbed` makes images, mounts them, and leaves nothing behind. `disk` is the disk, `role` starts its process,

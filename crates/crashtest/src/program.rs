@@ -7,6 +7,7 @@ use rustix::process::{Pid, Signal};
 use serde::{Serialize, Serializer};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
+use std::io::PipeWriter;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -145,7 +146,7 @@ fn replace(text: &OsStr, what: &str, with: &OsStr) -> OsString {
 pub enum Confinement {
     /// A process namespace: everything that the command started. Needs root.
     Namespace,
-    /// A process group: everything that has not left it.
+    /// A process group: everything that has not left it. It ends with this process too, also by `kill -9`.
     Group,
 }
 
@@ -156,6 +157,8 @@ pub struct Running {
     child: Child,
     output: Output,
     confinement: Confinement,
+    /// Writing end of the standard input of a group's first process.
+    _alive: PipeWriter,
 }
 
 impl Running {
@@ -173,6 +176,7 @@ impl Running {
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Running> {
         let (output, writer) = std::io::pipe()?;
+        let (until_end, alive) = std::io::pipe()?;
         let mut command = match confinement {
             Confinement::Namespace => {
                 let mut command = Command::new("unshare");
@@ -191,7 +195,11 @@ impl Running {
         if confinement == Confinement::Group {
             command.process_group(0);
         }
-        command.args(["-c", &first_process(acks), "sh"]).args(under);
+        let script = match confinement {
+            Confinement::Namespace => first_process(acks, "", ""),
+            Confinement::Group => first_process(acks, &format!("{WATCH}; "), COMMANDS_INPUT),
+        };
+        command.args(["-c", &script, "sh"]).args(under);
         command.args(program.words(places)).env(DIR, places.dir);
         let named = [
             (ACKS, places.acks),
@@ -204,9 +212,10 @@ impl Running {
                 None => command.env_remove(name),
             };
         }
-        command.stdin(match places.acked {
-            Some(acked) => File::open(acked)?.into(),
-            None => Stdio::null(),
+        command.stdin(match (confinement, places.acked) {
+            (Confinement::Group, _) => until_end.into(),
+            (_, Some(acked)) => File::open(acked)?.into(),
+            (_, None) => Stdio::null(),
         });
         command.stdout(match (acks, places.acks) {
             (Some(AckSource::Stdout), Some(acks)) => {
@@ -226,6 +235,7 @@ impl Running {
             child,
             output,
             confinement,
+            _alive: alive,
         })
     }
 
@@ -297,15 +307,23 @@ impl Drop for Running {
     }
 }
 
+/// Ends the group when the harness has ended, in whatever way: its end of this pipe is closed then. A tracer whose reader
+/// was killed would go on for ever.
+const WATCH: &str = "exec 7<&0; (read -r _ <&7; kill -9 0) >/dev/null 2>&1 & exec 7<&-";
+/// Redirects the input of a command in a group, as that of one in a namespace is.
+const COMMANDS_INPUT: &str = "<\"${CRASHTEST_ACKED:-/dev/null}\"";
+
 /// Returns the script of the first process in a namespace, which runs the command behind it. Otherwise the command would
 /// be the first process, whose own signals the kernel ignores: `abort` would not end it as usual. The script's standard
 /// error is closed, so that the shell's remark about a signal does not become the last line of output.
-fn first_process(acks: Option<AckSource>) -> String {
+///
+/// `watch` comes first, and `input` redirects the command's input.
+fn first_process(acks: Option<AckSource>, watch: &str, input: &str) -> String {
     let (free, acks) = match acks {
         Some(AckSource::Fd(fd)) => (if fd == 9 { 8 } else { 9 }, format!("{fd}>\"${ACKS}\"")),
         _ => (9, String::new()),
     };
-    format!("exec {free}>&2 2>/dev/null; (\"$@\" 2>&{free} {free}>&- {acks}); exit")
+    format!("{watch}exec {free}>&2 2>/dev/null; (\"$@\" 2>&{free} {free}>&- {input} {acks}); exit")
 }
 
 /// Runs a command to its end.

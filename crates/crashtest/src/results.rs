@@ -43,7 +43,16 @@ pub(crate) struct Results<'a> {
 /// Writes a case into a directory, with a script that runs the check on it.
 pub(crate) type Keep<'a> = dyn Fn(&Path, &Loss) -> Result<()> + 'a;
 
-impl Results<'_> {
+impl<'a> Results<'a> {
+    pub(crate) fn new(plan: &'a Plan, progress: &'a mut dyn FnMut(Progress<'_>)) -> Results<'a> {
+        Results {
+            plan,
+            rows: Vec::new(),
+            losses: Vec::new(),
+            progress,
+        }
+    }
+
     /// Takes a check after these acknowledgements in; returns false if its part has enough.
     pub(crate) fn add(
         &mut self,
@@ -150,12 +159,8 @@ mod tests {
     fn of_losses_that_are_alike_the_smallest_is_kept() {
         let program = || Program::Shell(String::new());
         let plan = Plan::new(program(), program());
-        let mut results = Results {
-            plan: &plan,
-            rows: Vec::new(),
-            losses: Vec::new(),
-            progress: &mut |_| {},
-        };
+        let progress = &mut |_: Progress<'_>| {};
+        let mut results = Results::new(&plan, progress);
         for acked in [5, 3, 7] {
             let lines = vec![String::new(); acked];
             let failed = Checked::Failed(Failure::Lost, format!("{acked} is missing"));

@@ -51,12 +51,7 @@ pub fn run(plan: &Plan, home: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> 
             .with_context(|| format!("cannot keep cases in {}", dir.display()))?;
     }
     let acks = Acks::serve(home)?;
-    let mut results = Results {
-        plan,
-        rows: Vec::new(),
-        losses: Vec::new(),
-        progress,
-    };
+    let mut results = Results::new(plan, progress);
     let mut report = Report::new(plan);
     let mut check_is_broken = false;
     for &filesystem in &plan.filesystems {
@@ -79,7 +74,7 @@ pub fn run(plan: &Plan, home: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> 
             false => report.notes.extend(remarks),
         }
         if results.passed(filesystem) == 0 {
-            check_is_broken = broken(&stage, &mut report)?;
+            check_is_broken |= broken(&stage, &mut report)?;
         }
         report.notes.extend(results.early(filesystem));
         if plan.explain

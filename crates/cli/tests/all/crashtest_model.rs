@@ -1,14 +1,17 @@
 //! `logforce crashtest --model`: without root, with `strace` only.
 
-use crate::common::text;
+use crate::common::{is_missing_again, text};
 use logforce_testkit::another_user;
 use logforce_testkit::process::Start;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, RenameFlags};
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 /// Appends thirty numbers; `$2` is called with the directory and the file before each acknowledgement.
 const APPEND: &str = "
@@ -114,17 +117,7 @@ fn a_new_file_whose_directory_is_not_synced_is_lost() {
         return;
     };
     assert_eq!(status, 1, "{shown}");
-    let script = Path::new(json["losses"][0]["kept"].as_str().unwrap()).join("check.sh");
-    let again = std::process::Command::new("sh")
-        .arg(script)
-        .output()
-        .unwrap();
-    assert_eq!(again.status.code(), Some(1), "{}", text(&again.stderr));
-    assert!(
-        text(&again.stdout).contains("is missing"),
-        "{}",
-        text(&again.stdout)
-    );
+    is_missing_again(Path::new(json["losses"][0]["kept"].as_str().unwrap()));
     // The file itself was synced.
     assert_eq!(
         json["explanation"]["dirty"],
@@ -344,4 +337,60 @@ fn every_call_is_followed() {
         "{}",
         text(&out.stdout) + &text(&out.stderr)
     );
+}
+
+/// Returns the processes of which a word of the command line is `mark`.
+fn processes(mark: &str) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.map(|p| fs::read(p.path().join("cmdline")).unwrap_or_default());
+    let has_mark = |line: &Vec<u8>| line.split(|b| *b == 0).any(|word| word == mark.as_bytes());
+    lines.filter(has_mark).count()
+}
+
+/// Ends the command by a signal while its workload runs; returns its exit status, and its output.
+fn ended_by(signal: Signal) -> Option<(Option<i32>, String)> {
+    let mark = format!("{}-{}", std::process::id(), signal.as_raw());
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_logforce"));
+    command.args(["crashtest", "--model", "--check", ": {}", "--", "sh", "-c"]);
+    command.args(["echo 1 > {}/log; while sleep 0.1; do :; done", &mark]);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let wait_until = |is_so: &dyn Fn(usize) -> bool| {
+        let until = Instant::now() + Duration::from_secs(20);
+        while !is_so(processes(&mark)) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        is_so(processes(&mark))
+    };
+    // The command itself, the shell around `strace`, `strace`, and the workload.
+    let is_running = wait_until(&|count| count >= 4);
+    let _ = rustix::process::kill_process(Pid::from_child(&child), signal);
+    let out = child.wait_with_output().unwrap();
+    if out.status.code() == Some(77) {
+        logforce_testkit::skip!("{}", text(&out.stderr).replace('\n', " "));
+        return None;
+    }
+    assert!(is_running, "{}", text(&out.stderr));
+    assert!(wait_until(&|count| count == 0), "processes are left");
+    Some((out.status.code(), text(&out.stderr)))
+}
+
+#[test]
+fn nothing_is_left_however_the_command_ends() {
+    let Some((status, _)) = ended_by(Signal::KILL) else {
+        return;
+    };
+    assert_eq!(status, None);
+    // It also removes the directory of the one before.
+    let (status, shown) = ended_by(Signal::INT).unwrap();
+    assert_eq!(status, Some(130), "{shown}");
+    assert!(shown.contains("interrupted"), "{shown}");
+    let is_left = |name: &str| {
+        let process = name.strip_prefix("logforce-crashtest-");
+        let process = process.and_then(|rest| rest.split_once("-model-"));
+        process.is_some_and(|(process, _)| !Path::new("/proc").join(process).exists())
+    };
+    let names = fs::read_dir(std::env::temp_dir()).unwrap().flatten();
+    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    assert_eq!(names.filter(|name| is_left(name)).count(), 0);
 }

@@ -13,6 +13,7 @@ pub(super) fn conclusion(explanation: &Explanation) -> String {
     if of(&Object::Nothing).is_none_or(|e| e.failed == 0) {
         return "The repeated cuts lost nothing, so no cause was found: give more --cuts and --states.".to_owned();
     }
+    // A state of a model is the same each time, so that one which a sync mends is evidence enough.
     if explanation.filesystem != Filesystem::Model
         && let Some(rare) = experiments.iter().find(|e| e.is_rare())
     {

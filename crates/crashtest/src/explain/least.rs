@@ -90,25 +90,21 @@ pub enum MarkKind {
 pub(super) fn least(stage: &Stage<'_>, rehearsal: &Rehearsal) -> Result<Option<Least>> {
     let (mut found, mut tried, mut built) = (None::<Least>, 0, 0);
     let seed = stage.plan.seed;
-    states::states(
-        stage,
-        &rehearsal.recordings(MOST_STATES),
-        seed,
-        &mut |case| {
-            built += 1;
-            let failed =
-                matches!(case.checked, Checked::Failed(..)) && !case.promised.acked.is_empty();
-            if let Some(origin) = case.origin.filter(|_| failed) {
-                tried += 1;
-                let one = of_state(stage, &origin, case.promised)?;
-                let is_smaller = |known: &Least| size(&one) < size(known);
-                if found.as_ref().is_none_or(is_smaller) {
-                    found = Some(one);
-                }
+    let recordings = rehearsal.recordings(MOST_STATES);
+    states::states(stage, &recordings, seed, &mut |case| {
+        built += 1;
+        let failed = matches!(case.checked, Checked::Failed(..)) && !case.promised.acked.is_empty();
+        if let Some(origin) = case.origin.filter(|_| failed) {
+            tried += 1;
+            let one = of_state(stage, &origin, case.promised)?;
+            let is_smaller = |known: &Least| size(&one) < size(known);
+            if found.as_ref().is_none_or(is_smaller) {
+                found = Some(one);
             }
-            Ok(tried < TRIED && built < MOST_STATES)
-        },
-    )?;
+        }
+        Ok(tried < TRIED && built < MOST_STATES)
+    })?;
+
     Ok(found)
 }
 

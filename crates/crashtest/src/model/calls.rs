@@ -95,10 +95,9 @@ impl World {
             "lseek" => self.moves(task, fd, |open| open.offset = result as u64),
             "read" | "readv" => self.moves(task, fd, |open| open.offset += result as u64),
             "truncate" => {
-                if let Some(Place::Inside(ino)) =
-                    self.walk(task, -100, &bytes(call, 0)?, true).place
+                if let Some(Place::Inside(ino)) = self.walk(task, fd, &bytes(call, 1)?, true).place
                 {
-                    self.resizes(ino, call.unsigned(1));
+                    self.resizes(ino, call.unsigned(2));
                 }
             }
             "ftruncate" => {

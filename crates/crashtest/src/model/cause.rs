@@ -24,6 +24,7 @@ const TRIED: usize = 5;
 const BUDGET: u32 = 60;
 /// Acknowledgements at which unsynced files are looked for.
 const EXAMINED: usize = 150;
+
 /// Returns the object whose sync makes changes of an inode durable.
 fn object(history: &History, ino: Ino) -> Object {
     let name = numberless(&history.path(ino));

@@ -24,11 +24,9 @@ impl Open {
             };
             // Numbers of the arguments with a directory and a path.
             let paths: &[(usize, usize)] = match &*call.name {
-                "openat" | "openat2" | "mkdirat" | "unlinkat" => &[(0, 1)],
-                "linkat" | "renameat" | "renameat2" => &[(0, 1), (2, 3)],
+                "openat" | "openat2" | "mkdirat" | "unlinkat" | "truncate" => &[(0, 1)],
+                "linkat" | "renameat2" => &[(0, 1), (2, 3)],
                 "symlinkat" => &[(1, 2)],
-                // Its path comes first, and the number after it is a length.
-                "truncate" => &[(1, 0)],
                 _ => {
                     let files = [0, 2].map(|at| world.inside(*task, call.fd(at)));
                     open.files.extend(files.into_iter().flatten());
@@ -36,11 +34,7 @@ impl Open {
                 }
             };
             for &(dir, path) in paths {
-                let path = call.bytes(path).unwrap_or_default();
-                let dir = match &*call.name {
-                    "truncate" => -100,
-                    _ => call.fd(dir),
-                };
+                let (dir, path) = (call.fd(dir), call.bytes(path).unwrap_or_default());
                 let found = world.walk(*task, dir, &path, true);
                 open.names.extend(found.entry);
                 open.names

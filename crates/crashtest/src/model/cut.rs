@@ -1,7 +1,7 @@
 //! Power cuts of a recorded run, and the states that they may leave.
 //!
-//! What is not durable at a cut forms *chains*: the changes of one piece of a file, the lengths of a file, the steps of a
-//! directory. A cut loses the end of a chain, of any length.
+//! The changes that are not durable at a cut form *chains*: those of one piece of a file, the lengths of a file, the
+//! steps of a directory. A cut loses the end of a chain, of any length.
 
 use super::history::{Body, Change, History, Ino, Kind, Op, ROOT, Tick};
 use crate::explain::MarkKind;

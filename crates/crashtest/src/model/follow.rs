@@ -69,7 +69,7 @@ impl Follower {
                 }
             }
             Event::Exited => {
-                // What a killed thread was doing may be done or not: `at_end` looks for it.
+                // The call of a killed thread may be done or not: `compare` excuses what it changes.
                 if self.world.tasks[&line.task].begun.is_none() {
                     self.world.tasks.remove(&line.task);
                 }
@@ -99,11 +99,11 @@ impl Follower {
         let (Some((parent, task)), None) = (parents.next(), parents.next()) else {
             return false;
         };
-        let begun = task.begun.as_ref().and_then(|(text, _)| Call::parse(text));
-        let (parent, call) = (
-            *parent,
-            begun.unwrap_or_else(|| unreachable!("it was parsed when it began")),
-        );
+        let parent = *parent;
+        let begun = task.begun.as_ref();
+        let Some(call) = begun.and_then(|(text, _)| Call::parse(text)) else {
+            return false;
+        };
         self.world.fork(parent, child, &call);
         if let Some(task) = self.world.tasks.get_mut(&parent) {
             task.has_child = true;

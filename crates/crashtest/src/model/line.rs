@@ -55,7 +55,7 @@ impl<'a> Line<'a> {
 }
 
 /// Calls that are a case of another: in each of the places that are listed that has the current directory.
-const SHORT: [(&str, &str, &[usize]); 8] = [
+const SHORT: [(&str, &str, &[usize]); 9] = [
     ("open", "openat", &[0]),
     ("mkdir", "mkdirat", &[0]),
     ("rmdir", "unlinkat", &[0]),
@@ -64,6 +64,7 @@ const SHORT: [(&str, &str, &[usize]); 8] = [
     ("link", "linkat", &[0, 2]),
     ("rename", "renameat2", &[0, 2]),
     ("renameat", "renameat2", &[]),
+    ("truncate", "truncate", &[0]),
 ];
 
 /// A system call. One with paths from the current directory is read as the general one.

@@ -41,7 +41,7 @@ use crate::report::{Loss, Report};
 use crate::results::{Progress, Results};
 use crate::stage::Checked;
 use crate::testbed::Filesystem;
-use crate::testbed::enclosure::temporary;
+use crate::testbed::enclosure::{catch_interrupts, home, is_interrupted, remove_directories};
 use crate::verdict::finished;
 use anyhow::{Context, Result, bail};
 use cut::{Cut, Lost};
@@ -50,43 +50,31 @@ pub use record::missing;
 use record::{Recorded, record};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// States of the control, in which every sync is ignored.
 const CONTROL: u64 = 10;
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
-/// Returns true after Ctrl-C.
-fn is_interrupted() -> bool {
-    INTERRUPTED.load(Ordering::SeqCst)
+/// A directory for a test, removed at the end, with those of tests that were killed.
+struct Home {
+    suite: String,
+    path: PathBuf,
 }
-
-/// A directory for a test, removed at the end.
-struct Home(PathBuf);
 
 impl Home {
     fn new() -> Result<Home> {
-        static ONCE: Once = Once::new();
-        ONCE.call_once(|| {
-            let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::SeqCst));
-        });
-        let name = format!(
-            "logforce-crashtest-model-{}-{:08x}",
-            std::process::id(),
-            fastrand::u32(..)
-        );
-        let path = temporary().join(name);
+        catch_interrupts();
+        let suite = format!("{}-model-{:08x}", std::process::id(), fastrand::u32(..));
+        let path = home(&suite);
         fs::create_dir(&path).with_context(|| format!("creating {}", path.display()))?;
-        Ok(Home(path.canonicalize()?))
+        let path = path.canonicalize()?;
+        Ok(Home { suite, path })
     }
 }
 
 impl Drop for Home {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        remove_directories(&self.suite);
     }
 }
 
@@ -175,7 +163,7 @@ impl Bench<'_> {
 pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report> {
     let began = Instant::now();
     let home = Home::new()?;
-    let dir = home.0.join("data");
+    let dir = home.path.join("data");
     fs::create_dir(&dir)?;
     if let Some(setup) = &plan.setup {
         let places = Places {
@@ -187,16 +175,11 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report
         run_program(setup, places, plan.patience, Confinement::Group)
             .context("the setup failed")?;
     }
-    let recorded = record(plan, &dir, &home.0)?;
+    let recorded = record(plan, &dir, &home.path)?;
     if is_interrupted() {
         bail!("interrupted");
     }
-    let mut results = Results {
-        plan,
-        rows: Vec::new(),
-        losses: Vec::new(),
-        progress,
-    };
+    let mut results = Results::new(plan, progress);
     let mut found = Report::new(plan);
     let mut check_is_broken = false;
     if recorded.ended.status.is_some_and(|s| !s.success()) {
@@ -211,7 +194,7 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Report
             found.rehearsals.push(rehearsal(&recorded));
             let bench = Bench {
                 plan,
-                home: &home.0,
+                home: &home.path,
                 history: recorded.history,
             };
             let mut failing = states(&bench, &mut results)?;

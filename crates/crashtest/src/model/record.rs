@@ -8,6 +8,8 @@ use super::tasks::World;
 use crate::finished::Finished;
 use crate::plan::Plan;
 use crate::program::{AckSource, Confinement, Places, Running};
+use crate::testbed::enclosure::is_interrupted;
+use crate::testbed::programs::in_path;
 use anyhow::Result;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::process::{Pid, Signal};
@@ -42,13 +44,14 @@ pub(super) struct Recorded {
     pub(super) worked: Duration,
 }
 
-/// Returns the words of `strace`, as far as this machine has what is needed; otherwise, what is missing.
+/// Returns what this machine lacks, in words; `None` if the model can run.
 pub fn missing() -> Option<String> {
     tracer().err()
 }
 
+/// Returns the first words of the command line of `strace`; an error says what is missing.
 fn tracer() -> std::result::Result<Vec<&'static str>, String> {
-    if !crate::testbed::programs::in_path("strace") {
+    if !in_path("strace") {
         return Err("strace (package strace)".to_owned());
     }
     let mut why = String::new();
@@ -154,7 +157,7 @@ pub(super) fn record(plan: &Plan, dir: &Path, home: &Path) -> Result<Recorded> {
             };
             refused.get_or_insert_with(too_much);
         }
-        if is_enough || is_too_much || refused.is_some() || super::is_interrupted() {
+        if is_enough || is_too_much || refused.is_some() || is_interrupted() {
             let since = *stopped.get_or_insert_with(Instant::now);
             kill(follower.world.tasks.keys());
             if since.elapsed() > KILLED {

@@ -79,7 +79,7 @@ pub fn run_inside(arguments: &[OsString]) -> Result<u8> {
         .context("unshare (package util-linux)")?;
     catch_interrupts();
     let status = loop {
-        if INTERRUPTED.load(Ordering::SeqCst) {
+        if is_interrupted() {
             // Because of `--kill-child` this kills everything inside.
             let _ = child.kill();
         }
@@ -89,7 +89,7 @@ pub fn run_inside(arguments: &[OsString]) -> Result<u8> {
         std::thread::sleep(std::time::Duration::from_millis(20));
     };
     sweep(&own);
-    if INTERRUPTED.load(Ordering::SeqCst) {
+    if is_interrupted() {
         eprintln!("interrupted: everything was ended and removed");
         return Ok(130);
     }
@@ -102,8 +102,13 @@ pub fn run_inside(arguments: &[OsString]) -> Result<u8> {
 /// True after Ctrl-C.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
+/// Returns true after Ctrl-C, if this process notes it.
+pub fn is_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::SeqCst)
+}
+
 /// Notes Ctrl-C from now on. A test binary calls this once for each test; a program that has a handler keeps it.
-fn catch_interrupts() {
+pub(crate) fn catch_interrupts() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::SeqCst));
@@ -111,7 +116,7 @@ fn catch_interrupts() {
 }
 
 /// Detaches the loop devices that are left of this suite, and of earlier ones that were killed with their process
-/// outside. Removes their directories beside the program and in the directory for temporary files.
+/// outside, and removes their directories.
 fn sweep(own: &str) {
     let devices = std::fs::read_dir("/sys/block").into_iter().flatten();
     for device in devices.flatten() {
@@ -125,6 +130,11 @@ fn sweep(own: &str) {
                 .output();
         }
     }
+    remove_directories(own);
+}
+
+/// Removes the directories that are left of this suite, and of earlier ones that were killed with their process outside.
+pub(crate) fn remove_directories(own: &str) {
     let program = std::env::current_exe().unwrap_or_default();
     let home = home(own);
     for dir in program.parent().into_iter().chain(home.parent()) {
@@ -183,19 +193,16 @@ pub fn enter() -> Result<PathBuf> {
     Ok(home)
 }
 
-/// Returns the directory for mount points. It is empty outside.
-fn home(own: &str) -> PathBuf {
-    temporary().join(format!("{NAME}{own}"))
-}
-
-/// Returns the directory for temporary files: a path without spaces and quotes, because commands of users contain it.
-pub(crate) fn temporary() -> PathBuf {
+/// Returns the directory of a suite, for mount points or files. Its path has no spaces and quotes, because commands of
+/// users contain it.
+pub(crate) fn home(own: &str) -> PathBuf {
     let mut dirs = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()].into_iter();
     let usual = |dir: &PathBuf| {
         let is_usual = |c: char| c.is_ascii_alphanumeric() || "/_.-".contains(c);
         dir.is_dir() && dir.to_str().is_some_and(|d| d.chars().all(is_usual))
     };
-    dirs.find(usual).unwrap_or_else(|| "/tmp".into())
+    let dir = dirs.find(usual).unwrap_or_else(|| "/tmp".into());
+    dir.join(format!("{NAME}{own}"))
 }
 
 #[cfg(test)]

@@ -12,8 +12,7 @@ use std::process::{Command, Output};
 pub fn missing(filesystems: &[Filesystem]) -> Vec<String> {
     let mut missing = Vec::new();
     if !rustix::process::geteuid().is_root() {
-        missing
-            .push("root (only root can mount; `logforce crashtest --model` needs none)".to_owned());
+        missing.push("root (only root can mount)".to_owned());
     } else if is_mapped() {
         missing.push("real root: this one is of a user namespace, as in a rootless container, and may not mount".to_owned());
     }

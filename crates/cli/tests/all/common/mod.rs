@@ -20,3 +20,13 @@ pub fn open_place() -> tempfile::TempDir {
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
+
+/// Runs the script of a case that a crash test has kept. It must find again that something is missing.
+pub fn is_missing_again(kept: &std::path::Path) {
+    let script = kept.join("check.sh");
+    let out = std::process::Command::new("sh").arg(script).output();
+    let out = out.unwrap();
+    let shown = text(&out.stdout);
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
+    assert!(shown.contains("is missing"), "{shown}");
+}
