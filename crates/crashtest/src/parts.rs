@@ -98,3 +98,23 @@ impl Rehearsal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With more places than wanted states all would come from the beginning, before anything is acknowledged.
+    #[test]
+    fn a_recording_has_as_many_states_as_are_wanted() {
+        let rehearsal = Rehearsal {
+            filesystem: Filesystem::Ext4,
+            first_ack_ms: 1,
+            acks_per_second: 1.0,
+            flushes: 1,
+            writes: 1,
+            acks: 1,
+        };
+        let states = |wanted| rehearsal.recordings(wanted).row[0].states;
+        assert_eq!([0, 10, 300].map(states), [1, 10, MOST_STATES]);
+    }
+}

@@ -303,8 +303,6 @@ fn a_failed_check_before_any_acknowledgement_is_told_apart() {
         states["failed_without_acks"].as_u64().unwrap() > 0,
         "{json}"
     );
-    // Few states are spread over the run too.
-    assert!(states["with_acks"].as_u64() >= Some(10), "{shown}");
     assert!(shown.contains("nothing had been acknowledged"), "{shown}");
     let notes = json["notes"].as_array().unwrap();
     let is_told = |note: &Value| note.as_str().unwrap().contains("of its creation");
