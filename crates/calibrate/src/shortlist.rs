@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn what_is_contradicted_is_not_measured() {
         let mut facts = SimOptions::default().facts();
-        facts.barriers = false;
+        facts.barriers = Some(false);
         let list = shortlist(&facts, Guarantee::OsCrash);
         assert_eq!(list.methods, []);
         assert!(why(&list, Method::Dsync).contains("without barriers"));

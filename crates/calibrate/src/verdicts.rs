@@ -286,7 +286,7 @@ fn loss(run: &CutRun) -> String {
 /// Describes the date, the kernel and the run.
 fn when_and_where(run: &CutRun) -> String {
     let mut text = String::new();
-    if let Some(date) = date(run.at) {
+    if let Some(date) = logforce_device::date::day(run.at) {
         text.push_str(&format!(" on {date}"));
     }
     if !run.kernel.is_empty() {
@@ -294,31 +294,6 @@ fn when_and_where(run: &CutRun) -> String {
     }
     text.push_str(&format!(" (run {:032x})", run.run));
     text
-}
-
-/// Formats the day in UTC, as in `2026-11-21`. Returns `None` if it is unknown or its year has more than four
-/// digits.
-fn date(unix_millis: u64) -> Option<String> {
-    const LAST: u64 = 253_402_300_799_999;
-    if unix_millis == 0 || unix_millis > LAST {
-        return None;
-    }
-    // Computes the civil date in eras of 400 years that begin on 1 March.
-    let days = unix_millis / 86_400_000 + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 {
-        (month + 3, 0)
-    } else {
-        (month - 9, 1)
-    };
-    Some(format!(
-        "{:04}-{month:02}-{day:02}",
-        era * 400 + year + next
-    ))
 }
 
 /// Returns the present time in the unit of [`CutRun::at`].

@@ -19,6 +19,8 @@
 )]
 #![deny(unsafe_code)]
 
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod asked;
 #[cfg(any(target_os = "macos", test))]
 #[cfg_attr(not(target_os = "macos"), allow(dead_code))]
 mod attributes;
@@ -39,12 +41,17 @@ mod macos;
 mod mapped;
 #[cfg(any(target_os = "macos", windows))]
 mod no_counters;
+#[cfg(any(target_os = "macos", windows))]
+mod no_questions;
 // Code without system calls is also compiled elsewhere, for its tests.
-#[cfg(any(windows, test))]
+#[cfg(any(windows, target_os = "linux", test))]
 #[cfg_attr(not(windows), allow(dead_code))]
 mod nvme;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod runtime;
+#[cfg(any(target_os = "linux", test))]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+mod scsi;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod system;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
@@ -64,10 +71,12 @@ use macos as os;
 #[cfg(windows)]
 use windows as os;
 
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+pub use asked::Asked;
 #[cfg(target_os = "linux")]
 pub use linux::{
-    Counter, DeviceCounters, FileExtent, block_device_counters, dirty_pages, extents,
-    start_write_back,
+    Counter, DeviceCounters, FileExtent, ask_devices, block_device_counters, device_facts,
+    dirty_pages, extents, start_write_back,
 };
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 pub use machine::{Machine, ProcessTimes};
@@ -75,6 +84,8 @@ pub use machine::{Machine, ProcessTimes};
 pub use mapped::MappedFile;
 #[cfg(any(target_os = "macos", windows))]
 pub use no_counters::{Counter, DeviceCounters, block_device_counters};
+#[cfg(any(target_os = "macos", windows))]
+pub use no_questions::{ask_devices, device_facts};
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 pub use system::OsSystem;
 #[cfg(any(target_os = "linux", target_os = "macos"))]

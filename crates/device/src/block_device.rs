@@ -23,6 +23,16 @@ pub struct DirectAlignment {
     pub offset: u32,
 }
 
+/// Writes that a crash cannot tear (`RWF_ATOMIC` of Linux), in bytes. A write has to be a power of two between
+/// the two, and aligned to its length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AtomicWrite {
+    /// Smallest such write.
+    pub unit_min: u32,
+    /// Largest such write.
+    pub unit_max: u32,
+}
+
 /// Block device below a filesystem, as far as the system reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

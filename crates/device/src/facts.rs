@@ -1,12 +1,12 @@
 mod layer;
 mod power_cut_evidence;
 
-pub use layer::Layer;
+pub use layer::{Layer, Reading};
 pub use power_cut_evidence::{CutEvidence, CutResult};
 
 use crate::{
-    Assessment, Barrier, BlockDevice, DirectAlignment, FileState, FilesystemKind, ForceBy,
-    Guarantee, Method, Plan, Platform, Source, Verdict, WriteCache,
+    Assessment, AtomicWrite, Barrier, BlockDevice, DirectAlignment, FileState, FilesystemKind,
+    ForceBy, Guarantee, Method, Plan, Platform, Source, Verdict, WriteCache,
 };
 
 /// Properties of the filesystem and the device below a directory, as the system reports them.
@@ -24,8 +24,8 @@ pub struct Facts {
     /// Path of the mount point; empty if unknown.
     pub mount_point: String,
     /// True if the filesystem passes barriers on to the device. False with `nobarrier`, and where Windows was
-    /// configured to send none.
-    pub barriers: bool,
+    /// configured to send none. `None` if unknown, or if there is no device to flush.
+    pub barriers: Option<bool>,
     /// True if a forced file's blocks are still at the same locations after a power cut. A journal does that,
     /// and so does a filesystem that never overwrites. False for an ext4 without a journal, which has to be
     /// repaired first. `None` if unknown.
@@ -35,6 +35,9 @@ pub struct Facts {
     /// Other parts that a guarantee depends on: the layers below, and parts of the stack that cannot be seen.
     /// A force is only as strong as the weakest of them.
     pub layers: Vec<Layer>,
+    /// Largest write that a crash cannot tear, if filesystem and device offer such writes. `None` if they
+    /// offer none, or do not say.
+    pub atomic_write: Option<AtomicWrite>,
     /// Alignment for direct I/O; `None` if the filesystem does not offer it.
     pub direct: Option<DirectAlignment>,
     /// Reason why the support of direct I/O could not be determined, in words. `direct` being `None` is then
@@ -61,8 +64,8 @@ pub struct Facts {
 
 impl Facts {
     /// Makes the facts of a filesystem of which nothing else is known. It has no device, no layers and no
-    /// direct I/O, and counts as writable. All other texts and lists are empty. `barriers` is `false`, the
-    /// weaker claim: a flush may end in the device's cache.
+    /// direct I/O, and counts as writable. All other texts and lists are empty. `barriers` is `None`: a
+    /// flush may end in the device's cache, so no guarantee is declared.
     pub fn new(platform: Platform, filesystem: impl Into<String>, kind: FilesystemKind) -> Facts {
         Facts {
             platform,
@@ -70,10 +73,11 @@ impl Facts {
             kind,
             mount_options: String::new(),
             mount_point: String::new(),
-            barriers: false,
+            barriers: None,
             journalled: None,
             device: None,
             layers: Vec::new(),
+            atomic_write: None,
             direct: None,
             direct_unknown: None,
             read_only: false,
@@ -160,7 +164,7 @@ impl Facts {
         }
         let above = self.assess_here(plan, state)?;
         Some(match plan.force {
-            ForceBy::None => layer::weakest_written(&self.layers, above),
+            ForceBy::None => layer::weakest_written(&self.layers, above, plan.direct),
             _ => layer::weakest_synced(&self.layers, above),
         })
     }
@@ -215,7 +219,7 @@ impl Facts {
                 Assessment::new(Guarantee::PowerLoss, Verdict::Declared, source, words)
             }
             // A system that sends no flushes sends no FUA either.
-            _ if !self.barriers => Assessment::new(
+            _ if self.barriers == Some(false) => Assessment::new(
                 Guarantee::OsCrash,
                 Verdict::Contradicted,
                 Source::System,
@@ -317,11 +321,20 @@ impl Facts {
             Platform::Windows => "the system is configured not to flush the device's cache",
             _ => "mounted without barriers",
         };
+        // A device that consists of no others has said more in its own layer.
+        if let ([layer], Some(device)) = (&*self.layers, &self.device)
+            && layer.name == device.name
+            && (layer.synced.guarantee, layer.synced.verdict)
+                == (Guarantee::PowerLoss, Verdict::Declared)
+            && self.barriers == Some(true)
+        {
+            return layer.synced.clone();
+        }
         let source = self.flush_source();
         let durable =
             |words: String| Assessment::new(Guarantee::PowerLoss, Verdict::Declared, source, words);
         let cache = self.device.as_ref().map(|d| d.write_cache);
-        match (self.barriers, self.says_no_cache(), cache) {
+        match (self.barriers != Some(false), self.says_no_cache(), cache) {
             (false, Some(words), _) => durable(format!("{without}; {words}")),
             (true, Some(words), _) => durable(words),
             (false, None, _) => Assessment::new(
@@ -331,6 +344,15 @@ impl Facts {
                 format!(
                     "{without} ({}): a sync stops in the device's cache",
                     self.mount_options
+                ),
+            ),
+            (true, None, _) if self.barriers.is_none() => Assessment::new(
+                Guarantee::PowerLoss,
+                Verdict::Unknown,
+                Source::Nobody,
+                format!(
+                    "it is unknown whether {} flushes the device's cache",
+                    self.filesystem
                 ),
             ),
             (true, None, None) if !self.layers.is_empty() => Assessment::new(
@@ -392,7 +414,7 @@ impl Facts {
         }
         let source = self.flush_source();
         match self.says_no_cache() {
-            Some(words) if source.is_device() => say(
+            Some(words) if source.is_device() || source == Source::Server => say(
                 Guarantee::PowerLoss,
                 source,
                 format!("overwritten in place; {words}"),

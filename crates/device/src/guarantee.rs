@@ -142,6 +142,9 @@ impl Source {
             Source::Hypervisor => {
                 format!("by the hypervisor's word {device} has no volatile cache")
             }
+            Source::Server => {
+                format!("by its server's word {device} has no volatile cache")
+            }
             source if source.is_device() => {
                 "the device says that it has no volatile cache".to_owned()
             }

@@ -21,6 +21,8 @@
 
 mod block_device;
 mod buffer;
+#[doc(hidden)]
+pub mod date;
 mod directory;
 mod event;
 mod facts;
@@ -37,11 +39,11 @@ pub mod sync;
 mod wrapper;
 pub mod write_out;
 
-pub use block_device::{BlockDevice, DirectAlignment, WriteCache};
+pub use block_device::{AtomicWrite, BlockDevice, DirectAlignment, WriteCache};
 pub use buffer::AlignedBuf;
 pub use directory::{Access, DirEntry, Directory, FileIdentity, OpenFile, System, Whereabouts};
 pub use event::Event;
-pub use facts::{CutEvidence, CutResult, Facts, Layer};
+pub use facts::{CutEvidence, CutResult, Facts, Layer, Reading};
 pub use file::{Barrier, Blocks, Completion, File, ReadSource, Ticket, Write, WriteQueue};
 pub use filesystem_kind::FilesystemKind;
 pub use guarantee::{Assessment, Granted, Guarantee, Source, Verdict};

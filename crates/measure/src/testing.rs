@@ -76,7 +76,7 @@ pub fn facts() -> Facts {
     let mut facts = Facts::new(Platform::Linux, "ext4", FilesystemKind::InPlace);
     facts.mount_options = "rw".to_owned();
     facts.mount_point = "/".to_owned();
-    facts.barriers = true;
+    facts.barriers = Some(true);
     facts.device = Some(device);
     facts.direct = Some(DirectAlignment {
         memory: 512,

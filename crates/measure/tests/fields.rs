@@ -65,7 +65,7 @@ fn json_fields() {
         filesystem: "ext4".into(),
         mount_point: "/".into(),
         mount_options: "rw".into(),
-        barriers: true,
+        barriers: Some(true),
         device: None,
         model: None,
         write_cache: "unknown".into(),

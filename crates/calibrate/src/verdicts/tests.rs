@@ -259,10 +259,10 @@ fn days() {
         (1_735_689_599_000, "2024-12-31"),
         (253_402_300_799_999, "9999-12-31"),
     ] {
-        assert_eq!(date(millis).as_deref(), Some(day));
+        assert_eq!(logforce_device::date::day(millis).as_deref(), Some(day));
     }
-    assert_eq!(date(0), None);
-    assert_eq!(date(u64::MAX), None);
+    assert_eq!(logforce_device::date::day(0), None);
+    assert_eq!(logforce_device::date::day(u64::MAX), None);
 }
 
 #[test]

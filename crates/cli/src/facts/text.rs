@@ -78,9 +78,9 @@ impl Lines {
             ),
         );
         let options = match (m.mount_options.as_str(), m.barriers) {
-            ("", true) => "none known".to_owned(),
-            (options, true) => options.to_owned(),
-            (options, false) => format!("{options}; BARRIERS ARE OFF"),
+            ("", Some(true) | None) => "none known".to_owned(),
+            (options, Some(true) | None) => options.to_owned(),
+            (options, Some(false)) => format!("{options}; BARRIERS ARE OFF"),
         };
         self.line("options", &options);
         let volume = match &report.volume {

@@ -3,14 +3,11 @@
 use super::error::uninterrupted_io;
 use super::mounts::Mount;
 use super::sysfs::{self, Roots};
-use logforce_device::{BlockDevice, Source, WriteCache};
+use logforce_device::{BlockDevice, Reading, WriteCache};
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-
-/// Drivers of devices that a program or another machine serves.
-pub const SERVED: &[&str] = &["nbd", "rbd", "drbd", "ublkb", "etherd!e"];
 
 /// Location of a block device in `/sys`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +91,15 @@ fn at_place(link: &Path) -> io::Result<Option<Located>> {
     Ok(Some(Located { name, whole }))
 }
 
+/// Makes a reading.
+pub fn reading(what: &str, value: &str, from: &str) -> Reading {
+    Reading {
+        what: what.to_owned(),
+        value: value.to_owned(),
+        from: from.to_owned(),
+    }
+}
+
 impl Located {
     /// Returns the kernel name of the whole device.
     pub fn whole_name(&self) -> String {
@@ -105,7 +111,8 @@ impl Located {
             .replace('!', "/")
     }
 
-    fn line(&self, name: &str) -> io::Result<Option<String>> {
+    /// Returns the line of a file of the device in `/sys`; `None` if it is missing or empty.
+    pub fn line(&self, name: &str) -> io::Result<Option<String>> {
         sysfs::line(&self.whole.join(name))
     }
 
@@ -124,77 +131,57 @@ impl Located {
         })
     }
 
-    /// Returns true if the driver reports a volatile cache. That does not depend on the kernel's setting
-    /// (`queue/write_cache` can be written to). `None` if the driver has no such file.
-    pub fn driver_says_volatile(&self) -> io::Result<Option<bool>> {
-        // Files of virtio, and of disks that speak SCSI, which includes SATA.
-        let mut answer = self.line("cache_type")?;
-        let disks = self.whole.join("device/scsi_disk");
-        for disk in sysfs::names(&disks)?.unwrap_or_default() {
-            answer = answer.or(sysfs::line(&disks.join(disk).join("cache_type"))?);
-        }
-        Ok(answer.map(|t| t.starts_with("write back")))
-    }
-
-    /// Returns the party that answers for [`write_cache`](Self::write_cache).
-    pub fn cache_source(&self) -> io::Result<Source> {
-        let cache = self.write_cache()?;
-        if cache == WriteCache::Unknown {
-            return Ok(Source::Nobody);
-        }
-        if self.is_of(SERVED) {
-            return Ok(Source::Server);
-        }
-        let word = match self.is_virtual() {
-            true => Source::Hypervisor,
-            false => Source::Device,
-        };
-        Ok(match (cache, self.driver_says_volatile()?) {
-            (WriteCache::Back, _) => word,
-            // The kernel assumes this of a USB bridge that does not answer.
-            (_, Some(false)) if !self.is_behind("usb") => word,
-            _ => Source::Setting,
-        })
-    }
-
-    /// Returns true if a hypervisor offers the device.
-    fn is_virtual(&self) -> bool {
-        let name = self.whole_name();
-        let is_named = |prefix| {
-            name.strip_prefix(prefix)
-                .is_some_and(|n: &str| n.starts_with(|c: char| c.is_ascii_lowercase()))
-        };
-        is_named("vd")
-            || is_named("xvd")
-            || self.is_behind("virtio")
-            || self.is_behind("vbd-")
-            || self.is_behind("VMBUS:")
-    }
-
-    /// Returns true if the device is attached to a bus or a driver with this name and a number.
-    fn is_behind(&self, bus: &str) -> bool {
-        self.whole.components().any(|part| {
-            let part = part.as_os_str().to_string_lossy();
-            part.strip_prefix(bus)
-                .is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
-        })
-    }
-
-    /// Returns the properties of the device that `/sys` shows.
+    /// Returns the properties of the device that `/sys` shows. The party that answers for its cache depends on
+    /// the layers below it, and is left open.
     pub fn describe(&self) -> io::Result<BlockDevice> {
-        let mut model = None;
-        for file in ["device/model", "loop/backing_file", "dm/name"] {
+        let mut model = self.model()?;
+        for file in ["loop/backing_file", "dm/name"] {
             model = model.or(self.line(file)?);
         }
         let mut device = BlockDevice::new(self.whole_name());
         device.write_cache = self.write_cache()?;
-        device.cache_source = self.cache_source()?;
         device.fua = self.number("queue/fua")?.map(|v: u32| v != 0);
         device.logical_sector = self.number("queue/logical_block_size")?.unwrap_or(512);
         device.physical_sector = self.number("queue/physical_block_size")?.unwrap_or(512);
         device.rotational = self.number("queue/rotational")?.map(|v: u32| v != 0);
         device.model = model.unwrap_or_default();
         Ok(device)
+    }
+
+    /// Returns the sizes, the FUA and the atomic writes that the device reports.
+    pub fn readings(&self) -> io::Result<Vec<Reading>> {
+        let name = self.whole_name();
+        let mut readings = Vec::new();
+        for (what, file) in [
+            ("FUA", "queue/fua"),
+            ("logical block, bytes", "queue/logical_block_size"),
+            ("physical block, bytes", "queue/physical_block_size"),
+            ("rotational", "queue/rotational"),
+            (
+                "atomic write, largest, bytes",
+                "queue/atomic_write_unit_max_bytes",
+            ),
+            ("loop file", "loop/backing_file"),
+            ("direct I/O to the loop file", "loop/dio"),
+            ("mapped device", "dm/uuid"),
+            ("RAID level", "md/level"),
+            ("bcache mode", "bcache/cache_mode"),
+        ] {
+            if let Some(value) = self.line(file)? {
+                readings.push(reading(what, &value, &format!("/sys/block/{name}/{file}")));
+            }
+        }
+        if self.name != name
+            && let Some(start) = sysfs::line(&self.whole.join(&self.name).join("start"))?
+        {
+            let from = format!("/sys/block/{name}/{}/start", self.name);
+            readings.push(reading(
+                "start of the partition, sectors of 512 bytes",
+                &start,
+                &from,
+            ));
+        }
+        Ok(readings)
     }
 
     /// Returns the file in which a loop device keeps its blocks.

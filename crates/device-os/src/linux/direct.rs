@@ -3,7 +3,7 @@
 use super::error::uninterrupted;
 use super::filesystem::has_option;
 use crate::unix::Trial;
-use logforce_device::{BlockDevice, DirectAlignment};
+use logforce_device::{AtomicWrite, BlockDevice, DirectAlignment};
 use rustix::fs::{AtFlags, FileType, IFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use std::io;
@@ -33,6 +33,23 @@ pub fn ask(file: BorrowedFd<'_>) -> rustix::io::Result<Told> {
             })
         }
         Ok(_) | Err(Errno::NOSYS) => Ok(Told::Nothing),
+        Err(e) => Err(e),
+    }
+}
+
+/// Asks the kernel about atomic writes to an open file (Linux 6.11). `None` if there are none.
+fn atomic_write(file: BorrowedFd<'_>) -> rustix::io::Result<Option<AtomicWrite>> {
+    // STATX_WRITE_ATOMIC, which rustix does not name.
+    let wanted = StatxFlags::from_bits_retain(0x1_0000);
+    let ask = || rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted);
+    match uninterrupted(ask) {
+        Ok(s) if s.stx_mask & wanted.bits() != 0 && s.stx_atomic_write_unit_max > 0 => {
+            Ok(Some(AtomicWrite {
+                unit_min: s.stx_atomic_write_unit_min,
+                unit_max: s.stx_atomic_write_unit_max,
+            }))
+        }
+        Ok(_) | Err(Errno::NOSYS | Errno::INVAL) => Ok(None),
         Err(e) => Err(e),
     }
 }
@@ -95,8 +112,8 @@ const DIRECT: [&str; 6] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"];
 /// Result of a probe for direct I/O on files of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Probed {
-    /// Direct I/O works, with this alignment.
-    Works(DirectAlignment),
+    /// Direct I/O works, with this alignment, and with these atomic writes.
+    Works(DirectAlignment, Option<AtomicWrite>),
     /// Direct I/O does not work.
     No,
     /// There is no file to try it on, for this reason.
@@ -134,7 +151,7 @@ pub fn probe(
             (None, _) if DIRECT.contains(&filesystem) => {
                 let marked = flags(dir)?.intersects(IFlags::COMPRESSED | IFlags::JOURNALING);
                 let alignment = assumed()?.filter(|_| !marked);
-                return Ok(alignment.map_or(Probed::No, Probed::Works));
+                return Ok(alignment.map_or(Probed::No, |alignment| Probed::Works(alignment, None)));
             }
             (None, _) => {
                 return Ok(Probed::Untried(
@@ -153,7 +170,7 @@ pub fn probe(
         opened => opened.map(drop),
     };
     match opened {
-        Ok(()) => Ok(Probed::Works(alignment)),
+        Ok(()) => Ok(Probed::Works(alignment, atomic_write(file.as_fd())?)),
         Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(Probed::No),
         Err(e) => Err(e.into()),
     }

@@ -1,6 +1,6 @@
 //! Facts about the filesystem and the device below a directory, as the system reports them.
 
-use super::block::{self, Below, Located};
+use super::block::{self, Below};
 use super::direct::Probed;
 use super::error::{at, uninterrupted};
 use super::sysfs::Roots;
@@ -57,7 +57,10 @@ fn gather_by(dir: BorrowedFd<'_>, path: &Path, trial: Trial, roots: &Roots) -> i
     let probed = direct::probe(dir, trial, &facts.filesystem, assumed)
         .map_err(|e| at(e, "find out about direct I/O on a file of", path))?;
     match probed {
-        Probed::Works(alignment) => facts.direct = Some(alignment),
+        Probed::Works(alignment, atomic_write) => {
+            facts.direct = Some(alignment);
+            facts.atomic_write = atomic_write;
+        }
         Probed::No => {}
         Probed::Untried(_) if facts.read_only => {
             facts.direct_unknown = Some("it is mounted read-only".to_owned());
@@ -82,7 +85,7 @@ pub fn assumed_alignment(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Option<
         rustix::fs::minor(stat.st_dev),
     );
     let device = match block::locate(major, minor, mount.as_ref(), &roots)? {
-        Below::Device(located) => Some(Located::describe(&located)?),
+        Below::Device(located) => Some(located.describe()?),
         _ => None,
     };
     let (name, options) = mount

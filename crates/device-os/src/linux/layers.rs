@@ -4,16 +4,13 @@
 //! may not report the truth. The kernel sends no flush to a device that is set to `write through`, and so
 //! none to the devices below it, whatever cache they have.
 
-use super::block::{self, Below, Located};
-use super::error::{at, uninterrupted, uninterrupted_io};
+use super::attachment::Attachment;
+use super::block::{self, Below, Located, reading};
 use super::sysfs::{self, Roots};
 use logforce_device::{Assessment, Barrier, FileState, ForceBy, Guarantee};
 use logforce_device::{Facts, Layer, Plan, Source, Verdict, WriteCache};
-use rustix::fs::{Mode, OFlags};
-use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 /// Filesystem of a file, and the layers below it.
@@ -31,9 +28,26 @@ pub type Look = fn(BorrowedFd<'_>, &Path, &Roots, u32) -> io::Result<Stack>;
 pub struct Walk<'a> {
     pub roots: &'a Roots,
     pub layers: Vec<Layer>,
+    /// Level of the next layer.
+    pub level: u32,
     pub notes: Vec<String>,
     /// Function that examines the filesystem of a file that a device consists of.
     pub look: Look,
+}
+
+/// Behaviour of a mapped device.
+pub enum Mapping {
+    /// It keeps each block at the same location, and passes flushes on.
+    ForGood,
+    /// It gives blocks a location at the first write, and records it at a flush: thin volumes, caches and the
+    /// like. Until then a crash of the system loses direct writes as well.
+    AtFlush,
+    /// Its targets are unknown, for this reason.
+    Unseen(String),
+    /// It has targets that are not of the kernel, for this reason.
+    Foreign(String),
+    /// It drops writes on purpose, for this reason.
+    KeepsNothing(String),
 }
 
 /// Reason why a sync does not reach this layer; `None` if it does.
@@ -46,41 +60,67 @@ impl Walk<'_> {
     /// Follows a device down, through at most `depth` devices and files.
     pub fn device(&mut self, device: &Located, dropped: Dropped<'_>, depth: u32) -> io::Result<()> {
         let name = device.whole_name();
+        self.notes.extend(device.remarks()?);
         if device.is_memory() {
             self.notes
                 .push(format!("The device {name} is memory of this machine."));
-            self.layers.push(in_memory(
-                &name,
-                "it is memory of this machine: nothing in it survives a restart of the system",
-            ));
-            return Ok(());
+            let why =
+                "it is memory of this machine: nothing in it survives a restart of the system";
+            return self.push(device, in_memory(&name, why));
+        }
+        let mapping = self.mapping(device)?;
+        if let Some(Mapping::KeepsNothing(why)) = &mapping {
+            let synced = Assessment::new(
+                Guarantee::Nothing,
+                Verdict::Contradicted,
+                Source::System,
+                why.clone(),
+            );
+            let mut layer = Layer::new(&name, synced);
+            layer.written = Guarantee::Nothing;
+            self.push(device, layer)?;
         }
         let (file, parts) = (device.backing_file()?, device.made_of()?);
         if file.is_none() && parts.is_empty() {
-            let leaf = leaf(device, dropped)?;
-            self.layers.push(leaf);
-            return Ok(());
+            let leaf = leaf(device, dropped, self.roots)?;
+            return self.push(device, leaf);
         }
+        let cache = device.write_cache()?;
+        let mut layer = Layer::passing(&name, "it passes flushes on to the layers below it");
+        match mapping {
+            Some(Mapping::AtFlush) => {
+                layer.synced.evidence =
+                    "it records the location of its blocks only at a flush".to_owned();
+                layer.written = Guarantee::ProcessCrash;
+            }
+            Some(Mapping::Unseen(why)) => layer = Layer::unseen(&name, Guarantee::OsCrash, why),
+            Some(Mapping::Foreign(why)) => {
+                layer = Layer::unseen(&name, Guarantee::OsCrash, why);
+                layer.written = Guarantee::OsCrash;
+            }
+            _ => {}
+        }
+        if cache == WriteCache::Unknown && dropped.is_none() {
+            let unknown = Assessment::new(
+                Guarantee::PowerLoss,
+                Verdict::Unknown,
+                Source::Nobody,
+                "it is unknown whether it passes flushes on",
+            );
+            if layer.synced.verdict > Verdict::Unknown {
+                layer.synced = unknown;
+            }
+            layer.written = layer.written.min(Guarantee::OsCrash);
+        }
+        self.push(device, layer)?;
         let why;
-        let dropped = match (dropped, device.write_cache()?) {
+        let dropped = match (dropped, cache) {
             (None, WriteCache::Through) => {
                 why = format!(
                     "{name} says `write through` (/sys/block/{name}/queue/write_cache), so the kernel \
                      drops the flushes that the layers below it need"
                 );
                 Some(why.as_str())
-            }
-            (None, WriteCache::Unknown) => {
-                let synced = Assessment::new(
-                    Guarantee::PowerLoss,
-                    Verdict::Unknown,
-                    Source::Nobody,
-                    "it is unknown whether it passes flushes on",
-                );
-                let mut layer = Layer::new(&name, synced);
-                layer.written = Guarantee::OsCrash;
-                self.layers.push(layer);
-                None
             }
             (dropped, _) => dropped,
         };
@@ -92,122 +132,59 @@ impl Walk<'_> {
             self.notes
                 .push(format!("{name} is made of {}.", parts.join(", ")));
         }
-        if device.is_of(&["dm-"]) && !self.maps_for_good(device, &parts)? {
-            let synced = Assessment::new(
-                Guarantee::PowerLoss,
-                Verdict::Declared,
-                Source::System,
-                "it records the location of its blocks only at a flush",
-            );
-            self.layers.push(Layer::new(&name, synced));
-        }
+        self.level += 1;
         for part in parts {
             match block::by_name(&part, self.roots)? {
                 Some(part) => self.device(&part, dropped, depth)?,
                 None => self.unseen(&part, &format!("{name} is made of it")),
             }
         }
-        match file {
-            Some(file) => self.file(device, &file, dropped, depth),
-            None => Ok(()),
+        if let Some(file) = file {
+            self.file(device, &file, dropped, depth)?;
         }
+        self.level -= 1;
+        Ok(())
     }
 
-    /// Follows an overlay to its upper directory, unless the overlay drops syncs. `path` leads to the open
-    /// file or directory of the overlay.
-    pub fn upper(
-        &mut self,
-        mount: &super::mounts::Mount,
-        path: &Path,
-        drops: bool,
-        depth: u32,
-    ) -> io::Result<()> {
-        let Some(upper) = mount
-            .options
-            .split(',')
-            .find_map(|o| o.strip_prefix("upperdir="))
-        else {
-            // Without an upper directory nothing can be written here.
-            return Ok(());
-        };
-        let name = format!("the overlay's upper directory {upper}");
-        let note = |what: &str| {
-            format!(
-                "An overlay keeps its files on another filesystem (upper directory {upper}), {what}"
-            )
-        };
-        if drops {
-            self.notes.push(note("and never syncs them there."));
-            let synced = Assessment::new(
-                Guarantee::ProcessCrash,
-                Verdict::Contradicted,
-                Source::System,
-                "it is mounted `volatile`, without barriers: it drops every sync",
-            );
-            let name = format!("the overlay at {}", mount.mount_point.display());
-            self.layers.push(Layer::new(name, synced));
-            return Ok(());
-        }
-        let below = match depth.checked_sub(1) {
-            Some(depth) => open_upper(mount, upper, path)?
-                .map(|fd| (self.look)(fd.as_fd(), Path::new(upper), self.roots, depth))
-                .transpose()?,
-            None => None,
-        };
-        let Some(below) = below else {
-            self.notes.push(note(
-                "which cannot be seen from here; put the log on a separate volume.",
-            ));
-            self.unseen(
-                &name,
-                "it cannot be seen from here, nor how its filesystem is mounted",
-            );
-            return Ok(());
-        };
-        let below = below.facts;
-        self.notes.push(note(&format!(
-            "the {} at {}.",
-            below.filesystem, below.mount_point
-        )));
+    /// Adds the layer of a device, with everything that the device reports.
+    fn push(&mut self, device: &Located, mut layer: Layer) -> io::Result<()> {
+        layer.about = device.in_words()?;
+        layer.readings.extend(device.readings()?);
+        self.add(layer);
+        Ok(())
+    }
+
+    /// Adds a layer at the present level.
+    pub fn add(&mut self, mut layer: Layer) {
+        layer.level = self.level;
+        self.layers.push(layer);
+    }
+
+    /// Adds the layers of a filesystem that was examined by itself, below the present one. `name` is that of
+    /// the filesystem's own layer, and `written` its guarantee of an unsynced write.
+    pub fn below(&mut self, name: String, facts: &Facts) {
         let sync = Plan {
             direct: false,
             force: ForceBy::Barrier(Barrier::Data),
         };
-        if let Some(synced) = below.assess_plan(sync, FileState::Growing) {
-            let name = format!("the {} of {name}", below.filesystem);
-            self.layers.push(Layer::new(name, synced));
+        let mut own = facts.clone();
+        own.layers.clear();
+        let mut layer = match own.assess_plan(sync, FileState::Growing) {
+            Some(synced) => Layer::new(name, synced),
+            None => through_the_cache(name),
+        };
+        layer.about = facts.filesystem.clone();
+        if !facts.mount_options.is_empty() {
+            let from = "/proc/self/mountinfo";
+            layer
+                .readings
+                .push(reading("mount options", &facts.mount_options, from));
         }
-        let notes = below.notes.into_iter();
-        self.notes
-            .extend(notes.map(|n| format!("Below the overlay: {n}")));
-        Ok(())
-    }
-
-    /// Returns true if a mapped device is known to keep each block at the same location. Thin volumes, caches
-    /// and the like give blocks a location at the first write, and record it at a flush. Until then a crash
-    /// of the system loses direct writes as well.
-    fn maps_for_good(&self, device: &Located, parts: &[String]) -> io::Result<bool> {
-        let uuid = |device: &Located| device.number::<String>("dm/uuid");
-        let own = uuid(device)?.unwrap_or_default();
-        let is_plain = ["CRYPT-", "mpath-", "DMRAID-"]
-            .iter()
-            .any(|kind| own.starts_with(kind))
-            || own.starts_with("part") && own.contains("-mpath-");
-        if is_plain || !own.starts_with("LVM-") {
-            return Ok(is_plain);
+        self.add(layer);
+        for mut layer in facts.layers.iter().cloned() {
+            layer.level += self.level;
+            self.layers.push(layer);
         }
-        // LVM marks the parts of a volume by a suffix: a thin pool is `LVM-…-tpool`.
-        for part in parts {
-            let Some(part) = block::by_name(part, self.roots)? else {
-                return Ok(false);
-            };
-            let below = uuid(&part)?.unwrap_or_default();
-            let suffix = below.strip_prefix("LVM-").and_then(|u| u.split_once('-'));
-            if !matches!(suffix, None | Some((_, "real"))) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Adds a part that cannot be followed: it may be memory, or mounted without barriers.
@@ -216,8 +193,7 @@ impl Walk<'_> {
             "{why}; it may drop syncs. Use a directory whose layers can be seen, or \
              {ACCEPT}"
         );
-        self.layers
-            .push(Layer::unseen(name, Guarantee::OsCrash, why));
+        self.add(Layer::unseen(name, Guarantee::OsCrash, why));
     }
 
     /// Follows the device of that path, such as a journal's.
@@ -228,56 +204,6 @@ impl Walk<'_> {
         }
         Ok(())
     }
-}
-
-/// Opens the upper directory, if its path leads here to the directory that the overlay uses. The path is
-/// valid where the overlay was mounted; in a container another directory may have it. An overlay shows times,
-/// owner and mode of its upper directory unchanged, so they are compared.
-fn open_upper(
-    mount: &super::mounts::Mount,
-    upper: &str,
-    path: &Path,
-) -> io::Result<Option<std::os::fd::OwnedFd>> {
-    let inner = mount.root.strip_prefix("/").unwrap_or(&mount.root);
-    let upper = Path::new(upper).join(inner);
-    let Some(shown) = sysfs::real(path)? else {
-        return Ok(None);
-    };
-    let Ok(below) = shown.strip_prefix(&mount.mount_point) else {
-        return Ok(None);
-    };
-    // A directory that was never changed is not in the upper directory. The nearest ancestor that is there is
-    // used.
-    for part in below.ancestors() {
-        let real = upper.join(part);
-        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let open = || rustix::fs::open(&real, flags, Mode::empty()).map_err(io::Error::from);
-        let Some(fd) = reachable(uninterrupted_io(open), "open", &real)? else {
-            continue;
-        };
-        let shown = mount.mount_point.join(part);
-        // Three attempts, because the directory may be changing.
-        for _ in 0..3 {
-            let there =
-                uninterrupted(|| rustix::fs::fstat(&fd)).map_err(|e| at(e, "look at", &real))?;
-            let Some(here) =
-                sysfs::found(uninterrupted_io(|| fs::metadata(&shown)), "look at", &shown)?
-            else {
-                return Ok(None);
-            };
-            if (here.mtime(), here.mtime_nsec())
-                == (there.st_mtime as i64, there.st_mtime_nsec as i64)
-                && (here.ctime(), here.ctime_nsec())
-                    == (there.st_ctime as i64, there.st_ctime_nsec as i64)
-                && (here.mode(), here.uid(), here.gid())
-                    == (there.st_mode, there.st_uid, there.st_gid)
-            {
-                return Ok(Some(fd));
-            }
-        }
-        return Ok(None);
-    }
-    Ok(None)
 }
 
 /// Returns the answer about a path that another process chose. `None` if the path leads nowhere here, or if
@@ -297,19 +223,8 @@ pub fn reachable<T>(answer: io::Result<T>, doing: &str, path: &Path) -> io::Resu
 }
 
 /// Returns the layer of a device that consists of no other device that the system shows.
-fn leaf(device: &Located, dropped: Dropped<'_>) -> io::Result<Layer> {
+fn leaf(device: &Located, dropped: Dropped<'_>, roots: &Roots) -> io::Result<Layer> {
     let name = device.whole_name();
-    let (cache, source) = (device.write_cache()?, device.cache_source()?);
-    let layer = |guarantee, verdict, source, evidence: String| {
-        let synced = Assessment::new(guarantee, verdict, source, evidence);
-        let mut layer = Layer::new(&name, synced);
-        // Without a flush only the device's own report counts: a setting sends no flush.
-        layer.written = match source.is_device() && cache == WriteCache::Through {
-            true => guarantee,
-            false => Guarantee::OsCrash,
-        };
-        layer
-    };
     if device.is_of(&["loop", "dm-", "md", "md_d", "bcache"]) {
         return Ok(Layer::unseen(
             name.clone(),
@@ -317,66 +232,38 @@ fn leaf(device: &Located, dropped: Dropped<'_>) -> io::Result<Layer> {
             format!("what it is made of cannot be seen; {ACCEPT}"),
         ));
     }
-    if device.is_of(block::SERVED) {
+    let judged = device.judge(roots)?;
+    let synced = if let Attachment::Served(_) = device.attachment()? {
         let why = "it is served by a program or another machine, whose word it is that a flush \
                    reaches a medium";
-        let guarantee = match (dropped, cache) {
+        let guarantee = match (dropped, judged.cache) {
             (Some(_), WriteCache::Through) | (None, _) => Guarantee::PowerLoss,
             (Some(_), _) => Guarantee::OsCrash,
         };
-        return Ok(layer(
-            guarantee,
-            Verdict::Unknown,
-            Source::Server,
-            why.to_owned(),
-        ));
-    }
-    let driver = device.driver_says_volatile()?;
-    Ok(match (cache, dropped) {
-        (WriteCache::Through, _) if driver == Some(true) => layer(
-            Guarantee::OsCrash,
-            Verdict::Contradicted,
-            source,
-            format!(
-                "the kernel is configured to believe that it has no volatile cache \
-                 (/sys/block/{name}/queue/write_cache says `write through`) and sends it no flushes, \
-                 but it says itself that it has one (`write back`)"
+        Assessment::new(guarantee, Verdict::Unknown, Source::Server, why)
+    } else {
+        match (judged.cache, dropped) {
+            (WriteCache::Through, _) | (_, None) => judged.flushed,
+            (WriteCache::Back, Some(why)) => Assessment::new(
+                Guarantee::OsCrash,
+                Verdict::Contradicted,
+                Source::System,
+                format!("it has a volatile cache that nothing flushes: {why}"),
             ),
-        ),
-        (WriteCache::Through, _) => layer(
-            Guarantee::PowerLoss,
-            Verdict::Declared,
-            source,
-            source.says_no_cache(&name),
-        ),
-        (WriteCache::Back, None) => layer(
-            Guarantee::PowerLoss,
-            Verdict::Declared,
-            source,
-            source.says_flushed(),
-        ),
-        (WriteCache::Back, Some(why)) => layer(
-            Guarantee::OsCrash,
-            Verdict::Contradicted,
-            Source::System,
-            format!("it has a volatile cache that nothing flushes: {why}"),
-        ),
-        (WriteCache::Unknown, None) => layer(
-            Guarantee::PowerLoss,
-            Verdict::Unknown,
-            source,
-            "it is unknown whether the device has a volatile cache".to_owned(),
-        ),
-        (_, why) => layer(
-            Guarantee::OsCrash,
-            Verdict::Unknown,
-            source,
-            format!(
-                "it is unknown whether it has a volatile cache, and nothing would flush it: {}",
-                why.unwrap_or_default()
+            (_, Some(why)) => Assessment::new(
+                Guarantee::OsCrash,
+                Verdict::Unknown,
+                judged.source,
+                format!(
+                    "it is unknown whether it has a volatile cache, and nothing would flush it: {why}"
+                ),
             ),
-        ),
-    })
+        }
+    };
+    let mut layer = Layer::new(&name, synced);
+    layer.written = judged.written;
+    layer.readings = judged.readings;
+    Ok(layer)
 }
 
 pub fn in_memory(name: &str, why: &str) -> Layer {

@@ -4,8 +4,9 @@ use super::block::{self, Located};
 use super::error::uninterrupted_io;
 use super::extents;
 use super::layers::{Dropped, Walk, in_memory, reachable, through_the_cache};
-use logforce_device::{Assessment, Barrier, Blocks, Facts, FileState, FilesystemKind, ForceBy};
-use logforce_device::{Guarantee, Layer, Plan, Source, Verdict};
+use logforce_device::{
+    Assessment, Blocks, Facts, FilesystemKind, Guarantee, Layer, Source, Verdict,
+};
 use rustix::fs::{Mode, OFlags};
 use std::fs;
 use std::io;
@@ -31,22 +32,22 @@ impl Walk<'_> {
         // Data written to the device is in the system's cache until something syncs the file.
         if let Some(why) = dropped {
             let why = format!("{why}: nothing writes the file out of the system's cache");
-            self.layers.push(in_memory(&held, &why));
+            self.add(in_memory(&held, &why));
             return Ok(());
         }
         if file.to_string_lossy().starts_with("/memfd:") {
-            self.layers.push(in_memory(&held, "the file is in memory"));
+            self.add(in_memory(&held, "the file is in memory"));
             return Ok(());
         }
         let stat = reachable(uninterrupted_io(|| fs::metadata(file)), "look at", file)?;
         // The kernel prints the path of a deleted file this way. An existing file may also have such a name.
         if file.to_string_lossy().ends_with(" (deleted)") {
             match stat {
-                None => self.layers.push(in_memory(
+                None => self.add(in_memory(
                     &held,
                     "the file was deleted: it disappears with the device, at the latest at a restart of the system",
                 )),
-                Some(_) => self.layers.push(Layer::unseen(
+                Some(_) => self.add(Layer::unseen(
                     held,
                     Guarantee::ProcessCrash,
                     "by its name the file was deleted, and then it disappears at a restart of the system",
@@ -64,14 +65,14 @@ impl Walk<'_> {
         if stat.file_type().is_block_device() {
             let number = stat.rdev();
             let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-            self.layers.push(through_the_cache(held));
-            return match block::by_number(major, minor, self.roots)? {
-                Some(below) => self.device(&below, None, depth),
-                None => {
-                    self.unseen(&format!("{major}:{minor}"), &format!("{name} lies on it"));
-                    Ok(())
-                }
-            };
+            self.add(through_the_cache(held));
+            self.level += 1;
+            match block::by_number(major, minor, self.roots)? {
+                Some(below) => self.device(&below, None, depth)?,
+                None => self.unseen(&format!("{major}:{minor}"), &format!("{name} lies on it")),
+            }
+            self.level -= 1;
+            return Ok(());
         }
         // The path is valid for the process that attached the file. In a container another file may have it.
         let sectors: u64 = device.number("size")?.unwrap_or(0);
@@ -99,7 +100,7 @@ impl Walk<'_> {
                 below.filesystem
             ));
         }
-        if !below.barriers {
+        if below.barriers == Some(false) {
             self.notes.push(format!(
                 "The filesystem of that file ({}) is mounted without barriers.",
                 below.filesystem
@@ -108,20 +109,10 @@ impl Walk<'_> {
         if let Some(why) = fails_in_silence(device, file, end, &below)? {
             let synced =
                 Assessment::new(Guarantee::PowerLoss, Verdict::Unknown, Source::System, why);
-            self.layers.push(Layer::new(&held, synced));
+            self.add(Layer::new(&held, synced));
         }
         // A flush of the device becomes a sync of its file.
-        let sync = Plan {
-            direct: false,
-            force: ForceBy::Barrier(Barrier::Data),
-        };
-        self.layers
-            .push(match below.assess_plan(sync, FileState::Growing) {
-                Some(synced) => {
-                    Layer::new(format!("the {}{at} below {name}", below.filesystem), synced)
-                }
-                None => through_the_cache(held),
-            });
+        self.below(format!("the {}{at} below {name}", below.filesystem), &below);
         let notes = below.notes.into_iter();
         self.notes
             .extend(notes.map(|n| format!("Below {name}: {n}")));

@@ -5,13 +5,20 @@
 //!   `page_cache` (unsafe) tells what is still to be written. `uring` (unsafe) keeps many writes in flight.
 //! - `lock`, over `ofd` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `stack` and `volume`. `stack` is the filesystem and everything below it: `mounts`, the
-//!   mount; `filesystem` and `zfs`, its meaning; `block`, the device below; `layers`, its parts and so on
-//!   down; `loop_file` and `extents` (unsafe), the file of a loop device. `volume` identifies the filesystem.
-//!   All of them read by `sysfs`, which takes only "not found" for a missing file. `counters` reads the
-//!   device's statistics.
+//!   mount; `filesystem` and `zfs`, its meaning; `block`, the device below; `attachment`, its bus and maker;
+//!   `cache`, its volatile cache; `layers`, its parts and so on down; `mapped`, mapped devices; `loop_file` and
+//!   `extents` (unsafe), the file of a loop device; `overlay`, its upper directory. `volume` identifies the
+//!   filesystem. All of them read by `sysfs`, which takes only "not found" for a missing file. `counters` reads
+//!   the device's statistics.
+//! - `ask`, over `commands` (unsafe): questions to the devices themselves, whose dated answers `answers` keeps.
 //! - `runtime`, over `fork` (unsafe): futexes, random bits, and detection of a forked child.
 
+mod answers;
+mod ask;
+mod attachment;
 mod block;
+mod cache;
+mod commands;
 mod counters;
 mod descriptors;
 mod direct;
@@ -24,8 +31,10 @@ mod fork;
 mod layers;
 pub mod lock;
 mod loop_file;
+mod mapped;
 mod mounts;
 mod ofd;
+mod overlay;
 mod page_cache;
 pub mod runtime;
 mod stack;
@@ -39,6 +48,7 @@ pub use crate::unix::error;
 pub use crate::unix::mapping;
 use crate::unix::{machine, transfer};
 
+pub use ask::{ask_devices, device_facts};
 pub use counters::{Counter, DeviceCounters, block_device_counters};
 pub use extents::{FileExtent, extents};
 pub use page_cache::dirty_pages;

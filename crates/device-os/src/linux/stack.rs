@@ -8,7 +8,7 @@ use super::mounts;
 use super::sysfs::Roots;
 use super::zfs;
 use logforce_device::{
-    Assessment, Facts, FilesystemKind, Guarantee, Layer, Platform, Source, Verdict,
+    Assessment, DirectAlignment, Facts, FilesystemKind, Guarantee, Layer, Platform, Source, Verdict,
 };
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -48,7 +48,10 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
     if mount.is_none() {
         layers.push(unseen_mount(&name, unflushed(&name, &below, roots, depth)?));
     }
-    let mut barriers = filesystem::barriers(&name, &options);
+    // The options of a mount that cannot be seen are unknown.
+    let mut barriers = mount
+        .is_some()
+        .then(|| filesystem::barriers(&name, &options));
     let mut journalled = filesystem::journalled(&name);
     if let Some(located) = located.as_ref().filter(|_| name.starts_with("ext")) {
         journalled = ext(
@@ -64,11 +67,13 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
     let mut walk = Walk {
         roots,
         layers,
+        level: 1,
         notes,
         look,
     };
     let mut kind = filesystem::kind(&name, &options);
-    let dropped = (!barriers).then(|| format!("{name} is mounted without barriers ({options})"));
+    let drops = barriers == Some(false);
+    let dropped = drops.then(|| format!("{name} is mounted without barriers ({options})"));
     let dropped = dropped.as_deref();
     match &below {
         Below::Device(located) => {
@@ -86,17 +91,17 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
         ),
         Below::Nameless => {
             if let Some(layer) = nameless(&name, kind, mount.as_ref(), roots)? {
-                walk.layers.push(layer);
+                walk.add(layer);
             }
         }
     }
     if filesystem::is_served(&name) {
-        walk.layers.push(served(&name));
-    }
-    if let Some(mount) = mount.as_ref().filter(|_| name == "overlay") {
-        walk.upper(mount, path, !barriers, depth)?;
+        walk.add(served(&name));
     }
     let mut device = located.as_ref().map(Located::describe).transpose()?;
+    if let Some(mount) = mount.as_ref().filter(|_| name == "overlay") {
+        device = walk.upper(mount, path, drops, depth)?;
+    }
     if let Some(device) = &mut device {
         // If there are other devices below, all of them have to keep their word.
         let sources = walk.layers.iter().map(|layer| layer.synced.source);
@@ -105,7 +110,9 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
     let mut facts = Facts::new(Platform::Linux, name, kind);
     facts.mount_options = options;
     facts.mount_point = mount.map_or_else(String::new, |m| m.mount_point.display().to_string());
-    facts.barriers = barriers;
+    // A filesystem in memory or on another machine has no device here to flush.
+    let has_device = !matches!(kind, FilesystemKind::Volatile | FilesystemKind::Remote);
+    facts.barriers = barriers.filter(|_| has_device);
     facts.journalled = journalled;
     facts.device = device;
     facts.layers = walk.layers;
@@ -114,12 +121,43 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
     Ok(Stack { facts, located })
 }
 
+/// Examines a block device itself, without a filesystem.
+pub fn look_at_device(located: &Located, roots: &Roots) -> io::Result<Facts> {
+    let mut walk = Walk {
+        roots,
+        layers: Vec::new(),
+        level: 1,
+        notes: Vec::new(),
+        look,
+    };
+    walk.device(located, None, DEPTH)?;
+    let mut device = located.describe()?;
+    let sources = walk.layers.iter().map(|layer| layer.synced.source);
+    device.cache_source = sources.min().unwrap_or(Source::Nobody);
+    let kind = match located.is_memory() {
+        true => FilesystemKind::Volatile,
+        false => FilesystemKind::InPlace,
+    };
+    let mut facts = Facts::new(Platform::Linux, "block device", kind);
+    facts.barriers = Some(true);
+    let unit = device.logical_sector;
+    facts.direct = Some(DirectAlignment {
+        memory: unit,
+        offset: unit,
+    });
+    facts.device = Some(device);
+    facts.layers = walk.layers;
+    facts.kernel = super::machine::kernel();
+    facts.notes = walk.notes;
+    Ok(facts)
+}
+
 /// Reads the options and the journal of an ext4 that only `/proc/fs` shows: the mount options leave out the
 /// superblock's defaults. Returns whether it has a journal, if that can be seen.
 fn ext(
     name: &str,
     options: &mut String,
-    barriers: &mut bool,
+    barriers: &mut Option<bool>,
     located: &Located,
     (notes, layers): (&mut Vec<String>, &mut Vec<Layer>),
     roots: &Roots,
@@ -128,7 +166,8 @@ fn ext(
     let answer = filesystem::ext4(&located.name, roots)?;
     let Some(answer) = answer.filter(|t| t.barriers.is_some()) else {
         // The kernel's old driver of ext2 has no such options.
-        if name != "ext2" && *barriers {
+        if name != "ext2" && *barriers != Some(false) {
+            *barriers = None;
             let (at_most, then) = unflushed_device(located, roots, depth)?;
             layers.push(Layer::unseen(
                 format!("the {name} on {}", located.name),
@@ -149,13 +188,24 @@ fn ext(
             options.push_str(option);
         }
     }
-    *barriers &= !off;
+    if off {
+        *barriers = Some(false);
+    }
     Ok(match answer.journal {
         Journal::Own => Some(true),
         Journal::None => {
-            notes.push(format!(
-                "This {name} has no journal: after a power cut it must be checked (e2fsck) before it is mounted."
-            ));
+            let without = ["noload", "norecovery"]
+                .into_iter()
+                .find(|o| filesystem::has_option(options, o));
+            notes.push(match without {
+                Some(option) => format!(
+                    "This {name} is mounted without its journal ({option}): after a power cut it must be checked \
+                     (e2fsck) before it is mounted. Mount it without that option."
+                ),
+                None => format!(
+                    "This {name} has no journal: after a power cut it must be checked (e2fsck) before it is mounted."
+                ),
+            });
             Some(false)
         }
         Journal::Elsewhere => {
@@ -244,6 +294,7 @@ fn unflushed_device(located: &Located, roots: &Roots, depth: u32) -> io::Result<
     let mut walk = Walk {
         roots,
         layers: Vec::new(),
+        level: 1,
         notes: Vec::new(),
         look,
     };

@@ -3,12 +3,14 @@
 //! Only "not found" means that a file is missing; every other error is passed on. Otherwise a process without
 //! descriptors or memory would assume a better disk than it has.
 
+use super::commands::{Commands, Real};
 use super::error::{at, uninterrupted_io};
 use logforce_device::planted;
 use rustix::fs::{Dir, Mode, OFlags};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Locations of the system's own files; tests use others.
 #[derive(Debug, Clone)]
@@ -16,8 +18,12 @@ pub struct Roots {
     pub proc: PathBuf,
     pub sys: PathBuf,
     pub dev: PathBuf,
+    /// Directory with the stored answers of devices.
+    pub run: PathBuf,
     /// Paths at which the command of zfs may be.
     pub zfs: Vec<PathBuf>,
+    /// Commands to devices.
+    pub commands: Arc<dyn Commands>,
 }
 
 impl Default for Roots {
@@ -26,6 +32,8 @@ impl Default for Roots {
             proc: "/proc".into(),
             sys: "/sys".into(),
             dev: "/dev".into(),
+            run: "/run/logforce/devices".into(),
+            commands: Arc::new(Real),
             zfs: [
                 "/sbin/zfs",
                 "/usr/sbin/zfs",

@@ -50,7 +50,7 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path, _: Trial) -> io::Result<Facts> {
         facts.mount_options = "no F_FULLFSYNC".to_owned();
     }
     facts.mount_point = text(&stat.f_mntonname);
-    facts.barriers = barriers;
+    facts.barriers = Some(barriers);
     facts.device = device;
     facts.direct = Some(NEEDED);
     facts.volume = volume;

@@ -52,7 +52,7 @@ fn facts(platform: Platform, write_cache: WriteCache) -> Facts {
     (device.fua, device.rotational) = (Some(true), Some(false));
     device.physical_sector = 512;
     let mut facts = Facts::new(platform, "afs", FilesystemKind::InPlace);
-    (facts.barriers, facts.device) = (true, Some(device));
+    (facts.barriers, facts.device) = (Some(true), Some(device));
     facts.direct = Some(DirectAlignment {
         memory: 512,
         offset: 512,

@@ -55,7 +55,7 @@ fn over<D: Ask>(
     let mut facts = Facts::new(Platform::Windows, name, kind);
     facts.mount_options = below.options;
     facts.mount_point = root.map_or_else(String::new, |r| String::from_utf16_lossy(&r));
-    facts.barriers = below.barriers;
+    facts.barriers = Some(below.barriers);
     facts.device = below.device;
     facts.direct = Some(dir.alignment());
     facts.volume = volume;

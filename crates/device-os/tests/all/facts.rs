@@ -96,7 +96,7 @@ fn each_filesystem_is_what_it_is() {
             _ => FilesystemKind::InPlace,
         };
         assert_eq!(f.kind, expected);
-        assert_eq!(f.barriers, kind != "ext4-nobarrier");
+        assert_eq!(f.barriers, Some(kind != "ext4-nobarrier"));
         assert_eq!(f.direct.is_some(), kind != "ext4-datajournal");
         let device = f.device.as_ref().expect("a loop device");
         assert_eq!(device.name, fs.device());
@@ -216,7 +216,7 @@ fn an_overlay_says_that_it_is_one() {
                 ("overlay", FilesystemKind::Other)
             );
             assert!(f.notes.iter().any(|n| n.contains(&upper)), "{:?}", f.notes);
-            assert_eq!(f.barriers, volatile.is_empty());
+            assert_eq!(f.barriers, Some(volatile.is_empty()));
             let seen = f.notes.iter().any(|n| n.contains("the ext4 at"));
             assert_eq!(seen, volatile.is_empty(), "{:?}", f.notes);
             // All layers below it can be seen.

@@ -184,7 +184,7 @@ fn facts_are_told_or_noted() {
     }
     let flush = facts.assess(facts.default_method(), FileState::Zeroed);
     // A setting of Windows makes it send no flushes.
-    let worth = if facts.barriers {
+    let worth = if facts.barriers == Some(true) {
         Guarantee::PowerLoss
     } else {
         Guarantee::OsCrash

@@ -10,6 +10,13 @@ use crate::{Assessment, Guarantee, Source, Verdict};
 pub struct Layer {
     /// Name of the layer, such as `the ext4 at / below loop0`.
     pub name: String,
+    /// Kind of the layer, such as `virtio disk`; empty if the name says it.
+    pub about: String,
+    /// Number of layers above it: 1 for the device of the filesystem. The layers of a stack are listed depth
+    /// first, so that a layer lies below the nearest earlier one of a smaller level.
+    pub level: u32,
+    /// Properties that the layer reports, and the files that they were read from.
+    pub readings: Vec<Reading>,
     /// Guarantee of a sync from above that this layer has reported as done.
     pub synced: Assessment,
     /// Guarantee of a write from above that nothing has synced.
@@ -22,8 +29,20 @@ impl Layer {
     pub fn new(name: impl Into<String>, synced: Assessment) -> Layer {
         Layer {
             name: name.into(),
+            about: String::new(),
+            level: 1,
+            readings: Vec::new(),
             synced,
             written: Guarantee::ProcessCrash,
+        }
+    }
+
+    /// Makes a layer that passes syncs and writes on to the layers below it, and so weakens nothing.
+    pub fn passing(name: impl Into<String>, why: impl Into<String>) -> Layer {
+        let synced = Assessment::new(Guarantee::PowerLoss, Verdict::Declared, Source::System, why);
+        Layer {
+            written: Guarantee::PowerLoss,
+            ..Layer::new(name, synced)
         }
     }
 
@@ -33,6 +52,17 @@ impl Layer {
         let synced = Assessment::new(at_most, Verdict::Unknown, Source::Nobody, why);
         Layer::new(name, synced)
     }
+}
+
+/// Property that a layer reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// Name of the property, such as `write cache`.
+    pub what: String,
+    /// Value as it was read, such as `write back`.
+    pub value: String,
+    /// File or command that it was read from, such as `/sys/block/vda/queue/write_cache`.
+    pub from: String,
 }
 
 /// Returns the weakest of `above` and of the guarantees of a sync in the layers below.
@@ -50,13 +80,20 @@ pub(crate) fn weakest_synced(layers: &[Layer], above: Assessment) -> Assessment 
     })
 }
 
-/// Returns the weakest of `above` and of the guarantees of an unsynced write in the layers below.
-pub(crate) fn weakest_written(layers: &[Layer], above: Assessment) -> Assessment {
+/// Returns the weakest of `above` and of the guarantees of an unsynced write in the layers below. A write past
+/// the system's cache (`direct`) is with the layers, so it can be believed as far as the least of them.
+pub(crate) fn weakest_written(layers: &[Layer], above: Assessment, direct: bool) -> Assessment {
     layers.iter().fold(above, |weakest, layer| {
+        let mut weakest = weakest;
+        let said = &layer.synced;
+        if direct && (said.verdict, said.source) < (weakest.verdict, weakest.source) {
+            (weakest.verdict, weakest.source) = (said.verdict, said.source);
+        }
         if layer.written >= weakest.guarantee {
             return weakest;
         }
         let where_to = match layer.written {
+            Guarantee::Nothing => "nowhere",
             Guarantee::OsCrash => "a volatile cache",
             _ => "the system's memory, or wherever the layer keeps it",
         };

@@ -210,7 +210,7 @@ mod tests {
         Facts {
             mount_options: "rw".to_owned(),
             mount_point: "/".to_owned(),
-            barriers: true,
+            barriers: Some(true),
             device: Some(BlockDevice {
                 write_cache: WriteCache::Back,
                 cache_source: Source::Device,
@@ -271,7 +271,7 @@ mod tests {
         let mut f = facts(true, &[(Method::Buffered, true), (Method::Fdatasync, true)]);
         let before = (Guarantee::ProcessCrash, Verdict::Declared);
         assert_eq!(verdict(&f, Method::Buffered), before);
-        f.barriers = false;
+        f.barriers = Some(false);
         assert_eq!(verdict(&f, Method::Fdatasync), CONTRADICTED);
     }
 

@@ -6,7 +6,7 @@ fn facts(platform: Platform, write_cache: WriteCache, fua: Option<bool>) -> Fact
         offset: 4096,
     };
     Facts {
-        barriers: true,
+        barriers: Some(true),
         device: Some(BlockDevice {
             write_cache,
             cache_source: Source::Device,
@@ -170,14 +170,14 @@ fn the_default_of_windows_is_a_flush_whatever_the_device_says_of_write_through()
     assert_eq!(of(&back, Method::NoBuffering), os);
     // The user configured Windows to send no flushes, which proves nothing about the cache.
     let mut configured = back;
-    configured.barriers = false;
+    configured.barriers = Some(false);
     let dropped = (Guarantee::OsCrash, Verdict::Contradicted);
     for method in [Method::Flush, Method::FlushData, Method::WriteThrough] {
         assert_eq!(of(&configured, method), dropped);
     }
     // A device without a cache needs no flush.
     let mut none = facts(Platform::Windows, WriteCache::Through, None);
-    none.barriers = false;
+    none.barriers = Some(false);
     for method in [Method::Flush, Method::FlushData, Method::WriteThrough] {
         assert_eq!(of(&none, method), durable);
     }

@@ -22,8 +22,8 @@ pub struct Machine {
     pub mount_point: String,
     /// Mount options of the filesystem.
     pub mount_options: String,
-    /// True if the filesystem passes barriers on to the device.
-    pub barriers: bool,
+    /// True if the filesystem passes barriers on to the device; null if unknown, or if there is no device.
+    pub barriers: Option<bool>,
     /// Kernel name of the device, such as `nvme0n1`.
     pub device: Option<String>,
     /// The device's model.
@@ -195,7 +195,7 @@ impl std::fmt::Display for Machine {
             };
             write!(f, ", {cache}, {fua}")?;
         }
-        if !self.barriers {
+        if self.barriers == Some(false) {
             write!(f, ", without barriers")?;
         }
         write!(f, "; {os} {kernel}, {arch}, {cpus} cpus")

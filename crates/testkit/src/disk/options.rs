@@ -117,7 +117,7 @@ impl SimOptions {
         let mut facts = Facts::new(Platform::Linux, name, kind);
         facts.mount_options = "rw".to_owned();
         facts.mount_point = "/".to_owned();
-        facts.barriers = true;
+        facts.barriers = Some(true);
         facts.journalled = Some(!self.torn_renames);
         facts.device = Some(device);
         facts.direct = self.direct.then_some(DirectAlignment {

@@ -13,7 +13,7 @@ fn facts(platform: Platform, fua: Option<bool>) -> Facts {
     let mut facts = Facts::new(platform, "afs", FilesystemKind::InPlace);
     facts.mount_options = "rw".to_owned();
     facts.mount_point = "/data".to_owned();
-    facts.barriers = true;
+    facts.barriers = Some(true);
     facts.device = Some(device);
     facts.direct = Some(DirectAlignment {
         memory: 512,
@@ -197,7 +197,7 @@ fn the_text_fits_and_has_each_reason_once() {
 #[test]
 fn a_log_that_would_be_refused_is_told() {
     let mut off = facts(Platform::Linux, Some(true));
-    off.barriers = false;
+    off.barriers = Some(false);
     let report = report(off);
     assert!(!report.next.is_enough);
     let text = one_line(&render(&report, 80));

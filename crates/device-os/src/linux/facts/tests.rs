@@ -1,14 +1,19 @@
 //! Facts of a real directory in a simulated system: its mount, its device and the devices below are files
 //! that the test makes.
 
+mod asked;
 mod below;
+mod recorded;
 mod sources;
+mod stacks;
 
 use super::*;
 use logforce_device::{FileState, Guarantee, Method, Verdict};
+use recorded::Recorded;
 use std::fs;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 struct World {
@@ -28,7 +33,9 @@ impl World {
             proc: at("proc"),
             sys: at("sys"),
             dev: at("dev"),
+            run: at("run"),
             zfs: Vec::new(),
+            commands: Arc::new(Recorded::default()),
         };
         fs::create_dir(at("log")).unwrap();
         let log = fs::File::open(at("log")).unwrap();
@@ -90,9 +97,14 @@ impl World {
     /// Makes the device below the directory.
     fn below(&self, name: &str, cache: &str) {
         let place = self.device(name, cache);
+        self.is_below(&place);
+    }
+
+    /// Makes the device at that place the one below the directory.
+    fn is_below(&self, place: &str) {
         let dev = self.log.metadata().unwrap().dev();
         let (major, minor) = (rustix::fs::major(dev), rustix::fs::minor(dev));
-        self.link(&format!("sys/dev/block/{major}:{minor}"), &place);
+        self.link(&format!("sys/dev/block/{major}:{minor}"), place);
     }
 
     fn part(&self, of: &str, name: &str) {
@@ -363,6 +375,10 @@ fn a_flush_that_is_dropped_on_the_way_is_worth_nothing_below() {
     assert_eq!(facts.write_through().guarantee, OsCrash);
     // The same setting is harmless if no device below has a cache.
     world.put("sys/devices/sda/queue/write_cache", THROUGH);
+    world.put(
+        "sys/devices/sda/device/scsi_disk/0:0:0:0/cache_type",
+        THROUGH,
+    );
     world.is(PowerLoss, Declared, &[]);
     world.put("sys/devices/sda/queue/write_cache", "strange");
     world.is(OsCrash, Unknown, &["sda"]);
@@ -393,7 +409,7 @@ fn the_weakest_part_counts() {
 fn a_device_is_not_believed_against_its_own_driver() {
     let world = World::honest();
     world.put("sys/devices/vda/queue/write_cache", THROUGH);
-    world.is(PowerLoss, Declared, &["by the kernel's setting vda has no"]);
+    world.is(OsCrash, Unknown, &["treats it as `write through`"]);
     world.put("sys/devices/vda/cache_type", BACK);
     world.is(
         OsCrash,

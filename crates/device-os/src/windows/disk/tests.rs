@@ -107,7 +107,7 @@ fn asked(disk: &MadeUp) -> (Below, Vec<String>) {
 fn facts(below: Below) -> Facts {
     let mut facts = Facts::new(Platform::Windows, "NTFS", FilesystemKind::InPlace);
     facts.mount_options = below.options;
-    facts.barriers = below.barriers;
+    facts.barriers = Some(below.barriers);
     facts.device = below.device;
     facts
 }

@@ -12,7 +12,7 @@ fn noted(facts: &Facts, what: &str) -> usize {
 fn what_the_disk_says_reaches_the_verdict() {
     let (_temp, dir) = opened();
     let answer = over(dir.opened(), None, None, Some(Ok(&told_protected()))).unwrap();
-    assert!(!answer.barriers);
+    assert_eq!(answer.barriers, Some(false));
     assert_eq!(
         answer.mount_options,
         "write-cache buffer flushing turned off"

@@ -32,14 +32,27 @@ impl World {
     }
 }
 
-/// A user or a rule may have written to `queue/write_cache`. The kernel sends no flush then, and a setting
-/// does not decide the guarantee of a write without one.
+/// A user or a rule may have written to `queue/write_cache`, or the kernel assumes it. No flush is sent then, and no
+/// party reports that none is needed.
 #[test]
-fn write_through_is_a_setting_of_the_kernel() {
-    for place in [NVME, SCSI, USB] {
+fn write_through_that_nobody_answers_for_is_no_promise() {
+    for (place, remedy) in [
+        (NVME, "as root"),
+        (SCSI, "as root"),
+        (USB, "doctor --ask"),
+        ("vda", "operator of the host"),
+        (VIRTIO_SCSI, "operator of the host"),
+        ("xvda", "operator of the host"),
+        ("mmcblk0", "as root"),
+    ] {
         let world = on(place, THROUGH);
-        world.rests_on(Source::Setting, "by the kernel's setting");
+        world.is(
+            OsCrash,
+            Unknown,
+            &["no party reports", "treats it as `write through`", remedy],
+        );
         let facts = world.facts().unwrap();
+        assert_eq!(facts.device.as_ref().unwrap().cache_source, Source::Setting);
         written_directly(&facts, OsCrash);
         for method in Method::ALL {
             let said = facts.assess(method, FileState::Zeroed);
@@ -47,9 +60,25 @@ fn write_through_is_a_setting_of_the_kernel() {
             assert!(!said.contains("device says"), "{method}: {said}");
         }
         world.put(&format!("sys/devices/{place}/queue/write_cache"), BACK);
-        world.rests_on(Source::Device, "the system flushes it");
+        world.is(PowerLoss, Declared, &["the system flushes it"]);
         written_directly(&world.facts().unwrap(), OsCrash);
     }
+}
+
+/// The driver sets both features with the cache, and only the cache can be set afterwards.
+#[test]
+fn an_nvme_disk_is_known_by_the_fua_that_its_driver_set() {
+    let world = on(NVME, THROUGH);
+    let fua = format!("sys/devices/{NVME}/queue/fua");
+    world.put(&fua, "0\n");
+    world.rests_on(Source::Device, "the device says that it has no");
+    written_directly(&world.facts().unwrap(), PowerLoss);
+    world.put(&fua, "1\n");
+    world.is(
+        OsCrash,
+        Contradicted,
+        &["says itself that it has one", "queue/fua"],
+    );
 }
 
 #[test]
@@ -66,7 +95,7 @@ fn a_disk_answers_for_itself_where_its_driver_has_asked_it() {
     let world = on(USB, THROUGH);
     let said = format!("sys/devices/{USB}/device/scsi_disk/1:0:0:0/cache_type");
     world.put(&said, "write through\n");
-    world.rests_on(Source::Setting, "by the kernel's setting");
+    world.is(OsCrash, Unknown, &["assumes this of a USB bridge"]);
     written_directly(&world.facts().unwrap(), OsCrash);
 }
 
@@ -84,9 +113,31 @@ fn a_virtual_disk_is_the_word_of_its_hypervisor() {
         world.put(&format!("sys/devices/{place}/queue/write_cache"), THROUGH);
         world.rests_on(Source::Hypervisor, "by the hypervisor's word");
         written_directly(&world.facts().unwrap(), PowerLoss);
-        world.remove(said);
-        world.rests_on(Source::Setting, "by the kernel's setting");
     }
+    // A virtual disk without a flush describes no cache.
+    let world = on("vda", THROUGH);
+    world.put("sys/devices/vda/cache_type", THROUGH);
+    world.put("sys/devices/vda/device/features", &"0".repeat(64));
+    world.is(OsCrash, Unknown, &["offers no flush", "host's memory"]);
+    world.put(
+        "sys/devices/vda/device/features",
+        &format!("{}1", "0".repeat(9)),
+    );
+    world.rests_on(Source::Hypervisor, "by the hypervisor's word");
+}
+
+#[test]
+fn a_disk_on_a_network_is_its_servers_word() {
+    let iscsi = "platform/host3/session1/target3:0:0/3:0:0:0/block/sdb";
+    let fabric = "virtual/nvme-fabrics/ctl/nvme1/nvme1n1";
+    for place in [iscsi, fabric] {
+        let world = on(place, BACK);
+        world.put(&format!("sys/devices/{fabric}/device/transport"), "tcp\n");
+        world.is(PowerLoss, Unknown, &["it is served"]);
+    }
+    let local = on(NVME, BACK);
+    local.put(&format!("sys/devices/{NVME}/device/transport"), "pcie\n");
+    local.is(PowerLoss, Declared, &[]);
 }
 
 /// If several parties have to keep their word, the least reliable one counts.
@@ -103,6 +154,8 @@ fn the_least_of_all_that_answer_counts() {
     written_directly(&world.facts().unwrap(), PowerLoss);
     world.device("nvme0n1", THROUGH);
     world.part("md0", "nvme0n1");
-    world.rests_on(Source::Setting, "by the kernel's setting");
-    written_directly(&world.facts().unwrap(), OsCrash);
+    world.is(OsCrash, Unknown, &["nvme0n1: no party reports"]);
+    let facts = world.facts().unwrap();
+    assert_eq!(facts.device.as_ref().unwrap().cache_source, Source::Setting);
+    written_directly(&facts, OsCrash);
 }
