@@ -101,8 +101,18 @@ pub const TABLE: &[DependencyRule] = &[
         why: "it formats numbers and tables and parses arguments, and knows neither logs nor measuring",
     },
     DependencyRule {
+        name: "logforce-systems",
+        may_use: &["logforce-device"],
+        why: "it is data about other systems in the terms of the contract; it measures and reads nothing",
+    },
+    DependencyRule {
         name: "logforce-measure",
-        may_use: &["logforce", "logforce-device", "logforce-terminal"],
+        may_use: &[
+            "logforce",
+            "logforce-device",
+            "logforce-systems",
+            "logforce-terminal",
+        ],
         why: "it measures the log as users get it, and the raw device; its caller provides the device",
     },
     DependencyRule {
@@ -140,6 +150,7 @@ pub const TABLE: &[DependencyRule] = &[
             "logforce-witness",
             "logforce-databases",
             "logforce-measure",
+            "logforce-systems",
             "logforce-terminal",
             "logforce",
             "logforce-device",
