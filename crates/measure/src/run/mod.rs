@@ -9,6 +9,7 @@ mod interrupt;
 pub mod library;
 pub mod prepare;
 pub mod probe;
+pub mod ratio;
 pub mod raw;
 pub mod recorder;
 pub mod rounds;
@@ -23,6 +24,7 @@ pub mod workplace;
 
 pub use error::MeasureError;
 pub use interrupt::Interrupt;
+pub use ratio::{Ratio, Relation};
 pub use recorder::{Limit, Recorder};
 pub use rounds::Case;
 pub use series::{CpuTimes, MeasuredSlice, Series, SeriesPoint};

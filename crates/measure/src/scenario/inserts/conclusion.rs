@@ -5,23 +5,10 @@ use super::row::{Rounds, policy, systems, usual};
 use super::{PAIRS, Policy, rests_on};
 use crate::result::Row;
 use crate::result::plausible::PLATTER_TURNS_PER_S;
+use crate::run::{Ratio, Relation};
 use logforce::disk::Facts;
 use logforce_device::{Guarantee, Verdict};
 use logforce_terminal::numbers::short;
-
-/// Share of the comparisons between the rounds of two rows in which the first must be longer. With this
-/// value, a single round of five that a neighbour disturbed does not change the result.
-const CLEARLY: f64 = 0.75;
-
-/// Returns whether one took longer than the other, beyond the noise of the rounds.
-fn is_more(one: Rounds<'_>, other: Rounds<'_>) -> bool {
-    let pairs = one
-        .all
-        .iter()
-        .flat_map(|a| other.all.iter().map(move |b| a > b));
-    let longer = pairs.filter(|is_longer| *is_longer).count();
-    longer as f64 >= CLEARLY * (one.all.len() * other.all.len()) as f64
-}
 
 /// Describes the cost of durability here and in the published runs, and the cost of a second log. Also
 /// tells whether this disk is faster than a hard disk can be.
@@ -35,14 +22,18 @@ pub fn conclude(rows: &[Row], pairs: u64, facts: &Facts) -> String {
         return "Too little was measured to determine the cost of durability here.".to_owned();
     }
     sentences.push(there());
-    for system in systems(rows) {
-        let (one, two) = (
-            of(&system, Policy::Force, false),
-            of(&system, Policy::Force, true),
-        );
-        sentences.extend(one.zip(two).map(|(one, two)| second_log(&system, one, two)));
-    }
-    sentences.push(paid_for());
+    let second = systems(rows).into_iter().filter_map(|system| {
+        let one = of(&system, Policy::Force, false)?;
+        let two = of(&system, Policy::Force, true)?;
+        Some((system, two.ratio(one)))
+    });
+    let second: Vec<(String, Ratio)> = second.collect();
+    sentences.extend(
+        second
+            .iter()
+            .map(|(system, ratio)| second_log(system, ratio)),
+    );
+    sentences.push(paid_for(&second));
     sentences.extend(platter(rows, pairs, facts));
     sentences.join(" ")
 }
@@ -58,12 +49,11 @@ fn cost<'a>(system: &str, pairs: u64, of: impl Fn(Policy) -> Option<Rounds<'a>>)
         let Some(other) = of(policy).filter(|s| s.median > 0.0) else {
             continue;
         };
-        ratios.push(match is_more(forced, other) {
-            true => format!(
-                "{} times as long as {words}",
-                short(forced.median / other.median, 1)
-            ),
-            false => format!("within the noise no longer than {words}"),
+        let ratio = forced.ratio(other);
+        ratios.push(match ratio.relation() {
+            Relation::Same => format!("as long as {words} ({} times)", ratio.interval()),
+            Relation::Unclear => format!("compared with {words} {}", ratio.unclear()),
+            _ => format!("{} times as long as {words}", short(ratio.figure, 1)),
         });
     }
     let ratios = match ratios.is_empty() {
@@ -91,17 +81,15 @@ fn there() -> String {
     )
 }
 
-fn second_log(system: &str, one: Rounds<'_>, two: Rounds<'_>) -> String {
+fn second_log(system: &str, ratio: &Ratio) -> String {
     let there = |of: fn(&Published) -> f64| {
         let one = Published::of(Policy::Force, false).map_or(1.0, |p| of(&p));
         Published::of(Policy::Force, true).map_or(1.0, |p| of(&p)) / one
     };
-    let words = match is_more(two, one) {
-        true => format!(
-            "makes that {} times as long",
-            short(two.median / one.median, 1)
-        ),
-        false => "adds no time beyond the noise".to_owned(),
+    let words = match ratio.relation() {
+        Relation::Same => format!("takes as long as one ({} times)", ratio.interval()),
+        Relation::Unclear => format!("may take longer or not: {}", ratio.unclear()),
+        _ => format!("makes that {} times as long", short(ratio.figure, 1)),
     };
     format!(
         "{system}: a second log that is forced as well {words} (published: {} and {} times).",
@@ -110,12 +98,19 @@ fn second_log(system: &str, one: Rounds<'_>, two: Rounds<'_>) -> String {
     )
 }
 
-/// Explains the published times.
-fn paid_for() -> String {
-    "In the published runs policy 1 cost one forced write of the log for each commit. The binary log \
-     was a second forced write, and one log in the place of two would halve it. Policies 2 and 0 did \
-     not make durable commits cheaper: they acknowledged commits before they were durable."
-        .to_owned()
+/// Explains the published times. Says what one log in the place of two would gain only if every second log took
+/// longer here too.
+fn paid_for(second: &[(String, Ratio)]) -> String {
+    let is_more = |(_, ratio): &(String, Ratio)| ratio.relation() == Relation::More;
+    let gain = match !second.is_empty() && second.iter().all(is_more) {
+        true => ", and one log in the place of two would halve it",
+        false => "",
+    };
+    format!(
+        "In the published runs policy 1 cost one forced write of the log for each commit. The binary log \
+         was a second forced write{gain}. Policies 2 and 0 did not make durable commits cheaper: they \
+         acknowledged commits before they were durable."
+    )
 }
 
 /// Compares the rate of durable inserts with that of a hard disk of 7200 rpm.

@@ -4,8 +4,8 @@ use super::phase::PhaseResult;
 use super::{Policy, Setting};
 use crate::MeasureError;
 use crate::result::{Kind, Quantity, Row};
-use crate::run::Recorder;
 use crate::run::stats::spread;
+use crate::run::{Ratio, Recorder};
 
 impl Setting {
     /// Returns the name in one line.
@@ -84,6 +84,14 @@ pub(super) struct Rounds<'a> {
     pub median: f64,
     /// Seconds of each round.
     pub all: &'a [f64],
+}
+
+impl Rounds<'_> {
+    /// Returns these seconds as a multiple of others.
+    pub fn ratio(self, to: Rounds<'_>) -> Ratio {
+        let rounds = self.all.iter().copied().zip(to.all.iter().copied());
+        Ratio::of(self.median / to.median, rounds)
+    }
 }
 
 /// Returns the times of the default row of a system's policy with one client; `None` if it has no

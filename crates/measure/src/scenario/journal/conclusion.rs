@@ -1,37 +1,18 @@
 //! Conclusion from the rows: the recommended method, and the reason.
 
+mod candidate;
+
 use super::super::Conclusion;
 use super::row::{file_state, is_written, method};
 use crate::result::Row;
-use crate::run::SubjectKind;
+use crate::run::ratio::FEWEST_ROUNDS;
+use crate::run::{Relation, SubjectKind};
+use candidate::{Candidate, FEWEST_COMMITS, candidates};
 use logforce_device::{ForceBy, Guarantee, Method, Platform, Verdict};
 use logforce_terminal::numbers::{bytes, count, short};
 
-/// Share by which a method must be faster than another, beyond the noise, to be preferred.
-const MARGIN: f64 = 0.10;
-
-/// Minimum number of slices for the noise of a row to be known. Fewer may lie close together by chance.
-const FEWEST_SLICES: usize = 3;
-const FEWEST_COMMITS: u64 = 20;
-
-/// A method, over all its rows that count.
-struct Candidate {
-    method: Method,
-    /// Milliseconds per commit: mean over the rows.
-    ms: f64,
-    /// Standard error of `ms`, from the spread of the slices. Infinite if too little was measured.
-    error: f64,
-}
-
-impl Candidate {
-    /// Returns whether too little was measured for a comparison.
-    fn is_lacking(&self) -> bool {
-        self.error.is_infinite()
-    }
-}
-
-/// Draws the conclusion from the raw rows, measured on `platform`. If several methods are equally
-/// fast within the noise, prefers the platform's first choice.
+/// Draws the conclusion from the raw rows, measured on `platform`. Recommends the fastest method, or the
+/// platform's first choice if that is as fast.
 pub fn conclude(rows: &[Row], platform: Platform) -> Conclusion {
     let raw: Vec<&Row> = rows
         .iter()
@@ -73,7 +54,7 @@ pub fn conclude(rows: &[Row], platform: Platform) -> Conclusion {
     let fastest = &candidates[0];
     let tied: Vec<&Candidate> = candidates
         .iter()
-        .filter(|c| !is_apart(fastest, c))
+        .filter(|c| c.ratio(fastest).relation() != Relation::More)
         .collect();
     if tied.len() > 1 && tied.iter().any(|c| c.is_lacking()) {
         let mut text = cannot_tell(&tied, default);
@@ -89,10 +70,9 @@ pub fn conclude(rows: &[Row], platform: Platform) -> Conclusion {
             recommended: None,
         };
     }
-    let chosen = tied
-        .iter()
-        .find(|c| c.method == default)
-        .map_or(fastest, |c| c);
+    let is_default =
+        |c: &&&Candidate| c.method == default && c.ratio(fastest).relation() == Relation::Same;
+    let chosen = tied.iter().find(is_default).map_or(fastest, |c| c);
 
     let mut text = if tied.len() == 1 {
         decided(fastest, candidates.get(1), !unvouched.is_empty(), &base, on)
@@ -126,46 +106,6 @@ pub fn conclude(rows: &[Row], platform: Platform) -> Conclusion {
     }
 }
 
-fn candidates(rows: &[&Row]) -> Vec<Candidate> {
-    let mut candidates: Vec<Candidate> = Vec::new();
-    for by in Method::ALL {
-        let mut of: Vec<(f64, f64)> = rows
-            .iter()
-            .filter(|r| r.method == by)
-            .filter_map(|r| Some((r.ms_per_commit?, standard_error(r))))
-            .collect();
-        if of.is_empty() {
-            continue;
-        }
-        if of.iter().any(|(_, error)| error.is_finite()) {
-            of.retain(|(_, error)| error.is_finite());
-        }
-        let n = of.len() as f64;
-        let ms = of.iter().map(|(ms, _)| ms).sum::<f64>() / n;
-        let error = of.iter().map(|(_, e)| e * e).sum::<f64>().sqrt() / n;
-        candidates.push(Candidate {
-            method: by,
-            ms,
-            error,
-        });
-    }
-    candidates.sort_by(|a, b| a.ms.total_cmp(&b.ms));
-    candidates
-}
-
-fn standard_error(row: &Row) -> f64 {
-    if row.each.len() < FEWEST_SLICES || row.commits.unwrap_or(0) < FEWEST_COMMITS {
-        return f64::INFINITY;
-    }
-    crate::run::stats::standard_error(&row.each)
-}
-
-/// Returns whether `slower` is slower by more than the margin and twice the noise.
-fn is_apart(faster: &Candidate, slower: &Candidate) -> bool {
-    let noise = 2.0 * faster.error.hypot(slower.error);
-    slower.ms - faster.ms > faster.ms * MARGIN + noise
-}
-
 fn ms(value: f64) -> String {
     format!("{} ms", short(value, 3))
 }
@@ -188,7 +128,12 @@ fn decided(
     let (first, against) = match next {
         Some(n) => (
             "fastest method",
-            format!(", against {} by {}, the next", ms(n.ms), n.method),
+            format!(
+                ", against {} by {}, the next ({} times as long)",
+                ms(n.ms),
+                n.method,
+                n.ratio(fastest).interval()
+            ),
         ),
         None if others => (
             "only method measured, beside those whose write-through is unknown,",
@@ -215,12 +160,13 @@ fn cannot_tell(tied: &[&Candidate], default: Method) -> String {
         .collect();
     format!(
         "No method is recommended: it is unknown which one is the fastest that survives loss of power, because too little \
-         was measured of {} (no file with {FEWEST_COMMITS} commits in {FEWEST_SLICES} slices). {MORE_TIME} A log that is \
+         was measured of {} (no file with {FEWEST_COMMITS} commits in {FEWEST_ROUNDS} slices). {MORE_TIME} A log that is \
          opened without a method is not affected; the default is {default}.",
         all_of(&lacking)
     )
 }
 
+/// Returns the recommendation of one of several methods, none of which is slower beyond the noise.
 fn undecided(
     tied: &[&Candidate],
     chosen: &Candidate,
@@ -228,24 +174,36 @@ fn undecided(
     rows: &[&Row],
     on: &str,
 ) -> String {
-    let list: Vec<String> = tied
-        .iter()
-        .map(|c| format!("{} ({})", c.method, ms(c.ms)))
-        .collect();
     let first = tied.first().is_some_and(|c| c.method == chosen.method);
     let why = match (chosen.method == default, first) {
         (true, true) => "the default and the fastest measured",
-        (true, false) => "the default",
+        (true, false) => "the default, as fast as the fastest measured",
         _ => "the fastest measured",
     };
-    format!(
-        "Use {} here, {why}: the measurement is undecided between {}{} {on}. They differ by at most {:.0} % \
-         beyond the noise, and all survive loss of power.",
+    let (mut same, mut unclear) = (Vec::new(), Vec::new());
+    for other in tied.iter().filter(|c| c.method != chosen.method) {
+        let ratio = other.ratio(chosen);
+        let named = |words: String| format!("{} ({}, {words})", other.method, ms(other.ms));
+        match ratio.relation() {
+            Relation::Same => same.push(named(format!("{} times", ratio.interval()))),
+            Relation::Unclear => unclear.push(named(ratio.unclear())),
+            _ => unclear.push(named(format!("{} times as long", ratio.interval()))),
+        }
+    }
+    let mut text = format!(
+        "Use {} here, {why}: {}{} {on}.",
         chosen.method,
-        all_of(&list),
-        per_commit(rows),
-        MARGIN * 100.0
-    )
+        ms(chosen.ms),
+        per_commit(rows)
+    );
+    if !same.is_empty() {
+        text.push_str(&format!(" The same: {}.", all_of(&same)));
+    }
+    if !unclear.is_empty() {
+        text.push_str(&format!(" Perhaps as fast: {}.", all_of(&unclear)));
+    }
+    text.push_str(" All of them survive loss of power.");
+    text
 }
 
 /// Joins a list: `a`, `a and b`, `a, b and c`.
@@ -270,21 +228,29 @@ fn worth(method: Method, rows: &[&Row]) -> String {
     }
 }
 
+/// Advises to fill files beforehand, if that was faster beyond the noise.
 fn prepared_files_pay(chosen: &Candidate, safe: &[&Row]) -> Option<String> {
-    let filled = safe
-        .iter()
-        .any(|r| r.method == chosen.method && is_written(r));
-    let worst = safe
-        .iter()
-        .filter(|r| r.method == chosen.method && !is_written(r))
-        .filter_map(|r| Some((r.ms_per_commit? / chosen.ms, file_state(r)?)))
-        .max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (filled && worst.0 > 1.0 + MARGIN).then(|| {
-        format!(
-            " Fill files beforehand: the same on a {} file took {:.1} times as long.",
-            worst.1, worst.0
-        )
-    })
+    let rows = safe.iter().copied().filter(|r| r.method == chosen.method);
+    let (filled, others): (Vec<&Row>, Vec<&Row>) = rows.partition(|r| is_written(r));
+    let filled = Candidate {
+        rows: filled,
+        ..*chosen
+    };
+    let slower = others.into_iter().filter_map(|row| {
+        let other = Candidate {
+            ms: row.ms_per_commit?,
+            rows: vec![row],
+            ..*chosen
+        };
+        let ratio = other.ratio(&filled);
+        (ratio.relation() == Relation::More).then_some((ratio, file_state(row)?))
+    });
+    let (ratio, state) = slower.max_by(|a, b| a.0.figure.total_cmp(&b.0.figure))?;
+    Some(format!(
+        " Fill files beforehand: the same on a {state} file took {:.1} times as long ({}).",
+        ratio.figure,
+        ratio.interval()
+    ))
 }
 
 fn faster_but_unsafe(chosen: &Candidate, rows: &[&Row]) -> Option<String> {

@@ -2,10 +2,8 @@
 
 use super::{MapMethod, P4};
 use crate::result::Row;
+use crate::run::{Ratio, Relation};
 use logforce_terminal::numbers::{bytes, short};
-
-/// Factor up to which two values are called the same.
-const SAME: f64 = 1.1;
 
 /// Describes the cost of a sync of the whole mapping and its growth. Then compares gathered writes with
 /// the published figures, and our page files with the other methods.
@@ -28,8 +26,9 @@ pub fn conclude(rows: &[Row]) -> String {
         MapMethod::Gathered,
     ];
     // The published method if the system has it, else the next best.
-    if let Some(written) = raw.iter().find_map(|m| of(*m, largest)) {
-        sentences.extend(against_published(written));
+    let written = raw.iter().find_map(|m| of(*m, largest));
+    if let (Some(written), Some(all)) = (written, of(MapMethod::MsyncAll, largest)) {
+        sentences.extend(against_published(written, all));
     }
     let best = |is_wanted: fn(MapMethod) -> bool| {
         let wanted = rows
@@ -63,51 +62,60 @@ fn mapped(all: &Row, least: Option<&Row>) -> String {
     let Some(least) = least.filter(|l| l.file_bytes < all.file_bytes) else {
         return sentence + ".";
     };
-    let grown = |of: fn(&Row) -> Option<f64>| {
-        let (before, after) = (of(least)?, of(all)?);
-        (before > 0.0).then(|| after / before)
-    };
-    let words = |factor: f64| match factor {
-        f if f > SAME => format!("{} times", short(f, 1)),
-        f if f < 1.0 / SAME => format!("{} times", short(f, 2)),
-        _ => "the same as".to_owned(),
-    };
-    if let Some(time) = grown(|r| r.ms_per_commit) {
-        sentence.push_str(&format!(
-            "; that is {} the time for {}",
-            words(time),
-            bytes(least.file_bytes)
-        ));
+    if let Some(ratio) = ratio(all, least) {
+        let than = bytes(least.file_bytes);
+        sentence.push_str(&match ratio.relation() {
+            Relation::Same => format!(
+                "; that is as long as for {than} ({} times)",
+                ratio.interval()
+            ),
+            Relation::Unclear => format!("; whether longer than for {than} is {}", ratio.unclear()),
+            _ => format!(
+                "; that is {} times the time for {than}",
+                factor(ratio.figure)
+            ),
+        });
     }
-    if let Some(system) = grown(|r| r.system_us_per_commit) {
-        let grown = match words(system) {
-            same if same.starts_with("the same") => "the same".to_owned(),
-            words => format!("{words} as much"),
-        };
-        sentence.push_str(&format!(", and the processor time is {grown}"));
+    // The system's clock is too coarse for single rounds, so this has no interval.
+    let before = least.system_us_per_commit.filter(|us| *us > 0.0);
+    if let Some((before, after)) = before.zip(all.system_us_per_commit) {
+        let times = factor(after / before);
+        sentence.push_str(&format!(
+            ", and the processor time is {times} times as much"
+        ));
     }
     sentence + "."
 }
 
-/// Expresses a ratio as a factor with the word `less` or `more`.
-fn times(ratio: f64, less: &str, more: &str) -> String {
-    match ratio {
-        r if r > SAME => format!("{} times {more}", short(r, 1)),
-        r if r < 1.0 / SAME => format!("{} times {less}", short(1.0 / r, 1)),
-        _ => format!("neither {less} nor {more}"),
+/// Returns the time of a row as a multiple of another's.
+fn ratio(of: &Row, to: &Row) -> Option<Ratio> {
+    let rounds = of.each.iter().copied().zip(to.each.iter().copied());
+    Some(Ratio::of(of.ms_per_commit? / to.ms_per_commit?, rounds))
+}
+
+fn factor(ratio: f64) -> String {
+    short(ratio, if ratio < 1.0 { 2 } else { 1 })
+}
+
+/// Describes a time as a multiple of another.
+fn times(ratio: &Ratio) -> String {
+    match ratio.relation() {
+        Relation::More => format!("{} times slower", short(ratio.figure, 1)),
+        Relation::Less => format!("{} times faster", short(1.0 / ratio.figure, 1)),
+        Relation::Same => format!("as fast ({} times the time)", ratio.interval()),
+        Relation::Unclear => format!("faster or slower: {}", ratio.unclear()),
     }
 }
 
-fn against_published(row: &Row) -> Option<String> {
-    let time = times(row.ratio?, "faster", "slower");
+fn against_published(row: &Row, all: &Row) -> Option<String> {
+    let time = times(&ratio(row, all)?);
     let system = row
         .system_ratio
         .filter(|r| *r > 0.0)
         .map(|r| {
             let (by, what) = match r {
-                r if r > SAME => (short(r, 1), "more"),
-                r if r < 1.0 / SAME => (short(1.0 / r, 1), "less"),
-                _ => return " with the same processor time of the system".to_owned(),
+                r if r >= 1.0 => (short(r, 1), "more"),
+                r => (short(1.0 / r, 1), "less"),
             };
             format!(" with {by} times {what} processor time of the system")
         })
@@ -119,15 +127,15 @@ fn against_published(row: &Row) -> Option<String> {
 }
 
 fn ours_and_raw(ours: &Row, raw: &Row) -> Option<String> {
-    let ratio = ours.ms_per_commit? / raw.ms_per_commit?;
+    let ratio = ratio(ours, raw)?;
     Some(format!(
-        "The faster of our page files at {} is {} with {} ms, {} than the fastest of the others, {} \
-         with {} ms.",
+        "The faster of our page files at {} is {} with {} ms; beside the fastest of the others, {} with {} ms, \
+         it is {}.",
         bytes(ours.file_bytes),
         ours.method,
         short(ours.ms_per_commit?, 2),
-        times(ratio, "faster", "slower"),
         raw.method,
-        short(raw.ms_per_commit?, 2)
+        short(raw.ms_per_commit?, 2),
+        times(&ratio)
     ))
 }

@@ -21,7 +21,7 @@ use crate::run::counting::CountingSystem;
 use crate::run::in_flight::{DEPTH, InFlight};
 use crate::run::rounds::{self, Case};
 use crate::run::space::remedies;
-use crate::run::{Limit, MeasuredSlice, Series, Setup};
+use crate::run::{Limit, MeasuredSlice, Series, SeriesPoint, Setup};
 use crate::{MeasureError, Recorder};
 use logforce_device::{Facts, Platform, System as _};
 use logforce_terminal::numbers::bytes;
@@ -300,6 +300,7 @@ fn fill(row: &mut Row, series: &Series, base: Option<&Series>) {
     let base_system = base.and_then(|b| b.cpu_us(|c| c.system));
     row.slices = Some(series.points.len() as u64);
     row.commits = Some(series.commits());
+    row.each = series.points.iter().map(SeriesPoint::ms).collect();
     row.set(Quantity::MsPerCommit, series.spread(|p| p.ms()));
     row.set(
         Quantity::Ratio,

@@ -134,6 +134,7 @@ fn made_up(figures: &[(MapMethod, f64, f64)]) -> Vec<Row> {
     let base = figures.iter().find(|f| f.0 == MapMethod::MsyncAll).unwrap();
     let row = |size: u64, method: MapMethod, ms: f64, system: f64| Row {
         ms_per_commit: Some(ms),
+        each: vec![ms; 5],
         system_us_per_commit: Some(system),
         ratio: Some(ms / base.1),
         system_ratio: Some(system / base.2),
@@ -168,7 +169,7 @@ fn the_conclusion_flips_with_the_figures() {
         "A commit that syncs the whole mapping of 2 GiB takes 100 ms, of which 90 % is processor time of the system",
         "that is 5.0 times the time for 128 MiB, and the processor time is 20 times as much.",
         "By in-flight+write-through it is 5.0 times faster, with 60 times less processor time of the system (published: 5 times faster, 50 to 100 times less).",
-        "The faster of our page files at 2 GiB is logged with 2.00 ms, 10 times faster than the fastest of the others, in-flight+write-through with 20.0 ms.",
+        "The faster of our page files at 2 GiB is logged with 2.00 ms; beside the fastest of the others, in-flight+write-through with 20.0 ms, it is 10 times faster.",
     ] {
         assert!(words.contains(part), "{part}\n{words}");
     }
@@ -180,11 +181,46 @@ fn the_conclusion_flips_with_the_figures() {
     ]));
     for part in [
         "it is 4.0 times slower, with 2.0 times more processor time",
-        "is copy-on-write with 2.00 ms, 2.0 times slower than the fastest of the others, msync-all",
+        "is copy-on-write with 2.00 ms; beside the fastest of the others, msync-all with 1.00 ms, it is 2.0 times slower",
     ] {
         assert!(words.contains(part), "{part}\n{words}");
     }
     assert!(conclude(&[]).is_empty());
+}
+
+/// Nothing is called the same, faster or slower if some rounds say otherwise.
+#[test]
+fn noise_decides_nothing() {
+    use MapMethod::{InFlightThrough, Logged, MsyncAll};
+    let figures = [
+        (MsyncAll, 1.0, 90.0),
+        (InFlightThrough, 1.0, 90.0),
+        (Logged, 1.0, 90.0),
+    ];
+    let mut rows = made_up(&figures);
+    for row in &mut rows {
+        row.ms_per_commit = Some(1.0);
+        row.each = match row.method == MsyncAll && row.file_bytes > 128 << 20 {
+            true => vec![1.0, 0.6, 35.0],
+            false => vec![1.0; 3],
+        };
+    }
+    let words = conclude(&rows);
+    for part in [
+        "; whether longer than for 128 MiB is too noisy to tell (0.60 to 35.0)",
+        "By in-flight+write-through it is faster or slower: too noisy to tell (0.029 to 1.67)",
+        "and the processor time is 20 times as much.",
+    ] {
+        assert!(words.contains(part), "{part}\n{words}");
+    }
+    rows.iter_mut().for_each(|r| r.each = vec![1.0; 3]);
+    let words = conclude(&rows);
+    for part in [
+        "; that is as long as for 128 MiB (1.00 to 1.00 times)",
+        "it is as fast (1.00 to 1.00 times the time)",
+    ] {
+        assert!(words.contains(part), "{part}\n{words}");
+    }
 }
 
 #[test]

@@ -1,25 +1,27 @@
 //! Conclusion from the rows, in sentences.
 
-use super::crossover::{Crossover, crossover};
 use super::published::crossover_of_p3;
+use super::stretch::{Stretch, stretches};
 use super::{Layout, Way};
-use crate::result::{Quantity, Row};
-use crate::run::stats::Spread;
-use logforce_terminal::numbers::count;
+use crate::result::Row;
+use crate::run::{Ratio, Relation};
+use logforce_terminal::numbers::{count, short};
+
+/// Number of changes between the ways above which there is no conclusion.
+const MOST_STRETCHES: usize = 4;
 
 /// Names the number of pages from which one barrier is cheaper, for each layout, and the published one.
 pub fn conclude(rows: &[Row]) -> String {
     let mut sentences = Vec::new();
     for layout in Layout::ALL {
         for way in [Way::WriteThrough, Way::Gathered] {
-            sentences.push(sentence(layout, way, &points(rows, layout, way)));
+            sentences.extend(sentence(layout, way, &points(rows, layout, way)));
         }
     }
-    let published = match crossover_of_p3() {
-        Crossover::Between(a, b) => format!("Published: they cross between {a} and {b} pages."),
-        _ => String::new(),
-    };
-    if sentences.iter().all(Option::is_none) {
+    let published = crossover_of_p3()
+        .map(|(a, b)| format!("Published: they cross between {a} and {b} pages."))
+        .unwrap_or_default();
+    if sentences.is_empty() {
         let is_offered = |r: &Row| r.way == Way::Barrier || r.error.is_none();
         return match rows.iter().any(|r| is_offered(r) && r.way != Way::Barrier) {
             true => format!("Too little was measured to compare the ways. {published}"),
@@ -29,24 +31,29 @@ pub fn conclude(rows: &[Row]) -> String {
             ),
         };
     }
-    sentences.push(Some(published));
-    let text: Vec<String> = sentences.into_iter().flatten().collect();
-    text.join(" ")
+    sentences.push(published);
+    sentences.join(" ")
 }
 
-fn points(rows: &[Row], layout: Layout, way: Way) -> Vec<(u64, Spread)> {
-    let is_of = |r: &&Row| r.layout == layout && r.way == way;
-    let mut points: Vec<_> = rows
-        .iter()
-        .filter(is_of)
-        .filter_map(|r| Some((r.pages, r.spread(Quantity::Ratio)?)))
+/// Returns the time of a way as a multiple of the barrier's, by number of pages.
+fn points(rows: &[Row], layout: Layout, way: Way) -> Vec<(u64, Ratio)> {
+    let of = |way: Way| {
+        rows.iter()
+            .filter(move |r| r.layout == layout && r.way == way)
+    };
+    let mut points: Vec<_> = of(way)
+        .filter_map(|row| {
+            let barrier = of(Way::Barrier).find(|b| b.pages == row.pages)?;
+            let rounds = row.each.iter().copied().zip(barrier.each.iter().copied());
+            Some((row.pages, Ratio::of(row.ratio?, rounds)))
+        })
         .collect();
     points.sort_by_key(|(pages, _)| *pages);
     points
 }
 
-fn sentence(layout: Layout, way: Way, points: &[(u64, Spread)]) -> Option<String> {
-    let where_ = match layout {
+fn sentence(layout: Layout, way: Way, points: &[(u64, Ratio)]) -> Option<String> {
+    let subject = match layout {
         Layout::Contiguous => "Contiguous pages",
         Layout::Scattered => "Scattered pages",
     };
@@ -54,46 +61,45 @@ fn sentence(layout: Layout, way: Way, points: &[(u64, Spread)]) -> Option<String
         Way::Gathered => "gathered and written through",
         _ => "written through one by one",
     };
-    let (first, last) = (points.first()?.0, points.last()?.0);
-    let pages = |n: u64| count(n, "page");
-    let at = |n: u64| points.iter().find(|(p, _)| *p == n).map(|(_, s)| s.median);
+    let found = stretches(points);
+    let (last, ratio) = points.last()?;
+    if found.len() > MOST_STRETCHES {
+        return Some(format!(
+            "{subject}, {how}, cost sometimes less and sometimes more than one barrier, so there is no \
+             conclusion: measure with more --rounds."
+        ));
+    }
+    let parts: Vec<String> = found.iter().map(part).collect();
     // The ratio at the largest number of pages, which is the cost of a wrong choice.
-    let factor = match at(last) {
-        Some(ratio) if ratio >= 1.0 => format!("{ratio:.1} times the barrier's time at {last}"),
-        Some(ratio) => format!("{ratio:.2} of the barrier's time at {last}"),
-        None => String::new(),
-    };
-    let found = match crossover(points) {
-        Crossover::Between(through, barrier) => format!(
-            "are cheaper up to {}, one barrier from {barrier} on ({factor})",
-            pages(through)
-        ),
-        Crossover::From(n) => format!(
-            "cost the same as one barrier below {}, and more from there on ({factor})",
-            pages(n)
-        ),
-        Crossover::Always => {
+    let factor = match ratio.relation() {
+        Relation::More | Relation::Less => {
             format!(
-                "cost more than one barrier from {} on ({factor})",
-                pages(first)
+                " ({} times the barrier's time at {last})",
+                short(ratio.figure, 2)
             )
         }
-        Crossover::NotUpTo(n) => format!(
-            "never cost more than one barrier beyond the noise, up to {} ({factor})",
-            pages(n)
-        ),
-        Crossover::Neither => {
-            format!(
-                "cost the same as one barrier within the noise, up to {}",
-                pages(last)
-            )
-        }
-        Crossover::Unclear => {
-            "cost sometimes less and sometimes more than one barrier, so there is no conclusion: \
-             measure with more --rounds"
-                .to_owned()
-        }
-        Crossover::Unknown => return None,
+        Relation::Same | Relation::Unclear => String::new(),
     };
-    Some(format!("{where_}, {how}, {found}."))
+    Some(format!(
+        "{subject}, {how}, beside one barrier: {}{factor}.",
+        parts.join("; ")
+    ))
+}
+
+/// Describes a stretch: `cheaper up to 10 pages`.
+fn part(stretch: &Stretch) -> String {
+    let (first, last) = stretch.ends();
+    let at = match first == last {
+        true => format!("at {}", count(first, "page")),
+        false => format!("from {first} to {}", count(last, "page")),
+    };
+    match stretch.relation {
+        Relation::Less => format!("cheaper {at}"),
+        Relation::Same => format!("the same {at}"),
+        Relation::More => format!("more expensive {at}"),
+        Relation::Unclear => {
+            let why = stretch.widest().map(|r| r.unclear()).unwrap_or_default();
+            format!("{why} {at}")
+        }
+    }
 }

@@ -3,13 +3,12 @@
 //! number of pages from which the barrier is cheaper.
 
 mod conclusion;
-mod crossover;
 mod published;
 mod round;
+mod stretch;
 mod text;
 
 pub use conclusion::conclude;
-pub use crossover::{Crossover, crossover};
 pub use published::{P3, Published};
 pub use round::{Layout, PAGE, Way};
 
@@ -22,7 +21,7 @@ use crate::run::in_flight::{DEPTH, InFlight};
 use crate::run::prepare::PreparedFile;
 use crate::run::rounds::{self, Case};
 use crate::run::space::remedies;
-use crate::run::{Setup, Slices};
+use crate::run::{SeriesPoint, Setup, Slices};
 use logforce_device::{Assessment, Barrier, Facts, FileState, ForceBy, Plan, Platform};
 use round::Commit;
 use std::time::Duration;
@@ -199,6 +198,7 @@ fn rows(cases: &[Case<Of>]) -> Vec<Row> {
         }
         let (series, counts) = (&case.series, case.series.counts);
         let ratio = base(of).and_then(|b| series.ratio(&b.series, |p| p.ms()));
+        row.each = series.points.iter().map(SeriesPoint::ms).collect();
         row.set(Quantity::CommitsPerS, series.spread(|p| p.rate));
         row.set(Quantity::Ratio, ratio);
         row.set_latencies(&series.latencies);

@@ -1,8 +1,5 @@
 //! Published figures of the same workload, for comparison with ours as ratios.
 
-use super::crossover::{Crossover, crossover};
-use crate::run::stats::Spread;
-
 /// Source of the figures.
 pub const SOURCE: &str = "SQLite users' list; Windows, a disk of 7200 rpm";
 
@@ -54,13 +51,12 @@ impl Published {
     }
 }
 
-/// Returns the crossover of the published figures.
-pub fn crossover_of_p3() -> Crossover {
-    let points = P3.map(|p| {
-        let (median, p10, p90) = (p.ratio(), p.ratio(), p.ratio());
-        (p.pages, Spread { median, p10, p90 })
-    });
-    crossover(&points)
+/// Returns the crossover of the published figures: the last number of pages for which write-through is cheaper,
+/// and the first one for which the flush is.
+pub fn crossover_of_p3() -> Option<(u64, u64)> {
+    let through = P3.iter().rfind(|p| p.ratio() < 1.0)?;
+    let flush = P3.iter().find(|p| p.ratio() > 1.0)?;
+    Some((through.pages, flush.pages))
 }
 
 /// Returns a remark on the disk of the published figures.
@@ -85,7 +81,7 @@ mod tests {
         });
         assert_eq!(sums.0, 155);
         assert!((sums.1 - 378.4_f64).abs() < 1e-9 && (sums.2 - 99.0_f64).abs() < 1e-9);
-        assert_eq!(crossover_of_p3(), Crossover::Between(40, 80));
+        assert_eq!(crossover_of_p3(), Some((40, 80)));
         assert!(remark().contains("1200 durable writes"), "{}", remark());
     }
 }

@@ -83,6 +83,7 @@ fn made_up(layout: Layout, way: Way, pages: u64, ratio: f64) -> Row {
         ratio: Some(ratio),
         ratio_p10: Some(ratio * 0.95),
         ratio_p90: Some(ratio * 1.05),
+        each: [0.95, 1.0, 1.05].map(|n| ratio * n).to_vec(),
         layout: layout.into(),
         way: way.into(),
         pages,
@@ -101,7 +102,10 @@ fn figures(contiguous: [f64; 3], scattered: [f64; 3]) -> Vec<Row> {
         for (pages, ratio) in [1, 10, 80].into_iter().zip(ratios) {
             rows.push(made_up(layout, Way::WriteThrough, pages, ratio));
             rows.push(made_up(layout, Way::Gathered, pages, ratio / 2.0));
-            rows.push(made_up(layout, Way::Barrier, pages, 1.0));
+            rows.push(Row {
+                each: vec![1.0; 3],
+                ..made_up(layout, Way::Barrier, pages, 1.0)
+            });
         }
     }
     rows
@@ -111,24 +115,42 @@ fn figures(contiguous: [f64; 3], scattered: [f64; 3]) -> Vec<Row> {
 fn the_conclusion_flips_with_the_figures() {
     let words = conclude(&figures([0.5, 0.8, 1.5], [2.0, 3.0, 9.0]));
     for part in [
-        "Contiguous pages, written through one by one, are cheaper up to 10 pages, one barrier from 80 on (1.5 times the barrier's time at 80).",
-        "Contiguous pages, gathered and written through, never cost more than one barrier beyond the noise, up to 80 pages (0.75 of the barrier's time at 80).",
-        "Scattered pages, written through one by one, cost more than one barrier from 1 page on (9.0 times",
-        "Scattered pages, gathered and written through, cost the same as one barrier below 10 pages, and more from there on (4.5 times",
+        "Contiguous pages, written through one by one, beside one barrier: cheaper from 1 to 10 pages; more expensive at 80 pages (1.50 times the barrier's time at 80).",
+        "Contiguous pages, gathered and written through, beside one barrier: cheaper from 1 to 80 pages (0.75 times the barrier's time at 80).",
+        "Scattered pages, written through one by one, beside one barrier: more expensive from 1 to 80 pages (9.00 times",
+        "Scattered pages, gathered and written through, beside one barrier: the same at 1 page; more expensive from 10 to 80 pages (4.50 times",
         "Published: they cross between 40 and 80 pages.",
     ] {
         assert!(words.contains(part), "{part}\n{words}");
     }
     let words = conclude(&figures([2.0, 3.0, 9.0], [0.5, 0.8, 1.5]));
-    assert!(
-        words.contains("Contiguous pages, written through one by one, cost more than"),
-        "{words}"
-    );
-    assert!(
-        words.contains("Scattered pages, written through one by one, are cheaper up to 10"),
-        "{words}"
-    );
+    for part in [
+        "Contiguous pages, written through one by one, beside one barrier: more expensive from 1",
+        "Scattered pages, written through one by one, beside one barrier: cheaper from 1 to 10",
+    ] {
+        assert!(words.contains(part), "{part}\n{words}");
+    }
     assert!(conclude(&[]).starts_with("Nothing can be written through"));
+}
+
+/// The ratio is 35 in some rounds, so nothing may be called the same.
+#[test]
+fn noise_is_not_called_the_same() {
+    let mut rows = figures([1.0, 1.0, 1.0], [1.0, 1.0, 1.0]);
+    for row in rows.iter_mut().filter(|r| r.way == Way::WriteThrough) {
+        row.each = vec![0.6, 1.0, 35.0, 0.9];
+    }
+    let words = conclude(&rows);
+    let part = "written through one by one, beside one barrier: too noisy to tell (0.60 to 35.0) from 1 to 80 pages.";
+    assert!(words.contains(part), "{words}");
+    assert!(!words.contains("the same"), "{words}");
+    // Two rounds are too few for any result.
+    rows.iter_mut().for_each(|r| r.each.truncate(2));
+    let words = conclude(&rows);
+    assert!(
+        words.contains("too little was measured to tell from 1 to 80 pages"),
+        "{words}"
+    );
 }
 
 #[test]

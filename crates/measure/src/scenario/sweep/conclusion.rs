@@ -5,6 +5,7 @@ use super::row::point;
 use super::submission::{Queue, Unit, Way};
 use super::{ROUNDS, Sweep};
 use crate::result::Row;
+use crate::run::Relation;
 use crate::run::stats::median;
 use crate::scenario::journal::conclusion::conclude as conclude_singles;
 use logforce_device::{Facts, Method};
@@ -308,9 +309,15 @@ impl Cells<'_> {
             (_, true) => format!(
                 "Threads are faster than io_uring with {method} here: io_uring has {spread}."
             ),
-            _ if faster + slower == 0 => format!(
-                "io_uring and threads do not differ beyond the noise with {method} here: {spread}."
-            ),
+            _ if deep
+                .iter()
+                .all(|(t, r)| r.ratio(t).relation() == Relation::Same) =>
+            {
+                format!("io_uring and threads are the same with {method} here: {spread}.")
+            }
+            _ if faster + slower == 0 => {
+                format!("io_uring or threads with {method} here is too noisy to tell: {spread}.")
+            }
             _ => format!(
                 "io_uring with {method} is faster than threads beyond the noise in {} and slower in {slower}: \
                  {spread}.",
@@ -378,6 +385,7 @@ fn for_a_log(way: Way, cells: &Cells) -> Option<String> {
         rounded(apart.p50_us?),
         rounded(apart_point.rate)
     );
+    let ratio = gathered_point.ratio(&apart_point);
     Some(if gathered_point.is_beyond(&apart_point) {
         format!(
             "For a log: gather waiting commits into one write (group commit) before you use more writes in \
@@ -388,10 +396,17 @@ fn for_a_log(way: Way, cells: &Cells) -> Option<String> {
             "For a log: several writes in flight carry more commits than one gathered write at a time: \
              {by_many}; {by_one}. A log can do both."
         )
-    } else {
+    } else if ratio.relation() == Relation::Same {
         format!(
             "For a log: one gathered write at a time and several writes in flight carry the same number of \
-             commits, within the noise: {by_one}; {by_many}."
+             commits ({} times): {by_one}; {by_many}.",
+            ratio.interval()
+        )
+    } else {
+        format!(
+            "For a log: whether one gathered write at a time or several writes in flight carry more commits is \
+             {}: {by_one}; {by_many}.",
+            ratio.unclear()
         )
     })
 }

@@ -1,11 +1,10 @@
 //! Knee: the number of writes in flight above which more no longer pay.
 
 use crate::result::name::named;
+use crate::run::{Ratio, Relation};
 
 /// Share of the higher rate by which two rates must differ, beyond the noise, to count as different.
 const MARGIN: f64 = 0.10;
-/// Share of a rate above which the noise is too large to call two rates the same.
-const COARSEST: f64 = 0.25;
 
 /// Figures at one number of writes in flight.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,9 +37,14 @@ impl DepthPoint {
         self.rate - other.rate > self.rate * MARGIN + self.noise(other)
     }
 
-    /// Returns whether the noise is small enough to call two rates the same.
-    fn can_be_held_against(&self, other: &DepthPoint) -> bool {
-        self.noise(other) <= COARSEST * self.rate.max(other.rate)
+    /// Returns the rate as a multiple of another.
+    pub fn ratio(&self, to: &DepthPoint) -> Ratio {
+        let errors = (self.error / self.rate, to.error / to.rate);
+        Ratio::of_means(self.rate / to.rate, errors)
+    }
+
+    fn is_the_same(&self, other: &DepthPoint) -> bool {
+        self.ratio(other).relation() == Relation::Same
     }
 }
 
@@ -101,7 +105,7 @@ pub struct KneeResult {
 }
 
 /// Finds the knee: the smallest depth whose rate is as good as the highest one. That means at most a
-/// tenth below it, or below it by a difference that may be noise.
+/// tenth below it, or that both are the same with their noise.
 pub fn knee(points: &[DepthPoint]) -> KneeResult {
     let mut points = points.to_vec();
     points.sort_by_key(|p| p.depth);
@@ -129,8 +133,7 @@ pub fn knee(points: &[DepthPoint]) -> KneeResult {
         return finding(Finding::TooLittle);
     };
     let is_as_good = |p: &DepthPoint| {
-        best.rate - p.rate <= best.rate * MARGIN
-            || (!best.is_beyond(p) && best.can_be_held_against(p))
+        best.rate - p.rate <= best.rate * MARGIN || (!best.is_beyond(p) && best.is_the_same(p))
     };
     let told = |finding, knee| KneeResult {
         finding,
@@ -143,7 +146,7 @@ pub fn knee(points: &[DepthPoint]) -> KneeResult {
         return told(Finding::Pays, knee);
     }
     let is_flat = best.rate - first.rate <= best.rate * MARGIN;
-    if is_flat && best.can_be_held_against(&first) {
+    if is_flat && best.is_the_same(&first) {
         return told(Finding::Flat, first);
     }
     KneeResult {
@@ -206,11 +209,15 @@ mod tests {
 
     #[test]
     fn noise_takes_depths_together_but_not_without_limit() {
-        // 3500 and 5000 differ by 30 %, which is within the noise of 2 · √2 · 8 % and a tenth.
         let of_noise = |noise| of(&RISING, noise);
         assert_eq!(of_noise(0.01), (Finding::Pays, Some(8)));
-        assert_eq!(of_noise(0.09), (Finding::Pays, Some(4)));
+        // 3500 and 5000 may differ by noise alone, but also by 40 %.
+        assert_eq!(of_noise(0.09), (Finding::Pays, Some(8)));
         assert_eq!(of_noise(0.2), (Finding::Pays, Some(8)));
+        // 4400 and 5000 differ by more than a tenth, and are the same.
+        let near = [(1, 1000.0), (4, 4400.0), (8, 5000.0)];
+        assert_eq!(of(&near, 0.001), (Finding::Pays, Some(8)));
+        assert_eq!(of(&near, 0.02), (Finding::Pays, Some(4)));
         assert_eq!(of_noise(0.5), (Finding::Noise, None));
     }
 

@@ -418,7 +418,10 @@ fn where_noise_is_larger_than_the_differences_nothing_is_told() {
         words.contains("No conclusion about writes in flight: the noise is larger"),
         "{words}"
     );
-    assert!(words.contains("do not differ beyond the noise"), "{words}");
+    assert!(
+        words.contains("is too noisy to tell: 1.50 times the rate"),
+        "{words}"
+    );
     assert!(!words.contains("For a log"), "{words}");
     let words = concluded(&figures(f64::INFINITY, up_to_four));
     assert!(words.contains("fewer than 3 of their 5 slices"), "{words}");

@@ -45,7 +45,7 @@ fn legend(report: &Document) -> String {
     format!(
         "Cells: chunks a second (k: thousands, M: millions). Columns: N writes in flight, or in a group before \
          one barrier. Shade: share of {scale}: {}. *: the knee, the smallest N that is as good as the best, \
-         which means at most a tenth beyond the noise below it. n/a: see the notes.",
+         which means at most a tenth below it, or the same. n/a: see the notes.",
         shades.join(", ")
     )
 }
