@@ -27,6 +27,7 @@ mod salvage;
 mod signal;
 mod stat;
 mod verify;
+mod watch;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
@@ -51,6 +52,7 @@ Examples:
   logforce compare old.json new.json  is this disk, kernel or version faster than that one?
   logforce facts /data                does that disk honour write-through? what does each method guarantee?
   logforce calibrate --dir /data      which commit method do logs use there, and why?
+  logforce watch --dir /data          how long do commits take from now on, and when does the disk stall?
   logforce verify sales.log           is every acknowledged record still there?
   logforce dump sales.log --limit 20  what is in it?
   logforce salvage sales.log saved    copy what can be read of a damaged log into a new one
@@ -58,7 +60,8 @@ Examples:
 
 `stat`, `verify`, `dump`, `salvage` and `backup` of a log neither lock nor change what they read: a
 program may have it open meanwhile. `repair`, and `backup` of a page file, need it closed. `facts` writes
-nothing; `calibrate` stores its result; `bench` and `powercut` write to the directory that they are given.
+nothing; `calibrate` stores its result; `bench`, `watch` and `powercut` write to the directory that they
+are given.
 Exit status: 0 done, 1 damage found (compare: slower than accepted, or not comparable), 2 unusable arguments,
 3 inconclusive (powercut), 4 failed, for example because a directory is missing or cannot be read,
 130 interrupted.";
@@ -97,6 +100,8 @@ enum Command {
     Salvage(salvage::Args),
     /// Show the state, size and statistics of a log or page file, without reading its contents.
     Stat(stat::Args),
+    /// Commit once a second for weeks beside other work, and report the latencies and stalls of the disk.
+    Watch(watch::Args),
 }
 
 fn main() -> ExitCode {
@@ -125,6 +130,7 @@ fn main() -> ExitCode {
         Command::Repair(args) => repair::run(args),
         Command::Salvage(args) => salvage::run(args),
         Command::Stat(args) => stat::run(args),
+        Command::Watch(args) => watch::run(args),
     };
     exit::code(result)
 }
@@ -156,6 +162,8 @@ mod tests {
             "bench pages --dir x --rounds 2",
             "calibrate",
             "calibrate --dir x --again --seconds 1.5 --json -",
+            "watch x --interval 0.1 --size 8KiB --stall 1 --csv a --json - --listen 9750",
+            "watch --dir x --listen 0.0.0.0:9750 --allow-remote",
             "facts",
             "facts x --json - --cache y",
             "powercut witness --listen [::1]:0 --store x",
@@ -184,6 +192,9 @@ mod tests {
             "bench inserts --clients 0",
             "bench map --quick --size 1GiB",
             "calibrate --seconds 3",
+            "watch x --dir y",
+            "watch --interval 0",
+            "watch --allow-remote",
             "powercut write d",
             "powercut write --witness h d --control fsync",
             "powercut write --witness h d --committers 0",

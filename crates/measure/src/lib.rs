@@ -6,12 +6,14 @@
 //!   happens inside the commit loop: time, latency, and the device's own counters.
 //! - [`result`]: the results, as data.
 //! - [`scenario`]: the workloads and the conclusions from them: [`journal`], [`group`] and the others.
+//! - [`watch`]: one commit a second beside other work, for weeks.
 
 #![forbid(unsafe_code)]
 
 pub mod result;
 pub mod run;
 pub mod scenario;
+pub mod watch;
 
 #[cfg(test)]
 mod testing;

@@ -51,4 +51,6 @@ mod salvage;
 mod second_decoder;
 #[path = "common/tiny.rs"]
 mod tiny;
+#[cfg(unix)]
+mod watch;
 mod words;

@@ -52,6 +52,11 @@ impl PreparedFile {
         }
     }
 
+    /// Returns the name of the file in its directory.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Returns the state of each part of the file before it is written.
     pub fn state(&self) -> FileState {
         self.state

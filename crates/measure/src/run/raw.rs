@@ -58,7 +58,7 @@ impl RawJournal {
 }
 
 /// Writes and forces one chunk. Returns the buffer even after an error.
-fn commit(
+pub fn commit(
     file: &dyn File,
     plan: Plan,
     offset: u64,
