@@ -1,4 +1,4 @@
-//! Exit statuses: 0 done, 1 the answer is bad (damage, a loss, slower than accepted), 2 unusable
+//! Exit statuses: 0 done, 1 the answer is bad (damage, a loss, slower than accepted, not durable), 2 unusable
 //! arguments, 3 nothing can be concluded, 4 failed, 130 interrupted.
 //!
 //! A script that checks logs every night must distinguish "damaged" from "the disk was not mounted". So a
@@ -17,6 +17,8 @@ pub enum End {
     Damaged,
     /// The compared result is slower than accepted, or has no figure to compare; that has been printed.
     Slower,
+    /// A commit there does not survive loss of power, or a test contradicts it; that has been printed.
+    Unsafe,
     /// A crash test ended with this status; the result has been printed.
     #[cfg(target_os = "linux")]
     Status(u8),
@@ -57,7 +59,7 @@ impl std::error::Error for Damaged {}
 pub fn code(result: anyhow::Result<End>) -> ExitCode {
     match result {
         Ok(End::Done) => ExitCode::SUCCESS,
-        Ok(End::Damaged | End::Slower) => ExitCode::from(1),
+        Ok(End::Damaged | End::Slower | End::Unsafe) => ExitCode::from(1),
         #[cfg(target_os = "linux")]
         Ok(End::Status(status)) => ExitCode::from(status),
         Ok(End::Inconclusive) => ExitCode::from(3),

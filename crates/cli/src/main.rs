@@ -11,9 +11,9 @@ mod completions;
 #[cfg(target_os = "linux")]
 mod crashtest;
 mod directory;
+mod doctor;
 mod dump;
 mod exit;
-mod facts;
 mod listing;
 mod live;
 mod log_args;
@@ -50,7 +50,7 @@ Examples:
   logforce bench --dir /data --json - | jq .conclusion
   logforce bench --report disk.html   the same as an HTML page with charts
   logforce compare old.json new.json  is this disk, kernel or version faster than that one?
-  logforce facts /data                does that disk honour write-through? what does each method guarantee?
+  logforce doctor /data               what does a commit survive there, by whose word, and what to do?
   logforce calibrate --dir /data      which commit method do logs use there, and why?
   logforce watch --dir /data          how long do commits take from now on, and when does the disk stall?
   logforce verify sales.log           is every acknowledged record still there?
@@ -59,11 +59,11 @@ Examples:
   logforce repair sales.log           end a damaged log before the damage, so that it opens again
 
 `stat`, `verify`, `dump`, `salvage` and `backup` of a log neither lock nor change what they read: a
-program may have it open meanwhile. `repair`, and `backup` of a page file, need it closed. `facts` writes
-nothing; `calibrate` stores its result; `bench`, `watch` and `powercut` write to the directory that they
+program may have it open meanwhile. `repair`, and `backup` of a page file, need it closed. `doctor
+--passive` writes nothing; `calibrate` stores its result; `bench`, `watch` and `powercut` write to the directory that they
 are given.
-Exit status: 0 done, 1 damage found (compare: slower than accepted, or not comparable), 2 unusable arguments,
-3 inconclusive (powercut), 4 failed, for example because a directory is missing or cannot be read,
+Exit status: 0 done, 1 damage found (compare: slower than accepted, or not comparable; doctor: not durable), 2 unusable arguments,
+3 inconclusive (powercut, doctor), 4 failed, for example because a directory is missing or cannot be read,
 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
@@ -83,9 +83,10 @@ enum Command {
     Man(completions::Man),
     /// Show which commit method logs use on this disk, and why; measure if that is not known.
     Calibrate(calibrate::Args),
-    /// Show what the system reports about a disk, whether it honours write-through, and what each method
-    /// guarantees there; measures and writes nothing.
-    Facts(facts::Args),
+    /// Examine the storage below a directory, a file or a device layer by layer: what does a commit survive
+    /// there, by whose word, and what is to be done?
+    #[command(alias = "facts")]
+    Doctor(doctor::Args),
     /// List the batches and records of a log, or the pages of a page file, and what is damaged.
     Dump(dump::Args),
     /// Read and check a whole log or page file; exits with 1 if something is damaged.
@@ -122,7 +123,7 @@ fn main() -> ExitCode {
         Command::Completions(args) => completions::completions(args, Cli::command()),
         Command::Man(args) => completions::man(args, Cli::command()),
         Command::Calibrate(args) => calibrate::run(args),
-        Command::Facts(args) => facts::run(args),
+        Command::Doctor(args) => doctor::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Powercut(args) => powercut::run(args),
@@ -165,7 +166,9 @@ mod tests {
             "watch x --interval 0.1 --size 8KiB --stall 1 --csv a --json - --listen 9750",
             "watch --dir x --listen 0.0.0.0:9750 --allow-remote",
             "facts",
-            "facts x --json - --cache y",
+            "doctor x --json - --cache y",
+            "doctor --passive --report -",
+            "doctor --ask",
             "powercut witness --listen [::1]:0 --store x",
             "powercut write --witness h:1 d --for 30s --control direct --method buffered",
             "powercut check --witness h d --run 0123456789abcdef0123456789abcdef --json -",
@@ -192,6 +195,7 @@ mod tests {
             "bench inserts --clients 0",
             "bench map --quick --size 1GiB",
             "calibrate --seconds 3",
+            "doctor --ask --passive",
             "watch x --dir y",
             "watch --interval 0",
             "watch --allow-remote",

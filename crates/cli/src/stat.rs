@@ -3,7 +3,6 @@
 use crate::bench::os::host;
 use crate::directory;
 use crate::exit::End;
-use crate::facts::next::Next;
 use crate::live::{LiveInfo, Source};
 use crate::log_args::{
     LogArgs, LogInfo, SegmentLine, control_file, explain, files, is_overtaken, metadata, places_of,
@@ -17,6 +16,7 @@ use logforce::{
     disk::calibration,
     inspect::{LogSummary, Visit},
 };
+use logforce_measure::doctor::next::Next;
 use logforce_terminal::layout::{WIDTH, wrap};
 use logforce_terminal::numbers::{bytes, count};
 use serde::Serialize;

@@ -30,6 +30,14 @@ impl Counter {
         ))
     }
 
+    /// Opens the counters of the device of this name.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn of_device(name: &str) -> io::Result<Counter> {
+        Counter::of(Path::new(name))
+    }
+
     /// Reads the counters.
     ///
     /// # Errors

@@ -6,10 +6,12 @@
 //!   happens inside the commit loop: time, latency, and the device's own counters.
 //! - [`result`]: the results, as data.
 //! - [`scenario`]: the workloads and the conclusions from them: [`journal`], [`group`] and the others.
+//! - [`doctor`]: the storage below a directory, layer by layer, and short tests of it.
 //! - [`watch`]: one commit a second beside other work, for weeks.
 
 #![forbid(unsafe_code)]
 
+pub mod doctor;
 pub mod result;
 pub mod run;
 pub mod scenario;

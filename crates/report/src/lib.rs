@@ -1,5 +1,5 @@
 //! Reports of `logforce bench`: a self-contained HTML file, or its charts as SVG files. Also the comparison
-//! of two runs, and the report of `logforce crashtest`.
+//! of two runs, and the reports of `logforce crashtest` and `logforce doctor`.
 //!
 //! The input is the JSON that the scenarios write (`docs/bench-json.md`). So a report can be made from the
 //! file of another machine or of an older version.
@@ -56,6 +56,11 @@ pub fn compare_html(comparison: &compare::Comparison) -> String {
 #[cfg(target_os = "linux")]
 pub fn crashtest_html(report: &logforce_crashtest::report::Report) -> String {
     clean(&page::crashtest(report).into_string())
+}
+
+/// Returns the result of an examination as one HTML file.
+pub fn doctor_html(doctor: &logforce_measure::doctor::Doctor) -> String {
+    clean(&page::doctor(doctor).into_string())
 }
 
 /// Returns the title of a page.

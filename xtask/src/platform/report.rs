@@ -132,7 +132,7 @@ mod tests {
             }],
             lines: vec!["lock: a: skipped: b".into()],
         });
-        report.facts = Some(Answer::Json(json!({"schema": "logforce-facts"})));
+        report.facts = Some(Answer::Json(json!({"schema": "logforce-doctor"})));
         report.bench = Some(Answer::Json(json!({"schema": "logforce-journal"})));
         report
     }
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(json["os"], std::env::consts::OS);
         assert_eq!(json["tests"]["suites"][0]["passed"], 3);
         assert_eq!(json["tests"]["said"][0], "lock: a: skipped: b");
-        assert_eq!(json["facts"]["schema"], "logforce-facts");
+        assert_eq!(json["facts"]["schema"], "logforce-doctor");
         assert_eq!(json["commit"]["id"], "abc");
     }
 

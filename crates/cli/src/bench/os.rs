@@ -35,6 +35,11 @@ pub fn counters(path: &Path) -> io::Result<DeviceCounters> {
     logforce_device_os::Counter::of(path).map(DeviceCounters)
 }
 
+/// Returns the counters of the device of that kernel name.
+pub fn device_counters(name: &str) -> io::Result<DeviceCounters> {
+    logforce_device_os::Counter::of_device(name).map(DeviceCounters)
+}
+
 /// A device's counters, held open, so that a sample is one small read.
 pub struct DeviceCounters(logforce_device_os::Counter);
 

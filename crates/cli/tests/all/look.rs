@@ -37,8 +37,8 @@ fn a_healthy_log() {
     let notes = report["notes"].as_array().unwrap().clone();
     let out = logforce(&path, "stat", &["--scan"]);
     let printed = text(&out.stdout);
-    // As in `facts`: if times are meaningless here, the first note says so.
-    let facts = json(&logforce(&path, "facts", &["--json", "-"]));
+    // As in `doctor`: if times are meaningless here, the first note says so.
+    let facts = json(&logforce(&path, "doctor", &["--passive", "--json", "-"]));
     let first = &facts["machine"]["notes"][0];
     let caveat = first.as_str().filter(|n| n.contains("TIMES MEASURED HERE"));
     assert_eq!(notes.first().and_then(|n| n.as_str()), caveat);

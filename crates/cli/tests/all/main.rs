@@ -20,8 +20,10 @@ mod crashtest_explained;
 mod crashtest_model;
 #[cfg(all(target_os = "linux", feature = "databases"))]
 mod crashtest_sqlite;
+mod doctor;
+#[cfg(target_os = "linux")]
+mod doctor_stacks;
 mod ended_early;
-mod facts;
 #[cfg(target_os = "linux")]
 mod frozen;
 mod grammar;

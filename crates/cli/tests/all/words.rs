@@ -275,7 +275,7 @@ fn help_speaks_of_what_there_is() {
     for command in [
         "bench",
         "calibrate",
-        "facts",
+        "doctor",
         "dump",
         "verify",
         "stat",

@@ -153,6 +153,7 @@ impl Located {
         let name = self.whole_name();
         let mut readings = Vec::new();
         for (what, file) in [
+            ("write cache, kernel", "queue/write_cache"),
             ("FUA", "queue/fua"),
             ("logical block, bytes", "queue/logical_block_size"),
             ("physical block, bytes", "queue/physical_block_size"),

@@ -45,9 +45,6 @@ impl Located {
         let driver = self.driver()?;
         let asked = answers::stored(self, roots)?;
         let mut readings = Vec::new();
-        if let Some(value) = self.line("queue/write_cache")? {
-            readings.push(reading("write cache, kernel", &value, &setting));
-        }
         readings.extend(driver.as_ref().map(|d| d.reading.clone()));
         if let Some(answer) = &asked {
             readings.push(reading(

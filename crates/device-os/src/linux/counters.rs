@@ -1,6 +1,6 @@
 //! Counts of writes and flushes that the block device keeps. Any user may read them.
 
-use super::block::{self, Below};
+use super::block::{self, Below, Located};
 use super::error::{at, uninterrupted, uninterrupted_io};
 use super::mounts;
 use super::sysfs::{self, Roots};
@@ -63,6 +63,24 @@ impl Counter {
                 ),
             ));
         };
+        Counter::of_located(&located)
+    }
+
+    /// Finds the counters of the device of this kernel name, such as `dm-0`.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of); `NotFound` if there is no such device.
+    pub fn of_device(name: &str) -> io::Result<Counter> {
+        match block::by_name(name, &Roots::default())? {
+            Some(located) => Counter::of_located(&located),
+            None => Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("there is no device {name} in /sys"),
+            )),
+        }
+    }
+
+    fn of_located(located: &Located) -> io::Result<Counter> {
         if sysfs::line(&located.whole.join("queue/iostats"))?.as_deref() == Some("0") {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,

@@ -149,6 +149,7 @@ impl Walk<'_> {
     /// Adds the layer of a device, with everything that the device reports.
     fn push(&mut self, device: &Located, mut layer: Layer) -> io::Result<()> {
         layer.about = device.in_words()?;
+        layer.write_cache = device.write_cache()?;
         layer.readings.extend(device.readings()?);
         self.add(layer);
         Ok(())

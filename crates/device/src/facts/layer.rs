@@ -1,6 +1,6 @@
 //! Layers of the stack below the filesystem and the device that the facts of a directory name.
 
-use crate::{Assessment, Guarantee, Source, Verdict};
+use crate::{Assessment, Guarantee, Source, Verdict, WriteCache};
 
 /// Part of the stack below a directory that a guarantee depends on. Examples are a device that another one
 /// consists of, the filesystem of a loop device's file, an overlay's upper directory, or a part that cannot
@@ -15,6 +15,8 @@ pub struct Layer {
     /// Number of layers above it: 1 for the device of the filesystem. The layers of a stack are listed depth
     /// first, so that a layer lies below the nearest earlier one of a smaller level.
     pub level: u32,
+    /// Cache of a device, as the kernel is configured to see it; unknown for a layer that is not a device.
+    pub write_cache: WriteCache,
     /// Properties that the layer reports, and the files that they were read from.
     pub readings: Vec<Reading>,
     /// Guarantee of a sync from above that this layer has reported as done.
@@ -31,6 +33,7 @@ impl Layer {
             name: name.into(),
             about: String::new(),
             level: 1,
+            write_cache: WriteCache::Unknown,
             readings: Vec::new(),
             synced,
             written: Guarantee::ProcessCrash,

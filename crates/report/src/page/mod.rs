@@ -3,6 +3,7 @@
 mod comparison;
 #[cfg(target_os = "linux")]
 mod crashtest;
+mod doctor;
 mod prose;
 mod rows;
 mod table;
@@ -13,6 +14,7 @@ use crate::title;
 pub use comparison::comparison;
 #[cfg(target_os = "linux")]
 pub use crashtest::crashtest;
+pub use doctor::doctor;
 use logforce_measure::Document;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use prose::{prose, sentences};

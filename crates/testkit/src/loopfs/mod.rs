@@ -79,18 +79,21 @@ fn recipe(kind: &str) -> Option<(&'static str, &'static [&'static str], &'static
         "ext4-nojournal" => ("ext4", NO_JOURNAL, "rw"),
         "ext4-datajournal" => ("ext4", EXT4, "data=journal"),
         "ext4-nobarrier" => ("ext4", EXT4, "barrier=0"),
+        "ext4-noload" => ("ext4", EXT4, "noload"),
         "ext4-nodelalloc" => ("ext4", EXT4, "nodelalloc"),
         "xfs" => ("xfs", &["-q", "-f"], "rw"),
         // With discard, btrfs would return blocks to the image, and a benchmark would have to allocate them
         // again.
         "btrfs" => ("btrfs", &["-q", "-f"], "nodiscard"),
+        "btrfs-nodatacow" => ("btrfs", &["-q", "-f"], "nodiscard,nodatacow"),
         _ => return None,
     })
 }
 
 impl LoopFs {
     /// Makes and mounts a filesystem of `kind` (`ext4`, `ext4-nojournal`, `ext4-datajournal`,
-    /// `ext4-nobarrier`, `ext4-nodelalloc`, `xfs`, `btrfs`) with `size_mib` MiB. The image is in a new
+    /// `ext4-nobarrier`, `ext4-noload`, `ext4-nodelalloc`, `xfs`, `btrfs`,
+    /// `btrfs-nodatacow`) with `size_mib` MiB. The image is in a new
     /// directory under `dir`. All users may write to the root of the filesystem. xfs needs 300 MiB and btrfs
     /// 110; the image takes only the space that is written to.
     ///

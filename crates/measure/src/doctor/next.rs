@@ -1,12 +1,18 @@
-//! The method that a log would use in a directory, by what is known and without measuring.
+//! The method that a log would use in a directory, by the stored results and without measuring.
 
 use logforce::disk::calibration::{Calibration, Report};
-use logforce::{Guarantee, Verdict, disk::FileState};
+use logforce::{
+    Guarantee, Method, Verdict,
+    disk::{Assessment, Facts, FileState},
+};
 use serde::Serialize;
 
 /// Method that a log opened now would use, if its program names none.
 #[derive(Debug, Serialize)]
 pub struct Next {
+    /// The method itself.
+    #[serde(skip)]
+    kind: Method,
     /// Name of the method.
     pub method: &'static str,
     /// True if measuring has decided it; otherwise it is the default.
@@ -30,29 +36,49 @@ pub struct Next {
 }
 
 impl Next {
-    /// Builds it from what is known.
+    /// Builds it from the stored results.
     pub fn new(known: &Report) -> Next {
-        let method = known.decision.method;
-        let assessed = known.facts.assess(method, FileState::Zeroed);
+        let decision = &known.decision;
+        let mut next = Next::of(
+            &known.facts,
+            decision.method,
+            decision.decided,
+            decision.why.clone(),
+        );
+        let stored = known.stored_in.iter();
+        next.stored_in = stored.map(|p| p.display().to_string()).collect();
         let live = |c: &Calibration| c.live.map(|l| l.method.name());
+        next.seen_in_use = known.calibration.as_ref().and_then(live);
+        next
+    }
+
+    fn of(facts: &Facts, method: Method, decided: bool, why: String) -> Next {
+        let assessed = facts.assess(method, FileState::Zeroed);
+        let is_enough = |a: &Assessment| a.meets(Guarantee::PowerLoss, Verdict::Declared);
         Next {
+            kind: method,
             method: method.name(),
-            decided: known.decision.decided,
-            why: known.decision.why.clone(),
+            decided,
+            why,
             guarantee: assessed.as_ref().map(|a| a.granted().name()),
             verdict: assessed.as_ref().map(|a| a.verdict.name()),
             source: assessed.as_ref().map(|a| a.source.name()),
-            is_enough: assessed
-                .as_ref()
-                .is_some_and(|a| a.meets(Guarantee::PowerLoss, Verdict::Declared)),
+            is_enough: assessed.as_ref().is_some_and(is_enough),
             evidence: assessed.map(|a| a.evidence),
-            stored_in: known
-                .stored_in
-                .iter()
-                .map(|p| p.display().to_string())
-                .collect(),
-            seen_in_use: known.calibration.as_ref().and_then(live),
+            stored_in: Vec::new(),
+            seen_in_use: None,
         }
+    }
+
+    /// Returns the method.
+    pub fn method(&self) -> Method {
+        self.kind
+    }
+
+    /// Makes it from the facts alone, for a place where no log can be opened.
+    pub fn unmeasured(facts: &Facts) -> Next {
+        let method = facts.default_method();
+        Next::of(facts, method, false, facts.why_default())
     }
 
     /// Returns the method, how it was chosen and what it guarantees, in sentences.

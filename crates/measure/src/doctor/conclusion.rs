@@ -1,0 +1,158 @@
+//! Conclusion: the failures that a commit survives, the party that says so, and the next steps.
+
+use super::next::Next;
+use super::trial::Test;
+use logforce_device::{
+    Assessment, Facts, FileState, FilesystemKind, Guarantee, Source, Verdict, WriteCache,
+};
+use serde::Serialize;
+
+/// Severity of a conclusion. The exit status of the command follows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// A commit survives loss of power, as declared or proven.
+    Safe,
+    /// No party answers for it, or the tests could not tell.
+    Unknown,
+    /// A commit does not survive loss of power, or something contradicts the declaration.
+    Unsafe,
+}
+
+/// Answer for a directory, a file or a device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Conclusion {
+    /// Severity, which decides the exit status.
+    pub severity: Severity,
+    /// Guarantee of a commit, with `?` if it is doubted.
+    pub survives: &'static str,
+    /// Verdict on that guarantee.
+    pub verdict: &'static str,
+    /// Party that the verdict rests on.
+    pub source: &'static str,
+    /// The answer, as one sentence.
+    pub sentence: String,
+    /// Next steps, as sentences. The most important one comes first.
+    pub advice: Vec<String>,
+}
+
+impl Conclusion {
+    /// Concludes from the facts and the tests. The method is the one that a log would use here.
+    pub fn new(facts: &Facts, next: &Next, tests: &[Test]) -> Conclusion {
+        let assessed = facts.assess(next.method(), FileState::Zeroed);
+        let mut a = assessed.unwrap_or_else(|| {
+            let why = facts.why_not_offered(next.method());
+            Assessment::new(Guarantee::Nothing, Verdict::Unknown, Source::Nobody, why)
+        });
+        let failed = tests.iter().find(|t| t.passed == Some(false));
+        let is_believed = matches!(a.verdict, Verdict::Declared | Verdict::Unknown);
+        if let Some(test) = failed.filter(|_| a.guarantee == Guarantee::PowerLoss && is_believed) {
+            a.verdict = Verdict::Implausible;
+            let answer = test.finding.strip_prefix("no: ").unwrap_or(&test.finding);
+            a.evidence = format!("a test contradicts it: {answer}");
+        }
+        let severity = match (a.guarantee, a.verdict) {
+            (Guarantee::PowerLoss, Verdict::Declared | Verdict::Proven) => Severity::Safe,
+            (_, Verdict::Unknown) => Severity::Unknown,
+            _ => Severity::Unsafe,
+        };
+        let survives = match a.guarantee {
+            Guarantee::PowerLoss => "loss of power",
+            Guarantee::OsCrash => "a crash of the system, but not loss of power",
+            Guarantee::ProcessCrash => "a crash of its program only",
+            _ => "nothing",
+        };
+        let by = a.source.by();
+        // The sentence names the party already.
+        a.evidence = a
+            .evidence
+            .replace(", to a medium by the hypervisor's word", "");
+        let sentence = match severity {
+            Severity::Safe if a.verdict == Verdict::Proven => {
+                format!(
+                    "A commit here survives {survives}, proven by power cuts: {}.",
+                    a.evidence
+                )
+            }
+            Severity::Safe => format!("A commit here survives {survives}, {by}: {}.", a.evidence),
+            Severity::Unknown if a.guarantee == Guarantee::PowerLoss => {
+                format!(
+                    "It is unknown whether a commit here survives {survives}: {}.",
+                    a.evidence
+                )
+            }
+            Severity::Unknown => format!(
+                "As far as is known, a commit here survives {survives}: {}.",
+                a.evidence
+            ),
+            Severity::Unsafe if a.guarantee == Guarantee::PowerLoss => {
+                format!(
+                    "Do not rely on it that a commit here survives {survives}: {}.",
+                    a.evidence
+                )
+            }
+            Severity::Unsafe => format!("A commit here survives {survives}: {}.", a.evidence),
+        };
+        Conclusion {
+            severity,
+            survives: a.granted().name(),
+            verdict: a.verdict.name(),
+            source: a.source.name(),
+            sentence,
+            advice: advice(facts, &a, severity),
+        }
+    }
+}
+
+fn advice(facts: &Facts, a: &Assessment, severity: Severity) -> Vec<String> {
+    let mut advice = Vec::new();
+    let mut say = |text: String| advice.push(text);
+    if !facts.unread.is_empty() {
+        say("Repair the files of recorded power cuts that cannot be read: see above.".to_owned());
+    }
+    if facts.read_only {
+        say("Mount the filesystem writable.".to_owned());
+    } else if facts.kind == FilesystemKind::Volatile {
+        say("Use a directory on a disk.".to_owned());
+    } else if facts.barriers == Some(false) {
+        say(format!(
+            "Mount {} with barriers (without `nobarrier`, `barrier=0` or `volatile`).",
+            facts.mount_point
+        ));
+    }
+    for layer in &facts.layers {
+        let is_contradicted = layer.synced.verdict == Verdict::Contradicted;
+        if is_contradicted && layer.write_cache == WriteCache::Through {
+            say(format!(
+                "Let the kernel flush {0}: `echo 'write back' > /sys/block/{0}/queue/write_cache`, and remove the rule \
+                 that sets `write through`.",
+                layer.name
+            ));
+        }
+    }
+    match (severity, a.source) {
+        (Severity::Safe, _) if a.verdict == Verdict::Proven => {}
+        (Severity::Safe, Source::Hypervisor) => say(
+            "To rest on more than the hypervisor's word, ask its operator whether a flush reaches a medium, or cut the \
+             power: `logforce powercut`."
+                .to_owned(),
+        ),
+        (Severity::Safe, _) => {
+            say("To prove it, cut the power: `logforce powercut`.".to_owned());
+        }
+        (Severity::Unknown, Source::Server) => say(
+            "Ask the operator of the server whether a sync is on a medium before it is answered, or cut the power: \
+             `logforce powercut`."
+                .to_owned(),
+        ),
+        (Severity::Unknown, _) => {
+            say("Only a power cut decides what cannot be seen: `logforce powercut`.".to_owned());
+        }
+        (Severity::Unsafe, _) if a.verdict == Verdict::Implausible => say(
+            "Look for what drops the forces: a library that is preloaded (eatmydata), the filesystem, or the device."
+                .to_owned(),
+        ),
+        _ => {}
+    }
+    advice
+}
