@@ -22,8 +22,8 @@ mod testing;
 
 pub use result::{Document, Kind, Name, Quantity, ReportError, Row, machine, output};
 pub use run::{
-    Interrupt, Limit, MeasureError, Recorder, RowKey, Setup, Subject, SubjectKind, counters,
-    counting, in_flight, library, prepare, probe, raw, recorder, schedule, space, subject, workers,
-    workplace,
+    Interrupt, Limit, MeasureError, Recorder, RowKey, Setup, Subject, SubjectKind, beside,
+    counters, counting, in_flight, library, prepare, probe, raw, recorder, schedule, space,
+    subject, workers, workplace,
 };
-pub use scenario::{Scenario, group, inserts, journal, map, pages, sweep};
+pub use scenario::{Scenario, group, inserts, journal, map, pages, preflight, sweep};

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 #[derive(Default)]
 pub struct Shared {
@@ -29,6 +30,8 @@ pub struct Shared {
     pub bad_through: AtomicBool,
     /// True if barriers are not passed on, so that nothing is flushed.
     pub drops_flushes: AtomicBool,
+    /// Time of each barrier, microseconds.
+    pub barrier_us: AtomicU64,
     /// True if one thread can keep several writes in flight, on files opened for direct I/O.
     pub has_queue: AtomicBool,
 }
@@ -227,6 +230,7 @@ impl File for MemFile {
         if self.shared.bad_barriers.load(Relaxed) {
             return Err(io::Error::other("planted barrier error"));
         }
+        std::thread::sleep(Duration::from_micros(self.shared.barrier_us.load(Relaxed)));
         self.shared.unsynced.store(0, Relaxed);
         if !self.shared.drops_flushes.load(Relaxed) {
             self.shared.flushes.fetch_add(1, Relaxed);

@@ -93,6 +93,15 @@ impl Force {
         }
     }
 
+    /// Returns the method for a filesystem without direct I/O.
+    pub fn buffered(&self, platform: Platform) -> Method {
+        let call = match self.call {
+            Method::DirectFdatasync => Method::Fdatasync,
+            call => call,
+        };
+        Force { call, ..*self }.method(platform)
+    }
+
     /// Returns the command line by which `fio` makes `count` such writes in the present directory.
     pub fn fio(&self, system: System, count: u64) -> String {
         let call = match self.call {
@@ -420,12 +429,25 @@ mod tests {
                     assert!(method.is_of(platform), "{system}: {method}");
                     let (asked, made) = (force.call.plan(), method.plan());
                     assert_eq!(asked.direct, made.direct, "{system}: {method}");
+                    assert!(!force.buffered(platform).plan().direct, "{system}");
                     assert_ne!(
                         made.force,
                         logforce_device::ForceBy::None,
                         "{system}: {method}"
                     );
                 }
+            }
+        }
+    }
+
+    /// A measurement names the files of a commit by their states.
+    #[test]
+    fn the_files_of_a_commit_differ_in_state() {
+        for system in System::ALL {
+            let forces = system.commit().unwrap().forces;
+            for (n, force) in forces.iter().enumerate() {
+                let same = forces[..n].iter().any(|f| f.state == force.state);
+                assert!(!same, "{system}: {}", force.file);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Measuring: subjects that commit in slices, the counts inside their commit loops, and the files and
 //! disk space that they use.
 
+pub mod beside;
 pub mod counters;
 pub mod counting;
 mod error;

@@ -8,16 +8,29 @@ use logforce_device::{AlignedBuf, Assessment, File, ForceBy, Method, Plan, Write
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 
-/// One method on one shared file: writes a chunk, forces it, and continues with the next.
+/// One method on one shared file: writes a chunk, forces it, and continues with the next. A commit may
+/// consist of several such writes, each to a file of its own ([`RawJournal::then`]).
 pub struct RawJournal {
     key: RowKey,
     assessment: Assessment,
+    parts: Vec<Part>,
+    alignment: usize,
+}
+
+/// One write of each commit.
+struct Part {
     plan: Plan,
     chunk: usize,
     file: Rc<RefCell<PreparedFile>>,
     buf: Option<AlignedBuf>,
-    alignment: usize,
+}
+
+/// Handle and position of one part while the clock runs.
+struct OpenPart {
+    file: Arc<dyn File>,
+    offset: u64,
 }
 
 impl RawJournal {
@@ -37,23 +50,63 @@ impl RawJournal {
             method,
             file_state: Some(file.borrow().state()),
             threads: 1,
-            bytes: chunk as u64,
+            bytes: 0,
         };
         RawJournal {
             key,
             assessment,
+            parts: Vec::new(),
+            alignment,
+        }
+        .then(method, chunk, file)
+    }
+
+    /// Adds a write of `chunk` bytes by `method` to each commit, made after the others are durable.
+    pub fn then(
+        mut self,
+        method: Method,
+        chunk: usize,
+        file: Rc<RefCell<PreparedFile>>,
+    ) -> RawJournal {
+        self.key.bytes += chunk as u64;
+        self.parts.push(Part {
             plan: method.plan(),
             chunk,
             file,
             buf: None,
-            alignment,
-        }
+        });
+        self
     }
 
-    fn fresh_buffer(&self) -> AlignedBuf {
-        let mut buf = AlignedBuf::zeroed(self.chunk, self.alignment.max(4096));
+    fn fresh_buffer(chunk: usize, alignment: usize) -> AlignedBuf {
+        let mut buf = AlignedBuf::zeroed(chunk, alignment.max(4096));
         scramble(&mut buf, 0xc0ff_ee00);
         buf
+    }
+}
+
+impl Part {
+    fn bytes(&self) -> u64 {
+        self.chunk as u64
+    }
+
+    /// Writes and forces the chunk of commit `number`.
+    fn commit(&mut self, open: &mut OpenPart, number: u64) -> Result<(), MeasureError> {
+        // The write takes the buffer; its completion returns it.
+        let Some(mut buf) = self.buf.take() else {
+            return Err(MeasureError::NotOffered(
+                "the slice was not prepared".to_owned(),
+            ));
+        };
+        restamp(&mut buf, number);
+        let (buf, result) = commit(&*open.file, self.plan, open.offset, buf);
+        self.buf = Some(buf);
+        if let Err(cause) = result {
+            let what = format!("commit at offset {}", open.offset);
+            return Err(MeasureError::Io { what, cause });
+        }
+        open.offset += self.bytes();
+        Ok(())
     }
 }
 
@@ -89,64 +142,68 @@ impl Subject for RawJournal {
     }
 
     fn leaves_dirty_bytes(&self) -> bool {
-        self.plan.force == ForceBy::None
+        self.parts.iter().any(|p| p.plan.force == ForceBy::None)
     }
 
     fn prepare(&mut self) -> Result<(), MeasureError> {
-        if self.buf.is_none() {
-            self.buf = Some(self.fresh_buffer());
+        for part in &mut self.parts {
+            if part.buf.is_none() {
+                part.buf = Some(Self::fresh_buffer(part.chunk, self.alignment));
+            }
+            let mut file = part.file.borrow_mut();
+            file.begin(part.bytes())?;
+            file.open(part.plan.direct)?;
         }
-        let mut file = self.file.borrow_mut();
-        file.begin(self.key.bytes)?;
-        file.open(self.plan.direct)?;
         Ok(())
     }
 
     fn run(&mut self, limit: &Limit, recorder: &mut Recorder) -> Result<(), MeasureError> {
-        let mut shared = self.file.borrow_mut();
-        let (plan, bytes) = (self.plan, self.key.bytes);
         while recorder.more(limit) {
-            shared.ensure(bytes)?;
-            let file = shared.open(plan.direct)?;
-            let mut offset = shared.cursor();
-            let end = offset + shared.room() / bytes * bytes;
-            let slot = &mut self.buf;
+            let mut fitting = u64::MAX;
+            let mut open = Vec::with_capacity(self.parts.len());
+            for part in &self.parts {
+                let mut shared = part.file.borrow_mut();
+                shared.ensure(part.bytes())?;
+                fitting = fitting.min(shared.room() / part.bytes());
+                open.push(OpenPart {
+                    file: shared.open(part.plan.direct)?,
+                    offset: shared.cursor(),
+                });
+            }
+            let parts = &mut self.parts;
             let mut number = recorder.commits();
+            let end = number + fitting;
             let result = recorder.timed(|laps| {
-                while offset < end && laps.more(limit) {
-                    // The write takes the buffer; its completion returns it.
-                    let Some(mut buf) = slot.take() else {
-                        return Err(MeasureError::NotOffered(
-                            "the slice was not prepared".to_owned(),
-                        ));
-                    };
-                    restamp(&mut buf, number);
-                    let (buf, result) = commit(&*file, plan, offset, buf);
-                    *slot = Some(buf);
-                    if let Err(cause) = result {
-                        return Err(MeasureError::Io {
-                            what: format!("commit at offset {offset}"),
-                            cause,
-                        });
+                while number < end && laps.more(limit) {
+                    for (part, open) in parts.iter_mut().zip(&mut open) {
+                        part.commit(open, number)?;
                     }
                     laps.commit();
                     number += 1;
-                    offset += bytes;
                 }
                 Ok(())
             });
-            if let Err(e) = result {
-                // The contents of the file are unknown now.
-                shared.spoil();
-                return Err(e);
+            for (part, open) in self.parts.iter().zip(&open) {
+                let mut shared = part.file.borrow_mut();
+                match result {
+                    // The contents of the file are unknown now.
+                    Err(_) => shared.spoil(),
+                    Ok(()) => {
+                        recorder.count_log_bytes(open.offset - shared.cursor());
+                        shared.advance_to(open.offset);
+                    }
+                }
             }
-            recorder.count_log_bytes(offset - shared.cursor());
-            shared.advance_to(offset);
+            result?;
         }
         Ok(())
     }
 
     fn finish(&mut self) -> Result<(), MeasureError> {
-        self.file.borrow_mut().quiet(self.leaves_dirty_bytes())
+        for part in &self.parts {
+            let is_dirty = part.plan.force == ForceBy::None;
+            part.file.borrow_mut().quiet(is_dirty)?;
+        }
+        Ok(())
     }
 }

@@ -57,6 +57,15 @@ impl Latencies {
             / 1e3
     }
 
+    /// Returns the number of commits that took longer than `limit`.
+    pub fn count_above(&self, limit: Duration) -> u64 {
+        let ns = u64::try_from(limit.as_nanos()).unwrap_or(LONGEST_NS);
+        if self.longest_ns <= ns {
+            return 0;
+        }
+        self.count() - self.histogram.count_between(0, ns)
+    }
+
     /// Returns the longest latency, microseconds.
     pub fn max_us(&self) -> f64 {
         self.longest_ns as f64 / 1e3
@@ -312,6 +321,26 @@ mod tests {
             "{}",
             l.quantile_us(0.5)
         );
+    }
+
+    #[test]
+    fn commits_above_a_limit_are_counted() {
+        let mut l = Latencies::default();
+        assert_eq!(l.count_above(Duration::ZERO), 0);
+        for ms in [1, 9, 10, 11, 500] {
+            l.record(Duration::from_millis(ms));
+        }
+        for (ms, above) in [
+            (0, 5),
+            (9, 3),
+            (10, 2),
+            (11, 1),
+            (499, 1),
+            (500, 0),
+            (501, 0),
+        ] {
+            assert_eq!(l.count_above(Duration::from_millis(ms)), above, "{ms} ms");
+        }
     }
 
     #[test]

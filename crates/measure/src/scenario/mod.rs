@@ -5,6 +5,7 @@ pub mod inserts;
 pub mod journal;
 pub mod map;
 pub mod pages;
+pub mod preflight;
 pub mod sweep;
 
 use crate::MeasureError;
