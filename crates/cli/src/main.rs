@@ -49,6 +49,7 @@ Examples:
   logforce bench                      what does a commit cost on the disk of this directory?
   logforce bench --dir /data --json - | jq .conclusion
   logforce bench --report disk.html   the same as an HTML page with charts
+  logforce bench --for etcd --dir /data   is that disk fast and safe enough for etcd? (also postgresql, redis, …)
   logforce compare old.json new.json  is this disk, kernel or version faster than that one?
   logforce doctor /data               what does a commit survive there, by whose word, and what to do?
   logforce calibrate --dir /data      which commit method do logs use there, and why?
@@ -62,9 +63,15 @@ Examples:
 program may have it open meanwhile. `repair`, and `backup` of a page file, need it closed. `doctor
 --passive` writes nothing; `calibrate` stores its result; `bench`, `watch` and `powercut` write to the directory that they
 are given.
+<<<<<<< HEAD
 Exit status: 0 done, 1 damage found (compare: slower than accepted, or not comparable; doctor: not durable), 2 unusable arguments,
 3 inconclusive (powercut, doctor), 4 failed, for example because a directory is missing or cannot be read,
 130 interrupted.";
+=======
+Exit status: 0 done, 1 damage found (compare: slower than accepted, or not comparable; bench --for: not fit),
+2 unusable arguments, 3 inconclusive (powercut, bench --for), 4 failed, for example because a directory is
+missing or cannot be read, 130 interrupted.";
+>>>>>>> ea2b7fe61 (bench: answer whether a disk is fit for another system (--for))
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -153,6 +160,8 @@ mod tests {
             "bench --size 1MiB --full",
             "bench journal --size 1MiB --full --json -",
             "bench --sweep",
+            "bench --for etcd --dir x --json - --commits 9",
+            "bench --for mongodb --beside-write 50MB/s --beside y",
             "bench journal --sweep --depths 1,64 --chunks 512,1MiB --seconds 5 --size 1GiB --method buffered",
             "bench pages",
             "bench map x --size 2G --pages 4 --json -",
@@ -188,6 +197,15 @@ mod tests {
             "bench --sweep --depths 0",
             "bench --sweep --depths 1000",
             "bench --depths 1",
+            "bench --for",
+            "bench --for nosuch",
+            "bench --for etcd --chunk 4k",
+            "bench --for etcd --report x",
+            "bench --for etcd journal",
+            "bench --for etcd --beside-write 0",
+            "bench --for etcd --commits 0",
+            "bench --beside x",
+            "bench --commits 9",
             "bench journal --chunks 4k",
             "bench pages x --dir y",
             "bench pages --pages 0",

@@ -61,6 +61,14 @@ pub enum Part {
 }
 
 impl Part {
+    /// Returns the name in sentences.
+    pub fn words(self) -> &'static str {
+        match self {
+            Part::P99 => "p99",
+            Part::All => "the longest commit",
+        }
+    }
+
     /// Returns the largest number of commits of `count` that may exceed the limit.
     pub fn may_exceed(self, count: u64) -> u64 {
         match self {

@@ -201,6 +201,14 @@ pub fn wrap(text: &str, width: usize, indent: usize) -> String {
     out
 }
 
+/// Returns a line with a label, whose value begins at column `indent` and is wrapped to `width` characters.
+pub fn labelled(label: &str, value: &str, indent: usize, width: usize) -> String {
+    // Several spaces separate the two; wrapping would leave only one.
+    let value = wrap(value, width.max(indent + 20) - indent, 0);
+    let value = value.trim_end().replace('\n', &format!("\n{:indent$}", ""));
+    format!("{label:<indent$}{value}\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,6 +218,15 @@ mod tests {
         assert_eq!(wrap("one two three", 7, 2), "one two\n  three\n");
         assert_eq!(wrap("µµµ µµµ", 7, 0), "µµµ µµµ\n");
         assert_eq!(wrap("longerthanwidth x", 4, 0), "longerthanwidth\nx\n");
+    }
+
+    #[test]
+    fn a_value_stays_in_its_column() {
+        assert_eq!(
+            labelled("a", "one two three four five six", 4, 24),
+            "a   one two three four\n    five six\n"
+        );
+        assert_eq!(labelled("", "x", 4, 1), "    x\n");
     }
 
     #[test]

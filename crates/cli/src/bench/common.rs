@@ -90,6 +90,11 @@ pub struct Files {
 }
 
 impl Files {
+    /// Returns the target of --json.
+    pub fn json(&self) -> Option<&Target> {
+        self.json.as_ref()
+    }
+
     /// Checks that no two flags name the same file.
     pub fn check(&self) -> anyhow::Result<()> {
         let svg = self.svg.clone().map(Target::File);

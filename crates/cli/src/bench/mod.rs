@@ -7,6 +7,7 @@ mod journal;
 mod map;
 pub mod os;
 mod pages;
+mod preflight;
 mod run;
 mod sweep;
 
@@ -29,6 +30,8 @@ Examples:
   logforce bench group --threads 8 --records 400
   logforce bench pages /data                from how many pages on is one barrier cheaper?
   logforce bench map /data --size 8GiB      small commits to a large file: mmap, writes, page files
+  logforce bench --for etcd --dir /data     is that disk fast and safe enough for etcd? 0 yes, 1 no
+  logforce bench --for postgresql --beside-write 50MB/s
   logforce bench inserts /data              500 sales, committed one by one: what does that cost?
 
 Files are created in a temporary directory and removed. Ctrl-C ends the run and prints its results so far.
@@ -42,6 +45,8 @@ A tenth of the disk always stays free; on a large disk, 8 GiB."
 pub struct Args {
     #[command(flatten)]
     journal: journal::Args,
+    #[command(flatten)]
+    preflight: preflight::Args,
     #[command(subcommand)]
     scenario: Option<Scenario>,
 }
@@ -67,6 +72,10 @@ enum Scenario {
 /// Runs the chosen scenario.
 pub fn run(args: Args) -> anyhow::Result<End> {
     match args.scenario {
+        None if args.preflight.is_asked_for() => {
+            let dir = args.journal.place.dir();
+            preflight::run(&args.preflight, dir, args.journal.files.json())
+        }
         None => journal_or_sweep(args.journal),
         Some(Scenario::Journal(args)) => journal_or_sweep(args),
         Some(Scenario::Group(args)) => group::run(args),

@@ -9,6 +9,7 @@ mod bench_databases;
 mod bench_inserts;
 mod bench_map;
 mod bench_pages;
+mod bench_preflight;
 mod bench_sweep;
 mod calibrate;
 mod common;

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// One method on one shared file: writes a chunk, forces it, and continues with the next. A commit may
-/// consist of several such writes, each to a file of its own ([`RawJournal::then`]).
+/// consist of several such writes, each to another file ([`RawJournal::then`]).
 pub struct RawJournal {
     key: RowKey,
     assessment: Assessment,

@@ -80,6 +80,7 @@ pub fn is_durable(durability: &Assessment) -> bool {
 
 /// Returns the answer, and its reason as the end of a sentence.
 pub fn judge(
+    title: &str,
     threshold: Option<&Threshold>,
     repetitions: &[Repetition],
     durability: &Assessment,
@@ -100,12 +101,12 @@ pub fn judge(
         Some(threshold) => speed(threshold, repetitions),
         None => (
             Fitness::Fit,
-            "it publishes no threshold, and commits are durable".to_owned(),
+            format!("{title} publishes no threshold; its commits are durable here"),
         ),
     };
     if fitness == Fitness::Fit && durability.verdict == Verdict::Unknown {
         let why = format!(
-            "nobody says if commits survive a power cut here: {}",
+            "it is unknown if commits survive a power cut here: {}",
             durability.evidence
         );
         return (Fitness::Unclear, why);
@@ -117,7 +118,7 @@ fn speed(threshold: &Threshold, repetitions: &[Repetition]) -> (Fitness, String)
     let findings: Vec<Finding> = repetitions.iter().filter_map(|r| r.finding).collect();
     let above = findings.iter().filter(|f| **f == Finding::Above).count();
     let all = findings.len();
-    let of = threshold.of;
+    let of = threshold.of.words();
     let by = threshold.by;
     if all == 0 || findings.contains(&Finding::TooFew) {
         let least = 100 * BEYOND;
@@ -165,7 +166,7 @@ mod tests {
             })
             .collect();
         let durability = Assessment::new(guarantee, verdict, Source::Device, "the device says so");
-        judge(Some(&threshold()), &repetitions, &durability)
+        judge("etcd", Some(&threshold()), &repetitions, &durability)
     }
 
     #[test]
@@ -250,7 +251,7 @@ mod tests {
                 Guarantee::PowerLoss,
                 Verdict::Unknown,
                 Fitness::Unclear,
-                "nobody says",
+                "it is unknown",
             ),
             (
                 Guarantee::PowerLoss,

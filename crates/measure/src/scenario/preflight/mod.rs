@@ -30,7 +30,7 @@ pub const COMMITS: u64 = 10_000;
 /// Time of the commits of a repetition. A slow disk makes fewer commits in it.
 pub const TIME: Duration = Duration::from_secs(30);
 /// Time for which the device is watched before it is used.
-const WATCH: Duration = Duration::from_millis(250);
+const WATCH: Duration = Duration::from_millis(500);
 
 /// Options of a preflight.
 #[derive(Debug, Clone)]
@@ -94,6 +94,7 @@ pub struct Outcome {
 pub struct Preflight<'a> {
     setup: &'a Setup,
     facts: &'a Facts,
+    system: System,
     commits: u64,
     threshold: Option<Threshold>,
     forces: Vec<MeasuredForce>,
@@ -130,6 +131,7 @@ impl<'a> Preflight<'a> {
         let mut preflight = Preflight {
             setup,
             facts,
+            system,
             commits: options.commits,
             threshold: threshold(commit, options.limit),
             forces: Vec::new(),
@@ -272,11 +274,6 @@ impl<'a> Preflight<'a> {
         &self.repetitions
     }
 
-    /// Returns the work of other programs on the device before the measurement; `None` without counters.
-    pub fn neighbours(&self) -> Option<Neighbours> {
-        self.neighbours
-    }
-
     /// Returns remarks on the measurement, in sentences.
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -285,14 +282,35 @@ impl<'a> Preflight<'a> {
     /// Returns the result of the repetitions so far.
     pub fn outcome(&self) -> Outcome {
         let durability = self.durability();
-        let (fitness, why) =
-            fitness::judge(self.threshold.as_ref(), &self.repetitions, &durability);
+        let (fitness, mut why) = fitness::judge(
+            self.system.title(),
+            self.threshold.as_ref(),
+            &self.repetitions,
+            &durability,
+        );
+        if fitness != Fitness::Fit
+            && fitness::is_durable(&durability)
+            && let Some(others) = self.others()
+        {
+            why.push_str(&others);
+        }
         Outcome {
             fitness,
             why,
             durability,
             interrupted: self.setup.interrupt.is_raised(),
         }
+    }
+
+    /// Describes the work of other programs on the device before the measurement, as the end of a sentence.
+    fn others(&self) -> Option<String> {
+        let Neighbours { watched, did } = self.neighbours?;
+        let per_second = did.writes as f64 / watched.as_secs_f64();
+        (did.writes > 0).then(|| {
+            format!(
+                "; other programs made {per_second:.0} writes a second to this disk just before"
+            )
+        })
     }
 
     /// Returns the guarantee as it is declared: the weakest of all writes of a commit.
