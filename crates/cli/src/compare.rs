@@ -4,7 +4,7 @@ use crate::bench::common::one_place_each;
 use crate::exit::End;
 use crate::output::terminal_width;
 use crate::output::{Sink, Target, complain_always, print};
-use logforce_report::compare::{Gate, compare, part_in_percent, text};
+use logforce_report::compare::{Gate, Pair, compare, part_in_percent, text};
 use logforce_report::{Document, compare_html};
 use logforce_terminal::layout::wrap;
 use logforce_terminal::numbers::count;
@@ -13,20 +13,22 @@ use std::path::PathBuf;
 const MORE: &str = "\
 A and B are results of the same `logforce bench` command, written with --json: of two disks, kernels or
 versions, or of the same one on two days. Rows that measure the same thing are compared. A difference
-counts if it is beyond the noise: 8 of 10 slices of one run lie on one side of 8 of 10 slices of the
-other. For a row without slices (~) it counts from 25 % on. Rows of `bench inserts` are compared by rate
-and by seconds of the pairs.
+counts if 8 of 10 slices of one run lie on one side of 8 of 10 slices of the other, by more than the
+machine moved. Rows that force nothing are the control for that, and time for which a thread waited for a
+processor does not count. For a row without slices (~) a difference counts from 25 % on. Rows of `bench
+inserts` are compared by rate and by seconds of the pairs.
 
---fail-above fails if a loss is beyond the noise and its printed percentage is above PERCENT. SLOWER with
-status 0 is a loss that is not above PERCENT. If the noise of a row exceeds PERCENT, smaller losses cannot
-be detected there: the output says how many rows that concerns, and from what loss on they can fail.
---fail-above also fails if A has a figure and B has none.
+--fail-above fails if a row is SLOWER and its printed percentage is above PERCENT. SLOWER with status 0 is
+a loss that is not above PERCENT. If the noise of a row exceeds PERCENT, smaller losses cannot be detected
+there: the output says how many rows that concerns, and from what loss on they can fail. --fail-above also
+fails if A has a figure and B has none.
 
 In a pipeline: keep the JSON of the accepted state, and let the step fail on a loss:
   logforce bench --quiet --json new.json && logforce compare accepted.json new.json --fail-above 10%
 
 Exit status: 0 compared, 1 with --fail-above: a row of B is slower by more than that, or a row of A has
-no figure in B; 2 unusable arguments, 4 failed, for example because A and B have no row in common.";
+no figure in B; 2 unusable arguments; 3 with --fail-above: a row of B took longer by more than that, but the
+machine moved as much; 4 failed, for example because A and B have no row in common.";
 
 /// The two results to compare.
 #[derive(Debug, clap::Args)]
@@ -91,22 +93,38 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     };
     let gate = comparison.gate(part);
     if gate.is_open() {
-        return Ok(End::Done);
+        if gate.machine.is_empty() {
+            return Ok(End::Done);
+        }
+        complain_always(&machine_moved(&gate, part));
+        return Ok(End::Inconclusive);
     }
     // Printed even with --quiet, because it says why the pipeline stops.
     complain_always(&reasons(&gate, part));
     Ok(End::Slower)
 }
 
+/// Returns the reason for which nothing can be concluded, as text.
+fn machine_moved(gate: &Gate<'_>, part: f64) -> String {
+    let rows: Vec<String> = gate.machine.iter().map(changed).collect();
+    format!(
+        "nothing can be concluded: the machine moved as much as these rows lost (above {}): measure A and B again, \
+         on a quiet machine:\n  {}",
+        part_in_percent(part),
+        rows.join("\n  ")
+    )
+}
+
+/// Names a row, with its change.
+fn changed(pair: &&Pair) -> String {
+    format!("{}: {}", pair.row, pair.change())
+}
+
 /// Returns the reasons for which a pipeline stops, as text.
 fn reasons(gate: &Gate<'_>, part: f64) -> String {
     let mut reasons = Vec::new();
     if !gate.slower.is_empty() {
-        let rows = gate
-            .slower
-            .iter()
-            .map(|p| format!("{}: {}", p.row, p.change()));
-        let rows: Vec<String> = rows.collect();
+        let rows: Vec<String> = gate.slower.iter().map(changed).collect();
         let above = part_in_percent(part);
         reasons.push(format!(
             "slower than accepted (above {above}):\n  {}",

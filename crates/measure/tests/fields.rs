@@ -4,7 +4,7 @@
 use logforce_device::{FileState, Guarantee, Method, Verdict};
 use logforce_measure::{Document, Kind, Row, SubjectKind, output};
 
-const ROW: [&str; 26] = [
+const ROW: [&str; 27] = [
     "scenario",
     "subject",
     "method",
@@ -27,6 +27,7 @@ const ROW: [&str; 26] = [
     "device_flushes_per_commit",
     "device_bytes_per_commit",
     "file_bytes_per_commit",
+    "cpu_wait_percent",
     "guarantee",
     "verdict",
     "evidence",
@@ -104,6 +105,7 @@ fn json_fields() {
         "started",
         "interrupted",
         "machine",
+        "cpu",
         "conclusion",
         "recommended",
         "notes",

@@ -386,10 +386,16 @@ fn what_is_no_result_is_told() {
     assert!(matches!(missing, ReportError::Read { .. }));
 }
 
-/// Returns the sample `journal` with the times of all rows multiplied by `factor`.
+/// Returns the sample `journal` with the times of all rows that force something multiplied by `factor`.
 fn by(factor: f64) -> Document {
     changed("journal", |v| {
-        for row in v["rows"].as_array_mut().into_iter().flatten() {
+        let forces = |row: &&mut Value| row["method"] != "buffered" && row["method"] != "direct";
+        for row in v["rows"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+            .filter(forces)
+        {
             for field in ["ms_per_commit", "ms_per_commit_p10", "ms_per_commit_p90"] {
                 row[field] = (row[field].as_f64().unwrap() * factor).into();
             }
@@ -405,30 +411,33 @@ fn a_run_is_the_same_as_itself_and_a_slow_one_is_slower() {
         let of_pairs = document.measured().filter(pairs).count();
         assert_eq!(own.rows.len(), document.rows.len() + of_pairs, "{name}");
         let measured = document.measured().count() + of_pairs;
-        assert_eq!(own.count(Verdict::Same), measured, "{name}");
+        // The noise of a row may be larger than the interval in which rows are the same.
+        let found = own.count(Verdict::Same) + own.count(Verdict::Noisy);
+        assert_eq!(found, measured, "{name}");
         assert!(own.gate(0.0).is_open(), "{name}");
         assert!(own.only_a.is_empty() && own.only_b.is_empty() && own.notes.is_empty());
     }
     let journal = sample("journal");
     let slow = compare(("a", &journal), ("b", &by(20.0))).unwrap();
-    assert_eq!(slow.count(Verdict::Slower), 33);
-    assert_eq!(slow.gate(0.1).slower.len(), 33);
+    assert_eq!(slow.count(Verdict::Slower), 25);
+    let gate = slow.gate(0.1);
+    assert_eq!(gate.slower.len(), 25);
     assert!(
-        slow.rows
+        gate.slower
             .iter()
             .all(|p| (p.time_ratio.unwrap() - 20.0).abs() < 1e-9)
     );
     let fast = compare(("a", &by(20.0)), ("b", &journal)).unwrap();
     assert_eq!(
         (fast.count(Verdict::Faster), fast.gate(0.1).slower.len()),
-        (33, 0)
+        (25, 0)
     );
     let printed = text(&slow, 120);
     assert!(
-        printed.contains("33 slower") && printed.contains("+1900.0 %"),
+        printed.contains("25 slower") && printed.contains("+1900.0 %"),
         "{printed}"
     );
-    assert!(compare_html(&slow).contains("33 slower"));
+    assert!(compare_html(&slow).contains("25 slower"));
     // A third of the rate is three times the time.
     let group = sample("group");
     let third = changed("group", |v| {

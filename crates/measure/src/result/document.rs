@@ -7,6 +7,7 @@ use super::kind::Kind;
 use super::machine::Machine;
 use super::name::{Name, optional};
 use super::row::{Quantity, Row, ordered};
+use crate::run::CpuLoad;
 pub use clean::clean;
 use clean::clean_all;
 use culprit::culprit;
@@ -32,6 +33,8 @@ pub struct Document {
     pub interrupted: bool,
     /// The machine.
     pub machine: Machine,
+    /// Contention for the processors during the run; `None` if it is unknown.
+    pub cpu: Option<CpuLoad>,
     /// Commit method, if all rows have the same one.
     pub method: Name,
     /// Guarantee of a force by that method.

@@ -73,16 +73,16 @@ impl Kind {
     pub(super) fn document(self) -> Fields {
         Fields(match self {
             Kind::Journal => {
-                "schema version command started interrupted machine conclusion recommended notes rows"
+                "schema version command started interrupted machine cpu conclusion recommended notes rows"
             }
             Kind::Group => {
-                "schema version command started interrupted machine method guarantee verdict rows"
+                "schema version command started interrupted machine cpu method guarantee verdict notes rows"
             }
             Kind::Pages | Kind::Map | Kind::Inserts => {
-                "schema version command started interrupted machine conclusion notes rows"
+                "schema version command started interrupted machine cpu conclusion notes rows"
             }
             Kind::Sweep => {
-                "schema version command started interrupted machine conclusion recommended notes \
+                "schema version command started interrupted machine cpu conclusion recommended notes \
                  usual_chunk_bytes methods rows knees"
             }
         })
@@ -96,21 +96,21 @@ impl Kind {
                  ms_per_commit ms_per_commit_p10 ms_per_commit_p90 \
                  p50_us p90_us p99_us p999_us max_us latencies_us commits_per_s \
                  device_writes_per_commit device_flushes_per_commit device_bytes_per_commit \
-                 file_bytes_per_commit guarantee verdict evidence error"
+                 file_bytes_per_commit cpu_wait_percent guarantee verdict evidence error"
             }
             Kind::Group => {
                 "threads record_bytes slices commits \
                  commits_per_s commits_per_s_p10 commits_per_s_p90 \
                  p50_us p90_us p99_us p999_us max_us latencies_us \
                  records_per_write bytes_per_write forces_per_commit \
-                 device_writes_per_commit device_flushes_per_commit error"
+                 device_writes_per_commit device_flushes_per_commit cpu_wait_percent error"
             }
             Kind::Pages => {
                 "layout way pages slices commits \
                  commits_per_s commits_per_s_p10 commits_per_s_p90 \
                  p50_us p99_us max_us latencies_us ratio ratio_p10 ratio_p90 \
                  writes_per_commit through_per_commit barriers_per_commit \
-                 device_writes_per_commit device_flushes_per_commit \
+                 device_writes_per_commit device_flushes_per_commit cpu_wait_percent \
                  guarantee verdict evidence error"
             }
             Kind::Map => {
@@ -119,7 +119,7 @@ impl Kind {
                  p50_us p99_us max_us latencies_us system_us_per_commit user_us_per_commit \
                  ratio ratio_p10 ratio_p90 system_ratio msyncs_per_commit \
                  writes_per_commit through_per_commit barriers_per_commit \
-                 device_writes_per_commit device_flushes_per_commit \
+                 device_writes_per_commit device_flushes_per_commit cpu_wait_percent \
                  guarantee verdict evidence error"
             }
             Kind::Sweep => {
@@ -132,7 +132,7 @@ impl Kind {
                 "system system_version settings policy second_log clients rounds \
                  pairs_s pairs_s_p10 pairs_s_p90 commits seconds commits_per_s \
                  p50_us p99_us max_us latencies_us forces_per_commit \
-                 device_writes_per_commit device_flushes_per_commit rows_checked redone \
+                 device_writes_per_commit device_flushes_per_commit cpu_wait_percent rows_checked redone \
                  guarantee verdict evidence error"
             }
         })

@@ -8,6 +8,7 @@ use super::guarantee_label::label;
 use super::kind::{Fields, Kind};
 use super::name::{Name, optional};
 use crate::run::counters::Delta;
+use crate::run::cpu::percent;
 use crate::run::recorder::Latencies;
 use crate::run::stats::Spread;
 use logforce_device::{Assessment, Guarantee, Verdict};
@@ -15,6 +16,7 @@ use logforce_terminal::numbers::{bytes, count as count_of};
 use serde::ser::{Error, SerializeMap};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
+use std::time::Duration;
 
 /// One row. If a row could not be measured, all measured numbers are `None` and `error` gives the reason.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -114,6 +116,7 @@ pub struct Row {
     pub barriers_per_chunk: Option<f64>,
     pub system_us_per_commit: Option<f64>,
     pub user_us_per_commit: Option<f64>,
+    pub cpu_wait_percent: Option<f64>,
 
     // The device's own counters, which include the work of other processes.
     pub device_writes_per_commit: Option<f64>,
@@ -274,6 +277,11 @@ impl Row {
         self.p999_us = Some(latencies.quantile_us(0.999));
         self.max_us = Some(latencies.max_us());
         self.latencies_us = Distribution::of(latencies);
+    }
+
+    /// Sets the part of `time` for which the committing thread waited for a processor.
+    pub fn set_cpu_wait(&mut self, wait: Option<Duration>, time: Duration) {
+        self.cpu_wait_percent = wait.and_then(|wait| percent(wait, time));
     }
 
     /// Sets the device's counters, divided by the number of commits.

@@ -4,6 +4,7 @@
 pub mod beside;
 pub mod counters;
 pub mod counting;
+pub mod cpu;
 mod error;
 pub mod in_flight;
 mod interrupt;
@@ -23,6 +24,7 @@ pub mod subject;
 pub mod workers;
 pub mod workplace;
 
+pub use cpu::CpuLoad;
 pub use error::MeasureError;
 pub use interrupt::Interrupt;
 pub use ratio::{Ratio, Relation};

@@ -1,6 +1,7 @@
 //! Recorder of what happens inside the commit loop: commits, time, latencies and device counters.
 
 use crate::run::counters::{CounterSource, Delta};
+use crate::run::cpu;
 use crate::{Interrupt, MeasureError};
 use hdrhistogram::Histogram;
 use std::rc::Rc;
@@ -95,6 +96,7 @@ pub struct Recorder {
     latencies: Latencies,
     slices: Vec<Slice>,
     device: Option<Delta>,
+    cpu_wait: Option<Duration>,
     log_bytes: u64,
     counters: Rc<dyn CounterSource>,
     interrupt: Interrupt,
@@ -107,6 +109,7 @@ impl Recorder {
             latencies: Latencies::default(),
             slices: Vec::new(),
             device: None,
+            cpu_wait: None,
             log_bytes: 0,
             counters,
             interrupt,
@@ -145,6 +148,7 @@ impl Recorder {
         &mut self,
         body: impl FnOnce(&mut Laps) -> Result<(), MeasureError>,
     ) -> Result<(), MeasureError> {
+        let waited = cpu::thread_wait();
         let before = self.counters.read();
         let start = Instant::now();
         let mut laps = Laps {
@@ -157,6 +161,9 @@ impl Recorder {
         let slice = laps.slice;
         self.store(slice);
         self.count_device(before);
+        if let Some((before, after)) = waited.zip(cpu::thread_wait()) {
+            self.count_cpu_wait(after.saturating_sub(before));
+        }
         result
     }
 
@@ -187,6 +194,17 @@ impl Recorder {
     /// Returns the work of the device in all timed parts; `None` without counters.
     pub fn device(&self) -> Option<Delta> {
         self.device
+    }
+
+    /// Adds time for which the only committing thread waited for a processor.
+    pub fn count_cpu_wait(&mut self, wait: Duration) {
+        *self.cpu_wait.get_or_insert_default() += wait;
+    }
+
+    /// Returns the time for which the only committing thread waited for a processor; `None` with several threads,
+    /// or if the system does not tell.
+    pub fn cpu_wait(&self) -> Option<Duration> {
+        self.cpu_wait
     }
 
     /// Adds the bytes that commits occupy in their file, headers and padding included.

@@ -22,6 +22,7 @@ pub struct MeasuredSlice {
     counts: CallCounts,
     device: Option<Delta>,
     cpu: Option<CpuTimes>,
+    cpu_wait: Option<Duration>,
 }
 
 impl MeasuredSlice {
@@ -33,6 +34,7 @@ impl MeasuredSlice {
             counts,
             device: recorder.device(),
             cpu: None,
+            cpu_wait: recorder.cpu_wait(),
         }
     }
 
@@ -92,6 +94,8 @@ pub struct Series {
     pub time: Duration,
     /// Processor time of the slices in which it is known.
     pub cpu: Option<CpuTimes>,
+    /// Time for which the only committing thread waited for a processor.
+    pub cpu_wait: Option<Duration>,
 }
 
 impl Series {
@@ -110,6 +114,9 @@ impl Series {
             (Some(sum), Some(more)) => Some(sum.plus(more)),
             (sum, more) => sum.or(more),
         };
+        if let Some(wait) = taken.cpu_wait {
+            *self.cpu_wait.get_or_insert_default() += wait;
+        }
         self.cpu = match (self.cpu, taken.cpu) {
             (Some(sum), Some(more)) => Some(CpuTimes {
                 user: sum.user + more.user,

@@ -1,5 +1,6 @@
 //! Threads that commit at the same time. All start together, and each records its own latencies.
 
+use crate::run::cpu;
 use crate::run::recorder::Latencies;
 use crate::run::recorder::Limit;
 use crate::{Interrupt, MeasureError, Recorder};
@@ -77,6 +78,7 @@ pub fn together<W: Work>(
         }
         course.gate.wait_for(started.len());
         let mut workers = Vec::new();
+        let mut waited = None;
         recorder.parallel(|| {
             course.gate.open(true);
             let runs = join(started)?;
@@ -86,10 +88,15 @@ pub fn together<W: Work>(
             let mut latencies = Vec::new();
             for run in runs {
                 latencies.push(run.latencies);
+                waited = run.waited;
                 workers.push(run.worker);
             }
             Ok((took, latencies))
         })?;
+        // Several threads also wait for each other.
+        if let (1, Some(waited)) = (threads, waited) {
+            recorder.count_cpu_wait(waited);
+        }
         Ok(workers)
     })
 }
@@ -139,6 +146,8 @@ struct Run<H> {
     ended: Instant,
     worker: H,
     latencies: Latencies,
+    /// Time for which the thread waited for a processor.
+    waited: Option<Duration>,
 }
 
 impl<W: Work> Course<'_, W> {
@@ -159,6 +168,7 @@ impl<W: Work> Course<'_, W> {
         mut latencies: Latencies,
         go: bool,
     ) -> Result<Run<W::Worker>, MeasureError> {
+        let waited = cpu::thread_wait();
         let started = Instant::now();
         let mut last = started;
         let mut done = |step: Step, last: &mut Instant| {
@@ -176,11 +186,13 @@ impl<W: Work> Course<'_, W> {
         while let Some(step) = self.work.finish(&mut worker)? {
             done(step, &mut last);
         }
+        let waited = cpu::thread_wait().zip(waited);
         Ok(Run {
             started,
             ended: last,
             worker,
             latencies,
+            waited: waited.map(|(after, before)| after.saturating_sub(before)),
         })
     }
 

@@ -12,6 +12,7 @@ use crate::MeasureError;
 use crate::result::machine::Machine;
 use crate::result::{Document, Kind, Row};
 use crate::run::Setup;
+use crate::run::cpu::CpuCounters;
 use logforce_device::Method;
 
 /// Results of a run.
@@ -80,8 +81,13 @@ pub fn measure<S: Scenario>(
     setup: &Setup,
     document: &mut Document,
 ) -> Result<(), MeasureError> {
+    let before = CpuCounters::now();
     let outcome = scenario.run(setup)?;
+    document.cpu = CpuCounters::now().since(&before);
     fill(scenario, outcome, document);
+    document
+        .notes
+        .extend(document.cpu.and_then(|cpu| cpu.note()));
     Ok(())
 }
 

@@ -1,7 +1,8 @@
 //! Details of a comparison: latencies and device counters, in addition to the figure by which rows are
 //! judged.
 
-use super::judge::{UNKNOWN_NOISE, metrics, times};
+use super::judge::UNKNOWN_NOISE;
+use super::metric::{metrics, times};
 use logforce_measure::{Kind, Row};
 use serde::Serialize;
 

@@ -9,6 +9,9 @@ use logforce_terminal::numbers::count;
 pub struct Gate<'a> {
     /// Rows that are slower in B, beyond the noise and by more than is accepted.
     pub slower: Vec<&'a Pair>,
+    /// Rows that took longer in B than is accepted, but not more than the machine may have moved. With them alone
+    /// nothing can be concluded.
+    pub machine: Vec<&'a Pair>,
     /// Rows that A measured and for which B has no figure.
     pub failed: Vec<&'a Pair>,
     /// Figures of A that have no counterpart in B.
@@ -16,7 +19,7 @@ pub struct Gate<'a> {
 }
 
 impl Gate<'_> {
-    /// Returns whether there is no reason to stop.
+    /// Returns whether there is no reason to stop. Does not consider [`machine`](Self::machine).
     pub fn is_open(&self) -> bool {
         self.slower.is_empty() && self.failed.is_empty() && self.not_comparable.is_empty()
     }
@@ -35,6 +38,7 @@ impl Comparison {
         let is_more = |pair: &&Pair| pair.time_ratio.is_some_and(|r| r > 1.0 + part);
         Gate {
             slower: of(Verdict::Slower).filter(is_more).collect(),
+            machine: of(Verdict::Machine).filter(is_more).collect(),
             failed: of(Verdict::Failed).collect(),
             not_comparable: &self.not_comparable,
         }
@@ -50,7 +54,7 @@ impl Comparison {
         let mut parts = Vec::new();
         if let Some(noise) = unknown.first().and_then(|pair| pair.noise) {
             let (from, rows) = (part_in_percent(noise), rows_of(unknown.len()));
-            parts.push(format!("{from} in {rows} without slices (~)"));
+            parts.push(format!("{from} or more in {rows} without slices (~)"));
         }
         let of = |pair: &&Pair| pair.noise.unwrap_or(0.0);
         let noisiest = known.iter().max_by(|a, b| of(a).total_cmp(&of(b)));

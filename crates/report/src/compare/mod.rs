@@ -2,24 +2,29 @@
 //!
 //! A difference counts only if it is beyond the noise: the ranges that hold 8 of 10 slices of each run must
 //! not overlap. The noise of a row without slices is unknown; there a difference counts from
-//! [`UNKNOWN_NOISE`] on.
+//! [`UNKNOWN_NOISE`] on. It must also be larger than the movement of the machine.
 //!
+//! - `control`: the movement of the machine, by rows that force nothing.
 //! - `judge`: the verdict on a row. `detail`: its other differences.
 //! - `gate`: the reasons to stop a pipeline.
 
+mod control;
 mod detail;
 mod gate;
 mod judge;
+mod metric;
 mod text;
 
+pub use control::Control;
 pub use detail::{Change, Detail, DetailRow};
 pub use gate::{Gate, part_in_percent};
 pub use judge::UNKNOWN_NOISE;
-use judge::{has_figure, metrics, pair};
+use judge::pair;
 use logforce_measure::result::document::clean;
 use logforce_measure::{Document, Kind, Row};
+use metric::{Metric, has_figure, metrics};
 use serde::Serialize;
-pub use text::{NOTE, NOTE_ON_DETAILS, mark, summary, text};
+pub use text::{NOTE, NOTE_ON_DETAILS, control, mark, summary, text};
 
 /// Value of `schema` in the JSON of a comparison.
 pub const SCHEMA: &str = "logforce-compare";
@@ -34,8 +39,12 @@ pub enum Verdict {
     Faster,
     /// B is worse, beyond the noise.
     Slower,
-    /// The difference is within the noise.
+    /// The ratio is within 0.8 to 1.25, noise included.
     Same,
+    /// The difference is within the noise, and the noise is larger than that.
+    Noisy,
+    /// The difference is beyond the noise, but the machine may have moved as much.
+    Machine,
     /// A has a figure; B has an error or no figure.
     Failed,
     /// A has an error or no figure; B has a figure.
@@ -62,8 +71,10 @@ pub struct Pair {
     /// The same ratio from the slow edge of A's slices to the fast edge of B's: the loss without the noise of
     /// both. For rows without slices, [`UNKNOWN_NOISE`] is taken off.
     pub time_ratio_at_least: Option<f64>,
-    /// Smallest share by which B must take longer to be called slower, from the spread of the slices of both.
-    /// [`UNKNOWN_NOISE`] without slices.
+    /// The same ratio from the fast edge of A's slices to the slow edge of B's.
+    pub time_ratio_at_most: Option<f64>,
+    /// Smallest share by which B must take longer to be called slower, from the spread of the slices of both and
+    /// the movement of the machine. [`UNKNOWN_NOISE`] stands in for missing slices.
     pub noise: Option<f64>,
     /// Verdict.
     pub verdict: Verdict,
@@ -92,6 +103,8 @@ pub struct Comparison {
     pub commands: [String; 2],
     /// Differences between the machines or the runs, in sentences.
     pub notes: Vec<String>,
+    /// Movement of the machine, in the main quantity.
+    pub control: Control,
     /// Rows that both runs have.
     pub rows: Vec<Pair>,
     /// Names of the rows that only A has.
@@ -167,19 +180,21 @@ pub fn compare(a: (&str, &Document), b: (&str, &Document)) -> Result<Comparison,
         }
     }
     let mut notes = notes(a, b);
+    let of_metric = |metric: &Metric| Control::of(metric, &both, a, b);
+    let controls: Vec<Control> = metrics(kind).iter().map(of_metric).collect();
     let mut rows: Vec<Pair> = Vec::new();
     for (name, a_row, b_row) in &both {
         let with_figures = metrics(kind).iter().enumerate();
         // A quantity beside the main one is skipped if neither run has it.
         let with_figures =
             with_figures.filter(|(n, m)| *n == 0 || has_figure(m, a_row) || has_figure(m, b_row));
-        for (_, metric) in with_figures {
+        for (n, metric) in with_figures {
             let name = match metric.beside {
                 "" => name.clone(),
                 of => format!("{name}, {of}"),
             };
             match metric.amount.and_then(|flag| differs(flag, a, b)) {
-                None => rows.push(pair(metric, name, a_row, b_row)),
+                None => rows.push(pair(metric, name, a_row, b_row, &controls[n])),
                 Some(why) => {
                     not_comparable.push(name);
                     if !notes.contains(&why) {
@@ -206,6 +221,7 @@ pub fn compare(a: (&str, &Document), b: (&str, &Document)) -> Result<Comparison,
         started: [a, b].map(|d| d.started.clone()),
         commands: [a, b].map(|d| d.command.clone()),
         notes,
+        control: controls[0],
         rows,
         only_a,
         only_b,

@@ -1,9 +1,9 @@
 //! Comparison as text for a terminal.
 
-use super::{Comparison, Pair, Verdict};
+use super::{Comparison, Control, Pair, Verdict};
 use crate::amount::amount;
 use logforce_terminal::layout::{Column, fitted, sections, wrap};
-use logforce_terminal::numbers::count;
+use logforce_terminal::numbers::{count, short};
 
 impl Verdict {
     /// Returns the verdict in a few words.
@@ -12,6 +12,8 @@ impl Verdict {
             Verdict::Faster => "faster",
             Verdict::Slower => "SLOWER",
             Verdict::Same => "same",
+            Verdict::Noisy => "too noisy to tell",
+            Verdict::Machine => "machine moved",
             Verdict::Failed => "NO FIGURE in B",
             Verdict::Recovered => "no figure in A",
             Verdict::Unmeasured => "n/a",
@@ -31,8 +33,8 @@ impl Pair {
 
 /// Explanation of the verdicts.
 pub const NOTE: &str = "Time: change of the time of a commit from A to B. Faster and slower: 8 of 10 slices of one run lie beyond 8 of 10 \
-    of the other, and the medians differ by at least 2 %. A row without slices, or with fewer than three rounds, is marked ~; there a \
-    difference counts from 25 % on.";
+    of the other, by more than the machine moved, and the medians differ by at least 2 %. Same: the ratio is within 0.8 to 1.25, \
+    noise included. A row without slices, or with fewer than three rounds, is marked ~; there a difference counts from 25 % on.";
 
 /// Explanation of the results of the details.
 pub const NOTE_ON_DETAILS: &str = "Less is better in all of these. They are known only for all slices together, so a difference counts from \
@@ -45,9 +47,11 @@ pub fn summary(comparison: &Comparison) -> String {
     let mut parts = vec![
         format!("{slower} slower"),
         format!("{faster} faster"),
-        format!("{same} within the noise"),
+        format!("{same} the same"),
     ];
     for (n, words) in [
+        (of(Verdict::Noisy), "too noisy to tell"),
+        (of(Verdict::Machine), "changed no more than the machine"),
         (of(Verdict::Failed), "without a figure in B"),
         (of(Verdict::Recovered), "without a figure in A"),
         (of(Verdict::Unmeasured), "measured in neither"),
@@ -65,6 +69,46 @@ pub fn summary(comparison: &Comparison) -> String {
         count(comparison.rows.len() as u64, "row"),
         parts.join(", ")
     )
+}
+
+/// Describes the movement of the machine between the two runs.
+pub fn control(comparison: &Comparison) -> String {
+    let Control {
+        rows,
+        movement,
+        cpu_wait_percent,
+    } = &comparison.control;
+    let mut text = match rows {
+        0 => format!(
+            "No row is a control for the machine, so a change counts from {} times on.",
+            short(*movement, 2)
+        ),
+        n => format!(
+            "Control: {} that force nothing moved by up to {} times, so a change counts above that.",
+            count(*n as u64, "row"),
+            short(*movement, 2)
+        ),
+    };
+    if let [Some(a), Some(b)] = cpu_wait_percent {
+        text.push_str(&format!(
+            " Threads waited for a processor in {a:.0} % of A's time and {b:.0} % of B's; that time does not count."
+        ));
+    }
+    text
+}
+
+/// Returns the interval of a ratio that is too noisy to tell.
+fn interval(pair: &Pair) -> String {
+    match (
+        pair.verdict,
+        pair.time_ratio_at_least,
+        pair.time_ratio_at_most,
+    ) {
+        (Verdict::Noisy, Some(low), Some(high)) => {
+            format!(" ({} to {})", short(low, 2), short(high, 2))
+        }
+        _ => String::new(),
+    }
 }
 
 /// Returns the comparison for a terminal of `width` characters.
@@ -88,7 +132,7 @@ pub fn text(comparison: &Comparison, width: usize) -> String {
         Column::number("B", 0, |p: &Pair| amount(p.b)),
         Column::number("time", 0, Pair::change),
         Column::text("", 0, |p: &Pair| {
-            format!("{}{}", p.verdict.words(), mark(p))
+            format!("{}{}{}", p.verdict.words(), interval(p), mark(p))
         }),
     ];
     let rows = comparison.rows.iter().map(|p| (String::new(), p.clone()));
@@ -105,6 +149,7 @@ pub fn text(comparison: &Comparison, width: usize) -> String {
         }
     }
     text.push_str(&wrap(&summary(comparison), width, 0));
+    text.push_str(&wrap(&control(comparison), width, 0));
     for detail in &comparison.details {
         text.push_str(&wrap(
             &format!("{}: {}.", detail.title, detail.summary()),
@@ -122,7 +167,8 @@ pub fn text(comparison: &Comparison, width: usize) -> String {
 /// Returns the mark after a verdict that is not based on slices.
 pub fn mark(pair: &Pair) -> &'static str {
     match pair.verdict {
-        Verdict::Faster | Verdict::Slower | Verdict::Same if !pair.is_known_noise => " ~",
+        Verdict::Failed | Verdict::Recovered | Verdict::Unmeasured => "",
+        _ if !pair.is_known_noise => " ~",
         _ => "",
     }
 }

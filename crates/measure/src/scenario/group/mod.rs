@@ -119,6 +119,7 @@ pub fn measured(series: &Series) -> Row {
     row.set(Quantity::CommitsPerS, series.spread(|p| p.rate));
     row.set_latencies(&series.latencies);
     row.set_device(series.device, commits);
+    row.set_cpu_wait(series.cpu_wait, series.time);
     row
 }
 

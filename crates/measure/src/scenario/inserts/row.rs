@@ -67,6 +67,7 @@ fn fill(row: &mut Row, part: &Recorder) {
     row.seconds = Some(seconds);
     row.commits_per_s = (seconds > 0.0).then(|| commits as f64 / seconds);
     row.set_latencies(part.latencies());
+    row.set_cpu_wait(part.cpu_wait(), part.time());
     row.set_device(part.device().filter(|_| row.on_this_disk), commits);
 }
 

@@ -43,6 +43,7 @@ pub fn row(measured: &Measured) -> Row {
     row.commits_per_s = Some(1e3 * commits as f64 / total_ms);
     row.set_latencies(recorder.latencies());
     row.set_device(recorder.device(), commits);
+    row.set_cpu_wait(recorder.cpu_wait(), recorder.time());
     row.file_bytes_per_commit = Some(recorder.log_bytes() as f64 / commits as f64);
     row.set_worth(Some(assessment));
     row

@@ -308,6 +308,7 @@ fn fill(row: &mut Row, series: &Series, base: Option<&Series>) {
     );
     row.set_latencies(&series.latencies);
     row.set_device(series.device, series.commits());
+    row.set_cpu_wait(series.cpu_wait, series.time);
     row.system_us_per_commit = system;
     row.user_us_per_commit = series.cpu_us(|c| c.user);
     row.system_ratio = system

@@ -203,6 +203,7 @@ fn rows(cases: &[Case<Of>]) -> Vec<Row> {
         row.set(Quantity::Ratio, ratio);
         row.set_latencies(&series.latencies);
         row.set_device(series.device, series.commits());
+        row.set_cpu_wait(series.cpu_wait, series.time);
         row.set_worth(of.assessment.as_ref());
         row.writes_per_commit = series.by_commit(counts.writes);
         row.through_per_commit = series.by_commit(counts.through);
