@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-//! Exit statuses: 0 done, 1 the answer is bad (damage, a loss, slower than accepted, not durable), 2 unusable
-=======
 //! Exit statuses: 0 done, 1 the answer is bad (damage, a loss, slower than accepted, not fit), 2 unusable
->>>>>>> ea2b7fe61 (bench: answer whether a disk is fit for another system (--for))
 //! arguments, 3 nothing can be concluded, 4 failed, 130 interrupted.
 //!
 //! A script that checks logs every night must distinguish "damaged" from "the disk was not mounted". So a
@@ -23,8 +19,6 @@ pub enum End {
     Unfit,
     /// The compared result is slower than accepted, or has no figure to compare; that has been printed.
     Slower,
-    /// A commit there does not survive loss of power, or a test contradicts it; that has been printed.
-    Unsafe,
     /// A crash test ended with this status; the result has been printed.
     #[cfg(target_os = "linux")]
     Status(u8),
@@ -65,11 +59,7 @@ impl std::error::Error for Damaged {}
 pub fn code(result: anyhow::Result<End>) -> ExitCode {
     match result {
         Ok(End::Done) => ExitCode::SUCCESS,
-<<<<<<< HEAD
-        Ok(End::Damaged | End::Slower | End::Unsafe) => ExitCode::from(1),
-=======
         Ok(End::Damaged | End::Slower | End::Unfit) => ExitCode::from(1),
->>>>>>> ea2b7fe61 (bench: answer whether a disk is fit for another system (--for))
         #[cfg(target_os = "linux")]
         Ok(End::Status(status)) => ExitCode::from(status),
         Ok(End::Inconclusive) => ExitCode::from(3),

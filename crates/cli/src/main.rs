@@ -63,15 +63,9 @@ Examples:
 program may have it open meanwhile. `repair`, and `backup` of a page file, need it closed. `doctor
 --passive` writes nothing; `calibrate` stores its result; `bench`, `watch` and `powercut` write to the directory that they
 are given.
-<<<<<<< HEAD
-Exit status: 0 done, 1 damage found (compare: slower than accepted, or not comparable; doctor: not durable), 2 unusable arguments,
-3 inconclusive (powercut, doctor), 4 failed, for example because a directory is missing or cannot be read,
-130 interrupted.";
-=======
-Exit status: 0 done, 1 damage found (compare: slower than accepted, or not comparable; bench --for: not fit),
-2 unusable arguments, 3 inconclusive (powercut, bench --for), 4 failed, for example because a directory is
-missing or cannot be read, 130 interrupted.";
->>>>>>> ea2b7fe61 (bench: answer whether a disk is fit for another system (--for))
+Exit status: 0 done, 1 damage found (compare: slower than accepted, or not comparable; bench --for: not fit;
+doctor: not durable), 2 unusable arguments, 3 inconclusive (powercut, bench --for, doctor), 4 failed, for example
+because a directory is missing or cannot be read, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

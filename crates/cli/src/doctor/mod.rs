@@ -115,7 +115,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     }
     Ok(match doctor.conclusion.severity {
         Severity::Safe => End::Done,
-        Severity::Unsafe => End::Unsafe,
+        Severity::Unsafe => End::Unfit,
         Severity::Unknown => End::Inconclusive,
     })
 }
