@@ -1,9 +1,11 @@
 //! Facts about other systems that make data durable, as plain data: [`commit`] has the commits that they
-//! make, and what they demand of a disk. Each fact has the address of its source.
+//! make, and what they demand of a disk; [`settings`] has the settings that decide what a commit survives.
+//! Each fact has the address of its source.
 
 #![forbid(unsafe_code)]
 
 pub mod commit;
+pub mod settings;
 
 use commit::Commit;
 use std::fmt;
