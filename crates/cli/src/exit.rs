@@ -19,6 +19,8 @@ pub enum End {
     Unfit,
     /// The compared result is slower than accepted, or has no figure to compare; that has been printed.
     Slower,
+    /// A setting or the disk gives less than was asked for; that has been printed.
+    TooWeak,
     /// A crash test ended with this status; the result has been printed.
     #[cfg(target_os = "linux")]
     Status(u8),
@@ -59,7 +61,7 @@ impl std::error::Error for Damaged {}
 pub fn code(result: anyhow::Result<End>) -> ExitCode {
     match result {
         Ok(End::Done) => ExitCode::SUCCESS,
-        Ok(End::Damaged | End::Slower | End::Unfit) => ExitCode::from(1),
+        Ok(End::Damaged | End::Slower | End::Unfit | End::TooWeak) => ExitCode::from(1),
         #[cfg(target_os = "linux")]
         Ok(End::Status(status)) => ExitCode::from(status),
         Ok(End::Inconclusive) => ExitCode::from(3),

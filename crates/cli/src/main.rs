@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod advise;
 mod backup;
 mod bench;
 mod calibrate;
@@ -52,6 +53,7 @@ Examples:
   logforce bench --for etcd --dir /data   is that disk fast and safe enough for etcd? (also postgresql, redis, …)
   logforce compare old.json new.json  is this disk, kernel or version faster than that one?
   logforce doctor /data               what does a commit survive there, by whose word, and what to do?
+  logforce advise --for postgresql --config postgresql.conf   which settings do not survive a loss of power?
   logforce calibrate --dir /data      which commit method do logs use there, and why?
   logforce watch --dir /data          how long do commits take from now on, and when does the disk stall?
   logforce verify sales.log           is every acknowledged record still there?
@@ -69,6 +71,8 @@ because a directory is missing or cannot be read, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Print the settings of a database or another system to use on this disk, or judge those in force.
+    Advise(Box<advise::Args>),
     /// Copy a log that may be in use, or a page file that no program has open, into a new one.
     Backup(backup::Args),
     /// Measure what each commit method costs on this disk, and what it guarantees.
@@ -116,6 +120,7 @@ fn main() -> ExitCode {
         output::be_quiet();
     }
     let result = match cli.command {
+        Command::Advise(args) => advise::run(*args),
         Command::Backup(args) => backup::run(args),
         Command::Bench(args) => bench::run(*args),
         Command::Compare(args) => compare::run(args),

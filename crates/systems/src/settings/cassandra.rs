@@ -41,7 +41,7 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
         manual: "https://github.com/apache/cassandra/blob/trunk/conf/cassandra.yaml",
         ..SETTING
     }],
-    data_directory: "commitlog_directory",
+    data_directory: &["commitlog_directory"],
     snippet: Snippet {
         file: "cassandra.yaml",
         ..HASH

@@ -16,8 +16,11 @@ pub struct Choice {
     pub why: String,
 }
 
-/// Measured time of a commit by a method: its tenth, middle and ninetieth percentile, in milliseconds.
-pub type Times<'a> = dyn Fn(Method) -> Option<[f64; 3]> + 'a;
+/// Time of a commit: its tenth, middle and ninetieth percentile, in milliseconds.
+pub type Time = [f64; 3];
+
+/// Measured time of a commit by a method.
+pub type Times<'a> = dyn Fn(Method) -> Option<Time> + 'a;
 
 /// Largest ratio of times at which another call counts as faster. A smaller difference is not worth a setting
 /// that differs from the default.
@@ -71,7 +74,7 @@ pub fn choose(
 fn fastest<'a>(
     first: &'a (&'static Value, Worth),
     candidates: impl Iterator<Item = &'a (&'static Value, Worth)>,
-    time: &dyn Fn(&Value) -> (Method, Option<[f64; 3]>),
+    time: &dyn Fn(&Value) -> (Method, Option<Time>),
 ) -> (&'a (&'static Value, Worth), String) {
     let (method, Some([low, usual, _])) = time(first.0) else {
         return (first, String::new());

@@ -30,7 +30,8 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
         manual: "https://etcd.io/docs/v3.5/op-guide/configuration/#unsafe-features",
         ..SETTING
     }],
-    data_directory: "data-dir",
+    data_directory: &["wal-dir", "data-dir"],
+    log_below: "member/wal",
     snippet: Snippet {
         file: "etcd.conf.yml",
         ..HASH

@@ -53,7 +53,7 @@ const BINLOG_UNFORCED: Value = Value {
 const BINLOG_FORCED: Value = Value {
     text: "1",
     matches: Matches::Number(1, 1),
-    cost: Cost::Forces(1),
+    cost: Cost::SecondLog,
     ..VALUE
 };
 
@@ -256,7 +256,17 @@ pub(super) const MARIADB: SystemSettings = SystemSettings {
         Setting {
             name: "innodb_flush_method",
             line: "innodb_flush_method = {}",
-            values: &[DIRECT, BUFFERED, THROUGH, UNSYNCED, FOR_TESTS],
+            // Deprecated since 11.0, so no value is advised.
+            values: &[
+                Value {
+                    is_advised: false,
+                    ..DIRECT
+                },
+                BUFFERED,
+                THROUGH,
+                UNSYNCED,
+                FOR_TESTS,
+            ],
             default: |_| "O_DIRECT",
             manual: "https://mariadb.com/docs/server/server-usage/storage-engines/innodb/innodb-flush-method",
             platforms: &[Platform::Linux],
@@ -269,6 +279,7 @@ pub(super) const MARIADB: SystemSettings = SystemSettings {
                 Value {
                     text: "OFF",
                     matches: Matches::Off,
+                    is_advised: false,
                     ..VALUE
                 },
                 Value {
@@ -289,7 +300,7 @@ pub(super) const MARIADB: SystemSettings = SystemSettings {
 };
 
 const SERVER: SystemSettings = SystemSettings {
-    data_directory: "datadir",
+    data_directory: &["innodb_log_group_home_dir", "datadir"],
     snippet: Snippet {
         file: "my.cnf",
         before: &["[mysqld]"],

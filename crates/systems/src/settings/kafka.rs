@@ -38,7 +38,7 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
         manual: "https://kafka.apache.org/documentation/#brokerconfigs_log.flush.interval.messages",
         ..SETTING
     }],
-    data_directory: "log.dirs",
+    data_directory: &["log.dirs"],
     snippet: Snippet {
         file: "server.properties",
         ..HASH

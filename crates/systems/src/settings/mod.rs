@@ -18,7 +18,7 @@ mod sqlite;
 mod worth;
 mod zookeeper;
 
-pub use choose::{Choice, Times, choose, weakest};
+pub use choose::{Choice, Time, Times, choose, weakest};
 pub use worth::{Answer, Stack, Worth, worth};
 
 use crate::System;
@@ -34,8 +34,10 @@ pub struct SystemSettings {
     pub settings: &'static [Setting],
     /// Names of further settings that conditions refer to, each with its default.
     pub also_read: &'static [(&'static str, &'static str)],
-    /// Name of the setting that holds the data directory; empty if there is none.
-    pub data_directory: &'static str,
+    /// Names of the settings that hold the directory of the log; the first that is set counts.
+    pub data_directory: &'static [&'static str],
+    /// Directory of the log, below the former; empty if it is the same.
+    pub log_below: &'static str,
     /// Form of the lines to paste.
     pub snippet: Snippet,
     /// Limits of what a configuration or a server can tell, in sentences.
@@ -161,8 +163,10 @@ pub enum Call {
 pub enum Cost {
     /// Nothing that a commit waits for.
     Nothing,
-    /// Forces that a commit waits for, if no other commit shares them.
+    /// Forces of the log that a commit waits for, if no other commit shares them.
     Forces(u32),
+    /// A force of a second log that a commit waits for.
+    SecondLog,
     /// Work that no commit waits for, in words.
     Work(&'static str),
 }
@@ -212,7 +216,8 @@ const SYSTEM: SystemSettings = SystemSettings {
     system: System::Etcd,
     settings: &[],
     also_read: &[],
-    data_directory: "",
+    data_directory: &[],
+    log_below: "",
     snippet: HASH,
     unseen: &[],
 };
@@ -371,8 +376,7 @@ impl SystemSettings {
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         let own = self.settings.iter().map(|s| s.name);
         let also = self.also_read.iter().map(|(name, _)| *name);
-        let directory = Some(self.data_directory).filter(|name| !name.is_empty());
-        own.chain(also).chain(directory)
+        own.chain(also).chain(self.data_directory.iter().copied())
     }
 }
 

@@ -58,7 +58,7 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
             ..SETTING
         },
     ],
-    data_directory: "storage.dbPath",
+    data_directory: &["storage.dbPath"],
     snippet: Snippet {
         file: "mongosh, on the primary of a replica set",
         comment: "//",

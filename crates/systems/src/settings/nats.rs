@@ -31,7 +31,7 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
         manual: "https://docs.nats.io/nats-concepts/jetstream#persistent-and-consistent-distributed-storage",
         ..SETTING
     }],
-    data_directory: "jetstream.store_dir",
+    data_directory: &["jetstream.store_dir"],
     snippet: Snippet {
         file: "nats-server.conf",
         before: &["jetstream {"],

@@ -161,7 +161,8 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
             ..SETTING
         },
     ],
-    data_directory: "data_directory",
+    data_directory: &["data_directory"],
+    log_below: "pg_wal",
     snippet: Snippet {
         file: "postgresql.conf",
         ..HASH

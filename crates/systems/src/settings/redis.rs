@@ -99,7 +99,7 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
             ..SETTING
         },
     ],
-    data_directory: "dir",
+    data_directory: &["dir"],
     snippet: Snippet {
         file: "redis.conf",
         ..HASH

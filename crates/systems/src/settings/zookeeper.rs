@@ -31,8 +31,7 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
         manual: "https://zookeeper.apache.org/doc/current/zookeeperAdmin.html#Unsafe+Options",
         ..SETTING
     }],
-    also_read: &[("dataDir", "")],
-    data_directory: "dataLogDir",
+    data_directory: &["dataLogDir", "dataDir"],
     snippet: Snippet {
         file: "zoo.cfg",
         ..HASH

@@ -1,0 +1,226 @@
+//! Judgement of the settings in force, and the advice: data for the report.
+
+use super::config::{Configuration, Found};
+use super::cost::{Costs, described};
+use super::report::{Advice, Cost, InForce, Survives};
+use logforce_device::{Guarantee, Platform};
+use logforce_systems::settings::{
+    self, Answer, Beyond, Choice, MadeBy, Setting, Stack, SystemSettings, Value, Worth, worth,
+};
+
+/// What all settings of a system are judged by.
+pub struct Court<'a> {
+    pub settings: &'static SystemSettings,
+    pub asked: Guarantee,
+    pub platform: Platform,
+    pub stack: Stack<'a>,
+}
+
+impl Court<'_> {
+    /// Returns the values to advise.
+    pub fn choose(&self, costs: &Costs) -> Vec<Choice> {
+        let times = |method| costs.of(0, method);
+        settings::choose(self.settings, self.asked, self.platform, self.stack, &times)
+    }
+
+    /// Returns the advice for the report.
+    pub fn advice(&self, choices: &[Choice], costs: &Costs) -> Vec<Advice> {
+        let advice = |c: &Choice| Advice {
+            name: c.setting.name,
+            value: c.value.text,
+            line: line(c.setting, c.value),
+            answer: name(c.worth.answer(self.asked)),
+            survives: survives(&c.worth),
+            cost: self.cost(c.value, costs),
+            default: (c.setting.default)(self.platform),
+            why: Some(c.why.clone()).filter(|why| !why.is_empty()),
+            manual: c.setting.manual,
+        };
+        choices.iter().map(advice).collect()
+    }
+
+    fn cost(&self, value: &Value, costs: &Costs) -> Cost {
+        let (forces, log) = match value.cost {
+            settings::Cost::Nothing => return Cost::default(),
+            settings::Cost::Work(words) => {
+                return Cost {
+                    words: Some(words),
+                    ..Cost::default()
+                };
+            }
+            settings::Cost::Forces(n) => (n, 0),
+            settings::Cost::SecondLog => (1, 1),
+        };
+        let method = self.settings.method(value, self.platform);
+        let force = self
+            .settings
+            .system
+            .commit()
+            .and_then(|c| c.forces.get(log));
+        let time = costs.of(log, method).filter(|_| force.is_some());
+        let times = f64::from(forces);
+        Cost {
+            words: None,
+            forces_per_commit: forces,
+            force: force.map(|force| described(force, method)),
+            ms_per_commit: time.map(|t| t[1] * times),
+            ms_per_commit_p10: time.map(|t| t[0] * times),
+            ms_per_commit_p90: time.map(|t| t[2] * times),
+        }
+    }
+
+    /// Returns the settings in force, unsafe ones first, and those of single users or databases.
+    pub fn in_force(
+        &self,
+        configuration: &Configuration,
+        overrides: &[Found],
+        choices: &[Choice],
+    ) -> Vec<InForce> {
+        let read = |name: &str| self.text(configuration, name);
+        let mut all: Vec<(Answer, Guarantee, InForce)> = Vec::new();
+        for setting in self.settings.on(self.platform) {
+            let own = configuration.of(setting.name);
+            let others = overrides.iter().filter(|f| f.name == setting.name);
+            for found in std::iter::once(own).chain(others.map(Some)) {
+                all.push(self.judge(setting, found, &read, choices));
+            }
+        }
+        all.sort_by_key(|(answer, survives, _)| (*answer, *survives));
+        all.into_iter().map(|(_, _, line)| line).collect()
+    }
+
+    /// Returns the text of a setting in force, or its default.
+    fn text(&self, configuration: &Configuration, name: &str) -> Option<String> {
+        if let Some(found) = configuration.of(name) {
+            return Some(found.value.clone());
+        }
+        let setting = self.settings.settings.iter().find(|s| s.name == name);
+        let default = setting.map(|s| (s.default)(self.platform));
+        let also = self.settings.also_read.iter().find(|(n, _)| *n == name);
+        let text = default.or(also.map(|(_, text)| *text))?;
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    fn judge(
+        &self,
+        setting: &'static Setting,
+        found: Option<&Found>,
+        read: &dyn Fn(&str) -> Option<String>,
+        choices: &[Choice],
+    ) -> (Answer, Guarantee, InForce) {
+        let text = found.map(|f| f.value.as_str());
+        let value = setting.value(text, self.platform);
+        let judged = value.map(|v| worth(self.settings, v, read, self.stack));
+        let mut answer = judged
+            .as_ref()
+            .map_or(Answer::Doubtful, |w| w.answer(self.asked));
+        let mut note = match (&judged, text) {
+            (None, Some(text)) => Some(format!("the value '{text}' is not known")),
+            (Some(w), _) if !w.doubt.is_empty() => Some(w.doubt.clone()),
+            _ => None,
+        };
+        if let Some(condition) = setting.applies.filter(|c| !c.holds(read)) {
+            let other = read(condition.setting).unwrap_or_default();
+            note = Some(format!("without effect: {} is {other}", condition.setting));
+            answer = Answer::Enough;
+        } else if setting.made_by == MadeBy::Program && found.is_none() {
+            note = Some(
+                "each program sets it for itself; this is the value if it does not".to_owned(),
+            );
+            answer = answer.min(Answer::Doubtful);
+        }
+        let shown = text.unwrap_or((setting.default)(self.platform));
+        // Another value helps only if the manual promises more for it.
+        let better = choices.iter().find(|c| {
+            let promised = judged.as_ref().map(|w| w.promise);
+            let is_stronger = promised.is_none_or(|p| {
+                p.survives < c.worth.promise.survives || p.damages() || !p.doubt.is_empty()
+            });
+            c.setting.name == setting.name && is_stronger
+        });
+        let change = match better.filter(|_| answer != Answer::Enough) {
+            Some(c) => line(c.setting, c.value),
+            None if answer == Answer::Below => self.removal(setting, found, read),
+            None => None,
+        };
+        let rank = judged
+            .as_ref()
+            .map_or(Guarantee::Nothing, |w| w.survives.guarantee);
+        let line = InForce {
+            name: setting.name,
+            value: shown.to_owned(),
+            place: found.map(|f| f.place.clone()),
+            answer: name(answer),
+            survives: judged.as_ref().map(survives),
+            note,
+            change,
+            manual: setting.manual,
+        };
+        (answer, rank, line)
+    }
+}
+
+impl Court<'_> {
+    /// Returns the advice to remove a setting, if it has no advised value and its default gives more.
+    fn removal(
+        &self,
+        setting: &Setting,
+        found: Option<&Found>,
+        read: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<String> {
+        let is_advised = setting.values.iter().any(|v| v.is_advised);
+        let default = setting.value(None, self.platform)?;
+        let worth = worth(self.settings, default, read, self.stack);
+        let helps = found.is_some() && !is_advised && !worth.promise.damages();
+        helps.then(|| format!("remove it: the default is {}", default.text))
+    }
+}
+
+/// Returns the name of an answer in JSON.
+pub fn name(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Below => "below",
+        Answer::Doubtful => "doubtful",
+        Answer::Enough => "enough",
+    }
+}
+
+/// Returns the answer of this name.
+pub fn answer(name: &str) -> Answer {
+    [Answer::Below, Answer::Enough]
+        .into_iter()
+        .find(|a| self::name(*a) == name)
+        .unwrap_or(Answer::Doubtful)
+}
+
+/// Returns the line to paste. A value that is no text leaves the setting unset.
+fn line(setting: &Setting, value: &Value) -> Option<String> {
+    (!value.text.is_empty()).then(|| setting.line.replacen("{}", value.text, 1))
+}
+
+fn survives(worth: &Worth) -> Survives {
+    let beyond = match worth.promise.beyond {
+        // The disk gives less: the words are about another failure.
+        _ if worth.is_limited_by_disk() => None,
+        Beyond::Nothing => None,
+        Beyond::Loses(what) => Some(("loses", what)),
+        Beyond::Damages(what) if worth.survives.guarantee < Guarantee::PowerLoss => {
+            Some(("damages", what))
+        }
+        Beyond::Damages(_) => None,
+    };
+    let damaged = match worth.promise.beyond {
+        Beyond::Damages(what) if worth.is_limited_by_disk() => Some(("damages", what)),
+        _ => None,
+    };
+    let beyond = beyond.or(damaged);
+    Survives {
+        guarantee: worth.survives.name(),
+        promised: worth.promise.survives.name(),
+        verdict: worth.force.as_ref().map(|f| f.verdict.name()),
+        source: worth.force.as_ref().map(|f| f.source.name()),
+        evidence: worth.force.as_ref().map(|f| f.evidence.clone()),
+        beyond: beyond.map(|(kind, _)| kind),
+        beyond_words: beyond.map(|(_, words)| words),
+    }
+}
