@@ -1,4 +1,4 @@
-//! The directory whose disk decides what a setting is worth.
+//! The directory whose disk decides what a setting is judged.
 
 use super::Args;
 use super::server::Answers;

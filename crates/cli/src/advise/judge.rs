@@ -5,7 +5,7 @@ use super::cost::{Costs, described};
 use super::report::{Advice, Cost, InForce, Survives};
 use logforce_device::{Guarantee, Platform};
 use logforce_systems::settings::{
-    self, Answer, Beyond, Choice, MadeBy, Setting, Stack, SystemSettings, Value, Worth, worth,
+    self, Answer, Beyond, Choice, Judgement, MadeBy, Setting, Stack, SystemSettings, Value, judged,
 };
 
 /// What all settings of a system are judged by.
@@ -29,8 +29,8 @@ impl Court<'_> {
             name: c.setting.name,
             value: c.value.text,
             line: line(c.setting, c.value),
-            answer: name(c.worth.answer(self.asked)),
-            survives: survives(&c.worth),
+            answer: name(c.judged.answer(self.asked)),
+            survives: survives(&c.judged),
             cost: self.cost(c.value, costs),
             default: (c.setting.default)(self.platform),
             why: Some(c.why.clone()).filter(|why| !why.is_empty()),
@@ -110,7 +110,7 @@ impl Court<'_> {
     ) -> (Answer, Guarantee, InForce) {
         let text = found.map(|f| f.value.as_str());
         let value = setting.value(text, self.platform);
-        let judged = value.map(|v| worth(self.settings, v, read, self.stack));
+        let judged = value.map(|v| judge(self.settings, v, read, self.stack));
         let mut answer = judged
             .as_ref()
             .map_or(Answer::Doubtful, |w| w.answer(self.asked));
@@ -134,7 +134,7 @@ impl Court<'_> {
         let better = choices.iter().find(|c| {
             let promised = judged.as_ref().map(|w| w.promise);
             let is_stronger = promised.is_none_or(|p| {
-                p.survives < c.worth.promise.survives || p.damages() || !p.doubt.is_empty()
+                p.survives < c.judged.promise.survives || p.damages() || !p.doubt.is_empty()
             });
             c.setting.name == setting.name && is_stronger
         });
@@ -170,8 +170,8 @@ impl Court<'_> {
     ) -> Option<String> {
         let is_advised = setting.values.iter().any(|v| v.is_advised);
         let default = setting.value(None, self.platform)?;
-        let worth = worth(self.settings, default, read, self.stack);
-        let helps = found.is_some() && !is_advised && !worth.promise.damages();
+        let judged = judge(self.settings, default, read, self.stack);
+        let helps = found.is_some() && !is_advised && !judged.promise.damages();
         helps.then(|| format!("remove it: the default is {}", default.text))
     }
 }
@@ -198,28 +198,28 @@ fn line(setting: &Setting, value: &Value) -> Option<String> {
     (!value.text.is_empty()).then(|| setting.line.replacen("{}", value.text, 1))
 }
 
-fn survives(worth: &Worth) -> Survives {
-    let beyond = match worth.promise.beyond {
+fn survives(judged: &Judgement) -> Survives {
+    let beyond = match judged.promise.beyond {
         // The disk gives less: the words are about another failure.
-        _ if worth.is_limited_by_disk() => None,
+        _ if judged.is_limited_by_disk() => None,
         Beyond::Nothing => None,
         Beyond::Loses(what) => Some(("loses", what)),
-        Beyond::Damages(what) if worth.survives.guarantee < Guarantee::PowerLoss => {
+        Beyond::Damages(what) if judged.survives.guarantee < Guarantee::PowerLoss => {
             Some(("damages", what))
         }
         Beyond::Damages(_) => None,
     };
-    let damaged = match worth.promise.beyond {
-        Beyond::Damages(what) if worth.is_limited_by_disk() => Some(("damages", what)),
+    let damaged = match judged.promise.beyond {
+        Beyond::Damages(what) if judged.is_limited_by_disk() => Some(("damages", what)),
         _ => None,
     };
     let beyond = beyond.or(damaged);
     Survives {
-        guarantee: worth.survives.name(),
-        promised: worth.promise.survives.name(),
-        verdict: worth.force.as_ref().map(|f| f.verdict.name()),
-        source: worth.force.as_ref().map(|f| f.source.name()),
-        evidence: worth.force.as_ref().map(|f| f.evidence.clone()),
+        guarantee: judged.survives.name(),
+        promised: judged.promise.survives.name(),
+        verdict: judged.force.as_ref().map(|f| f.verdict.name()),
+        source: judged.force.as_ref().map(|f| f.source.name()),
+        evidence: judged.force.as_ref().map(|f| f.evidence.clone()),
         beyond: beyond.map(|(kind, _)| kind),
         beyond_words: beyond.map(|(_, words)| words),
     }

@@ -205,8 +205,8 @@ fn sentence(report: &AdviceReport, court: &Court<'_>, choices: &[Choice]) -> Str
         (Some(dir), Some(filesystem), None) => format!("{filesystem} at {dir}"),
         _ => "a disk that was not examined".to_owned(),
     };
-    let weakest = choices.iter().min_by_key(|c| c.worth.answer(asked));
-    let evidence = weakest.and_then(|c| c.worth.force.as_ref());
+    let weakest = choices.iter().min_by_key(|c| c.judged.answer(asked));
+    let evidence = weakest.and_then(|c| c.judged.force.as_ref());
     let evidence = evidence
         .map(|f| format!(": {}", f.evidence))
         .unwrap_or_default();

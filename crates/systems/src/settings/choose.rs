@@ -1,6 +1,6 @@
 //! Selection of the values to advise: the cheapest that gives the guarantee, and the fastest call.
 
-use super::{Answer, Setting, Stack, SystemSettings, Value, Worth, worth};
+use super::{Answer, Judgement, Setting, Stack, SystemSettings, Value, judged};
 use logforce_device::{Guarantee, Method, Platform};
 
 /// A setting with the advised value.
@@ -10,8 +10,8 @@ pub struct Choice {
     pub setting: &'static Setting,
     /// The value.
     pub value: &'static Value,
-    /// Worth of the value on the stack.
-    pub worth: Worth,
+    /// Judgement of the value on the stack.
+    pub judged: Judgement,
     /// Measured reason for a value other than the default; empty if there is none.
     pub why: String,
 }
@@ -22,8 +22,8 @@ pub type Time = [f64; 3];
 /// Measured time of a commit by a method.
 pub type Times<'a> = dyn Fn(Method) -> Option<Time> + 'a;
 
-/// Largest ratio of times at which another call counts as faster. A smaller difference is not worth a setting
-/// that differs from the default.
+/// Largest ratio of times at which another call counts as faster. A smaller difference does not justify
+/// a setting that differs from the default.
 const FASTER: f64 = 0.8;
 
 /// Returns a value for each setting that `platform` has. No value promises less than `asked`, and under none
@@ -41,17 +41,17 @@ pub fn choose(
             let text = chosen.iter().find(|c| c.setting.name == name)?.value.text;
             Some(text.to_owned())
         };
-        let candidates: Vec<(&'static Value, Worth)> = setting
+        let candidates: Vec<(&'static Value, Judgement)> = setting
             .values
             .iter()
             .filter(|v| v.is_advised && v.platforms.contains(&platform))
-            .map(|v| (v, worth(settings, v, &read, stack)))
+            .map(|v| (v, judge(settings, v, &read, stack)))
             .filter(|(_, w)| w.promise.survives >= asked && !w.promise.damages())
             .collect();
         let Some(best) = candidates.iter().map(|(_, w)| w.answer(asked)).max() else {
             continue;
         };
-        let equal = |(_, w): &&(&'static Value, Worth)| w.answer(asked) == best;
+        let equal = |(_, w): &&(&'static Value, Judgement)| w.answer(asked) == best;
         let Some(first) = candidates.iter().find(equal) else {
             continue;
         };
@@ -62,7 +62,7 @@ pub fn choose(
         chosen.push(Choice {
             setting,
             value: picked.0,
-            worth: picked.1.clone(),
+            judged: picked.1.clone(),
             why,
         });
     }
@@ -72,10 +72,10 @@ pub fn choose(
 /// Returns the candidate whose call was measured as faster than that of `first`, with the reason; else
 /// `first`. `time` returns the method of a value and its time.
 fn fastest<'a>(
-    first: &'a (&'static Value, Worth),
-    candidates: impl Iterator<Item = &'a (&'static Value, Worth)>,
+    first: &'a (&'static Value, Judgement),
+    candidates: impl Iterator<Item = &'a (&'static Value, Judgement)>,
     time: &dyn Fn(&Value) -> (Method, Option<Time>),
-) -> (&'a (&'static Value, Worth), String) {
+) -> (&'a (&'static Value, Judgement), String) {
     let (method, Some([low, usual, _])) = time(first.0) else {
         return (first, String::new());
     };
@@ -99,6 +99,6 @@ fn fastest<'a>(
 
 /// Returns the answer for all chosen values together: that of the weakest.
 pub fn weakest(choices: &[Choice], asked: Guarantee) -> Answer {
-    let answers = choices.iter().map(|c| c.worth.answer(asked));
+    let answers = choices.iter().map(|c| c.judged.answer(asked));
     answers.min().unwrap_or(Answer::Doubtful)
 }

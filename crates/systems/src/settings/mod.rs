@@ -1,13 +1,14 @@
 //! Settings of other systems that decide what an acknowledged commit survives: their values, what each
 //! promises, the default, the manual, and the line that sets them.
 //!
-//! The data of each system stands in a file. [`choose`] selects the values to advise, [`worth`] says what a
+//! The data of each system stands in a file. [`choose`] selects the values to advise, [`judge`] says what a
 //! value survives on a given stack.
 
 mod cassandra;
 mod choose;
 mod etcd;
 mod innodb;
+mod judge;
 mod kafka;
 mod mongodb;
 mod nats;
@@ -15,11 +16,10 @@ mod postgresql;
 mod redis;
 mod rocksdb;
 mod sqlite;
-mod worth;
 mod zookeeper;
 
 pub use choose::{Choice, Time, Times, choose, weakest};
-pub use worth::{Answer, Stack, Worth, worth};
+pub use judge::{Answer, Judgement, Stack, judge};
 
 use crate::System;
 use logforce_device::{Guarantee, Method, Platform};

@@ -66,7 +66,7 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
         after: &[],
     },
     unseen: &[
-        "A standalone server, and a write with a concern of its own, needs { w: 1, j: true } or \
+        "A standalone server, and a write that names another concern, needs { w: 1, j: true } or \
          { w: \"majority\" }. The server's file contains no write concern.",
     ],
     ..SYSTEM

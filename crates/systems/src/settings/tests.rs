@@ -70,7 +70,7 @@ fn no_value_below_the_guarantee_is_advised() {
                         let most = settings.on(platform).filter(advised_by).count();
                         assert_eq!(chosen.len(), most, "{system:?}");
                         for c in &chosen {
-                            let w = &c.worth;
+                            let w = &c.judged;
                             assert!(w.promise.survives >= asked, "{system:?} {c:?}");
                             assert!(!w.promise.damages() && w.doubt.is_empty(), "{c:?}");
                             advised += 1;
@@ -155,13 +155,19 @@ fn defaults_are_known_values_and_their_promises_are_those_of_the_manuals() {
         let settings = SystemSettings::of(system);
         let setting = settings.settings.iter().find(|s| s.name == name).unwrap();
         let value = setting.value(None, Platform::Linux).unwrap();
-        let worth = worth(settings, value, &unset, stack(&healthy));
-        assert_eq!(worth.survives, survives, "{name}");
+        let judged = judge(settings, value, &unset, stack(&healthy));
+        assert_eq!(judged.survives, survives, "{name}");
     }
 }
 
-/// Returns the worth of a text under the texts of other settings.
-fn of(system: System, name: &str, text: &str, others: &[(&str, &str)], stack: Stack<'_>) -> Worth {
+/// Judges a text under the texts of other settings.
+fn of(
+    system: System,
+    name: &str,
+    text: &str,
+    others: &[(&str, &str)],
+    stack: Stack<'_>,
+) -> Judgement {
     let settings = SystemSettings::of(system);
     let setting = settings.settings.iter().find(|s| s.name == name).unwrap();
     let value = setting.value(Some(text), Platform::Linux).unwrap();
@@ -169,7 +175,7 @@ fn of(system: System, name: &str, text: &str, others: &[(&str, &str)], stack: St
         let found = others.iter().find(|(n, _)| *n == name);
         found.map(|(_, text)| (*text).to_owned())
     };
-    worth(settings, value, &read, stack)
+    judge(settings, value, &read, stack)
 }
 
 #[test]
@@ -190,15 +196,15 @@ fn unsafe_values_are_below_whatever_is_asked_for() {
         (System::Etcd, "unsafe-no-fsync", "true"),
         (System::Zookeeper, "forceSync", "no"),
     ] {
-        let worth = of(system, name, text, &[], stack(&facts));
+        let judged = of(system, name, text, &[], stack(&facts));
         for asked in ASKED {
-            assert_eq!(worth.answer(asked), Answer::Below, "{name} {text} {asked}");
+            assert_eq!(judged.answer(asked), Answer::Below, "{name} {text} {asked}");
         }
     }
 }
 
 #[test]
-fn a_value_is_worth_what_the_others_make_of_it() {
+fn a_value_counts_together_with_the_others() {
     let facts = facts(Platform::Linux, FilesystemKind::InPlace, WriteCache::Back);
     let wal = &[("journal_mode", "wal")][..];
     let three = &[("innodb_flush_log_at_trx_commit", "3")][..];
@@ -253,8 +259,8 @@ fn a_value_is_worth_what_the_others_make_of_it() {
             Guarantee::ProcessCrash,
         ),
     ] {
-        let worth = of(system, name, text, others, stack(&facts));
-        assert_eq!(worth.survives, survives, "{name} {text} {others:?}");
+        let judged = of(system, name, text, others, stack(&facts));
+        assert_eq!(judged.survives, survives, "{name} {text} {others:?}");
     }
 }
 
@@ -279,16 +285,16 @@ fn a_page_that_the_device_writes_whole_makes_a_single_write_possible_but_not_cer
             whole_write,
         };
         for system in [System::Mysql, System::Mariadb] {
-            let worth = of(system, "innodb_doublewrite", "off", others, stack);
+            let judged = of(system, "innodb_doublewrite", "off", others, stack);
             assert_eq!(
-                worth.answer(Guarantee::PowerLoss),
+                judged.answer(Guarantee::PowerLoss),
                 answer,
                 "{whole_write:?}"
             );
         }
         // PostgreSQL asks for no atomic writes.
-        let worth = of(System::Postgresql, "full_page_writes", "off", &[], stack);
-        assert_eq!(worth.answer(Guarantee::PowerLoss), Answer::Below);
+        let judged = of(System::Postgresql, "full_page_writes", "off", &[], stack);
+        assert_eq!(judged.answer(Guarantee::PowerLoss), Answer::Below);
     }
     // A device without a volatile cache keeps a direct write that nothing forces.
     let mut direct = facts.clone();
@@ -296,14 +302,14 @@ fn a_page_that_the_device_writes_whole_makes_a_single_write_possible_but_not_cer
         memory: 512,
         offset: 512,
     });
-    let worth = of(
+    let judged = of(
         System::Mysql,
         "innodb_flush_method",
         "O_DIRECT_NO_FSYNC",
         &[],
         stack(&direct),
     );
-    assert_eq!(worth.answer(Guarantee::PowerLoss), Answer::Enough);
+    assert_eq!(judged.answer(Guarantee::PowerLoss), Answer::Enough);
 }
 
 #[test]
@@ -342,7 +348,7 @@ fn macos_needs_the_full_fsync() {
         let chosen = choose(settings, asked, Platform::Macos, stack(&facts), &none);
         let choice = chosen.iter().find(|c| c.setting.name == name).unwrap();
         assert_eq!(choice.value.text, text);
-        assert_eq!(choice.worth.answer(asked), Answer::Enough);
+        assert_eq!(choice.judged.answer(asked), Answer::Enough);
     }
 }
 

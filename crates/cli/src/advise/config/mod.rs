@@ -1,7 +1,7 @@
 //! Configuration files of other systems: the settings in them, with file and line.
 //!
-//! Each format has a reader of its own, for the part of the format that its settings use. A line that it does
-//! not understand is reported and never skipped. docs/decisions/0029-configuration-files.md has the reasons.
+//! Each format has a reader, for the part of the format that the settings use. A line that it does not
+//! understand is reported and never skipped. docs/decisions/0029-configuration-files.md has the reasons.
 
 mod etcd;
 mod mysql;

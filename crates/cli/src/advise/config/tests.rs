@@ -37,7 +37,7 @@ fn assert_found(system: System, files: &[(&str, &str)], expected: &[(&str, &str,
     assert_eq!(names.len(), expected.len(), "{found:?}");
 }
 
-/// Asserts that the part about which nobody can tell is reported.
+/// Asserts that a part that is not understood is reported.
 fn assert_unread(system: System, text: &str, words: &str) {
     let (_dir, found) = read_files(system, &[("conf", text)]);
     let unread = found.unwrap().unread.join("\n");
@@ -225,17 +225,17 @@ fn yaml() {
     assert_unread(
         System::Mongodb,
         "storage: { dbPath: /x }\n",
-        "line of its own",
+        "a separate line",
     );
     assert_unread(
         System::Cassandra,
         "{commitlog_sync: batch}\n",
-        "line of its own",
+        "a separate line",
     );
     assert_unread(
         System::Cassandra,
         "commitlog_sync: &anchor batch\n",
-        "line of its own",
+        "a separate line",
     );
 }
 

@@ -80,7 +80,7 @@ fn mentioned(reader: &mut Reader<'_>, path: &Path, line: usize, text: &str) {
     let leaf = |name: &str| name.rsplit('.').next().unwrap_or(name).to_owned();
     let names: Vec<String> = reader.wanted.iter().map(|name| leaf(name)).collect();
     if words.any(|word| names.iter().any(|name| name == word)) {
-        let why = "write it as `name: value` on a line of its own";
+        let why = "write it as `name: value` on a separate line";
         reader.not_understood(path, line, why);
     }
 }

@@ -1,4 +1,4 @@
-//! Worth of a value on a given stack: the promise of the manual, weakened by the facts of the disk.
+//! Judgement of a value on a given stack: the promise of the manual, weakened by the facts of the disk.
 
 use super::{Beyond, Promise, SystemSettings, Value};
 use logforce_device::{
@@ -14,9 +14,9 @@ pub struct Stack<'a> {
     pub whole_write: Option<u32>,
 }
 
-/// Worth of a value: what an acknowledged commit survives.
+/// Judgement of a value: what an acknowledged commit survives.
 #[derive(Debug, Clone)]
-pub struct Worth {
+pub struct Judgement {
     /// Promise of the system's manual.
     pub promise: Promise,
     /// Failures that are survived here.
@@ -24,7 +24,7 @@ pub struct Worth {
     /// Assessment of the force that the promise relies on; `None` if it relies on none, or if the facts
     /// of the disk are not known.
     pub force: Option<Assessment>,
-    /// Reason why nobody can tell; empty if there is none.
+    /// Reason why it is not certain; empty if there is none.
     pub doubt: String,
 }
 
@@ -33,13 +33,13 @@ pub struct Worth {
 pub enum Answer {
     /// It gives less.
     Below,
-    /// Nobody can tell.
+    /// It is not certain.
     Doubtful,
     /// It gives it.
     Enough,
 }
 
-impl Worth {
+impl Judgement {
     /// Returns whether the value gives the guarantee `asked`. A value under which a failure may damage the
     /// data never does.
     pub fn answer(&self, asked: Guarantee) -> Answer {
@@ -61,20 +61,20 @@ impl Worth {
     }
 }
 
-/// Returns the worth of `value` on `stack`. `read` returns the text of another setting in force.
-pub fn worth(
+/// Judges `value` on `stack`. `read` returns the text of another setting in force.
+pub fn judge(
     settings: &SystemSettings,
     value: &Value,
     read: &dyn Fn(&str) -> Option<String>,
     stack: Stack<'_>,
-) -> Worth {
+) -> Judgement {
     let promise = match value.unless {
         Some((condition, other)) if condition.holds(read) => other,
         _ => value.promise,
     };
     let promise = whole_pages(value, promise, read, stack);
     let mut doubt = promise.doubt.to_owned();
-    let alone = |survives: Guarantee, doubt: String| Worth {
+    let alone = |survives: Guarantee, doubt: String| Judgement {
         promise,
         survives: survives.into(),
         force: None,
@@ -96,7 +96,7 @@ pub fn worth(
         granted if granted.guarantee == weaker => granted,
         _ => weaker.into(),
     };
-    Worth {
+    Judgement {
         promise,
         survives,
         force: Some(force),
