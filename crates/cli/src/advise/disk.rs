@@ -1,4 +1,4 @@
-//! The directory whose disk decides what a setting is judged.
+//! The directory whose disk decides what a setting gives.
 
 use super::Args;
 use super::server::Answers;
@@ -66,10 +66,15 @@ pub fn examine(
         return Ok(Below::Unseen(why.to_owned()));
     }
     let Some(named) = answers.and_then(|a| configured(args, settings, a)) else {
+        if answers.is_some() {
+            let note = "No setting names the directory of the files: the present one was examined. Give DIR.";
+            notes.push(note.to_owned());
+        }
         return known(Path::new("."));
     };
     let log = named.join(settings.log_below);
-    let wanted = if log.is_dir() { log } else { named };
+    let has_log = !settings.log_below.is_empty() && log.is_dir();
+    let wanted = if has_log { log } else { named };
     let Some(dir) = nearest(&wanted) else {
         let why = format!(
             "its directory {} does not exist here: give DIR",

@@ -3,24 +3,28 @@
 use super::config::{Configuration, Found};
 use super::cost::{Costs, described};
 use super::report::{Advice, Cost, InForce, Survives};
-use logforce_device::{Guarantee, Platform};
+use logforce_device::{Facts, Guarantee, Platform};
 use logforce_systems::settings::{
-    self, Answer, Beyond, Choice, Judgement, MadeBy, Setting, Stack, SystemSettings, Value, judged,
+    self, Answer, Beyond, Choice, Judgement, MadeBy, Setting, SystemSettings, Value, judge,
 };
 
-/// What all settings of a system are judged by.
+/// Order of settings with the same answer: those under which data may be damaged, then by what is survived.
+type Rank = (bool, Guarantee);
+
+/// Conditions for the judgement of all settings of a system.
 pub struct Court<'a> {
     pub settings: &'static SystemSettings,
     pub asked: Guarantee,
     pub platform: Platform,
-    pub stack: Stack<'a>,
+    /// Facts of the disk; `None` if it was not examined.
+    pub facts: Option<&'a Facts>,
 }
 
 impl Court<'_> {
     /// Returns the values to advise.
     pub fn choose(&self, costs: &Costs) -> Vec<Choice> {
         let times = |method| costs.of(0, method);
-        settings::choose(self.settings, self.asked, self.platform, self.stack, &times)
+        settings::choose(self.settings, self.asked, self.platform, self.facts, &times)
     }
 
     /// Returns the advice for the report.
@@ -77,7 +81,7 @@ impl Court<'_> {
         choices: &[Choice],
     ) -> Vec<InForce> {
         let read = |name: &str| self.text(configuration, name);
-        let mut all: Vec<(Answer, Guarantee, InForce)> = Vec::new();
+        let mut all: Vec<(Answer, Rank, InForce)> = Vec::new();
         for setting in self.settings.on(self.platform) {
             let own = configuration.of(setting.name);
             let others = overrides.iter().filter(|f| f.name == setting.name);
@@ -85,7 +89,7 @@ impl Court<'_> {
                 all.push(self.judge(setting, found, &read, choices));
             }
         }
-        all.sort_by_key(|(answer, survives, _)| (*answer, *survives));
+        all.sort_by_key(|(answer, rank, _)| (*answer, *rank));
         all.into_iter().map(|(_, _, line)| line).collect()
     }
 
@@ -107,10 +111,10 @@ impl Court<'_> {
         found: Option<&Found>,
         read: &dyn Fn(&str) -> Option<String>,
         choices: &[Choice],
-    ) -> (Answer, Guarantee, InForce) {
+    ) -> (Answer, Rank, InForce) {
         let text = found.map(|f| f.value.as_str());
         let value = setting.value(text, self.platform);
-        let judged = value.map(|v| judge(self.settings, v, read, self.stack));
+        let judged = value.map(|v| judge(self.settings, v, read, self.facts));
         let mut answer = judged
             .as_ref()
             .map_or(Answer::Doubtful, |w| w.answer(self.asked));
@@ -130,22 +134,15 @@ impl Court<'_> {
             answer = answer.min(Answer::Doubtful);
         }
         let shown = text.unwrap_or((setting.default)(self.platform));
-        // Another value helps only if the manual promises more for it.
-        let better = choices.iter().find(|c| {
-            let promised = judged.as_ref().map(|w| w.promise);
-            let is_stronger = promised.is_none_or(|p| {
-                p.survives < c.judged.promise.survives || p.damages() || !p.doubt.is_empty()
-            });
-            c.setting.name == setting.name && is_stronger
-        });
-        let change = match better.filter(|_| answer != Answer::Enough) {
-            Some(c) => line(c.setting, c.value),
-            None if answer == Answer::Below => self.removal(setting, found, read),
-            None => None,
+        let change = match answer {
+            Answer::Enough => None,
+            _ => self.change(setting, found, judged.as_ref(), value, read, choices),
         };
+        // A setting under which data may be damaged comes before one that loses commits.
         let rank = judged
             .as_ref()
-            .map_or(Guarantee::Nothing, |w| w.survives.guarantee);
+            .map(|w| (!w.promise.damages(), w.survives.guarantee));
+        let rank = rank.unwrap_or((false, Guarantee::Nothing));
         let line = InForce {
             name: setting.name,
             value: shown.to_owned(),
@@ -161,18 +158,39 @@ impl Court<'_> {
 }
 
 impl Court<'_> {
-    /// Returns the advice to remove a setting, if it has no advised value and its default gives more.
-    fn removal(
+    /// Returns what to change, if that helps: another value, another setting that this one depends on, or the
+    /// removal of a line.
+    fn change(
         &self,
         setting: &Setting,
         found: Option<&Found>,
+        judged: Option<&Judgement>,
+        value: Option<&'static Value>,
         read: &dyn Fn(&str) -> Option<String>,
+        choices: &[Choice],
     ) -> Option<String> {
-        let is_advised = setting.values.iter().any(|v| v.is_advised);
-        let default = setting.value(None, self.platform)?;
-        let judged = judge(self.settings, default, read, self.stack);
-        let helps = found.is_some() && !is_advised && !judged.promise.damages();
-        helps.then(|| format!("remove it: the default is {}", default.text))
+        let of = |name: &str| choices.iter().find(|c| c.setting.name == name);
+        let promised = judged.map(|j| j.promise);
+        let is_weaker = |than: &Judgement| {
+            promised.is_none_or(|p| {
+                p.survives < than.promise.survives || p.damages() || !p.doubt.is_empty()
+            })
+        };
+        match of(setting.name) {
+            Some(c) if !is_weaker(&c.judged) => None,
+            Some(c) if value.is_some_and(|v| std::ptr::eq(v, c.value)) => {
+                let (condition, _) = c.value.unless?;
+                let other = of(condition.setting)?;
+                line(other.setting, other.value)
+            }
+            Some(c) => line(c.setting, c.value),
+            None => {
+                let default = setting.value(None, self.platform)?;
+                let by_default = judge(self.settings, default, read, self.facts);
+                let helps = found.is_some() && is_weaker(&by_default);
+                helps.then(|| format!("remove it: the default is {}", default.text))
+            }
+        }
     }
 }
 
@@ -193,7 +211,7 @@ pub fn answer(name: &str) -> Answer {
         .unwrap_or(Answer::Doubtful)
 }
 
-/// Returns the line to paste. A value that is no text leaves the setting unset.
+/// Returns the line to paste. An empty value leaves the setting unset.
 fn line(setting: &Setting, value: &Value) -> Option<String> {
     (!value.text.is_empty()).then(|| setting.line.replacen("{}", value.text, 1))
 }

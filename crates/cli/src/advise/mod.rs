@@ -8,17 +8,17 @@ mod report;
 mod server;
 mod text;
 
-use crate::bench::common::command_line;
+use crate::bench::common::{command_line, without_password};
 use crate::exit::End;
 use crate::output::{Sink, Target, print, terminal_width};
 use config::Configuration;
 use cost::Costs;
 use disk::Below;
 use judge::Court;
-use logforce_device::{Facts, Guarantee, Method, Platform};
+use logforce_device::{Guarantee, Method, Platform};
 use logforce_measure::output;
 use logforce_systems::System;
-use logforce_systems::settings::{Answer, Choice, Stack, SystemSettings, weakest};
+use logforce_systems::settings::{Answer, Choice, SystemSettings, weakest};
 use logforce_terminal::arguments::named;
 use logforce_terminal::numbers::count;
 use report::AdviceReport;
@@ -42,7 +42,7 @@ Examples:
   logforce advise --for redis --survive process-crash /var/lib/redis
 
 Exit status: 0 each setting gives the guarantee, 1 one gives less (or the disk does), 2 unusable arguments,
-3 nobody can tell, 4 failed, for example because a file cannot be read.";
+3 not certain, 4 failed, for example because a file cannot be read.";
 
 /// Flags of the command.
 #[derive(Debug, clap::Args)]
@@ -105,10 +105,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         settings,
         asked: args.survive,
         platform: facts.map_or(Platform::HERE, |f| f.platform),
-        stack: Stack {
-            facts,
-            whole_write: facts.and_then(whole_write),
-        },
+        facts,
     };
     let costs = match below.disk() {
         Some(disk) if answers.is_none() => {
@@ -152,7 +149,10 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             Below::Unseen(why) => Some(why.clone()),
             Below::Disk(_) => None,
         },
-        read_from: args.config.as_ref().map(|p| p.display().to_string()),
+        read_from: match (&args.config, &args.url) {
+            (Some(path), _) => Some(path.display().to_string()),
+            (None, url) => url.as_deref().map(without_password),
+        },
         in_force,
         advice,
         snippet: String::new(),
@@ -173,13 +173,8 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     Ok(match answer {
         Answer::Enough => End::Done,
         Answer::Doubtful => End::Inconclusive,
-        Answer::Below => End::TooWeak,
+        Answer::Below => End::Unfit,
     })
-}
-
-/// Returns the size of the largest write that the device completes whole.
-fn whole_write(_: &Facts) -> Option<u32> {
-    None
 }
 
 /// Returns the methods that the advised values rely on.
@@ -225,27 +220,21 @@ fn sentence(report: &AdviceReport, court: &Court<'_>, choices: &[Choice]) -> Str
             ),
         };
     };
-    let number = |name: &str| lines.iter().filter(|l| l.answer == name).count() as u64;
-    let all = lines.len();
+    let number = |name: &str| lines.iter().filter(|l| l.answer == name).count();
+    let all = count(lines.len() as u64, "setting");
+    let of = |n: usize| match n {
+        1 => format!("1 of {all} is"),
+        n => format!("{n} of {all} are"),
+    };
     match judge::answer(report.answer) {
-        Answer::Below => format!(
-            "{title} on {place}: {} of {all} below {asked}.",
-            match number("below") {
-                1 => "1 setting is".to_owned(),
-                n => format!("{n} settings are"),
-            }
-        ),
-        Answer::Enough => format!(
-            "{title} on {place}: {} in force, none below {asked}{evidence}.",
-            count(all as u64, "setting")
+        Answer::Below => format!("{title} on {place}: {} below {asked}.", of(number("below"))),
+        Answer::Enough => format!("{title} on {place}: none of {all} is below {asked}{evidence}."),
+        Answer::Doubtful if !report.unread.is_empty() => format!(
+            "{title} on {place}: nothing that was understood is below {asked}, but not everything was."
         ),
         Answer::Doubtful => format!(
-            "{title} on {place}: none of {} is known to be below {asked}, but that is not certain{}.",
-            count(all as u64, "setting"),
-            match number("doubtful") {
-                0 => String::new(),
-                _ => evidence,
-            }
+            "{title} on {place}: {} unclear, none is known to be below {asked}.",
+            of(number("doubtful"))
         ),
     }
 }

@@ -86,7 +86,7 @@ pub struct Survives {
 /// Cost of a setting.
 #[derive(Debug, Default, Serialize)]
 pub struct Cost {
-    /// Cost that is no force, in words.
+    /// Cost other than forces, in words.
     pub words: Option<&'static str>,
     pub forces_per_commit: u32,
     /// The force: size, method and state of the file.

@@ -39,10 +39,9 @@ fn setting(line: &InForce, width: usize) -> String {
         Answer::Doubtful => "unclear",
         Answer::Enough => "ok",
     };
-    let value = if line.value.is_empty() {
-        "(unset)"
-    } else {
-        &line.value
+    let value = match line.value.as_str() {
+        "" => "(unset)",
+        value => value,
     };
     let place = line.place.as_deref().unwrap_or("default");
     let mut text = format!("{mark:<INDENT$}{} = {value}   {place}\n", line.name);
@@ -54,14 +53,12 @@ fn setting(line: &InForce, width: usize) -> String {
     if let Some(note) = &line.note {
         add(&format!("{note}."));
     }
-    let is_enough = answer(line.answer) == Answer::Enough;
-    if let Some(survives) = line.survives.as_ref().filter(|_| !is_enough) {
+    let survives = line.survives.as_ref();
+    if let Some(survives) = survives.filter(|_| answer(line.answer) != Answer::Enough) {
         add(&format!("{}.", survived(survives)));
-        if let Some(evidence) = survives
-            .evidence
-            .as_ref()
-            .filter(|_| survives.beyond.is_none())
-        {
+        // The evidence is of interest where the disk, and not the setting, is the reason.
+        let is_of_disk = survives.guarantee != survives.promised;
+        if let Some(evidence) = survives.evidence.as_ref().filter(|_| is_of_disk) {
             add(&format!("{evidence}."));
         }
     }
@@ -74,18 +71,17 @@ fn setting(line: &InForce, width: usize) -> String {
 
 /// Returns the words for what is survived, without a full stop.
 fn survived(survives: &Survives) -> String {
-    let mut words = match survives.guarantee {
-        "nothing" => "survives no crash for certain".to_owned(),
-        guarantee => format!("survives {guarantee}"),
+    let (mut words, failure) = match survives.guarantee {
+        "nothing" => ("survives no crash for certain".to_owned(), "a crash"),
+        guarantee => (format!("survives {guarantee}"), "a stronger failure"),
     };
-    let more = match (survives.beyond, survives.beyond_words) {
+    match (survives.beyond, survives.beyond_words) {
         (Some("damages"), Some(what)) => {
-            format!("; a stronger failure may damage the data: {what}")
+            words.push_str(&format!("; {failure} may damage the data: {what}"));
         }
-        (Some(_), Some(what)) => format!("; a stronger failure loses {what}"),
-        _ => String::new(),
-    };
-    words.push_str(&more);
+        (Some(_), Some(what)) => words.push_str(&format!("; {failure} loses {what}")),
+        _ => {}
+    }
     words
 }
 

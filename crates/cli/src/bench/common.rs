@@ -240,7 +240,14 @@ pub fn machine(directory: &dyn Directory) -> Result<Machine, MeasureError> {
 }
 
 /// Returns the word with the password of a URL hidden, because reports are passed on.
-fn without_password(word: &str) -> String {
+pub fn without_password(word: &str) -> String {
+    let word = match word.split_once("password=") {
+        Some((before, behind)) if before.contains("://") && before.ends_with(['?', '&']) => {
+            let rest = behind.find('&').map_or("", |at| &behind[at..]);
+            &format!("{before}password=***{rest}")
+        }
+        _ => word,
+    };
     let hidden = || {
         let (scheme, rest) = word.split_once("://")?;
         let (login, place) = rest.split('/').next()?.rsplit_once('@')?;
@@ -277,6 +284,8 @@ mod tests {
             ("postgres://a@h:5432/d", "postgres://a@h:5432/d"),
             ("postgres://h/d?u=a:b@c", "postgres://h/d?u=a:b@c"),
             ("--dir=/a:b@c", "--dir=/a:b@c"),
+            ("pg://h/d?password=s&x=y", "pg://h/d?password=***&x=y"),
+            ("pg://a:b@h/d?x&password=s", "pg://a:***@h/d?x&password=***"),
         ] {
             assert_eq!(without_password(word), shown);
         }

@@ -2,6 +2,7 @@
 //!
 //! All files form one program, because linking each by itself took longer than running it.
 
+mod advise;
 mod backup;
 mod bench;
 #[cfg(feature = "databases")]

@@ -1,7 +1,7 @@
 //! Selection of the values to advise: the cheapest that gives the guarantee, and the fastest call.
 
-use super::{Answer, Judgement, Setting, Stack, SystemSettings, Value, judged};
-use logforce_device::{Guarantee, Method, Platform};
+use super::{Answer, Judgement, Setting, SystemSettings, Value, judge};
+use logforce_device::{Facts, Guarantee, Method, Platform};
 
 /// A setting with the advised value.
 #[derive(Debug, Clone)]
@@ -10,7 +10,7 @@ pub struct Choice {
     pub setting: &'static Setting,
     /// The value.
     pub value: &'static Value,
-    /// Judgement of the value on the stack.
+    /// Judgement of the value on this disk.
     pub judged: Judgement,
     /// Measured reason for a value other than the default; empty if there is none.
     pub why: String,
@@ -32,7 +32,7 @@ pub fn choose(
     settings: &SystemSettings,
     asked: Guarantee,
     platform: Platform,
-    stack: Stack<'_>,
+    facts: Option<&Facts>,
     times: &Times<'_>,
 ) -> Vec<Choice> {
     let mut chosen: Vec<Choice> = Vec::new();
@@ -45,7 +45,7 @@ pub fn choose(
             .values
             .iter()
             .filter(|v| v.is_advised && v.platforms.contains(&platform))
-            .map(|v| (v, judge(settings, v, &read, stack)))
+            .map(|v| (v, judge(settings, v, &read, facts)))
             .filter(|(_, w)| w.promise.survives >= asked && !w.promise.damages())
             .collect();
         let Some(best) = candidates.iter().map(|(_, w)| w.answer(asked)).max() else {

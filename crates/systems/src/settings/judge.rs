@@ -5,15 +5,6 @@ use logforce_device::{
     Assessment, Facts, FileState, Granted, Guarantee, Method, Platform, Source, Verdict,
 };
 
-/// Storage below a system, as far as it is known.
-#[derive(Debug, Clone, Copy)]
-pub struct Stack<'a> {
-    /// Facts of the data directory; `None` if it is on another machine.
-    pub facts: Option<&'a Facts>,
-    /// Size in bytes of the largest write that the device completes whole; `None` if it names none.
-    pub whole_write: Option<u32>,
-}
-
 /// Judgement of a value: what an acknowledged commit survives.
 #[derive(Debug, Clone)]
 pub struct Judgement {
@@ -61,18 +52,19 @@ impl Judgement {
     }
 }
 
-/// Judges `value` on `stack`. `read` returns the text of another setting in force.
+/// Judges `value` on the disk with these facts; `None` if the disk was not examined. `read` returns the text of
+/// another setting in force.
 pub fn judge(
     settings: &SystemSettings,
     value: &Value,
     read: &dyn Fn(&str) -> Option<String>,
-    stack: Stack<'_>,
+    facts: Option<&Facts>,
 ) -> Judgement {
     let promise = match value.unless {
         Some((condition, other)) if condition.holds(read) => other,
         _ => value.promise,
     };
-    let promise = whole_pages(value, promise, read, stack);
+    let promise = whole_pages(value, promise, read, facts);
     let mut doubt = promise.doubt.to_owned();
     let alone = |survives: Guarantee, doubt: String| Judgement {
         promise,
@@ -84,7 +76,7 @@ pub fn judge(
     if promise.survives <= Guarantee::ProcessCrash {
         return alone(promise.survives, doubt);
     }
-    let Some(facts) = stack.facts else {
+    let Some(facts) = facts else {
         if doubt.is_empty() {
             doubt = "the disk of the server was not examined".to_owned();
         }
@@ -111,14 +103,15 @@ fn whole_pages(
     value: &Value,
     promise: Promise,
     read: &dyn Fn(&str) -> Option<String>,
-    stack: Stack<'_>,
+    facts: Option<&Facts>,
 ) -> Promise {
     let Some(page) = value.page else {
         return promise;
     };
     let page = read("innodb_page_size").map_or(Some(page), |text| bytes(&text));
-    match (page, stack.whole_write) {
-        (Some(page), Some(whole)) if whole >= page => Promise {
+    let whole = facts.and_then(|f| f.atomic_write);
+    match (page, whole) {
+        (Some(page), Some(whole)) if (whole.unit_min..=whole.unit_max).contains(&page) => Promise {
             doubt: "the device writes a page whole; the filesystem must not split it: direct I/O, and \
                     extents aligned to the page",
             ..Promise::POWER_LOSS

@@ -2,7 +2,7 @@
 //! promises, the default, the manual, and the line that sets them.
 //!
 //! The data of each system stands in a file. [`choose`] selects the values to advise, [`judge`] says what a
-//! value survives on a given stack.
+//! value survives on a given disk.
 
 mod cassandra;
 mod choose;
@@ -19,7 +19,7 @@ mod sqlite;
 mod zookeeper;
 
 pub use choose::{Choice, Time, Times, choose, weakest};
-pub use judge::{Answer, Judgement, Stack, judge};
+pub use judge::{Answer, Judgement, judge};
 
 use crate::System;
 use logforce_device::{Guarantee, Method, Platform};

@@ -1,5 +1,5 @@
 use super::*;
-use logforce_device::{BlockDevice, Facts, FilesystemKind, Source, WriteCache};
+use logforce_device::{AtomicWrite, BlockDevice, Facts, FilesystemKind, Source, WriteCache};
 
 const ASKED: [Guarantee; 3] = [
     Guarantee::ProcessCrash,
@@ -9,7 +9,7 @@ const ASKED: [Guarantee; 3] = [
 
 fn facts(platform: Platform, kind: FilesystemKind, cache: WriteCache) -> Facts {
     let mut facts = Facts::new(platform, "fs", kind);
-    facts.barriers = true;
+    facts.barriers = Some(true);
     facts.journalled = Some(true);
     let mut device = BlockDevice::new("disk");
     device.write_cache = cache;
@@ -24,7 +24,7 @@ fn facts(platform: Platform, kind: FilesystemKind, cache: WriteCache) -> Facts {
 /// Returns stacks from healthy to hopeless.
 fn stacks(platform: Platform) -> Vec<Facts> {
     let mut unforced = facts(platform, FilesystemKind::InPlace, WriteCache::Back);
-    unforced.barriers = false;
+    unforced.barriers = Some(false);
     vec![
         facts(platform, FilesystemKind::InPlace, WriteCache::Back),
         facts(platform, FilesystemKind::InPlace, WriteCache::Through),
@@ -36,11 +36,13 @@ fn stacks(platform: Platform) -> Vec<Facts> {
     ]
 }
 
-fn stack(facts: &Facts) -> Stack<'_> {
-    Stack {
-        facts: Some(facts),
-        whole_write: None,
-    }
+/// Returns the facts with a device that completes writes of up to `unit_max` bytes whole.
+fn writing_whole(mut facts: Facts, unit_max: Option<u32>) -> Facts {
+    facts.atomic_write = unit_max.map(|unit_max| AtomicWrite {
+        unit_min: 512,
+        unit_max,
+    });
+    facts
 }
 
 fn none(_: Method) -> Option<[f64; 3]> {
@@ -59,12 +61,9 @@ fn no_value_below_the_guarantee_is_advised() {
         for platform in Platform::ALL {
             for facts in stacks(platform) {
                 for whole_write in [None, Some(4096), Some(65536)] {
+                    let facts = writing_whole(facts.clone(), whole_write);
                     for asked in ASKED {
-                        let stack = Stack {
-                            facts: Some(&facts),
-                            whole_write,
-                        };
-                        let chosen = choose(settings, asked, platform, stack, &none);
+                        let chosen = choose(settings, asked, platform, Some(&facts), &none);
                         // Each setting that the platform has gets a value, unless none is advised.
                         let advised_by = |s: &&Setting| s.values.iter().any(|v| v.is_advised);
                         let most = settings.on(platform).filter(advised_by).count();
@@ -102,7 +101,7 @@ fn a_healthy_disk_gives_what_was_asked_for_and_memory_gives_nothing() {
             (&memory, Guarantee::OsCrash, Answer::Below),
             (&memory, Guarantee::ProcessCrash, Answer::Enough),
         ] {
-            let chosen = choose(settings, asked, linux, stack(facts), &none);
+            let chosen = choose(settings, asked, linux, Some(facts), &none);
             assert_eq!(weakest(&chosen, asked), answer, "{system:?} {asked}");
         }
     }
@@ -155,7 +154,7 @@ fn defaults_are_known_values_and_their_promises_are_those_of_the_manuals() {
         let settings = SystemSettings::of(system);
         let setting = settings.settings.iter().find(|s| s.name == name).unwrap();
         let value = setting.value(None, Platform::Linux).unwrap();
-        let judged = judge(settings, value, &unset, stack(&healthy));
+        let judged = judge(settings, value, &unset, Some(&healthy));
         assert_eq!(judged.survives, survives, "{name}");
     }
 }
@@ -166,7 +165,7 @@ fn of(
     name: &str,
     text: &str,
     others: &[(&str, &str)],
-    stack: Stack<'_>,
+    facts: Option<&Facts>,
 ) -> Judgement {
     let settings = SystemSettings::of(system);
     let setting = settings.settings.iter().find(|s| s.name == name).unwrap();
@@ -175,7 +174,7 @@ fn of(
         let found = others.iter().find(|(n, _)| *n == name);
         found.map(|(_, text)| (*text).to_owned())
     };
-    judge(settings, value, &read, stack)
+    judge(settings, value, &read, facts)
 }
 
 #[test]
@@ -196,7 +195,7 @@ fn unsafe_values_are_below_whatever_is_asked_for() {
         (System::Etcd, "unsafe-no-fsync", "true"),
         (System::Zookeeper, "forceSync", "no"),
     ] {
-        let judged = of(system, name, text, &[], stack(&facts));
+        let judged = of(system, name, text, &[], Some(&facts));
         for asked in ASKED {
             assert_eq!(judged.answer(asked), Answer::Below, "{name} {text} {asked}");
         }
@@ -259,7 +258,7 @@ fn a_value_counts_together_with_the_others() {
             Guarantee::ProcessCrash,
         ),
     ] {
-        let judged = of(system, name, text, others, stack(&facts));
+        let judged = of(system, name, text, others, Some(&facts));
         assert_eq!(judged.survives, survives, "{name} {text} {others:?}");
     }
 }
@@ -280,12 +279,9 @@ fn a_page_that_the_device_writes_whole_makes_a_single_write_possible_but_not_cer
         (Some(4096), small, Answer::Doubtful),
         (None, small, Answer::Below),
     ] {
-        let stack = Stack {
-            facts: Some(&facts),
-            whole_write,
-        };
+        let facts = &writing_whole(facts.clone(), whole_write);
         for system in [System::Mysql, System::Mariadb] {
-            let judged = of(system, "innodb_doublewrite", "off", others, stack);
+            let judged = of(system, "innodb_doublewrite", "off", others, Some(facts));
             assert_eq!(
                 judged.answer(Guarantee::PowerLoss),
                 answer,
@@ -293,7 +289,13 @@ fn a_page_that_the_device_writes_whole_makes_a_single_write_possible_but_not_cer
             );
         }
         // PostgreSQL asks for no atomic writes.
-        let judged = of(System::Postgresql, "full_page_writes", "off", &[], stack);
+        let judged = of(
+            System::Postgresql,
+            "full_page_writes",
+            "off",
+            &[],
+            Some(facts),
+        );
         assert_eq!(judged.answer(Guarantee::PowerLoss), Answer::Below);
     }
     // A device without a volatile cache keeps a direct write that nothing forces.
@@ -307,7 +309,7 @@ fn a_page_that_the_device_writes_whole_makes_a_single_write_possible_but_not_cer
         "innodb_flush_method",
         "O_DIRECT_NO_FSYNC",
         &[],
-        stack(&direct),
+        Some(&direct),
     );
     assert_eq!(judged.answer(Guarantee::PowerLoss), Answer::Enough);
 }
@@ -327,7 +329,7 @@ fn another_call_is_advised_only_if_it_is_faster_beyond_the_noise() {
             Method::Dsync => Some(through),
             _ => None,
         };
-        let chosen = choose(settings, asked, Platform::Linux, stack(&facts), &times);
+        let chosen = choose(settings, asked, Platform::Linux, Some(&facts), &times);
         let method = chosen.iter().find(|c| c.setting.name == "wal_sync_method");
         let method = method.unwrap();
         assert_eq!(method.value.text, advised, "{through:?}");
@@ -345,7 +347,7 @@ fn macos_needs_the_full_fsync() {
     ] {
         let settings = SystemSettings::of(system);
         let asked = Guarantee::PowerLoss;
-        let chosen = choose(settings, asked, Platform::Macos, stack(&facts), &none);
+        let chosen = choose(settings, asked, Platform::Macos, Some(&facts), &none);
         let choice = chosen.iter().find(|c| c.setting.name == name).unwrap();
         assert_eq!(choice.value.text, text);
         assert_eq!(choice.judged.answer(asked), Answer::Enough);
@@ -354,13 +356,9 @@ fn macos_needs_the_full_fsync() {
 
 #[test]
 fn a_disk_that_was_not_seen_leaves_a_doubt() {
-    let unseen = Stack {
-        facts: None,
-        whole_write: None,
-    };
-    let on = of(System::Postgresql, "fsync", "on", &[], unseen);
+    let on = of(System::Postgresql, "fsync", "on", &[], None);
     assert_eq!(on.answer(Guarantee::PowerLoss), Answer::Doubtful);
-    let off = of(System::Postgresql, "fsync", "off", &[], unseen);
+    let off = of(System::Postgresql, "fsync", "off", &[], None);
     assert_eq!(off.answer(Guarantee::PowerLoss), Answer::Below);
 }
 

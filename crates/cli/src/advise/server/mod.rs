@@ -24,7 +24,7 @@ pub struct Answers {
     pub overrides: Vec<Found>,
     /// True if the server runs on another machine, so that its disk cannot be examined.
     pub is_remote: bool,
-    /// Directory of the files, if that is no setting.
+    /// Directory of the files, if no setting holds it.
     pub directory: Option<PathBuf>,
 }
 
