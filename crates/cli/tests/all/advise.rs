@@ -184,7 +184,7 @@ fn unsafe_settings_come_first_with_their_line_and_their_remedy() {
     );
 }
 
-/// What cannot be known is said: status 3.
+/// A doubt gives the status 3.
 #[test]
 fn what_is_not_understood_is_not_called_safe() {
     let dir = place();
