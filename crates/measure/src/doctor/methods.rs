@@ -34,6 +34,9 @@ pub struct Worth {
     pub verdict: &'static str,
     /// The party that the verdict rests on.
     pub source: &'static str,
+    /// The same party, as the end of a sentence.
+    #[serde(skip)]
+    pub by: &'static str,
     /// Evidence for the verdict.
     pub evidence: String,
 }
@@ -55,6 +58,7 @@ impl From<Assessment> for Worth {
             guarantee: a.granted().name(),
             verdict: a.verdict.name(),
             source: a.source.name(),
+            by: a.source.by(),
             evidence: a.evidence,
         }
     }

@@ -1,8 +1,8 @@
 //! Output of `logforce bench --for` as JSON. Field names are kept compatible; see `docs/cli-json.md`.
 
 use super::load::Done;
-use logforce_measure::doctor::Worth;
 use logforce_measure::beside::Written;
+use logforce_measure::doctor::Worth;
 use logforce_measure::machine::Machine;
 use logforce_measure::preflight::{Fitness, MeasuredForce, Options, Preflight, Repetition};
 use logforce_systems::commit::Threshold;
