@@ -176,7 +176,15 @@ impl ForwardDirectory for Names {
 
 fn without_enclosure(mut facts: Facts) -> Facts {
     let enclosure = logforce_crashtest::testbed::enclosure::name();
-    facts.layers.retain(|l| !l.name.contains(&enclosure));
+    // The layers below the enclosure follow it, with larger levels.
+    let mut cut = None;
+    facts.layers.retain(|layer| {
+        if cut.is_some_and(|level| layer.level > level) {
+            return false;
+        }
+        cut = layer.name.contains(&enclosure).then_some(layer.level);
+        cut.is_none()
+    });
     facts
 }
 
