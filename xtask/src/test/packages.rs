@@ -65,6 +65,16 @@ const GROUPS: &[Group] = &[
         ],
     },
     Group {
+        what_for: "servers that run with the settings of `logforce advise`",
+        deep: true,
+        packages: &[
+            package("redis-server", "Redis"),
+            package("redis-tools", "its client"),
+            package("etcd-server", "etcd"),
+            package("etcd-client", "its client"),
+        ],
+    },
+    Group {
         what_for: "fuzzing",
         deep: true,
         packages: &[package("g++", "compiles libFuzzer")],

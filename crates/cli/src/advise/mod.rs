@@ -269,3 +269,22 @@ fn snippet(report: &AdviceReport, court: &Court<'_>, width: usize) -> String {
     );
     text::snippet(&head, &report.advice, form, width)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Args as _, Command};
+
+    #[test]
+    fn the_help_names_every_system_and_every_failure() {
+        let mut command = Args::augment_args(Command::new("advise"));
+        let help = command.render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for system in System::ALL {
+            assert!(help.contains(system.name()), "{system}");
+        }
+        for failure in &Guarantee::ALL[1..] {
+            assert!(help.contains(failure.name()), "{failure}");
+        }
+    }
+}

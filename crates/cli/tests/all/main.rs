@@ -3,6 +3,8 @@
 //! All files form one program, because linking each by itself took longer than running it.
 
 mod advise;
+#[cfg(target_os = "linux")]
+mod advise_servers;
 mod backup;
 mod bench;
 #[cfg(feature = "databases")]

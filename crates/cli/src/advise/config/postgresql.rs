@@ -7,12 +7,20 @@ use std::path::Path;
 /// Reads the file, its includes, and the settings that ALTER SYSTEM made.
 pub fn read(reader: &mut Reader<'_>, path: &Path) -> anyhow::Result<()> {
     file(reader, path, 0)?;
-    // It is read last, so its settings count.
+    // Where initdb makes it, the file is in the data directory itself.
+    let version = beside(path, "PG_VERSION");
+    if reader.configuration.of("data_directory").is_none() && version.exists() {
+        let directory = std::path::absolute(beside(path, ""))?;
+        reader.keep(
+            "data_directory",
+            directory.display().to_string(),
+            &version,
+            1,
+        );
+    }
     let named = reader.configuration.of("data_directory");
-    let directory = match named {
-        Some(found) => beside(path, &found.value),
-        None => beside(path, ""),
-    };
+    let directory = beside(path, named.map_or("", |found| &found.value));
+    // This file is read last, so its settings count.
     let auto = directory.join("postgresql.auto.conf");
     let has_one = match auto.metadata() {
         Ok(_) => true,

@@ -28,8 +28,9 @@ fn assert_found(system: System, files: &[(&str, &str)], expected: &[(&str, &str,
             .of(name)
             .unwrap_or_else(|| panic!("{name} is missing: {found:?}"));
         assert_eq!(setting.value, *value, "{name}");
-        let place = dir.path().join(place);
-        assert_eq!(setting.place, place.display().to_string(), "{name}");
+        let place = dir.path().join(place).display().to_string();
+        let of_unix = |path: &str| path.replace('\\', "/");
+        assert_eq!(of_unix(&setting.place), of_unix(&place), "{name}");
     }
     let mut names: Vec<&str> = found.found.iter().map(|f| f.name).collect();
     names.sort_unstable();
@@ -83,6 +84,22 @@ full_page_writes = on
             ("full_page_writes", "on", "postgresql.conf:9"),
             ("wal_sync_method", "open_sync", "conf.d/20.conf:2"),
         ],
+    );
+    // The file of a data directory names none.
+    let (dir, found) = read_files(
+        System::Postgresql,
+        &[
+            ("d/postgresql.conf", "fsync = on\n"),
+            ("d/PG_VERSION", "15\n"),
+            ("d/postgresql.auto.conf", "fsync = off"),
+        ],
+    );
+    let found = found.unwrap();
+    assert_eq!(found.of("fsync").unwrap().value, "off");
+    let directory = Path::new(&found.of("data_directory").unwrap().value);
+    assert_eq!(
+        directory.canonicalize().unwrap(),
+        dir.path().join("d").canonicalize().unwrap()
     );
     for (line, why) in [
         ("fsync = 'off", "quote"),
@@ -392,11 +409,11 @@ fn hostile_files_are_refused_or_read_to_the_end() {
 }
 
 #[test]
-fn a_huge_file_is_not_read() {
+fn a_file_that_is_too_large_is_not_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("huge");
     let file = File::create(&path).unwrap();
-    file.set_len(1 << 40).unwrap();
+    file.set_len(LARGEST + 1).unwrap();
     let error = read(System::Redis, &[], &path).unwrap_err().to_string();
     assert!(error.contains("larger than 4 MiB"), "{error}");
 }

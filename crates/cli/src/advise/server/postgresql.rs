@@ -6,19 +6,11 @@ use crate::advise::config::Found;
 /// Separator of columns, which no value contains.
 const SEPARATOR: char = '\u{1f}';
 
+/// Sources of a value that holds for this user's session only, and hides the value of the server.
+const OF_THE_SESSION: [&str; 5] = ["database", "user", "database user", "client", "session"];
+
 /// Asks the server for its settings, and for those of roles and databases.
 pub fn ask(url: &Url, wanted: &[&'static str]) -> anyhow::Result<Answers> {
-    let names: Vec<String> = wanted.iter().map(|name| format!("'{name}'")).collect();
-    let names = names.join(", ");
-    // A user without the rights sees fewer rows and no files.
-    let input = format!(
-        "SELECT 'setting', name, setting, source, coalesce(sourcefile, ''), coalesce(sourceline, 0)
-           FROM pg_catalog.pg_settings WHERE name IN ({names});
-         SELECT 'override', coalesce(d.datname, ''), coalesce(r.rolname, ''), c
-           FROM pg_catalog.pg_db_role_setting s CROSS JOIN LATERAL unnest(s.setconfig) AS c
-           LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase
-           LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole;\n"
-    );
     let mut command = client::first(&["psql"], "postgresql-client")?;
     let separator = SEPARATOR.to_string();
     command
@@ -38,36 +30,76 @@ pub fn ask(url: &Url, wanted: &[&'static str]) -> anyhow::Result<Answers> {
     if let Some(password) = &url.password {
         command.env("PGPASSWORD", password);
     }
-    let output = client::run(command, &input)?;
     let mut answers = Answers {
         is_remote: url.is_remote(),
         ..Answers::default()
     };
-    for line in output.lines() {
+    let mut hidden: Vec<(&'static str, String)> = Vec::new();
+    for line in client::run(command, &question(wanted))?.lines() {
         let columns: Vec<&str> = line.split(SEPARATOR).collect();
         match columns.as_slice() {
+            ["setting", name, _, source, ..] if OF_THE_SESSION.contains(source) => {
+                hidden.extend(known(wanted, name).map(|name| (name, (*source).to_owned())));
+            }
             ["setting", name, value, source, file, at] => {
                 if let Some(name) = known(wanted, name) {
                     let place = match file.is_empty() {
-                        true => format!("the server, {source}"),
+                        true => format!("the server ({source})"),
                         false => format!("{file}:{at}"),
                     };
-                    answers.configuration.found.push(Found {
-                        name,
-                        value: (*value).to_owned(),
-                        place,
-                    });
+                    answers.configuration.found.push(found(name, value, place));
+                }
+            }
+            ["file", name, value, file, at] => {
+                let shown = hidden.iter().position(|(hidden, _)| hidden == name);
+                if let Some(shown) = shown {
+                    let (name, _) = hidden.remove(shown);
+                    let place = format!("{file}:{at}");
+                    answers.configuration.found.push(found(name, value, place));
                 }
             }
             ["override", database, role, setting] => {
-                if let Some(found) = overriding(wanted, database, role, setting) {
-                    answers.overrides.push(found);
-                }
+                answers
+                    .overrides
+                    .extend(overriding(wanted, database, role, setting));
             }
             _ => {}
         }
     }
+    let unread = hidden.into_iter().map(|(name, source)| {
+        format!(
+            "The server's own {name} is hidden by a setting of this session ({source}): ask as another user."
+        )
+    });
+    answers.configuration.unread.extend(unread);
     Ok(answers)
+}
+
+/// Returns the input of psql. A user without the rights sees fewer rows and no files.
+fn question(wanted: &[&str]) -> String {
+    let names: Vec<String> = wanted.iter().map(|name| format!("'{name}'")).collect();
+    let names = names.join(", ");
+    format!(
+        "SELECT 'setting', name, setting, source, coalesce(sourcefile, ''), coalesce(sourceline, 0)
+           FROM pg_catalog.pg_settings WHERE name IN ({names});
+         SELECT has_table_privilege('pg_catalog.pg_file_settings', 'select') AS may \\gset
+         \\if :may
+         SELECT 'file', name, setting, sourcefile, sourceline
+           FROM pg_catalog.pg_file_settings WHERE applied AND name IN ({names});
+         \\endif
+         SELECT 'override', coalesce(d.datname, ''), coalesce(r.rolname, ''), c
+           FROM pg_catalog.pg_db_role_setting s CROSS JOIN LATERAL unnest(s.setconfig) AS c
+           LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase
+           LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole;\n"
+    )
+}
+
+fn found(name: &'static str, value: &str, place: String) -> Found {
+    Found {
+        name,
+        value: value.to_owned(),
+        place,
+    }
 }
 
 /// Returns the setting of a role or a database, if it is wanted.
@@ -78,11 +110,7 @@ fn overriding(wanted: &[&'static str], database: &str, role: &str, setting: &str
         (role, "") => format!("role {role}"),
         (role, database) => format!("role {role} in database {database}"),
     };
-    Some(Found {
-        name: known(wanted, name)?,
-        value: value.to_owned(),
-        place,
-    })
+    Some(found(known(wanted, name)?, value, place))
 }
 
 /// Returns the address for the command line of psql.
