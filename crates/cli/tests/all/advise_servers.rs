@@ -248,7 +248,7 @@ fn postgresql_runs_with_the_snippet() {
     assert_eq!(commit("role app"), "below");
     assert_eq!(commit("postgresql.auto.conf:"), "below");
     assert_ne!(commit("role till"), "below");
-    // A user who may not see the files is not told that all is well.
+    // The server does not show its files to every user, so not all is certain.
     let limited = advise("postgresql", &["--url", &url.replace("till@", "app@")]);
     assert!(limited["answer"] != "enough", "{limited}");
     drop(server);
