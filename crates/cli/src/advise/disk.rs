@@ -35,13 +35,12 @@ impl Below {
     }
 }
 
-/// Examines the directory that the user names, else the one that the configuration names, else the present one.
-/// Adds a note if another directory took its place.
+/// Examines the directory that the user names, else the one that the configuration or the server names. Without
+/// either it is the present directory, but never in place of one that cannot be opened: the disk may be another.
 pub fn examine(
     args: &Args,
     settings: &SystemSettings,
     answers: Option<&Answers>,
-    notes: &mut Vec<String>,
 ) -> anyhow::Result<Below> {
     let cache = args.cache.clone().or_else(calibration::default_cache);
     let known = |dir: &Path| {
@@ -61,62 +60,53 @@ pub fn examine(
             Err(e) => return Err(e).context(format!("cannot look at {}", dir.display())),
         }
     }
-    if answers.is_some_and(|a| a.is_remote) {
-        let why = "the server is on another machine: run this command there, or give DIR";
-        return Ok(Below::Unseen(why.to_owned()));
-    }
-    let Some(named) = answers.and_then(|a| configured(args, settings, a)) else {
-        if answers.is_some() {
-            let note = "No setting names the directory of the files: the present one was examined. Give DIR.";
-            notes.push(note.to_owned());
-        }
+    let Some(answers) = answers else {
         return known(Path::new("."));
     };
-    let log = named.join(settings.log_below);
-    let has_log = !settings.log_below.is_empty() && log.is_dir();
-    let wanted = if has_log { log } else { named };
-    let Some(dir) = nearest(&wanted) else {
-        let why = format!(
-            "its directory {} does not exist here: give DIR",
-            wanted.display()
-        );
-        return Ok(Below::Unseen(why));
+    let unseen = |why: String| Ok(Below::Unseen(why));
+    if answers.is_remote {
+        return unseen("the server is on another machine: run this there, or give DIR".to_owned());
+    }
+    let Some(named) = configured(settings, answers) else {
+        return unseen("the directory of the files is not named: give DIR".to_owned());
     };
-    if dir != wanted {
-        notes.push(format!(
-            "{} may not be opened by this user, so {} was examined: run this as the user of the server if \
-             another disk is mounted in between.",
-            wanted.display(),
-            dir.display()
+    if named.is_relative() && answers.directory.is_none() {
+        return unseen(format!(
+            "{} is relative to the directory in which the server was started: give DIR",
+            named.display()
         ));
     }
-    known(dir)
+    let log = named.join(settings.log_below);
+    let has_log = !settings.log_below.is_empty() && log.is_dir();
+    let dir = if has_log { log } else { named };
+    match dir.read_dir() {
+        Ok(_) => known(&dir),
+        Err(e) => unseen(format!(
+            "{} cannot be opened ({e}): run this as the user of the server, or give DIR",
+            dir.display()
+        )),
+    }
 }
 
-/// Returns the directory that the configuration names. A relative one starts at the configuration's.
-fn configured(args: &Args, settings: &SystemSettings, answers: &Answers) -> Option<PathBuf> {
+/// Returns the directory that the configuration names. A relative one starts at the directory that a later name
+/// of the table holds.
+fn configured(settings: &SystemSettings, answers: &Answers) -> Option<PathBuf> {
     if let Some(dir) = &answers.directory {
         return Some(dir.clone());
     }
-    let set = |name: &&str| {
+    let mut dir: Option<PathBuf> = None;
+    for name in settings.data_directory.iter().rev() {
         let found = answers.configuration.of(name);
-        found.filter(|f| !f.value.is_empty())
-    };
-    let found = settings.data_directory.iter().find_map(set)?;
-    let first = found.value.split(',').next().unwrap_or_default().trim();
-    let base = args.config.as_deref().and_then(Path::parent);
-    Some(base.unwrap_or(Path::new("")).join(first))
-}
-
-/// Returns the directory, or the nearest one above it that this user may list. `None` if it does not exist.
-fn nearest(wanted: &Path) -> Option<&Path> {
-    let mut is_missing = false;
-    let found = wanted.ancestors().find(|dir| match dir.read_dir() {
-        Ok(_) => true,
-        Err(e) => {
-            is_missing |= e.kind() != ErrorKind::PermissionDenied;
-            false
-        }
-    })?;
-    (!is_missing && !found.as_os_str().is_empty()).then_some(found)
+        let Some(found) = found.filter(|f| !f.value.is_empty()) else {
+            continue;
+        };
+        let first = found.value.split(',').next().unwrap_or_default().trim();
+        dir = match (dir, first) {
+            // Joining an empty path would add a separator.
+            (Some(base), "." | "./") => Some(base),
+            (Some(base), first) => Some(base.join(first)),
+            (None, first) => Some(PathBuf::from(first)),
+        };
+    }
+    dir
 }

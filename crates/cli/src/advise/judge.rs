@@ -11,6 +11,14 @@ use logforce_systems::settings::{
 /// Order of settings with the same answer: those under which data may be damaged, then by what is survived.
 type Rank = (bool, Guarantee);
 
+/// Change that makes a setting give more.
+enum Remedy {
+    /// A line of this setting, or of one that it depends on.
+    Line(String),
+    /// The removal of the line: the default gives more.
+    Removal,
+}
+
 /// Conditions for the judgement of all settings of a system.
 pub struct Court<'a> {
     pub settings: &'static SystemSettings,
@@ -134,9 +142,9 @@ impl Court<'_> {
             answer = answer.min(Answer::Doubtful);
         }
         let shown = text.unwrap_or((setting.default)(self.platform));
-        let change = match answer {
+        let remedy = match answer {
             Answer::Enough => None,
-            _ => self.change(setting, found, judged.as_ref(), value, read, choices),
+            _ => self.remedy(setting, found, judged.as_ref(), value, read, choices),
         };
         // A setting under which data may be damaged comes before one that loses commits.
         let rank = judged
@@ -150,7 +158,11 @@ impl Court<'_> {
             answer: name(answer),
             survives: judged.as_ref().map(survives),
             note,
-            change,
+            remove: matches!(remedy, Some(Remedy::Removal)),
+            change: match remedy {
+                Some(Remedy::Line(line)) => Some(line),
+                _ => None,
+            },
             manual: setting.manual,
         };
         (answer, rank, line)
@@ -158,9 +170,8 @@ impl Court<'_> {
 }
 
 impl Court<'_> {
-    /// Returns what to change, if that helps: another value, another setting that this one depends on, or the
-    /// removal of a line.
-    fn change(
+    /// Returns the remedy, if there is one.
+    fn remedy(
         &self,
         setting: &Setting,
         found: Option<&Found>,
@@ -168,7 +179,7 @@ impl Court<'_> {
         value: Option<&'static Value>,
         read: &dyn Fn(&str) -> Option<String>,
         choices: &[Choice],
-    ) -> Option<String> {
+    ) -> Option<Remedy> {
         let of = |name: &str| choices.iter().find(|c| c.setting.name == name);
         let promised = judged.map(|j| j.promise);
         let is_weaker = |than: &Judgement| {
@@ -181,14 +192,13 @@ impl Court<'_> {
             Some(c) if value.is_some_and(|v| std::ptr::eq(v, c.value)) => {
                 let (condition, _) = c.value.unless?;
                 let other = of(condition.setting)?;
-                line(other.setting, other.value)
+                line(other.setting, other.value).map(Remedy::Line)
             }
-            Some(c) => line(c.setting, c.value),
+            Some(c) => line(c.setting, c.value).map(Remedy::Line),
             None => {
                 let default = setting.value(None, self.platform)?;
                 let by_default = judge(self.settings, default, read, self.facts);
-                let helps = found.is_some() && is_weaker(&by_default);
-                helps.then(|| format!("remove it: the default is {}", default.text))
+                (found.is_some() && is_weaker(&by_default)).then_some(Remedy::Removal)
             }
         }
     }

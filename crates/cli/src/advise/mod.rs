@@ -52,7 +52,7 @@ pub struct Args {
     /// mongodb
     #[arg(long = "for", value_name = "SYSTEM", value_parser = system)]
     system: System,
-    /// Directory of the system's files [default: the one that the configuration or the server names, else the
+    /// Directory of the system's files [default: with --config or --url the one that is named there, else the
     /// present one]
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -96,10 +96,9 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         (None, Some(url)) => Some(server::ask(args.system, url, &wanted)?),
         (None, None) => None,
     };
-    let mut notes = Vec::new();
     let none = Configuration::default();
     let configuration = answers.as_ref().map_or(&none, |a| &a.configuration);
-    let below = disk::examine(&args, settings, answers.as_ref(), &mut notes)?;
+    let below = disk::examine(&args, settings, answers.as_ref())?;
     let facts = below.disk().map(|d| &d.facts);
     let court = Court {
         settings,
@@ -120,7 +119,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let in_force = answers
         .as_ref()
         .map(|a| court.in_force(&a.configuration, &a.overrides, &choices));
-    notes.extend(settings.unseen.iter().map(|s| (*s).to_owned()));
+    let notes = settings.unseen.iter().map(|s| (*s).to_owned()).collect();
     let unread = configuration.unread.clone();
     let answer = match &in_force {
         None => weakest(&choices, args.survive),

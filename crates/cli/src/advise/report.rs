@@ -49,6 +49,8 @@ pub struct InForce {
     pub note: Option<String>,
     /// Line to use instead.
     pub change: Option<String>,
+    /// True if removing the line helps, because the default gives more.
+    pub remove: bool,
     pub manual: &'static str,
 }
 

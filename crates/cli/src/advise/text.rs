@@ -62,10 +62,12 @@ fn setting(line: &InForce, width: usize) -> String {
             add(&format!("{evidence}."));
         }
     }
-    if let Some(change) = &line.change {
-        add(&format!("change to: {change}"));
-        add(line.manual);
+    match &line.change {
+        Some(change) => add(&format!("change to: {change}")),
+        None if line.remove => add("remove the line: the default gives more"),
+        None => return text,
     }
+    add(line.manual);
     text
 }
 

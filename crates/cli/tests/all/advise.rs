@@ -184,6 +184,56 @@ fn unsafe_settings_come_first_with_their_line_and_their_remedy() {
     );
 }
 
+#[test]
+fn a_line_that_only_its_default_betters_is_to_be_removed() {
+    let dir = place();
+    let config = dir.path().join("my.cnf");
+    fs::write(&config, "[mysqld]\ninnodb_flush_method = nosync\n").unwrap();
+    let arguments = ["--config", path(&config), path(dir.path())];
+    for system in ["mysql", "mariadb"] {
+        let found = report(system, &arguments);
+        if cfg!(target_os = "linux") {
+            let line = &found["in_force"][0];
+            assert_eq!(line["name"], "innodb_flush_method");
+            assert_eq!(
+                (&line["remove"], &line["change"]),
+                (&true.into(), &Value::Null)
+            );
+            assert!(
+                !found["snippet"]
+                    .as_str()
+                    .unwrap()
+                    .contains("innodb_flush_method")
+            );
+        }
+    }
+}
+
+/// Without the disk, no force counts as durable.
+#[test]
+fn a_directory_that_is_not_named_leaves_a_doubt() {
+    let dir = place();
+    let config = dir.path().join("configuration");
+    for (configuration, words) in [
+        ("appendonly yes\nappendfsync always\n", "is not named"),
+        (
+            "appendonly yes\nappendfsync always\ndir /nosuch\n",
+            "cannot be opened",
+        ),
+    ] {
+        fs::write(&config, configuration).unwrap();
+        let found = report("redis", &["--config", path(&config)]);
+        assert_eq!(found["answer"], "doubtful");
+        assert_eq!(found["directory"], Value::Null);
+        assert!(
+            found["disk_unseen"].as_str().unwrap().contains(words),
+            "{found}"
+        );
+        let lenient = ["--config", path(&config), "--survive", "process-crash"];
+        assert_eq!(report("redis", &lenient)["answer"], "enough");
+    }
+}
+
 /// A doubt gives the status 3.
 #[test]
 fn what_is_not_understood_is_not_called_safe() {

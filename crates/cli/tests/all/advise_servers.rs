@@ -374,7 +374,9 @@ fn mariadb_runs_with_the_snippet() {
     ] {
         assert_eq!(line(&found, name)["answer"], "below", "{found}");
     }
-    assert_eq!(found["directory"], data.to_str().unwrap());
+    // The server ends it with a separator.
+    let directory = found["directory"].as_str().unwrap();
+    assert_eq!(Path::new(directory), data);
     drop(server);
     append(&conf, found["snippet"].as_str().unwrap());
     let Some(server) = start() else { return };

@@ -2,7 +2,7 @@
 //!
 //! Read for MariaDB in mariadb-corporation/mariadb-docs (system variables, flush method, group commit) and in
 //! `mariadbd --help --verbose` of version 10.11. Read for MySQL in its manual's page on the doublewrite
-//! buffer, in `sql/sys_vars.cc`, and in copies of its pages on InnoDB's parameters.
+//! buffer, in `sql/sys_vars.cc` and `srv0srv.h`, and in copies of its pages on InnoDB's parameters.
 
 use super::*;
 
@@ -87,6 +87,7 @@ const ONCE: Value = Value {
 const DIRECT: Value = Value {
     text: "O_DIRECT",
     matches: Matches::Words(&["o_direct", "4"]),
+    is_advised: false,
     ..VALUE
 };
 
@@ -129,6 +130,9 @@ const FOR_TESTS: Value = Value {
 const MARIADB_VARIABLES: &str =
     "https://mariadb.com/docs/server/server-usage/storage-engines/innodb/innodb-system-variables";
 
+const DOUBLEWRITE_PAGE: &str =
+    "https://dev.mysql.com/doc/refman/8.4/en/innodb-doublewrite-buffer.html";
+
 const MYSQL_PARAMETERS: &str = "https://dev.mysql.com/doc/refman/8.4/en/innodb-parameters.html";
 
 pub(super) const MYSQL: SystemSettings = SystemSettings {
@@ -169,16 +173,25 @@ pub(super) const MYSQL: SystemSettings = SystemSettings {
                 ONCE,
             ],
             default: |_| "ON",
-            manual: "https://dev.mysql.com/doc/refman/8.4/en/innodb-doublewrite-buffer.html",
+            manual: DOUBLEWRITE_PAGE,
             ..SETTING
         },
         Setting {
             name: "innodb_flush_method",
             line: "innodb_flush_method = {}",
-            values: &[DIRECT, BUFFERED, THROUGH, UNSYNCED, FOR_TESTS],
-            // Up to 8.3 it is fsync, which promises the same.
-            default: |_| "O_DIRECT",
-            manual: MYSQL_PARAMETERS,
+            // The default, which differs by version, promises what O_DIRECT does. So no value is advised.
+            values: &[
+                Value {
+                    is_advised: false,
+                    ..VALUE
+                },
+                DIRECT,
+                BUFFERED,
+                THROUGH,
+                UNSYNCED,
+                FOR_TESTS,
+            ],
+            manual: DOUBLEWRITE_PAGE,
             platforms: &[Platform::Linux],
             ..SETTING
         },
@@ -257,16 +270,7 @@ pub(super) const MARIADB: SystemSettings = SystemSettings {
             name: "innodb_flush_method",
             line: "innodb_flush_method = {}",
             // Deprecated since 11.0, so no value is advised.
-            values: &[
-                Value {
-                    is_advised: false,
-                    ..DIRECT
-                },
-                BUFFERED,
-                THROUGH,
-                UNSYNCED,
-                FOR_TESTS,
-            ],
+            values: &[DIRECT, BUFFERED, THROUGH, UNSYNCED, FOR_TESTS],
             default: |_| "O_DIRECT",
             manual: "https://mariadb.com/docs/server/server-usage/storage-engines/innodb/innodb-flush-method",
             platforms: &[Platform::Linux],
