@@ -217,8 +217,16 @@ fn a_directory_that_is_not_named_leaves_a_doubt() {
     for (configuration, words) in [
         ("appendonly yes\nappendfsync always\n", "is not named"),
         (
+            "appendonly yes\nappendfsync always\ndir ./\n",
+            "is relative",
+        ),
+        (
             "appendonly yes\nappendfsync always\ndir /nosuch\n",
-            "cannot be opened",
+            if cfg!(windows) {
+                "is relative"
+            } else {
+                "cannot be opened"
+            },
         ),
     ] {
         fs::write(&config, configuration).unwrap();
