@@ -39,7 +39,7 @@ Examples:
   logforce advise --for postgresql --url postgres://postgres@localhost/postgres
   logforce advise --for mariadb --config /etc/mysql/my.cnf
   logforce advise --for sqlite --url app.db
-  logforce advise --for redis --survive process-crash /var/lib/redis
+  logforce advise --for mysql --survive process-crash /var/lib/mysql
 
 Exit status: 0 each setting gives the guarantee, 1 one gives less (or the disk does), 2 unusable arguments,
 3 not certain, 4 failed, for example because a file cannot be read.";

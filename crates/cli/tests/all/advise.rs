@@ -242,6 +242,40 @@ fn a_directory_that_is_not_named_leaves_a_doubt() {
     }
 }
 
+/// A setting can be without effect because of another one.
+#[test]
+fn a_setting_without_effect_is_not_held_against_the_system() {
+    let dir = place();
+    let config = dir.path().join("configuration");
+    for (system, configuration, name, words) in [
+        (
+            "postgresql",
+            "fsync = off\n",
+            "synchronous_commit",
+            "without effect: fsync is off",
+        ),
+        (
+            "redis",
+            "appendfsync no\n",
+            "appendfsync",
+            "without effect: appendonly is no",
+        ),
+        (
+            "mysql",
+            "[mysqld]\nskip_log_bin\nsync_binlog = 0\n",
+            "sync_binlog",
+            "log_bin is OFF",
+        ),
+    ] {
+        fs::write(&config, configuration).unwrap();
+        let found = report(system, &["--config", path(&config), path(dir.path())]);
+        let lines = found["in_force"].as_array().unwrap();
+        let line = lines.iter().find(|l| l["name"] == name).unwrap();
+        assert!(line["note"].as_str().unwrap().contains(words), "{line}");
+        assert_eq!(line["answer"], "enough", "{line}");
+    }
+}
+
 /// A doubt gives the status 3.
 #[test]
 fn what_is_not_understood_is_not_called_safe() {

@@ -4,6 +4,12 @@
 
 use super::*;
 
+/// Condition under which anything is forced.
+const IS_FORCED: Condition = Condition {
+    setting: "fsync",
+    is: Matches::On,
+};
+
 pub(super) const SETTINGS: SystemSettings = SystemSettings {
     system: System::Postgresql,
     settings: &[
@@ -89,6 +95,7 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
             ],
             default: |_| "on",
             manual: "https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-SYNCHRONOUS-COMMIT",
+            applies: Some(IS_FORCED),
             ..SETTING
         },
         Setting {
@@ -134,6 +141,7 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
                 _ => "open_datasync",
             },
             manual: "https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-WAL-SYNC-METHOD",
+            applies: Some(IS_FORCED),
             ..SETTING
         },
         Setting {

@@ -1,6 +1,7 @@
 //! Redis and Valkey.
 //!
-//! Read in `docs/management/persistence.md` of redis/redis-doc and in `redis.conf` of redis/redis.
+//! Read in `docs/management/persistence.md` of redis/redis-doc in `redis.conf`, and in `flushAppendOnlyFile` of
+//! `aof.c`.
 
 use super::*;
 
@@ -43,18 +44,21 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
             line: "appendfsync {}",
             values: &[
                 Value {
-                    text: "everysec",
-                    matches: Matches::Words(&["everysec"]),
-                    promise: Promise::loses(
-                        Guarantee::ProcessCrash,
-                        "the writes of about the last second, or more while a force is slow",
-                    ),
-                    ..VALUE
-                },
-                Value {
                     text: "always",
                     matches: Matches::Words(&["always"]),
                     cost: Cost::Forces(1),
+                    ..VALUE
+                },
+                Value {
+                    text: "everysec",
+                    matches: Matches::Words(&["everysec"]),
+                    // While a force is under way, the server keeps writes in its own memory.
+                    promise: Promise::loses(
+                        Guarantee::Nothing,
+                        "the writes of about the last second, or of two while a force is slow; of the \
+                         process alone, those since the force began",
+                    ),
+                    is_advised: false,
                     ..VALUE
                 },
                 Value {

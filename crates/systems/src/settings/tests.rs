@@ -184,6 +184,7 @@ fn unsafe_values_are_below_whatever_is_asked_for() {
         (System::Postgresql, "fsync", "off"),
         (System::Postgresql, "full_page_writes", "False"),
         (System::Postgresql, "data_sync_retry", "on"),
+        (System::Redis, "appendfsync", "everysec"),
         (System::Mysql, "innodb_doublewrite", "0"),
         (System::Mysql, "innodb_doublewrite", "DETECT_ONLY"),
         (System::Mysql, "innodb_flush_method", "nosync"),

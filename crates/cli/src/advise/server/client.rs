@@ -90,3 +90,45 @@ pub fn run(mut command: Command, input: &str) -> anyhow::Result<String> {
     }
     Ok(stdout)
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn the_client_has_the_input_and_says_why_it_fails() {
+        assert_eq!(run(shell("cat"), "a question\n").unwrap(), "a question\n");
+        let error = run(shell("echo no such server >&2; exit 3"), "").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "sh cannot ask the server: no such server"
+        );
+        let error = run(shell("exit 3"), &"x".repeat(1 << 20)).unwrap_err();
+        assert!(error.to_string().ends_with("it gave no reason"), "{error}");
+    }
+
+    #[test]
+    fn output_without_end_is_not_kept() {
+        let output = run(shell("head -c 5000000 /dev/zero"), "");
+        // The client fails when its reader stops, or ends before that.
+        assert!(output.is_err() || output.is_ok_and(|o| o.len() as u64 == LARGEST));
+    }
+
+    #[test]
+    fn a_client_that_is_missing_is_named_with_its_package() {
+        let error = first(&["logforce-nosuch", "logforce-none"], "a-package").unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("logforce-nosuch or logforce-none"),
+            "{error}"
+        );
+        assert!(error.contains("package a-package"), "{error}");
+        assert!(first(&["logforce-nosuch", "sh"], "a-package").is_ok());
+    }
+}

@@ -36,7 +36,11 @@ pub fn ask(system: System, url: &str, wanted: &[&'static str]) -> anyhow::Result
             postgresql::ask(&Url::parse(url, &["postgres", "postgresql"])?, wanted)
         }
         System::Mysql | System::Mariadb => {
-            mysql::ask(&Url::parse(url, &["mysql", "mariadb"])?, wanted)
+            let clients = match system {
+                System::Mysql => ["mysql", "mariadb"],
+                _ => ["mariadb", "mysql"],
+            };
+            mysql::ask(&Url::parse(url, &["mysql", "mariadb"])?, wanted, &clients)
         }
         System::Redis => redis::ask(&Url::parse(url, &["redis", "rediss", "valkey"])?, wanted),
         other => bail!(Usage(format!(

@@ -3,15 +3,15 @@
 use super::{Answers, Url, client, known};
 use crate::advise::config::Found;
 
-/// Asks the server for its global variables.
-pub fn ask(url: &Url, wanted: &[&'static str]) -> anyhow::Result<Answers> {
+/// Asks the server for its global variables, by the first of `clients` that is installed.
+pub fn ask(url: &Url, wanted: &[&'static str], clients: &[&str]) -> anyhow::Result<Answers> {
     let names: Vec<String> = wanted.iter().map(|name| format!("'{name}'")).collect();
     let input = format!(
         "SHOW GLOBAL VARIABLES WHERE Variable_name IN ({});\n",
         names.join(", ")
     );
     let package = "mariadb-client (or mysql-client)";
-    let mut command = client::first(&["mariadb", "mysql"], package)?;
+    let mut command = client::first(clients, package)?;
     command.args(["--batch", "--skip-column-names", "--connect-timeout=10"]);
     let socket = url
         .option("socket")
