@@ -2,6 +2,8 @@
 //!
 //! It is made from a tagged commit without changes. `docs/policies.md` has the steps before and after.
 
+mod static_file;
+
 use crate::flagged;
 use crate::workspace::{Workspace, cargo};
 use anyhow::{Context, Result, bail, ensure};
@@ -15,11 +17,13 @@ const FILES: [&str; 4] = ["CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "READ
 /// interrupted run leaves some behind.
 const BILL: &str = "logforce-bill";
 
-/// Makes a release of the command for one system: an archive with its manual pages, completions and bill of
-/// materials (CycloneDX), and the checksum of the archive.
+/// Makes a release of the command for one system: the command as one file, an archive with its manual pages,
+/// completions and bill of materials (CycloneDX), and the SHA-256 checksum of both.
+///
+/// On Linux the command is static: it needs no library and no loader of the system that it runs on.
 #[derive(Debug, PartialEq, Eq, clap::Args)]
 pub struct Options {
-    /// The system; on Linux that of this machine with musl, so that the command is one static file.
+    /// The system; on Linux that of this machine, with musl if its library is installed, else with glibc.
     #[arg(long, value_name = "TRIPLE")]
     target: Option<String>,
     /// Tries the recipe on any commit and any state of the sources. Not for publishing.
@@ -39,19 +43,25 @@ pub fn command(options: &Options) -> Result<bool> {
     let host = flagged::host()?;
     let target = match &options.target {
         Some(target) => target.clone(),
-        None => host.replace("-linux-gnu", "-linux-musl"),
+        None => default_target(&host),
     };
     // Before the build, which takes minutes.
-    output(Command::new(cargo()).args(["cyclonedx", "--version"])).context(
-        "install the tool for bills of materials: cargo install --locked cargo-cyclonedx",
-    )?;
+    let has_tool = output(Command::new(cargo()).args(["cyclonedx", "--version"]))
+        .context("install the tool for bills of materials: cargo install --locked cargo-cyclonedx");
+    let has_tool = match (has_tool, options.trial) {
+        (Err(e), true) => {
+            println!("a trial without a bill of materials: {e:#}");
+            false
+        }
+        (has_tool, _) => has_tool.map(|_| true)?,
+    };
     let program = build(&workspace, &target)?;
 
     // What an earlier run has made stays until this one has succeeded.
     let out = workspace.target.join("dist").join(&target);
     let partial = out.with_extension("partial");
     remove(&partial)?;
-    let name = format!("logforce-{version}-{target}");
+    let name = format!("logforce-{version}-{}", system(&target));
     let dir = partial.join(&name);
     std::fs::create_dir_all(&dir).with_context(|| format!("create {}", dir.display()))?;
     let copied = dir.join(program.file_name().context("a program without a name")?);
@@ -62,24 +72,65 @@ pub fn command(options: &Options) -> Result<bool> {
     }
     if target.split('-').next() == host.split('-').next() && target.contains(std::env::consts::OS) {
         described(&copied, &dir, &version)?;
+        if target.contains("linux") {
+            println!("{}", static_file::check(&copied)?);
+        }
     } else {
         println!(
             "{target} is another system: no manual pages or completions, and the command was not run"
         );
     }
-    bill_of_materials(&workspace, &target, &dir.join("sbom.cdx.json"))?;
+    if has_tool {
+        bill_of_materials(&workspace, &target, &dir.join("sbom.cdx.json"))?;
+    }
 
     let archive = format!("{name}.tar.gz");
     run(Command::new("tar")
         .current_dir(&partial)
         .args(["-czf", &archive, &name]))?;
+    // The command by itself, for a machine that only needs it.
+    let alone = format!("{name}{}", suffix(&target));
+    let moved = partial.join("moved");
+    std::fs::rename(&copied, &moved).with_context(|| format!("move {}", copied.display()))?;
     std::fs::remove_dir_all(&dir)?;
-    let sum = checksum(&partial, &archive)?;
-    std::fs::write(partial.join(format!("{archive}.sha256")), &sum)?;
+    std::fs::rename(&moved, partial.join(&alone)).with_context(|| format!("name {alone}"))?;
+    let mut sums = String::new();
+    for file in [&archive, &alone] {
+        let sum = checksum(&partial, file)?;
+        std::fs::write(partial.join(format!("{file}.sha256")), &sum)?;
+        sums += &sum;
+    }
     remove(&out)?;
     std::fs::rename(&partial, &out).with_context(|| format!("name {}", out.display()))?;
-    println!("{sum}in {}", out.display());
+    println!("{sums}in {}", out.display());
     Ok(true)
+}
+
+/// Returns the system to build for if none is named.
+fn default_target(host: &str) -> String {
+    let musl = host.replace("-linux-gnu", "-linux-musl");
+    let libraries =
+        output(Command::new("rustc").args(["--print", "target-libdir", "--target", &musl]));
+    match libraries {
+        Ok(dir) if Path::new(dir.trim()).is_dir() => musl,
+        _ => host.to_owned(),
+    }
+}
+
+/// Returns the name of the system in names of files. A static file with glibc is not what its triple alone
+/// suggests.
+fn system(target: &str) -> String {
+    match target.ends_with("-linux-gnu") {
+        true => format!("{target}-static"),
+        false => target.to_owned(),
+    }
+}
+
+fn suffix(target: &str) -> &'static str {
+    match target.contains("windows") {
+        true => ".exe",
+        false => "",
+    }
 }
 
 fn remove(dir: &Path) -> Result<()> {
@@ -154,6 +205,10 @@ fn build(workspace: &Workspace, target: &str) -> Result<PathBuf> {
     if let Some(home) = home {
         flags += &format!("\x1f--remap-path-prefix={}=cargo", home.display());
     }
+    // The default with musl.
+    if target.ends_with("-linux-gnu") {
+        flags += "\x1f-Ctarget-feature=+crt-static";
+    }
     let mut cargo = Command::new(cargo());
     cargo
         .current_dir(&workspace.root)
@@ -163,12 +218,8 @@ fn build(workspace: &Workspace, target: &str) -> Result<PathBuf> {
         .args(["--package", "logforce-cli", "--target", target]);
     run(&mut cargo)
         .with_context(|| format!("if the system is missing: rustup target add {target}"))?;
-    let suffix = match target.contains("windows") {
-        true => ".exe",
-        false => "",
-    };
     let built = workspace.target.join(target).join("release");
-    Ok(built.join(format!("logforce{suffix}")))
+    Ok(built.join(format!("logforce{}", suffix(target))))
 }
 
 /// Runs the command for its version, its manual pages and its completions.

@@ -1,8 +1,9 @@
-//! The packages that a registry gets.
+//! The packages that a registry gets, and the release of the command.
 
 use super::stage::StageOutcome;
 use super::{Setting, host};
-use anyhow::Result;
+use anyhow::{Context, Result};
+use std::process::Command;
 
 /// Packs the published crates. Deep: compiles each package by itself, against the others' packages.
 pub fn run(setting: &Setting) -> Result<StageOutcome> {
@@ -15,4 +16,14 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
         cargo.args(["--package", &c.name]);
     }
     host::step(setting, "publish", &mut cargo)
+}
+
+/// Makes a release of the command from the present sources. It checks the file itself.
+pub fn dist(setting: &Setting) -> Result<StageOutcome> {
+    let own = std::env::current_exe().context("the path of this program")?;
+    let mut command = Command::new(own);
+    command
+        .current_dir(&setting.workspace.root)
+        .args(["dist", "--trial"]);
+    host::step(setting, "dist", &mut command)
 }

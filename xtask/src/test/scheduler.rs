@@ -29,7 +29,7 @@ const HOST: [Stage; 9] = [
 /// Stages with separate target folders, or that compile nothing. Power cuts wait for the disk most of
 /// the time, so a stage that keeps the processors busy comes after them. The packages have their own
 /// worker, because they wait for the network and the disk.
-const BESIDE: [Stage; 11] = [
+const BESIDE: [Stage; 12] = [
     Stage::Windows,
     Stage::Macos,
     Stage::Aarch64,
@@ -40,6 +40,7 @@ const BESIDE: [Stage; 11] = [
     Stage::Fuzz,
     Stage::Benches,
     Stage::Engines,
+    Stage::Dist,
     Stage::Miri,
 ];
 
@@ -285,6 +286,7 @@ fn run_stage(stage: Stage, setting: &Setting) -> Result<StageOutcome> {
         Stage::Engines => engines::run(setting),
         Stage::Interleavings => interleavings::run(setting),
         Stage::Publish => publish::run(setting),
+        Stage::Dist => publish::dist(setting),
         Stage::Miri => miri::run(setting),
         Stage::Powercut => powercut::run(setting),
     }

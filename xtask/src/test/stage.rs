@@ -24,6 +24,8 @@ pub enum Stage {
     Build,
     /// Compiles the examples as users do (deep)
     Examples,
+    /// Makes a release, and checks that its command is small, static and runs where nothing else is (deep)
+    Dist,
     /// Runs all tests and doctests except the exhaustive ones, and checks that they leave nothing behind
     Tests,
     /// Tests every bit, length, pair of crashes and failing call of small logs
@@ -54,7 +56,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    pub const ALL: [Stage; 21] = [
+    pub const ALL: [Stage; 22] = [
         Stage::Packages,
         Stage::Fmt,
         Stage::Check,
@@ -63,6 +65,7 @@ impl Stage {
         Stage::Publish,
         Stage::Build,
         Stage::Examples,
+        Stage::Dist,
         Stage::Tests,
         Stage::Exhaustive,
         Stage::Simulation,
@@ -87,6 +90,7 @@ impl Stage {
     pub fn is_in(self, tier: Tier) -> bool {
         let only_deep = [
             Stage::Examples,
+            Stage::Dist,
             Stage::Macos,
             Stage::Aarch64,
             Stage::Planted,
@@ -103,6 +107,7 @@ impl Stage {
         matches!(
             self,
             Stage::Packages
+                | Stage::Dist
                 | Stage::Windows
                 | Stage::Macos
                 | Stage::Aarch64
