@@ -101,6 +101,7 @@ impl BenchDir {
             .context("asking about the filesystem")?;
         let machine = logforce_device_os::machine();
         let host = Host {
+            name: machine.name,
             os: machine.system,
             kernel: machine.kernel,
             arch: machine.architecture,

@@ -5,6 +5,8 @@ use std::time::Duration;
 /// Description of this computer, for the head of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
+    /// Name of this computer in its network; empty if the system does not report it.
+    pub name: String,
     /// Name of the operating system, such as `Linux`.
     pub system: String,
     /// Release of its kernel, such as `6.12.9-amd64`.
@@ -20,8 +22,14 @@ pub struct Machine {
 
 impl Machine {
     /// Makes the description from the parts that each system reports in its own way.
-    pub(crate) fn of(system: String, kernel: String, architecture: String) -> Machine {
+    pub(crate) fn of(
+        name: String,
+        system: String,
+        kernel: String,
+        architecture: String,
+    ) -> Machine {
         Machine {
+            name,
             system,
             kernel,
             architecture,

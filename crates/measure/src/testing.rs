@@ -261,6 +261,7 @@ impl CounterSource for MemCounters {
 /// Returns an empty result of an idle machine.
 pub fn document(kind: Kind) -> Document {
     let host = Host {
+        name: "here".to_owned(),
         os: "Linux".to_owned(),
         kernel: "6".to_owned(),
         arch: "x86_64".to_owned(),

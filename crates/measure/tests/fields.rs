@@ -59,11 +59,15 @@ fn row() -> Row {
 #[test]
 fn json_fields() {
     let machine = logforce_measure::machine::Machine {
+        host: "here".into(),
         os: "linux".into(),
         kernel: "6".into(),
         arch: "x86_64".into(),
         cpus: 1,
+        directory: "/data".into(),
         filesystem: "ext4".into(),
+        volume: "uuid:1".into(),
+        capacity: Some(1 << 30),
         mount_point: "/".into(),
         mount_options: "rw".into(),
         barriers: Some(true),
@@ -134,6 +138,10 @@ fn json_fields() {
         "physical_sector",
         "write_unit",
         "notes",
+        "host",
+        "directory",
+        "volume",
+        "capacity",
     ];
     assert_eq!(keys(&value["machine"]), sorted(&machine));
     assert_eq!(

@@ -1,6 +1,6 @@
 // Looks at each page in a frame of each width, and tells what a reader would trip over.
 const wrong = [];
-const seen = { sheets: 0, frames: 0, words: 0, charts: 0, scrolled: 0, shades: 0, scheme: '' };
+const seen = { sheets: 0, frames: 0, words: 0, charts: 0, scrolled: 0, shades: 0, scale: {}, scheme: '' };
 
 const rgb = (text) => (text.match(/[\d.]+/g) || []).map(Number);
 const luminance = ([r, g, b]) => {
@@ -74,10 +74,15 @@ function look(name, width, frame) {
     if (frameOf.width === 0) continue;
     seen.charts += 1;
     if (chart.getAttribute('role') !== 'img' || !chart.getAttribute('aria-label')) say('no words for a chart', chart);
-    // The stronger the colour, the more: each shade is further from the ground than the one before.
+    // The stronger the colour, the more: each shade is further from grey than the one before.
+    const strength = (c) => Math.max(...c.slice(0, 3)) - Math.min(...c.slice(0, 3));
     const shades = [...chart.querySelectorAll('.cell')].flatMap((e) => {
       const nth = [...e.classList].find((name) => /^h\d$/.test(name));
-      return nth ? [[Number(nth[1]), contrast(rgb(style(e).fill), ground(view, chart)), e]] : [];
+      if (!nth) return [];
+      const fill = rgb(style(e).fill);
+      seen.scale[nth] = style(e).fill;
+      if (contrast(fill, ground(view, chart)) < 3) say('a shade like the ground', e);
+      return [[Number(nth[1]), strength(fill), e]];
     });
     shades.sort(([a], [b]) => a - b);
     seen.shades += shades.length;

@@ -172,6 +172,7 @@ fn look(program: &str, pages: &[(String, String)], scheme: u32) -> (Vec<String>,
 fn nothing_is_cut_off_or_overlaps_or_is_asked_for() {
     let Some(program) = browser() else { return };
     let pages = pages();
+    let mut scales = Vec::new();
     for (scheme, name) in [(1, "light"), (0, "dark")] {
         let (wrong, seen) = look(program, &pages, scheme);
         assert!(wrong.is_empty(), "{name}: {wrong:#?}");
@@ -183,7 +184,11 @@ fn nothing_is_cut_off_or_overlaps_or_is_asked_for() {
         assert!(seen["charts"].as_u64() > Some(50), "{seen}");
         assert!(seen["shades"].as_u64() > Some(500), "{seen}");
         assert!(seen["scrolled"].as_u64() > Some(10), "{seen}");
+        scales.push(seen["scale"].clone());
     }
+    // One colour means the same on both grounds.
+    assert_eq!(scales[0].as_object().unwrap().len(), 8, "{scales:?}");
+    assert_eq!(scales[0], scales[1]);
 }
 
 /// Shows that the check above can fail: it finds each of these problems.
@@ -226,6 +231,11 @@ fn what_is_wrong_is_seen() {
             "more has the weaker colour",
             "</style>",
             ".chart .h7 { fill: #f8f8f8 }</style>",
+        ),
+        (
+            "a shade like the ground",
+            "</style>",
+            ".chart .h7 { fill: #f0f4ff }</style>",
         ),
         (
             "no words say that it scrolls",

@@ -48,6 +48,107 @@ fn a_page_holds_the_conclusion_every_row_and_the_command() {
     }
 }
 
+/// Returns the numbers in a text that have one of these units, with their decimals.
+fn numbers(text: &str) -> Vec<(f64, usize)> {
+    const UNITS: [&str; 9] = [
+        "ms", "µs", "s", "times", "%", "a second", "MB/s", "commits", "KiB",
+    ];
+    let mut found = Vec::new();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    for (n, word) in words.iter().enumerate() {
+        let word = word.trim_start_matches('(').replace(',', "");
+        let Ok(number) = word.parse::<f64>() else {
+            continue;
+        };
+        let after = words[n + 1..].join(" ");
+        let has_unit = |unit: &&str| {
+            let rest = after.strip_prefix(*unit);
+            rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+        };
+        if UNITS.iter().any(has_unit) {
+            let decimals = word.split('.').nth(1).map_or(0, str::len);
+            found.push((number, decimals));
+        }
+    }
+    found
+}
+
+/// Returns the numbers in the cells of the tables, apart from the one of all rows.
+fn in_tables(page: &str) -> Vec<f64> {
+    let page = page.split("id=\"all\"").next().unwrap();
+    let tables = page.split("<table>").skip(1);
+    let tables = tables.map(|t| t.split("</table>").next().unwrap());
+    let is_part = |c: char| !c.is_ascii_digit() && c != '.' && c != '<' && c != '>';
+    let cells = tables.flat_map(|t| t.split(is_part).map(str::to_owned).collect::<Vec<_>>());
+    let cells = cells.flat_map(|c| c.split(['<', '>']).map(str::to_owned).collect::<Vec<_>>());
+    cells.filter_map(|c| c.parse().ok()).collect()
+}
+
+/// Returns the numbers of the first sentence of the conclusion that are in no table.
+fn missing(document: &Document) -> Vec<f64> {
+    let headline = document.conclusion.split(". ").next().unwrap();
+    let shown = in_tables(&html(document));
+    let is_missing = |(number, decimals): &(f64, usize)| {
+        let unit = 10_f64.powi(*decimals as i32);
+        // A table may have microseconds, and more digits.
+        let is_it = |shown: &f64| {
+            let rounded = [1.0, 1e-3].map(|factor| (shown * factor * unit).round());
+            rounded.iter().any(|r| (r - number * unit).abs() < 0.5)
+        };
+        !shown.iter().any(is_it)
+    };
+    let found = numbers(headline).into_iter().filter(is_missing);
+    found.map(|(number, _)| number).collect()
+}
+
+/// A reader finds each figure of the first sentence below.
+#[test]
+fn every_figure_of_the_headline_is_in_a_table() {
+    use logforce_device::Platform;
+    use logforce_measure::{journal, map, pages};
+    for (name, document) in documents() {
+        // The sentence of the program that measured, and the present one.
+        let rows = &document.rows;
+        let now = match name {
+            "journal" => journal::conclusion::conclude(rows, Platform::Linux).text,
+            "map" => map::conclude(rows),
+            "pages" => pages::conclude(rows),
+            _ => document.conclusion.clone(),
+        };
+        for conclusion in [document.conclusion.clone(), now] {
+            let mut document = document.clone();
+            document.conclusion = conclusion;
+            let missing = missing(&document);
+            assert_eq!(missing, [0.0; 0], "{name}: {}", document.conclusion);
+        }
+    }
+    let wrong = changed("journal", |value| {
+        value["conclusion"] = "Use dsync: 0.777 ms per commit, 7.7 times the rest.".into();
+    });
+    assert_eq!(missing(&wrong), [0.777, 7.7]);
+}
+
+#[test]
+fn the_title_names_the_computer_the_directory_the_volume_and_its_size() {
+    let known = changed("journal", |value| {
+        value["machine"]["host"] = "db1 <x>".into();
+        value["machine"]["directory"] = "/srv/pg".into();
+        value["machine"]["model"] = "A DISK".into();
+        value["machine"]["capacity"] = (3_u64 << 40).into();
+    });
+    let place = "db1 &lt;x&gt;, /srv/pg, ext4 on vda (A DISK), 3 TiB";
+    let page = html(&known);
+    let title = format!("<title>Cost of a commit on this disk: {place}</title>");
+    assert!(page.contains(&title), "{page}");
+    assert!(page.contains(&format!(">{place}</span></h1>")), "{page}");
+    // An older program has written less.
+    let page = html(&sample("journal"));
+    assert!(
+        page.contains("on this disk: /, ext4 on vda</title>"),
+        "{page}"
+    );
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_page_of_a_crash_test_holds_the_loss_and_its_events() {

@@ -231,12 +231,12 @@ pub fn leaving_nothing<T>(
     }
 }
 
-/// Returns the machine and the filesystem that are measured.
-pub fn machine(directory: &dyn Directory) -> Result<Machine, MeasureError> {
+/// Returns the machine, the filesystem and the directory `at` that are measured.
+pub fn machine(directory: &dyn Directory, at: &Path) -> Result<Machine, MeasureError> {
     let facts = directory
         .facts_for_writing()
         .map_err(MeasureError::io("asking about the filesystem"))?;
-    Ok(Machine::new(&facts, os::host()))
+    Ok(Machine::new(&facts, os::host()).at(at))
 }
 
 /// Returns the word with the password of a URL hidden, because reports are passed on.

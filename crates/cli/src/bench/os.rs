@@ -17,6 +17,7 @@ pub fn system() -> impl System {
 pub fn host() -> Host {
     let machine = logforce_device_os::machine();
     Host {
+        name: machine.name,
         os: machine.system,
         kernel: machine.kernel,
         arch: machine.architecture,

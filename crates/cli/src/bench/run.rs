@@ -22,7 +22,7 @@ pub fn run<S: Scenario>(scenario: &S, dir: &Path, files: &Files) -> anyhow::Resu
     let stdout_has_data = sinks.have_stdout();
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let measured = leaving_nothing(dir, |place, interrupt| {
-        let machine = machine(&*place.directory())?;
+        let machine = machine(&*place.directory(), dir)?;
         let mut document = Document::new(S::KIND, command_line(), started, machine);
         let bar = Rc::new(Bar::new());
         let setup = Setup {

@@ -33,6 +33,7 @@ fn facts(platform: Platform, fua: Option<bool>) -> Facts {
 
 fn examined(facts: Facts, tests: Vec<Test>) -> Doctor {
     let host = Host {
+        name: String::new(),
         os: facts.platform.name().to_owned(),
         kernel: "1".to_owned(),
         arch: "x86_64".to_owned(),

@@ -138,7 +138,7 @@ fn watch(
         interval: args.interval,
         stall: args.stall,
     };
-    let machine = Machine::new(&facts, os::host());
+    let machine = Machine::new(&facts, os::host()).at(dir);
     let start = Start::new(
         command_line(),
         dir,

@@ -16,7 +16,8 @@ pub fn machine() -> Machine {
         true => "macOS".to_owned(),
         false => text(name.sysname()),
     };
-    Machine::of(system, kernel(), text(name.machine()))
+    let (host, arch) = (text(name.nodename()), text(name.machine()));
+    Machine::of(host, system, kernel(), arch)
 }
 
 /// Returns the release of the running kernel. On macOS it is Darwin's: 23.1.0 belongs to macOS 14.1.

@@ -20,12 +20,14 @@ const WINE: &str = "This is Wine, which ignores the flags that matter here: TIME
 /// Asks the system for the description of this computer.
 pub fn machine() -> Machine {
     let arch = std::env::consts::ARCH.to_owned();
+    // Every process gets this variable from the system.
+    let name = std::env::var("COMPUTERNAME").unwrap_or_default();
     if !is_wine() {
-        return Machine::of("Windows".to_owned(), kernel(), arch);
+        return Machine::of(name, "Windows".to_owned(), kernel(), arch);
     }
     Machine {
         caveat: Some(WINE),
-        ..Machine::of("Windows (Wine)".to_owned(), kernel(), arch)
+        ..Machine::of(name, "Windows (Wine)".to_owned(), kernel(), arch)
     }
 }
 

@@ -2,12 +2,16 @@
 
 use logforce_device::{Facts, Platform, Source, WriteCache};
 use logforce_terminal::layout::{WIDTH, wrap};
+use logforce_terminal::numbers::bytes;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// The system, the filesystem and the device, as far as they are known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
+    /// Name of the computer in its network.
+    pub host: String,
     /// Operating system, such as `Linux`.
     pub os: String,
     /// Kernel release.
@@ -16,8 +20,15 @@ pub struct Machine {
     pub arch: String,
     /// Number of processors that this process may use.
     pub cpus: usize,
+    /// Measured directory, absolute; empty if only the filesystem matters.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub directory: String,
     /// Filesystem, such as `ext4`.
     pub filesystem: String,
+    /// Identity of the filesystem, such as its UUID.
+    pub volume: String,
+    /// Size of the filesystem, bytes.
+    pub capacity: Option<u64>,
     /// Mount point of the filesystem.
     pub mount_point: String,
     /// Mount options of the filesystem.
@@ -55,6 +66,8 @@ pub struct Machine {
 /// The computer, apart from its disks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
+    /// Name in its network; empty if the system does not report it.
+    pub name: String,
     /// Operating system, such as `Linux`.
     pub os: String,
     /// Kernel release.
@@ -72,6 +85,7 @@ impl Machine {
     pub fn new(facts: &Facts, host: Host) -> Self {
         let device = facts.device.as_ref();
         let Host {
+            name,
             os,
             kernel,
             arch,
@@ -81,11 +95,15 @@ impl Machine {
         let notes = caveat.iter().chain(&facts.notes).cloned().collect();
         let source = device.map_or(Source::Nobody, |d| d.cache_source);
         Machine {
+            host: name,
             os,
             kernel,
             arch,
             cpus,
+            directory: String::new(),
             filesystem: facts.filesystem.clone(),
+            volume: facts.volume.clone(),
+            capacity: facts.capacity,
             mount_point: facts.mount_point.clone(),
             mount_options: facts.mount_options.clone(),
             barriers: facts.barriers,
@@ -109,6 +127,14 @@ impl Machine {
         }
     }
 
+    /// Adds the directory that is measured.
+    pub fn at(mut self, directory: &Path) -> Self {
+        let absolute = std::path::absolute(directory);
+        let directory = absolute.as_deref().unwrap_or(directory);
+        self.directory = directory.display().to_string();
+        self
+    }
+
     /// Returns the operating system whose methods are measured; `None` if this program does not know it.
     pub fn platform(&self) -> Option<Platform> {
         let name = |platform: &Platform| match platform {
@@ -123,6 +149,10 @@ impl Machine {
     pub fn told(&self) -> Vec<(&'static str, String)> {
         let number = |n: u64| Some(n).filter(|n| *n > 0).map(|n| n.to_string());
         let told = [
+            ("host", Some(self.host.clone())),
+            ("directory", Some(self.directory.clone())),
+            ("volume", Some(self.volume.clone())),
+            ("capacity", self.capacity.map(bytes)),
             ("os", Some(self.os.clone())),
             ("kernel", Some(self.kernel.clone())),
             ("arch", Some(self.arch.clone())),
@@ -209,6 +239,7 @@ mod tests {
 
     fn host(caveat: Option<&str>) -> Host {
         Host {
+            name: String::new(),
             os: "Windows".to_owned(),
             kernel: String::new(),
             arch: "x86_64".to_owned(),

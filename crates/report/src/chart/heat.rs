@@ -1,5 +1,4 @@
-//! Heat map: a grid of values. Higher values have more contrast to the background: darker on white, brighter
-//! on black.
+//! Heat map: a grid of values. Higher values have a stronger colour, the same on a light and a dark ground.
 
 use super::canvas::{Anchor, Canvas, Width, width_of};
 use super::scale::axis;

@@ -19,7 +19,6 @@ pub use dots::{Dot, Dots};
 pub use heat::Heat;
 pub use lines::{ChartPoint, Lines, MOST, Series};
 use maud::{Markup, PreEscaped, html};
-pub use scale::axis;
 #[cfg(target_os = "linux")]
 pub use timeline::{Lane, Timeline};
 

@@ -16,6 +16,7 @@ pub use comparison::comparison;
 pub use crashtest::crashtest;
 pub use doctor::doctor;
 use logforce_measure::Document;
+use logforce_terminal::numbers::bytes;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use prose::{prose, sentences};
 use rows::all_rows;
@@ -47,15 +48,18 @@ fn frame(title: &str, body: Markup) -> Markup {
 /// Returns the report of one run.
 pub fn report(document: &Document, sections: &[Section]) -> Markup {
     let title = title(document.kind());
+    let place = place(document);
+    let whole = [title, &place].into_iter().filter(|part| !part.is_empty());
+    let whole = whole.collect::<Vec<_>>().join(": ");
     let links = sections.iter().map(|s| (s.id, s.title.as_str()));
     let more = [("machine", "Machine and command"), ("all", "All figures")];
     frame(
-        &format!("{title}: logforce bench {}", document.kind().name()),
+        &whole,
         html! {
             a.skip href="#content" { "Skip to the conclusion" }
             header {
-                h1 { (title) }
-                p.soft { (where_and_when(document)) }
+                h1 { (title) @if !place.is_empty() { span.place { (place) } } }
+                p.soft { (system_and_time(document)) }
             }
             main id="content" {
                 (warnings(document))
@@ -91,17 +95,39 @@ fn foot() -> Markup {
     }
 }
 
-fn where_and_when(document: &Document) -> String {
+/// Returns the measured place: computer, directory, filesystem, device and size. An older result names only
+/// some of them.
+fn place(document: &Document) -> String {
     let machine = &document.machine;
-    let device = machine.model.as_ref().or(machine.device.as_ref());
+    let device = match (&machine.device, &machine.model) {
+        (Some(device), Some(model)) => format!(" on {device} ({model})"),
+        (Some(device), None) => format!(" on {device}"),
+        (None, _) => String::new(),
+    };
+    let directory = match machine.directory.as_str() {
+        "" => &machine.mount_point,
+        directory => directory,
+    };
     let parts = [
-        machine.filesystem.clone(),
-        device.cloned().unwrap_or_default(),
-        format!("{} {}", machine.os, machine.kernel),
-        document.started.clone(),
+        machine.host.clone(),
+        directory.to_owned(),
+        format!("{}{device}", machine.filesystem),
+        machine.capacity.map_or_else(String::new, bytes),
     ];
+    joined(&parts, ", ")
+}
+
+fn system_and_time(document: &Document) -> String {
+    let machine = &document.machine;
+    let system = format!("{} {}", machine.os, machine.kernel);
+    let command = format!("logforce bench {}", document.kind().name());
+    joined(&[command, system, document.started.clone()], " · ")
+}
+
+/// Joins the parts that are not empty.
+fn joined(parts: &[String], by: &str) -> String {
     let parts = parts.iter().map(|p| p.trim()).filter(|p| !p.is_empty());
-    parts.collect::<Vec<_>>().join(" · ")
+    parts.collect::<Vec<_>>().join(by)
 }
 
 fn warnings(document: &Document) -> Markup {
@@ -136,12 +162,16 @@ fn figure_of(figure: &Figure) -> Markup {
 }
 
 fn machine(document: &Document) -> Markup {
-    const FIELDS: [(&str, &str); 12] = [
+    const FIELDS: [(&str, &str); 16] = [
+        ("host", "Computer"),
+        ("directory", "Directory"),
         ("os", "Operating system"),
         ("kernel", "Kernel"),
         ("arch", "Processor architecture"),
         ("cpus", "Processors"),
         ("filesystem", "Filesystem"),
+        ("volume", "Volume"),
+        ("capacity", "Size of the volume"),
         ("mount_point", "Mounted at"),
         ("mount_options", "Mount options"),
         ("device", "Device"),

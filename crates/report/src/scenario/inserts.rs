@@ -1,7 +1,7 @@
 //! Figures of `inserts`: inserts at a till, on the log and on databases.
 
 use super::latency::latencies;
-use super::parts::{Against, device, signed, steps, value, words};
+use super::parts::{Against, device, multiple, ratio, signed, steps, value, words};
 use super::published::published;
 use crate::amount::significant;
 use crate::chart::{Chart, ChartPoint, Dot, Dots, MOST};
@@ -60,14 +60,37 @@ fn name(row: &Row) -> String {
     format!("{} {}", row.system, row.settings)
 }
 
+/// Compares a setting with that of one forced log of the same system.
+fn compared(row: &Row, forced: &Row) -> Option<String> {
+    let seconds = |r: &Row| r.pairs_s.filter(|s| *s > 0.0);
+    match (row.policy, row.second_log) {
+        (Some(1), Some(true)) => {
+            let ratio = ratio(row, forced, seconds)?;
+            Some(format!("{} one log", multiple(&ratio)))
+        }
+        (Some(0 | 2), _) => {
+            let ratio = ratio(forced, row, seconds)?;
+            Some(format!("forced takes {} this", multiple(&ratio)))
+        }
+        _ => None,
+    }
+}
+
 fn pairs(rows: &[(String, &Row)]) -> Option<Figure> {
     let mut table = Table::new([
         "system and settings",
         "seconds",
         "commits/s",
         "99 % within",
+        "with one forced log",
         "survives",
     ]);
+    let forced = |row: &Row| {
+        let is_it = |(_, r): &&(String, &Row)| {
+            r.system == row.system && r.usual && r.policy == Some(1) && r.second_log != Some(true)
+        };
+        rows.iter().find(is_it).map(|(_, r)| *r)
+    };
     let mut dots = Vec::new();
     for (name, row) in rows {
         let seconds = row.pairs_s?;
@@ -76,6 +99,9 @@ fn pairs(rows: &[(String, &Row)]) -> Option<Figure> {
             significant(seconds, 3),
             value(row.commits_per_s, 0),
             row.p99_us.map_or_else(|| "-".to_owned(), time),
+            forced(row)
+                .and_then(|one| compared(row, one))
+                .unwrap_or_else(|| "-".to_owned()),
             Guarantee::of(row).words().to_owned(),
         ]);
         dots.push(Dot {

@@ -2,12 +2,13 @@
 //! the log.
 
 use super::latency::latencies;
-use super::parts::{Against, device, signed, steps, value, words};
+use super::parts::{Against, device, multiple, signed, steps, value, words};
 use crate::chart::{Bars, Chart, ChartPoint, Dot, Dots, Heat};
 use crate::figure::{Figure, Section, Table};
 use crate::sign::{DOUBT, Guarantee, doubt};
 use crate::time;
 use logforce_device::FileState;
+use logforce_measure::journal::conclusion::{Filled, filled};
 use logforce_measure::journal::published::Table as Published;
 use logforce_measure::{Document, Row};
 use logforce_terminal::numbers::{bytes, count};
@@ -52,7 +53,7 @@ pub fn sections(document: &Document) -> Vec<Section> {
                    (recycled), or that grows. A write to blocks that were never written has to change the filesystem's metadata \
                    durably as well."
                 .to_owned(),
-            figures: states(&raw).into_iter().collect(),
+            figures: states(&raw, &filled(&raw, &document.recommended)).into_iter().collect(),
         },
         Section {
             id: "latency",
@@ -166,10 +167,12 @@ fn costs(rows: &[(String, &Row)]) -> Option<Figure> {
     })
 }
 
-fn states(raw: &[&Row]) -> Option<Figure> {
+fn states(raw: &[&Row], filled: &[Filled]) -> Option<Figure> {
     let states = words(raw, |r| r.file_state.as_str());
     let mut table = Table::new(["ms a commit"]);
     table.heads.extend(states.iter().map(|s| (*s).to_owned()));
+    let of_conclusion = ["filled beforehand", "to the recommended"];
+    table.heads.extend(of_conclusion.map(str::to_owned));
     let rows = words(raw, |r| r.method.as_str()).into_iter().map(|method| {
         let at = |state: &&str| {
             raw.iter()
@@ -180,7 +183,13 @@ fn states(raw: &[&Row]) -> Option<Figure> {
             .map(|s| at(s).and_then(|r| r.ms_per_commit))
             .collect();
         let words = cells.iter().map(|c| value(*c, 4));
-        table.push([method.to_owned()].into_iter().chain(words));
+        let filled = filled.iter().find(|f| f.method.name() == method);
+        let ratio = filled.and_then(|f| f.ratio);
+        let more = [
+            value(filled.map(|f| f.ms), 4),
+            ratio.map_or_else(|| "-".to_owned(), |r| multiple(&r)),
+        ];
+        table.push([method.to_owned()].into_iter().chain(words).chain(more));
         let best = cells
             .iter()
             .flatten()
@@ -198,7 +207,7 @@ fn states(raw: &[&Row]) -> Option<Figure> {
     Some(Figure {
         id: "state".to_owned(),
         title: "Time of a commit by method and file state".to_owned(),
-        caption: "As a multiple of the method's fastest state. The stronger the colour, the longer a commit takes. The table has milliseconds.".to_owned(),
+        caption: "As a multiple of the method's fastest state. The stronger the colour, the longer a commit takes. The table has milliseconds, and what the conclusion compares: the mean over the files that were filled beforehand, and the interval of the ratio to the recommended method.".to_owned(),
         chart: Chart::Heat(Heat {
             columns: states.iter().map(|s| (*s).to_owned()).collect(),
             across: "file state".to_owned(),

@@ -1,10 +1,11 @@
 //! Figures of `map`: small commits to a large file.
 
 use super::latency::latencies;
-use super::parts::{Against, device, spread, steps, words};
+use super::parts::{Against, device, multiple, ratio, spread, steps, value, words};
 use crate::chart::ChartPoint;
 use crate::figure::{Figure, Section};
-use logforce_measure::map::P4;
+use logforce_measure::map::{MapMethod, P4};
+use logforce_measure::run::Ratio;
 use logforce_measure::{Document, Quantity, Row};
 use logforce_terminal::numbers::bytes;
 
@@ -24,6 +25,12 @@ pub fn sections(document: &Document) -> Vec<Section> {
         "Time of a commit by the size of the file",
         "ms",
         |r| spread(r, Quantity::MsPerCommit),
+        &[
+            ("growth", &|r, least, _| Some(multiple(&time(r, least)?))),
+            ("to the mapping", &|r, _, all| {
+                Some(multiple(&time(r, all)?))
+            }),
+        ],
     ));
     times.extend(latencies(
         "latency",
@@ -36,6 +43,18 @@ pub fn sections(document: &Document) -> Vec<Section> {
         "Processor time of the system for a commit",
         "µs",
         |r| r.system_us_per_commit.map(ChartPoint::of),
+        &[
+            ("growth", &|r, least, _| {
+                factor(system_us(r)? / system_us(least)?)
+            }),
+            ("to the mapping", &|r, _, all| {
+                factor(system_us(r)? / system_us(all)?)
+            }),
+            ("of the time", &|r, _, _| {
+                let share = system_us(r)? / 10.0 / r.ms_per_commit?;
+                Some(format!("{} %", value(Some(share), 1)))
+            }),
+        ],
     );
     vec![
         Section {
@@ -59,6 +78,22 @@ pub fn sections(document: &Document) -> Vec<Section> {
     ]
 }
 
+/// Additional column of the largest file: its head, and its cell from the row of the largest file, the row of
+/// the smallest one, and the row that syncs the whole mapping of the largest one.
+type More<'a> = (&'a str, &'a dyn Fn(&Row, &Row, &Row) -> Option<String>);
+
+fn time(of: &Row, to: &Row) -> Option<Ratio> {
+    ratio(of, to, |r| r.ms_per_commit)
+}
+
+fn system_us(row: &Row) -> Option<f64> {
+    row.system_us_per_commit.filter(|us| *us > 0.0)
+}
+
+fn factor(ratio: f64) -> Option<String> {
+    Some(format!("{} ×", value(Some(ratio), 2)))
+}
+
 fn is_ours(method: &str) -> bool {
     matches!(method, "copy-on-write" | "logged")
 }
@@ -70,6 +105,7 @@ fn by_size(
     title: &str,
     unit: &str,
     of: impl Fn(&Row) -> Option<ChartPoint>,
+    more: &[More],
 ) -> Vec<Figure> {
     let sizes = steps(rows, |r| r.file_bytes);
     let methods = words(rows, |r| r.method.as_str());
@@ -91,13 +127,17 @@ fn by_size(
             compared.copied().collect(),
         ),
     ];
+    let row = |method: &str, bytes: Option<&u64>| {
+        let is_it = |r: &&&Row| Some(&r.file_bytes) == bytes && r.method.as_str() == method;
+        rows.iter().find(is_it).copied()
+    };
     let figures = groups.into_iter().filter_map(|(id, title, methods)| {
-        let series = methods.into_iter().map(|method| {
-            let at = |n: &u64| rows.iter().find(|r| r.file_bytes == *n && r.method.as_str() == method);
+        let series = methods.iter().map(|method| {
+            let at = |n: &u64| row(method, Some(n));
             let points = sizes.iter().map(|n| of(at(n)?)).collect();
-            (method.to_owned(), points, false)
+            ((*method).to_owned(), points, false)
         });
-        Against {
+        let mut figure = Against {
             id,
             title,
             caption: "Each mark is a size of the file; the line at it spans 8 of 10 slices, if they were measured.".to_owned(),
@@ -107,7 +147,18 @@ fn by_size(
             is_log: true,
             series: series.collect(),
         }
-        .figure()
+        .figure()?;
+        for (head, cell) in more {
+            figure.table.heads.push(format!("{} file: {head}", bytes(*sizes.last()?)));
+            for line in &mut figure.table.rows {
+                let method = line.first().map_or("", String::as_str);
+                let largest = row(method, sizes.last());
+                let (least, all) = (row(method, sizes.first()), row(MapMethod::MsyncAll.name(), sizes.last()));
+                let text = largest.zip(least).zip(all).and_then(|((r, l), a)| cell(r, l, a));
+                line.push(text.unwrap_or_else(|| "-".to_owned()));
+            }
+        }
+        Some(figure)
     });
     figures.collect()
 }

@@ -1,13 +1,30 @@
 //! Parts that the scenarios share: formatting of values, and charts that several have.
 
-use crate::chart::{Bars, Chart, ChartPoint, Lines, MOST, Series, axis};
+use crate::amount::significant;
+use crate::chart::{Bars, Chart, ChartPoint, Lines, MOST, Series};
 use crate::figure::{Figure, Table};
 use crate::sign::{Guarantee, doubt};
+use logforce_measure::run::Ratio;
 use logforce_measure::{Quantity, Row};
 
 /// Formats a value; a dash if it was not measured.
 pub fn value(value: Option<f64>, decimals: usize) -> String {
     logforce_terminal::numbers::number(value.filter(|v| v.is_finite()), decimals)
+}
+
+/// Formats a ratio with its interval: `1.12 × (1.05 to 1.20)`.
+pub fn multiple(ratio: &Ratio) -> String {
+    let figure = value(Some(ratio.figure), 2);
+    match ratio.high.is_finite() {
+        true => format!("{figure} × ({})", ratio.interval()),
+        false => format!("{figure} ×"),
+    }
+}
+
+/// Returns the time of a row as a multiple of another's, from their figures and their rounds.
+pub fn ratio(of: &Row, to: &Row, figure: impl Fn(&Row) -> Option<f64>) -> Option<Ratio> {
+    let rounds = of.each.iter().copied().zip(to.each.iter().copied());
+    Some(Ratio::of(figure(of)? / figure(to)?, rounds))
 }
 
 /// Returns a name with the sign of the guarantee before it and the mark of doubt after it.
@@ -23,19 +40,25 @@ pub fn device(id: &str, rows: &[(String, &Row)]) -> Option<Figure> {
     {
         return None;
     }
-    let mut table = Table::new(["a commit", "device writes", "cache flushes", "bytes"]);
+    let mut table = Table::new([
+        "a commit",
+        "device writes",
+        "cache flushes",
+        "bytes",
+        "bytes of the file",
+    ]);
     let bars = rows.iter().map(|(name, row)| {
         let values = vec![row.device_writes_per_commit, row.device_flushes_per_commit];
-        let bytes = row.device_bytes_per_commit.map(|b| b.round().max(0.0));
-        let bytes = bytes.map_or_else(
-            || "-".to_owned(),
-            |b| logforce_terminal::numbers::bytes(b as u64),
-        );
+        let bytes = |of: Option<f64>| {
+            let whole = of.map(|b| b.round().max(0.0) as u64);
+            whole.map_or_else(|| "-".to_owned(), logforce_terminal::numbers::bytes)
+        };
         table.push([
             name.clone(),
             value(values[0], 2),
             value(values[1], 2),
-            bytes,
+            bytes(row.device_bytes_per_commit),
+            bytes(row.file_bytes_per_commit),
         ]);
         (name.clone(), values)
     });
@@ -91,6 +114,7 @@ impl Against {
             return None;
         }
         let first = format!("{} by {}", self.unit, self.across);
+        let figure = |v| significant(v, 4);
         let mut table = Table::new([first.as_str()]);
         table.heads.extend(self.steps.iter().cloned());
         for (name, points, _) in &self.series {
@@ -99,11 +123,11 @@ impl Against {
                 Some(ChartPoint {
                     value: v,
                     spread: None,
-                }) => axis(*v),
+                }) => figure(*v),
                 Some(ChartPoint {
                     value: v,
                     spread: Some((low, high)),
-                }) => format!("{} ({}–{})", axis(*v), axis(*low), axis(*high)),
+                }) => format!("{} ({}–{})", figure(*v), figure(*low), figure(*high)),
             });
             table.push([name.clone()].into_iter().chain(words));
         }

@@ -93,7 +93,7 @@ pub fn run(args: &Args, dir: &Path, json: Option<&Target>) -> anyhow::Result<End
     };
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let measured = leaving_nothing(dir, |place, interrupt| {
-        let machine = machine(&*place.directory())?;
+        let machine = machine(&*place.directory(), dir)?;
         let setup = Setup {
             system: Arc::new(os::system()),
             path: place.path().to_owned(),

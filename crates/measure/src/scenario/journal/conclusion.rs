@@ -1,6 +1,7 @@
 //! Conclusion from the rows: the recommended method, and the reason.
 
 mod candidate;
+mod filled;
 
 use super::super::Conclusion;
 use super::row::{file_state, is_written, method};
@@ -8,6 +9,7 @@ use crate::result::Row;
 use crate::run::ratio::FEWEST_ROUNDS;
 use crate::run::{Relation, SubjectKind};
 use candidate::{Candidate, FEWEST_COMMITS, candidates};
+pub use filled::{Filled, filled};
 use logforce_device::{ForceBy, Guarantee, Method, Platform, Verdict};
 use logforce_terminal::numbers::{bytes, count, short};
 
