@@ -11,6 +11,7 @@ use logforce_measure::counters::{Absent, CounterSource};
 use logforce_measure::machine::Machine;
 use logforce_measure::workplace::{Workplace, stale_directories};
 use logforce_measure::{Document, Interrupt, MeasureError, output};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -57,13 +58,68 @@ impl DirArgs {
     }
 }
 
+/// The directory to measure, or two that are measured in turns and compared.
+#[derive(Debug, clap::Args)]
+pub struct DirsArgs {
+    /// The same as --dir DIR
+    #[arg(value_name = "DIR", conflicts_with = "dirs", value_parser = directory_or_scenario)]
+    positional: Option<PathBuf>,
+    /// Directory on the disk to measure; a temporary directory is made in it and removed. Given twice, both
+    /// directories are measured in turns and compared [default: .]
+    #[arg(long = "dir", value_name = "DIR")]
+    dirs: Vec<PathBuf>,
+}
+
+impl DirsArgs {
+    /// Returns the first directory, and the second one if there are two. Checks that they are directories.
+    pub fn checked(&self) -> anyhow::Result<(&Path, Option<&Path>)> {
+        let given = self.positional.iter().chain(&self.dirs);
+        let given: Vec<&Path> = given.map(PathBuf::as_path).collect();
+        let (first, second) = match given[..] {
+            [] => (Path::new("."), None),
+            [one] => (one, None),
+            [one, two] => (one, Some(two)),
+            _ => bail!(Usage(format!(
+                "{} directories are too many: give --dir at most twice",
+                given.len()
+            ))),
+        };
+        check_directory(first)?;
+        second.map_or(Ok(()), check_directory)?;
+        Ok((first, second))
+    }
+
+    /// Returns the only directory, for a flag that measures one.
+    pub fn only(&self, flag: &str) -> anyhow::Result<&Path> {
+        match self.checked()? {
+            (dir, None) => Ok(dir),
+            (_, Some(_)) => bail!(Usage(format!(
+                "{flag} measures one directory: give --dir once"
+            ))),
+        }
+    }
+}
+
+/// Parses a directory. A single word that is not there is more likely a scenario with a typing error.
+fn directory_or_scenario(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let is_word = !text.is_empty() && text.chars().all(char::is_alphabetic);
+    match is_word && path.symlink_metadata().is_err() {
+        true => Err(
+            "neither a directory nor one of the commands journal, group, pages, map, inserts"
+                .to_owned(),
+        ),
+        false => Ok(path),
+    }
+}
+
 /// Checks that `--dir` is a directory. A missing one fails like the directory of a log: its disk may not be
 /// mounted.
 pub fn check_directory(dir: &Path) -> anyhow::Result<()> {
     let why = match dir.metadata() {
         Ok(found) if found.is_dir() => return Ok(()),
         Ok(_) => "is not a directory",
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => "does not exist",
+        Err(e) if e.kind() == io::ErrorKind::NotFound => "does not exist",
         Err(e) => return Err(e).with_context(|| format!("cannot look at {}", dir.display())),
     };
     bail!(
@@ -104,6 +160,18 @@ impl Files {
             ("--report", &self.report),
             ("--svg", &svg),
         ])
+    }
+
+    /// Returns the flag that asks for charts, if one does.
+    pub fn draws(&self) -> Option<&'static str> {
+        let flags = [
+            ("--report", self.report.is_some()),
+            ("--svg", self.svg.is_some()),
+        ];
+        flags
+            .into_iter()
+            .find(|(_, is_given)| *is_given)
+            .map(|(flag, _)| flag)
     }
 
     /// Opens the files, before anything is measured.
@@ -157,17 +225,32 @@ impl Sinks {
     }
 
     /// Writes the report and its rows. A failure does not stop the other files: measuring took minutes.
-    pub fn fill(self, document: &Document) -> anyhow::Result<()> {
-        let json = self
-            .json
-            .map(|sink| sink.fill(|out| output::json(document, out)));
-        let csv = self
-            .csv
-            .map(|sink| sink.fill(|out| output::csv(&document.rows, document.interrupted, out)));
-        let drawn = (self.report.is_some() || self.svg.is_some())
-            .then(|| draw(document, self.report, self.svg));
+    pub fn fill(mut self, document: &Document) -> anyhow::Result<()> {
+        let (page, charts) = (self.report.take(), self.svg.take());
+        let data = self.fill_with(
+            |out| output::json(document, out),
+            |out| output::csv(&document.rows, document.interrupted, out),
+        );
+        let drawn = match page.is_some() || charts.is_some() {
+            true => draw(document, page, charts),
+            false => Ok(()),
+        };
+        if let (Err(_), Err(e)) = (&data, &drawn) {
+            complain_always(&format!("error: {e:#}"));
+        }
+        data.and(drawn)
+    }
+
+    /// Writes JSON and CSV, as far as they were requested.
+    pub fn fill_with(
+        self,
+        json: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+        csv: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        let json = self.json.map(|sink| sink.fill(json));
+        let csv = self.csv.map(|sink| sink.fill(csv));
         let mut failed = Ok(());
-        for result in [json, csv, drawn].into_iter().flatten() {
+        for result in [json, csv].into_iter().flatten() {
             match failed {
                 Ok(()) => failed = result,
                 Err(_) => result.unwrap_or_else(|e| complain_always(&format!("error: {e:#}"))),
@@ -204,10 +287,21 @@ pub fn leaving_nothing<T>(
     dir: &Path,
     body: impl FnOnce(&Workplace, Interrupt) -> Result<T, MeasureError>,
 ) -> anyhow::Result<Option<T>> {
+    leaving_nothing_in([dir], |[place], interrupt| body(place, interrupt))
+}
+
+/// Runs `body` with a temporary directory in each of `dirs`, like [`leaving_nothing`].
+pub fn leaving_nothing_in<T, const N: usize>(
+    dirs: [&Path; N],
+    body: impl FnOnce(&[Workplace; N], Interrupt) -> Result<T, MeasureError>,
+) -> anyhow::Result<Option<T>> {
     let interrupt = Interrupt::new();
-    let path_to_remove = Arc::new(Mutex::new(None));
-    signal::install(interrupt.clone(), Arc::clone(&path_to_remove))?;
-    for path in stale_directories(dir, os::is_running) {
+    let paths_to_remove = Arc::new(Mutex::new(Vec::new()));
+    signal::install(interrupt.clone(), Arc::clone(&paths_to_remove))?;
+    for path in dirs
+        .iter()
+        .flat_map(|dir| stale_directories(dir, os::is_running))
+    {
         complain(&format!(
             "note: {} was left behind by a killed run: remove it",
             path.display()
@@ -216,11 +310,18 @@ pub fn leaving_nothing<T>(
     let measured = {
         let system = os::system();
         // Removed at the end of this block, before anything is printed.
-        let place = Workplace::create(&system, dir)?;
-        if let Ok(mut path) = path_to_remove.lock() {
-            *path = Some(place.path().to_owned());
+        let mut places = Vec::new();
+        for dir in dirs {
+            let place = Workplace::create(&system, dir)?;
+            if let Ok(mut paths) = paths_to_remove.lock() {
+                paths.push(place.path().to_owned());
+            }
+            places.push(place);
         }
-        body(&place, interrupt)
+        match <[Workplace; N]>::try_from(places) {
+            Ok(places) => body(&places, interrupt),
+            Err(_) => unreachable!("there is one for each directory"),
+        }
     };
     match measured {
         Err(MeasureError::Interrupted) => {

@@ -1,6 +1,7 @@
 //! `logforce bench journal`.
 
-use super::common::{Files, Where};
+use super::common::{DirsArgs, Files};
+use super::places;
 use crate::exit::{End, Usage};
 use anyhow::bail;
 use logforce_device::{FileState, Method, Platform};
@@ -22,7 +23,7 @@ const TIME: Duration = Duration::from_secs(30);
 #[group(id = "journal_flags")]
 pub struct Args {
     #[command(flatten)]
-    pub(super) place: Where,
+    pub(super) place: DirsArgs,
     /// Size of each file; reduced if time or space is short, but not below 64MiB
     /// [default: 1GiB; with --sweep 256MiB]
     #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
@@ -105,7 +106,6 @@ impl Args {
             )));
         }
         self.files.check()?;
-        self.place.check()?;
         Ok(Options {
             size,
             chunk: usize::try_from(self.chunk)?,
@@ -123,7 +123,11 @@ impl Args {
 
 /// Measures and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
-    super::run::run(&args.options()?, args.place.dir(), &args.files)
+    let options = args.options()?;
+    match args.place.checked()? {
+        (dir, None) => super::run::run(&options, dir, &args.files),
+        (a, Some(b)) => places::run(&options, [a, b], &args.files, false),
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod journal;
 mod map;
 pub mod os;
 mod pages;
+mod places;
 mod preflight;
 mod run;
 mod sweep;
@@ -23,6 +24,7 @@ fn more(platform: Platform) -> String {
 Examples:
   logforce bench                            about half a minute, on the disk of this directory
   logforce bench --dir /data --full         as published: 65,536 commits of 16 KiB for each row
+  logforce bench --dir /data --dir /backup  two directories in turns: which one commits faster?
   logforce bench --method {methods} --file-state zeroed --json -
   logforce bench --sweep --dir /data        a minute: how many writes in flight pay off, at which size?
   logforce bench --sweep --method {methods} --chunks 4k,64k --depths 1,8,64
@@ -73,7 +75,7 @@ enum Scenario {
 pub fn run(args: Args) -> anyhow::Result<End> {
     match args.scenario {
         None if args.preflight.is_asked_for() => {
-            let dir = args.journal.place.dir();
+            let dir = args.journal.place.only("--for")?;
             preflight::run(&args.preflight, dir, args.journal.files.json())
         }
         None => journal_or_sweep(args.journal),

@@ -10,11 +10,28 @@ use crate::progress::Bar;
 use anyhow::bail;
 use logforce_measure::scenario::measure;
 use logforce_measure::space::Space;
-use logforce_measure::{Document, Scenario, Setup};
+use logforce_measure::workplace::Workplace;
+use logforce_measure::{Document, Interrupt, MeasureError, Scenario, Setup};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::SystemTime;
+
+/// Returns the setup of a measurement in a temporary directory.
+pub fn setup(
+    place: &Workplace,
+    interrupt: Interrupt,
+    bar: &Rc<Bar>,
+) -> Result<Setup, MeasureError> {
+    Ok(Setup {
+        system: Arc::new(os::system()),
+        path: place.path().to_owned(),
+        space: Space::of(&*place.directory())?,
+        counters: counters(place.path()),
+        interrupt,
+        progress: Rc::clone(bar) as Rc<_>,
+    })
+}
 
 /// Measures a scenario in a temporary directory in `dir`, prints the report, and writes the files.
 pub fn run<S: Scenario>(scenario: &S, dir: &Path, files: &Files) -> anyhow::Result<End> {
@@ -25,14 +42,7 @@ pub fn run<S: Scenario>(scenario: &S, dir: &Path, files: &Files) -> anyhow::Resu
         let machine = machine(&*place.directory(), dir)?;
         let mut document = Document::new(S::KIND, command_line(), started, machine);
         let bar = Rc::new(Bar::new());
-        let setup = Setup {
-            system: Arc::new(os::system()),
-            path: place.path().to_owned(),
-            space: Space::of(&*place.directory())?,
-            counters: counters(place.path()),
-            interrupt,
-            progress: Rc::clone(&bar) as Rc<_>,
-        };
+        let setup = setup(place, interrupt, &bar)?;
         let measured = measure(scenario, &setup, &mut document);
         bar.clear();
         measured.map(|()| document)

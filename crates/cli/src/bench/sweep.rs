@@ -32,7 +32,6 @@ fn options(args: &Journal) -> anyhow::Result<Options> {
         }));
     }
     args.files.check()?;
-    args.place.check()?;
     Ok(Options {
         methods: chosen(&args.method, Method::here()),
         depths: ascending(depths, &DEPTHS),
@@ -54,5 +53,6 @@ fn ascending<T: Copy + Ord>(asked: &[T], all: &[T]) -> Vec<T> {
 
 /// Measures and reports.
 pub fn run(args: &Journal) -> anyhow::Result<End> {
-    super::run::run(&options(args)?, args.place.dir(), &args.files)
+    let options = options(args)?;
+    super::run::run(&options, args.place.only("--sweep")?, &args.files)
 }

@@ -15,7 +15,7 @@ use logforce_measure::machine::Machine;
 use logforce_terminal::arguments;
 use report::CalibrateReport;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest duration of --again. An interrupt waits for its end.
@@ -65,7 +65,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let json = args.json.as_ref().map(Sink::open).transpose()?;
     let stdout_has_data = matches!(json, Some(Sink::Stdout));
     let interrupt = Interrupt::new();
-    signal::install(interrupt.clone(), Arc::new(Mutex::new(None)))?;
+    signal::install(interrupt.clone(), Arc::default())?;
     let cache = args.cache.or_else(calibration::default_cache);
     let whole = match args.again {
         true => args.seconds + args.seconds.min(PAGE_FILES),

@@ -21,7 +21,7 @@ use logforce_measure::machine::Machine;
 use logforce_measure::output;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const MORE: &str = "\
 As root it asks the devices below the path about their caches, by commands that only read, and stores their
@@ -73,7 +73,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         .iter()
         .any(|s| matches!(s, Some(Sink::Stdout)));
     let interrupt = Interrupt::new();
-    signal::install(interrupt.clone(), Arc::new(Mutex::new(None)))?;
+    signal::install(interrupt.clone(), Arc::default())?;
     let cache = args.cache.or_else(calibration::default_cache);
     let look = || look(&args.path, &subject, cache.as_deref());
     let (mut facts, mut next) = look()?;

@@ -6,7 +6,7 @@ use crate::output::{complain, print};
 use crate::signal;
 use logforce_measure::Interrupt;
 use logforce_witness::{Serving, Witness};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 struct Printing;
 
@@ -19,7 +19,7 @@ impl Serving for Printing {
 /// Serves until Ctrl-C.
 pub fn run(args: &Args) -> anyhow::Result<End> {
     let interrupt = Interrupt::new();
-    signal::install(interrupt.clone(), Arc::new(Mutex::new(None)))?;
+    signal::install(interrupt.clone(), Arc::default())?;
     let witness = Witness::bind(&args.listen, &args.store)?;
     print(
         &format!(

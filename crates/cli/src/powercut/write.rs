@@ -10,13 +10,13 @@ use logforce_terminal::numbers::count;
 use logforce_witness::{Ended, Phase, RunDir, Started, Write, write};
 use std::cell::Cell;
 use std::io::IsTerminal;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Writes until the plug is pulled.
 pub fn run(args: &Args) -> anyhow::Result<End> {
     let interrupt = Interrupt::new();
-    signal::install(interrupt.clone(), Arc::new(Mutex::new(None)))?;
+    signal::install(interrupt.clone(), Arc::default())?;
     let (system, cache) = (os::system(), args.run.cache());
     let what = Write {
         system: &system,

@@ -144,6 +144,82 @@ fn files_for_json_and_csv() {
 }
 
 #[test]
+fn two_directories_are_compared_row_by_row() {
+    let (a, b) = (place(), place());
+    let [of_a, of_b] = [&a, &b].map(|dir| dir.path().to_str().unwrap().to_owned());
+    let methods = [cached(), "buffered"].join(",");
+    let arguments = [
+        "--dir",
+        &of_a,
+        "--dir",
+        &of_b,
+        "--json",
+        "-",
+        "--method",
+        &methods,
+        "--file-state",
+        "zeroed",
+    ];
+    let out = tiny(a.path(), &arguments);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(report["schema"], "logforce-bench-places");
+    assert_eq!(report["names"], serde_json::json!([of_a, of_b]));
+    // Two methods on a zeroed file, and five rows of the log by each.
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 12);
+    for (n, row) in rows.iter().enumerate() {
+        let ms = |place: usize| &report["places"][place]["rows"][n]["ms_per_commit"];
+        assert_eq!((&row["a_ms"], &row["b_ms"]), (ms(0), ms(1)), "{row}");
+        let ratio = |field: &str| row[field].as_f64();
+        if let (Some(low), Some(high)) = (ratio("time_ratio_low"), ratio("time_ratio_high")) {
+            let ratio = ratio("time_ratio").unwrap();
+            assert!(low <= ratio && ratio <= high, "{row}");
+        }
+    }
+    let documented = include_str!("../../../../docs/bench-json.md");
+    let names = report
+        .as_object()
+        .unwrap()
+        .keys()
+        .chain(rows[0].as_object().unwrap().keys());
+    for name in names {
+        assert!(
+            documented.contains(&format!("`{name}`")),
+            "{name} is not documented"
+        );
+    }
+    let printed = text(&out.stderr);
+    for part in [
+        format!("A: {of_a}: ").as_str(),
+        format!("B: {of_b}: ").as_str(),
+        "rows in both, B is slower in",
+    ] {
+        assert!(printed.contains(part), "no '{part}' in {printed}");
+    }
+    assert_empty(a.path());
+    assert_empty(b.path());
+    assert_unusable(
+        a.path(),
+        &[
+            (
+                &["--dir", "a", "--dir", "b", "--dir", "c"],
+                "give --dir at most twice",
+            ),
+            (
+                &["--sweep", "--dir", ".", "--dir", "."],
+                "--sweep measures one directory",
+            ),
+            (
+                &["--dir", ".", "--dir", ".", "--report", "x.html"],
+                "--report draws the result of one directory",
+            ),
+            (&[".", "--dir", "."], "cannot be used with"),
+        ],
+    );
+}
+
+#[test]
 fn full_does_every_commit() {
     let dir = place();
     let methods = [direct(), cached()].join(",");
@@ -193,7 +269,7 @@ fn unusable_arguments_are_refused() {
             (&["--full", "--seconds", "3"], "cannot be used with"),
             (
                 &["nosuch"],
-                "Available commands: journal, group, pages, map, inserts.",
+                "nor one of the commands journal, group, pages, map, inserts",
             ),
         ],
     );

@@ -9,6 +9,9 @@ use logforce_terminal::layout::wrap;
 pub const INTERRUPTED: &str =
     "Interrupted: the table holds only what was measured until then, in whole rounds.\n";
 
+/// Notice that fewer slices follow than were requested.
+pub const CUT: &str = "Interrupted: the table holds only what was measured until then.\n";
+
 /// Returns the headline above the table: the workload and the machine.
 pub fn title(what: &str, document: &Document, width: usize) -> String {
     let mut text = wrap(&format!("{what}; {}", document.machine), width, 0);

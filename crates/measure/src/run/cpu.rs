@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 /// gives up its processor; beside a busy program it gets it back at the next tick of the scheduler.
 const BUSY: [f64; 3] = [20.0, 5.0, 2.0];
 
+/// Beginning of the note on contention.
+pub const BUSY_NOTE: &str = "The processors were busy";
+
 /// Contention for the processors during a run, in percent of its time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -79,7 +82,7 @@ impl CpuLoad {
         let parts = known.into_iter().zip(words);
         let parts = parts.filter_map(|(percent, words)| Some(format!("{:.0} {words}", percent?)));
         Some(format!(
-            "The processors were busy: {}. Then the figures also show how long a commit waits for a processor \
+            "{BUSY_NOTE}: {}. Then the figures also show how long a commit waits for a processor \
              after the disk has answered. Stop other programs, or measure longer.",
             parts.collect::<Vec<_>>().join(", ")
         ))

@@ -86,8 +86,7 @@ impl Ratio {
 
     /// Returns the interval in words: `0.60 to 35`.
     pub fn interval(&self) -> String {
-        let edge = |ratio: f64| short(ratio, if ratio < 0.1 { 3 } else { 2 });
-        format!("{} to {}", edge(self.low), edge(self.high))
+        format!("{} to {}", multiple(self.low), multiple(self.high))
     }
 
     /// Returns the reason for [`Relation::Unclear`], in words.
@@ -97,6 +96,11 @@ impl Ratio {
             false => "too little was measured to tell".to_owned(),
         }
     }
+}
+
+/// Formats a ratio: `0.029`, `0.60`, `35.0`.
+pub fn multiple(ratio: f64) -> String {
+    short(ratio, if ratio < 0.1 { 3 } else { 2 })
 }
 
 /// Returns the number of ratios beyond each edge: the largest with which the interval still holds the median

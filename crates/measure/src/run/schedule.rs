@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 pub enum Planned {
     /// A row that can be measured.
     Run(Box<dyn Subject>),
+    /// A row that can be measured on another device, with the counters of that device.
+    Elsewhere(Box<dyn Subject>, Rc<dyn CounterSource>),
     /// A row that is not available here.
     NotOffered {
         /// Key of the row.
@@ -84,9 +86,13 @@ struct Runner {
 
 impl Runner {
     fn new(row: Planned, context: &Context) -> Self {
-        let recorder = Recorder::new(Rc::clone(&context.counters), context.interrupt.clone());
+        let (row, counters) = match row {
+            Planned::Elsewhere(subject, counters) => (Planned::Run(subject), counters),
+            here => (here, Rc::clone(&context.counters)),
+        };
+        let recorder = Recorder::new(counters, context.interrupt.clone());
         match row {
-            Planned::Run(subject) => {
+            Planned::Run(subject) | Planned::Elsewhere(subject, _) => {
                 let (key, assessment) = (subject.key().clone(), Some(subject.assessment().clone()));
                 Runner {
                     subject: Some(subject),

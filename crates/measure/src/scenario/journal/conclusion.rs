@@ -1,6 +1,6 @@
 //! Conclusion from the rows: the recommended method, and the reason.
 
-mod candidate;
+pub(super) mod candidate;
 mod filled;
 
 use super::super::Conclusion;

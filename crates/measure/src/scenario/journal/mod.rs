@@ -2,7 +2,9 @@
 //! file state.
 
 pub mod conclusion;
+mod in_turns;
 pub(super) mod notes;
+pub mod places;
 pub mod published;
 pub mod row;
 mod table;
@@ -11,15 +13,12 @@ mod text;
 use super::{Conclusion, Scenario, ScenarioOutcome};
 use crate::MeasureError;
 use crate::result::machine::Machine;
-use crate::result::plausible;
 use crate::result::{Document, Kind, Row};
-use crate::run::counters::{Neighbours, watch_neighbours};
+use crate::run::counters::Neighbours;
 use crate::run::library::{self, LogJournal, LogSetup, SharedLog};
 use crate::run::prepare::PreparedFile;
-use crate::run::probe::{self, ProbeContext};
 use crate::run::raw::RawJournal;
-use crate::run::schedule::{self, Budget, Context, Planned};
-use crate::run::space::{self, Wish};
+use crate::run::schedule::{Budget, Planned};
 use crate::run::{RowKey, Setup, SubjectKind};
 use logforce_device::{Directory, Facts, FileState, Method, Platform};
 use logforce_terminal::numbers::{bytes, count};
@@ -27,21 +26,15 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Name of the scenario in reports.
 pub const NAME: &str = "journal";
 
-/// Number of slices per row.
-const ROUNDS: u32 = 4;
-/// Share of the whole time that may go into preparing files.
-const PREPARE_SHARE: f64 = 0.2;
 /// Size of the records in the rows with several threads, bytes.
 const SMALL: u64 = 128;
 /// Numbers of threads that commit such records.
 const COMMITTERS: [u32; 4] = [1, 4, 16, 64];
-/// Rough number of times that a file is filled and written back in a run.
-const FILLS: f64 = 4.0;
 
 /// Options of the scenario.
 #[derive(Debug, Clone)]
@@ -68,72 +61,8 @@ impl Scenario for Options {
     type More = Option<Neighbours>;
 
     fn run(&self, setup: &Setup) -> Result<ScenarioOutcome<Self::More>, MeasureError> {
-        let start = Instant::now();
-        let asking = || MeasureError::io("asking about the filesystem");
-        let directory = setup.system.directory(&setup.path).map_err(asking())?;
-        let facts = library::facts(&*directory).map_err(asking())?;
-        let log_methods = match (self.logs, self.log_methods.as_slice()) {
-            (false, _) => Vec::new(),
-            (true, []) => vec![library::default_method(&facts)],
-            (true, asked) => asked.to_vec(),
-        };
-        let logs = log_methods.len() as u64 * library::SEGMENTS;
-        let wish = Wish {
-            size: self.size,
-            chunk: self.chunk as u64,
-            files: self.states.len() as u64,
-            beside: logs * segment_size(self.size),
-            least_beside: logs * segment_size(1),
-            exact: self.time.is_none(),
-            fillable: None,
-        };
-        // Checks the space before anything is written.
-        space::choose(wish, setup.space)?;
-        let neighbours = watch_neighbours(&*setup.counters, watch_time(self.time));
-        let rate = match self.time {
-            Some(time) => {
-                let place = ProbeContext {
-                    directory: &*directory,
-                    interrupt: &setup.interrupt,
-                    progress: &*setup.progress,
-                };
-                probe::rate(&place, self.size, time)?
-            }
-            None => None,
-        };
-        let fillable = rate
-            .zip(self.time)
-            .map(|(r, t)| (r * t.as_secs_f64() * PREPARE_SHARE / FILLS) as u64);
-        let (size, shrunk) = space::choose(Wish { fillable, ..wish }, setup.space)?;
-
-        let budget = Budget {
-            rounds: ROUNDS,
-            commits: size / self.chunk as u64,
-            deadline: self.time.map(|t| start + t),
-            each_once: true,
-            write_back: rate,
-        };
-        let mut planned = planned(self, setup, &directory, &facts, size);
-        for &method in &log_methods {
-            let path = setup.path.join(format!("log-{method}"));
-            planned.extend(planned_logs(self, setup, &facts, method, path, &budget));
-        }
-        let (measured, interrupted) = schedule::run(planned, budget, &Context::of(setup));
-        let mut rows: Vec<Row> = measured.iter().map(row::row).collect();
-        plausible::judge(&mut rows, &facts);
-
-        let took = start.elapsed();
-        let mut notes = vec![how_measured(self, size, budget.commits, &rows, took)];
-        notes.extend(how_logged(&rows, segment_size(self.size)));
-        notes.extend(shrunk.map(|s| format!("{s}.")));
-        notes.extend(plausible::rotation_note(&facts));
-        notes.extend(setup.counters.absence());
-        Ok(ScenarioOutcome {
-            rows,
-            notes,
-            interrupted,
-            more: neighbours,
-        })
+        let mut outcomes = self.in_turns(std::slice::from_ref(setup))?.into_iter();
+        outcomes.next().ok_or(MeasureError::Interrupted)
     }
 
     fn conclude(&self, outcome: &ScenarioOutcome<Self::More>, machine: &Machine) -> Conclusion {
@@ -155,11 +84,6 @@ impl Scenario for Options {
     fn text(&self, document: &Document, width: usize) -> String {
         text::text(document, width)
     }
-}
-
-fn watch_time(time: Option<Duration>) -> Duration {
-    let quarter = Duration::from_millis(250);
-    time.map_or(quarter, |t| quarter.min(t / 40))
 }
 
 /// Plans the rows: every method in each file state. The rows of one state share a file.
@@ -277,12 +201,15 @@ fn planned_logs(
 fn how_measured(
     options: &Options,
     size: u64,
-    commits: u64,
+    budget: Budget,
     rows: &[Row],
     took: Duration,
 ) -> String {
     let chunk = bytes(options.chunk as u64);
-    let rounds = format!("{ROUNDS} rounds of slices, rows taking turns");
+    let Budget {
+        commits, rounds, ..
+    } = budget;
+    let rounds = format!("{rounds} rounds of slices, rows taking turns");
     let files = format!("rows of one file state share a file of {}", bytes(size));
     let Some(time) = options.time else {
         return format!(

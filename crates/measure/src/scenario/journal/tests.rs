@@ -43,6 +43,39 @@ fn every_row_does_all_commits_and_forces_each() {
 }
 
 #[test]
+fn two_directories_take_turns_and_each_has_its_own_counters() {
+    let dirs = [MemDirectory::new(), MemDirectory::new()];
+    // The second disk drops its flushes, which only its own counters show.
+    dirs[1].shared.drops_flushes.store(true, Relaxed);
+    let setups = dirs.iter().map(|dir| Setup {
+        counters: Rc::new(dir.counters()),
+        ..setup(dir)
+    });
+    let setups: Vec<_> = setups.collect();
+    let one_state = Options {
+        states: vec![FileState::Zeroed],
+        ..options()
+    };
+    let outcomes = one_state.in_turns(&setups).unwrap();
+    assert_eq!(outcomes.len(), 2);
+    let [a, b] = [&outcomes[0].rows, &outcomes[1].rows];
+    assert_eq!((a.len(), b.len()), (7, 7));
+    for (a, b) in a.iter().zip(b) {
+        assert_eq!(a.name(Kind::Journal), b.name(Kind::Journal));
+        assert_eq!((a.commits, b.commits), (Some(64), Some(64)));
+        assert_eq!((a.each.len(), b.each.len()), (8, 8), "rounds");
+        assert_eq!(b.device_writes_per_commit, Some(1.0));
+        assert_eq!(b.device_flushes_per_commit, Some(0.0));
+        let is_forced = a.guarantee == Some(Guarantee::PowerLoss);
+        assert_eq!(
+            a.device_flushes_per_commit,
+            Some(f64::from(u8::from(is_forced)))
+        );
+        assert_eq!(b.verdict == Some(Verdict::Implausible), is_forced);
+    }
+}
+
+#[test]
 fn a_bad_barrier_is_no_fast_success() {
     let dir = MemDirectory::new();
     dir.shared.bad_barriers.store(true, Relaxed);
@@ -162,6 +195,7 @@ fn the_rows_are_the_methods_of_the_system_that_is_measured() {
         for row in &planned {
             match row {
                 Planned::Run(subject) => offered.push(subject.key().method),
+                Planned::Elsewhere(..) => panic!("there is one directory"),
                 Planned::NotOffered { key, reason } => assert_eq!(
                     *reason,
                     format!("{} is not a method of {platform}", key.method)

@@ -17,7 +17,7 @@ pub(super) fn text(report: &Document, width: usize) -> String {
         0,
     ));
     if report.interrupted {
-        text.push_str("Interrupted: the table holds only what was measured until then.\n");
+        text.push_str(legend::CUT);
     }
     text.push('\n');
     let (table, left_out) = main_table(&report.rows, width);

@@ -157,10 +157,13 @@ impl Scene for CommandScene {
         let Some(status) = run.ended.status else {
             return Ok(found);
         };
+        // A verdict that is not good is an answer too, and has another status.
+        let is_verdict = self.words[0] == "doctor" && matches!(status.code(), Some(1 | 3));
+        let answered = status.success() || is_verdict;
         let (output, errors) = (shown(&run.ended.output, &dir), &run.ended.errors);
         let gone = run.is_lasting_damage() || run.lists_nothing();
         let Some((injection, usual)) = run.faulty else {
-            if !status.success() {
+            if !answered {
                 found.push(format!(
                     "{status}: {} {}",
                     one_line(&output),
@@ -189,9 +192,7 @@ impl Scene for CommandScene {
         }
         // Standard output itself may be what fails.
         let writing = injection.call.starts_with("write");
-        // A verdict that is not good is an answer too, and has another status.
-        let is_verdict = self.words[0] == "doctor" && matches!(status.code(), Some(1 | 3));
-        if status.success() || is_verdict {
+        if answered {
             let usual = shown(&usual.output, &usual.dir.join("log"));
             let there = usual == output;
             let known = guarantees(&usual);

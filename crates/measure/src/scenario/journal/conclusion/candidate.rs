@@ -6,10 +6,10 @@ use crate::run::ratio::FEWEST_ROUNDS;
 use logforce_device::Method;
 
 /// Minimum number of commits of a row for a comparison.
-pub(super) const FEWEST_COMMITS: u64 = 20;
+pub const FEWEST_COMMITS: u64 = 20;
 
 /// A method, over all its rows that count.
-pub(super) struct Candidate<'a> {
+pub struct Candidate<'a> {
     /// The method.
     pub method: Method,
     /// Milliseconds per commit: mean over the rows.
@@ -48,7 +48,7 @@ fn is_enough(row: &Row) -> bool {
 }
 
 /// Returns the methods of the rows, the fastest first.
-pub(super) fn candidates<'a>(rows: &[&'a Row]) -> Vec<Candidate<'a>> {
+pub fn candidates<'a>(rows: &[&'a Row]) -> Vec<Candidate<'a>> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for by in Method::ALL {
         let of = rows.iter().copied();
