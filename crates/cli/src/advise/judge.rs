@@ -133,7 +133,7 @@ impl Court<'_> {
         };
         if let Some(condition) = setting.applies.filter(|c| !c.holds(read)) {
             let other = read(condition.setting).unwrap_or_default();
-            note = Some(format!("without effect: {} is {other}", condition.setting));
+            note = Some(format!("without effect: {} = {other}", condition.setting));
             answer = Answer::Enough;
         } else if setting.made_by == MadeBy::Program && found.is_none() {
             note = Some(

@@ -30,8 +30,8 @@ pub fn run(options: &Options, dirs: [&Path; 2], files: &Files, all: bool) -> any
         let bar = Rc::new(Bar::new());
         let mut setups = Vec::new();
         let mut documents = Vec::new();
-        for place in places {
-            let machine = machine(&*place.directory())?;
+        for (place, dir) in places.iter().zip(dirs) {
+            let machine = machine(&*place.directory(), dir)?;
             documents.push(Document::new(
                 Kind::Journal,
                 command_line(),

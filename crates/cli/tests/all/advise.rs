@@ -252,13 +252,13 @@ fn a_setting_without_effect_is_not_held_against_the_system() {
             "postgresql",
             "fsync = off\n",
             "synchronous_commit",
-            "without effect: fsync is off",
+            "without effect: fsync = off",
         ),
         (
             "redis",
             "appendfsync no\n",
             "appendfsync",
-            "without effect: appendonly is no",
+            "without effect: appendonly = no",
         ),
         (
             "mysql",
