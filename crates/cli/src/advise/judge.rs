@@ -181,10 +181,11 @@ impl Court<'_> {
         choices: &[Choice],
     ) -> Option<Remedy> {
         let of = |name: &str| choices.iter().find(|c| c.setting.name == name);
-        let promised = judged.map(|j| j.promise);
         let is_weaker = |than: &Judgement| {
-            promised.is_none_or(|p| {
-                p.survives < than.promise.survives || p.damages() || !p.doubt.is_empty()
+            judged.is_none_or(|j| {
+                let promised = j.promise.survives < than.promise.survives;
+                let here = j.answer(self.asked) < than.answer(self.asked);
+                promised || here || j.promise.damages()
             })
         };
         match of(setting.name) {

@@ -119,7 +119,13 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let in_force = answers
         .as_ref()
         .map(|a| court.in_force(&a.configuration, &a.overrides, &choices));
-    let notes = settings.unseen.iter().map(|s| (*s).to_owned()).collect();
+    let mut notes: Vec<String> = settings.unseen.iter().map(|s| (*s).to_owned()).collect();
+    if args.config.is_some() && configuration.found.is_empty() {
+        let title = args.system.title();
+        notes.push(format!(
+            "None of these settings of {title} stands in the file: all are defaults."
+        ));
+    }
     let unread = configuration.unread.clone();
     let answer = match &in_force {
         None => weakest(&choices, args.survive),

@@ -264,7 +264,7 @@ fn a_setting_without_effect_is_not_held_against_the_system() {
             "mysql",
             "[mysqld]\nskip_log_bin\nsync_binlog = 0\n",
             "sync_binlog",
-            "log_bin is OFF",
+            "log_bin = OFF",
         ),
     ] {
         fs::write(&config, configuration).unwrap();

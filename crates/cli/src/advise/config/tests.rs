@@ -132,7 +132,7 @@ innodb_doublewrite = 0
         ("my.cnf", main),
         (
             "more.cnf",
-            "[mysqld]\nskip-innodb-doublewrite\n[mariadb-10.11]\ninnodb_flush_method=O_DSYNC\n",
+            "[mysqld]\nskip-innodb-doublewrite\n[mariadb]\ninnodb_flush_method=O_DSYNC\n",
         ),
         ("conf.d/z.cnf", "[server]\ninnodb_page_size = 4k\n"),
         ("conf.d/z.cnf.bak", "[server]\nsync_binlog = 9\n"),
@@ -156,6 +156,15 @@ innodb_doublewrite = 0
             ("debug_no_sync", "ON", "x.cnf:3"),
         ],
     );
+    let of_a_version = "[mysqld-8.4]\nsync_binlog = 0\nport = 1\n[mysqld-dump]\nsync_binlog = 5\n";
+    assert_unread(
+        System::Mysql,
+        of_a_version,
+        "only for a server of its version",
+    );
+    let (_dir, found) = read_files(System::Mysql, &[("x.cnf", of_a_version)]);
+    let found = found.unwrap();
+    assert_eq!((found.found.len(), found.unread.len()), (0, 1));
 }
 
 #[test]
