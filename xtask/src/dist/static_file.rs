@@ -38,7 +38,9 @@ pub fn check(program: &Path) -> Result<String> {
 fn libc(program: &Path) -> &'static str {
     let path = program.to_string_lossy();
     match path.contains("-linux-gnu") {
-        true => "; with glibc, because the target with musl is not installed (rustup target add)",
+        true => {
+            "; with glibc, so names of hosts are resolved by /etc/hosts and DNS only (for musl: rustup target add)"
+        }
         false => "; with musl",
     }
 }
