@@ -65,11 +65,12 @@ const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        what_for: "servers that run with the settings of `logforce advise`",
+        what_for: "servers that run with the settings of `logforce advise`, or whose commits are traced",
         deep: true,
         packages: &[
+            package("sqlite3", "SQLite"),
             package("redis-server", "Redis"),
-            package("redis-tools", "its client"),
+            package("redis-tools", "its client and its benchmark"),
             package("etcd-server", "etcd"),
             package("etcd-client", "its client"),
         ],

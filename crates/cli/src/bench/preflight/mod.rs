@@ -86,6 +86,7 @@ pub fn run(args: &Args, dir: &Path, json: Option<&Target>) -> anyhow::Result<End
         system,
         commits: args.commits.unwrap_or(COMMITS),
         limit: args.limit,
+        is_loaded: args.beside.is_some() || args.beside_write.is_some(),
     };
     let wanted = Wanted {
         command: args.beside.clone(),

@@ -87,6 +87,7 @@ pub struct RepetitionLine {
     pub finding: Option<&'static str>,
     pub device_flushes_per_commit: Option<f64>,
     pub device_bytes_per_s: Option<f64>,
+    pub cpu_wait_percent: Option<f64>,
 }
 
 /// Load beside the measurement.
@@ -194,6 +195,7 @@ impl RepetitionLine {
             device_bytes_per_s: device
                 .filter(|_| seconds > 0.0)
                 .map(|d| d.bytes as f64 / seconds),
+            cpu_wait_percent: repetition.cpu_wait_percent,
         }
     }
 }

@@ -143,8 +143,11 @@ fn of_repetition(r: &RepetitionLine) -> String {
     let flushes = r.device_flushes_per_commit.map_or_else(String::new, |n| {
         format!("; {} flushes a commit", number(Some(n), 2))
     });
+    let waited = r.cpu_wait_percent.map_or_else(String::new, |n| {
+        format!("; {n:.0} % of it waiting for a processor")
+    });
     format!(
-        "{} in {} s: {}{above}{flushes}",
+        "{} in {} s: {}{above}{flushes}{waited}",
         count(r.commits, "commit"),
         short(r.seconds, 1),
         percentiles(r)

@@ -73,6 +73,23 @@ pub fn needs_more(findings: &[Finding]) -> bool {
         && !findings.contains(&Finding::TooFew)
 }
 
+/// Part of the time, in percent, from which on waits for a processor explain latencies as well as the disk
+/// does. A commit that has waited for a flush gets its processor back at the next tick of the scheduler.
+const STARVED_PERCENT: f64 = 5.0;
+
+/// Returns the reason, as the end of a sentence, why slow repetitions say nothing about the disk: the thread
+/// waited for a processor.
+pub fn starved(repetitions: &[Repetition]) -> Option<String> {
+    let percents = repetitions.iter().filter_map(|r| r.cpu_wait_percent);
+    let most = percents.max_by(f64::total_cmp)?;
+    (most >= STARVED_PERCENT).then(|| {
+        format!(
+            ", but its thread waited {most:.0} % of the time for a processor, so the disk may not be the cause: stop \
+             other programs and measure again"
+        )
+    })
+}
+
 /// Returns true if commits survive loss of power, or may do so.
 pub fn is_durable(durability: &Assessment) -> bool {
     durability.guarantee == Guarantee::PowerLoss && durability.verdict >= Verdict::Unknown
@@ -268,6 +285,21 @@ mod tests {
         let slow = [Finding::Above; 3];
         let (found, _) = judged(&slow, Guarantee::PowerLoss, Verdict::Unknown);
         assert_eq!(found, Fitness::Unfit);
+    }
+
+    #[test]
+    fn waits_for_a_processor_are_no_fault_of_the_disk() {
+        let with = |percents: &[Option<f64>]| {
+            let of = |cpu_wait_percent| Repetition {
+                cpu_wait_percent,
+                ..Repetition::default()
+            };
+            starved(&percents.iter().copied().map(of).collect::<Vec<_>>())
+        };
+        assert_eq!(with(&[]), None);
+        assert_eq!(with(&[None, Some(4.9), Some(0.0)]), None);
+        let told = with(&[Some(0.1), Some(31.4), None]).unwrap();
+        assert!(told.contains("waited 31 % of the time"), "{told}");
     }
 
     #[test]

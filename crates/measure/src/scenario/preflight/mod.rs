@@ -9,6 +9,7 @@ use crate::MeasureError;
 use crate::result::plausible::Claim;
 use crate::run::Setup;
 use crate::run::counters::{Delta, Neighbours, watch_neighbours};
+use crate::run::cpu;
 use crate::run::prepare::PreparedFile;
 use crate::run::raw::RawJournal;
 use crate::run::recorder::Recorder;
@@ -41,6 +42,8 @@ pub struct Options {
     pub commits: u64,
     /// Limit in place of the one that the system publishes.
     pub limit: Option<Duration>,
+    /// True if a load runs meanwhile. It may keep the processors busy as well as the disk.
+    pub is_loaded: bool,
 }
 
 /// One write of each commit, as it is measured.
@@ -75,6 +78,9 @@ pub struct Repetition {
     pub finding: Option<Finding>,
     /// Work of the device, for other programs too; `None` without counters.
     pub device: Option<Delta>,
+    /// Part of the time for which the committing thread waited for a processor, in percent; `None` where the
+    /// system does not tell.
+    pub cpu_wait_percent: Option<f64>,
 }
 
 /// Result of a preflight.
@@ -96,6 +102,7 @@ pub struct Preflight<'a> {
     facts: &'a Facts,
     system: System,
     commits: u64,
+    is_loaded: bool,
     threshold: Option<Threshold>,
     forces: Vec<MeasuredForce>,
     files: Vec<Rc<RefCell<PreparedFile>>>,
@@ -133,6 +140,7 @@ impl<'a> Preflight<'a> {
             facts,
             system,
             commits: options.commits,
+            is_loaded: options.is_loaded,
             threshold: threshold(commit, options.limit),
             forces: Vec::new(),
             files: Vec::new(),
@@ -282,12 +290,18 @@ impl<'a> Preflight<'a> {
     /// Returns the result of the repetitions so far.
     pub fn outcome(&self) -> Outcome {
         let durability = self.durability();
-        let (fitness, mut why) = fitness::judge(
-            self.system.title(),
-            self.threshold.as_ref(),
-            &self.repetitions,
-            &durability,
-        );
+        let threshold = self.threshold.as_ref();
+        let repetitions = &self.repetitions;
+        let title = self.system.title();
+        let (mut fitness, mut why) = fitness::judge(title, threshold, repetitions, &durability);
+        if fitness == Fitness::Unfit
+            && !self.is_loaded
+            && fitness::is_durable(&durability)
+            && let Some(starved) = fitness::starved(repetitions)
+        {
+            fitness = Fitness::Unclear;
+            why.push_str(&starved);
+        }
         if fitness != Fitness::Fit
             && fitness::is_durable(&durability)
             && let Some(others) = self.others()
@@ -383,6 +397,9 @@ fn repetition(recorder: &Recorder, threshold: Option<&Threshold>) -> Repetition 
             .zip(above)
             .map(|(t, above)| Finding::of(t.of, commits, above)),
         device: recorder.device(),
+        cpu_wait_percent: recorder
+            .cpu_wait()
+            .and_then(|wait| cpu::percent(wait, recorder.time())),
     }
 }
 

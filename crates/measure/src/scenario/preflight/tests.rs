@@ -8,6 +8,8 @@ fn options(system: System, commits: u64) -> Options {
         system,
         commits,
         limit: None,
+        // Otherwise a busy computer would be an excuse for slow commits.
+        is_loaded: true,
     }
 }
 
@@ -98,7 +100,7 @@ fn a_disk_is_too_slow_only_after_three_repetitions() {
         limit: Some(Duration::from_nanos(1)),
         ..options(System::Etcd, 20)
     };
-    let preflight = run(&strict, &setup, &facts);
+    let mut preflight = run(&strict, &setup, &facts);
     assert_eq!(preflight.repetitions().len(), REPETITIONS);
     assert!(preflight.repetitions().iter().all(|r| r.above == Some(20)));
     let outcome = preflight.outcome();
@@ -108,6 +110,14 @@ fn a_disk_is_too_slow_only_after_three_repetitions() {
         "{}",
         outcome.why
     );
+    // Without a load, waits for a processor may be the cause.
+    preflight.is_loaded = false;
+    for (percent, fitness) in [(0.0, Fitness::Unfit), (50.0, Fitness::Unclear)] {
+        preflight.repetitions[1].cpu_wait_percent = Some(percent);
+        preflight.repetitions[0].cpu_wait_percent = None;
+        preflight.repetitions[2].cpu_wait_percent = None;
+        assert_eq!(preflight.outcome().fitness, fitness, "{percent}");
+    }
 }
 
 /// A slow device, without a changed limit: each sync takes longer than etcd's 10 ms.
