@@ -3,6 +3,7 @@
 
 use super::counts::Counts;
 use super::stage::StageOutcome;
+use super::tier::Tier;
 use super::{Setting, child, host, leaks, temporary, transcript};
 use anyhow::Result;
 use std::num::NonZero;
@@ -54,6 +55,26 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
     Ok(outcome)
 }
 
+/// Modules of the exhaustive tests in two halves that take about as long. A change runs one of them, the next
+/// commit the other one, and a deep run both. All of them take a third of the processor time of a change.
+const HALVES: [&[&str]; 2] = [
+    &[
+        "bits",
+        "failing_calls",
+        "limit",
+        "repairs",
+        "page_file::bits",
+    ],
+    &[
+        "backups",
+        "lengths",
+        "names",
+        "pairs",
+        "page_file::crashes",
+        "page_file::failures",
+    ],
+];
+
 /// Runs the exhaustive tests.
 pub fn exhaustive(setting: &Setting) -> Result<StageOutcome> {
     let mut tests = host::cargo_command(setting);
@@ -61,7 +82,15 @@ pub fn exhaustive(setting: &Setting) -> Result<StageOutcome> {
     tests
         .args(["test", "--test", "exhaustive"])
         .args(host::parts(setting.tier))
-        .args(["--", EXHAUSTIVE]);
+        .arg("--");
+    match setting.tier.is_deep() {
+        true => drop(tests.arg(EXHAUSTIVE)),
+        false => {
+            let turn = Tier::deep(&setting.workspace, None).map_or(0, Tier::from) / 1000;
+            let half = HALVES[turn as usize % HALVES.len()];
+            tests.args(half.iter().map(|module| format!("{EXHAUSTIVE}{module}")));
+        }
+    }
     host::tests(setting, "exhaustive", &mut tests)
 }
 
@@ -70,5 +99,41 @@ fn tidy(temp: &Path, outcome: &mut StageOutcome) {
     if let Err(e) = temporary::clean(temp) {
         outcome.lines.push(format!("cannot be removed: {e:#}"));
         outcome.counts += Counts::FAILED;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HALVES;
+
+    /// A module that is in no half would run in deep runs only.
+    #[test]
+    fn every_exhaustive_test_is_in_a_half() {
+        let root = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../crates/sim/tests/exhaustive"
+        );
+        let mut files = 0;
+        for entry in walk(root.as_ref()) {
+            let text = std::fs::read_to_string(&entry).unwrap();
+            if !text.contains("#[test]") || entry.ends_with("known_bugs.rs") {
+                continue;
+            }
+            let module = entry.strip_prefix(root).unwrap().with_extension("");
+            let module = module.to_str().unwrap().replace('/', "::");
+            let module = module.strip_suffix("::mod").unwrap_or(&module);
+            assert!(HALVES.concat().contains(&module), "{module}");
+            files += 1;
+        }
+        assert_eq!(files, HALVES.concat().len());
+    }
+
+    fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+        let entries = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path());
+        let below = entries.map(|path| match path.is_dir() {
+            true => walk(&path),
+            false => vec![path],
+        });
+        below.collect::<Vec<_>>().concat()
     }
 }
