@@ -76,7 +76,7 @@ pub use asked::Asked;
 #[cfg(target_os = "linux")]
 pub use linux::{
     Counter, DeviceCounters, FileExtent, ask_devices, block_device_counters, device_facts,
-    dirty_pages, extents, start_write_back,
+    dirty_pages, extents, file_facts, hypervisor, start_write_back,
 };
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 pub use machine::{Machine, ProcessTimes};
@@ -85,7 +85,7 @@ pub use mapped::MappedFile;
 #[cfg(any(target_os = "macos", windows))]
 pub use no_counters::{Counter, DeviceCounters, block_device_counters};
 #[cfg(any(target_os = "macos", windows))]
-pub use no_questions::{ask_devices, device_facts};
+pub use no_questions::{ask_devices, device_facts, file_facts, hypervisor};
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 pub use system::OsSystem;
 #[cfg(any(target_os = "linux", target_os = "macos"))]

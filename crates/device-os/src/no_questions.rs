@@ -1,8 +1,8 @@
 //! Questions to devices, on systems where the facts already contain what the device says, or where no program
 //! can ask it.
 
-use crate::Asked;
-use logforce_device::{Facts, Layer};
+use crate::{Asked, OsSystem};
+use logforce_device::{Facts, Layer, System};
 use std::io;
 use std::path::Path;
 
@@ -26,4 +26,21 @@ pub fn device_facts(path: &Path) -> io::Result<Facts> {
             path.display()
         ),
     ))
+}
+
+/// Returns the facts of the directory of a file.
+///
+/// # Errors
+/// As [`Directory::facts`](logforce_device::Directory::facts).
+pub fn file_facts(path: &Path) -> io::Result<Facts> {
+    let dir = path.parent().unwrap_or(path);
+    System::directory(&OsSystem::new(), dir)?.facts()
+}
+
+/// Returns `None`: this system is not asked about its hypervisor.
+///
+/// # Errors
+/// Never.
+pub fn hypervisor() -> io::Result<Option<String>> {
+    Ok(None)
 }

@@ -12,13 +12,14 @@ use crate::output::{Sink, Target, print, terminal_width};
 use crate::signal;
 use anyhow::{Context, bail};
 use logforce::disk::{Facts, calibration};
-use logforce_device_os::{Asked, ask_devices, device_facts};
+use logforce_device_os::{Asked, ask_devices, device_facts, file_facts, hypervisor};
 use logforce_measure::Interrupt;
 use logforce_measure::counters::CounterSource;
 use logforce_measure::doctor::next::Next;
 use logforce_measure::doctor::{Doctor, Findings, Question, Severity, Test, trial};
 use logforce_measure::machine::Machine;
 use logforce_measure::output;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,8 +60,8 @@ pub struct Args {
 /// Part of the machine that is examined.
 enum Subject {
     Directory(PathBuf),
-    /// A file, and its directory.
-    File(PathBuf),
+    /// A file, and its directory if that is on the same filesystem.
+    File(PathBuf, Option<PathBuf>),
     Device,
 }
 
@@ -85,7 +86,10 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let tests = match &subject {
         _ if args.passive => Err("none were made, because of --passive".to_owned()),
         Subject::Device => Err("none are made on a device itself, because they write".to_owned()),
-        Subject::Directory(dir) | Subject::File(dir) => test(dir, &facts, &interrupt),
+        Subject::File(_, None) => {
+            Err("none are made on a file that is mounted by itself".to_owned())
+        }
+        Subject::Directory(dir) | Subject::File(_, Some(dir)) => test(dir, &facts, &interrupt),
     };
     if interrupt.is_raised() {
         return Ok(End::Interrupted);
@@ -98,6 +102,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             path: args.path.display().to_string(),
             target: subject.name(),
             machine: Machine::new(&facts, os::host()),
+            hypervisor: hypervisor()?,
             asked: asked.into_iter().map(question).collect(),
             tests,
         },
@@ -123,7 +128,12 @@ pub fn run(args: Args) -> anyhow::Result<End> {
 /// Returns the facts of the path, and the method that a log would use there.
 fn look(path: &Path, subject: &Subject, cache: Option<&Path>) -> anyhow::Result<(Facts, Next)> {
     match subject {
-        Subject::Directory(dir) | Subject::File(dir) => {
+        Subject::File(file, None) => {
+            let facts = file_facts(file)?;
+            let next = Next::unmeasured(&facts);
+            Ok((facts, next))
+        }
+        Subject::Directory(dir) | Subject::File(_, Some(dir)) => {
             let known = calibration::known(dir, cache)?;
             let next = Next::new(&known);
             Ok((known.facts, next))
@@ -137,14 +147,27 @@ fn look(path: &Path, subject: &Subject, cache: Option<&Path>) -> anyhow::Result<
 }
 
 fn test(dir: &Path, facts: &Facts, interrupt: &Interrupt) -> Result<Vec<Test>, String> {
+    let mut names = BTreeSet::new();
     let devices = facts.layers.iter().filter_map(|layer| {
-        let counter = os::device_counters(&layer.name).ok()?;
+        // Two parts of a stack may end on one disk.
+        let is_new = names.insert(layer.name.as_str());
+        let counter = os::device_counters(&layer.name).ok().filter(|_| is_new)?;
         Some((
             layer.name.clone(),
             Box::new(counter) as Box<dyn CounterSource>,
         ))
     });
     trial::run(&os::system(), dir, facts, devices.collect(), interrupt).map_err(|e| e.to_string())
+}
+
+/// Returns true if the file is on the filesystem of its directory. Where the system does not number filesystems, a
+/// file is.
+fn is_on_one_filesystem(file: &Path, dir: &Path) -> bool {
+    let facts = file_facts(file).ok();
+    let of_dir = logforce::disk::facts(dir).ok();
+    facts.zip(of_dir).is_none_or(|(file, dir)| {
+        (file.mount_point, file.filesystem) == (dir.mount_point, dir.filesystem)
+    })
 }
 
 fn question(asked: Asked) -> Question {
@@ -180,8 +203,11 @@ impl Subject {
             return Ok(Subject::Directory(path.to_owned()));
         }
         if found.is_file() {
-            let parent = path.canonicalize()?.parent().map(Path::to_owned);
-            return Ok(Subject::File(parent.unwrap_or_else(|| PathBuf::from("."))));
+            let file = path.canonicalize()?;
+            let parent = file.parent().map(Path::to_owned);
+            // A filesystem may be mounted on the file itself, as containers do with single files.
+            let dir = parent.filter(|dir| is_on_one_filesystem(&file, dir));
+            return Ok(Subject::File(file, dir));
         }
         Ok(Subject::Device)
     }
@@ -189,7 +215,7 @@ impl Subject {
     fn name(&self) -> &'static str {
         match self {
             Subject::Directory(_) => "directory",
-            Subject::File(_) => "file",
+            Subject::File(..) => "file",
             Subject::Device => "device",
         }
     }

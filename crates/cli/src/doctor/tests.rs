@@ -45,6 +45,7 @@ fn examined(facts: Facts, tests: Vec<Test>) -> Doctor {
         path: "d".to_owned(),
         target: "directory",
         machine: Machine::new(&facts, host),
+        hypervisor: None,
         asked: Vec::new(),
         tests: Ok(tests),
     };

@@ -49,11 +49,18 @@ impl Lines {
 
     /// Adds the tree: a line for each layer with its own verdict, and below it what was read and where.
     fn stack(&mut self, stack: &[StackLayer]) {
+        // True for each level whose line goes on below the present layer.
+        let goes_on = |n: usize, level: u32| {
+            let below = stack[n + 1..].iter().take_while(|l| l.level >= level);
+            below.into_iter().any(|l| l.level == level)
+        };
         for (n, layer) in stack.iter().enumerate() {
-            let level = layer.level as usize;
-            let branch = match level {
-                0 => String::new(),
-                level => format!("{}└─ ", "   ".repeat(level - 1)),
+            let bar = |level| if goes_on(n, level) { "│  " } else { "   " };
+            let above: String = (1..layer.level).map(bar).collect();
+            let branch = match (layer.level, goes_on(n, layer.level)) {
+                (0, _) => String::new(),
+                (_, true) => format!("{above}├─ "),
+                (_, false) => format!("{above}└─ "),
             };
             let about = match &*layer.about {
                 "" => String::new(),
@@ -62,12 +69,11 @@ impl Lines {
             let verdict = format!("{}, {}", layer.survives, layer.verdict);
             self.text
                 .push_str(&format!("{branch}{}{about}: {verdict}\n", layer.name));
-            // A tree's line continues below the name while deeper layers follow.
-            let has_below = stack
-                .get(n + 1)
-                .is_some_and(|next| next.level > layer.level);
-            let bar = if has_below { "│" } else { " " };
-            let margin = format!("{}{bar}    ", "   ".repeat(level));
+            let own = match layer.level {
+                0 => String::new(),
+                level => bar(level).to_owned(),
+            };
+            let margin = format!("{above}{own}{}    ", bar(layer.level + 1).trim_end());
             let columns = margin.chars().count();
             let mut say = |text: &str| {
                 let text = wrap(text, self.width.saturating_sub(columns).max(40), 2);
@@ -92,10 +98,13 @@ impl Lines {
         }
         let mut split = |sentence: &str| {
             let (what, text) = sentence.split_once(": ").unwrap_or(("", sentence));
+            // Longer names would move the column.
+            let what = what.strip_suffix(" protection").unwrap_or(what);
             self.line(what, text);
         };
         split(&doctor.fua);
         split(&doctor.atomic);
+        split(&doctor.protection);
         let direct = match &doctor.direct {
             None => "not offered".to_owned(),
             Some(d) => format!("memory aligned to {}, offsets to {}", d.memory, d.offset),
@@ -112,6 +121,9 @@ impl Lines {
         let capacity = doctor.capacity.map_or("unknown size".to_owned(), bytes);
         self.line("volume", &format!("{volume}; {capacity}"));
         let m = &doctor.machine;
+        if let Some(hypervisor) = &doctor.hypervisor {
+            self.line("hypervisor", hypervisor);
+        }
         self.line(
             "system",
             &format!("{} {}, {}, {} cpus", m.os, m.kernel, m.arch, m.cpus),

@@ -136,7 +136,7 @@ fn the_directory_is_the_current_one_if_none_is_named() {
     let kept = fs::read(dir.path().join("facts.json")).unwrap();
     let kept: Value = serde_json::from_slice(&kept).unwrap();
     assert_eq!(kept["path"], ".");
-    assert!(text(&here.stdout).contains("A commit here"));
+    assert!(text(&here.stdout).contains("ommit here"));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn in_memory_nothing_is_durable() {
     let printed = words(&facts(home.path(), &[path(dir.path())]));
     for part in [
         "keeps files in memory",
-        "Use a directory on a disk",
+        "Use a directory whose blocks are on a disk",
         "nothing is measured here: the files are in memory",
         "is refused here",
     ] {
@@ -248,7 +248,7 @@ fn a_device_is_no_new_file() {
     let (dir, home) = (place(), place());
     let out = facts(home.path(), &[path(dir.path()), "--json", "NUL"]);
     assert_answered(&out);
-    assert!(all_output(&out).contains("A commit here"));
+    assert!(all_output(&out).contains("ommit here"));
 }
 
 fn lost(place: &Place, method: Method) -> CutRun {

@@ -9,10 +9,12 @@ use super::block::Located;
 use super::error::{at, uninterrupted_io};
 use super::sysfs::{self, Roots};
 use rustix::fs::{Mode, OFlags};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// First line of a file.
@@ -58,12 +60,11 @@ pub struct Answer {
 impl Answer {
     /// Makes an answer that was given now.
     pub fn new(cache: Cache, command: &str, said: String) -> Answer {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Answer {
             cache,
             command: command.to_owned(),
-            said: said.replace('\n', " "),
-            at: now.map_or(0, |d| d.as_secs()),
+            said: said.replace(char::is_control, " "),
+            at: now(),
         }
     }
 }
@@ -71,19 +72,21 @@ impl Answer {
 /// Returns the text that identifies a device until the next start of the system. A device that took the place
 /// of another one differs in it.
 fn identity(device: &Located) -> io::Result<String> {
-    let mut parts = vec![device.whole_name()];
+    let mut parts = vec![device.whole.display().to_string()];
     for file in [
         "dev",
         "size",
         "wwid",
         "device/wwid",
         "device/serial",
+        "device/vendor",
+        "device/model",
         "dm/uuid",
         "dm/name",
     ] {
         parts.push(device.line(file)?.unwrap_or_default());
     }
-    Ok(parts.join("|"))
+    Ok(parts.join("|").replace(char::is_control, "?"))
 }
 
 fn boot(roots: &Roots) -> io::Result<Option<String>> {
@@ -100,16 +103,34 @@ fn file(device: &Located, roots: &Roots) -> PathBuf {
 /// Any error except "not found". The answer may be the one that contradicts a guarantee.
 pub fn stored(device: &Located, roots: &Roots) -> io::Result<Option<Answer>> {
     let path = file(device, roots);
+    if let Some(text) = held().get(&path) {
+        return valid(text, device, roots);
+    }
+    let is_safe = |stat: &fs::Metadata| {
+        let own = rustix::process::geteuid().as_raw();
+        [0, own].contains(&stat.uid()) && stat.mode() & 0o022 == 0
+    };
+    // Whoever may write to the directory may put a file of root there that was meant for another device.
+    let look = || fs::symlink_metadata(&roots.run);
+    match sysfs::found(uninterrupted_io(look), "look at", &roots.run)? {
+        Some(stat) if stat.is_dir() && is_safe(&stat) => {}
+        _ => return Ok(None),
+    }
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let open = || rustix::fs::open(&path, flags, Mode::empty()).map_err(io::Error::from);
-    let Some(opened) = sysfs::found(uninterrupted_io(open), "open", &path)? else {
+    // A link is not followed: it may lead to a file that root wrote for another purpose.
+    let opened = match uninterrupted_io(open) {
+        Err(e) if e.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            return Ok(None);
+        }
+        opened => sysfs::found(opened, "open", &path)?,
+    };
+    let Some(opened) = opened else {
         return Ok(None);
     };
     let opened = fs::File::from(opened);
     let stat = opened.metadata().map_err(|e| at(e, "look at", &path))?;
-    let own = rustix::process::geteuid().as_raw();
-    let is_trusted = [0, own].contains(&stat.uid()) && stat.mode() & 0o022 == 0;
-    if !is_trusted || !stat.is_file() || stat.len() > LONGEST {
+    if !is_safe(&stat) || !stat.is_file() || stat.len() > LONGEST {
         return Ok(None);
     }
     let mut text = String::new();
@@ -118,10 +139,29 @@ pub fn stored(device: &Located, roots: &Roots) -> io::Result<Option<Answer>> {
         Err(e) if e.kind() == io::ErrorKind::InvalidData => return Ok(None),
         Err(e) => return Err(at(e, "read", &path)),
     }
+    valid(&text, device, roots)
+}
+
+/// Returns the answer of that text, if it is one of this device since the system started.
+fn valid(text: &str, device: &Located, roots: &Roots) -> io::Result<Option<Answer>> {
     let is_here = [boot(roots)?, Some(identity(device)?)];
-    Ok(parse(&text).and_then(|(boot, device, answer)| {
+    let answer = parse(text).and_then(|(boot, device, answer)| {
         (is_here == [Some(boot.to_owned()), Some(device.to_owned())]).then_some(answer)
-    }))
+    });
+    // No device answers tomorrow.
+    const DAY: u64 = 86_400;
+    Ok(answer.filter(|answer| answer.at > 0 && answer.at <= now() + DAY))
+}
+
+/// Answers that could not be stored, which count for this process alone. A container may have no `/run`.
+fn held() -> MutexGuard<'static, BTreeMap<PathBuf, String>> {
+    static HELD: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |d| d.as_secs())
 }
 
 /// Returns boot, device and answer of a file.
@@ -141,7 +181,7 @@ fn parse(text: &str) -> Option<(&str, &str, Answer)> {
         said: value("said")?.to_owned(),
         at,
     };
-    Some((boot, device, answer))
+    lines.next().is_none().then_some((boot, device, answer))
 }
 
 /// Stores the answer of a device for openings.
@@ -174,7 +214,10 @@ pub fn store(device: &Located, answer: &Answer, roots: &Roots) -> io::Result<()>
         fs::set_permissions(&temporary, fs::Permissions::from_mode(0o644))?;
         fs::rename(&temporary, &path)
     };
-    write().map_err(|e| at(e, "store the answer in", &path))
+    write().map_err(|e| {
+        held().insert(path.clone(), text.clone());
+        at(e, "store the answer for logs in", &path)
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::attachment::Attachment;
 use super::block::{self, Located};
 use super::error::{at, uninterrupted_io};
 use super::stack;
-use super::sysfs::Roots;
+use super::sysfs::{self, Roots};
 use crate::asked::Asked;
 use crate::{nvme, scsi};
 use logforce_device::{Facts, Layer};
@@ -76,8 +76,11 @@ fn ask(device: &Located, with_usb: bool, roots: &Roots) -> Asked {
         device: name,
         answer: answer.and_then(|answer| {
             let said = format!("{}: {}", answer.command, answer.said);
-            let stored = answers::store(device, &answer, roots);
-            stored.map_err(|e| format!("{said} ({e})")).map(|()| said)
+            // An answer that cannot be stored counts for this process.
+            Ok(match answers::store(device, &answer, roots) {
+                Ok(()) => said,
+                Err(e) => format!("{said} (logs will not know it: {e})"),
+            })
         }),
     }
 }
@@ -87,11 +90,20 @@ fn answer(device: &Located, with_usb: bool, roots: &Roots) -> Result<Answer, Str
         io::ErrorKind::PermissionDenied => {
             format!("{e}: run it as root to ask the device itself")
         }
+        io::ErrorKind::NotFound => {
+            format!("{e}: run it where the device has a node, outside of a container")
+        }
         _ => e.to_string(),
     };
     let node = roots.dev.join(device.whole_name());
     if device.is_of(&["dm-"]) {
         return mapped(device, roots).map_err(failed);
+    }
+    if !is_node_of(&node, device).map_err(failed)? {
+        return Err(format!(
+            "{} is not its node, but that of another device",
+            node.display()
+        ));
     }
     match device.attachment().map_err(failed)? {
         Attachment::Usb if !with_usb => Err(
@@ -144,13 +156,8 @@ fn of_nvme(node: PathBuf, roots: &Roots) -> io::Result<Answer> {
 }
 
 fn of_scsi(node: PathBuf, roots: &Roots) -> io::Result<Answer> {
-    let sense = roots.commands.scsi(&node, &MODE_SENSE, 192);
-    if let Err(e) = &sense
-        && e.kind() == io::ErrorKind::PermissionDenied
-    {
-        return sense.map(|_| Answer::new(Cache::Silent, "", String::new()));
-    }
-    if let Some(page) = sense.ok().and_then(|data| scsi::caching_page(&data)) {
+    let sense = answered(roots.commands.scsi(&node, &MODE_SENSE, 192))?;
+    if let Some(page) = sense.and_then(|data| scsi::caching_page(&data)) {
         let (cache, said) = match page.is_on {
             true => (Cache::On, "WCE 1: write cache on"),
             false => (Cache::Off, "WCE 0: write cache off"),
@@ -163,8 +170,8 @@ fn of_scsi(node: PathBuf, roots: &Roots) -> io::Result<Answer> {
         return Ok(Answer::new(cache, "SCSI MODE SENSE, caching page", said));
     }
     // A bridge without a caching page may pass the question of an ATA disk on.
-    let identify = roots.commands.scsi(&node, &IDENTIFY, 512);
-    let Some(disk) = identify.ok().and_then(|data| scsi::identity(&data)) else {
+    let identify = answered(roots.commands.scsi(&node, &IDENTIFY, 512))?;
+    let Some(disk) = identify.and_then(|data| scsi::identity(&data)) else {
         let said = "it has no caching mode page, and does not answer IDENTIFY DEVICE".to_owned();
         let command = "SCSI MODE SENSE, ATA IDENTIFY DEVICE";
         return Ok(Answer::new(Cache::Silent, command, said));
@@ -177,6 +184,27 @@ fn of_scsi(node: PathBuf, roots: &Roots) -> io::Result<Answer> {
     let fua = if disk.fua { "FUA" } else { "no FUA" };
     let said = format!("{said}, {fua} ({}, firmware {})", disk.model, disk.firmware);
     Ok(Answer::new(cache, "ATA IDENTIFY DEVICE", said))
+}
+
+/// Returns true if the node in `/dev` has the number that `/sys` shows. A missing node is left to the command.
+fn is_node_of(node: &Path, device: &Located) -> io::Result<bool> {
+    let found = sysfs::found(uninterrupted_io(|| fs::metadata(node)), "look at", node)?;
+    let Some((found, number)) = found.zip(device.line("dev")?) else {
+        return Ok(true);
+    };
+    let id = found.rdev();
+    let (major, minor) = (rustix::fs::major(id), rustix::fs::minor(id));
+    Ok(format!("{major}:{minor}") == number)
+}
+
+/// Returns the answer of a device; `None` if the device refused the command. A command that did not reach it says
+/// nothing about it.
+fn answered(sent: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
+    match sent {
+        Ok(data) => Ok(Some(data)),
+        Err(e) if e.kind() == io::ErrorKind::Unsupported => Ok(None),
+        Err(e) => Err(e),
+    }
 }
 
 fn mapped(device: &Located, roots: &Roots) -> io::Result<Answer> {

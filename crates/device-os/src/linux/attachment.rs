@@ -27,6 +27,8 @@ pub enum Attachment {
 const SERVED: &[(&str, &str)] = &[
     ("nbd", "network block device"),
     ("rbd", "Ceph RBD"),
+    ("rnbd", "RDMA network block device"),
+    ("zd", "zvol, by its property sync"),
     ("drbd", "DRBD"),
     ("ublkb", "ublk"),
     ("etherd!e", "ATA over Ethernet"),
@@ -139,8 +141,13 @@ impl Located {
             Attachment::Usb
         } else if is_nvme {
             Attachment::Nvme
+        } else if self.is_behind("pseudo_") || self.is_behind("tcm_loop_adapter_") {
+            // Targets of the kernel that keep their blocks in memory or in a file.
+            Attachment::Served("SCSI target in software")
         } else if is_named("sd") {
             Attachment::Scsi(self.host_driver()?)
+        } else if self.is_made_by_software() {
+            Attachment::Served("a driver in software")
         } else {
             Attachment::Other
         })
@@ -229,6 +236,20 @@ impl Located {
             ));
         }
         Ok(remarks)
+    }
+
+    /// Returns true for a device without hardware of an unknown driver.
+    fn is_made_by_software(&self) -> bool {
+        let known = [
+            "loop", "dm-", "md", "md_d", "bcache", "nvme", "ram", "zram", "nullb",
+        ];
+        self.whole.to_string_lossy().contains("/virtual/block/") && !self.is_of(&known)
+    }
+
+    /// Returns true if a RAID controller offers the device. Its cache answers, so that a hard disk behind it can
+    /// seem faster than a hard disk.
+    pub fn is_behind_raid(&self) -> io::Result<bool> {
+        Ok(matches!(self.attachment()?, Attachment::Scsi(driver) if RAID.contains(&&*driver)))
     }
 
     fn is_over_fabric(&self) -> io::Result<bool> {

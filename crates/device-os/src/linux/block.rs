@@ -143,7 +143,10 @@ impl Located {
         device.fua = self.number("queue/fua")?.map(|v: u32| v != 0);
         device.logical_sector = self.number("queue/logical_block_size")?.unwrap_or(512);
         device.physical_sector = self.number("queue/physical_block_size")?.unwrap_or(512);
-        device.rotational = self.number("queue/rotational")?.map(|v: u32| v != 0);
+        // The disks behind a RAID controller do not answer themselves.
+        if !self.is_behind_raid()? {
+            device.rotational = self.number("queue/rotational")?.map(|v: u32| v != 0);
+        }
         device.model = model.unwrap_or_default();
         Ok(device)
     }

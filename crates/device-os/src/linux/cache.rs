@@ -110,7 +110,7 @@ impl Located {
                     format!(
                         "no party reports that it has no volatile cache: the kernel treats it as `write through` ({setting}) \
                          and sends no flush, and {why}. {}",
-                        self.remedy()?
+                        self.remedy(asked.is_some())?
                     ),
                 )
             }
@@ -142,8 +142,9 @@ impl Located {
     }
 
     /// Returns the way to find out whether the device has a volatile cache.
-    fn remedy(&self) -> io::Result<&'static str> {
+    fn remedy(&self, is_asked: bool) -> io::Result<&'static str> {
         Ok(match self.attachment()? {
+            _ if is_asked => "Only a power cut decides (`logforce powercut`)",
             Attachment::Usb => {
                 "`logforce doctor --ask` as root asks the disk behind the bridge; otherwise only a power cut decides \
                  (`logforce powercut`)"
@@ -151,7 +152,12 @@ impl Located {
             Attachment::Virtual(_) => {
                 "Ask the operator of the host whether a completed write is on a medium"
             }
-            _ => "Run `logforce doctor` as root, which asks the device",
+            Attachment::Nvme | Attachment::Scsi(_) => {
+                "Run `logforce doctor` as root, which asks the device"
+            }
+            _ => {
+                "No command asks this kind of device: only a power cut decides (`logforce powercut`)"
+            }
         })
     }
 

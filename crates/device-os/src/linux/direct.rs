@@ -160,17 +160,28 @@ pub fn probe(
             }
         },
     };
-    let Some(alignment) = alignment(file.as_fd(), assumed)? else {
+    probe_file(file.as_fd(), assumed)
+}
+
+/// Returns the alignment for an open file.
+///
+/// # Errors
+/// As [`probe`].
+pub fn probe_file(
+    file: BorrowedFd<'_>,
+    assumed: impl FnOnce() -> io::Result<Option<DirectAlignment>>,
+) -> io::Result<Probed> {
+    let Some(alignment) = alignment(file, assumed)? else {
         return Ok(Probed::No);
     };
     // The kernel's answer about the file applies to the file that it opens.
-    let opened = match uninterrupted(|| reopen(file.as_fd(), OFlags::RDONLY | OFlags::DIRECT)) {
+    let opened = match uninterrupted(|| reopen(file, OFlags::RDONLY | OFlags::DIRECT)) {
         // There is no /proc.
-        Err(Errno::NOENT) => uninterrupted(|| rustix::fs::fcntl_setfl(&file, OFlags::DIRECT)),
+        Err(Errno::NOENT) => uninterrupted(|| rustix::fs::fcntl_setfl(file, OFlags::DIRECT)),
         opened => opened.map(drop),
     };
     match opened {
-        Ok(()) => Ok(Probed::Works(alignment, atomic_write(file.as_fd())?)),
+        Ok(()) => Ok(Probed::Works(alignment, atomic_write(file)?)),
         Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(Probed::No),
         Err(e) => Err(e.into()),
     }

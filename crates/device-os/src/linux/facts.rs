@@ -7,9 +7,9 @@ use super::sysfs::Roots;
 use super::{direct, filesystem, mounts, stack, volume};
 use crate::unix::Trial;
 use logforce_device::{DirectAlignment, Facts, FilesystemKind};
-use rustix::fs::StatVfsMountFlags;
+use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 /// Returns the facts of the open directory `dir`; `path` is for messages. Writes nothing except what `trial`
@@ -22,7 +22,30 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path, trial: Trial) -> io::Result<Fact
     gather_by(dir, path, trial, &Roots::default())
 }
 
+/// Returns the facts of a regular file by itself: another filesystem than that of its directory may be mounted
+/// on it.
+pub fn of_file(path: &Path) -> io::Result<Facts> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = uninterrupted(|| rustix::fs::open(path, flags, Mode::empty()))
+        .map_err(|e| at(e, "open", path))?;
+    let probe = |_: &str, assumed: Assumed<'_>| direct::probe_file(file.as_fd(), assumed);
+    gather_with(file.as_fd(), path, &Roots::default(), probe)
+}
+
 fn gather_by(dir: BorrowedFd<'_>, path: &Path, trial: Trial, roots: &Roots) -> io::Result<Facts> {
+    let probe = |name: &str, assumed: Assumed<'_>| direct::probe(dir, trial, name, assumed);
+    gather_with(dir, path, roots, probe)
+}
+
+/// Function that returns the alignment to assume where the kernel does not report it.
+type Assumed<'a> = &'a dyn Fn() -> io::Result<Option<DirectAlignment>>;
+
+fn gather_with(
+    dir: BorrowedFd<'_>,
+    path: &Path,
+    roots: &Roots,
+    probe: impl FnOnce(&str, Assumed<'_>) -> io::Result<Probed>,
+) -> io::Result<Facts> {
     let seen = stack::look(dir, path, roots, stack::DEPTH)?;
     let (mut facts, located) = (seen.facts, seen.located);
     let flags = direct::flags(dir).map_err(|e| at(e, "ask for the flags of", path))?;
@@ -54,7 +77,7 @@ fn gather_by(dir: BorrowedFd<'_>, path: &Path, trial: Trial, roots: &Roots) -> i
             facts.device.as_ref(),
         ))
     };
-    let probed = direct::probe(dir, trial, &facts.filesystem, assumed)
+    let probed = probe(&facts.filesystem, &assumed)
         .map_err(|e| at(e, "find out about direct I/O on a file of", path))?;
     match probed {
         Probed::Works(alignment, atomic_write) => {

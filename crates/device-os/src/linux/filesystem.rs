@@ -22,6 +22,9 @@ pub fn kind(name: &str, options: &str) -> FilesystemKind {
         // (`chattr +C`) still relocates after a snapshot, so it is not treated differently.
         "btrfs" | "zfs" | "bcachefs" | "f2fs" | "nilfs2" | "ubifs" => FilesystemKind::Relocating,
         "tmpfs" | "ramfs" | "rootfs" | "devtmpfs" | "hugetlbfs" => FilesystemKind::Volatile,
+        // Views of the kernel, which keep nothing.
+        "proc" | "sysfs" | "cgroup" | "cgroup2" | "devpts" | "debugfs" | "tracefs"
+        | "securityfs" | "configfs" | "mqueue" | "bpf" | "pstore" => FilesystemKind::Volatile,
         "nfs" | "nfs4" | "cifs" | "smb3" | "smbfs" | "9p" | "virtiofs" | "ceph" | "afs"
         | "lustre" | "vboxsf" => FilesystemKind::Remote,
         _ => FilesystemKind::Other,

@@ -86,7 +86,11 @@ impl Walk<'_> {
             return self.push(device, leaf);
         }
         let cache = device.write_cache()?;
-        let mut layer = Layer::passing(&name, "it passes flushes on to the layers below it");
+        let passes = match cache {
+            WriteCache::Through => "it is set to `write through`: no flush passes it",
+            _ => "it passes flushes on to the layers below it",
+        };
+        let mut layer = Layer::passing(&name, passes);
         match mapping {
             Some(Mapping::AtFlush) => {
                 layer.synced.evidence =

@@ -3,7 +3,7 @@
 use super::next::Next;
 use super::trial::Test;
 use logforce_device::{
-    Assessment, Facts, FileState, FilesystemKind, Guarantee, Source, Verdict, WriteCache,
+    Assessment, Facts, FileState, Guarantee, Layer, Source, Verdict, WriteCache,
 };
 use serde::Serialize;
 
@@ -51,6 +51,16 @@ impl Conclusion {
             let answer = test.finding.strip_prefix("no: ").unwrap_or(&test.finding);
             a.evidence = format!("a test contradicts it: {answer}");
         }
+        // A repair may give forced blocks to other files (docs/durability.md, A8).
+        let is_repaired = facts.journalled == Some(false);
+        if is_repaired && a.guarantee == Guarantee::PowerLoss && a.verdict == Verdict::Declared {
+            a.verdict = Verdict::Unknown;
+            a.evidence = format!(
+                "this {} has no journal in use, and the repair that it needs after a power cut (e2fsck) may overwrite \
+                 forced blocks",
+                facts.filesystem
+            );
+        }
         let severity = match (a.guarantee, a.verdict) {
             (Guarantee::PowerLoss, Verdict::Declared | Verdict::Proven) => Severity::Safe,
             (_, Verdict::Unknown) => Severity::Unknown,
@@ -75,14 +85,8 @@ impl Conclusion {
                 )
             }
             Severity::Safe => format!("A commit here survives {survives}, {by}: {}.", a.evidence),
-            Severity::Unknown if a.guarantee == Guarantee::PowerLoss => {
-                format!(
-                    "It is unknown whether a commit here survives {survives}: {}.",
-                    a.evidence
-                )
-            }
             Severity::Unknown => format!(
-                "As far as is known, a commit here survives {survives}: {}.",
+                "It is unknown whether a commit here survives loss of power: {}.",
                 a.evidence
             ),
             Severity::Unsafe if a.guarantee == Guarantee::PowerLoss => {
@@ -107,28 +111,35 @@ impl Conclusion {
 fn advice(facts: &Facts, a: &Assessment, severity: Severity) -> Vec<String> {
     let mut advice = Vec::new();
     let mut say = |text: String| advice.push(text);
+    for note in facts.notes.iter().filter(|n| n.contains(" is ephemeral (")) {
+        say(note.clone());
+    }
     if !facts.unread.is_empty() {
         say("Repair the files of recorded power cuts that cannot be read: see above.".to_owned());
     }
+    let is_contradicted = a.verdict == Verdict::Contradicted;
     if facts.read_only {
         say("Mount the filesystem writable.".to_owned());
-    } else if facts.kind == FilesystemKind::Volatile {
-        say("Use a directory on a disk.".to_owned());
     } else if facts.barriers == Some(false) {
         say(format!(
             "Mount {} with barriers (without `nobarrier`, `barrier=0` or `volatile`).",
             facts.mount_point
         ));
+    } else if is_contradicted && a.guarantee <= Guarantee::ProcessCrash && !is_set_through(facts) {
+        say("Use a directory whose blocks are on a disk.".to_owned());
     }
-    for layer in &facts.layers {
-        let is_contradicted = layer.synced.verdict == Verdict::Contradicted;
-        if is_contradicted && layer.write_cache == WriteCache::Through {
-            say(format!(
-                "Let the kernel flush {0}: `echo 'write back' > /sys/block/{0}/queue/write_cache`, and remove the rule \
-                 that sets `write through`.",
-                layer.name
-            ));
-        }
+    if facts.journalled == Some(false) {
+        say(format!(
+            "Give the {} a journal (`tune2fs -O has_journal`), or mount it with the one that it has.",
+            facts.filesystem
+        ));
+    }
+    for layer in through(facts).filter(|_| is_contradicted) {
+        say(format!(
+            "Let the kernel flush {0}: `echo 'write back' > /sys/block/{0}/queue/write_cache`, and remove the rule that \
+             sets `write through`.",
+            layer.name
+        ));
     }
     match (severity, a.source) {
         (Severity::Safe, _) if a.verdict == Verdict::Proven => {}
@@ -145,14 +156,37 @@ fn advice(facts: &Facts, a: &Assessment, severity: Severity) -> Vec<String> {
              `logforce powercut`."
                 .to_owned(),
         ),
-        (Severity::Unknown, _) => {
-            say("Only a power cut decides what cannot be seen: `logforce powercut`.".to_owned());
-        }
-        (Severity::Unsafe, _) if a.verdict == Verdict::Implausible => say(
-            "Look for what drops the forces: a library that is preloaded (eatmydata), the filesystem, or the device."
+        (Severity::Unknown, _) => say(
+            "Remove the cause that is named above. What cannot be seen, only a power cut decides: `logforce powercut`."
                 .to_owned(),
         ),
+        (Severity::Unsafe, _) if a.verdict == Verdict::Implausible => say(
+            "Find the layer that drops the forces: the filesystem, a cache, or the device. Until then use another disk."
+                .to_owned(),
+        ),
+        (Severity::Unsafe, _) if advice.is_empty() => {
+            advice.push("Use another disk, or change the layer that is named above.".to_owned());
+        }
         _ => {}
     }
     advice
+}
+
+/// Returns the layers whose setting keeps flushes from a volatile cache or from layers below them.
+fn through(facts: &Facts) -> impl Iterator<Item = &Layer> {
+    let layers = &facts.layers;
+    let stops_flushes = |n: &usize| {
+        let layer = &layers[*n];
+        let has_below = layers
+            .get(n + 1)
+            .is_some_and(|next| next.level > layer.level);
+        let own = &layer.synced;
+        let is_wrong = (own.guarantee, own.verdict) == (Guarantee::OsCrash, Verdict::Contradicted);
+        layer.write_cache == WriteCache::Through && (has_below || is_wrong)
+    };
+    (0..layers.len()).filter(stops_flushes).map(|n| &layers[n])
+}
+
+fn is_set_through(facts: &Facts) -> bool {
+    through(facts).next().is_some()
 }

@@ -4,6 +4,7 @@
 mod conclusion;
 mod methods;
 pub mod next;
+mod sentences;
 pub mod trial;
 
 pub use conclusion::{Conclusion, Severity};
@@ -46,6 +47,10 @@ pub struct Doctor {
     pub fua: String,
     /// Answer about atomic writes, as a sentence.
     pub atomic: String,
+    /// Answer about power-loss protection, as a sentence.
+    pub protection: String,
+    /// Hypervisor that runs this system, in words; null if there is none, or if it hides.
+    pub hypervisor: Option<String>,
     /// Atomic writes to a file here; null if there are none.
     pub atomic_write: Option<Atomic>,
     /// Every method of this system.
@@ -145,6 +150,8 @@ pub struct Findings {
     pub target: &'static str,
     /// System, filesystem and device.
     pub machine: Machine,
+    /// Hypervisor that runs this system.
+    pub hypervisor: Option<String>,
     /// Devices that were asked.
     pub asked: Vec<Question>,
     /// Tests, or the reason why there are none.
@@ -159,7 +166,7 @@ impl Doctor {
             Err(why) => (Vec::new(), Some(why)),
         };
         let methods = facts.platform.methods().iter();
-        Doctor {
+        let mut doctor = Doctor {
             schema: "logforce-doctor",
             version: 1,
             command: findings.command,
@@ -171,8 +178,10 @@ impl Doctor {
             asked: findings.asked,
             tests,
             untested,
-            fua: fua(facts),
-            atomic: atomic(facts),
+            fua: sentences::fua(facts),
+            atomic: sentences::atomic(facts),
+            protection: sentences::protection(facts),
+            hypervisor: findings.hypervisor,
             atomic_write: facts.atomic_write.map(|a| Atomic {
                 unit_min: a.unit_min,
                 unit_max: a.unit_max,
@@ -192,7 +201,50 @@ impl Doctor {
                 memory: d.memory,
                 offset: d.offset,
             }),
-        }
+        };
+        doctor.clean();
+        doctor
+    }
+
+    /// Cleans all texts that a device, a mount or a path may have chosen. Otherwise the name of a mount point could
+    /// forge a line of the output.
+    fn clean(&mut self) {
+        let m = &mut self.machine;
+        let c = &mut self.conclusion;
+        let of_layers = self.stack.iter_mut().flat_map(|l| {
+            let of_readings = l
+                .readings
+                .iter_mut()
+                .flat_map(|r| [&mut r.value, &mut r.from]);
+            [&mut l.name, &mut l.about, &mut l.evidence]
+                .into_iter()
+                .chain(of_readings)
+        });
+        let of_methods = self.methods.iter_mut().flat_map(|m| &mut m.evidence);
+        let asked = self.asked.iter_mut();
+        let of_asked = asked.flat_map(|a| a.answer.iter_mut().chain(&mut a.why_not));
+        let of_tests = self
+            .tests
+            .iter_mut()
+            .flat_map(|t| [&mut t.question, &mut t.finding]);
+        [
+            &mut self.path,
+            &mut self.fua,
+            &mut self.atomic,
+            &mut c.sentence,
+            &mut m.mount_point,
+            &mut m.mount_options,
+        ]
+        .into_iter()
+        .chain(&mut c.advice)
+        .chain(&mut m.notes)
+        .chain(&mut m.model)
+        .chain(&mut self.next.evidence)
+        .chain(of_layers)
+        .chain(of_methods)
+        .chain(of_asked)
+        .chain(of_tests)
+        .for_each(|text| *text = text.replace(char::is_control, "\u{fffd}"));
     }
 }
 
@@ -301,56 +353,5 @@ fn in_words(kind: FilesystemKind) -> &'static str {
         FilesystemKind::Volatile => "keeps files in memory",
         FilesystemKind::Remote => "is on another machine",
         _ => "it is not known what it does with a write",
-    }
-}
-
-fn fua(facts: &Facts) -> String {
-    let survives = {
-        let a = sync(facts);
-        format!("A force survives {} ({}).", a.granted(), a.verdict)
-    };
-    let device = facts.device.as_ref();
-    match (device.and_then(|d| d.fua), facts.platform) {
-        _ if device.is_none() => format!("FUA: no device is known. {survives}"),
-        (Some(true), _) => {
-            let a = facts.write_through();
-            format!(
-                "FUA: yes; a write-through survives {} ({}).",
-                a.granted(),
-                a.verdict
-            )
-        }
-        (Some(false), Platform::Linux) => {
-            format!("FUA: none; the kernel flushes instead. {survives}")
-        }
-        (Some(false), _) => {
-            let a = facts.write_through();
-            format!(
-                "FUA: none; a write-through survives {} ({}), and nothing flushes in its place. {survives}",
-                a.granted(),
-                a.verdict
-            )
-        }
-        (None, _) => format!("FUA: unknown. {survives}"),
-    }
-}
-
-fn atomic(facts: &Facts) -> String {
-    const PAGES: [u32; 3] = [4096, 8192, 16384];
-    match facts.atomic_write {
-        None => "Atomic writes: none are offered, so a crash can tear a page: keep doublewrite and full-page images on.".to_owned(),
-        Some(a) => {
-            let sizes = PAGES.iter().filter(|p| (a.unit_min..=a.unit_max).contains(*p));
-            let sizes: Vec<String> = sizes.map(|p| format!("{} KiB", p >> 10)).collect();
-            format!(
-                "Atomic writes: {} to {} bytes (RWF_ATOMIC); they cover pages of {}, in a program that uses them.",
-                a.unit_min,
-                a.unit_max,
-                match sizes.is_empty() {
-                    true => "no usual size".to_owned(),
-                    false => sizes.join(", "),
-                }
-            )
-        }
     }
 }

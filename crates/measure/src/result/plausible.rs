@@ -95,7 +95,11 @@ impl Claim {
 /// Returns whether the device is a hard disk. Virtual disks report themselves as rotational by default,
 /// so the report of a known virtual model is ignored.
 fn is_believed_to_turn(device: &BlockDevice) -> bool {
-    const VIRTUAL: [&str; 8] = [
+    // The caches of arrays and RAID controllers answer in place of their disks.
+    const VIRTUAL: [&str; 11] = [
+        "lun",
+        "logical volume",
+        "perc",
         "qemu",
         "virtual",
         "vbox",

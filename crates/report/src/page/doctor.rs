@@ -36,6 +36,7 @@ pub fn doctor(doctor: &Doctor) -> Markup {
                     (table(&readings(doctor), "Properties, and where they were read"))
                     p { (doctor.fua) }
                     p { (doctor.atomic) }
+                    p { (doctor.protection) }
                 }
                 section id="tests" {
                     h2 { "Tests" }

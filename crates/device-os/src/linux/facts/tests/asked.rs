@@ -64,7 +64,7 @@ fn the_weaker_answer_counts_and_a_contradiction_is_named() {
 /// A drive that took the place of another one, or another start of the system: the answer is that of another one.
 #[test]
 fn an_answer_holds_for_one_device_until_the_next_start() {
-    let changes: [(&str, &str); 4] = [
+    let changes: [(&str, &str); 5] = [
         ("proc/sys/kernel/random/boot_id", "4e2b\n"),
         (
             "sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1/wwid",
@@ -73,6 +73,10 @@ fn an_answer_holds_for_one_device_until_the_next_start() {
         (
             "sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1/size",
             "2048\n",
+        ),
+        (
+            "sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1/device/model",
+            "ACME 2\n",
         ),
         ("run/nvme0n1", "logforce device answer 1\nboot 0d3a\n"),
     ];
@@ -106,11 +110,54 @@ fn an_answer_that_others_can_write_is_ignored() {
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
         world.is(OsCrash, Unknown, &["no party reports"]);
+        std::os::unix::fs::chown(&path, Some(0), None).unwrap();
     }
     // A link could lead to a file that root wrote for another purpose.
     fs::rename(&path, world.temp.path().join("elsewhere")).unwrap();
     symlink(world.temp.path().join("elsewhere"), &path).unwrap();
-    assert!(world.facts().is_err());
+    world.is(OsCrash, Unknown, &["no party reports"]);
+    fs::remove_file(&path).unwrap();
+    fs::rename(world.temp.path().join("elsewhere"), &path).unwrap();
+    world.is(PowerLoss, Declared, &["VWC 0"]);
+    // Nor what lies in a directory that others can write to.
+    let run = world.temp.path().join("run");
+    fs::set_permissions(&run, fs::Permissions::from_mode(0o777)).unwrap();
+    world.is(OsCrash, Unknown, &["no party reports"]);
+}
+
+/// A container may have no node, or that of another device. Nothing was asked then.
+#[test]
+fn a_command_that_reaches_no_device_is_no_answer() {
+    let place = "pci0000:00/0000:00:02.0/ata1/host0/target0:0:0/0:0:0:0/block/sda";
+    let mut world = World::on(place, THROUGH);
+    let said = format!("sys/devices/{place}/device/scsi_disk/0:0:0:0/cache_type");
+    world.put(&said, "write through\n");
+    world.roots.commands = Arc::new(crate::linux::commands::Real);
+    let facts = world.facts().unwrap();
+    let asked = ask_by(&facts.layers, false, &world.roots).unwrap();
+    let why = asked[0].answer.as_ref().unwrap_err();
+    assert!(why.contains("outside of a container"), "{why}");
+    world.is(PowerLoss, Declared, &["the device says"]);
+    world.put("dev/sda", "");
+    world.put(&format!("sys/devices/{place}/dev"), "8:0\n");
+    let (asked, sent) = world.ask(Recorded::default(), false);
+    assert_eq!(sent, 0);
+    let why = asked[0].answer.as_ref().unwrap_err();
+    assert!(why.contains("that of another device"), "{why}");
+}
+
+/// The answer counts for the process that asked, also where it cannot be stored.
+#[test]
+fn an_answer_that_cannot_be_stored_counts_once() {
+    let mut world = World::on(NVME, THROUGH);
+    world.put("run", "a file in the place of the directory");
+    let (asked, _) = world.ask(nvme(true, Some(1)), false);
+    let said = asked[0].answer.as_ref().unwrap();
+    assert!(
+        said.contains("WCE 1") && said.contains("logs will not know it"),
+        "{said}"
+    );
+    world.is(OsCrash, Contradicted, &["WCE 1"]);
 }
 
 fn bridged(mode_sense: Option<Vec<u8>>, ata: Option<Vec<u8>>) -> Recorded {

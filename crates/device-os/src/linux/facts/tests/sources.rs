@@ -43,7 +43,7 @@ fn write_through_that_nobody_answers_for_is_no_promise() {
         ("vda", "operator of the host"),
         (VIRTIO_SCSI, "operator of the host"),
         ("xvda", "operator of the host"),
-        ("mmcblk0", "as root"),
+        ("mmcblk0", "only a power cut decides"),
     ] {
         let world = on(place, THROUGH);
         world.is(
