@@ -232,7 +232,7 @@ pub struct LogJournal {
     assessment: Assessment,
     most: Option<u64>,
     log: Rc<RefCell<SharedLog>>,
-    record: Vec<u8>,
+    record: usize,
 }
 
 impl LogJournal {
@@ -245,7 +245,7 @@ impl LogJournal {
         log: Rc<RefCell<SharedLog>>,
     ) -> Self {
         debug_assert_eq!(key.subject, SubjectKind::Logforce);
-        let record = vec![0; usize::try_from(key.bytes).unwrap_or(0)];
+        let record = usize::try_from(key.bytes).unwrap_or(0);
         LogJournal {
             key,
             assessment,
@@ -274,7 +274,6 @@ impl Subject for LogJournal {
     }
 
     fn prepare(&mut self) -> Result<(), MeasureError> {
-        crate::run::prepare::scramble(&mut self.record, 0xc0ff_ee01);
         self.log.borrow_mut().ready().map(drop)
     }
 
@@ -285,7 +284,7 @@ impl Subject for LogJournal {
             let from = log.tail_lsn();
             let job = Job {
                 log: &log,
-                record: &self.record,
+                record: self.record,
                 threads: self.key.threads,
                 // At most the space of the prepared segments, so that none is prepared in the timed part.
                 until: from.plus(shared.setup.segment_size),

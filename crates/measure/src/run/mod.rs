@@ -6,6 +6,7 @@ pub mod counters;
 pub mod counting;
 pub mod cpu;
 mod error;
+pub mod generator;
 pub mod in_flight;
 mod interrupt;
 pub mod library;

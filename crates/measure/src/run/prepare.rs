@@ -1,5 +1,6 @@
 //! Files in a known state before commits write to them: growing, fallocated, zeroed or recycled.
 
+use crate::run::generator::Generator;
 use crate::{Interrupt, MeasureError};
 use logforce_device::{AlignedBuf, Barrier, Directory, File, FileState, OpenFile, Write};
 use logforce_terminal::progress::Progress;
@@ -215,12 +216,13 @@ impl PreparedFile {
 
     fn fill_open(&self, file: &dyn File, with_data: bool) -> Result<(), MeasureError> {
         let mut buf = AlignedBuf::zeroed(FILL, self.alignment.max(4096));
-        if with_data {
-            scramble(&mut buf, 0x5eed_0f1e);
-        }
+        let mut generator = Generator::fresh();
         let mut offset = 0;
         while offset < self.size {
             self.interrupt.check()?;
+            if with_data {
+                generator.fill(&mut buf);
+            }
             let len = usize::try_from(self.size - offset)
                 .unwrap_or(FILL)
                 .min(FILL);
@@ -271,16 +273,9 @@ pub fn restamp(bytes: &mut [u8], number: u64) {
     }
 }
 
-/// Fills `bytes` with xorshift output, which a device can neither compress nor deduplicate; never all
-/// zero.
+/// Fills `bytes` with output of a generator, which a device can neither compress nor deduplicate.
 pub fn scramble(bytes: &mut [u8], seed: u64) {
-    let mut x = seed | 1;
-    for word in bytes.chunks_mut(8) {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        word.copy_from_slice(&x.to_le_bytes()[..word.len()]);
-    }
+    Generator::new(seed).fill(bytes);
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Short trial that measures how fast a disk can be filled.
 
-use crate::run::prepare::{scramble, write};
+use crate::run::generator::Generator;
+use crate::run::prepare::write;
 use crate::run::space;
 use crate::{Interrupt, MeasureError};
 use logforce_device::{AlignedBuf, Directory, OpenFile};
@@ -35,11 +36,12 @@ pub fn rate(place: &ProbeContext, size: u64, time: Duration) -> Result<Option<f6
         |what: &str| MeasureError::io(format!("{what} {}", dir.path().join(NAME).display()));
     let file = dir.open(NAME, OpenFile::CREATE).map_err(error("making"))?;
     let mut buf = AlignedBuf::zeroed(PIECE, 4096);
-    scramble(&mut buf, 0x00ab_cdef);
+    let mut generator = Generator::fresh();
     let (start, mut done) = (Instant::now(), 0);
     while done < limit && (done == 0 || start.elapsed() < time) {
         place.interrupt.check()?;
         let len = (limit - done).min(PIECE as u64) as usize;
+        generator.fill(&mut buf);
         buf = write(&*file, buf, done, len, true).map_err(error("writing"))?;
         done += len as u64;
     }

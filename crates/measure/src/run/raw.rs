@@ -1,6 +1,7 @@
 //! The raw journal loop: the system calls of a commit, without the library.
 
-use crate::run::prepare::{PreparedFile, restamp, scramble};
+use crate::run::generator::Generator;
+use crate::run::prepare::PreparedFile;
 use crate::run::recorder::Limit;
 use crate::run::subject::{RowKey, Subject, SubjectKind};
 use crate::{MeasureError, Recorder};
@@ -25,6 +26,7 @@ struct Part {
     chunk: usize,
     file: Rc<RefCell<PreparedFile>>,
     buf: Option<AlignedBuf>,
+    generator: Generator,
 }
 
 /// Handle and position of one part while the clock runs.
@@ -74,14 +76,9 @@ impl RawJournal {
             chunk,
             file,
             buf: None,
+            generator: Generator::fresh(),
         });
         self
-    }
-
-    fn fresh_buffer(chunk: usize, alignment: usize) -> AlignedBuf {
-        let mut buf = AlignedBuf::zeroed(chunk, alignment.max(4096));
-        scramble(&mut buf, 0xc0ff_ee00);
-        buf
     }
 }
 
@@ -90,15 +87,21 @@ impl Part {
         self.chunk as u64
     }
 
-    /// Writes and forces the chunk of commit `number`.
-    fn commit(&mut self, open: &mut OpenPart, number: u64) -> Result<(), MeasureError> {
+    /// Makes the bytes of the next commit.
+    fn renew(&mut self) {
+        if let Some(buf) = &mut self.buf {
+            self.generator.fill(buf);
+        }
+    }
+
+    /// Writes and forces the chunk.
+    fn commit(&mut self, open: &mut OpenPart) -> Result<(), MeasureError> {
         // The write takes the buffer; its completion returns it.
-        let Some(mut buf) = self.buf.take() else {
+        let Some(buf) = self.buf.take() else {
             return Err(MeasureError::NotOffered(
                 "the slice was not prepared".to_owned(),
             ));
         };
-        restamp(&mut buf, number);
         let (buf, result) = commit(&*open.file, self.plan, open.offset, buf);
         self.buf = Some(buf);
         if let Err(cause) = result {
@@ -148,7 +151,7 @@ impl Subject for RawJournal {
     fn prepare(&mut self) -> Result<(), MeasureError> {
         for part in &mut self.parts {
             if part.buf.is_none() {
-                part.buf = Some(Self::fresh_buffer(part.chunk, self.alignment));
+                part.buf = Some(AlignedBuf::zeroed(part.chunk, self.alignment.max(4096)));
             }
             let mut file = part.file.borrow_mut();
             file.begin(part.bytes())?;
@@ -175,8 +178,9 @@ impl Subject for RawJournal {
             let end = number + fitting;
             let result = recorder.timed(|laps| {
                 while number < end && laps.more(limit) {
+                    laps.untimed(|| parts.iter_mut().for_each(Part::renew));
                     for (part, open) in parts.iter_mut().zip(&mut open) {
-                        part.commit(open, number)?;
+                        part.commit(open)?;
                     }
                     laps.commit();
                     number += 1;

@@ -154,7 +154,7 @@ impl Slices {
     pub fn of_log(
         &self,
         shared: &mut SharedLog,
-        record: &[u8],
+        record: u64,
         threads: u32,
         room: u64,
     ) -> Result<MeasuredSlice, MeasureError> {
@@ -162,7 +162,7 @@ impl Slices {
             let log = shared.ready()?;
             let job = library::Job {
                 log: &log,
-                record,
+                record: usize::try_from(record).unwrap_or(0),
                 threads,
                 until: log.tail_lsn().plus(room),
             };

@@ -11,8 +11,6 @@ use std::time::{Duration, Instant};
 
 /// Stack of a committing thread, bytes. It is small, because there may be many threads.
 const STACK: usize = 256 << 10;
-/// Number of bytes at the beginning of a record that differ in each record.
-const STAMP: usize = 8;
 
 /// Work that each thread repeats.
 pub trait Work: Sync {
@@ -99,17 +97,6 @@ pub fn together<W: Work>(
         }
         Ok(workers)
     })
-}
-
-/// Writes `number` to the beginning of a record, which makes it different from all others.
-pub fn stamp(record: &mut [u8], number: u64) {
-    let n = record.len().min(STAMP);
-    record[..n].copy_from_slice(&number.to_le_bytes()[..n]);
-}
-
-/// Returns the first number of a thread's records. Each further record adds 1.
-pub fn first_number(thread: u32) -> u64 {
-    u64::from(thread) << 40
 }
 
 fn join<H>(

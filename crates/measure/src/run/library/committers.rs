@@ -1,7 +1,8 @@
 //! Committing threads of one log.
 
+use crate::run::generator::Generator;
 use crate::run::recorder::Limit;
-use crate::run::workers::{Step, Work, first_number, stamp, together};
+use crate::run::workers::{Step, Work, together};
 use crate::{MeasureError, Recorder};
 use logforce::{Log, Lsn};
 use std::time::Instant;
@@ -10,18 +11,18 @@ use std::time::Instant;
 pub struct Job<'a> {
     /// The log.
     pub log: &'a Log,
-    /// Record to commit. Its first bytes are different in each commit.
-    pub record: &'a [u8],
+    /// Number of bytes of a record. Each commit has other bytes.
+    pub record: usize,
     /// Number of committing threads.
     pub threads: u32,
     /// Position at which the commits stop: the first record that ends here or later is the last.
     pub until: Lsn,
 }
 
-/// Record of one thread, its number, and the end of the last one that was committed.
+/// Record of one thread, and the end of the last one that was committed.
 pub struct Worker {
     record: Vec<u8>,
-    number: u64,
+    generator: Generator,
     end: Lsn,
 }
 
@@ -36,15 +37,14 @@ impl Job<'_> {
     }
 
     fn alone(&self, limit: &Limit, recorder: &mut Recorder) -> Result<Lsn, MeasureError> {
-        let mut record = self.record.to_vec();
+        let mut record = vec![0; self.record];
+        let mut generator = Generator::fresh();
         let mut end = self.log.tail_lsn();
-        let mut number = recorder.commits();
         recorder.timed(|laps| {
             while end < self.until && laps.more(limit) {
-                stamp(&mut record, number);
+                laps.untimed(|| generator.fill(&mut record));
                 end = self.log.commit(&record)?.end;
                 laps.commit();
-                number += 1;
             }
             Ok(())
         })?;
@@ -62,17 +62,17 @@ impl Job<'_> {
 impl Work for Job<'_> {
     type Worker = Worker;
 
-    fn worker(&self, thread: u32) -> Result<Worker, MeasureError> {
+    fn worker(&self, _: u32) -> Result<Worker, MeasureError> {
         Ok(Worker {
-            record: self.record.to_vec(),
-            number: first_number(thread),
+            record: vec![0; self.record],
+            generator: Generator::fresh(),
             end: Lsn::ORIGIN,
         })
     }
 
-    fn step(&self, worker: &mut Worker, began: Instant) -> Result<Step, MeasureError> {
-        stamp(&mut worker.record, worker.number);
-        worker.number += 1;
+    fn step(&self, worker: &mut Worker, _: Instant) -> Result<Step, MeasureError> {
+        worker.generator.fill(&mut worker.record);
+        let began = Instant::now();
         worker.end = self.log.commit(&worker.record)?.end;
         let more = worker.end < self.until;
         Ok(Step { began, more })

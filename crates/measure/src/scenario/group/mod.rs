@@ -50,9 +50,7 @@ impl Scenario for Options {
             &mut cases,
             &**slices.progress(),
             name,
-            |&mut (threads, bytes)| {
-                slices.of_log(&mut log, &record(bytes), threads, LONGEST_SEGMENT)
-            },
+            |&mut (threads, bytes)| slices.of_log(&mut log, bytes, threads, LONGEST_SEGMENT),
         )?;
         let path = log.path().to_owned();
         drop(log);
@@ -130,11 +128,4 @@ pub fn of(row: Row, threads: u32, record_bytes: u64) -> Row {
         record_bytes,
         ..row
     }
-}
-
-/// Returns a record that a device can neither compress nor deduplicate.
-pub fn record(bytes: u64) -> Vec<u8> {
-    let mut record = vec![0; usize::try_from(bytes).unwrap_or(0)];
-    crate::run::prepare::scramble(&mut record, 0x6e09);
-    record
 }

@@ -75,6 +75,23 @@ fn two_directories_take_turns_and_each_has_its_own_counters() {
     }
 }
 
+/// A file of chunks that repeat would be compressed to a fortieth.
+#[test]
+fn no_chunk_repeats_what_another_holds() {
+    let dir = MemDirectory::new();
+    let one = Options {
+        methods: vec![Method::Fsync],
+        states: vec![FileState::Zeroed],
+        ..options()
+    };
+    measure(&dir, &one);
+    let bytes = dir.bytes("journal-zeroed");
+    assert_eq!(bytes.len(), 64 * 16384);
+    let words = || bytes.chunks_exact(8);
+    let different: std::collections::HashSet<&[u8]> = words().collect();
+    assert_eq!(different.len(), words().count());
+}
+
 #[test]
 fn a_bad_barrier_is_no_fast_success() {
     let dir = MemDirectory::new();

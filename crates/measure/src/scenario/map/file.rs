@@ -3,6 +3,7 @@
 use super::PAGE;
 use super::method::{Committer, MapMethod, Ours, failed, stamp};
 use crate::run::Setup;
+use crate::run::generator::Generator;
 use crate::run::prepare::{scramble, write};
 use crate::{Interrupt, MeasureError};
 use logforce::Guarantee;
@@ -62,10 +63,11 @@ impl Filling {
         let file = file.map_err(error("making"))?;
         file.reserve(size).map_err(error("reserving space for"))?;
         let mut buf = AlignedBuf::zeroed(STEP as usize, PAGE as usize);
-        scramble(&mut buf, 0x3a9);
+        let mut generator = Generator::fresh();
         let mut offset = 0;
         while offset < size {
             let len = STEP.min(size - offset);
+            generator.fill(&mut buf);
             buf = write(&*file, buf, offset, len as usize, false).map_err(error("filling"))?;
             offset += len;
             self.step(len)?;

@@ -94,6 +94,7 @@ impl Scenario for Options {
                     recorder.timed(|laps| {
                         while laps.more(limit) {
                             number += 1;
+                            laps.untimed(|| of.commit.renew());
                             let made = of.commit.make(&open, &in_flight, number);
                             made.map_err(MeasureError::io("commit"))?;
                             laps.commit();

@@ -1,8 +1,8 @@
 //! One commit: writes N pages and makes them durable, then does the same with the header.
 
 use crate::result::name::named;
+use crate::run::generator::Generator;
 use crate::run::in_flight::InFlight;
-use crate::run::prepare::scramble;
 use logforce_device::{AlignedBuf, Barrier, File, Write};
 use std::io;
 use std::sync::Arc;
@@ -83,6 +83,7 @@ pub(super) struct Commit {
     /// One buffer for each write, created when first used.
     buffers: Vec<AlignedBuf>,
     header: Option<AlignedBuf>,
+    generator: Generator,
 }
 
 impl Commit {
@@ -96,6 +97,7 @@ impl Commit {
             cursor: 0,
             buffers: Vec::new(),
             header: None,
+            generator: Generator::fresh(),
         }
     }
 
@@ -123,6 +125,13 @@ impl Commit {
         }
     }
 
+    /// Makes the bytes of the next commit.
+    pub(super) fn renew(&mut self) {
+        for buf in self.buffers.iter_mut().chain(&mut self.header) {
+            self.generator.fill(buf);
+        }
+    }
+
     /// Makes one commit.
     pub(super) fn make(
         &mut self,
@@ -133,7 +142,8 @@ impl Commit {
         let through = self.way != Way::Barrier;
         let places = self.places();
         if self.buffers.len() != places.len() {
-            self.buffers = places.iter().map(|(_, n)| filled(*n)).collect();
+            let generator = &mut self.generator;
+            self.buffers = places.iter().map(|(_, n)| filled(*n, generator)).collect();
         }
         let buffers = std::mem::take(&mut self.buffers);
         let writes = places
@@ -148,7 +158,8 @@ impl Commit {
         written?;
         self.barrier(&**file)?;
         // After the pages are durable, because the header makes them take effect.
-        let header = self.header.take().unwrap_or_else(|| filled(1));
+        let header = self.header.take();
+        let header = header.unwrap_or_else(|| filled(1, &mut self.generator));
         let done = file.complete(file.submit(write(0, header, number, through)));
         self.header = Some(done.buf);
         done.result?;
@@ -163,9 +174,9 @@ impl Commit {
     }
 }
 
-fn filled(pages: u64) -> AlignedBuf {
+fn filled(pages: u64, generator: &mut Generator) -> AlignedBuf {
     let mut buf = AlignedBuf::zeroed(pages as usize * PAGE, PAGE);
-    scramble(&mut buf, 0x9a6e);
+    generator.fill(&mut buf);
     buf
 }
 

@@ -2,8 +2,9 @@
 
 use super::submission::{Queue, Unit, Way};
 use crate::run::counting::{CallCounts, CountingSystem};
+use crate::run::generator::Generator;
 use crate::run::in_flight::InFlight;
-use crate::run::prepare::{PreparedFile, restamp, scramble, write};
+use crate::run::prepare::{PreparedFile, restamp, write};
 use crate::run::recorder::Latencies;
 use crate::run::recorder::Limit;
 use crate::run::subject::{RowKey, Subject, SubjectKind};
@@ -36,30 +37,21 @@ pub(super) struct Shared {
     pub(super) unit: u64,
     /// Operating system whose calls are used.
     pub(super) platform: Platform,
-    /// Data to write, as long as the longest chunk.
-    pub(super) pattern: Vec<u8>,
     /// Number of the next write, which makes it different from all before.
     pub(super) number: AtomicU64,
 }
 
 impl Shared {
-    /// Returns bytes that a device can neither compress nor deduplicate.
-    pub(super) fn pattern(longest: u64) -> Vec<u8> {
-        let mut pattern = vec![0; longest as usize];
-        scramble(&mut pattern, 0x5eeb_0e11);
-        pattern
-    }
-
     /// Returns the alignment of buffers, bytes.
     fn alignment(&self) -> usize {
         self.unit.max(CACHE_PAGE) as usize
     }
 }
 
-fn buffer(pattern: &[u8], chunk: u64, alignment: usize) -> AlignedBuf {
+/// Returns a buffer whose bytes no other buffer has.
+fn buffer(chunk: u64, alignment: usize) -> AlignedBuf {
     let mut buf = AlignedBuf::zeroed(chunk as usize, alignment);
-    let len = buf.len();
-    buf.copy_from_slice(&pattern[..len]);
+    Generator::fresh().fill(&mut buf);
     buf
 }
 
@@ -125,8 +117,8 @@ impl Cell {
     }
 
     fn buffers(&self) -> Vec<AlignedBuf> {
-        let (pattern, alignment) = (&self.shared.pattern, self.shared.alignment());
-        let one = |_| buffer(pattern, self.key.bytes, alignment);
+        let alignment = self.shared.alignment();
+        let one = |_| buffer(self.key.bytes, alignment);
         (0..self.depth()).map(one).collect()
     }
 
@@ -167,7 +159,6 @@ impl Cell {
         let force = self.way.method.plan().force;
         let course = Course {
             file,
-            pattern: &self.shared.pattern,
             alignment: self.shared.alignment(),
             number: &self.shared.number,
             start,
@@ -287,7 +278,6 @@ impl Subject for Cell {
 /// Writes at consecutive positions, from `start` on.
 struct Course<'a> {
     file: &'a Arc<dyn File>,
-    pattern: &'a [u8],
     alignment: usize,
     /// Number of the next write, over all threads.
     number: &'a AtomicU64,
@@ -397,11 +387,11 @@ impl Work for Course<'_> {
     type Worker = Option<AlignedBuf>;
 
     fn worker(&self, _: u32) -> Result<Self::Worker, MeasureError> {
-        Ok(Some(buffer(self.pattern, self.chunk, self.alignment)))
+        Ok(Some(buffer(self.chunk, self.alignment)))
     }
 
     fn step(&self, worker: &mut Self::Worker, began: Instant) -> Result<Step, MeasureError> {
-        let again = || buffer(self.pattern, self.chunk, self.alignment);
+        let again = || buffer(self.chunk, self.alignment);
         let Write {
             offset,
             buf,

@@ -190,7 +190,6 @@ fn run(options: &Options, setup: &Setup) -> Result<ScenarioOutcome<Sweep>, Measu
         system,
         unit,
         platform: facts.platform,
-        pattern: Shared::pattern(longest),
         number: AtomicU64::new(1),
     });
     if !plan.order.is_empty() {

@@ -227,7 +227,6 @@ fn simulated(
             system,
             unit: 4096,
             platform: Platform::Linux,
-            pattern: Shared::pattern(8192),
             number: AtomicU64::new(1),
         });
         let counts = Rc::new(Slot::new(CallCounts::default()));
