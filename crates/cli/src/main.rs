@@ -66,7 +66,7 @@ program may have it open meanwhile. `repair`, and `backup` of a page file, need 
 --passive` writes nothing; `calibrate` stores its result; `bench`, `watch` and `powercut` write to the directory that they
 are given.
 Exit status: 0 done, 1 damage found (compare: slower than accepted, or not comparable; bench --for: not fit;
-doctor: not durable), 2 unusable arguments, 3 inconclusive (powercut, bench --for, doctor), 4 failed, for example
+doctor: not durable), 2 unusable arguments, 3 inconclusive (powercut, bench --for, compare, doctor), 4 failed, for example
 because a directory is missing or cannot be read, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
@@ -189,6 +189,7 @@ mod tests {
         for words in [
             "",
             "bench nosuch",
+            "bench x --dir y",
             "bench --size 0",
             "bench --full --seconds 3",
             "bench --seconds -1",

@@ -9,6 +9,7 @@ use anyhow::{Context, bail};
 use logforce_device::Directory;
 use logforce_measure::counters::{Absent, CounterSource};
 use logforce_measure::machine::Machine;
+use logforce_measure::result::legend::Shown;
 use logforce_measure::workplace::{Workplace, stale_directories};
 use logforce_measure::{Document, Interrupt, MeasureError, output};
 use std::io::{self, Write};
@@ -128,9 +129,15 @@ pub fn check_directory(dir: &Path) -> anyhow::Result<()> {
     )
 }
 
-/// Files that results are written to, in addition to the terminal.
+/// Parts of the report that are printed, and the files that results are written to.
 #[derive(Debug, clap::Args)]
 pub struct Files {
+    /// Print every table and note behind the conclusion
+    #[arg(long)]
+    all: bool,
+    /// Print the published figures of the same workload beside these, if there are any
+    #[arg(long)]
+    published: bool,
     /// Write the report as JSON to FILE; - writes to standard output, and other text to standard error
     #[arg(long, value_name = "FILE")]
     json: Option<Target>,
@@ -160,6 +167,14 @@ impl Files {
             ("--report", &self.report),
             ("--svg", &svg),
         ])
+    }
+
+    /// Returns the parts of the report that are printed.
+    pub fn shown(&self) -> Shown {
+        Shown {
+            all: self.all,
+            published: self.published,
+        }
     }
 
     /// Returns the flag that asks for charts, if one does.

@@ -126,7 +126,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let options = args.options()?;
     match args.place.checked()? {
         (dir, None) => super::run::run(&options, dir, &args.files),
-        (a, Some(b)) => places::run(&options, [a, b], &args.files, false),
+        (a, Some(b)) => places::run(&options, [a, b], &args.files),
     }
 }
 

@@ -23,6 +23,7 @@ fn more(platform: Platform) -> String {
         "\
 Examples:
   logforce bench                            about half a minute, on the disk of this directory
+  logforce bench /data --all                the same there, with every table and note
   logforce bench --dir /data --full         as published: 65,536 commits of 16 KiB for each row
   logforce bench --dir /data --dir /backup  two directories in turns: which one commits faster?
   logforce bench --method {methods} --file-state zeroed --json -

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::time::SystemTime;
 
 /// Measures both directories, prints the comparison, and writes the files.
-pub fn run(options: &Options, dirs: [&Path; 2], files: &Files, all: bool) -> anyhow::Result<End> {
+pub fn run(options: &Options, dirs: [&Path; 2], files: &Files) -> anyhow::Result<End> {
     if let Some(flag) = files.draws() {
         bail!(Usage(format!(
             "{flag} draws the result of one directory: name only one --dir, or use --json or --csv"
@@ -62,7 +62,7 @@ pub fn run(options: &Options, dirs: [&Path; 2], files: &Files, all: bool) -> any
     };
     let places = Places::new(names, documents);
     let printed = print(
-        &places.text(all, terminal_width(stdout_has_data)),
+        &places.text(files.shown().all, terminal_width(stdout_has_data)),
         stdout_has_data,
     );
     // The files are written even if the reader of standard output is gone.

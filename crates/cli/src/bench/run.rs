@@ -8,6 +8,7 @@ use crate::output::print;
 use crate::output::terminal_width;
 use crate::progress::Bar;
 use anyhow::bail;
+use logforce_measure::result::legend::Shown;
 use logforce_measure::scenario::measure;
 use logforce_measure::space::Space;
 use logforce_measure::workplace::Workplace;
@@ -50,7 +51,16 @@ pub fn run<S: Scenario>(scenario: &S, dir: &Path, files: &Files) -> anyhow::Resu
     let Some(document) = measured else {
         return Ok(End::Interrupted);
     };
-    let text = scenario.text(&document, terminal_width(stdout_has_data));
+    let is_measured = document.rows.iter().any(|row| row.error.is_none());
+    let shown = match is_measured {
+        true => files.shown(),
+        // The notes give the reasons.
+        false => Shown {
+            all: true,
+            ..files.shown()
+        },
+    };
+    let text = scenario.text(&document, shown, terminal_width(stdout_has_data));
     let printed = print(&document.machine.under_caveat(text), stdout_has_data);
     // The files are written even if the reader of standard output is gone, as with `| head`.
     sinks.fill(&document)?;
@@ -58,7 +68,7 @@ pub fn run<S: Scenario>(scenario: &S, dir: &Path, files: &Files) -> anyhow::Resu
     if document.interrupted {
         return Ok(End::Interrupted);
     }
-    if document.rows.iter().all(|row| row.error.is_some()) {
+    if !is_measured {
         bail!("nothing could be measured");
     }
     Ok(End::Done)

@@ -16,7 +16,7 @@ use std::fs;
 #[test]
 fn without_anything_it_measures_every_row_here() {
     let dir = place();
-    let out = tiny(dir.path(), &[]);
+    let out = tiny(dir.path(), &["--all", "--published"]);
     let printed = text(&out.stdout);
     assert!(out.status.success(), "{printed}{}", text(&out.stderr));
     for word in [
@@ -53,6 +53,43 @@ fn without_anything_it_measures_every_row_here() {
         "",
         "no progress bar where there is no terminal"
     );
+    assert_empty(dir.path());
+}
+
+#[test]
+fn ten_lines_are_enough_unless_more_is_asked_for() {
+    let dir = place();
+    let path = dir.path().to_str().unwrap();
+    let methods = [cached(), "buffered"].join(",");
+    let arguments = [path, "--method", &methods, "--file-state", "zeroed"];
+    let printed = |more: &[&str]| {
+        let out = tiny(dir.path(), &[&arguments, more].concat());
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        text(&out.stdout)
+    };
+    let brief = printed(&[]);
+    assert!(brief.lines().count() <= 10, "{brief}");
+    for part in [
+        "Journal writes of 16 KiB; ",
+        "--all shows every table and note",
+    ] {
+        assert!(brief.contains(part), "no '{part}' in {brief}");
+    }
+    assert!(!brief.contains("zeroed file:"), "{brief}");
+    let all = printed(&["--all"]);
+    assert!(
+        all.contains("zeroed file:") && !all.contains("Oren Eini"),
+        "{all}"
+    );
+    // The conclusion comes first.
+    let (conclusion, _) = all.split_once("zeroed file:").unwrap();
+    assert!(
+        conclusion.contains(cached()) || conclusion.contains("No row is safe"),
+        "{all}"
+    );
+    let published = printed(&["--published"]);
+    assert!(published.contains("published"), "{published}");
+    assert!(!published.contains("zeroed file:"), "{published}");
     assert_empty(dir.path());
 }
 
@@ -123,6 +160,7 @@ fn files_for_json_and_csv() {
             &[cached(), "buffered"].join(","),
             "--file-state",
             "zeroed",
+            "--all",
         ],
     );
     assert!(out.status.success(), "{}", text(&out.stderr));
@@ -364,7 +402,10 @@ fn an_unwritable_directory_is_told() {
 fn a_chunk_that_direct_io_cannot_take_is_na_with_its_reason() {
     let dir = place();
     let methods = [cached(), direct()].join(",");
-    let out = tiny(dir.path(), &["--chunk", "1000", "--method", &methods]);
+    let out = tiny(
+        dir.path(),
+        &["--chunk", "1000", "--all", "--method", &methods],
+    );
     assert!(out.status.success(), "{}", text(&out.stderr));
     let printed = text(&out.stdout);
     assert!(

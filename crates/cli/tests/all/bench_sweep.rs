@@ -103,6 +103,7 @@ fn too_little_time_is_said_with_what_is_left_out() {
         "1MiB",
         "--seconds",
         "0.2",
+        "--all",
         "--csv",
         "-",
     ];

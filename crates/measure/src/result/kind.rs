@@ -76,7 +76,7 @@ impl Kind {
                 "schema version command started interrupted machine cpu conclusion recommended notes rows"
             }
             Kind::Group => {
-                "schema version command started interrupted machine cpu method guarantee verdict notes rows"
+                "schema version command started interrupted machine cpu method guarantee verdict conclusion notes rows"
             }
             Kind::Pages | Kind::Map | Kind::Inserts => {
                 "schema version command started interrupted machine cpu conclusion notes rows"

@@ -9,6 +9,7 @@ pub mod preflight;
 pub mod sweep;
 
 use crate::MeasureError;
+use crate::result::legend::Shown;
 use crate::result::machine::Machine;
 use crate::result::{Document, Kind, Row};
 use crate::run::Setup;
@@ -68,8 +69,8 @@ pub trait Scenario {
     /// Puts the results beside the rows into the document.
     fn add(_: Self::More, _: &mut Document) {}
 
-    /// Returns the report for a terminal of `width` characters.
-    fn text(&self, document: &Document, width: usize) -> String;
+    /// Returns the report for a terminal of `width` characters: the conclusion, then what is to be shown.
+    fn text(&self, document: &Document, shown: Shown, width: usize) -> String;
 }
 
 /// Runs the measurement and fills the document.

@@ -58,7 +58,14 @@ pub fn measured_in(
 ) -> Option<Measured> {
     let results = place();
     let csv = results.path().join("rows.csv");
-    let files = ["--json", "-", "--csv", csv.to_str().unwrap()];
+    let files = [
+        "--all",
+        "--published",
+        "--json",
+        "-",
+        "--csv",
+        csv.to_str().unwrap(),
+    ];
     let out = command(dir.path(), &[arguments, &files].concat())
         .to_end()
         .unwrap();

@@ -7,6 +7,7 @@ pub use text::{DEVICE, columns};
 
 use super::{Conclusion, Scenario, ScenarioOutcome};
 use crate::MeasureError;
+use crate::result::legend::Shown;
 use crate::result::machine::Machine;
 use crate::result::{Document, Kind, Quantity, Row};
 use crate::run::library::{LONGEST_SEGMENT, SEGMENTS};
@@ -72,9 +73,8 @@ impl Scenario for Options {
         })
     }
 
-    /// Returns no conclusion: this scenario compares nothing.
-    fn conclude(&self, _: &ScenarioOutcome<Self::More>, _: &Machine) -> Conclusion {
-        Conclusion::default()
+    fn conclude(&self, outcome: &ScenarioOutcome<Self::More>, _: &Machine) -> Conclusion {
+        text::conclude(&outcome.rows).into()
     }
 
     fn notes(&self, _: &ScenarioOutcome<Self::More>) -> Vec<String> {
@@ -87,8 +87,8 @@ impl Scenario for Options {
         document.verdict = Some(worth.verdict);
     }
 
-    fn text(&self, document: &Document, width: usize) -> String {
-        text::text(document, width)
+    fn text(&self, document: &Document, shown: Shown, width: usize) -> String {
+        text::text(document, shown, width)
     }
 }
 

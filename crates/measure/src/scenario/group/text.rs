@@ -1,10 +1,10 @@
 //! The results as text.
 
-use crate::result::legend::{self, INTERRUPTED};
+use crate::result::legend::{self, INTERRUPTED, Shown};
 use crate::result::{Document, Row};
 use logforce_device::Granted;
 use logforce_terminal::layout::{Column, fitted, sections, wrap};
-use logforce_terminal::numbers::{bytes, count, number, range};
+use logforce_terminal::numbers::{bytes, count, number, range, rounded};
 
 impl AsRef<Row> for Row {
     fn as_ref(&self) -> &Row {
@@ -55,23 +55,17 @@ pub const DEVICE: &str =
     "dev*: from the block device's own counters, which include the work of other processes.";
 
 /// Returns the report for a terminal of `width` characters.
-pub(super) fn text(document: &Document, width: usize) -> String {
+pub(super) fn text(document: &Document, shown: Shown, width: usize) -> String {
     let worth = document.guarantee.zip(document.verdict);
     let worth = worth.map(|(g, v)| format!(" ({}, {v})", Granted::new(g, v)));
-    let mut text = wrap(
-        &format!(
-            "Commits to the log, by {}{}; {}",
-            document.method,
-            worth.unwrap_or_default(),
-            document.machine
-        ),
-        width,
-        0,
+    let what = format!(
+        "Commits to the log, by {}{}",
+        document.method,
+        worth.unwrap_or_default()
     );
-    text.push('\n');
-    if document.interrupted {
-        text.push_str(INTERRUPTED);
-        text.push('\n');
+    let mut text = legend::beginning(&what, document, shown, INTERRUPTED, width);
+    if !shown.all {
+        return text;
     }
     let rows = document.rows.iter().filter(|r| r.error.is_none());
     let mut shown = vec![Column::text("", 0, |r: &Row| count(r.threads, "thread"))];
@@ -109,9 +103,48 @@ pub(super) fn text(document: &Document, width: usize) -> String {
     {
         text.push_str(&wrap(DEVICE, width, 2));
     }
+    text.push_str(&legend::ending(document, width));
     text
 }
 
 fn title(row: &Row) -> String {
     format!("records of {}:", bytes(row.record_bytes))
+}
+
+/// Returns, for each record size, the rates by one thread and by the best number of threads.
+pub(super) fn conclude(rows: &[Row]) -> String {
+    let mut sizes: Vec<u64> = rows.iter().map(|r| r.record_bytes).collect();
+    sizes.dedup();
+    let rate = |row: &Row| row.commits_per_s.unwrap_or_default();
+    let sentence = |size: u64| {
+        let of = || {
+            rows.iter()
+                .filter(move |r| r.record_bytes == size && r.error.is_none())
+        };
+        let fewest = of().min_by_key(|r| r.threads)?;
+        let most = of().max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
+        let told = |row: &Row| {
+            format!(
+                "{} commits a second by {}, {} µs at p50",
+                rounded(rate(row)),
+                count(row.threads, "thread"),
+                number(row.p50_us, 1)
+            )
+        };
+        let more = match most.threads == fewest.threads {
+            true => String::new(),
+            false => format!(
+                "; at most {}, with {} forces a commit",
+                told(most),
+                number(most.forces_per_commit, 3)
+            ),
+        };
+        Some(format!(
+            "Records of {}: {}{more}.",
+            bytes(size),
+            told(fewest)
+        ))
+    };
+    let sentences: Vec<String> = sizes.into_iter().filter_map(sentence).collect();
+    sentences.join(" ")
 }

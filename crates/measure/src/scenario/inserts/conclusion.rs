@@ -21,7 +21,6 @@ pub fn conclude(rows: &[Row], pairs: u64, facts: &Facts) -> String {
     if sentences.is_empty() {
         return "Too little was measured to determine the cost of durability here.".to_owned();
     }
-    sentences.push(there());
     let second = systems(rows).into_iter().filter_map(|system| {
         let one = of(&system, Policy::Force, false)?;
         let two = of(&system, Policy::Force, true)?;
@@ -33,8 +32,9 @@ pub fn conclude(rows: &[Row], pairs: u64, facts: &Facts) -> String {
             .iter()
             .map(|(system, ratio)| second_log(system, ratio)),
     );
-    sentences.push(paid_for(&second));
     sentences.extend(platter(rows, pairs, facts));
+    sentences.push(there());
+    sentences.push(paid_for(&second));
     sentences.join(" ")
 }
 

@@ -30,7 +30,7 @@ pub use verification::{Checked, ReadBack};
 
 use super::{Conclusion, Scenario, ScenarioOutcome};
 use crate::MeasureError;
-use crate::result::legend::warned;
+use crate::result::legend::{Shown, warned};
 use crate::result::machine::Machine;
 use crate::result::plausible::Claim;
 use crate::result::{Document, Kind, Row};
@@ -100,8 +100,8 @@ impl Scenario for Inserts<'_> {
         text::notes(&outcome.rows, self.options.pairs, &outcome.notes)
     }
 
-    fn text(&self, document: &Document, width: usize) -> String {
-        text::text(document, self.options.pairs, width)
+    fn text(&self, document: &Document, shown: Shown, width: usize) -> String {
+        text::text(document, self.options.pairs, shown, width)
     }
 }
 

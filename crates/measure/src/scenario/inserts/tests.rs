@@ -1,6 +1,7 @@
 use super::row::policy;
 use super::text::{notes, text};
 use super::*;
+use crate::result::legend::EVERYTHING;
 use crate::testing::{MemDirectory, document, facts as disk, setup};
 use logforce_device::{Assessment, Guarantee};
 use logforce_terminal::layout::widest;
@@ -317,7 +318,7 @@ fn the_text_has_the_published_seconds_beside_ours_and_fits() {
     report.notes = notes(&outcome.rows, PAIRS, &[]);
     report.rows = outcome.rows;
     for width in [120, 80] {
-        let text = text(&report, PAIRS, width);
+        let text = text(&report, PAIRS, EVERYTHING, width);
         assert!(widest(&text) <= width, "{text}");
         let line = |begins: &str| {
             let line = text

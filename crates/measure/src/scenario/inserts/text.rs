@@ -3,9 +3,13 @@
 use super::published::{P5, Published, SOURCE, ratios};
 use super::row::{systems, usual};
 use super::{PAIRS, Policy, Sale};
-use crate::result::{Document, Row, legend};
+use crate::result::legend::{self, Shown};
+use crate::result::{Document, Row};
 use logforce_terminal::layout::{Column, empty_table, finish, fitted, sections, wrap};
 use logforce_terminal::numbers::{number, range, short};
+
+const CUT: &str =
+    "Interrupted: the table holds only what was measured until then, in whole rows.\n";
 
 const COLUMNS: [Column<Row>; 14] = [
     Column::text("settings", 0, |r| r.settings.clone()),
@@ -166,32 +170,32 @@ fn seconds_of(rows: &[Row], system: &str, policy: Policy, second_log: bool) -> O
 }
 
 /// Returns the report for a terminal of `width` characters.
-pub(super) fn text(document: &Document, pairs: u64, width: usize) -> String {
+pub(super) fn text(document: &Document, pairs: u64, shown: Shown, width: usize) -> String {
     let title = "Inserts that are committed one by one";
-    let mut text = wrap(&format!("{title}; {}", document.machine), width, 0);
-    if document.interrupted {
-        text.push_str(
-            "Interrupted: the table holds only what was measured until then, in whole rows.\n",
-        );
+    let mut text = legend::beginning(title, document, shown, CUT, width);
+    if shown.all {
+        let titled = document.rows.iter().map(|r| (heading(r), r.clone()));
+        let (table, left_out) = fitted(&COLUMNS, &sections(titled), width);
+        text.push_str(&table);
+        text.push('\n');
+        text.push_str(&wrap(
+            "policy: 1 forced at each commit, 2 written at each commit, 0 neither. forces: per insert, as counted by the log \
+             itself. dev*: per insert, from the block device's own counters, which include the work of other processes. rows: \
+             acknowledged rows that were read back and found exactly once.",
+            width,
+            2,
+        ));
+        text.push_str(&legend::left_out(&left_out, width));
+        text.push('\n');
     }
-    text.push('\n');
-    let titled = document.rows.iter().map(|r| (heading(r), r.clone()));
-    let (table, left_out) = fitted(&COLUMNS, &sections(titled), width);
-    text.push_str(&table);
-    text.push('\n');
-    text.push_str(&wrap(
-        "policy: 1 forced at each commit, 2 written at each commit, 0 neither. forces: per insert, as counted by the log \
-         itself. dev*: per insert, from the block device's own counters, which include the work of other processes. rows: \
-         acknowledged rows that were read back and found exactly once.",
-        width,
-        2,
-    ));
-    text.push_str(&legend::left_out(&left_out, width));
-    text.push('\n');
-    text.push_str(&beside_published(&document.rows, pairs));
-    text.push_str(&wrap(&format!("published: {SOURCE}."), width, 2));
-    text.push('\n');
-    text.push_str(&legend::ending(document, width));
+    if shown.published {
+        text.push_str(&beside_published(&document.rows, pairs));
+        text.push_str(&wrap(&format!("published: {SOURCE}."), width, 2));
+        text.push('\n');
+    }
+    if shown.all {
+        text.push_str(&legend::ending(document, width));
+    }
     text
 }
 

@@ -12,6 +12,7 @@ mod text;
 
 use super::{Conclusion, Scenario, ScenarioOutcome};
 use crate::MeasureError;
+use crate::result::legend::Shown;
 use crate::result::machine::Machine;
 use crate::result::{Document, Kind, Row};
 use crate::run::counters::Neighbours;
@@ -81,8 +82,8 @@ impl Scenario for Options {
         notes
     }
 
-    fn text(&self, document: &Document, width: usize) -> String {
-        text::text(document, width)
+    fn text(&self, document: &Document, shown: Shown, width: usize) -> String {
+        text::text(document, shown, width)
     }
 }
 

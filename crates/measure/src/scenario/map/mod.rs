@@ -14,7 +14,7 @@ pub use method::MapMethod;
 pub use published::P4;
 
 use super::{Conclusion, Scenario, ScenarioOutcome};
-use crate::result::legend::warned;
+use crate::result::legend::{Shown, warned};
 use crate::result::machine::Machine;
 use crate::result::{Document, Kind, Quantity, Row};
 use crate::run::counting::CountingSystem;
@@ -120,8 +120,8 @@ impl Scenario for Options {
         text::notes(&outcome.rows, self.pages)
     }
 
-    fn text(&self, document: &Document, width: usize) -> String {
-        text::text(document, width)
+    fn text(&self, document: &Document, shown: Shown, width: usize) -> String {
+        text::text(document, shown, width)
     }
 }
 

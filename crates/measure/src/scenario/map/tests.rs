@@ -1,5 +1,6 @@
 use super::text::text;
 use super::*;
+use crate::result::legend::EVERYTHING;
 use crate::testing::{MemDirectory, document, facts, setup};
 use logforce_device::Guarantee;
 
@@ -233,7 +234,7 @@ fn the_text_has_the_growth_of_each_method() {
     report.conclusion = conclude(&rows);
     report.notes = vec![P4.sentence()];
     report.rows = rows;
-    let words = text(&report, 120);
+    let words = text(&report, EVERYTHING, 120);
     assert!(words.lines().all(|l| l.chars().count() <= 120), "{words}");
     let (_, behind) = words.split_once("By the size of the file:").unwrap();
     let line = behind.lines().find(|l| l.starts_with("msync-all")).unwrap();

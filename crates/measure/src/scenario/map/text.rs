@@ -1,7 +1,8 @@
 //! The results as text.
 
 use super::{MapMethod, P4};
-use crate::result::{Document, Row, legend};
+use crate::result::legend::{self, Shown};
+use crate::result::{Document, Row};
 use logforce_terminal::layout::{Column, empty_table, finish, fitted, sections, wrap};
 use logforce_terminal::numbers::{bytes, count, number, range};
 
@@ -64,7 +65,6 @@ pub(super) fn notes(rows: &[Row], pages: u64) -> Vec<String> {
             row.survives()
         ));
     }
-    notes.push(P4.sentence());
     notes
 }
 
@@ -109,23 +109,29 @@ fn growth(rows: &[Row]) -> String {
 }
 
 /// Returns the report for a terminal of `width` characters.
-pub(super) fn text(document: &Document, width: usize) -> String {
-    let mut text = legend::title("Small commits to large files", document, width);
-    let titled = document.rows.iter();
-    let titled = titled.map(|r| (format!("file of {}:", bytes(r.file_bytes)), r.clone()));
-    let (table, left_out) = fitted(&COLUMNS, &sections(titled), width);
-    text.push_str(&table);
-    text.push('\n');
-    text.push_str(&wrap(
-        "ratio: divided by msync-all of the same file size; below 1 is less. dev*: per commit, from the \
-         block device's own counters, which include the work of other processes.",
-        width,
-        2,
-    ));
-    text.push_str(&legend::left_out(&left_out, width));
-    text.push_str("\nBy the size of the file:\n");
-    text.push_str(&growth(&document.rows));
-    text.push('\n');
-    text.push_str(&legend::ending(document, width));
+pub(super) fn text(document: &Document, shown: Shown, width: usize) -> String {
+    let title = "Small commits to large files";
+    let mut text = legend::beginning(title, document, shown, legend::INTERRUPTED, width);
+    if shown.all {
+        let titled = document.rows.iter();
+        let titled = titled.map(|r| (format!("file of {}:", bytes(r.file_bytes)), r.clone()));
+        let (table, left_out) = fitted(&COLUMNS, &sections(titled), width);
+        text.push_str(&table);
+        text.push('\n');
+        text.push_str(&wrap(
+            "ratio: divided by msync-all of the same file size; below 1 is less. dev*: per commit, from the \
+             block device's own counters, which include the work of other processes.",
+            width,
+            2,
+        ));
+        text.push_str(&legend::left_out(&left_out, width));
+        text.push_str("\nBy the size of the file:\n");
+        text.push_str(&growth(&document.rows));
+        text.push('\n');
+        text.push_str(&legend::ending(document, width));
+    }
+    if shown.published {
+        text.push_str(&wrap(&P4.sentence(), width, 0));
+    }
     text
 }

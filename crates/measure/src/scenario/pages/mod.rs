@@ -14,7 +14,7 @@ pub use round::{Layout, PAGE, Way};
 
 use super::{Conclusion, Scenario, ScenarioOutcome};
 use crate::MeasureError;
-use crate::result::legend::warned;
+use crate::result::legend::{Shown, warned};
 use crate::result::machine::Machine;
 use crate::result::{Document, Kind, Quantity, Row};
 use crate::run::in_flight::{DEPTH, InFlight};
@@ -122,8 +122,8 @@ impl Scenario for Options {
         text::notes(outcome)
     }
 
-    fn text(&self, document: &Document, width: usize) -> String {
-        text::text(document, width)
+    fn text(&self, document: &Document, shown: Shown, width: usize) -> String {
+        text::text(document, shown, width)
     }
 }
 

@@ -1,5 +1,6 @@
 use super::text::{notes, text};
 use super::*;
+use crate::result::legend::EVERYTHING;
 use crate::testing::{MemDirectory, document, facts, setup};
 use logforce_device::Guarantee;
 use std::sync::atomic::Ordering::Relaxed;
@@ -159,7 +160,7 @@ fn the_table_has_the_published_figures_beside_ours() {
     let mut report = document(Kind::Pages);
     report.conclusion = conclude(&rows);
     report.rows = rows;
-    let words = text(&report, 120);
+    let words = text(&report, EVERYTHING, 120);
     assert!(words.lines().all(|l| l.chars().count() <= 120), "{words}");
     let line = |from: &str, start: &str| {
         let (_, behind) = words.split_once(from).unwrap();
@@ -173,5 +174,5 @@ fn the_table_has_the_published_figures_beside_ours() {
     );
     let scattered = line("scattered:", "80 ");
     assert!(scattered.ends_with('-'), "{scattered}");
-    assert!(text(&report, 60).contains("left out on this narrow terminal"));
+    assert!(text(&report, EVERYTHING, 60).contains("left out on this narrow terminal"));
 }

@@ -2,7 +2,8 @@
 
 use super::published::{Published, SOURCE, remark};
 use super::{Layout, ScenarioOutcome, Way};
-use crate::result::{Document, Name, Row, legend};
+use crate::result::legend::{self, Shown};
+use crate::result::{Document, Name, Row};
 use logforce_terminal::layout::{Column, fitted, sections, wrap};
 use logforce_terminal::numbers::{number, range};
 
@@ -33,6 +34,9 @@ fn rate(row: &Option<Row>) -> String {
 fn ratio(row: &Option<Row>) -> String {
     number(row.as_ref().and_then(|r| r.ratio), 2)
 }
+
+/// Number of columns before those of the published figures.
+const OURS: usize = 7;
 
 const COLUMNS: [Column<Line>; 10] = [
     Column::text("pages", 0, |l| l.pages.to_string()),
@@ -117,21 +121,37 @@ pub(super) fn notes(outcome: &ScenarioOutcome<bool>) -> Vec<String> {
         }
     }
     notes.extend(missing);
-    notes.push(remark());
     notes
 }
 
 /// Returns the report for a terminal of `width` characters.
-pub(super) fn text(document: &Document, width: usize) -> String {
-    let mut text = legend::title("Commits of pages and a header", document, width);
+pub(super) fn text(document: &Document, shown: Shown, width: usize) -> String {
+    let title = "Commits of pages and a header";
+    let mut text = legend::beginning(title, document, shown, legend::INTERRUPTED, width);
+    if shown.is_brief() {
+        return text;
+    }
     let titled = lines(&document.rows)
         .into_iter()
         .map(|l| (format!("{}:", l.layout), l));
-    let (table, left_out) = fitted(&COLUMNS, &sections(titled), width);
+    let columns = match shown.published {
+        true => &COLUMNS[..],
+        false => &COLUMNS[..OURS],
+    };
+    let (table, left_out) = fitted(columns, &sections(titled), width);
     text.push_str(&table);
     text.push('\n');
-    text.push_str(&wrap(&format!("{LEGEND} Published: {SOURCE}."), width, 2));
+    text.push_str(&wrap(LEGEND, width, 2));
+    if shown.published {
+        text.push_str(&wrap(
+            &format!("Published: {SOURCE}. {}", remark()),
+            width,
+            2,
+        ));
+    }
     text.push_str(&legend::left_out(&left_out, width));
-    text.push_str(&legend::ending(document, width));
+    if shown.all {
+        text.push_str(&legend::ending(document, width));
+    }
     text
 }

@@ -18,6 +18,7 @@ use super::journal::notes::counters;
 use super::journal::row::row as single_row;
 use super::{Conclusion, Scenario, ScenarioOutcome};
 use crate::MeasureError;
+use crate::result::legend::Shown;
 use crate::result::machine::Machine;
 use crate::result::plausible;
 use crate::result::{Document, Kind, Row};
@@ -130,8 +131,8 @@ impl Scenario for Options {
         document.usual_chunk_bytes = sweep.usual_chunk;
     }
 
-    fn text(&self, document: &Document, width: usize) -> String {
-        text::text(document, width)
+    fn text(&self, document: &Document, shown: Shown, width: usize) -> String {
+        text::text(document, shown, width)
     }
 }
 

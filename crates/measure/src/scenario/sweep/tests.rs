@@ -2,6 +2,7 @@ use super::cell::{Cell, Shared};
 use super::text::text;
 use super::*;
 use crate::Interrupt;
+use crate::result::legend::EVERYTHING;
 use crate::run::recorder::Limit;
 use crate::scenario::fill;
 use crate::testing::{MemDirectory, document, facts, setup};
@@ -461,14 +462,14 @@ fn grids_stand_side_by_side_where_there_is_room_and_every_cell_is_in_them() {
     outcome.rows[0].chunks_per_s = None;
     let report = report(outcome);
     for (width, grids_in_first) in [(120, 2), (60, 1)] {
-        let words = text(&report, width);
+        let words = text(&report, EVERYTHING, width);
         let longest = words.lines().map(|l| l.chars().count()).max();
         assert!(longest <= Some(width), "{longest:?}\n{words}");
         let title = words.lines().find(|l| l.starts_with("direct+fdatasync"));
         let named = title.unwrap().matches("survives power-loss").count();
         assert_eq!(named, grids_in_first, "{words}");
     }
-    let words = text(&report, 60);
+    let words = text(&report, EVERYTHING, 60);
     // 4,000 of 6,000 are two thirds. The best rate is that of io_uring, and the knee is marked.
     let (_, of_dsync) = words.split_once("direct+dsync   survives").unwrap();
     let line = of_dsync.lines().find(|l| l.contains(&bytes(4096))).unwrap();

@@ -2,7 +2,8 @@
 
 use super::knee::Finding;
 use super::submission::Way;
-use crate::result::{Document, Row, legend as words};
+use crate::result::legend::{self as words, Shown};
+use crate::result::{Document, Row};
 use logforce_terminal::layout::{Column, Section, fitted, widest, wrap};
 use logforce_terminal::numbers::{bytes, number};
 
@@ -13,16 +14,12 @@ const SHADES: [(f64, char); 5] = [(0.8, '█'), (0.6, '▓'), (0.4, '▒'), (0.2
 const GAP: usize = 3;
 
 /// Returns the report for a terminal of `width` characters.
-pub(super) fn text(report: &Document, width: usize) -> String {
-    let title = format!(
-        "Journal writes, swept by chunk size and writes in flight; {}",
-        report.machine
-    );
-    let mut text = wrap(&title, width, 0);
-    if report.interrupted {
-        text.push_str("Interrupted: the tables hold only what was measured until then.\n");
+pub(super) fn text(report: &Document, shown: Shown, width: usize) -> String {
+    let title = "Journal writes, swept by chunk size and writes in flight";
+    let mut text = words::beginning(title, report, shown, words::CUT, width);
+    if !shown.all {
+        return text;
     }
-    text.push('\n');
     text.push_str(&wrap(&legend(report), width, 2));
     text.push('\n');
     text.push_str(&side_by_side(&grids(report), width));
