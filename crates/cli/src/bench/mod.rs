@@ -7,6 +7,7 @@ mod journal;
 mod map;
 pub mod os;
 mod pages;
+mod place;
 mod places;
 mod preflight;
 mod run;
