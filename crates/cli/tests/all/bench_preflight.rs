@@ -322,7 +322,8 @@ mod processes {
                 "--beside",
                 "sleep 1000",
             ],
-            Duration::from_millis(1500),
+            // The first commits are made a second after the start of the load.
+            Duration::from_millis(2500),
         );
     }
 }

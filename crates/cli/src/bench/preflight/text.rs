@@ -61,6 +61,9 @@ pub fn render(report: &PreflightReport, width: usize) -> String {
 
 fn answer(report: &PreflightReport) -> String {
     let (title, place, why) = (report.title, &report.directory, &report.why);
+    if report.interrupted {
+        return format!("Interrupted: it is open if {place} is fit for {title}.");
+    }
     match (report.answer, &report.threshold) {
         (Fitness::Fit, Some(_)) => format!("{place} is fit for {title}: {why}."),
         (Fitness::Fit, None) => format!("{place}: {why}."),
@@ -86,15 +89,21 @@ fn figures(report: &PreflightReport) -> String {
 
 fn survives(report: &PreflightReport) -> String {
     let worth = &report.survives;
-    let only = if worth.guarantee.starts_with("power-loss") {
+    let guarantee = worth.guarantee.trim_end_matches('?');
+    let only = if guarantee == "power-loss" {
         ""
     } else {
         "only "
     };
-    format!(
-        "A commit here survives {only}{}: {}, {}.",
-        worth.guarantee, worth.verdict, worth.by
-    )
+    match worth.verdict {
+        doubt @ ("unknown" | "implausible") if worth.guarantee != guarantee => {
+            format!("A commit here survives {guarantee}: that is {doubt}.")
+        }
+        verdict => format!(
+            "A commit here survives {only}{guarantee}: {verdict}, {}.",
+            worth.by
+        ),
+    }
 }
 
 fn percentiles(r: &RepetitionLine) -> String {

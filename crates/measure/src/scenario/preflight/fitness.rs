@@ -84,8 +84,7 @@ pub fn starved(repetitions: &[Repetition]) -> Option<String> {
     let most = percents.max_by(f64::total_cmp)?;
     (most >= STARVED_PERCENT).then(|| {
         format!(
-            ", but its thread waited {most:.0} % of the time for a processor, so the disk may not be the cause: stop \
-             other programs and measure again"
+            ", but its thread waited {most:.0} % of the time for a processor: stop other programs and measure again"
         )
     })
 }
@@ -104,13 +103,8 @@ pub fn judge(
 ) -> (Fitness, String) {
     if !is_durable(durability) {
         let why = match durability.guarantee {
-            Guarantee::PowerLoss => {
-                format!("commits here are not durable: {}", durability.evidence)
-            }
-            less => format!(
-                "its commits survive only {less} here: {}",
-                durability.evidence
-            ),
+            Guarantee::PowerLoss => "its commits are not durable here".to_owned(),
+            less => format!("its commits survive only {less} here"),
         };
         return (Fitness::Unfit, why);
     }
@@ -122,10 +116,7 @@ pub fn judge(
         ),
     };
     if fitness == Fitness::Fit && durability.verdict == Verdict::Unknown {
-        let why = format!(
-            "it is unknown if commits survive a power cut here: {}",
-            durability.evidence
-        );
+        let why = "it is unknown if commits survive a power cut here".to_owned();
         return (Fitness::Unclear, why);
     }
     (fitness, why)

@@ -150,7 +150,10 @@ fn files_in_memory_are_unfit_after_one_repetition() {
         assert_eq!(outcome.durability.guarantee, Guarantee::ProcessCrash);
         assert_eq!(preflight.repetitions().len(), 1, "{system}");
         assert!(
-            outcome.why.contains("tmpfs keeps files in memory"),
+            outcome
+                .durability
+                .evidence
+                .contains("tmpfs keeps files in memory"),
             "{}",
             outcome.why
         );
@@ -169,7 +172,10 @@ fn commits_that_reach_no_device_are_implausible() {
     assert_eq!(outcome.durability.verdict, Verdict::Implausible);
     assert_eq!(outcome.fitness, Fitness::Unfit, "{}", outcome.why);
     assert!(
-        outcome.why.contains("0.00 flushes per commit"),
+        outcome
+            .durability
+            .evidence
+            .contains("0.00 flushes per commit"),
         "{}",
         outcome.why
     );
