@@ -74,13 +74,13 @@ fn ask(device: &Located, with_usb: bool, roots: &Roots) -> Asked {
     let answer = answer(device, with_usb, roots);
     Asked {
         device: name,
-        answer: answer.and_then(|answer| {
+        answer: answer.map(|answer| {
             let said = format!("{}: {}", answer.command, answer.said);
             // An answer that cannot be stored counts for this process.
-            Ok(match answers::store(device, &answer, roots) {
+            match answers::store(device, &answer, roots) {
                 Ok(()) => said,
                 Err(e) => format!("{said} (logs will not know it: {e})"),
-            })
+            }
         }),
     }
 }
