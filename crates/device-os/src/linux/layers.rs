@@ -202,9 +202,15 @@ impl Walk<'_> {
     }
 
     /// Follows the device of that path, such as a journal's.
-    pub fn path(&mut self, source: &str, filesystem: &str, depth: u32) -> io::Result<()> {
+    pub fn path(
+        &mut self,
+        source: &str,
+        filesystem: &str,
+        dropped: Dropped<'_>,
+        depth: u32,
+    ) -> io::Result<()> {
         match block::by_path(source, filesystem, self.roots)? {
-            Below::Device(device) => self.device(&device, None, depth)?,
+            Below::Device(device) => self.device(&device, dropped, depth)?,
             _ => self.unseen(source, "it was not found in /dev and /sys"),
         }
         Ok(())

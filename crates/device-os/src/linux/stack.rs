@@ -3,7 +3,7 @@
 use super::block::{self, Below, Located};
 use super::error::{at, uninterrupted};
 use super::filesystem::{self, Journal};
-use super::layers::{ACCEPT, Stack, Walk};
+use super::layers::{ACCEPT, Dropped, Stack, Walk};
 use super::mounts;
 use super::sysfs::Roots;
 use super::zfs;
@@ -81,8 +81,8 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
                 kind = FilesystemKind::Volatile;
             }
             walk.device(located, dropped, depth)?;
-            for other in others(&name, &options, located, &mut walk)? {
-                walk.path(&other, &name, depth)?;
+            for other in others(&name, &options, located, &mut walk, dropped, depth)? {
+                walk.path(&other, &name, dropped, depth)?;
             }
         }
         Below::Unseen(device) => walk.unseen(
@@ -224,12 +224,14 @@ fn ext(
     })
 }
 
-/// Returns the paths of the other devices of the filesystem.
+/// Returns the paths of the other devices of the filesystem. Follows those that have no path.
 fn others(
     name: &str,
     options: &str,
     located: &Located,
     walk: &mut Walk<'_>,
+    dropped: Dropped<'_>,
+    depth: u32,
 ) -> io::Result<Vec<String>> {
     if name == "xfs" {
         let devices = options.split(',').filter_map(|o| {
@@ -257,7 +259,8 @@ fn others(
     }
     for device in devices.iter().filter(|d| **d != located.name) {
         match block::by_name(device, walk.roots)? {
-            Some(other) => walk.device(&other, None, DEPTH)?,
+            // The file of a loop device may lie on this btrfs, so the depth has to decrease.
+            Some(other) => walk.device(&other, dropped, depth)?,
             None => walk.unseen(device, "this btrfs is spread over it"),
         }
     }

@@ -479,6 +479,29 @@ fn every_device_of_a_btrfs_counts() {
     world.is(ProcessCrash, Contradicted, &["zram0"]);
 }
 
+/// The other device is a loop device. No barrier reaches its file either, and its file may lie on the same btrfs.
+#[test]
+fn another_device_of_a_btrfs_is_followed_like_the_first_one() {
+    let world = World::new();
+    world.below("sda", BACK);
+    world.device("loop3", BACK);
+    for name in ["sda", "loop3"] {
+        world.put(&format!("sys/fs/btrfs/0d3a/devices/{name}"), "");
+    }
+    let keeps = |file: &str| world.put("sys/devices/loop3/loop/backing_file", file);
+    keeps("/no/such/image");
+    world.mounted("btrfs", "/dev/sda", "rw,nobarrier");
+    world.is(
+        ProcessCrash,
+        Contradicted,
+        &["the file of loop3", "without barriers"],
+    );
+    world.put("image", "");
+    keeps(world.temp.path().join("image").to_str().unwrap());
+    world.mounted("btrfs", "/dev/sda", "rw");
+    world.is(OsCrash, Unknown, &["below the greatest depth"]);
+}
+
 #[test]
 fn who_serves_a_filesystem_answers_for_it() {
     let world = World::new();
