@@ -70,8 +70,11 @@ pub fn by_number(major: u32, minor: u32, roots: &Roots) -> io::Result<Option<Loc
     at_place(&roots.sys.join(format!("dev/block/{major}:{minor}")))
 }
 
-/// Finds the device of that kernel name.
+/// Finds the device of that kernel name. A layer that is not a device may have a longer name than any file.
 pub fn by_name(name: &str, roots: &Roots) -> io::Result<Option<Located>> {
+    if name.len() > 255 {
+        return Ok(None);
+    }
     at_place(&roots.sys.join("class/block").join(name.replace('/', "!")))
 }
 

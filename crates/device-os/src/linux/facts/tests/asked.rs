@@ -274,6 +274,16 @@ fn the_targets_of_a_mapped_device_decide() {
     }
 }
 
+/// The name of a layer contains the path of its file, which may be longer than the name of a file may be.
+#[test]
+fn a_layer_with_a_long_name_is_no_device() {
+    let mut world = World::on("loop3", BACK);
+    let file = format!("/no/{}/{}", "such".repeat(40), "image".repeat(30));
+    world.put("sys/devices/loop3/loop/backing_file", &file);
+    assert_eq!(world.ask(Recorded::default(), false), (Vec::new(), 0));
+    world.is(OsCrash, Unknown, &[&file]);
+}
+
 #[test]
 fn an_answer_is_read_as_it_was_stored() {
     let world = World::on(NVME, THROUGH);
