@@ -86,6 +86,8 @@ fn identity(device: &Located) -> io::Result<String> {
     ] {
         parts.push(device.line(file)?.unwrap_or_default());
     }
+    // A mapped device can get other targets while it is in use: a snapshot, a cache.
+    parts.extend(device.made_of()?);
     Ok(parts.join("|").replace(char::is_control, "?"))
 }
 

@@ -271,6 +271,10 @@ fn the_targets_of_a_mapped_device_decide() {
         world.ask(recorded, false);
         world.is(expected.0, expected.1, &[words]);
         written_directly(&world.facts().unwrap(), written);
+        // It was changed since, to something on two devices.
+        world.device("dm-4", BACK);
+        world.part("virtual/block/dm-3", "dm-4");
+        world.is(OsCrash, Unknown, &["its targets cannot be seen"]);
     }
 }
 
