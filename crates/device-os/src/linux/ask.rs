@@ -106,7 +106,7 @@ fn answer(device: &Located, with_usb: bool, roots: &Roots) -> Result<Answer, Str
         ));
     }
     match device.attachment().map_err(failed)? {
-        Attachment::Usb if !with_usb => Err(
+        _ if device.is_behind_usb() && !with_usb => Err(
             "it is behind USB, where a command may reset the bridge; --ask sends it nevertheless"
                 .to_owned(),
         ),

@@ -137,7 +137,7 @@ impl Located {
             Attachment::Virtual("Xen disk")
         } else if self.is_behind("VMBUS:") {
             Attachment::Virtual("Hyper-V disk")
-        } else if self.is_behind("usb") {
+        } else if self.is_behind_usb() {
             Attachment::Usb
         } else if is_nvme {
             Attachment::Nvme
@@ -289,6 +289,11 @@ impl Located {
             Some(file) => sysfs::line(&file)?.unwrap_or_default(),
             None => String::new(),
         })
+    }
+
+    /// Returns true if the device is behind USB, whatever model it claims to be.
+    pub fn is_behind_usb(&self) -> bool {
+        self.is_behind("usb")
     }
 
     /// Returns true if the device is attached to a bus or a driver with this name and a number.

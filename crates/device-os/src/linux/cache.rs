@@ -165,7 +165,6 @@ impl Located {
     fn driver(&self) -> io::Result<Option<Driver>> {
         let name = self.whole_name();
         let at = |file: &str| format!("/sys/block/{name}/{file}");
-        let attachment = self.attachment()?;
         // The driver of NVMe sets both features if the controller reports a volatile cache (VWC), and only the
         // setting of the cache can be changed afterwards.
         if self.is_of(&["nvme"]) {
@@ -195,7 +194,8 @@ impl Located {
         for disk in sysfs::names(&disks)?.unwrap_or_default() {
             let file = format!("device/scsi_disk/{disk}/cache_type");
             if let Some(cache) = self.line(&file)? {
-                let assumed = (attachment == Attachment::Usb)
+                let assumed = self
+                    .is_behind_usb()
                     .then_some("the kernel assumes this of a USB bridge that does not answer");
                 return Ok(Some(Driver {
                     is_volatile: cache.starts_with("write back"),

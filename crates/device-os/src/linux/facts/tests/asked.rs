@@ -224,6 +224,22 @@ fn a_usb_bridge_is_asked_only_on_request() {
     }
 }
 
+/// The model is the word of the bridge, or of a hypervisor that emulates one.
+#[test]
+fn a_usb_bridge_is_one_whatever_model_it_claims_to_be() {
+    for vendor in ["QEMU", "VMware", "APPLE SSD"] {
+        let mut world = usb();
+        world.put(&format!("sys/devices/{USB}/device/vendor"), vendor);
+        world.put(&format!("sys/devices/{USB}/device/model"), "HARDDISK");
+        let answer = || bridged(Some(mode_sense(true, 0)), None);
+        let (asked, sent) = world.ask(answer(), false);
+        assert_eq!(sent, 0, "{asked:?}");
+        world.is(OsCrash, Unknown, &["assumes this of a USB bridge"]);
+        assert_eq!(world.ask(answer(), true).1, 1);
+        world.is(OsCrash, Contradicted, &["WCE 1"]);
+    }
+}
+
 #[test]
 fn the_targets_of_a_mapped_device_decide() {
     for (targets, expected, written, words) in [
