@@ -113,7 +113,7 @@ fn answer(device: &Located, with_usb: bool, roots: &Roots) -> Result<Answer, Str
         Attachment::Served(protocol) => Err(format!(
             "it is served by another party ({protocol}), which has to be asked instead"
         )),
-        Attachment::Virtual("virtio disk") => Err(
+        Attachment::Virtual("virtio disk") if !device.whole_name().starts_with("sd") => Err(
             "a virtio disk has no command for that; its configuration is in /sys and was read"
                 .to_owned(),
         ),

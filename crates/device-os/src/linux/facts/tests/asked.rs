@@ -240,6 +240,19 @@ fn a_usb_bridge_is_one_whatever_model_it_claims_to_be() {
     }
 }
 
+/// A virtio disk has no command for it. A SCSI disk behind virtio has one.
+#[test]
+fn a_scsi_disk_behind_virtio_is_asked() {
+    let scsi = "pci0000:00/0000:00:04.0/virtio2/host2/target2:0:0/2:0:0:0/block/sdb";
+    for (place, commands) in [("pci0000:00/virtio1/block/vdb", 0), (scsi, 1)] {
+        let mut world = World::on(place, THROUGH);
+        let (asked, sent) = world.ask(bridged(Some(mode_sense(true, 0)), None), false);
+        assert_eq!(sent, commands, "{asked:?}");
+        let verdict = if sent == 0 { Unknown } else { Contradicted };
+        world.is(OsCrash, verdict, &[]);
+    }
+}
+
 #[test]
 fn the_targets_of_a_mapped_device_decide() {
     for (targets, expected, written, words) in [
