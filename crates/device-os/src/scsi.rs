@@ -161,5 +161,8 @@ mod tests {
         let mut nameless = disk();
         nameless[54..94].fill(b' ');
         assert_eq!(identity(&nameless), None);
+        let mut packet = disk();
+        packet[1] |= 0x80;
+        assert_eq!(identity(&packet), None);
     }
 }

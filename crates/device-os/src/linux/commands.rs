@@ -306,6 +306,9 @@ mod tests {
         assert_eq!(target_types(&list, 2).unwrap(), ["linear", "flakey"]);
         assert_eq!(target_types(&list, 0).unwrap(), [""; 0]);
         assert_eq!(target_types(&list, 3), None, "cut short");
+        let three = [list, spec(144, "zero")].concat();
+        let types = target_types(&three, 3).unwrap();
+        assert_eq!(types, ["linear", "flakey", "zero"]);
         let wild = spec(u32::MAX, "linear");
         assert_eq!(target_types(&wild, 2), None);
     }

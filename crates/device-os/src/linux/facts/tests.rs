@@ -8,7 +8,7 @@ mod sources;
 mod stacks;
 
 use super::*;
-use logforce_device::{FileState, Guarantee, Method, Verdict};
+use logforce_device::{FileState, Guarantee, Method, Source, Verdict};
 use recorded::Recorded;
 use std::fs;
 use std::os::fd::AsFd;
@@ -400,9 +400,68 @@ fn the_weakest_part_counts() {
     world.is(OsCrash, Unknown, &["nbd3: md0 is made of it"]);
     world.device("nbd3", BACK);
     world.is(PowerLoss, Unknown, &["nbd3: it is served"]);
+    // Nothing flushes the parts of a device that is set to `write through`.
+    world.put("sys/devices/md0/queue/write_cache", THROUGH);
+    world.is(OsCrash, Contradicted, &["sda: it has a volatile cache"]);
+    world.put("sys/devices/sda/queue/write_cache", THROUGH);
+    world.put(
+        "sys/devices/sda/device/scsi_disk/0:0:0:0/cache_type",
+        THROUGH,
+    );
+    world.is(OsCrash, Unknown, &["nbd3: it is served"]);
+    world.put("sys/devices/nbd3/queue/write_cache", THROUGH);
+    world.is(PowerLoss, Unknown, &["nbd3: it is served"]);
     world.device("zram1", BACK);
     world.part("md0", "zram1");
     world.is(ProcessCrash, Contradicted, &["zram1: it is memory"]);
+    let layers = world.facts().unwrap().layers;
+    let levels: Vec<_> = layers.iter().map(|l| (l.level, &*l.name)).collect();
+    assert_eq!(levels, [(1, "md0"), (2, "nbd3"), (2, "sda"), (2, "zram1")]);
+}
+
+/// A device without a filesystem rests on the least of its parts too.
+#[test]
+fn a_device_itself_is_as_good_as_its_parts() {
+    let world = World::new();
+    for name in ["md0", "sda", "nbd3", "zram1"] {
+        world.device(name, BACK);
+    }
+    world.part("md0", "sda");
+    world.part("md0", "nbd3");
+    let look = |name: &str| {
+        let device = block::by_name(name, &world.roots).unwrap().unwrap();
+        stack::look_at_device(&device, &world.roots).unwrap()
+    };
+    for (name, source, expected) in [
+        ("sda", Source::Device, (PowerLoss, Declared)),
+        ("md0", Source::Server, (PowerLoss, Unknown)),
+        ("zram1", Source::System, (ProcessCrash, Contradicted)),
+    ] {
+        let facts = look(name);
+        let a = facts.assess(Method::Fdatasync, FileState::Zeroed).unwrap();
+        assert_eq!((a.guarantee, a.verdict), expected, "{a:?}");
+        assert_eq!(facts.device.unwrap().cache_source, source, "{name}");
+    }
+}
+
+#[test]
+fn the_other_devices_of_an_xfs_count() {
+    for option in ["logdev", "rtdev"] {
+        let world = World::new();
+        world.mounted("xfs", "/dev/sda", &format!("rw,{option}=/dev/sdx"));
+        world.below("sda", BACK);
+        world.is(OsCrash, Unknown, &["/dev/sdx: it was not found"]);
+    }
+}
+
+#[test]
+fn a_device_that_keeps_nothing_itself_is_no_disk() {
+    for name in ["loop3", "dm-0", "md0", "md_d0", "bcache0"] {
+        let world = World::new();
+        world.mounted("xfs", &format!("/dev/{name}"), "rw");
+        world.below(name, BACK);
+        world.is(OsCrash, Unknown, &["what it is made of cannot be seen"]);
+    }
 }
 
 #[test]

@@ -64,27 +64,30 @@ fn the_weaker_answer_counts_and_a_contradiction_is_named() {
 /// A drive that took the place of another one, or another start of the system: the answer is that of another one.
 #[test]
 fn an_answer_holds_for_one_device_until_the_next_start() {
-    let changes: [(&str, &str); 5] = [
-        ("proc/sys/kernel/random/boot_id", "4e2b\n"),
-        (
-            "sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1/wwid",
-            "eui.2\n",
-        ),
-        (
-            "sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1/size",
-            "2048\n",
-        ),
-        (
-            "sys/devices/pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1/device/model",
-            "ACME 2\n",
-        ),
-        ("run/nvme0n1", "logforce device answer 1\nboot 0d3a\n"),
+    let files = [
+        "dev",
+        "size",
+        "wwid",
+        "device/wwid",
+        "device/serial",
+        "device/vendor",
+        "device/model",
+        "dm/uuid",
+        "dm/name",
     ];
+    let mut changes = vec![
+        ("proc/sys/kernel/random/boot_id".to_owned(), "4e2b\n"),
+        (
+            "run/nvme0n1".to_owned(),
+            "logforce device answer 1\nboot 0d3a\n",
+        ),
+    ];
+    changes.extend(files.map(|file| (format!("sys/devices/{NVME}/{file}"), "2048\n")));
     for (file, text) in changes {
         let mut world = World::on(NVME, THROUGH);
         world.ask(nvme(false, None), false);
         world.is(PowerLoss, Declared, &["VWC 0"]);
-        world.put(file, text);
+        world.put(&file, text);
         world.is(OsCrash, Unknown, &["no party reports"]);
     }
 }
@@ -96,6 +99,8 @@ fn an_answer_that_others_can_write_is_ignored() {
     world.ask(nvme(false, None), false);
     let path = world.temp.path().join("run/nvme0n1");
     let mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    let dir = path.parent().unwrap().metadata().unwrap();
+    assert_eq!(dir.mode() & 0o777, 0o755, "others could replace the file");
     assert_eq!(
         path.metadata().unwrap().mode() & 0o777,
         0o644,
@@ -224,6 +229,19 @@ fn a_usb_bridge_is_asked_only_on_request() {
     }
 }
 
+/// Without the right nothing was asked, and nothing is stored that would say so.
+#[test]
+fn a_disk_that_may_not_be_asked_is_not_silent() {
+    let mut world = usb();
+    let mut recorded = bridged(None, None);
+    recorded.devices.get_mut("sdb").unwrap().is_denied = true;
+    let (asked, sent) = world.ask(recorded, true);
+    assert_eq!(sent, 1);
+    let why = asked[0].answer.as_ref().unwrap_err();
+    assert!(why.contains("run it as root"), "{why}");
+    assert!(!world.temp.path().join("run").exists());
+}
+
 /// The model is the word of the bridge, or of a hypervisor that emulates one.
 #[test]
 fn a_usb_bridge_is_one_whatever_model_it_claims_to_be() {
@@ -264,6 +282,13 @@ fn the_targets_of_a_mapped_device_decide() {
             "flushes it",
         ),
         ("thin", (PowerLoss, Declared), ProcessCrash, "flushes it"),
+        ("cache", (PowerLoss, Declared), ProcessCrash, "flushes it"),
+        (
+            "snapshot",
+            (PowerLoss, Declared),
+            ProcessCrash,
+            "flushes it",
+        ),
         (
             "linear,writecache",
             (PowerLoss, Declared),
@@ -281,6 +306,12 @@ fn the_targets_of_a_mapped_device_decide() {
             (Guarantee::Nothing, Contradicted),
             Guarantee::Nothing,
             "`zero` drops",
+        ),
+        (
+            "error,linear",
+            (Guarantee::Nothing, Contradicted),
+            Guarantee::Nothing,
+            "`error` drops",
         ),
         (
             "flashcache",

@@ -1,6 +1,7 @@
 //! Devices that keep their blocks in something else: loop devices in files, mapped devices on other devices.
 
 use super::*;
+use logforce_device::Layer;
 
 /// Makes an xfs on `loop3`, whose file is `image`, on the filesystem of the test's directory.
 fn on_loop(image: &str) -> World {
@@ -27,6 +28,31 @@ fn a_deleted_file_of_a_loop_device_ends_with_the_system() {
     // Only the end of the name counts.
     let world = on_loop("image (deleted) again");
     world.is(OsCrash, Unknown, &["not found here"]);
+}
+
+/// The path of the file may lead to another one here, which is too short for the device.
+#[test]
+fn the_file_of_a_loop_device_has_to_be_long_enough() {
+    let world = on_loop("image");
+    world.put("image", &"x".repeat(512 << 9));
+    world.is(OsCrash, Unknown, &["below the greatest depth"]);
+    world.put("sys/devices/loop3/loop/offset", "512\n");
+    world.is(OsCrash, Unknown, &["its path leads to another file"]);
+}
+
+/// The file of the loop device is on the same filesystem, which needs space for each write.
+#[test]
+fn a_loop_device_may_run_out_of_space_where_each_write_needs_some() {
+    let world = on_loop("image");
+    world.put("image", &"x".repeat(512 << 9));
+    world.mounted("btrfs", "/dev/loop3", "rw");
+    world.put("sys/fs/btrfs/0d3a/devices/loop3", "");
+    for (dio, is_doubted) in [("0", true), ("1", false)] {
+        world.put("sys/devices/loop3/loop/dio", dio);
+        let layers = world.facts().unwrap().layers;
+        let doubts = |l: &Layer| l.synced.evidence.contains("gives each write new blocks");
+        assert_eq!(layers.iter().any(doubts), is_doubted, "{layers:#?}");
+    }
 }
 
 #[test]
@@ -57,7 +83,12 @@ fn a_thin_volume_records_where_its_blocks_are_at_a_flush() {
     }
     // Only the name of a mapped device tells what it does.
     world.put("sys/devices/dm-3/dm/uuid", &format!("CRYPT-LUKS2-{POOL}"));
-    for (uuid, written) in [("CRYPT-LUKS2-x", OsCrash), ("mine", ProcessCrash)] {
+    for (uuid, written) in [
+        ("CRYPT-LUKS2-x", OsCrash),
+        ("mine", ProcessCrash),
+        ("part1-mpath-3600", OsCrash),
+        ("part1-mine", ProcessCrash),
+    ] {
         world.put("sys/devices/dm-4/dm/uuid", uuid);
         written_directly(&world.facts().unwrap(), written);
     }

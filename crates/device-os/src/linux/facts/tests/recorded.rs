@@ -21,6 +21,8 @@ pub struct Answers {
     pub mode_sense: Option<Vec<u8>>,
     pub ata: Option<Vec<u8>>,
     pub targets: Option<Vec<String>>,
+    /// True if this process lacks the right to send SCSI commands.
+    pub is_denied: bool,
 }
 
 impl Recorded {
@@ -44,12 +46,18 @@ impl Commands for Recorded {
         self.of(node).nvme_cache.ok_or_else(refused)
     }
 
-    fn scsi(&self, node: &Path, command: &[u8], _len: usize) -> io::Result<Vec<u8>> {
+    fn scsi(&self, node: &Path, command: &[u8], len: usize) -> io::Result<Vec<u8>> {
         let answers = self.of(node);
-        match command[0] {
-            0x1a => answers.mode_sense.ok_or_else(refused),
-            0x85 if command[14] == 0xec => answers.ata.ok_or_else(refused),
-            _ => Err(refused()),
+        if answers.is_denied {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        match (command, len) {
+            // The current values of the caching page, and IDENTIFY DEVICE by PIO.
+            ([0x1a, 0, 0x08, 0, 192, 0], 192) => answers.mode_sense.ok_or_else(refused),
+            ([0x85, 0x08, 0x0e, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0xec, 0], 512) => {
+                answers.ata.ok_or_else(refused)
+            }
+            _ => panic!("{command:x?} with {len} bytes may do anything"),
         }
     }
 

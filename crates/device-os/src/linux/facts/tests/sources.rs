@@ -1,7 +1,6 @@
 //! Party that a guarantee rests on.
 
 use super::*;
-use logforce_device::Source;
 
 /// Paths in `/sys`, which determine what a device is. `vda` is a virtual disk by its name.
 const NVME: &str = "pci0000:00/0000:00:01.0/nvme/nvme0/nvme0n1";
@@ -119,11 +118,11 @@ fn a_virtual_disk_is_the_word_of_its_hypervisor() {
     world.put("sys/devices/vda/cache_type", THROUGH);
     world.put("sys/devices/vda/device/features", &"0".repeat(64));
     world.is(OsCrash, Unknown, &["offers no flush", "host's memory"]);
-    world.put(
-        "sys/devices/vda/device/features",
-        &format!("{}1", "0".repeat(9)),
-    );
-    world.rests_on(Source::Hypervisor, "by the hypervisor's word");
+    for feature in [9, 11] {
+        let features = format!("{}1", "0".repeat(feature));
+        world.put("sys/devices/vda/device/features", &features);
+        world.rests_on(Source::Hypervisor, "by the hypervisor's word");
+    }
 }
 
 #[test]
@@ -133,6 +132,21 @@ fn a_disk_on_a_network_is_its_servers_word() {
     for place in [iscsi, fabric] {
         let world = on(place, BACK);
         world.put(&format!("sys/devices/{fabric}/device/transport"), "tcp\n");
+        world.is(PowerLoss, Unknown, &["it is served"]);
+    }
+    for transport in ["tcp", "rdma", "fc"] {
+        let world = on(fabric, BACK);
+        let file = format!("sys/devices/{fabric}/device/transport");
+        world.put(&file, transport);
+        world.is(PowerLoss, Unknown, &["it is served"]);
+        // The controllers of a subsystem lie beside its head.
+        let subsystem = "virtual/nvme-subsystem/nvme-subsys0";
+        let world = on(&format!("{subsystem}/nvme0n1"), BACK);
+        world.is(PowerLoss, Declared, &[]);
+        world.put(
+            &format!("sys/devices/{subsystem}/nvme0/transport"),
+            transport,
+        );
         world.is(PowerLoss, Unknown, &["it is served"]);
     }
     let local = on(NVME, BACK);
