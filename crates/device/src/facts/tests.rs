@@ -134,6 +134,29 @@ fn write_through_is_worth_what_the_device_says() {
     }
 }
 
+#[test]
+fn a_layer_below_does_not_answer_for_the_filesystem_above() {
+    let declared = |source| {
+        let synced = Assessment::new(Guarantee::PowerLoss, Verdict::Declared, source, "it says");
+        let mut layer = Layer::new("disk", synced);
+        layer.written = Guarantee::PowerLoss;
+        layer
+    };
+    let mut linux = facts(Platform::Linux, WriteCache::Back, None);
+    linux.layers = vec![Layer::passing("above", ""), declared(Source::Hypervisor)];
+    let a = linux.assess(Method::Fsync, FileState::Zeroed).unwrap();
+    assert_eq!(a.source, Source::Hypervisor, "the least reliable party");
+    // The disk says that a flush is durable, but it is unknown whether one is sent.
+    linux.layers = vec![declared(Source::Device)];
+    assert_eq!(of(&linux, Method::Fsync).1, Verdict::Declared);
+    linux.barriers = None;
+    assert_eq!(of(&linux, Method::Fsync).1, Verdict::Unknown);
+    linux.barriers = Some(false);
+    let dropped = (Guarantee::OsCrash, Verdict::Contradicted);
+    assert_eq!(of(&linux, Method::Fsync), dropped);
+    assert_eq!(linux.write_through().verdict, Verdict::Contradicted);
+}
+
 /// A filesystem that moves a file's blocks has to record the move too.
 #[test]
 fn a_write_through_of_windows_is_not_taken_at_the_devices_word_where_data_moves() {
