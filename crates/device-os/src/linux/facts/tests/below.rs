@@ -36,6 +36,9 @@ fn the_file_of_a_loop_device_has_to_be_long_enough() {
     let world = on_loop("image");
     world.put("image", &"x".repeat(512 << 9));
     world.is(OsCrash, Unknown, &["below the greatest depth"]);
+    // Each time the device, and the filesystem of its file.
+    let levels = world.facts().unwrap().layers.into_iter().map(|l| l.level);
+    assert_eq!(levels.max(), Some(2 * stack::DEPTH + 1));
     world.put("sys/devices/loop3/loop/offset", "512\n");
     world.is(OsCrash, Unknown, &["its path leads to another file"]);
 }
