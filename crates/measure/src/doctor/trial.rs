@@ -325,5 +325,9 @@ mod tests {
             passed(&figures(0.5, 1.5, 64, Some(64)), "possible-speed"),
             Some(false)
         );
+        // Without counters nothing is known.
+        let mut unread = figures(3.0, 90.0, 64, Some(64));
+        unread.layers[0].1 = None;
+        assert_eq!(passed(&unread, "flushes-arrive"), None);
     }
 }
