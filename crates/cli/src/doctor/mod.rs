@@ -12,6 +12,7 @@ use crate::output::{Sink, Target, print, terminal_width};
 use crate::signal;
 use anyhow::{Context, bail};
 use logforce::disk::{Facts, calibration};
+use logforce_device::Layer;
 use logforce_device_os::{Asked, ask_devices, device_facts, file_facts, hypervisor};
 use logforce_measure::Interrupt;
 use logforce_measure::counters::CounterSource;
@@ -75,14 +76,9 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         .any(|s| matches!(s, Some(Sink::Stdout)));
     let interrupt = Interrupt::new();
     signal::install(interrupt.clone(), Arc::default())?;
-    let cache = args.cache.or_else(calibration::default_cache);
+    let cache = args.cache.clone().or_else(calibration::default_cache);
     let look = || look(&args.path, &subject, cache.as_deref());
-    let (mut facts, mut next) = look()?;
-    let mut asked = Vec::new();
-    if !args.passive {
-        asked = ask_devices(&facts.layers, args.ask)?;
-        (facts, next) = look()?;
-    }
+    let (facts, next, asked) = look_and_ask(&args, look, ask_devices)?;
     let tests = match &subject {
         _ if args.passive => Err("none were made, because of --passive".to_owned()),
         Subject::Device => Err("none are made on a device itself, because they write".to_owned()),
@@ -123,6 +119,21 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         Severity::Unsafe => End::Unfit,
         Severity::Unknown => End::Inconclusive,
     })
+}
+
+/// Looks at the path, asks the devices below it, and looks again, because the facts include their answers.
+fn look_and_ask<N>(
+    args: &Args,
+    look: impl Fn() -> anyhow::Result<(Facts, N)>,
+    ask: impl Fn(&[Layer], bool) -> io::Result<Vec<Asked>>,
+) -> anyhow::Result<(Facts, N, Vec<Asked>)> {
+    let (facts, next) = look()?;
+    if args.passive {
+        return Ok((facts, next, Vec::new()));
+    }
+    let asked = ask(&facts.layers, args.ask)?;
+    let (facts, next) = look()?;
+    Ok((facts, next, asked))
 }
 
 /// Returns the facts of the path, and the method that a log would use there.

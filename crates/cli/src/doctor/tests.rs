@@ -3,12 +3,15 @@
 use super::text::render;
 use logforce::disk::CutResult;
 use logforce_device::{
-    BlockDevice, DirectAlignment, Facts, FileState, FilesystemKind, Guarantee, Layer, Method,
+    Assessment, AtomicWrite, BlockDevice, DirectAlignment, Facts, FileState, FilesystemKind,
+    Guarantee, Layer, Method,
 };
 use logforce_device::{Platform, Source, Verdict, WriteCache};
+use logforce_device_os::Asked;
 use logforce_measure::doctor::next::Next;
 use logforce_measure::doctor::{Doctor, Findings, MethodLine, Severity, Test};
 use logforce_measure::machine::{Host, Machine};
+use std::cell::{Cell, RefCell};
 
 fn facts(platform: Platform, fua: Option<bool>) -> Facts {
     let mut device = BlockDevice::new("disk9");
@@ -59,6 +62,109 @@ fn report(facts: Facts) -> Doctor {
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Commands are sent once, behind USB only on request, and not at all with `--passive`.
+#[test]
+fn devices_are_asked_as_the_flags_say() {
+    for (passive, ask) in [(false, false), (false, true), (true, false)] {
+        let args = super::Args {
+            path: ".".into(),
+            passive,
+            ask,
+            cache: None,
+            json: None,
+            report: None,
+        };
+        let (looks, sent) = (Cell::new(0), RefCell::new(Vec::new()));
+        let look = || {
+            looks.set(looks.get() + 1);
+            let mut facts = facts(Platform::Linux, None);
+            facts.layers = vec![Layer::passing("sdz", "")];
+            Ok((facts, looks.get()))
+        };
+        let send = |layers: &[Layer], with_usb| {
+            sent.borrow_mut().push((layers[0].name.clone(), with_usb));
+            let device = "sdz".to_owned();
+            let answer = Err("it is deaf".to_owned());
+            Ok(vec![Asked { device, answer }])
+        };
+        let (_, seen, asked) = super::look_and_ask(&args, look, send).unwrap();
+        let expected = if passive {
+            vec![]
+        } else {
+            vec![("sdz".to_owned(), ask)]
+        };
+        assert_eq!(sent.into_inner(), expected);
+        assert_eq!(
+            (seen, asked.len()),
+            (2 - i32::from(passive), expected.len())
+        );
+    }
+}
+
+#[test]
+fn an_answer_is_told_from_a_reason_why_there_is_none() {
+    let mut doctor = report(facts(Platform::Linux, None));
+    for (answer, line) in [
+        (Ok("WCE 1".to_owned()), "asked sdz: WCE 1"),
+        (Err("it is deaf".to_owned()), "not asked sdz: it is deaf"),
+    ] {
+        let device = "sdz".to_owned();
+        doctor.asked = vec![super::question(Asked { device, answer })];
+        let text = one_line(&render(&doctor, 100));
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+/// Each layer has a line with its own verdict, indented below the one above it.
+#[test]
+fn the_tree_shows_each_layer_with_its_own_verdict() {
+    let mut facts = facts(Platform::Linux, None);
+    let why = "its cache is on";
+    let on = Assessment::new(
+        Guarantee::OsCrash,
+        Verdict::Contradicted,
+        Source::Device,
+        why,
+    );
+    for (level, name) in [(1, "md9"), (2, "sdy"), (2, "sdz")] {
+        let mut layer = Layer::passing(name, "it passes flushes on");
+        layer.level = level;
+        facts.layers.push(layer);
+    }
+    facts.layers[2].synced = on;
+    facts.layers[2].write_cache = WriteCache::Back;
+    let doctor = report(facts);
+    let text = render(&doctor, 100);
+    let branches: Vec<&str> = text.lines().filter(|l| l.contains("─ ")).collect();
+    assert_eq!(
+        branches,
+        [
+            "└─ md9: power-loss, declared",
+            "   ├─ sdy: power-loss, declared",
+            "   └─ sdz: os-crash, contradicted",
+        ],
+    );
+    let own = text.lines().next().unwrap();
+    assert!(own.ends_with(": power-loss, declared"), "{own}");
+    assert_eq!(doctor.conclusion.severity, Severity::Unsafe);
+    // The kernel flushes this one already.
+    assert!(!text.contains("echo 'write back'"), "{text}");
+}
+
+#[test]
+fn pages_are_covered_by_the_atomic_writes_that_fit() {
+    let mut facts = facts(Platform::Linux, None);
+    for (unit_min, unit_max, pages) in [
+        (512, 8192, "pages of 4 KiB, 8 KiB,"),
+        (8192, 65536, "pages of 8 KiB, 16 KiB,"),
+        (512, 512, "pages of no usual size,"),
+    ] {
+        facts.atomic_write = Some(AtomicWrite { unit_min, unit_max });
+        let atomic = report(facts.clone()).atomic;
+        assert!(atomic.contains(pages), "{atomic}");
+    }
 }
 
 /// The sentence reads like a caught liar if it says "no" of a healthy disk.
@@ -154,7 +260,7 @@ fn the_conclusion_names_the_party_and_the_next_step() {
         (
             &|f| {
                 let why = "its cache is on";
-                let on = logforce_device::Assessment::new(
+                let on = Assessment::new(
                     Guarantee::OsCrash,
                     Verdict::Contradicted,
                     Source::Device,
@@ -217,6 +323,7 @@ fn a_doubted_guarantee_is_printed_with_its_doubt_everywhere() {
     let assessed = assessed.map(|a| (a.guarantee, a.verdict));
     assert_eq!(assessed, Some((Guarantee::PowerLoss, Verdict::Unknown)));
     let report = report(facts);
+    assert!(!report.next.is_enough, "for a log's default requirement");
     let text = one_line(&render(&report, 80));
     for printed in [text, serde_json::to_string(&report).unwrap()] {
         assert!(printed.contains("power-loss?"), "{printed}");
