@@ -5,7 +5,7 @@ use super::cost::{Costs, described};
 use super::report::{Advice, Cost, InForce, Survives};
 use logforce_device::{Facts, Guarantee, Platform};
 use logforce_systems::settings::{
-    self, Answer, Beyond, Choice, Judgement, MadeBy, Setting, SystemSettings, Value, judge,
+    self, Answer, Beyond, Choice, Judgement, MadeBy, Setting, SystemSettings, Value, judge_all,
 };
 
 /// Order of settings with the same answer: those under which data may be damaged, then by what is survived.
@@ -13,8 +13,8 @@ type Rank = (bool, Guarantee);
 
 /// Change that makes a setting give more.
 enum Remedy {
-    /// A line of this setting, or of one that it depends on.
-    Line(String),
+    /// The values to set: of a setting that this one depends on, and of this setting.
+    Lines(Vec<(&'static Setting, &'static Value)>),
     /// The removal of the line: the default gives more.
     Removal,
 }
@@ -24,15 +24,21 @@ pub struct Court<'a> {
     pub settings: &'static SystemSettings,
     pub asked: Guarantee,
     pub platform: Platform,
-    /// Facts of the disk; `None` if it was not examined.
-    pub facts: Option<&'a Facts>,
+    /// Facts of all disks that hold data; `None` for one that was not examined.
+    pub disks: Vec<Option<&'a Facts>>,
 }
 
 impl Court<'_> {
     /// Returns the values to advise.
     pub fn choose(&self, costs: &Costs) -> Vec<Choice> {
         let times = |method| costs.of(0, method);
-        settings::choose(self.settings, self.asked, self.platform, self.facts, &times)
+        settings::choose(
+            self.settings,
+            self.asked,
+            self.platform,
+            &self.disks,
+            &times,
+        )
     }
 
     /// Returns the advice for the report.
@@ -88,13 +94,30 @@ impl Court<'_> {
         overrides: &[Found],
         choices: &[Choice],
     ) -> Vec<InForce> {
-        let read = |name: &str| self.text(configuration, name);
+        let now = |name: &str| self.text(configuration, name);
+        // The advised changes of earlier settings. Each setting is judged as it will be after them.
+        let mut changed: Vec<(&'static str, &'static str)> = Vec::new();
         let mut all: Vec<(Answer, Rank, InForce)> = Vec::new();
         for setting in self.settings.on(self.platform) {
             let own = configuration.of(setting.name);
             let others = overrides.iter().filter(|f| f.name == setting.name);
             for found in std::iter::once(own).chain(others.map(Some)) {
-                all.push(self.judge(setting, found, &read, choices));
+                let is_of_server = found.is_none_or(|f| own == Some(f));
+                let then = |name: &str| {
+                    let change = changed.iter().rev().find(|(n, _)| *n == name);
+                    change.map_or_else(|| now(name), |(_, text)| Some((*text).to_owned()))
+                };
+                let (answer, rank, line, remedy) = self.judge(setting, found, &now, &then, choices);
+                all.push((answer, rank, line));
+                match remedy {
+                    Some(Remedy::Lines(lines)) if is_of_server => {
+                        changed.extend(lines.iter().map(|(s, v)| (s.name, v.text)));
+                    }
+                    Some(Remedy::Removal) if is_of_server => {
+                        changed.push((setting.name, (setting.default)(self.platform)));
+                    }
+                    _ => {}
+                }
             }
         }
         all.sort_by_key(|(answer, rank, _)| (*answer, *rank));
@@ -117,12 +140,13 @@ impl Court<'_> {
         &self,
         setting: &'static Setting,
         found: Option<&Found>,
-        read: &dyn Fn(&str) -> Option<String>,
+        now: &dyn Fn(&str) -> Option<String>,
+        then: &dyn Fn(&str) -> Option<String>,
         choices: &[Choice],
-    ) -> (Answer, Rank, InForce) {
+    ) -> (Answer, Rank, InForce, Option<Remedy>) {
         let text = found.map(|f| f.value.as_str());
         let value = setting.value(text, self.platform);
-        let judged = value.map(|v| judge(self.settings, v, read, self.facts));
+        let judged = value.map(|v| judge_all(self.settings, v, then, &self.disks));
         let mut answer = judged
             .as_ref()
             .map_or(Answer::Doubtful, |w| w.answer(self.asked));
@@ -131,10 +155,25 @@ impl Court<'_> {
             (Some(w), _) if !w.doubt.is_empty() => Some(w.doubt.clone()),
             _ => None,
         };
-        if let Some(condition) = setting.applies.filter(|c| !c.holds(read)) {
-            let other = read(condition.setting).unwrap_or_default();
-            note = Some(format!("without effect: {} = {other}", condition.setting));
-            answer = Answer::Enough;
+        let without_effect = setting.applies.filter(|c| !c.holds(now));
+        if let Some(condition) = without_effect {
+            let other = |read: &dyn Fn(&str) -> Option<String>| {
+                format!(
+                    "{} = {}",
+                    condition.setting,
+                    read(condition.setting).unwrap_or_default()
+                )
+            };
+            if condition.holds(then) {
+                note.get_or_insert(format!(
+                    "without effect under {}: judged under {}",
+                    other(now),
+                    other(then)
+                ));
+            } else {
+                note = Some(format!("without effect: {}", other(now)));
+                answer = Answer::Enough;
+            }
         } else if setting.made_by == MadeBy::Program && found.is_none() {
             note = Some(
                 "each program sets it for itself; this is the value if it does not".to_owned(),
@@ -144,14 +183,14 @@ impl Court<'_> {
         let shown = text.unwrap_or((setting.default)(self.platform));
         let remedy = match answer {
             Answer::Enough => None,
-            _ => self.remedy(setting, found, judged.as_ref(), value, read, choices),
+            _ => self.remedy(setting, found, judged.as_ref(), value, then, choices),
         };
         // A setting under which data may be damaged comes before one that loses commits.
         let rank = judged
             .as_ref()
             .map(|w| (!w.promise.damages(), w.survives.guarantee));
         let rank = rank.unwrap_or((false, Guarantee::Nothing));
-        let line = InForce {
+        let in_force = InForce {
             name: setting.name,
             value: shown.to_owned(),
             place: found.map(|f| f.place.clone()),
@@ -159,13 +198,16 @@ impl Court<'_> {
             survives: judged.as_ref().map(survives),
             note,
             remove: matches!(remedy, Some(Remedy::Removal)),
-            change: match remedy {
-                Some(Remedy::Line(line)) => Some(line),
+            change: match &remedy {
+                Some(Remedy::Lines(lines)) => {
+                    let lines: Vec<String> = lines.iter().filter_map(|(s, v)| line(s, v)).collect();
+                    (!lines.is_empty()).then(|| lines.join(" "))
+                }
                 _ => None,
             },
             manual: setting.manual,
         };
-        (answer, rank, line)
+        (answer, rank, in_force, remedy)
     }
 }
 
@@ -173,11 +215,11 @@ impl Court<'_> {
     /// Returns the remedy, if there is one.
     fn remedy(
         &self,
-        setting: &Setting,
+        setting: &'static Setting,
         found: Option<&Found>,
         judged: Option<&Judgement>,
         value: Option<&'static Value>,
-        read: &dyn Fn(&str) -> Option<String>,
+        then: &dyn Fn(&str) -> Option<String>,
         choices: &[Choice],
     ) -> Option<Remedy> {
         let of = |name: &str| choices.iter().find(|c| c.setting.name == name);
@@ -190,15 +232,23 @@ impl Court<'_> {
         };
         match of(setting.name) {
             Some(c) if !is_weaker(&c.judged) => None,
-            Some(c) if value.is_some_and(|v| std::ptr::eq(v, c.value)) => {
-                let (condition, _) = c.value.unless?;
-                let other = of(condition.setting)?;
-                line(other.setting, other.value).map(Remedy::Line)
+            Some(c) => {
+                let is_set = value.is_some_and(|v| std::ptr::eq(v, c.value));
+                let alone = judge_all(self.settings, c.value, then, &self.disks);
+                // The advised value gives more only together with another one.
+                let needed = c
+                    .value
+                    .unless
+                    .filter(|_| alone.answer(self.asked) < c.judged.answer(self.asked) || is_set);
+                let needed = needed.and_then(|(condition, _)| of(condition.setting));
+                let own = (!is_set).then_some((c.setting, c.value));
+                let lines = needed.map(|n| (n.setting, n.value)).into_iter().chain(own);
+                let lines: Vec<_> = lines.collect();
+                (!lines.is_empty()).then_some(Remedy::Lines(lines))
             }
-            Some(c) => line(c.setting, c.value).map(Remedy::Line),
             None => {
                 let default = setting.value(None, self.platform)?;
-                let by_default = judge(self.settings, default, read, self.facts);
+                let by_default = judge_all(self.settings, default, then, &self.disks);
                 (found.is_some() && is_weaker(&by_default)).then_some(Remedy::Removal)
             }
         }
@@ -253,3 +303,6 @@ fn survives(judged: &Judgement) -> Survives {
         beyond_words: beyond.map(|(_, words)| words),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,9 +13,8 @@ use crate::exit::End;
 use crate::output::{Sink, Target, print, terminal_width};
 use config::Configuration;
 use cost::Costs;
-use disk::Below;
 use judge::Court;
-use logforce_device::{Guarantee, Method, Platform};
+use logforce_device::{Guarantee, Method};
 use logforce_measure::output;
 use logforce_systems::System;
 use logforce_systems::settings::{Answer, Choice, SystemSettings, weakest};
@@ -98,15 +97,15 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     };
     let none = Configuration::default();
     let configuration = answers.as_ref().map_or(&none, |a| &a.configuration);
-    let below = disk::examine(&args, settings, answers.as_ref())?;
-    let facts = below.disk().map(|d| &d.facts);
+    let disks = disk::examine(&args, settings, answers.as_ref())?;
+    let facts = disks.weakest().map(|d| &d.facts);
     let court = Court {
         settings,
         asked: args.survive,
-        platform: facts.map_or(Platform::HERE, |f| f.platform),
-        facts,
+        platform: disks.platform(),
+        disks: disks.facts(),
     };
-    let costs = match below.disk() {
+    let costs = match disks.weakest() {
         Some(disk) if answers.is_none() => {
             cost::measure(settings, &methods(&court), &disk.dir, disk.facts.kind)?
         }
@@ -126,6 +125,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             "None of these settings of {title} stands in the file: all are defaults."
         ));
     }
+    notes.extend(disks.notes.iter().cloned());
     let unread = configuration.unread.clone();
     let answer = match &in_force {
         None => weakest(&choices, args.survive),
@@ -145,15 +145,12 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         asked: args.survive.name(),
         answer: judge::name(answer),
         sentence: String::new(),
-        directory: below.disk().map(|d| d.dir.display().to_string()),
+        directory: disks.weakest().map(|d| d.dir.display().to_string()),
         filesystem: facts.map(|f| f.filesystem.clone()),
         device: facts
             .and_then(|f| f.device.as_ref())
             .map(|d| d.name.clone()),
-        disk_unseen: match &below {
-            Below::Unseen(why) => Some(why.clone()),
-            Below::Disk(_) => None,
-        },
+        disk_unseen: (!disks.unseen.is_empty()).then(|| disks.unseen.join("; ")),
         read_from: match (&args.config, &args.url) {
             (Some(path), _) => Some(path.display().to_string()),
             (None, url) => url.as_deref().map(without_password),

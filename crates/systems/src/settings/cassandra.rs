@@ -41,7 +41,16 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
         manual: "https://github.com/apache/cassandra/blob/trunk/conf/cassandra.yaml",
         ..SETTING
     }],
-    data_directory: &["commitlog_directory"],
+    directories: &[
+        Directory {
+            names: &["commitlog_directory"],
+            ..NEEDED
+        },
+        Directory {
+            names: &["data_file_directories"],
+            ..NEEDED
+        },
+    ],
     snippet: Snippet {
         file: "cassandra.yaml",
         ..HASH

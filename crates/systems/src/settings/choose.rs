@@ -1,6 +1,6 @@
 //! Selection of the values to advise: the cheapest that gives the guarantee, and the fastest call.
 
-use super::{Answer, Judgement, Setting, SystemSettings, Value, judge};
+use super::{Answer, Judgement, Setting, SystemSettings, Value, judge_all};
 use logforce_device::{Facts, Guarantee, Method, Platform};
 
 /// A setting with the advised value.
@@ -27,12 +27,12 @@ pub type Times<'a> = dyn Fn(Method) -> Option<Time> + 'a;
 const FASTER: f64 = 0.8;
 
 /// Returns a value for each setting that `platform` has. No value promises less than `asked`, and under none
-/// a failure may damage the data. If the disk gives less, the values are those that give most.
+/// a failure may damage the data. If a disk gives less, the values are those that give most.
 pub fn choose(
     settings: &SystemSettings,
     asked: Guarantee,
     platform: Platform,
-    facts: Option<&Facts>,
+    disks: &[Option<&Facts>],
     times: &Times<'_>,
 ) -> Vec<Choice> {
     let mut chosen: Vec<Choice> = Vec::new();
@@ -45,7 +45,7 @@ pub fn choose(
             .values
             .iter()
             .filter(|v| v.is_advised && v.platforms.contains(&platform))
-            .map(|v| (v, judge(settings, v, &read, facts)))
+            .map(|v| (v, judge_all(settings, v, &read, disks)))
             .filter(|(_, w)| w.promise.survives >= asked && !w.promise.damages())
             .collect();
         let Some(best) = candidates.iter().map(|(_, w)| w.answer(asked)).max() else {

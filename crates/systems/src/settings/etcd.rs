@@ -30,8 +30,17 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
         manual: "https://etcd.io/docs/v3.5/op-guide/configuration/#unsafe-features",
         ..SETTING
     }],
-    data_directory: &["wal-dir", "data-dir"],
-    log_below: "member/wal",
+    directories: &[
+        Directory {
+            names: &["data-dir"],
+            below: "member/wal",
+            ..NEEDED
+        },
+        Directory {
+            names: &["wal-dir"],
+            ..OPTIONAL
+        },
+    ],
     snippet: Snippet {
         file: "etcd.conf.yml",
         ..HASH

@@ -70,7 +70,7 @@ const BINLOG_SELDOM: Value = Value {
 
 const TWICE: Value = Value {
     text: "ON",
-    matches: Matches::Words(&["on", "1", "true", "yes", "detect_and_recover"]),
+    matches: Matches::Words(&["on", "1", "true", "detect_and_recover"]),
     cost: Cost::Work("each page is written twice, in the background"),
     ..VALUE
 };
@@ -304,7 +304,30 @@ pub(super) const MARIADB: SystemSettings = SystemSettings {
 };
 
 const SERVER: SystemSettings = SystemSettings {
-    data_directory: &["innodb_log_group_home_dir", "datadir"],
+    directories: &[
+        Directory {
+            names: &["datadir"],
+            ..NEEDED
+        },
+        Directory {
+            names: &["innodb_log_group_home_dir"],
+            ..OPTIONAL
+        },
+        Directory {
+            names: &["log_bin_basename"],
+            is_file: true,
+            ..OPTIONAL
+        },
+        Directory {
+            names: &["innodb_data_home_dir"],
+            ..OPTIONAL
+        },
+        Directory {
+            names: &["innodb_undo_directory"],
+            ..OPTIONAL
+        },
+    ],
+    are_below_first: true,
     snippet: Snippet {
         file: "my.cnf",
         before: &["[mysqld]"],

@@ -46,10 +46,36 @@ impl Judgement {
         }
     }
 
+    /// Returns what is survived, and whether that is certain. A stronger judgement is greater.
+    pub fn strength(&self) -> (Guarantee, bool) {
+        let is_certain = self.doubt.is_empty() && !self.survives.is_doubted;
+        (self.survives.guarantee, is_certain)
+    }
+
     /// Returns true if the disk gives less than the manual promises.
     pub fn is_limited_by_disk(&self) -> bool {
         self.survives.guarantee < self.promise.survives
     }
+}
+
+/// Returns how much a force of the system gives on the disk with these facts. A stronger disk is greater.
+pub fn strength(settings: &SystemSettings, facts: &Facts) -> (Guarantee, bool) {
+    judge(settings, &super::VALUE, &|_| None, Some(facts)).strength()
+}
+
+/// Judges `value` on all disks that hold data of the system: the weakest decides. `None` is a disk that was not
+/// examined.
+pub fn judge_all(
+    settings: &SystemSettings,
+    value: &Value,
+    read: &dyn Fn(&str) -> Option<String>,
+    disks: &[Option<&Facts>],
+) -> Judgement {
+    let judged = disks
+        .iter()
+        .map(|facts| judge(settings, value, read, *facts));
+    let weakest = judged.min_by_key(Judgement::strength);
+    weakest.unwrap_or_else(|| judge(settings, value, read, None))
 }
 
 /// Judges `value` on the disk with these facts; `None` if the disk was not examined. `read` returns the text of
@@ -88,6 +114,11 @@ pub fn judge(
         granted if granted.guarantee == weaker => granted,
         _ => weaker.into(),
     };
+    // The doubt about a power loss is part of what is survived. A weaker failure needs the repair too.
+    let is_repaired = facts.journalled == Some(false) && force.verdict == Verdict::Unknown;
+    if is_repaired && survives == Guarantee::OsCrash && doubt.is_empty() {
+        doubt = force.evidence.clone();
+    }
     Judgement {
         promise,
         survives,
@@ -133,6 +164,23 @@ fn bytes(text: &str) -> Option<u32> {
 /// Returns the assessment of the call that a value relies on. Where direct I/O is not offered, a direct write
 /// goes through the cache.
 fn assess(settings: &SystemSettings, value: &Value, facts: &Facts) -> Assessment {
+    let mut force = force(settings, value, facts);
+    // The repair may give forced blocks to other files (docs/durability.md, A8).
+    let is_repaired = facts.journalled == Some(false);
+    if is_repaired && force.guarantee > Guarantee::ProcessCrash && force.verdict != Verdict::Proven
+    {
+        force.verdict = Verdict::Unknown;
+        force.evidence = format!(
+            "this {} has no journal in use, and the repair that it needs after a crash (e2fsck) may overwrite forced \
+             blocks",
+            facts.filesystem
+        );
+    }
+    force
+}
+
+/// Returns the assessment of the call alone.
+fn force(settings: &SystemSettings, value: &Value, facts: &Facts) -> Assessment {
     let method = settings.method(value, facts.platform);
     // A force also records the blocks of a file that grows. A write without one does not, so it counts
     // only on blocks that were written before.

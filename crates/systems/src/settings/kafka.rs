@@ -38,7 +38,16 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
         manual: "https://kafka.apache.org/documentation/#brokerconfigs_log.flush.interval.messages",
         ..SETTING
     }],
-    data_directory: &["log.dirs"],
+    directories: &[
+        Directory {
+            names: &["log.dirs", "log.dir"],
+            ..NEEDED
+        },
+        Directory {
+            names: &["metadata.log.dir"],
+            ..OPTIONAL
+        },
+    ],
     snippet: Snippet {
         file: "server.properties",
         ..HASH

@@ -19,7 +19,7 @@ mod sqlite;
 mod zookeeper;
 
 pub use choose::{Choice, Time, Times, choose, weakest};
-pub use judge::{Answer, Judgement, judge};
+pub use judge::{Answer, Judgement, judge, judge_all, strength};
 
 use crate::System;
 use logforce_device::{Guarantee, Method, Platform};
@@ -34,14 +34,27 @@ pub struct SystemSettings {
     pub settings: &'static [Setting],
     /// Names of further settings that conditions refer to, each with its default.
     pub also_read: &'static [(&'static str, &'static str)],
-    /// Names of the settings that hold the directory of the log; the first that is set counts.
-    pub data_directory: &'static [&'static str],
-    /// Directory of the log, below the former; empty if it is the same.
-    pub log_below: &'static str,
+    /// Directories that hold acknowledged data. A relative one starts at the first, if `are_below_first`.
+    pub directories: &'static [Directory],
+    /// True if relative directories start at the first one, and not where the server was started.
+    pub are_below_first: bool,
     /// Form of the lines to paste.
     pub snippet: Snippet,
     /// Limits of what a configuration or a server can tell, in sentences.
     pub unseen: &'static [&'static str],
+}
+
+/// A directory that holds acknowledged data.
+#[derive(Debug, Clone, Copy)]
+pub struct Directory {
+    /// Names of the settings that hold it; the first that is set counts. The text may be a list with commas.
+    pub names: &'static [&'static str],
+    /// Directory below it, which may be on another disk; empty if there is none.
+    pub below: &'static str,
+    /// True if its place is not known when it is not set. The default of another is below one of these.
+    pub is_needed: bool,
+    /// True if the text is the beginning of file names.
+    pub is_file: bool,
 }
 
 /// A setting, and what each of its values promises.
@@ -110,6 +123,10 @@ pub enum Matches {
     Number(u64, u64),
     /// A whole number with a unit of time, such as `10s` or `100ms`.
     Duration,
+    /// This text, in these letters.
+    Exactly(&'static str),
+    /// Any text but this one, in these letters.
+    Except(&'static str),
     /// Not set.
     Unset,
 }
@@ -216,10 +233,24 @@ const SYSTEM: SystemSettings = SystemSettings {
     system: System::Etcd,
     settings: &[],
     also_read: &[],
-    data_directory: &[],
-    log_below: "",
+    directories: &[],
+    are_below_first: false,
     snippet: HASH,
     unseen: &[],
+};
+
+/// A directory whose place is known only if it is set.
+const NEEDED: Directory = Directory {
+    names: &[],
+    below: "",
+    is_needed: true,
+    is_file: false,
+};
+
+/// A directory that is below one of the others if it is not set.
+const OPTIONAL: Directory = Directory {
+    is_needed: false,
+    ..NEEDED
 };
 
 /// A file with comments behind `#`.
@@ -271,8 +302,11 @@ impl Matches {
         let Some(text) = text else {
             return matches!(self, Matches::Unset);
         };
-        let text = text.trim().to_ascii_lowercase();
+        let exact = text.trim();
+        let text = exact.to_ascii_lowercase();
         match self {
+            Matches::Exactly(word) => exact == word,
+            Matches::Except(word) => exact != word,
             Matches::Words(words) => words.contains(&text.as_str()),
             Matches::On => ["on", "true", "yes", "1", "t", "y"].contains(&text.as_str()),
             Matches::Off => ["off", "false", "no", "0", "f", "n"].contains(&text.as_str()),
@@ -376,7 +410,11 @@ impl SystemSettings {
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         let own = self.settings.iter().map(|s| s.name);
         let also = self.also_read.iter().map(|(name, _)| *name);
-        own.chain(also).chain(self.data_directory.iter().copied())
+        own.chain(also).chain(
+            self.directories
+                .iter()
+                .flat_map(|d| d.names.iter().copied()),
+        )
     }
 }
 

@@ -58,7 +58,10 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
             ..SETTING
         },
     ],
-    data_directory: &["storage.dbPath"],
+    directories: &[Directory {
+        names: &["storage.dbPath"],
+        ..NEEDED
+    }],
     snippet: Snippet {
         file: "mongosh, on the primary of a replica set",
         comment: "//",

@@ -31,7 +31,10 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
         manual: "https://docs.nats.io/nats-concepts/jetstream#persistent-and-consistent-distributed-storage",
         ..SETTING
     }],
-    data_directory: &["jetstream.store_dir"],
+    directories: &[Directory {
+        names: &["jetstream.store_dir"],
+        ..NEEDED
+    }],
     snippet: Snippet {
         file: "nats-server.conf",
         before: &["jetstream {"],

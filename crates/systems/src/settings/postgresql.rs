@@ -4,7 +4,8 @@
 
 use super::*;
 
-/// Condition under which anything is forced.
+/// Condition under which anything is forced. A commit that `synchronous_commit = off` leaves in the memory of the
+/// process is lost without it too.
 const IS_FORCED: Condition = Condition {
     setting: "fsync",
     is: Matches::On,
@@ -95,7 +96,6 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
             ],
             default: |_| "on",
             manual: "https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-SYNCHRONOUS-COMMIT",
-            applies: Some(IS_FORCED),
             ..SETTING
         },
         Setting {
@@ -169,8 +169,11 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
             ..SETTING
         },
     ],
-    data_directory: &["data_directory"],
-    log_below: "pg_wal",
+    directories: &[Directory {
+        names: &["data_directory"],
+        below: "pg_wal",
+        ..NEEDED
+    }],
     snippet: Snippet {
         file: "postgresql.conf",
         ..HASH

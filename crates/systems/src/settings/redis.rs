@@ -103,7 +103,10 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
             ..SETTING
         },
     ],
-    data_directory: &["dir"],
+    directories: &[Directory {
+        names: &["dir"],
+        ..NEEDED
+    }],
     snippet: Snippet {
         file: "redis.conf",
         ..HASH

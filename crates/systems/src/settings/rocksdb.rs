@@ -34,27 +34,6 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
             ..SETTING
         },
         Setting {
-            name: "recycle_log_file_num",
-            line: "options.recycle_log_file_num = {};",
-            values: &[
-                Value {
-                    text: "1",
-                    matches: Matches::Number(1, u64::MAX),
-                    cost: Cost::Work("one old log is kept; a force then changes no metadata"),
-                    ..VALUE
-                },
-                Value {
-                    text: "0",
-                    matches: Matches::Number(0, 0),
-                    is_advised: false,
-                    ..VALUE
-                },
-            ],
-            default: |_| "0",
-            manual: OPTIONS,
-            ..SETTING
-        },
-        Setting {
             name: "WriteOptions.disableWAL",
             line: "write_options.disableWAL = {};",
             values: &[

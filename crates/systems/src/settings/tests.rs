@@ -63,7 +63,7 @@ fn no_value_below_the_guarantee_is_advised() {
                 for whole_write in [None, Some(4096), Some(65536)] {
                     let facts = writing_whole(facts.clone(), whole_write);
                     for asked in ASKED {
-                        let chosen = choose(settings, asked, platform, Some(&facts), &none);
+                        let chosen = choose(settings, asked, platform, &[Some(&facts)], &none);
                         // Each setting that the platform has gets a value, unless none is advised.
                         let advised_by = |s: &&Setting| s.values.iter().any(|v| v.is_advised);
                         let most = settings.on(platform).filter(advised_by).count();
@@ -101,7 +101,7 @@ fn a_healthy_disk_gives_what_was_asked_for_and_memory_gives_nothing() {
             (&memory, Guarantee::OsCrash, Answer::Below),
             (&memory, Guarantee::ProcessCrash, Answer::Enough),
         ] {
-            let chosen = choose(settings, asked, linux, Some(facts), &none);
+            let chosen = choose(settings, asked, linux, &[Some(facts)], &none);
             assert_eq!(weakest(&chosen, asked), answer, "{system:?} {asked}");
         }
     }
@@ -330,7 +330,7 @@ fn another_call_is_advised_only_if_it_is_faster_beyond_the_noise() {
             Method::Dsync => Some(through),
             _ => None,
         };
-        let chosen = choose(settings, asked, Platform::Linux, Some(&facts), &times);
+        let chosen = choose(settings, asked, Platform::Linux, &[Some(&facts)], &times);
         let method = chosen.iter().find(|c| c.setting.name == "wal_sync_method");
         let method = method.unwrap();
         assert_eq!(method.value.text, advised, "{through:?}");
@@ -348,7 +348,7 @@ fn macos_needs_the_full_fsync() {
     ] {
         let settings = SystemSettings::of(system);
         let asked = Guarantee::PowerLoss;
-        let chosen = choose(settings, asked, Platform::Macos, Some(&facts), &none);
+        let chosen = choose(settings, asked, Platform::Macos, &[Some(&facts)], &none);
         let choice = chosen.iter().find(|c| c.setting.name == name).unwrap();
         assert_eq!(choice.value.text, text);
         assert_eq!(choice.judged.answer(asked), Answer::Enough);

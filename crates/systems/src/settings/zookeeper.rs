@@ -12,14 +12,14 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
         values: &[
             Value {
                 text: "yes",
-                // The server compares with "no"; any other text means yes.
-                matches: Matches::Words(&["yes", "true", "on", "1"]),
+                // The server compares with "no", letter for letter; any other text means yes.
+                matches: Matches::Except("no"),
                 cost: Cost::Forces(1),
                 ..VALUE
             },
             Value {
                 text: "no",
-                matches: Matches::Words(&["no"]),
+                matches: Matches::Exactly("no"),
                 promise: Promise::damaging(
                     "the server may lack updates that it has acknowledged, on which the ensemble relies",
                 ),
@@ -31,7 +31,16 @@ pub(super) const SETTINGS: SystemSettings = SystemSettings {
         manual: "https://zookeeper.apache.org/doc/current/zookeeperAdmin.html#Unsafe+Options",
         ..SETTING
     }],
-    data_directory: &["dataLogDir", "dataDir"],
+    directories: &[
+        Directory {
+            names: &["dataDir"],
+            ..NEEDED
+        },
+        Directory {
+            names: &["dataLogDir"],
+            ..OPTIONAL
+        },
+    ],
     snippet: Snippet {
         file: "zoo.cfg",
         ..HASH

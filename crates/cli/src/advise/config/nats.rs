@@ -3,6 +3,15 @@
 use super::{Reader, beside};
 use std::path::Path;
 
+/// Other names of settings, as `server/opts.go` has them.
+const OTHER_NAMES: [(&str, &str); 5] = [
+    ("jetstream.sync", "jetstream.sync_interval"),
+    ("jetstream.store", "jetstream.store_dir"),
+    ("jetstream.storedir", "jetstream.store_dir"),
+    ("store_dir", "jetstream.store_dir"),
+    ("storedir", "jetstream.store_dir"),
+];
+
 /// Reads the file and its includes. The names of nested blocks are joined by dots.
 pub fn read(reader: &mut Reader<'_>, path: &Path) -> anyhow::Result<()> {
     file(reader, path, &mut Vec::new(), 0)
@@ -72,12 +81,14 @@ fn keep(
 ) {
     let mut parts = outer.to_vec();
     parts.push(name.to_owned());
-    let name = parts.join(".");
-    if value.starts_with('$') && reader.wanted(&name).is_some() {
+    let name = parts.join(".").to_ascii_lowercase();
+    let same = OTHER_NAMES.iter().find(|(other, _)| *other == name);
+    let name = same.map_or(name.as_str(), |(_, name)| *name);
+    if value.starts_with('$') && reader.wanted(name).is_some() {
         let why = "the value is a variable: write the value itself";
         return reader.not_understood(path, line, why);
     }
-    reader.keep(&name, value, path, line);
+    reader.keep(name, value, path, line);
 }
 
 /// Splits the text into tokens, each with the number of its line.

@@ -142,7 +142,8 @@ innodb_doublewrite = 0
         ("innodb_flush_log_at_trx_commit", "2", "my.cnf:6"),
         ("sync_binlog", "0", "my.cnf:8"),
         ("log_bin", "ON", "my.cnf:9"),
-        ("innodb_doublewrite", "OFF", "more.cnf:2"),
+        ("log_bin_basename", "/var/log/mysql-bin", "my.cnf:9"),
+        ("innodb_doublewrite", "0", "more.cnf:2"),
         ("innodb_page_size", "4k", "conf.d/z.cnf:2"),
     ];
     assert_found(System::Mysql, &files, &common);
@@ -153,6 +154,7 @@ innodb_doublewrite = 0
         &[("x.cnf", "[mariadbd]\nskip_log_bin\ndebug-no-sync\n")],
         &[
             ("log_bin", "OFF", "x.cnf:2"),
+            ("log_bin_basename", "", "x.cnf:2"),
             ("debug_no_sync", "ON", "x.cnf:3"),
         ],
     );
@@ -160,11 +162,80 @@ innodb_doublewrite = 0
     assert_unread(
         System::Mysql,
         of_a_version,
-        "only for a server of its version",
+        "the group [mysqld-8.4] counts only for some servers",
     );
     let (_dir, found) = read_files(System::Mysql, &[("x.cnf", of_a_version)]);
     let found = found.unwrap();
     assert_eq!((found.found.len(), found.unread.len()), (0, 1));
+}
+
+/// As `mariadbd --verbose --help` of 10.11 shows the values.
+#[test]
+fn options_of_my_cnf_are_read_as_the_server_does_or_reported() {
+    for (line, name, value) in [
+        ("skip-innodb_doublewrite=0", "innodb_doublewrite", "1"),
+        ("skip-innodb_doublewrite=1", "innodb_doublewrite", "0"),
+        ("skip-innodb_doublewrite=OFF", "innodb_doublewrite", "0"),
+        ("disable_innodb-doublewrite", "innodb_doublewrite", "0"),
+        ("enable-innodb_doublewrite=0", "innodb_doublewrite", "0"),
+        ("enable-innodb_doublewrite", "innodb_doublewrite", "1"),
+        ("loose-sync-binlog=0", "sync_binlog", "0"),
+        ("skip-log-bin", "log_bin", "OFF"),
+        ("disable-log-bin=0", "log_bin", "ON"),
+        ("log-bin=0", "log_bin", "ON"),
+        ("log-bin", "log_bin", "ON"),
+    ] {
+        let text = format!("[mysqld]\n{line}\n");
+        for system in [System::Mysql, System::Mariadb] {
+            let (_dir, found) = read_files(system, &[("my.cnf", &text)]);
+            let found = found.unwrap();
+            let read = found.of(name).map(|f| f.value.as_str());
+            assert_eq!(read, Some(value), "{line}");
+            assert!(found.unread.is_empty(), "{line} {:?}", found.unread);
+        }
+    }
+    for line in [
+        "innodb_flush_log_at_trx=0",
+        "innodb-doublew = 0",
+        "sync_b=0",
+        "skip-innodb_double",
+        "loose-innodb_double=0",
+        "maximum-innodb_flush_log_at_trx_commit=0",
+        "autoset-sync_binlog",
+        "loose-skip-innodb_doublewrite",
+        "skip-skip-innodb_doublewrite",
+    ] {
+        let text = format!("[mysqld]\n{line}\n");
+        assert_unread(System::Mariadb, &text, "write");
+    }
+    for line in ["innodb=ON", "skip-name-resolve", "port = 3306", "loose_x"] {
+        let (_dir, found) = read_files(System::Mysql, &[("x", &format!("[mysqld]\n{line}\n"))]);
+        let found = found.unwrap();
+        assert!(found.found.is_empty() && found.unread.is_empty(), "{line}");
+    }
+    for group in [
+        "mysqld1",
+        "mysqld@r1",
+        "mysqld-8.4",
+        "mariadb-10.11",
+        "mysqld_2",
+    ] {
+        let text = format!("[{group}]\nskip-innodb_doublewrite\nport = 1\n");
+        let words = format!("the group [{group}] counts only");
+        assert_unread(System::Mariadb, &text, &words);
+    }
+    for group in [
+        "mysqldump",
+        "mysqld_safe",
+        "mysqld_multi",
+        "mariadb-dump",
+        "client",
+    ] {
+        let text = format!("[{group}]\nsync_binlog = 0\n");
+        let (_dir, found) = read_files(System::Mariadb, &[("x", &text)]);
+        let found = found.unwrap();
+        assert!(found.found.is_empty() && found.unread.is_empty(), "{group}");
+    }
 }
 
 #[test]
@@ -322,6 +393,8 @@ fn nats_conf() {
             "cluster { routes [ nats://a:1, nats://b:2 ] }\njetstream{sync_interval:always}",
             Some("always"),
         ),
+        ("jetstream { sync: always }", Some("always")),
+        ("JetStream { sync_interval: always, Sync: 1m }", Some("1m")),
         ("listen: 0.0.0.0:4222\nsync_interval: always\n", None),
         ("accounts { jetstream { sync_interval: always } }\n", None),
         (
