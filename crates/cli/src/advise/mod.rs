@@ -95,6 +95,8 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         (None, Some(url)) => Some(server::ask(args.system, url, &wanted)?),
         (None, None) => None,
     };
+    let other = answers.as_ref().and_then(|a| a.other.as_ref());
+    let settings = other.map_or(settings, |(system, _)| SystemSettings::of(*system));
     let none = Configuration::default();
     let configuration = answers.as_ref().map_or(&none, |a| &a.configuration);
     let disks = disk::examine(&args, settings, answers.as_ref())?;
@@ -119,7 +121,18 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         .as_ref()
         .map(|a| court.in_force(&a.configuration, &a.overrides, &choices));
     let mut notes: Vec<String> = settings.unseen.iter().map(|s| (*s).to_owned()).collect();
-    if args.config.is_some() && configuration.found.is_empty() {
+    if let Some((system, version)) = other {
+        notes.insert(
+            0,
+            format!(
+                "The server is {} {version}, not {}: its own settings are judged.",
+                system.title(),
+                args.system.title()
+            ),
+        );
+    }
+    let is_empty = configuration.found.is_empty() && configuration.unread.is_empty();
+    if args.config.is_some() && is_empty {
         let title = args.system.title();
         notes.push(format!(
             "None of these settings of {title} stands in the file: all are defaults."
@@ -141,7 +154,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         schema: "logforce-advise",
         version: 1,
         command: command_line(),
-        system: args.system.name(),
+        system: settings.system.name(),
         asked: args.survive.name(),
         answer: judge::name(answer),
         sentence: String::new(),

@@ -308,6 +308,18 @@ fn what_is_not_understood_is_not_called_safe() {
         ),
         ("mongodb", "storage:\n  journal:\n", "each program sets it"),
         ("cassandra", "{commitlog_sync: batch}\n", "separate line"),
+        ("etcd", "unsafe-no-fsync:\n  true\n", "on one line"),
+        ("etcd", "#!/bin/sh\nexec x\n", "it is neither YAML nor"),
+        (
+            "mariadb",
+            "[mysqld1]\nsync_binlog=0\n",
+            "the group [mysqld1] counts only",
+        ),
+        (
+            "mysql",
+            "[mysqld]\ninnodb_flush_log_at_trx=0\n",
+            "write the whole name",
+        ),
     ] {
         fs::write(&config, configuration).unwrap();
         let arguments = ["--config", path(&config), path(dir.path())];
@@ -380,6 +392,83 @@ fn in_memory_no_setting_helps() {
         let enough = report(system, &[path(dir.path()), "--survive", "process-crash"]);
         assert_eq!(enough["answer"], "enough");
         assert_empty(dir.path());
+    }
+}
+
+/// Every directory that holds acknowledged data counts.
+#[test]
+#[cfg(target_os = "linux")]
+fn one_directory_in_memory_is_enough_to_lose() {
+    let Ok(memory) = tempfile::tempdir_in("/dev/shm") else {
+        logforce_testkit::skip!("there is no /dev/shm");
+        return;
+    };
+    let known = logforce::disk::facts(memory.path()).unwrap();
+    if known.kind != logforce::disk::FilesystemKind::Volatile {
+        logforce_testkit::skip!("/dev/shm is {}", known.filesystem);
+        return;
+    }
+    let dir = place();
+    let config = dir.path().join("configuration");
+    let logs = dir.path().join("pg_wal");
+    std::os::unix::fs::symlink(memory.path(), &logs).unwrap();
+    for (system, settings, weakest) in [
+        (
+            "mysql",
+            "[mysqld]\ndatadir=<D>\ninnodb_log_group_home_dir=<M>\n",
+            memory.path(),
+        ),
+        (
+            "mysql",
+            "[mysqld]\ndatadir=<D>\nlog_bin=<M>/bin\n",
+            memory.path(),
+        ),
+        (
+            "mariadb",
+            "[mysqld]\ndatadir=<M>\ninnodb_log_group_home_dir=<D>\n",
+            memory.path(),
+        ),
+        ("etcd", "data-dir: <D>\nwal-dir: <M>\n", memory.path()),
+        ("etcd", "data-dir: <M>\nwal-dir: <D>\n", memory.path()),
+        ("zookeeper", "dataDir=<M>\ndataLogDir=<D>\n", memory.path()),
+        (
+            "kafka",
+            "log.flush.interval.messages=1\nlog.dirs=<D>, <M>\n",
+            memory.path(),
+        ),
+        (
+            "cassandra",
+            "commitlog_sync: batch\ncommitlog_directory: <D>\ndata_file_directories:\n    - <D>\n    - <M>\n",
+            memory.path(),
+        ),
+        ("postgresql", "data_directory = '<D>'\n", logs.as_path()),
+    ] {
+        let settings = settings.replace("<D>", path(dir.path()));
+        fs::write(&config, settings.replace("<M>", path(memory.path()))).unwrap();
+        let arguments = ["--config", path(&config)];
+        for found in [
+            report(system, &arguments),
+            report(system, &[&arguments[..], &[path(dir.path())]].concat()),
+        ] {
+            assert_eq!(found["answer"], "below", "{system} {found}");
+            assert_eq!(found["directory"], path(weakest), "{system}");
+            assert_eq!(found["disk_unseen"], Value::Null, "{system}");
+            assert!(found["notes"].to_string().contains("The weakest of"));
+        }
+    }
+    // Of what cannot be opened, nothing is known.
+    for (system, settings) in [
+        ("mysql", "[mysqld]\ndatadir=<D>\nlog_bin=/nosuch/bin\n"),
+        ("mysql", "[mysqld]\ninnodb_log_group_home_dir=<D>\n"),
+        (
+            "cassandra",
+            "commitlog_sync: batch\ncommitlog_directory: <D>\n",
+        ),
+    ] {
+        fs::write(&config, settings.replace("<D>", path(dir.path()))).unwrap();
+        let found = report(system, &["--config", path(&config)]);
+        assert_eq!(found["answer"], "doubtful", "{system} {found}");
+        assert!(found["disk_unseen"].is_string(), "{system}");
     }
 }
 

@@ -374,6 +374,11 @@ fn mariadb_runs_with_the_snippet() {
     ] {
         assert_eq!(line(&found, name)["answer"], "below", "{found}");
     }
+    // The version tells that it is not MySQL.
+    let as_mysql = advise("mysql", &["--url", &url]);
+    assert_eq!(as_mysql["system"], "mariadb");
+    assert!(as_mysql["notes"][0].as_str().unwrap().contains("not MySQL"));
+    assert!(line(&as_mysql, "debug_no_sync").is_object());
     // The server ends it with a separator.
     let directory = found["directory"].as_str().unwrap();
     assert_eq!(Path::new(directory), data);

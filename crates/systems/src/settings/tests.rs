@@ -406,6 +406,14 @@ fn texts_are_understood_as_the_systems_do() {
         (Matches::Duration, Some("always"), false),
         (Matches::Duration, Some(""), false),
         (Matches::Duration, None, false),
+        // ZooKeeper turns forces off for "no" alone.
+        (Matches::Exactly("no"), Some("no"), true),
+        (Matches::Exactly("no"), Some("No"), false),
+        (Matches::Exactly("no"), Some("false"), false),
+        (Matches::Except("no"), Some("NO"), true),
+        (Matches::Except("no"), Some("0"), true),
+        (Matches::Except("no"), Some("no"), false),
+        (Matches::Except("no"), None, false),
         (Matches::Unset, None, true),
         (Matches::Unset, Some(""), false),
     ] {

@@ -7,19 +7,21 @@ use std::path::Path;
 /// Reads the file in all these forms.
 pub fn read(reader: &mut Reader<'_>, path: &Path) -> anyhow::Result<()> {
     let text = reader.text(path)?;
-    yaml::parse(reader, path, &text);
+    let foreign = yaml::parse(reader, path, &text);
+    let of_yaml = reader.configuration.found.len();
     let variable = |name: &str| format!("ETCD_{}", name.to_ascii_uppercase().replace('-', "_"));
     let names: Vec<(&'static str, String)> = reader
         .wanted
         .iter()
         .map(|name| (*name, variable(name)))
         .collect();
+    let separators = [' ', '\t', ',', '"', '\''];
     for (n, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.starts_with('#') {
             continue;
         }
-        let mut words = line.split([' ', '\t', ',', '"', '\'']).peekable();
+        let mut words = line.split(separators).peekable();
         while let Some(word) = words.next() {
             let (flag, mut value) = match word.split_once('=') {
                 Some((flag, value)) => (flag, unquoted(value).to_owned()),
@@ -45,6 +47,20 @@ pub fn read(reader: &mut Reader<'_>, path: &Path) -> anyhow::Result<()> {
             }
             reader.keep(name, value, path, n + 1);
         }
+        // Of a command line, what a variable holds is not known.
+        let is_etcd = |word: &&str| *word == "etcd" || word.ends_with("/etcd");
+        let mut words = line.split(separators);
+        if words.any(|word| is_etcd(&word.rsplit('=').next().unwrap_or(word)))
+            && words.any(|word| word.starts_with('$'))
+        {
+            let why = "a variable of the command line may hold more flags: write them here";
+            reader.not_understood(path, n + 1, why);
+        }
+    }
+    let has_flags = reader.configuration.found.len() > of_yaml;
+    if let Some(line) = foreign.filter(|_| !has_flags) {
+        let why = "it is neither YAML nor a command line or environment with a flag of etcd";
+        reader.not_understood(path, line, why);
     }
     Ok(())
 }

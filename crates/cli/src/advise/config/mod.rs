@@ -57,6 +57,15 @@ impl Configuration {
 pub fn read(system: System, wanted: &[&'static str], path: &Path) -> anyhow::Result<Configuration> {
     let mut reader = Reader {
         wanted,
+        is_exact: matches!(
+            system,
+            System::Kafka
+                | System::Zookeeper
+                | System::Rocksdb
+                | System::Cassandra
+                | System::Mongodb
+                | System::Etcd
+        ),
         files: 0,
         configuration: Configuration::default(),
     };
@@ -78,6 +87,8 @@ pub fn read(system: System, wanted: &[&'static str], path: &Path) -> anyhow::Res
 /// State while a configuration is read.
 struct Reader<'a> {
     wanted: &'a [&'static str],
+    /// True if names are the same only in the same letters.
+    is_exact: bool,
     files: usize,
     configuration: Configuration,
 }
@@ -123,7 +134,10 @@ impl Reader<'_> {
 
     /// Returns the name in the table of settings that `name` stands for, if the setting is wanted.
     fn wanted(&self, name: &str) -> Option<&'static str> {
-        let same = |w: &&&'static str| w.eq_ignore_ascii_case(name);
+        let same = |w: &&&'static str| match self.is_exact {
+            true => **w == name,
+            false => w.eq_ignore_ascii_case(name),
+        };
         self.wanted.iter().find(same).copied()
     }
 

@@ -337,6 +337,67 @@ fn yaml() {
 }
 
 #[test]
+fn lists_and_unusual_forms_of_yaml() {
+    assert_found(
+        System::Cassandra,
+        &[(
+            "cassandra.yaml",
+            "%YAML 1.2\n---\nseed_provider:\n  - class_name: x\n    parameters:\n      - seeds: \"a:1\"\n\
+             data_file_directories:\n- /a\n- \"/b\"\nsuites: [\n  A,\n  B\n]\ntext: more\n  of it\n\
+             Commitlog_Sync: group\ncommitlog_sync : batch\n",
+        )],
+        &[
+            ("data_file_directories", "/a,/b", "cassandra.yaml:8"),
+            ("commitlog_sync", "batch", "cassandra.yaml:17"),
+        ],
+    );
+    let brackets = "[".repeat(100_000);
+    let script = "#!/bin/sh\nset -e\nif [ -f x ]; then exec y; fi\n";
+    for text in [
+        "commitlog_sync:\n  batch\n",
+        "commitlog_sync: |\n  batch\n",
+        "commitlog_sync:\tbatch\n",
+        "? commitlog_sync\n: batch\n",
+        "--- commitlog_sync: batch\n",
+        "<<: *defaults\n",
+        "a: [\n",
+        "a: \"x\n",
+        "words\n",
+        &brackets,
+        script,
+    ] {
+        for system in [System::Cassandra, System::Mongodb, System::Etcd] {
+            let text = text
+                .replace("commitlog_sync", "unsafe-no-fsync")
+                .replace("batch", "true");
+            let is_foreign = text.contains("unsafe") && system != System::Etcd;
+            let (_dir, found) = read_files(system, &[("conf", &text)]);
+            let found = found.unwrap();
+            assert!(
+                is_foreign || !found.unread.is_empty(),
+                "{system} {text:.80}"
+            );
+            assert!(found.found.is_empty(), "{system} {text:.80}");
+        }
+    }
+    let unit = "[Service]\nExecStart=/usr/bin/etcd --data-dir=/d $DAEMON_ARGS\n";
+    assert_unread(System::Etcd, unit, "a variable");
+}
+
+/// `FileTxnLog.java` compares the value with "no", and the properties of Java are compared letter for letter.
+#[test]
+fn names_of_java_keep_their_case() {
+    for (system, text) in [
+        (System::Zookeeper, "forcesync=no\nDATADIR=/d\n"),
+        (System::Kafka, "Log.Dirs=/d\n"),
+        (System::Etcd, "Unsafe-No-Fsync: true\n"),
+    ] {
+        let (_dir, found) = read_files(system, &[("conf", text)]);
+        assert!(found.unwrap().found.is_empty(), "{text}");
+    }
+}
+
+#[test]
 fn etcd_in_all_its_forms() {
     let name = "unsafe-no-fsync";
     for (text, value) in [

@@ -24,6 +24,8 @@ pub struct Answers {
     pub overrides: Vec<Found>,
     /// True if the server runs on another machine, so that its disk cannot be examined.
     pub is_remote: bool,
+    /// System that the server turned out to be, with its version, if it is not the one that was named.
+    pub other: Option<(System, String)>,
     /// Directory of the files, if no setting holds it.
     pub directory: Option<PathBuf>,
 }
@@ -40,7 +42,7 @@ pub fn ask(system: System, url: &str, wanted: &[&'static str]) -> anyhow::Result
                 System::Mysql => ["mysql", "mariadb"],
                 _ => ["mariadb", "mysql"],
             };
-            mysql::ask(&Url::parse(url, &["mysql", "mariadb"])?, wanted, &clients)
+            mysql::ask(system, &Url::parse(url, &["mysql", "mariadb"])?, &clients)
         }
         System::Redis => redis::ask(&Url::parse(url, &["redis", "rediss", "valkey"])?, wanted),
         other => bail!(Usage(format!(
