@@ -266,6 +266,7 @@ fn properties() {
         ("! c\n# c\n  log.flush.interval.messages : 5 \n", "5"),
         ("log.flush.interval.messages 7\n", "7"),
         ("log.flush.interval\\\n   .messages=9\n", "9"),
+        ("log.flush.interval\\.messages = \\4\n", "4"),
         ("a=b\\\\\nlog.flush.interval.messages=3\n", "3"),
     ] {
         let (_dir, found) = read_files(System::Kafka, &[("server.properties", text)]);
@@ -384,12 +385,25 @@ fn lists_and_unusual_forms_of_yaml() {
     assert_unread(System::Etcd, unit, "a variable");
 }
 
+#[test]
+fn characters_by_number_are_reported() {
+    for text in ["force\\u0053ync=no\n", "forceSync=n\\u006f\n"] {
+        assert_unread(System::Zookeeper, text, "their numbers");
+    }
+    let path = "dataDir=C\\:\\\\users\n";
+    let (_dir, found) = read_files(System::Zookeeper, &[("zoo.cfg", path)]);
+    let found = found.unwrap();
+    assert!(found.unread.is_empty());
+    assert_eq!(found.of("dataDir").unwrap().value, "C:\\users");
+}
+
 /// `FileTxnLog.java` compares the value with "no", and the properties of Java are compared letter for letter.
 #[test]
 fn names_of_java_keep_their_case() {
     for (system, text) in [
         (System::Zookeeper, "forcesync=no\nDATADIR=/d\n"),
         (System::Kafka, "Log.Dirs=/d\n"),
+        (System::Rocksdb, "Manual_WAL_flush=true\n"),
         (System::Etcd, "Unsafe-No-Fsync: true\n"),
     ] {
         let (_dir, found) = read_files(system, &[("conf", text)]);
