@@ -357,10 +357,11 @@ mod tests {
             Next::Run(Stage::Packages)
         );
         assert_eq!(take(&mut progress, Worker::Packages), Next::End);
-        // All but three of the other stages need the packages.
+        // All but four of the other stages need the packages.
         let beside = |progress: &mut Progress| take(progress, Worker::Beside);
         assert_eq!(beside(&mut progress), Next::Run(Stage::Interleavings));
         assert_eq!(beside(&mut progress), Next::Run(Stage::Planted));
+        assert_eq!(beside(&mut progress), Next::Run(Stage::Dist));
         assert_eq!(beside(&mut progress), Next::Run(Stage::Miri));
         assert_eq!(beside(&mut progress), Next::Wait);
         assert_eq!(take(&mut progress, Worker::Host), Next::Run(Stage::Fmt));

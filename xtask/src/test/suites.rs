@@ -55,8 +55,8 @@ pub fn run(setting: &Setting) -> Result<StageOutcome> {
     Ok(outcome)
 }
 
-/// Modules of the exhaustive tests in two halves that take about as long. A change runs one of them, the next
-/// commit the other one, and a deep run both. All of them take a third of the processor time of a change.
+/// Modules of the exhaustive tests in two parts, of 65 and 150 s of processor time. A change runs one of them, by
+/// its commit, and a deep run both.
 const HALVES: [&[&str]; 2] = [
     &[
         "bits",
