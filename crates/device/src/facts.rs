@@ -144,6 +144,23 @@ impl Facts {
             && self.journalled == Some(true)
     }
 
+    /// Returns the assessment with the doubt of a repair. An ext4 without a journal has to be repaired (e2fsck)
+    /// after a crash of the system, and the repair may overwrite forced blocks (docs/durability.md, A8). A
+    /// declared guarantee is then unknown.
+    #[doc(hidden)]
+    pub fn after_repair(&self, mut a: Assessment) -> Assessment {
+        let needs_one = self.journalled == Some(false) && a.guarantee > Guarantee::ProcessCrash;
+        if needs_one && a.verdict == Verdict::Declared {
+            a.verdict = Verdict::Unknown;
+            a.evidence = format!(
+                "this {} has no journal in use, and the repair that it needs after a crash (e2fsck) may overwrite \
+                 forced blocks",
+                self.filesystem
+            );
+        }
+        a
+    }
+
     /// Returns the assessment of `method` on a file in `state` by the system's report alone:
     /// [`assess`](Self::assess) without the results of power cuts. `None` also for a method of another
     /// platform.

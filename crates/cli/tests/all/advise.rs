@@ -456,7 +456,7 @@ fn one_directory_in_memory_is_enough_to_lose() {
             assert!(found["notes"].to_string().contains("The weakest of"));
         }
     }
-    // Of what cannot be opened, nothing is known.
+    // Nothing is known of a directory that cannot be opened.
     for (system, settings) in [
         ("mysql", "[mysqld]\ndatadir=<D>\nlog_bin=/nosuch/bin\n"),
         ("mysql", "[mysqld]\ninnodb_log_group_home_dir=<D>\n"),

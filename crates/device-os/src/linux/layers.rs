@@ -56,7 +56,24 @@ pub type Dropped<'a> = Option<&'a str>;
 /// Advice about a part of the stack that cannot be seen.
 pub const ACCEPT: &str = "make it visible, or accept the weaker guarantee explicitly";
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    /// Begins a search at the device of a filesystem.
+    pub fn new(roots: &'a Roots, look: Look) -> Walk<'a> {
+        Walk {
+            roots,
+            layers: Vec::new(),
+            level: 1,
+            notes: Vec::new(),
+            look,
+        }
+    }
+
+    /// Returns the party that answers for all layers: each of them has to keep its word.
+    pub fn source(&self) -> Source {
+        let sources = self.layers.iter().map(|layer| layer.synced.source);
+        sources.min().unwrap_or(Source::Nobody)
+    }
+
     /// Follows a device down, through at most `depth` devices and files.
     pub fn device(&mut self, device: &Located, dropped: Dropped<'_>, depth: u32) -> io::Result<()> {
         let name = device.whole_name();

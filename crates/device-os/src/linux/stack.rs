@@ -64,13 +64,8 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
             depth,
         )?;
     }
-    let mut walk = Walk {
-        roots,
-        layers,
-        level: 1,
-        notes,
-        look,
-    };
+    let mut walk = Walk::new(roots, look);
+    (walk.layers, walk.notes) = (layers, notes);
     let mut kind = filesystem::kind(&name, &options);
     let drops = barriers == Some(false);
     let dropped = drops.then(|| format!("{name} is mounted without barriers ({options})"));
@@ -103,9 +98,7 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
         device = walk.upper(mount, path, drops, depth)?;
     }
     if let Some(device) = &mut device {
-        // If there are other devices below, all of them have to keep their word.
-        let sources = walk.layers.iter().map(|layer| layer.synced.source);
-        device.cache_source = sources.min().unwrap_or(Source::Nobody);
+        device.cache_source = walk.source();
     }
     let mut facts = Facts::new(Platform::Linux, name, kind);
     facts.mount_options = options;
@@ -123,17 +116,10 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
 
 /// Examines a block device itself, without a filesystem.
 pub fn look_at_device(located: &Located, roots: &Roots) -> io::Result<Facts> {
-    let mut walk = Walk {
-        roots,
-        layers: Vec::new(),
-        level: 1,
-        notes: Vec::new(),
-        look,
-    };
+    let mut walk = Walk::new(roots, look);
     walk.device(located, None, DEPTH)?;
     let mut device = located.describe()?;
-    let sources = walk.layers.iter().map(|layer| layer.synced.source);
-    device.cache_source = sources.min().unwrap_or(Source::Nobody);
+    device.cache_source = walk.source();
     let kind = match located.is_memory() {
         true => FilesystemKind::Volatile,
         false => FilesystemKind::InPlace,
@@ -294,13 +280,7 @@ fn unflushed(name: &str, below: &Below, roots: &Roots, depth: u32) -> io::Result
 /// Returns the guarantee of data on a device that receives no flush. On a loop device, or a device that
 /// consists of one, nothing survives a crash of the system, because the loop device's file is in the cache.
 fn unflushed_device(located: &Located, roots: &Roots, depth: u32) -> io::Result<Unflushed> {
-    let mut walk = Walk {
-        roots,
-        layers: Vec::new(),
-        level: 1,
-        notes: Vec::new(),
-        look,
-    };
+    let mut walk = Walk::new(roots, look);
     walk.device(located, Some("no flush reaches it"), depth)?;
     let kept = |layer: &Layer| layer.synced.guarantee;
     let weakest = walk.layers.iter().min_by_key(|layer| kept(layer));

@@ -270,3 +270,40 @@ fn on_macos_only_a_full_fsync_reaches_the_medium() {
     let asked = mac.assess_plan(barrier, FileState::Zeroed).unwrap();
     assert_eq!(asked.guarantee, Guarantee::PowerLoss);
 }
+
+/// The repair of an ext4 without a journal may overwrite forced blocks. It makes no other verdict better or worse.
+#[test]
+fn a_repair_makes_a_declared_guarantee_unknown() {
+    let mut facts = Facts::new(Platform::Linux, "ext4", FilesystemKind::InPlace);
+    let after = |facts: &Facts, guarantee, verdict| {
+        let a = Assessment::new(guarantee, verdict, Source::Device, "as before");
+        let a = facts.after_repair(a);
+        (a.verdict, a.evidence != "as before")
+    };
+    for journalled in [None, Some(true), Some(false)] {
+        facts.journalled = journalled;
+        for verdict in [
+            Verdict::Contradicted,
+            Verdict::Implausible,
+            Verdict::Unknown,
+            Verdict::Declared,
+            Verdict::Proven,
+        ] {
+            for guarantee in Guarantee::ALL {
+                let is_doubted = journalled == Some(false)
+                    && verdict == Verdict::Declared
+                    && guarantee > Guarantee::ProcessCrash;
+                let expected = if is_doubted {
+                    Verdict::Unknown
+                } else {
+                    verdict
+                };
+                assert_eq!(
+                    after(&facts, guarantee, verdict),
+                    (expected, is_doubted),
+                    "{journalled:?} {guarantee} {verdict}"
+                );
+            }
+        }
+    }
+}

@@ -51,16 +51,7 @@ impl Conclusion {
             let answer = test.finding.strip_prefix("no: ").unwrap_or(&test.finding);
             a.evidence = format!("a test contradicts it: {answer}");
         }
-        // A repair may give forced blocks to other files (docs/durability.md, A8).
-        let is_repaired = facts.journalled == Some(false);
-        if is_repaired && a.guarantee == Guarantee::PowerLoss && a.verdict == Verdict::Declared {
-            a.verdict = Verdict::Unknown;
-            a.evidence = format!(
-                "this {} has no journal in use, and the repair that it needs after a power cut (e2fsck) may overwrite \
-                 forced blocks",
-                facts.filesystem
-            );
-        }
+        let mut a = facts.after_repair(a);
         let severity = match (a.guarantee, a.verdict) {
             (Guarantee::PowerLoss, Verdict::Declared | Verdict::Proven) => Severity::Safe,
             (_, Verdict::Unknown) => Severity::Unknown,

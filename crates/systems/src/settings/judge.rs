@@ -164,19 +164,7 @@ fn bytes(text: &str) -> Option<u32> {
 /// Returns the assessment of the call that a value relies on. Where direct I/O is not offered, a direct write
 /// goes through the cache.
 fn assess(settings: &SystemSettings, value: &Value, facts: &Facts) -> Assessment {
-    let mut force = force(settings, value, facts);
-    // The repair may give forced blocks to other files (docs/durability.md, A8).
-    let is_repaired = facts.journalled == Some(false);
-    if is_repaired && force.guarantee > Guarantee::ProcessCrash && force.verdict != Verdict::Proven
-    {
-        force.verdict = Verdict::Unknown;
-        force.evidence = format!(
-            "this {} has no journal in use, and the repair that it needs after a crash (e2fsck) may overwrite forced \
-             blocks",
-            facts.filesystem
-        );
-    }
-    force
+    facts.after_repair(force(settings, value, facts))
 }
 
 /// Returns the assessment of the call alone.

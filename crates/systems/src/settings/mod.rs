@@ -389,7 +389,7 @@ impl SystemSettings {
                 let call = commit.forces.first().map(|force| force.call);
                 call.unwrap_or(Method::Fdatasync)
             }
-            // Which systems call F_FULLFSYNC is not known of all of them. So none counts as if it did,
+            // Not all systems are known to call F_FULLFSYNC. So none counts as if it did,
             // unless a value says so.
             _ => Call::Fsync.method(platform),
         }

@@ -47,7 +47,7 @@ pub fn read(reader: &mut Reader<'_>, path: &Path) -> anyhow::Result<()> {
             }
             reader.keep(name, value, path, n + 1);
         }
-        // Of a command line, what a variable holds is not known.
+        // The value of a variable in a command line is not known.
         let is_etcd = |word: &&str| *word == "etcd" || word.ends_with("/etcd");
         let mut words = line.split(separators);
         if words.any(|word| is_etcd(&word.rsplit('=').next().unwrap_or(word)))

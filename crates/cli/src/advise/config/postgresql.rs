@@ -7,7 +7,7 @@ use std::path::Path;
 /// Reads the file, its includes, and the settings that ALTER SYSTEM made.
 pub fn read(reader: &mut Reader<'_>, path: &Path) -> anyhow::Result<()> {
     file(reader, path, 0)?;
-    // Where initdb makes it, the file is in the data directory itself.
+    // initdb puts the file into the data directory itself.
     let version = beside(path, "PG_VERSION");
     if reader.configuration.of("data_directory").is_none() && version.exists() {
         let directory = std::path::absolute(beside(path, ""))?;

@@ -45,7 +45,7 @@ pub fn run(mut command: Command, input: &str) -> anyhow::Result<String> {
         thread::spawn(move || {
             let mut text = Vec::new();
             if let Some(from) = from {
-                // What was read until an error is still of use.
+                // The part that was read before an error is still of use.
                 let _ = from.take(LARGEST).read_to_end(&mut text);
             }
             String::from_utf8_lossy(&text).into_owned()

@@ -209,7 +209,7 @@ fn what_overlaps_is_not_told_apart() {
     ] {
         assert!(words.contains(part), "{part}\n{words}");
     }
-    // What one log would gain is unknown here too.
+    // The gain of one log is unknown here too.
     assert!(!words.contains("would halve it"), "{words}");
 }
 
