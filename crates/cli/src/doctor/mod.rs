@@ -97,7 +97,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             command: command_line(),
             path: args.path.display().to_string(),
             target: subject.name(),
-            machine: Machine::new(&facts, os::host()),
+            machine: Machine::new(&facts, os::host()).at(&args.path),
             hypervisor: hypervisor()?,
             asked: asked.into_iter().map(question).collect(),
             tests,

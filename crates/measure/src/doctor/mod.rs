@@ -233,6 +233,7 @@ impl Doctor {
             &mut self.atomic,
             &mut c.sentence,
             &mut m.mount_point,
+            &mut m.directory,
             &mut m.mount_options,
         ]
         .into_iter()

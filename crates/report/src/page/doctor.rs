@@ -1,5 +1,6 @@
 //! The page of an examination by `logforce doctor`.
 
+use super::prose::prose;
 use super::table::table;
 use super::{foot, frame};
 use crate::figure::Table;
@@ -10,22 +11,22 @@ use maud::{Markup, html};
 pub fn doctor(doctor: &Doctor) -> Markup {
     let verdict = match doctor.conclusion.severity {
         Severity::Safe => "survives loss of power",
-        Severity::Unknown => "unknown",
+        Severity::Unknown => "unknown whether it survives loss of power",
         Severity::Unsafe => "does not survive loss of power",
     };
     let m = &doctor.machine;
     frame(
-        &format!("Durability of {}: {verdict}", doctor.path),
+        &format!("Durability of {} on {}: {verdict}", m.directory, m.host),
         html! {
             a.skip href="#content" { "Skip to the verdict" }
             header {
-                h1 { "A commit in " code { (doctor.path) } ": " (verdict) }
-                p.soft { (m.os) " " (m.kernel) ", " (m.arch) ", " (m.cpus) " cpus" }
+                h1 { "A commit in " code { (m.directory) } ": " (verdict) }
+                p.soft { (m.host) ": " (m.os) " " (m.kernel) ", " (m.arch) ", " (m.cpus) " cpus" }
             }
             main id="content" {
                 section.conclusion aria-label="Verdict" {
                     p { strong { (doctor.conclusion.sentence) } }
-                    @for advice in &doctor.conclusion.advice { p { (advice) } }
+                    @for advice in &doctor.conclusion.advice { p { (prose(advice)) } }
                 }
                 @for note in &m.notes { p.warning role="note" { (note) } }
                 section id="stack" {
