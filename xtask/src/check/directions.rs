@@ -143,6 +143,12 @@ pub const TABLE: &[DependencyRule] = &[
                       device",
     },
     DependencyRule {
+        name: "logforce-archive",
+        may_use: &["logforce"],
+        why: "it copies the log through what the library offers to every replica; object storage is its own \
+                      subject",
+    },
+    DependencyRule {
         name: "logforce-cli",
         may_use: &[
             "logforce-crashtest",

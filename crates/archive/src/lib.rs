@@ -1,0 +1,12 @@
+//! A continuous archive of a log in object storage.
+//!
+//! - `key`: names of the objects, and their order;
+//! - `protocol`: decides who may write and what counts; no I/O and no clock.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
+pub mod key;
